@@ -1,0 +1,41 @@
+# Every target does its own set-up: a fresh clone needs python3 (3.11 or newer), pip and make.
+.DEFAULT_GOAL := help
+.PHONY: help setup demo serve test check bench pins
+VENV := .venv
+BIN := $(VENV)/bin
+
+help: ## list the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+setup: $(VENV)/.ready ## make .venv and install Outrider and its tools, pinned and hashed
+
+$(VENV)/.ready: requirements/dev.txt pyproject.toml
+	python3 -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+demo: setup ## send a campaign through real sockets, kill the worker, recover, prove it
+	$(BIN)/outrider demo
+
+serve: setup ## provider simulators on loopback (the API server comes with the control plane)
+	$(BIN)/outrider sandbox
+
+test: setup ## every test, on real SQLite, Postgres, HTTP and SMTP
+	$(BIN)/pytest -n auto --dist worksteal
+
+check: setup ## lint, format, types, and that imports point one way
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: setup ## messages per second, Outrider beside its peers, in one run
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bench.txt
+	$(BIN)/python bench/end_to_end.py
+
+pins: ## renew the pinned requirements
+	uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header --universal \
+	  --python-version 3.11 pyproject.toml --group build --group test --group check -o requirements/dev.txt
+	uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header --universal \
+	  --python-version 3.11 pyproject.toml --group test --group bench -o requirements/bench.txt

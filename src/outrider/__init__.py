@@ -1,0 +1,3 @@
+"""Outrider: a durable execution kernel for outbound communication."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,268 @@
+"""A campaign document: JSON bytes go in, a definition and its recipients come out.
+
+Its head is validated by pydantic models, its recipients by hand, because there may be a million.
+The mistakes of both are raised together. A bad address is none: it is skipped when it is its turn.
+"""
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
+
+from outrider.documents import Document, Problems, key_field, load_json, one_line, storable
+from outrider.documents.audience import AudienceReader, read_audience, source_problem
+from outrider.domain.campaigns import LAUNCH, CampaignDefinition, Message
+from outrider.domain.recipients import Recipient
+from outrider.domain.states import Channel
+from outrider.settings import (
+    BATCH_SIZE_DEFAULT,
+    BATCH_SIZE_MAX,
+    BODY_MAX_BYTES,
+    DOCUMENT_MAX_BYTES,
+    MESSAGES_MAX,
+    NAME_MAX_CHARACTERS,
+    SUBJECT_MAX_CHARACTERS,
+)
+
+PHASES = ("audience_import", "dns_validation", "http_validation", LAUNCH, "report")
+CHANNELS_WITH_SUBJECT = frozenset({Channel.EMAIL, Channel.PUSH})
+
+TemplateCheck = Callable[[str], str | None]
+"""A template's source goes in, what is wrong with its syntax comes out, or None."""
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignDocument:
+    """What was written, validated. Each call of `recipients` reads the audience from its start.
+
+    A file is read as it is iterated, so that a mistake in it is raised only then.
+    """
+
+    definition: CampaignDefinition
+    recipients: Callable[[], Iterable[Recipient]]
+
+
+def parse_campaign(
+    raw: bytes, *, check_template: TemplateCheck, source_root: Path | None
+) -> CampaignDocument:
+    """The campaign, or InvalidInput with all its problems.
+
+    `source_root` is the folder that `audience.source` is relative to; without one, as behind an
+    API, where files are not the caller's own, a source is refused.
+    """
+    problems = Problems("campaign")
+    if len(raw) > DOCUMENT_MAX_BYTES:
+        problems.add("", f"is larger than {DOCUMENT_MAX_BYTES} bytes; use audience.source")
+        raise problems.error()
+    given = load_json(raw, problems)
+    document = None
+    try:
+        document = _Campaign.model_validate(given, context=_Context(check_template, source_root))
+    except ValidationError as error:
+        problems.add_all(error)
+    message_ids = _message_ids(given, problems)
+    recipients = _inline_recipients(given, message_ids, problems)
+    if problems or document is None:
+        raise problems.error()
+    definition = document.definition()
+    if document.audience.source is None:
+        return CampaignDocument(definition, lambda: recipients)
+    path = (source_root or Path()) / document.audience.source
+    return CampaignDocument(definition, lambda: read_audience(path, message_ids))
+
+
+@dataclass(frozen=True, slots=True)
+class _Context:
+    """What the models need to know beside the document; pydantic carries it to the validators."""
+
+    check_template: TemplateCheck
+    source_root: Path | None
+
+    @classmethod
+    def of(cls, info: ValidationInfo) -> "_Context":
+        assert isinstance(info.context, cls)
+        return info.context
+
+
+def _template(source: str, info: ValidationInfo) -> str:
+    if wrong := _Context.of(info).check_template(source):
+        raise ValueError(f"is not a template: {wrong}")
+    return source
+
+
+def _small(body: str) -> str:
+    if len(body.encode(errors="surrogatepass")) > BODY_MAX_BYTES:
+        raise ValueError(f"should have at most {BODY_MAX_BYTES} bytes")
+    return body
+
+
+def _phase(name: str) -> str:
+    if name not in PHASES:
+        raise ValueError(f"is not a known phase; those are {', '.join(PHASES)}")
+    return name
+
+
+_RFC3339 = re.compile(
+    r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)?\Z", re.ASCII
+)
+
+
+def _instant(given: Any) -> Any:
+    if given is None or isinstance(given, datetime):
+        return given
+    match = _RFC3339.match(given) if isinstance(given, str) else None
+    if match is None:
+        raise ValueError("should be a time such as 2026-12-01T09:00:00Z")
+    if match[2] is None:
+        raise ValueError("should end in its time zone: Z, or an offset such as +01:00")
+    try:
+        return datetime.fromisoformat(given.upper()).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise ValueError("is not a time that exists") from None
+
+
+Name = Annotated[str, Field(min_length=1, max_length=NAME_MAX_CHARACTERS), AfterValidator(one_line)]
+Identifier = Annotated[
+    str, Field(min_length=1, max_length=NAME_MAX_CHARACTERS), AfterValidator(key_field)
+]
+Subject = Annotated[
+    str,
+    Field(min_length=1, max_length=SUBJECT_MAX_CHARACTERS),
+    AfterValidator(one_line),
+    AfterValidator(_template),
+]
+Body = Annotated[
+    str,
+    Field(min_length=1),
+    AfterValidator(storable),
+    AfterValidator(_small),
+    AfterValidator(_template),
+]
+
+
+class _Message(Document):
+    """Fields that depend on the channel come after it, and are checked even where absent."""
+
+    id: Identifier
+    channel: Annotated[Channel, Field(strict=False)]
+    submission_target: Identifier
+    subject: Annotated[Subject | None, Field(validate_default=True)] = None
+    body: Body
+    script_version: Annotated[Identifier | None, Field(validate_default=True)] = None
+
+    @field_validator("subject")
+    @classmethod
+    def _subject_fits_channel(cls, subject: str | None, info: ValidationInfo) -> str | None:
+        channel = info.data.get("channel")
+        if subject is None and channel in CHANNELS_WITH_SUBJECT:
+            raise ValueError(f"is required where the channel is {channel}")
+        return subject
+
+    @field_validator("script_version")
+    @classmethod
+    def _script_fits_channel(cls, version: str | None, info: ValidationInfo) -> str | None:
+        channel = info.data.get("channel")
+        if version is None and channel is Channel.VOICE:
+            raise ValueError("is required where the channel is voice")
+        if version is not None and channel not in (Channel.VOICE, None):
+            raise ValueError("is for the channel voice only")
+        return version
+
+    def message(self) -> Message:
+        return Message(
+            self.id,
+            self.channel,
+            self.submission_target,
+            self.body,
+            self.subject,
+            self.script_version,
+        )
+
+
+class _Audience(Document):
+    recipients: list[Any] | None = None
+    source: Annotated[
+        Annotated[str, AfterValidator(one_line)] | None, Field(validate_default=True)
+    ] = None
+
+    @field_validator("source")
+    @classmethod
+    def _one_audience(cls, source: str | None, info: ValidationInfo) -> str | None:
+        if "recipients" not in info.data:
+            return source
+        if (source is None) == (info.data["recipients"] is None):
+            raise ValueError("exactly one of recipients and source should be given")
+        if source is None:
+            return None
+        root = _Context.of(info).source_root
+        if root is None:
+            raise ValueError("files cannot be read from here; give recipients instead")
+        if wrong := source_problem(root / source):
+            raise ValueError(wrong)
+        return source
+
+
+class _Campaign(Document):
+    name: Name
+    phases: list[Annotated[str, AfterValidator(_phase)]] = Field(default=[LAUNCH])
+    audience: _Audience
+    messages: Annotated[list[_Message], Field(min_length=1, max_length=MESSAGES_MAX)]
+    scheduled_for: Annotated[datetime | None, BeforeValidator(_instant)] = None
+    batch_size: Annotated[int, Field(ge=1, le=BATCH_SIZE_MAX)] = BATCH_SIZE_DEFAULT
+    require_approval: bool = False
+
+    @field_validator("phases")
+    @classmethod
+    def _launches_once(cls, phases: list[str]) -> list[str]:
+        if twice := sorted({name for name in phases if phases.count(name) > 1}):
+            raise ValueError(f"should name each phase once, not {', '.join(twice)} twice")
+        if LAUNCH not in phases:
+            raise ValueError(f"should contain {LAUNCH}")
+        return phases
+
+    def definition(self) -> CampaignDefinition:
+        return CampaignDefinition(
+            self.name,
+            tuple(self.phases),
+            tuple(message.message() for message in self.messages),
+            self.batch_size,
+            self.scheduled_for,
+            self.require_approval,
+        )
+
+
+def _message_ids(given: object, problems: Problems) -> frozenset[str]:
+    """The ids as far as they are known, even where a message has other mistakes."""
+    messages = given.get("messages") if isinstance(given, dict) else None
+    first: dict[str, int] = {}
+    for index, message in enumerate(messages if isinstance(messages, list) else ()):
+        message_id = message.get("id") if isinstance(message, dict) else None
+        if not isinstance(message_id, str):
+            continue
+        if first.setdefault(message_id, index) != index:
+            same = f"messages[{first[message_id]}].id"
+            problems.add(f"messages[{index}].id", f"is the same as {same}")
+    return frozenset(first)
+
+
+def _inline_recipients(
+    given: object, message_ids: frozenset[str], problems: Problems
+) -> list[Recipient]:
+    audience = given.get("audience") if isinstance(given, dict) else None
+    raws = audience.get("recipients") if isinstance(audience, dict) else None
+    if not isinstance(raws, list):
+        return []
+    reader = AudienceReader(problems, message_ids)
+    read = (reader.read(raw, f"audience.recipients[{index}]") for index, raw in enumerate(raws))
+    return [recipient for recipient in read if recipient is not None]

@@ -1,0 +1,61 @@
+"""What a team wants sent: a campaign's definition, as plain values the deployer can plan from."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from outrider.domain.ids import AssetId, CampaignId
+from outrider.domain.states import Channel
+
+LAUNCH = "launch"
+
+JOB_TYPES = {
+    Channel.EMAIL: "email_send_batch",
+    Channel.SMS: "sms_send_batch",
+    Channel.PUSH: "push_send_batch",
+    Channel.WHATSAPP: "whatsapp_send_batch",
+    Channel.VOICE: "voice_call_batch",
+    Channel.SOCIAL: "social_post_batch",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a campaign, before it becomes an immutable asset."""
+
+    id: str
+    channel: Channel
+    submission_target: str
+    body: str
+    subject: str | None = None
+    script_version: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Asset:
+    """An immutable version of a message; the ledger refers to it instead of keeping bodies."""
+
+    id: AssetId
+    version: int
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignDefinition:
+    name: str
+    phases: tuple[str, ...]
+    messages: tuple[Message, ...]
+    batch_size: int
+    scheduled_for: datetime | None = None
+    require_approval: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Campaign:
+    id: CampaignId
+    definition: CampaignDefinition
+
+
+def run_channel(messages: tuple[Message, ...]) -> str:
+    """The channel a run is filed under: its own where it has one, else `mixed`."""
+    channels = {message.channel.value for message in messages}
+    return channels.pop() if len(channels) == 1 else "mixed"

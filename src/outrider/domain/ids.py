@@ -1,0 +1,77 @@
+"""Identifiers: one NewType an object, UUIDv7 in text form, and the contracts' idempotency keys.
+
+Time and randomness come in as arguments, so that the same inputs always give the same id. Keys are
+the contracts' formulas to the letter: lower-case hex SHA-256 of the fields joined by `|`.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from typing import NamedTuple, NewType
+
+from outrider.domain.errors import InvalidInput
+from outrider.domain.states import Channel
+
+TenantId = NewType("TenantId", str)
+WorkspaceId = NewType("WorkspaceId", str)
+CampaignId = NewType("CampaignId", str)
+AssetId = NewType("AssetId", str)
+RunId = NewType("RunId", str)
+JobId = NewType("JobId", str)
+OutboxId = NewType("OutboxId", str)
+RecipientId = NewType("RecipientId", str)
+WorkerId = NewType("WorkerId", str)
+IdempotencyKey = NewType("IdempotencyKey", str)
+Fence = NewType("Fence", int)
+"""Grows by one each time a job is claimed; whoever holds an older one has lost the job."""
+
+
+class Scope(NamedTuple):
+    """Whose data it is: on every row and in every query."""
+
+    tenant_id: TenantId
+    workspace_id: WorkspaceId
+
+
+DEFAULT_TENANT = TenantId("00000000-0000-7000-8000-000000000001")
+DEFAULT_WORKSPACE = WorkspaceId("00000000-0000-7000-8000-000000000002")
+DEFAULT_SCOPE = Scope(DEFAULT_TENANT, DEFAULT_WORKSPACE)
+
+KEY_SEPARATOR = "|"
+RANDOM_BYTES_PER_UUID = 10
+
+
+def uuid7_batch(unix_ms: int, random_bytes: bytes) -> Iterator[str]:
+    """UUIDv7 texts for one millisecond, one for every ten random bytes given."""
+    stamp = f"{unix_ms:012x}"
+    prefix = f"{stamp[:8]}-{stamp[8:]}-7"
+    noise = random_bytes.hex()
+    for start in range(0, len(noise), 2 * RANDOM_BYTES_PER_UUID):
+        digits = noise[start : start + 2 * RANDOM_BYTES_PER_UUID]
+        # The variant is the two bits 10: one of 8, 9, a, b, chosen by the spare digit.
+        variant = "89ab"[int(digits[3], 16) & 3]
+        yield f"{prefix}{digits[:3]}-{variant}{digits[4:7]}-{digits[7:19]}"
+
+
+def idempotency_key(*fields: str) -> IdempotencyKey:
+    """The hash every contract asks for. A field holding the separator could forge another key."""
+    joined = KEY_SEPARATOR.join(fields)
+    if joined.count(KEY_SEPARATOR) != len(fields) - 1:
+        guilty = next(field for field in fields if KEY_SEPARATOR in field)
+        raise InvalidInput(
+            f"an idempotency field must not contain '{KEY_SEPARATOR}': {guilty!r}",
+            hint=f"use an id without '{KEY_SEPARATOR}'",
+        )
+    return IdempotencyKey(hashlib.sha256(joined.encode()).hexdigest())
+
+
+def item_key_fields(
+    channel: Channel, recipient_id: str, asset_id: str, script_version: str | None
+) -> tuple[str, str]:
+    """The two middle fields of an item's key, between run and schedule; they differ by channel."""
+    match channel:
+        case Channel.VOICE:
+            return recipient_id, script_version or asset_id
+        case Channel.SOCIAL:
+            return recipient_id, channel.value
+        case _:
+            return recipient_id, asset_id

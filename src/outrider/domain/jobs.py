@@ -1,0 +1,73 @@
+"""A job ends when all its items have: the outcome rules, and what settling a job decides.
+
+A tally of the job's ledger rows goes in; completed, parked or buried comes out as a value.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from outrider.domain.states import JobOutcome
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How the ledger rows of one job stand. `open` are attempts whose answer is still awaited."""
+
+    intended: int
+    succeeded: int = 0
+    failed: int = 0
+    skipped: int = 0
+    in_doubt: int = 0
+    open: int = 0
+    retrying: int = 0
+    next_attempt_at: datetime | None = None
+
+    @property
+    def terminal(self) -> int:
+        return self.succeeded + self.failed + self.skipped
+
+    @property
+    def unreserved(self) -> int:
+        return self.intended - self.terminal - self.in_doubt - self.open - self.retrying
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """Every item is terminal."""
+
+    outcome: JobOutcome
+
+
+@dataclass(frozen=True, slots=True)
+class Parked:
+    """Items wait. At `until` the job is due again; None means only a verdict can wake it."""
+
+    until: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """Items were never reserved, or calls are under way: the job's handler is not done with it."""
+
+    unreserved: int
+    open: int
+
+
+Settlement = Completed | Parked | Unfinished
+
+
+def job_outcome(tally: Tally) -> JobOutcome:
+    """Skipped items are legitimate: they neither fail a job nor count as its success."""
+    if tally.failed == 0:
+        return JobOutcome.COMPLETED
+    return JobOutcome.PARTIAL if tally.succeeded else JobOutcome.FAILED
+
+
+def settle(tally: Tally) -> Settlement:
+    if tally.unreserved > 0 or tally.open > 0:
+        return Unfinished(tally.unreserved, tally.open)
+    if tally.retrying > 0:
+        return Parked(tally.next_attempt_at)
+    if tally.in_doubt > 0:
+        return Parked(None)
+    return Completed(job_outcome(tally))

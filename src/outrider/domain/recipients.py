@@ -1,0 +1,142 @@
+"""Recipients and their addresses: normalised once on the way in, judged by flags on the way out.
+
+Addresses are checked for syntax only; whether a domain receives mail is for a validation phase.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntFlag
+
+from outrider.domain.ids import RecipientId
+from outrider.domain.states import Channel
+
+EMAIL_MAX_CHARACTERS = 254
+PUSH_TOKEN_MAX_CHARACTERS = 4_096
+
+
+class AddressKind(IntFlag):
+    """The three kinds of address a recipient can have; sets of them travel as one number."""
+
+    NONE = 0
+    EMAIL = 1
+    PHONE = 2
+    PUSH_TOKEN = 4
+
+
+class SkipReason:
+    """Why an item was dropped before any call."""
+
+    NO_ADDRESS = "no_address"
+    INVALID_ADDRESS = "invalid_address"
+    DUPLICATE_ADDRESS = "duplicate_address"
+    SUPPRESSED = "suppressed"
+
+
+@dataclass(frozen=True, slots=True)
+class Recipient:
+    """One audience member, normalised. `invalid` says which of the addresses are no good."""
+
+    id: RecipientId
+    email: str | None = None
+    phone: str | None = None
+    push_token: str | None = None
+    attributes: str = "{}"
+    message_id: str | None = None
+    invalid: AddressKind = AddressKind.NONE
+
+
+def address_kind(channel: Channel) -> AddressKind:
+    match channel:
+        case Channel.EMAIL:
+            return AddressKind.EMAIL
+        case Channel.SMS | Channel.WHATSAPP | Channel.VOICE:
+            return AddressKind.PHONE
+        case Channel.PUSH:
+            return AddressKind.PUSH_TOKEN
+        case Channel.SOCIAL:
+            return AddressKind.NONE
+
+
+_LOCAL = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*\Z")
+_LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?\Z")
+_E164 = re.compile(r"\+[1-9][0-9]{6,14}\Z")
+_PHONE_PUNCTUATION = str.maketrans("", "", " ().-")
+_TOKEN = re.compile(r"[\x21-\x7e]+\Z")
+
+
+def normalise_email(given: str) -> str | None:
+    """The address with its domain in lower case, or None where it cannot be one.
+
+    Strictness is a safety matter: a CR or LF that reaches an SMTP command adds a recipient.
+    """
+    local, at, domain = given.strip(" ").rpartition("@")
+    if not at or len(local) > 64 or len(given) > EMAIL_MAX_CHARACTERS or not _LOCAL.match(local):
+        return None
+    try:
+        domain = domain.encode("idna").decode() if not domain.isascii() else domain
+    except UnicodeError:
+        return None
+    labels = domain.split(".")
+    if len(labels) < 2 or not all(_LABEL.match(label) for label in labels):
+        return None
+    return f"{local}@{domain.lower()}"
+
+
+def normalise_phone(given: str) -> str | None:
+    """E.164, or None. National numbers are refused: guessing a country would call a stranger."""
+    compact = given.translate(_PHONE_PUNCTUATION)
+    return compact if _E164.match(compact) else None
+
+
+def normalise_push_token(given: str) -> str | None:
+    return given if len(given) <= PUSH_TOKEN_MAX_CHARACTERS and _TOKEN.match(given) else None
+
+
+Normaliser = Callable[[str], str | None]
+
+
+def recipient(
+    recipient_id: str,
+    *,
+    email: str | None = None,
+    phone: str | None = None,
+    push_token: str | None = None,
+    attributes: str = "{}",
+    message_id: str | None = None,
+) -> Recipient:
+    """Normalise what was given. A bad address is flagged and kept, escaped, for the record."""
+    flags = AddressKind.NONE
+
+    def kept(kind: AddressKind, given: str | None, normalise: Normaliser) -> str | None:
+        nonlocal flags
+        if not given:
+            return None
+        normal = normalise(given)
+        if normal is None:
+            flags |= kind
+            return given.encode("unicode_escape").decode()[:EMAIL_MAX_CHARACTERS]
+        return normal
+
+    return Recipient(
+        RecipientId(recipient_id),
+        kept(AddressKind.EMAIL, email, normalise_email),
+        kept(AddressKind.PHONE, phone, normalise_phone),
+        kept(AddressKind.PUSH_TOKEN, push_token, normalise_push_token),
+        attributes,
+        message_id,
+        flags,
+    )
+
+
+def screen(kind: AddressKind, address: str | None, invalid: int, duplicate: int) -> str | None:
+    """Why this recipient must not be called on this kind of address, or None if it may."""
+    if kind == AddressKind.NONE:
+        return None
+    if not address:
+        return SkipReason.NO_ADDRESS
+    if invalid & kind:
+        return SkipReason.INVALID_ADDRESS
+    if duplicate & kind:
+        return SkipReason.DUPLICATE_ADDRESS
+    return None

@@ -1,0 +1,34 @@
+"""When to try again: pure schedules, persisted by whoever asks. Timing is never a contract term."""
+
+from dataclasses import dataclass
+
+RETRY_AFTER_CAP_SECONDS = 3_600.0
+"""A provider may ask for ten years; an hour is as long as one answer is believed."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetrySchedule:
+    """Delay before attempt n+1 is first × factor^(n-1), capped; jitter spreads a herd upwards."""
+
+    first_seconds: float
+    factor: float = 1.0
+    cap_seconds: float = 3_600.0
+    jitter_share: float = 0.0
+
+    def delay_seconds(
+        self, attempts: int, *, retry_after_seconds: float | None = None, jitter: float = 0.0
+    ) -> float:
+        """`jitter` is a random number in [0, 1) that the caller drew."""
+        assert attempts >= 1, "a retry follows at least one attempt"
+        # The exponent is bounded: factor ** 5000 overflows a float long before the cap helps.
+        grown = self.first_seconds * self.factor ** min(attempts - 1, 64)
+        delay = min(grown, self.cap_seconds)
+        delay += delay * self.jitter_share * jitter
+        if retry_after_seconds is not None:
+            delay = max(delay, min(retry_after_seconds, RETRY_AFTER_CAP_SECONDS))
+        return delay
+
+
+DIRECT = RetrySchedule(first_seconds=5.0)
+WORKFLOW = RetrySchedule(first_seconds=60.0, factor=2.0, cap_seconds=3_600.0)
+JOB = RetrySchedule(first_seconds=1.0, factor=2.0, cap_seconds=300.0, jitter_share=0.2)

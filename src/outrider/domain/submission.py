@@ -1,0 +1,244 @@
+"""Contracts and how they judge an attempt: what the gateway said, plus policy, gives a verdict.
+
+A gateway reports a `CallResult`; `judge` turns it into a `Verdict` under the contract the item was
+submitted under. Gateway semantics are never reinterpreted here, and silence is never success.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import assert_never
+
+from outrider.domain.states import Channel, IntentStatus, ItemStatus, success_status
+
+DUPLICATE_REFERENCE = "duplicate_reference"
+
+
+class Progress(StrEnum):
+    """How far a call got, from what really happened on the socket."""
+
+    NOT_SENT = "NOT_SENT"
+    SENT_NO_ANSWER = "SENT_NO_ANSWER"
+    ANSWERED = "ANSWERED"
+
+
+class ExhaustedReason(StrEnum):
+    DEADLINE_EXCEEDED = "deadline_exceeded"
+    MAX_ATTEMPTS = "max_attempts"
+    ONE_SHOT = "one_shot"
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """Retries until the acceptance deadline, which is cumulative over all attempts."""
+
+    max_acceptance_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class MaxAttempts:
+    max_attempts: int
+
+
+@dataclass(frozen=True, slots=True)
+class OneShot:
+    pass
+
+
+Policy = Deadline | MaxAttempts | OneShot
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """The constraints of a submission target, as they stood when the item was submitted."""
+
+    submission_target: str
+    gateway_type: str
+    gateway_url: str
+    mode: str
+    policy: Policy
+    terminal_outcomes: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayType:
+    """What the code knows of a gateway family; declared honestly, because doubt depends on it."""
+
+    name: str
+    channel: Channel
+    rejection_reasons: frozenset[str]
+    dedupes_by_reference: bool
+    looks_up: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    provider_message_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """The provider answered no. The reason is one of its gateway type's taxonomy."""
+
+    reason: str
+    detail: str = ""
+    retry_after_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptError:
+    """No usable answer: the line failed, or what came back made no sense (then ANSWERED)."""
+
+    progress: Progress
+    code: str
+    detail: str = ""
+    retry_after_seconds: float | None = None
+
+
+CallResult = Accepted | Rejected | AttemptError
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptFacts:
+    """What the ledger knows of the attempt being judged.
+
+    `maybe_received` is true when an earlier attempt of this item ended in silence.
+    """
+
+    number: int
+    submitted_at: datetime
+    closed_at: datetime
+    maybe_received: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What to write: the item's status, the contract's judgement, and when to go on, if ever."""
+
+    status: ItemStatus
+    intent_status: IntentStatus
+    progress: Progress
+    reason: str | None = None
+    error: str | None = None
+    exhausted_reason: ExhaustedReason | None = None
+    provider_message_id: str | None = None
+    next_attempt_at: datetime | None = None
+    in_doubt: bool = False
+    maybe_received: bool = False
+
+    @property
+    def final_outcome(self) -> str | None:
+        match self.intent_status:
+            case IntentStatus.ACCEPTED:
+                return "accepted"
+            case IntentStatus.REJECTED:
+                return self.reason
+            case IntentStatus.PENDING | IntentStatus.EXHAUSTED:
+                return None
+            case other:
+                assert_never(other)
+
+
+DelaySeconds = Callable[[int, float | None], float]
+"""(attempts made, Retry-After in seconds or None) → seconds until the next attempt."""
+
+
+def judge(
+    contract: Contract,
+    gateway: GatewayType,
+    facts: AttemptFacts,
+    result: CallResult,
+    delay_seconds: DelaySeconds,
+) -> Verdict:
+    match result:
+        case Accepted(message_id):
+            return _accepted(contract, gateway, facts, message_id)
+        case Rejected(reason) if reason == DUPLICATE_REFERENCE and _proves_receipt(gateway, facts):
+            return _accepted(contract, gateway, facts, None)
+        case Rejected(reason, detail) if reason in contract.terminal_outcomes:
+            return Verdict(
+                ItemStatus.FAILED, IntentStatus.REJECTED, Progress.ANSWERED, reason, detail or None
+            )
+        case Rejected(reason, detail, retry_after):
+            # A deduping gateway that rejects this reference says that it never took it before.
+            doubtful = facts.maybe_received and not gateway.dedupes_by_reference
+            due = facts.closed_at + timedelta(seconds=delay_seconds(facts.number, retry_after))
+            return _retry_or_end(
+                contract, facts, due, Progress.ANSWERED, reason, detail, doubtful=doubtful
+            )
+        case AttemptError(progress, code, detail, retry_after):
+            silent = progress is Progress.SENT_NO_ANSWER
+            if silent and not gateway.dedupes_by_reference:
+                return _in_doubt(progress, code, detail)
+            due = facts.closed_at + timedelta(seconds=delay_seconds(facts.number, retry_after))
+            return _retry_or_end(
+                contract, facts, due, progress, code, detail,
+                doubtful=silent or facts.maybe_received,
+            )  # fmt: skip
+        case other:
+            assert_never(other)
+
+
+def _proves_receipt(gateway: GatewayType, facts: AttemptFacts) -> bool:
+    """A gateway remembers what it took: on a later attempt "duplicate" means it took an earlier
+    one, on a first attempt it is a rejection like any other."""
+    return gateway.dedupes_by_reference and facts.number > 1
+
+
+def _accepted(
+    contract: Contract, gateway: GatewayType, facts: AttemptFacts, message_id: str | None
+) -> Verdict:
+    late = isinstance(contract.policy, Deadline) and facts.closed_at >= (
+        facts.submitted_at + timedelta(seconds=contract.policy.max_acceptance_seconds)
+    )
+    return Verdict(
+        success_status(gateway.channel),
+        IntentStatus.EXHAUSTED if late else IntentStatus.ACCEPTED,
+        Progress.ANSWERED,
+        exhausted_reason=ExhaustedReason.DEADLINE_EXCEEDED if late else None,
+        provider_message_id=message_id,
+    )
+
+
+def _in_doubt(progress: Progress, code: str, detail: str) -> Verdict:
+    return Verdict(
+        ItemStatus.QUEUED, IntentStatus.PENDING, progress, code, detail or None, in_doubt=True
+    )
+
+
+def _retry_or_end(
+    contract: Contract,
+    facts: AttemptFacts,
+    due: datetime,
+    progress: Progress,
+    reason: str,
+    detail: str,
+    *,
+    doubtful: bool,
+) -> Verdict:
+    exhausted = _exhausted(contract, facts, due)
+    if exhausted is None:
+        return Verdict(
+            ItemStatus.QUEUED, IntentStatus.PENDING, progress, reason, detail or None,
+            next_attempt_at=due, maybe_received=doubtful,
+        )  # fmt: skip
+    if doubtful:
+        # Policy is used up, but an earlier call may have arrived: calling that a failure would lie.
+        return _in_doubt(progress, reason, detail)
+    return Verdict(
+        ItemStatus.FAILED, IntentStatus.EXHAUSTED, progress, reason, detail or None, exhausted
+    )
+
+
+def _exhausted(contract: Contract, facts: AttemptFacts, due: datetime) -> ExhaustedReason | None:
+    match contract.policy:
+        case Deadline(max_acceptance_seconds=seconds):
+            deadline = facts.submitted_at + timedelta(seconds=seconds)
+            return None if due < deadline else ExhaustedReason.DEADLINE_EXCEEDED
+        case MaxAttempts(max_attempts=most):
+            return None if facts.number < most else ExhaustedReason.MAX_ATTEMPTS
+        case OneShot():
+            return ExhaustedReason.ONE_SHOT
+        case other:
+            assert_never(other)

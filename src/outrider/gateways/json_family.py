@@ -1,0 +1,152 @@
+"""The `sms` and `push` gateway types: JSON over HTTP, deduplicated by reference.
+
+A reservation becomes `POST {gatewayUrl}/{gatewayType}/send`; accepted, rejected with a reason of
+the taxonomy, or an attempt error comes back. What the answer does not say is never guessed.
+"""
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from outrider.domain.ids import IdempotencyKey
+from outrider.domain.states import Channel
+from outrider.domain.submission import (
+    DUPLICATE_REFERENCE,
+    Accepted,
+    AttemptError,
+    CallResult,
+    GatewayType,
+    Progress,
+    Rejected,
+)
+from outrider.gateways.http import Answer, HttpClient, base_url
+from outrider.ports.gateway import Reservation
+from outrider.settings import HTTP_CONCURRENCY, HTTP_WINDOW_ITEMS
+
+THROTTLED = frozenset({429, 503})
+PROXY_HEARD_NOTHING = frozenset({502, 504})
+"""A proxy's own words for: the gateway got the request, and the line to it died or went silent."""
+
+SMS = GatewayType(
+    "sms",
+    Channel.SMS,
+    frozenset(
+        {
+            "invalid_request",
+            DUPLICATE_REFERENCE,
+            "invalid_recipient",
+            "invalid_message",
+            "provider_failure",
+        }
+    ),
+    dedupes_by_reference=True,
+)
+PUSH = GatewayType(
+    "push",
+    Channel.PUSH,
+    frozenset({"invalid_request", DUPLICATE_REFERENCE, "provider_failure", "unregistered_token"}),
+    dedupes_by_reference=True,
+)
+
+Document = dict[str, str]
+
+
+def sms_document(reservation: Reservation) -> Document:
+    return {
+        "referenceId": reservation.reference,
+        "to": reservation.address,
+        "message": reservation.body,
+    }
+
+
+def push_document(reservation: Reservation) -> Document:
+    return {
+        "referenceId": reservation.reference,
+        "token": reservation.address,
+        "title": reservation.subject or "",
+        "body": reservation.body,
+    }
+
+
+class _AnswerDocument(msgspec.Struct, rename="camel"):
+    status: str | None = None
+    reason: str | None = None
+    reference_id: str | None = None
+    gateway_message_id: str | int | None = None
+
+
+_decoder = msgspec.json.Decoder(_AnswerDocument)
+
+
+class JsonGateway:
+    """One family at one URL. The client is shared, so whoever made it closes it."""
+
+    window_items = HTTP_WINDOW_ITEMS
+    concurrency = HTTP_CONCURRENCY
+
+    def __init__(
+        self,
+        gateway_type: GatewayType,
+        document: Callable[[Reservation], Document],
+        gateway_url: str,
+        client: HttpClient,
+    ) -> None:
+        self.type = gateway_type
+        self._document = document
+        self._url = base_url(gateway_url) / gateway_type.name / "send"
+        self._client = client
+
+    async def call(self, reservation: Reservation) -> CallResult:
+        answer = await self._client.post_json(self._url, self._document(reservation))
+        if isinstance(answer, AttemptError):
+            return answer
+        return interpret(self.type, reservation.reference, answer)
+
+    async def look_up(self, references: Sequence[IdempotencyKey]) -> dict[IdempotencyKey, bool]:  # noqa: ARG002
+        return {}
+
+    async def close(self) -> None:
+        pass
+
+
+def sms_gateway(gateway_url: str, client: HttpClient) -> JsonGateway:
+    return JsonGateway(SMS, sms_document, gateway_url, client)
+
+
+def push_gateway(gateway_url: str, client: HttpClient) -> JsonGateway:
+    return JsonGateway(PUSH, push_document, gateway_url, client)
+
+
+def interpret(gateway: GatewayType, reference: IdempotencyKey, answer: Answer) -> CallResult:
+    """What an HTTP answer means in this family's protocol."""
+    status = answer.status
+    if status in THROTTLED:
+        return AttemptError(
+            Progress.ANSWERED, "throttled", f"HTTP {status}", answer.retry_after_seconds
+        )
+    if status in PROXY_HEARD_NOTHING:
+        return AttemptError(Progress.SENT_NO_ANSWER, f"http_{status}")
+    success, refusal = 200 <= status < 300, 400 <= status < 500
+    if not success and not refusal:
+        return AttemptError(Progress.ANSWERED, f"http_{status}")
+    try:
+        document = _decoder.decode(answer.body)
+    except (msgspec.DecodeError, RecursionError) as error:
+        return _nonsense(status, str(error))
+    if document.reference_id is not None and document.reference_id != reference:
+        # An answer to somebody else's request says nothing about this one.
+        return _nonsense(status, "the answer carries another referenceId")
+    if document.status == "accepted" and success:
+        message_id = document.gateway_message_id
+        return Accepted(None if message_id is None else str(message_id))
+    if document.status == "rejected":
+        if document.reason in gateway.rejection_reasons:
+            return Rejected(document.reason, retry_after_seconds=answer.retry_after_seconds)
+        return _nonsense(200, f"unknown rejection reason {document.reason!r:.80}")
+    return _nonsense(status, f"status {document.status!r:.80} with HTTP {status}")
+
+
+def _nonsense(http_status: int, detail: str) -> AttemptError:
+    """A plain HTTP refusal is known by its number; everything else is an invalid answer."""
+    code = "invalid_answer" if http_status < 300 else f"http_{http_status}"
+    return AttemptError(Progress.ANSWERED, code, detail)

@@ -1,0 +1,31 @@
+"""The `noop` gateway type: accepts everything in process, at once.
+
+It is for measuring what the kernel itself costs; nothing ever leaves the machine.
+"""
+
+from collections.abc import Sequence
+
+from outrider.domain.ids import IdempotencyKey
+from outrider.domain.states import Channel
+from outrider.domain.submission import Accepted, CallResult, GatewayType
+from outrider.ports.gateway import Reservation
+from outrider.settings import HTTP_WINDOW_ITEMS
+
+NOOP = GatewayType("noop", Channel.SMS, frozenset(), dedupes_by_reference=True)
+
+_ACCEPTED = Accepted()
+
+
+class NoopGateway:
+    type = NOOP
+    window_items = HTTP_WINDOW_ITEMS
+    concurrency = 1
+
+    async def call(self, reservation: Reservation) -> CallResult:  # noqa: ARG002
+        return _ACCEPTED
+
+    async def look_up(self, references: Sequence[IdempotencyKey]) -> dict[IdempotencyKey, bool]:  # noqa: ARG002
+        return {}
+
+    async def close(self) -> None:
+        pass

@@ -1,0 +1,128 @@
+"""The campaign deployer: creates campaigns and deploys their launch, each in one transaction.
+
+It only ever writes `queued`. Which contract applies is decided here, once, and snapshotted.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+
+import msgspec
+
+from outrider.domain.campaigns import CampaignDefinition
+from outrider.domain.contracts import contract_sha256, contract_text
+from outrider.domain.errors import InvalidInput, Problem
+from outrider.domain.ids import CampaignId, RunId, Scope
+from outrider.domain.recipients import Recipient
+from outrider.domain.submission import Contract, GatewayType
+from outrider.kernel.transactions import campaigns, deployment
+from outrider.kernel.transactions.deployment import ContractSnapshot, Deployment
+from outrider.ports.clock import Clock, IdSource
+from outrider.ports.store import Store, Transaction
+from outrider.settings import Limits
+
+
+class CampaignDeployer:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        ids: IdSource,
+        limits: Limits,
+        contracts: Mapping[str, Contract],
+        gateway_types: Mapping[str, GatewayType],
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._ids = ids
+        self._limits = limits
+        self._contracts = contracts
+        self._gateway_types = gateway_types
+
+    async def create(
+        self,
+        scope: Scope,
+        definition: CampaignDefinition,
+        recipients: Iterable[Recipient],
+        actor: str,
+        progress: Callable[[int], None] | None = None,
+    ) -> tuple[CampaignId, int]:
+        """Returns the campaign's id and the size of its audience."""
+        self._check_targets(definition)
+        campaign_id = CampaignId(self._ids.new())
+        size = await self._store.write(
+            campaigns.create_campaign(
+                scope, campaign_id, definition, recipients, self._ids, self._clock.now(), actor,
+                progress or _unwatched,
+            )
+        )  # fmt: skip
+        return campaign_id, size
+
+    async def deploy(self, scope: Scope, campaign_id: CampaignId, actor: str) -> tuple[RunId, int]:
+        """Start the launch: returns the run's id and how many items it intends."""
+        run_id = RunId(self._ids.new())
+        intended = await self._store.write(self._deploy(scope, campaign_id, run_id, actor))
+        return run_id, intended
+
+    def _deploy(
+        self, scope: Scope, campaign_id: CampaignId, run_id: RunId, actor: str
+    ) -> Transaction[int]:
+        record = yield from campaigns.campaign(scope, campaign_id)
+        assets = yield from campaigns.assets_of(campaign_id)
+        definition = msgspec.json.decode(record.definition, type=_StoredDefinition)
+        targets = {asset.message.submission_target for asset in assets}
+        plan = Deployment(
+            scope=scope,
+            campaign_id=campaign_id,
+            run_id=run_id,
+            assets=assets,
+            contracts={target: self._snapshot(target) for target in sorted(targets)},
+            batch_size=definition.batch_size,
+            scheduled_for=definition.scheduled_for,
+            max_attempts=self._limits.job_max_attempts,
+            actor=actor,
+        )
+        return (yield from deployment.deploy(plan, self._ids, self._clock.now()))
+
+    def _snapshot(self, target: str) -> ContractSnapshot:
+        contract = self._contracts.get(target)
+        if contract is None:
+            raise InvalidInput(
+                f"the registry has no submission target '{target}'",
+                hint=f"add it; the registry has: {', '.join(sorted(self._contracts)) or 'none'}",
+            )
+        return ContractSnapshot(contract_sha256(contract), contract_text(contract))
+
+    def _check_targets(self, definition: CampaignDefinition) -> None:
+        """A campaign that could never be sent is refused when it is written, not when it is due."""
+        problems = []
+        for index, message in enumerate(definition.messages):
+            path = f"messages[{index}].submissionTarget"
+            contract = self._contracts.get(message.submission_target)
+            if contract is None:
+                known = ", ".join(sorted(self._contracts)) or "none"
+                problems.append(
+                    Problem(path, f"'{message.submission_target}' is not in the registry ({known})")
+                )
+                continue
+            channel = self._gateway_types[contract.gateway_type].channel
+            if channel is not message.channel:
+                problems.append(
+                    Problem(
+                        path,
+                        f"'{message.submission_target}' sends {channel.value}, "
+                        f"but the message's channel is {message.channel.value}",
+                    )
+                )
+        if problems:
+            raise InvalidInput("the campaign does not fit the registry", problems)
+
+
+def _unwatched(_imported: int) -> None:
+    """Nobody watches this import."""
+
+
+class _StoredDefinition(msgspec.Struct, rename="camel"):
+    """The part of a stored definition that deploying needs."""
+
+    batch_size: int
+    scheduled_for: datetime | None = None

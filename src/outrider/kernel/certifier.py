@@ -1,0 +1,149 @@
+"""The certifier: proves, from the ledger's own rows, that a campaign was launched; or says why not.
+
+Each criterion is counted afresh, page by page, and none of them takes a counter's word for it.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+
+from outrider.domain.ids import RunId, Scope
+from outrider.domain.outbox import Accounting
+from outrider.domain.states import SUCCESSES, TERMINAL_ITEMS, TERMINAL_RUNS, ItemStatus, RunStatus
+from outrider.domain.submission import GatewayType
+from outrider.domain.times import rfc3339
+from outrider.kernel.transactions import inspection
+from outrider.kernel.transactions.inspection import LedgerLine, RunRecord
+from outrider.ports.clock import Clock
+from outrider.ports.store import Store
+from outrider.settings import Limits
+
+
+@dataclass(frozen=True, slots=True)
+class Criterion:
+    name: str
+    holds: bool
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """`digest` is SHA-256 over every row's key and status in id order: it can be checked again."""
+
+    run: RunRecord
+    accounting: Accounting
+    criteria: tuple[Criterion, ...]
+    digest: str
+    issued_at: str
+
+    @property
+    def holds(self) -> bool:
+        return all(criterion.holds for criterion in self.criteria)
+
+    def as_document(self) -> dict[str, object]:
+        return {
+            "runId": self.run.id,
+            "campaignId": self.run.campaign_id,
+            "status": self.run.status,
+            "holds": self.holds,
+            "criteria": [
+                {"name": each.name, "holds": each.holds, "detail": each.detail}
+                for each in self.criteria
+            ],
+            "accounting": self.accounting.as_document(),
+            "ledgerDigest": self.digest,
+            "issuedAt": self.issued_at,
+        }
+
+
+class Certifier:
+    def __init__(
+        self, store: Store, clock: Clock, limits: Limits, gateway_types: Mapping[str, GatewayType]
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._limits = limits
+        self._gateway_types = gateway_types
+
+    async def certify(self, scope: Scope, run_id: RunId) -> Certificate:
+        run, accounting = await self._store.read(inspection.run_with_accounting(scope, run_id))
+        statuses: Counter[ItemStatus] = Counter()
+        references: set[bytes] = set()
+        repeated = unsafe = 0
+        digest = hashlib.sha256()
+        async for line in self._ledger(run_id):
+            statuses[ItemStatus(line.status)] += 1
+            digest.update(f"{line.reference} {line.status}\n".encode())
+            reference = bytes.fromhex(line.reference)
+            repeated += reference in references
+            references.add(reference)
+            # A call made again after silence is only safe where the gateway knows the reference.
+            known = self._gateway_types.get(line.provider)
+            unsafe += line.abandoned > 0 and not (known and known.dedupes_by_reference)
+        unique = await self._store.read(inspection.key_is_unique_in_schema())
+        return Certificate(
+            run,
+            accounting,
+            (
+                _run_terminal(run),
+                _items_terminal(run, statuses),
+                _duplicates_impossible(unique, repeated, unsafe),
+                _adds_up(accounting, statuses),
+            ),
+            digest.hexdigest(),
+            rfc3339(self._clock.now()),
+        )
+
+    async def _ledger(self, run_id: RunId) -> AsyncIterator[LedgerLine]:
+        after = inspection.FIRST
+        most = self._limits.certificate_page_items
+        while True:
+            page = await self._store.read(inspection.ledger_page(run_id, after, most))
+            for line in page:
+                yield line
+            if len(page) < most:
+                return
+            after = page[-1].id
+
+
+def _run_terminal(run: RunRecord) -> Criterion:
+    terminal = RunStatus(run.status) in TERMINAL_RUNS
+    return Criterion("run_terminal", terminal, f"the run is {run.status}")
+
+
+def _items_terminal(run: RunRecord, statuses: Counter[ItemStatus]) -> Criterion:
+    terminal = sum(statuses[status] for status in TERMINAL_ITEMS)
+    holds = terminal == run.intended and statuses.total() == run.intended
+    return Criterion(
+        "every_item_terminal", holds, f"{terminal:,} of {run.intended:,} items have a terminal row"
+    )
+
+
+def _duplicates_impossible(unique: bool, repeated: int, unsafe: int) -> Criterion:
+    if not unique:
+        detail = "the database lacks the unique constraint on idempotency keys"
+    elif repeated:
+        detail = f"{repeated:,} keys stand twice in the ledger"
+    elif unsafe:
+        detail = f"{unsafe:,} items were called again at a gateway that cannot dedupe"
+    else:
+        detail = (
+            "every key is unique, by constraint; no call was repeated where it could count twice"
+        )
+    return Criterion("duplicates_impossible", unique and not repeated and not unsafe, detail)
+
+
+def _adds_up(accounting: Accounting, statuses: Counter[ItemStatus]) -> Criterion:
+    """The identity, and agreement of the running counts with the rows counted here."""
+    agrees = (
+        accounting.sent == sum(statuses[status] for status in SUCCESSES)
+        and accounting.failed == statuses[ItemStatus.FAILED]
+        and accounting.skipped == statuses[ItemStatus.SKIPPED]
+    )
+    a = accounting
+    detail = (
+        f"{a.intended:,} = {a.waiting:,} waiting + {a.in_doubt:,} in doubt + {a.sent:,} sent"
+        f" + {a.failed:,} failed + {a.skipped:,} skipped"
+    )
+    return Criterion("accounting_adds_up", accounting.holds and agrees, detail)

@@ -1,0 +1,143 @@
+"""The doubt resolver: evidence comes in, items leave doubt. Nothing is ever resent on a guess.
+
+Evidence is a person's word, a gateway's own look-up, or a provider's complete record of what it
+received; every verdict is written to the audit log with it.
+"""
+
+from collections.abc import AsyncIterator, Collection
+from dataclasses import dataclass
+
+import msgspec
+
+from outrider.domain.contracts import contract_from_document
+from outrider.domain.errors import Conflict
+from outrider.domain.ids import IdempotencyKey, OutboxId, Scope
+from outrider.kernel.transactions import doubts, inspection
+from outrider.kernel.transactions.doubts import Doubt, DoubtVerdict
+from outrider.ports.clock import Clock, IdSource
+from outrider.ports.gateway import Gateway, GatewayDirectory
+from outrider.ports.store import Store
+from outrider.settings import Limits
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciliation:
+    """What looking for evidence came to."""
+
+    sent: int = 0
+    resubmitted: int = 0
+    failed: int = 0
+    left: int = 0
+
+
+class DoubtResolver:
+    def __init__(
+        self,
+        store: Store,
+        gateways: GatewayDirectory,
+        clock: Clock,
+        ids: IdSource,
+        limits: Limits,
+    ) -> None:
+        self._store = store
+        self._gateways = gateways
+        self._clock = clock
+        self._ids = ids
+        self._limits = limits
+
+    async def doubts(self, scope: Scope, run_id: str | None = None) -> AsyncIterator[Doubt]:
+        after = inspection.FIRST
+        while True:
+            page = await self._store.read(
+                doubts.doubts_page(scope, run_id, after, self._limits.reconcile_items)
+            )
+            for doubt in page:
+                yield doubt
+            if len(page) < self._limits.reconcile_items:
+                return
+            after = page[-1].id
+
+    async def resolve(
+        self, scope: Scope, outbox_id: OutboxId, verdict: DoubtVerdict, evidence: str, actor: str
+    ) -> None:
+        resolved = await self._resolve(scope, [outbox_id], verdict, evidence, actor)
+        if not resolved:
+            raise Conflict(
+                f"item {outbox_id} is not in doubt",
+                hint="`outrider doubts list` shows those that are",
+            )
+
+    async def reconcile(
+        self,
+        scope: Scope,
+        *,
+        run_id: str | None,
+        received: Collection[IdempotencyKey] | None,
+        absent: DoubtVerdict | None,
+        evidence: str,
+        actor: str,
+    ) -> Reconciliation:
+        """Settle what evidence can settle.
+
+        `received` is the complete set of references a provider says it has; without it, gateways
+        that can look up are asked. `absent` is the verdict on what is provably not there; without
+        it such items stay in doubt.
+        """
+        counts = dict.fromkeys(DoubtVerdict, 0)
+        left = 0
+        page: list[Doubt] = []
+        # Collected first: resolving while paging would move the pages under our feet.
+        async for doubt in self.doubts(scope, run_id):
+            page.append(doubt)
+        for contract_id in {doubt.contract_id for doubt in page}:
+            group = [doubt for doubt in page if doubt.contract_id == contract_id]
+            known = await self._evidence(contract_id, group, received)
+            verdicts: dict[DoubtVerdict, list[OutboxId]] = {}
+            for doubt in group:
+                arrived = known.get(doubt.reference)
+                verdict = DoubtVerdict.SENT if arrived else absent if arrived is False else None
+                if verdict is None:
+                    left += 1
+                else:
+                    verdicts.setdefault(verdict, []).append(doubt.id)
+            for verdict, outbox_ids in verdicts.items():
+                resolved = await self._resolve(scope, outbox_ids, verdict, evidence, actor)
+                counts[verdict] += len(resolved)
+        return Reconciliation(
+            counts[DoubtVerdict.SENT],
+            counts[DoubtVerdict.RESUBMIT],
+            counts[DoubtVerdict.FAILED],
+            left,
+        )
+
+    async def _evidence(
+        self, contract_id: int, group: list[Doubt], received: Collection[IdempotencyKey] | None
+    ) -> dict[IdempotencyKey, bool]:
+        references = [doubt.reference for doubt in group]
+        if received is not None:
+            return {reference: reference in received for reference in references}
+        gateway = await self._gateway(contract_id)
+        return await gateway.look_up(references) if gateway.type.looks_up else {}
+
+    async def _gateway(self, contract_id: int) -> Gateway:
+        text = await self._store.read(inspection.contract_document(contract_id))
+        contract = contract_from_document(msgspec.json.decode(text))
+        return self._gateways.gateway(contract.gateway_type, contract.gateway_url)
+
+    async def _resolve(
+        self,
+        scope: Scope,
+        outbox_ids: list[OutboxId],
+        verdict: DoubtVerdict,
+        evidence: str,
+        actor: str,
+    ) -> list[OutboxId]:
+        resolved = []
+        for start in range(0, len(outbox_ids), self._limits.reconcile_items):
+            window = outbox_ids[start : start + self._limits.reconcile_items]
+            resolved += await self._store.write(
+                doubts.resolve(
+                    scope, window, verdict, evidence, actor, self._ids, self._clock.now()
+                )
+            )
+        return resolved

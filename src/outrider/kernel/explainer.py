@@ -1,0 +1,109 @@
+"""The explainer: says in sentences what happened to an item, or how a run stands, and why."""
+
+from collections.abc import Sequence
+
+from outrider.domain.outbox import Accounting
+from outrider.domain.recipients import SkipReason
+from outrider.domain.states import SUCCESSES, ItemStatus, JobStatus, RunStatus
+from outrider.domain.submission import Progress
+from outrider.domain.times import rfc3339
+from outrider.kernel.transactions.inspection import Attempt, Item, JobCount, ReasonCount, RunRecord
+
+SKIPPED_BECAUSE = {
+    SkipReason.NO_ADDRESS: "the recipient has no address for this channel",
+    SkipReason.INVALID_ADDRESS: "the recipient's address is not valid",
+    SkipReason.DUPLICATE_ADDRESS: "an earlier recipient of the campaign has the same address",
+    SkipReason.SUPPRESSED: "the address has opted out",
+}
+
+
+def explain_item(item: Item, attempts: Sequence[Attempt]) -> list[str]:
+    who = f"{item.recipient_id} ({item.address or 'no address'})"
+    sentences = [_verdict(item, who)]
+    sentences += [_attempt(attempt) for attempt in attempts]
+    if item.doubted_at is not None:
+        sentences.append(
+            f"It is in doubt since {rfc3339(item.doubted_at)}: the provider may or may not have it,"
+            " and it will not be called again until evidence says which."
+        )
+        sentences.append(
+            f"Look for reference {item.reference} at the provider, then run"
+            f" `outrider doubts resolve {item.id} --verdict sent|failed|resubmit --evidence TEXT`."
+        )
+    elif item.next_attempt_at is not None:
+        sentences.append(f"The next attempt is due at {rfc3339(item.next_attempt_at)}.")
+    return sentences
+
+
+def _verdict(item: Item, who: str) -> str:
+    status = ItemStatus(item.status)
+    if status in SUCCESSES:
+        proof = f" as {item.provider_message_id}" if item.provider_message_id else ""
+        late = " after the contract's deadline" if item.exhausted_reason else ""
+        return f"{who} was {item.status} by {item.provider}{proof}{late}."
+    if status is ItemStatus.SKIPPED:
+        why = SKIPPED_BECAUSE.get(item.reason or "", item.reason or "no reason was recorded")
+        return f"{who} was skipped before any call: {why}."
+    if status is ItemStatus.FAILED:
+        policy = f" and the contract allows no more ({item.exhausted_reason})"
+        detail = f" ({item.error})" if item.error else ""
+        return f"{who} failed: {item.reason}{detail}{policy if item.exhausted_reason else ''}."
+    return f"{who} is not settled yet."
+
+
+def _attempt(attempt: Attempt) -> str:
+    opened = f"Attempt {attempt.number} was opened at {rfc3339(attempt.opened_at)}"
+    if attempt.closed_at is None:
+        return f"{opened} and its answer is not known."
+    took_ms = (attempt.closed_at - attempt.opened_at).total_seconds() * 1000
+    match attempt.outcome:
+        case "accepted":
+            return f"{opened} and accepted after {took_ms:,.0f} ms."
+        case "abandoned":
+            return f"{opened}; its worker died before it could record an answer."
+        case "disproved":
+            return f"{opened}; evidence showed that the provider never received it."
+        case _:
+            far = {
+                Progress.NOT_SENT: "nothing left this machine",
+                Progress.SENT_NO_ANSWER: "it left, and no answer came",
+            }.get(Progress(attempt.progress or Progress.ANSWERED), "the provider answered")
+            return f"{opened} and ended after {took_ms:,.0f} ms with {attempt.reason}: {far}."
+
+
+def explain_run(
+    run: RunRecord,
+    accounting: Accounting,
+    jobs: Sequence[JobCount],
+    reasons: Sequence[ReasonCount],
+) -> list[str]:
+    sentences = [
+        f"The run is {run.status}: of {run.intended:,} intended items, {accounting.sent:,} were"
+        f" sent, {accounting.failed:,} failed and {accounting.skipped:,} were skipped."
+    ]
+    by_status: dict[str, int] = {}
+    for count in jobs:
+        by_status[count.status] = by_status.get(count.status, 0) + count.jobs
+    if accounting.waiting:
+        locked = by_status.get(JobStatus.LOCKED, 0)
+        doing = f"{locked} jobs are with a worker" if locked else "no worker holds a job of it"
+        sentences.append(f"{accounting.waiting:,} items wait; {doing}.")
+        if not locked and run.status in (RunStatus.QUEUED, RunStatus.RUNNING):
+            sentences.append("Start one with `outrider work`, or see when the next job is due.")
+    if accounting.in_doubt:
+        sentences.append(
+            f"{accounting.in_doubt:,} items are in doubt, which keeps the run open:"
+            " `outrider doubts list` shows them."
+        )
+    sentences += [
+        f"{reason.items:,} {reason.status} items: {reason.reason}."
+        for reason in reasons
+        if reason.status != ItemStatus.QUEUED
+    ]
+    sentences += [
+        f"{count.jobs} jobs are {count.status} after {count.attempts} lost attempts:"
+        f" {count.last_error}."
+        for count in jobs
+        if count.attempts and count.last_error
+    ]
+    return sentences

@@ -1,0 +1,71 @@
+"""The lease rescuer: brings back the jobs of workers that died, and wakes jobs whose time came.
+
+On start it frees at once what a dead process of this host still holds; after that it goes by
+leases, and by the contract's five minutes whatever a lease says.
+"""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import structlog
+
+from outrider.domain.errors import StoreUnavailable
+from outrider.domain.ids import WorkerId
+from outrider.kernel.transactions import jobs
+from outrider.ports.clock import Clock, IdSource
+from outrider.ports.store import Store
+from outrider.settings import Limits
+
+log = structlog.get_logger()
+
+IsDead = Callable[[str], bool]
+"""Whether the worker of that id is known to be gone; False where one cannot know."""
+
+
+class LeaseRescuer:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        ids: IdSource,
+        worker_id: WorkerId,
+        limits: Limits,
+        is_dead: IsDead,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._ids = ids
+        self._worker_id = worker_id
+        self._limits = limits
+        self._is_dead = is_dead
+
+    async def free_the_dead(self) -> int:
+        """Take back the jobs of processes that are provably gone."""
+        holders = await self._store.read(jobs.lock_holders())
+        dead = [holder for holder in holders if self._is_dead(holder)]
+        if not dead:
+            return 0
+        rescued = await self._store.write(
+            jobs.rescue_from(dead, self._worker_id, self._ids, self._clock.now())
+        )
+        log.info("jobs_rescued", jobs=rescued, why="worker_died")
+        return rescued
+
+    async def rescue_once(self) -> int:
+        now = self._clock.now()
+        stale_before = now - timedelta(seconds=self._limits.stale_lock_seconds)
+        rescued = await self._store.write(
+            jobs.rescue_expired(stale_before, self._worker_id, self._ids, now)
+        )
+        if rescued:
+            log.info("jobs_rescued", jobs=rescued, why="lease_expired")
+        return rescued + await self._store.write(jobs.requeue(now))
+
+    async def run(self) -> None:
+        """The loop of the role; runs until cancelled."""
+        while True:
+            try:
+                await self.rescue_once()
+            except StoreUnavailable as error:
+                log.warning("rescue_failed", error=error.message)
+            await self._clock.sleep(self._limits.rescue_interval_seconds)

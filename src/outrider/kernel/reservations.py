@@ -1,0 +1,99 @@
+"""The reserve stage: the only place where a `Reservation` is made, from rows that are committed.
+
+Drafts go in; what comes out may be given to a gateway, because the ledger already says so.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from outrider.domain.ids import Fence, IdempotencyKey, OutboxId
+from outrider.domain.states import ItemStatus
+from outrider.kernel.transactions import ledger
+from outrider.kernel.transactions.ledger import Draft, JobContext
+from outrider.ports.clock import Clock
+from outrider.ports.gateway import Reservation
+from outrider.ports.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptIdentity:
+    """Which attempt of the item it is, and what closing it needs to know."""
+
+    number: int
+    fence: Fence
+    submitted_at: datetime
+    maybe_received: bool
+
+
+class OpenAttempt(Reservation):
+    """A committed, open attempt of ours. Only `Reserver` makes one; a test keeps it so."""
+
+    __slots__ = ("_draft", "_outbox_id", "identity")
+
+    def __init__(self, outbox_id: OutboxId, draft: Draft, identity: AttemptIdentity) -> None:
+        self._outbox_id = outbox_id
+        self._draft = draft
+        self.identity = identity
+
+    @property
+    def outbox_id(self) -> OutboxId:
+        return self._outbox_id
+
+    @property
+    def reference(self) -> IdempotencyKey:
+        return self._draft.key
+
+    @property
+    def address(self) -> str:
+        return self._draft.address or ""
+
+    @property
+    def subject(self) -> str | None:
+        return self._draft.subject
+
+    @property
+    def body(self) -> str:
+        return self._draft.body
+
+
+class Reserver:
+    def __init__(self, store: Store, clock: Clock, lease_seconds: float) -> None:
+        self._store = store
+        self._clock = clock
+        self._lease = timedelta(seconds=lease_seconds)
+
+    async def reserve(
+        self, context: JobContext, drafts: Sequence[Draft]
+    ) -> list[OpenAttempt] | None:
+        """Reserve and open new items. None: the job is no longer ours, and nothing was written."""
+        now = self._clock.now()
+        opened = await self._store.write(ledger.reserve(context, drafts, now + self._lease, now))
+        if opened is None:
+            return None
+        first = AttemptIdentity(1, context.job.fence, now, maybe_received=False)
+        return [
+            OpenAttempt(draft.id, draft, first)
+            for draft in drafts
+            if draft.status is ItemStatus.QUEUED and draft.id in opened
+        ]
+
+    async def reopen(
+        self, context: JobContext, drafts: Mapping[OutboxId, Draft]
+    ) -> list[OpenAttempt] | None:
+        """Open the next attempt of items that have a row already; same reference as before."""
+        now = self._clock.now()
+        reopened = await self._store.write(
+            ledger.reopen(context.job, list(drafts), now + self._lease, now)
+        )
+        if reopened is None:
+            return None
+        fence = context.job.fence
+        return [
+            OpenAttempt(
+                row.id,
+                drafts[row.id],
+                AttemptIdentity(row.attempt, fence, row.submitted_at, bool(row.maybe_received)),
+            )
+            for row in reopened
+        ]

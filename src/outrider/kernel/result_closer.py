@@ -1,0 +1,96 @@
+"""The result closer: ends of calls come in one by one, and are committed in groups.
+
+A group closes after a few milliseconds or a few hundred results, whichever comes first. What a
+provider said is truth: while the store is away, results are kept and tried again.
+"""
+
+import asyncio
+
+import structlog
+
+from outrider.domain.errors import StoreUnavailable
+from outrider.kernel.transactions import ledger
+from outrider.kernel.transactions.ledger import ClosedAttempt
+from outrider.ports.clock import Clock
+from outrider.ports.stages import Stage, StageObserver
+from outrider.ports.store import Store
+from outrider.settings import Limits
+
+log = structlog.get_logger()
+
+
+class ResultCloser:
+    def __init__(self, store: Store, clock: Clock, limits: Limits, observer: StageObserver) -> None:
+        self._store = store
+        self._clock = clock
+        self._limits = limits
+        self._observer = observer
+        self._pending: list[ClosedAttempt] = []
+        self._waiters: list[asyncio.Future[None]] = []
+        self._arrived = asyncio.Event()
+        self._full = asyncio.Event()
+
+    def put(self, closed: ClosedAttempt) -> None:
+        """Hand over one result; `barrier` says when it is durable."""
+        self._pending.append(closed)
+        self._arrived.set()
+        if len(self._pending) >= self._limits.close_group_items:
+            self._full.set()
+
+    async def barrier(self) -> None:
+        """Wait until everything handed over so far is committed."""
+        durable = asyncio.get_running_loop().create_future()
+        self._waiters.append(durable)
+        self._arrived.set()
+        # Whoever waits has no more results to add, so the group need not wait for company.
+        self._full.set()
+        await durable
+
+    async def run(self) -> None:
+        """The loop of the role; runs until cancelled."""
+        while True:
+            await self._arrived.wait()
+            await self._company()
+            group, self._pending = self._pending, []
+            waiters, self._waiters = self._waiters, []
+            self._arrived.clear()
+            self._full.clear()
+            try:
+                await self._commit(group)
+            except StoreUnavailable as failure:
+                _answer(waiters, failure)
+            else:
+                _answer(waiters, None)
+
+    async def _company(self) -> None:
+        try:
+            async with asyncio.timeout(self._limits.close_group_seconds):
+                await self._full.wait()
+        except TimeoutError:
+            return
+
+    async def _commit(self, group: list[ClosedAttempt]) -> None:
+        began = self._clock.now()
+        while group:
+            try:
+                self._observer.before(Stage.CLOSE)
+                await self._store.write(ledger.close(group, self._clock.now()))
+                self._observer.after(Stage.CLOSE)
+                return
+            except StoreUnavailable as error:
+                waited = (self._clock.now() - began).total_seconds()
+                if waited > self._limits.close_patience_seconds:
+                    log.error("results_not_recorded", items=len(group), error=error.message)
+                    raise
+                log.warning("close_waits_for_store", items=len(group), error=error.message)
+                await self._clock.sleep(self._limits.close_backoff_seconds)
+
+
+def _answer(waiters: list[asyncio.Future[None]], failure: StoreUnavailable | None) -> None:
+    for waiter in waiters:
+        if waiter.done():
+            continue
+        if failure is None:
+            waiter.set_result(None)
+        else:
+            waiter.set_exception(failure)

@@ -1,0 +1,84 @@
+"""In-doubt items: what is known of them, and writing a verdict with its evidence."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from enum import StrEnum
+from typing import NamedTuple, assert_never
+
+from outrider.domain.ids import IdempotencyKey, OutboxId, Scope
+from outrider.domain.states import Channel, success_status
+from outrider.kernel.transactions.audit import AuditEntry, record
+from outrider.ports.clock import IdSource
+from outrider.ports.store import Transaction, ask
+
+
+class DoubtVerdict(StrEnum):
+    """What evidence can say of an item in doubt. `resubmit`: it never arrived, call again."""
+
+    SENT = "sent"
+    FAILED = "failed"
+    RESUBMIT = "resubmit"
+
+
+class Doubt(NamedTuple):
+    id: OutboxId
+    run_id: str | None
+    job_id: str | None
+    recipient_id: str
+    address: str | None
+    channel: str
+    provider: str
+    contract_id: int
+    reference: IdempotencyKey
+    attempts: int
+    progress: str | None
+    reason: str | None
+    error: str | None
+    opened_at: datetime | None
+    doubted_at: datetime
+
+
+def doubts_page(
+    scope: Scope, run_id: str | None, after: str, most: int
+) -> Transaction[list[Doubt]]:
+    rows = yield from ask("doubts_page", **scope._asdict(), run_id=run_id, after=after, most=most)
+    return [Doubt(*row) for row in rows]
+
+
+def resolve(
+    scope: Scope,
+    outbox_ids: Sequence[OutboxId],
+    verdict: DoubtVerdict,
+    evidence: str,
+    actor: str,
+    ids: IdSource,
+    now: datetime,
+) -> Transaction[list[OutboxId]]:
+    """Settle those of the items that are still in doubt; returns which they were."""
+    window = {"id": outbox_ids}
+    locked = yield from ask("lock_doubts", window, **scope._asdict())
+    if not locked:
+        return []
+    found = [row[0] for row in locked]
+    match verdict:
+        case DoubtVerdict.SENT:
+            statuses = [success_status(Channel(row[3])).value for row in locked]
+            yield from ask("resolve_sent", {"id": found, "status": statuses}, now=now)
+        case DoubtVerdict.FAILED:
+            yield from ask("resolve_failed", {"id": found}, now=now)
+        case DoubtVerdict.RESUBMIT:
+            yield from ask("archive_disproved", {"id": found}, now=now)
+            yield from ask("resolve_resubmit", {"id": found}, now=now)
+        case other:
+            assert_never(other)
+    yield from ask("wake_jobs", {"id": sorted({row[2] for row in locked if row[2]})}, now=now)
+    detail: dict[str, object] = {"verdict": verdict.value, "evidence": evidence}
+    yield from record(
+        [
+            AuditEntry(scope, "doubt.resolved", actor, campaign_id, run_id, job_id, item, detail)
+            for item, run_id, job_id, _, campaign_id in locked
+        ],
+        ids,
+        now,
+    )
+    return found

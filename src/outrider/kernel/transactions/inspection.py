@@ -1,0 +1,195 @@
+"""Reading: runs with their accounting, items with their attempts, and pages of the ledger."""
+
+from datetime import datetime
+from typing import NamedTuple
+
+from outrider.domain.errors import NotFound
+from outrider.domain.ids import CampaignId, OutboxId, RunId, Scope
+from outrider.domain.outbox import Accounting
+from outrider.ports.store import Rows, Transaction, ask
+
+FIRST = "00000000-0000-0000-0000-000000000000"
+LAST = "ffffffff-ffff-ffff-ffff-ffffffffffff"
+
+
+class RunRecord(NamedTuple):
+    id: RunId
+    campaign_id: CampaignId
+    phase: str
+    channel: str
+    status: str
+    intended: int
+    scheduled_for: datetime
+    retry_of: str | None
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+
+
+class JobCount(NamedTuple):
+    status: str
+    outcome: str | None
+    jobs: int
+    attempts: int
+    last_error: str | None
+
+
+class ReasonCount(NamedTuple):
+    status: str
+    reason: str
+    items: int
+
+
+class Item(NamedTuple):
+    id: OutboxId
+    recipient_id: str
+    address: str | None
+    channel: str
+    provider: str
+    submission_target: str
+    status: str
+    intent_status: str | None
+    exhausted_reason: str | None
+    reason: str | None
+    error: str | None
+    attempts: int
+    opened_at: datetime | None
+    closed_at: datetime | None
+    progress: str | None
+    maybe_received: bool
+    provider_message_id: str | None
+    next_attempt_at: datetime | None
+    doubted_at: datetime | None
+    created_at: datetime
+    updated_at: datetime
+    reference: str
+    run_id: str | None
+    job_id: str | None
+    subject: str | None
+
+
+class Attempt(NamedTuple):
+    number: int
+    opened_at: datetime
+    closed_at: datetime | None
+    progress: str | None
+    outcome: str | None
+    reason: str | None
+    error: str | None
+    provider_message_id: str | None
+
+
+class LedgerLine(NamedTuple):
+    """What the certificate checks of one row."""
+
+    id: OutboxId
+    reference: str
+    status: str
+    attempts: int
+    abandoned: int
+    provider: str
+    contract_id: int
+
+
+def run(scope: Scope, run_id: RunId) -> Transaction[RunRecord]:
+    found = yield from ask("run_by_id", **scope._asdict(), run_id=run_id)
+    if not found:
+        raise NotFound(
+            f"there is no run {run_id}", hint="`outrider campaign status ID` shows a campaign's run"
+        )
+    return RunRecord(*found[0])
+
+
+def runs_of(campaign_id: CampaignId) -> Transaction[list[RunRecord]]:
+    rows = yield from ask("runs_of_campaign", campaign_id=campaign_id)
+    return [RunRecord(*row) for row in rows]
+
+
+def accounting(record: RunRecord) -> Transaction[Accounting]:
+    """Settled jobs carry their counts; only the rows of unsettled ones are counted."""
+    finished = yield from ask("count_finished_jobs", run_id=record.id)
+    unfinished = yield from ask("count_unfinished_jobs", run_id=record.id)
+    rows = yield from ask("count_unfinished_rows", run_id=record.id)
+    _, sent, failed, skipped = (int(number) for number in finished[0])
+    reserved, queued, in_doubt, live_sent, live_failed, live_skipped = rows[0]
+    unreserved = int(unfinished[0][0]) - reserved
+    return Accounting(
+        intended=record.intended,
+        waiting=unreserved + queued,
+        in_doubt=in_doubt,
+        sent=sent + live_sent,
+        failed=failed + live_failed,
+        skipped=skipped + live_skipped,
+    )
+
+
+def run_with_accounting(scope: Scope, run_id: RunId) -> Transaction[tuple[RunRecord, Accounting]]:
+    record = yield from run(scope, run_id)
+    return record, (yield from accounting(record))
+
+
+def job_counts(run_id: RunId) -> Transaction[list[JobCount]]:
+    rows = yield from ask("count_jobs", run_id=run_id)
+    return [JobCount(*row) for row in rows]
+
+
+def reason_counts(run_id: RunId) -> Transaction[list[ReasonCount]]:
+    rows = yield from ask("count_reasons", run_id=run_id)
+    return [ReasonCount(*row) for row in rows]
+
+
+def ledger_page(run_id: RunId, after: str, most: int) -> Transaction[list[LedgerLine]]:
+    rows = yield from ask("certificate_page", run_id=run_id, after=after, most=most)
+    return [LedgerLine(*row) for row in rows]
+
+
+def key_is_unique_in_schema() -> Transaction[bool]:
+    rows = yield from ask("key_is_unique_in_schema")
+    return bool(rows[0][0])
+
+
+def items_page(
+    scope: Scope,
+    *,
+    run_id: RunId | None = None,
+    outbox_id: str | None = None,
+    recipient_id: str | None = None,
+    after: str = FIRST,
+    most: int,
+) -> Transaction[list[Item]]:
+    rows = yield from ask(
+        "items_page",
+        **scope._asdict(),
+        run_id=run_id,
+        outbox_id=outbox_id,
+        recipient_id=recipient_id,
+        after=after,
+        most=most,
+    )
+    return [Item(*row) for row in rows]
+
+
+def attempts_of(outbox_id: OutboxId) -> Transaction[list[Attempt]]:
+    rows = yield from ask("attempts_of_item", outbox_id=outbox_id)
+    return [Attempt(*row) for row in rows]
+
+
+def contract_document(contract_id: int) -> Transaction[str]:
+    rows = yield from ask("contract_by_id", contract_id=contract_id)
+    document: str = rows[0][0]
+    return document
+
+
+def audit_page(
+    scope: Scope, campaign_id: str | None, run_id: str | None, after: str, most: int
+) -> Transaction[Rows]:
+    return (
+        yield from ask(
+            "audit_page",
+            **scope._asdict(),
+            campaign_id=campaign_id,
+            run_id=run_id,
+            after=after,
+            most=most,
+        )
+    )

@@ -1,0 +1,157 @@
+"""Jobs as leases: claim with a higher fence, keep alive, give back, rescue from the dead."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from outrider.domain.ids import (
+    AssetId,
+    CampaignId,
+    Fence,
+    JobId,
+    RunId,
+    Scope,
+    TenantId,
+    WorkerId,
+    WorkspaceId,
+)
+from outrider.kernel.transactions.audit import AuditEntry, record
+from outrider.ports.clock import IdSource
+from outrider.ports.store import Rows, Transaction, ask
+
+
+class ClaimedJob(NamedTuple):
+    """A job that is ours until its lease runs out or somebody takes a higher fence."""
+
+    id: JobId
+    tenant_id: TenantId
+    workspace_id: WorkspaceId
+    campaign_id: CampaignId
+    run_id: RunId
+    asset_id: AssetId
+    contract_id: int
+    first_position: int
+    last_position: int
+    item_count: int
+    attempts: int
+    max_attempts: int
+    fence: Fence
+    scheduled_for: datetime
+
+    @property
+    def scope(self) -> Scope:
+        return Scope(self.tenant_id, self.workspace_id)
+
+    @property
+    def is_exhausted(self) -> bool:
+        return self.attempts >= self.max_attempts
+
+    @property
+    def was_held_before(self) -> bool:
+        return self.fence > 1
+
+
+def claim(
+    worker_id: WorkerId, most: int, lease_expires_at: datetime, ids: IdSource, now: datetime
+) -> Transaction[list[ClaimedJob]]:
+    """Lock up to `most` due jobs; the first lock of a run sets it running."""
+    locked = yield from ask(
+        "claim_jobs", worker_id=worker_id, most=most, lease_expires_at=lease_expires_at, now=now
+    )
+    if not locked:
+        return []
+    window = {"id": [row[0] for row in locked]}
+    started = yield from ask("start_runs", window, now=now)
+    yield from record(
+        [
+            AuditEntry(Scope(tenant, workspace), "run.started", worker_id, campaign_id, run_id)
+            for run_id, campaign_id, tenant, workspace in started
+        ],
+        ids,
+        now,
+    )
+    rows = yield from ask("claimed_jobs", window)
+    return [ClaimedJob(*row) for row in rows]
+
+
+def heartbeat(
+    held: Sequence[ClaimedJob], lease_expires_at: datetime, now: datetime
+) -> Transaction[set[JobId]]:
+    """Extend the leases of all jobs at once; returns those that are still ours."""
+    rows = yield from ask(
+        "heartbeat_jobs",
+        {"id": [job.id for job in held], "fence": [job.fence for job in held]},
+        lease_expires_at=lease_expires_at,
+        now=now,
+    )
+    return {row[0] for row in rows}
+
+
+def hold(job: ClaimedJob, lease_expires_at: datetime, now: datetime) -> Transaction[bool]:
+    """Inside another script: is the job ours, and does it stay ours until the commit?"""
+    rows = yield from ask(
+        "hold_job", job_id=job.id, fence=job.fence, lease_expires_at=lease_expires_at, now=now
+    )
+    return bool(rows)
+
+
+def release(job: ClaimedJob, run_at: datetime, now: datetime) -> Transaction[bool]:
+    """Give the job back untouched, without using up an attempt."""
+    rows = yield from ask("release_job", job_id=job.id, fence=job.fence, run_at=run_at, now=now)
+    return bool(rows)
+
+
+def fail(
+    job: ClaimedJob, error: str, run_at: datetime, worker_id: WorkerId, ids: IdSource, now: datetime
+) -> Transaction[bool]:
+    rows = yield from ask(
+        "fail_job", job_id=job.id, fence=job.fence, error=error, run_at=run_at, now=now
+    )
+    if rows:
+        entry = AuditEntry(
+            job.scope, "job.failed", worker_id, job.campaign_id, job.run_id, job.id,
+            detail={"error": error, "attempts": job.attempts + 1},
+        )  # fmt: skip
+        yield from record([entry], ids, now)
+    return bool(rows)
+
+
+def rescue_expired(
+    stale_before: datetime, worker_id: WorkerId, ids: IdSource, now: datetime
+) -> Transaction[int]:
+    rows = yield from ask("rescue_expired", stale_before=stale_before, now=now)
+    return (yield from _rescued(rows, worker_id, ids, now))
+
+
+def lock_holders() -> Transaction[list[str]]:
+    rows = yield from ask("lock_holders")
+    return [row[0] for row in rows]
+
+
+def rescue_from(
+    dead: Sequence[str], worker_id: WorkerId, ids: IdSource, now: datetime
+) -> Transaction[int]:
+    rows = yield from ask("rescue_from", {"locked_by": dead}, now=now)
+    return (yield from _rescued(rows, worker_id, ids, now))
+
+
+def _rescued(rows: Rows, worker_id: WorkerId, ids: IdSource, now: datetime) -> Transaction[int]:
+    yield from record(
+        [
+            AuditEntry(
+                Scope(tenant, workspace), "job.rescued", worker_id, run_id=run_id, job_id=job_id,
+                detail={"why": why},
+            )
+            for job_id, run_id, tenant, workspace, why in rows
+        ],
+        ids,
+        now,
+    )  # fmt: skip
+    return len(rows)
+
+
+def requeue(now: datetime) -> Transaction[int]:
+    """Failed jobs whose time has come, and parked jobs whose last doubt was resolved."""
+    failed = yield from ask("requeue_failed", now=now)
+    woken = yield from ask("wake_resolved", now=now)
+    return len(failed) + len(woken)

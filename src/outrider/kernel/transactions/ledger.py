@@ -1,0 +1,268 @@
+"""The ledger's transactions: read a job's items, reserve and open a window, reopen one, close many.
+
+Reserving and reopening first prove that the job is still ours, in the same transaction. Closing
+does not: whoever made a call may always say how it ended, and nobody else can.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from outrider.domain.campaigns import Asset
+from outrider.domain.ids import Fence, IdempotencyKey, OutboxId, RecipientId, Scope
+from outrider.domain.recipients import AddressKind
+from outrider.domain.states import SUCCESSES, ItemStatus
+from outrider.domain.submission import Contract, Progress, Verdict
+from outrider.kernel.transactions.jobs import ClaimedJob, hold
+from outrider.ports.store import Transaction, ask
+
+
+class Member(NamedTuple):
+    recipient_id: RecipientId
+    address: str | None
+    attributes: str
+    invalid: int
+    duplicate: int
+
+
+class LedgerRow(NamedTuple):
+    """What an earlier claim of this job left behind for one item."""
+
+    id: OutboxId
+    recipient_id: RecipientId
+    status: str
+    is_open: bool
+    next_attempt_at: datetime | None
+    is_doubted: bool
+
+
+class Draft(NamedTuple):
+    """An item about to be reserved: to be called (`queued`), or terminal with its reason."""
+
+    id: OutboxId
+    recipient_id: RecipientId
+    address: str | None
+    subject: str | None
+    body: str
+    key: IdempotencyKey
+    status: ItemStatus
+    reason: str | None
+    error: str | None
+
+
+class Reopened(NamedTuple):
+    id: OutboxId
+    attempt: int
+    maybe_received: bool
+    submitted_at: datetime
+
+
+class ClosedAttempt(NamedTuple):
+    """The end of one call: which attempt it was, and what the contract made of the answer."""
+
+    id: OutboxId
+    attempt: int
+    fence: Fence
+    closed_at: datetime
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class JobContext:
+    """What all items of a job share."""
+
+    job: ClaimedJob
+    asset: Asset
+    contract: Contract
+
+
+def members(context: JobContext, kind: AddressKind) -> Transaction[list[Member]]:
+    job = context.job
+    rows = yield from ask(
+        "load_members",
+        campaign_id=job.campaign_id,
+        kind=int(kind),
+        first_position=job.first_position,
+        last_position=job.last_position,
+        message_id=context.asset.message.id,
+    )
+    return [Member(*row) for row in rows]
+
+
+def job_rows(job: ClaimedJob) -> Transaction[list[LedgerRow]]:
+    rows = yield from ask("load_job_rows", run_id=job.run_id, job_id=job.id)
+    return [LedgerRow(*row) for row in rows]
+
+
+def doubt_abandoned(job: ClaimedJob, now: datetime) -> Transaction[int]:
+    """What a former holder left open at a gateway that cannot dedupe is in doubt from now on."""
+    rows = yield from ask(
+        "doubt_abandoned", run_id=job.run_id, job_id=job.id, fence=job.fence, now=now
+    )
+    return len(rows)
+
+
+def bury(job: ClaimedJob, now: datetime) -> Transaction[None]:
+    yield from doubt_abandoned(job, now)
+    yield from ask("bury_waiting", run_id=job.run_id, job_id=job.id, now=now)
+
+
+def reserve(
+    context: JobContext, drafts: Sequence[Draft], lease_expires_at: datetime, now: datetime
+) -> Transaction[set[OutboxId] | None]:
+    """Write the window's rows; the ids that may be called now. None: the job is no longer ours.
+
+    A key that exists already belongs to somebody else's attempt and is not among them.
+    """
+    job, message = context.job, context.asset.message
+    if not (yield from hold(job, lease_expires_at, now)):
+        return None
+    rows = yield from ask(
+        "reserve_window",
+        {
+            "id": [draft.id for draft in drafts],
+            "recipient_id": [draft.recipient_id for draft in drafts],
+            "address": [draft.address for draft in drafts],
+            "subject": [draft.subject for draft in drafts],
+            "key": [draft.key for draft in drafts],
+            "status": [draft.status for draft in drafts],
+            "reason": [draft.reason for draft in drafts],
+            "error": [draft.error for draft in drafts],
+        },
+        tenant_id=job.tenant_id,
+        workspace_id=job.workspace_id,
+        run_id=job.run_id,
+        job_id=job.id,
+        fence=job.fence,
+        channel=message.channel.value,
+        provider=context.contract.gateway_type,
+        submission_target=message.submission_target,
+        contract_id=job.contract_id,
+        asset_id=context.asset.id,
+        asset_version=context.asset.version,
+        now=now,
+    )
+    return {outbox_id for outbox_id, status in rows if status == ItemStatus.QUEUED}
+
+
+def reopen(
+    job: ClaimedJob, outbox_ids: Sequence[OutboxId], lease_expires_at: datetime, now: datetime
+) -> Transaction[list[Reopened] | None]:
+    """Open the next attempt of waiting rows, and of rows a former holder abandoned."""
+    if not (yield from hold(job, lease_expires_at, now)):
+        return None
+    window = {"id": outbox_ids}
+    yield from ask("archive_abandoned", window, fence=job.fence, now=now)
+    yield from ask("skip_suppressed", window, now=now)
+    rows = yield from ask("reopen_window", window, fence=job.fence, now=now)
+    return [Reopened(*row) for row in rows]
+
+
+def close(closed: Sequence[ClosedAttempt], now: datetime) -> Transaction[None]:
+    """Write how a group of calls ended: at most one statement a kind of ending."""
+    # One order of rows for everybody, so that two writers cannot wait for each other.
+    ordered = sorted(closed, key=lambda attempt: attempt.id)
+    accepted: dict[ItemStatus, list[ClosedAttempt]] = {}
+    failed, retried, doubted = [], [], []
+    for attempt in ordered:
+        verdict = attempt.verdict
+        if verdict.status in SUCCESSES:
+            accepted.setdefault(verdict.status, []).append(attempt)
+        elif verdict.status is ItemStatus.FAILED:
+            failed.append(attempt)
+        elif verdict.in_doubt:
+            doubted.append(attempt)
+        else:
+            retried.append(attempt)
+    for status, group in accepted.items():
+        yield from _close_accepted(status, group, now)
+    if failed:
+        yield from _close_failed(failed, now)
+    if retried:
+        yield from _close_retried(retried, now)
+    if doubted:
+        yield from _close_doubted(doubted, now)
+
+
+def _identity(group: Sequence[ClosedAttempt]) -> dict[str, Sequence[object]]:
+    return {
+        "id": [attempt.id for attempt in group],
+        "attempt": [attempt.attempt for attempt in group],
+        "fence": [attempt.fence for attempt in group],
+        "closed_at": [attempt.closed_at for attempt in group],
+    }
+
+
+def _close_accepted(
+    status: ItemStatus, group: Sequence[ClosedAttempt], now: datetime
+) -> Transaction[None]:
+    yield from ask(
+        "close_accepted",
+        {
+            **_identity(group),
+            "intent_status": [attempt.verdict.intent_status for attempt in group],
+            "exhausted_reason": [attempt.verdict.exhausted_reason for attempt in group],
+            "message_id": [attempt.verdict.provider_message_id for attempt in group],
+        },
+        status=status.value,
+        now=now,
+    )
+
+
+def _close_failed(group: Sequence[ClosedAttempt], now: datetime) -> Transaction[None]:
+    yield from ask(
+        "close_failed",
+        {
+            **_identity(group),
+            "intent_status": [attempt.verdict.intent_status for attempt in group],
+            "exhausted_reason": [attempt.verdict.exhausted_reason for attempt in group],
+            "progress": [attempt.verdict.progress for attempt in group],
+            "reason": [attempt.verdict.reason for attempt in group],
+            "error": [attempt.verdict.error for attempt in group],
+        },
+        now=now,
+    )
+
+
+def _close_retried(group: Sequence[ClosedAttempt], now: datetime) -> Transaction[None]:
+    window = {
+        **_identity(group),
+        "progress": [attempt.verdict.progress for attempt in group],
+        "outcome": [_outcome(attempt.verdict) for attempt in group],
+        "reason": [attempt.verdict.reason for attempt in group],
+        "error": [attempt.verdict.error for attempt in group],
+        "next_attempt_at": [attempt.verdict.next_attempt_at for attempt in group],
+        "maybe_received": [attempt.verdict.maybe_received for attempt in group],
+    }
+    yield from ask("archive_retried", window)
+    yield from ask("close_retried", window, now=now)
+
+
+def _close_doubted(group: Sequence[ClosedAttempt], now: datetime) -> Transaction[None]:
+    yield from ask(
+        "close_doubted",
+        {
+            **_identity(group),
+            "progress": [attempt.verdict.progress for attempt in group],
+            "reason": [attempt.verdict.reason for attempt in group],
+            "error": [attempt.verdict.error for attempt in group],
+        },
+        now=now,
+    )
+
+
+def _outcome(verdict: Verdict) -> str:
+    return "rejected" if verdict.progress is Progress.ANSWERED else "error"
+
+
+def suppress(
+    scope: Scope, channel: str, addresses: Sequence[str], reason: str, now: datetime
+) -> Transaction[None]:
+    yield from ask(
+        "insert_suppressions",
+        {"channel": [channel] * len(addresses), "address": addresses},
+        **scope._asdict(),
+        reason=reason,
+        now=now,
+    )

@@ -1,0 +1,1 @@
+"""Protocols only: what the kernel asks of the outside world."""

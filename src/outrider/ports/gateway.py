@@ -1,0 +1,72 @@
+"""The gateway port: one way out, and it only opens to a reservation.
+
+`Reservation` is abstract and its only concrete kind is private to the kernel's reserve stage, so a
+provider call without a durable ledger row does not type-check.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Protocol
+
+from outrider.domain.ids import IdempotencyKey, OutboxId
+from outrider.domain.submission import CallResult, GatewayType
+
+
+class Reservation(ABC):
+    """Proof that the ledger holds an open attempt for this item, and what the provider needs."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def outbox_id(self) -> OutboxId: ...
+
+    @property
+    @abstractmethod
+    def reference(self) -> IdempotencyKey:
+        """The item's idempotency key; the same on every attempt."""
+
+    @property
+    @abstractmethod
+    def address(self) -> str: ...
+
+    @property
+    @abstractmethod
+    def subject(self) -> str | None: ...
+
+    @property
+    @abstractmethod
+    def body(self) -> str: ...
+
+
+class Gateway(Protocol):
+    """One gateway family talking to one URL."""
+
+    @property
+    def type(self) -> GatewayType: ...
+
+    @property
+    def window_items(self) -> int:
+        """How many items of one job may be open at once: what a crash can put in doubt."""
+        ...
+
+    @property
+    def concurrency(self) -> int:
+        """How many calls of one window run at the same time."""
+        ...
+
+    async def call(self, reservation: Reservation) -> CallResult:
+        """Call the provider once. Never raises for what the provider or the network does."""
+        ...
+
+    async def look_up(self, references: Sequence[IdempotencyKey]) -> dict[IdempotencyKey, bool]:
+        """Which references the provider has (True) or has not (False); unknown ones are absent."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class GatewayDirectory(Protocol):
+    """Finds the gateway for a contract's type and URL."""
+
+    def gateway(self, gateway_type: str, gateway_url: str) -> Gateway: ...

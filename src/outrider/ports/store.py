@@ -1,0 +1,55 @@
+"""The store port: a transaction is a script of named statements, and a store is what runs it.
+
+The kernel writes each transaction once, as a generator that yields `Statement`s and is sent their
+rows back. A store knows the SQL behind each name and how to run a script atomically; that is all.
+"""
+
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+Result = TypeVar("Result")
+Row = Sequence[Any]
+Rows = Sequence[Row]
+Window = Mapping[str, Sequence[object]]
+"""Columns of equal length: one statement writes all of a window's items at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    name: str
+    params: Mapping[str, object]
+    window: Window | None = None
+
+
+Transaction = Generator[Statement, Rows, Result]
+
+
+def ask(name: str, window: Window | None = None, /, **params: object) -> Transaction[Rows]:
+    """Run one named statement inside a script: `rows = yield from ask("claim_jobs", now=now)`."""
+    return (yield Statement(name, params, window))
+
+
+class Store(Protocol):
+    """All reads and writes of the kernel go through here, a whole transaction at a time."""
+
+    @property
+    def scheme(self) -> str: ...
+
+    async def write(self, transaction: Transaction[Result]) -> Result:
+        """Run the script in one durable transaction: all of it or nothing."""
+        ...
+
+    async def read(self, transaction: Transaction[Result]) -> Result:
+        """Run the script on one consistent snapshot that sees every earlier `write`."""
+        ...
+
+    async def migrate(self) -> Sequence[str]:
+        """Bring the schema up to date; the names of the migrations that were applied."""
+        ...
+
+    async def verify_schema(self) -> None:
+        """Raise SchemaMismatch unless the schema is exactly the one this code was written for."""
+        ...
+
+    async def close(self) -> None: ...

@@ -1,0 +1,247 @@
+"""Renders windows through one child process, which may die: a window comes back whole regardless.
+
+A window whose child died is asked again item by item of a new child; an item that kills again is
+the guilty one. The deaths of a window are counted, so that a template bomb cannot take for ever.
+"""
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+
+import msgspec
+from minijinja import TemplateError
+
+from outrider.domain.errors import OutriderError
+from outrider.ports.renderer import Rendered, RenderProblem
+from outrider.rendering import child
+from outrider.rendering.child import LENGTH, Answer, Item, Limits, Request
+from outrider.settings import (
+    BODY_MAX_BYTES,
+    RENDER_CHECK_HERE_MAX_CHARACTERS,
+    RENDER_DEATHS_PER_WINDOW,
+    RENDER_FUEL,
+    RENDER_MEMORY_BYTES,
+    RENDER_REQUEST_BYTES,
+    RENDER_WINDOW_SECONDS,
+    SUBJECT_MAX_CHARACTERS,
+)
+
+LIMITS_EXCEEDED = RenderProblem("rendering exceeded its memory or time limit")
+MARKERS = ("{{", "{%", "{#")
+CLOSE_SECONDS = 2.0
+PYTHON_NEEDS = ("PYTHONHOME", "LD_LIBRARY_PATH")
+
+
+def default_limits() -> Limits:
+    return Limits(
+        memory_bytes=RENDER_MEMORY_BYTES,
+        cpu_seconds=int(RENDER_WINDOW_SECONDS) + 1,
+        fuel=RENDER_FUEL,
+        body_max_bytes=BODY_MAX_BYTES,
+        subject_max_characters=SUBJECT_MAX_CHARACTERS,
+    )
+
+
+def is_template(text: str | None) -> bool:
+    return text is not None and any(marker in text for marker in MARKERS)
+
+
+def check_template(source: str) -> str | None:
+    """What is wrong with the template's syntax, or None. Nothing is rendered."""
+    if not is_template(source):
+        return None
+    if len(source) > RENDER_CHECK_HERE_MAX_CHARACTERS:
+        return _check_elsewhere(source)
+    try:
+        child.compiled(None, _storable(source), html=False, fuel=RENDER_FUEL)
+    except TemplateError as error:
+        return child.described(error)
+    return None
+
+
+def _check_elsewhere(source: str) -> str | None:
+    """Compiling recurses: a long enough expression overflows the stack of whoever compiles it."""
+    request = child.frame(Request(None, _storable(source), html=False, attributes=[]))
+    try:
+        answered = subprocess.run(
+            _command(default_limits()),
+            input=request,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=_environment(),
+            timeout=RENDER_WINDOW_SECONDS,
+            check=True,
+        ).stdout
+    except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
+        return "is too long or too deeply nested to compile"
+    problem = msgspec.msgpack.decode(answered[LENGTH.size :], type=Answer).problem
+    return problem and problem.removeprefix("body, ")
+
+
+class ProcessRenderer:
+    """One child, started when first needed and one window at a time; it serves a whole worker."""
+
+    def __init__(
+        self,
+        limits: Limits | None = None,
+        *,
+        window_seconds: float = RENDER_WINDOW_SECONDS,
+    ) -> None:
+        self._limits = limits or default_limits()
+        self._window_seconds = window_seconds
+        self._lock = asyncio.Lock()
+        self._process: asyncio.subprocess.Process | None = None
+
+    @property
+    def child_pid(self) -> int | None:
+        return self._process.pid if self._process else None
+
+    async def render(
+        self, subject: str | None, body: str, attributes: Sequence[str], *, html: bool
+    ) -> list[Rendered | RenderProblem]:
+        if not is_template(subject) and not is_template(body):
+            problem = child.text_problem(self._limits, subject, body)
+            outcome = RenderProblem(problem) if problem else Rendered(subject, body)
+            return [outcome] * len(attributes)
+        window = Request(
+            None if subject is None else _storable(subject),
+            _storable(body),
+            html,
+            [_storable(text) for text in attributes],
+        )
+        async with self._lock:
+            return await self._render_window(window)
+
+    async def close(self) -> None:
+        async with self._lock:
+            process = self._process
+            if process is None or process.stdin is None:
+                return
+            process.stdin.close()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(CLOSE_SECONDS):
+                    await process.wait()
+            await self._kill()
+
+    async def _render_window(self, window: Request) -> list[Rendered | RenderProblem]:
+        attributes = window.attributes
+        # Answers are about as large as the template and its attributes; many small ones travel
+        # together, and large ones never need much of the child's memory at once.
+        item_bytes = len(window.body) + max(map(len, attributes), default=0) + 1
+        together = max(1, RENDER_REQUEST_BYTES // item_bytes)
+        outcomes: list[Rendered | RenderProblem] = []
+        alone_until = deaths = 0
+        deadline = self._deadline()
+        while (done := len(outcomes)) < len(attributes):
+            if deaths == RENDER_DEATHS_PER_WINDOW:
+                return outcomes + [LIMITS_EXCEEDED] * (len(attributes) - done)
+            alone = done < alone_until
+            asked = attributes[done : done + (1 if alone else together)]
+            request = Request(window.subject, window.body, window.html, asked)
+            answer = await self._ask(request, deadline)
+            if answer is not None:
+                outcomes += _outcomes(answer, len(asked))
+                continue
+            # The first death may be somebody else's doing, so nobody is guilty of that alone.
+            deaths += 1
+            deadline = self._deadline()
+            if alone:
+                outcomes.append(LIMITS_EXCEEDED)
+            else:
+                alone_until = done + len(asked)
+        return outcomes
+
+    def _deadline(self) -> float:
+        return asyncio.get_running_loop().time() + self._window_seconds
+
+    async def _ask(self, request: Request, deadline: float) -> Answer | None:
+        """The child's answer, or None where it died or had to be killed."""
+        process = self._process
+        if process is None or process.returncode is not None:
+            process = await self._start()
+        try:
+            async with asyncio.timeout_at(deadline):
+                return await _converse(process, request)
+        except (TimeoutError, EOFError, ConnectionError):
+            await self._kill()
+            return None
+        except BaseException:
+            # Whoever was cancelled here leaves half a conversation behind; a new child has none.
+            await self._kill()
+            raise
+
+    async def _start(self) -> asyncio.subprocess.Process:
+        """A child that has proved it answers, so that a later death says something of the item."""
+        process = self._process = await asyncio.create_subprocess_exec(
+            *_command(self._limits),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=_environment(),
+            limit=RENDER_REQUEST_BYTES,
+            # Ctrl-C in a terminal goes to the worker, which then finishes its window.
+            start_new_session=True,
+        )
+        try:
+            async with asyncio.timeout(RENDER_WINDOW_SECONDS):
+                await _converse(process, Request(None, "", html=False, attributes=[]))
+        except (TimeoutError, EOFError, ConnectionError) as error:
+            await self._kill()
+            raise OutriderError(
+                "the render process does not start",
+                hint=f"run `{sys.executable} -m {child.__name__}` to see why",
+            ) from error
+        except BaseException:
+            await self._kill()
+            raise
+        return process
+
+    async def _kill(self) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        with suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+
+
+async def _converse(process: asyncio.subprocess.Process, request: Request) -> Answer:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(child.frame(request))
+    await process.stdin.drain()
+    (length,) = LENGTH.unpack(await process.stdout.readexactly(LENGTH.size))
+    return msgspec.msgpack.decode(await process.stdout.readexactly(length), type=Answer)
+
+
+def _outcomes(answer: Answer, asked: int) -> list[Rendered | RenderProblem]:
+    if answer.problem is not None:
+        return [RenderProblem(answer.problem)] * asked
+    assert len(answer.items) == asked
+    return [_outcome(item) for item in answer.items]
+
+
+def _outcome(item: Item) -> Rendered | RenderProblem:
+    return RenderProblem(item) if isinstance(item, str) else Rendered(*item)
+
+
+def _storable(text: str) -> str:
+    """Lone surrogates have no bytes; spelt out as escapes they are refused as what they are."""
+    if text.isascii():
+        return text
+    return text.encode(errors="backslashreplace").decode()
+
+
+def _command(limits: Limits) -> list[str]:
+    # -P keeps modules that happen to lie in the working directory out of the child.
+    arguments = msgspec.json.encode(limits).decode()
+    return [sys.executable, "-P", "-s", "-m", child.__name__, arguments]
+
+
+def _environment() -> dict[str, str]:
+    """Of the worker's environment, which holds its secrets, only what lets Python find itself."""
+    kept = {name: os.environ[name] for name in PYTHON_NEEDS if name in os.environ}
+    return kept | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}

@@ -1,0 +1,115 @@
+"""Typed settings and every limit, by name. Flags > environment > `outrider.toml` > defaults.
+
+`Limits` is plain data that the kernel is handed; `Settings` is how an operator sets things.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Every loop, batch, queue, lease, payload and wait of the kernel."""
+
+    lease_seconds: float = 30.0
+    heartbeat_seconds: float = 10.0
+    stale_lock_seconds: float = 300.0
+    rescue_interval_seconds: float = 2.0
+    idle_poll_seconds: float = 0.2
+    jobs_in_parallel: int = 4
+    job_max_attempts: int = 5
+    job_attempt_minimum_seconds: float = 0.05
+    close_group_items: int = 500
+    close_group_seconds: float = 0.004
+    close_patience_seconds: float = 300.0
+    close_backoff_seconds: float = 0.2
+    store_backoff_seconds: float = 1.0
+    reconcile_items: int = 500
+    page_items: int = 1_000
+    certificate_page_items: int = 5_000
+
+
+BATCH_SIZE_DEFAULT = 500
+BATCH_SIZE_MAX = 10_000
+IMPORT_WINDOW_ITEMS = 2_000
+RECIPIENTS_MAX = 10_000_000
+ATTRIBUTES_MAX_BYTES = 65_536
+RECIPIENT_ID_MAX_CHARACTERS = 200
+MESSAGES_MAX = 50
+BODY_MAX_BYTES = 262_144
+SUBJECT_MAX_CHARACTERS = 998
+NAME_MAX_CHARACTERS = 200
+PROBLEMS_SHOWN_MAX = 100
+DOCUMENT_MAX_BYTES = 256 * 1024 * 1024
+
+SQLITE_BUSY_SECONDS = 30.0
+POSTGRES_POOL_CONNECTIONS = 8
+POSTGRES_CONNECT_SECONDS = 10.0
+POSTGRES_STATEMENT_SECONDS = 120.0
+
+HTTP_CONCURRENCY = 64
+HTTP_WINDOW_ITEMS = 500
+HTTP_TIMEOUT_SECONDS = 10.0
+HTTP_ANSWER_MAX_BYTES = 65_536
+SMTP_CONNECTIONS = 16
+SMTP_TIMEOUT_SECONDS = 15.0
+SMTP_MESSAGES_PER_CONNECTION = 500
+HTTP_CONNECTIONS = 256
+HTTP_CONNECT_SECONDS = 5.0
+ERROR_DETAIL_MAX_CHARACTERS = 300
+SANDBOX_BODY_MAX_BYTES = 1_048_576
+SANDBOX_STOP_SECONDS = 1.0
+
+ATTRIBUTES_DEPTH_MAX = 32
+AUDIENCE_LINE_MAX_CHARACTERS = 1024 * 1024
+REGISTRY_MAX_BYTES = 16 * 1024 * 1024
+ACCEPTANCE_MAX_SECONDS = 366 * 86_400
+ATTEMPTS_MAX = 10_000
+
+RENDER_WINDOW_SECONDS = 20.0
+RENDER_MEMORY_BYTES = 512 * 1024 * 1024
+RENDER_FUEL = 200_000
+RENDER_DEATHS_PER_WINDOW = 3
+RENDER_REQUEST_BYTES = 4 * 1024 * 1024
+RENDER_CHECK_HERE_MAX_CHARACTERS = 4_096
+
+
+class Settings(BaseSettings):
+    """What an operator sets, as OUTRIDER_* variables or in `outrider.toml`."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="OUTRIDER_", toml_file="outrider.toml", extra="ignore", frozen=True
+    )
+
+    database_url: str = "sqlite:///outrider.db"
+    registry: Path = Path("registry.json")
+    log: Literal["console", "json"] = "console"
+    jobs_in_parallel: int = Field(default=Limits.jobs_in_parallel, ge=1, le=64)
+    lease_seconds: float = Field(default=Limits.lease_seconds, ge=0.5, le=3_600)
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the signature is pydantic's
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return (init_settings, env_settings, TomlConfigSettingsSource(settings_cls))
+
+    def limits(self) -> Limits:
+        return Limits(
+            jobs_in_parallel=self.jobs_in_parallel,
+            lease_seconds=self.lease_seconds,
+            heartbeat_seconds=self.lease_seconds / 3,
+        )

@@ -1,0 +1,549 @@
+-- Every statement the kernel can name, in Postgres's dialect. The same names stand in
+-- ../sqlite/statements.sql. A window arrives as one array per column.
+
+-- name: insert_campaign
+INSERT INTO campaigns (id, tenant_id, workspace_id, name, definition, created_at)
+VALUES (:id, :tenant_id, :workspace_id, :name, :definition, :now);
+
+-- name: insert_phases
+INSERT INTO campaign_phases (campaign_id, phase, ordinal, updated_at)
+SELECT :campaign_id, phase, ordinal, :now
+  FROM unnest(:phase::text[], :ordinal::int[]) AS item (phase, ordinal);
+
+-- name: insert_assets
+INSERT INTO assets (id, version, tenant_id, workspace_id, campaign_id, message_id, channel,
+                    submission_target, subject, body, script_version, created_at)
+SELECT id, 1, :tenant_id, :workspace_id, :campaign_id, message_id, channel, submission_target,
+       subject, body, script_version, :now
+  FROM unnest(:id::uuid[], :message_id::text[], :channel::text[], :submission_target::text[],
+              :subject::text[], :body::text[], :script_version::text[])
+    AS item (id, message_id, channel, submission_target, subject, body, script_version);
+
+-- name: insert_members
+INSERT INTO audience_members (campaign_id, position, recipient_id, email, phone, push_token,
+                              attributes, message_id, invalid)
+SELECT :campaign_id, item.*
+  FROM unnest(:position::int[], :recipient_id::text[], :email::text[], :phone::text[],
+              :push_token::text[], :attributes::json[], :message_id::text[], :invalid::int[])
+    AS item;
+
+-- name: mark_duplicates
+-- A member is a duplicate on an address if an earlier member gets the same message there.
+WITH addressed AS (
+  SELECT position, message_id, 1 AS kind, lower(email) AS address FROM audience_members
+   WHERE campaign_id = :campaign_id AND email IS NOT NULL AND invalid & 1 = 0
+  UNION ALL
+  SELECT position, message_id, 2, phone FROM audience_members
+   WHERE campaign_id = :campaign_id AND phone IS NOT NULL AND invalid & 2 = 0
+  UNION ALL
+  SELECT position, message_id, 4, push_token FROM audience_members
+   WHERE campaign_id = :campaign_id AND push_token IS NOT NULL AND invalid & 4 = 0
+), ranked AS (
+  SELECT position, message_id, kind,
+         row_number() OVER (PARTITION BY kind, address, message_id ORDER BY position) AS nth,
+         min(CASE WHEN message_id IS NULL THEN position END)
+           OVER (PARTITION BY kind, address) AS first_to_get_all,
+         min(position) OVER (PARTITION BY kind, address) AS first
+    FROM addressed
+), repeated AS (
+  SELECT position, sum(kind) AS kinds FROM ranked
+   WHERE nth > 1 OR first_to_get_all < position OR (message_id IS NULL AND first < position)
+   GROUP BY position
+)
+UPDATE audience_members SET duplicate = repeated.kinds FROM repeated
+ WHERE campaign_id = :campaign_id AND audience_members.position = repeated.position;
+
+-- name: set_audience_size
+UPDATE campaigns SET audience_size = :size WHERE id = :campaign_id;
+
+-- name: campaign_by_id
+SELECT id::text, name, definition, audience_size, last_sequence, created_at FROM campaigns
+ WHERE id = :campaign_id AND tenant_id = :tenant_id AND workspace_id = :workspace_id;
+
+-- name: campaigns_page
+SELECT c.id::text, c.name, c.audience_size, c.created_at,
+       (SELECT p.state FROM campaign_phases p WHERE p.campaign_id = c.id AND p.phase = 'launch')
+  FROM campaigns c
+ WHERE c.tenant_id = :tenant_id AND c.workspace_id = :workspace_id AND c.id < :before
+ ORDER BY c.id DESC LIMIT :most;
+
+-- name: phases_of_campaign
+SELECT phase, state, run_id::text, updated_at FROM campaign_phases
+ WHERE campaign_id = :campaign_id ORDER BY ordinal;
+
+-- name: assets_of_campaign
+SELECT id::text, version, message_id, channel, submission_target, subject, body, script_version
+  FROM assets WHERE campaign_id = :campaign_id ORDER BY id;
+
+-- name: asset_by_id
+SELECT id::text, version, message_id, channel, submission_target, subject, body, script_version
+  FROM assets WHERE id = :asset_id;
+
+-- name: lock_phase
+SELECT state, run_id::text FROM campaign_phases WHERE campaign_id = :campaign_id AND phase = :phase FOR UPDATE;
+
+-- name: set_phase_state
+UPDATE campaign_phases SET state = :state, run_id = :run_id, updated_at = :now
+ WHERE campaign_id = :campaign_id AND phase = :phase;
+
+-- name: next_sequence
+-- The counter on the campaign's row: commit order is sequence order.
+UPDATE campaigns SET last_sequence = last_sequence + 1 WHERE id = :campaign_id
+RETURNING last_sequence;
+
+-- name: insert_campaign_event
+INSERT INTO campaign_events (campaign_id, sequence, type, phase, payload, created_at)
+VALUES (:campaign_id, :sequence, :type, :phase, :payload, :now);
+
+-- name: insert_audit
+INSERT INTO campaign_audit_log (id, tenant_id, workspace_id, campaign_id, run_id, job_id,
+                                outbox_id, actor, event, detail, created_at)
+SELECT item.*, :now
+  FROM unnest(:id::uuid[], :tenant_id::uuid[], :workspace_id::uuid[], :campaign_id::uuid[],
+              :run_id::uuid[], :job_id::uuid[], :outbox_id::uuid[], :actor::text[],
+              :event::text[], :detail::json[]) AS item;
+
+-- name: audit_page
+SELECT id::text, created_at, actor, event, run_id::text, job_id::text, outbox_id::text, detail FROM campaign_audit_log
+ WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id AND id > :after
+   AND (campaign_id = :campaign_id OR :campaign_id::uuid IS NULL)
+   AND (run_id = :run_id OR :run_id::uuid IS NULL)
+ ORDER BY id LIMIT :most;
+
+-- name: insert_contracts
+-- Content-addressed: the same contract is stored once, however often it is used.
+INSERT INTO contract_snapshots (sha256, document, created_at)
+SELECT item.*, :now FROM unnest(:sha256::text[], :document::json[]) AS item
+ON CONFLICT (sha256) DO NOTHING;
+
+-- name: contracts_by_sha256
+SELECT id, sha256 FROM contract_snapshots WHERE sha256 = ANY (:sha256::text[]);
+
+-- name: contract_by_id
+SELECT document FROM contract_snapshots WHERE id = :contract_id;
+
+-- name: count_batches
+-- How many members of each batch of positions get all messages, or one named message.
+SELECT position / :batch_size::int AS batch, message_id, count(*) FROM audience_members
+ WHERE campaign_id = :campaign_id GROUP BY 1, 2 ORDER BY 1;
+
+-- name: insert_run
+INSERT INTO campaign_runs (id, tenant_id, workspace_id, campaign_id, phase, channel, intended,
+                           scheduled_for, retry_of, created_at)
+VALUES (:id, :tenant_id, :workspace_id, :campaign_id, :phase, :channel, :intended,
+        :scheduled_for, :retry_of, :now);
+
+-- name: insert_jobs
+INSERT INTO job_queue (id, tenant_id, workspace_id, run_id, job_type, asset_id, contract_id,
+                       first_position, last_position, item_count, max_attempts, run_at,
+                       created_at, updated_at)
+SELECT id, :tenant_id, :workspace_id, :run_id, job_type, asset_id, contract_id, first_position,
+       last_position, item_count, :max_attempts, :run_at, :now, :now
+  FROM unnest(:id::uuid[], :job_type::text[], :asset_id::uuid[], :contract_id::int[],
+              :first_position::int[], :last_position::int[], :item_count::int[])
+    AS item (id, job_type, asset_id, contract_id, first_position, last_position, item_count);
+
+-- name: claim_jobs
+-- The oldest due jobs become ours: a higher fence shuts out whoever held them before.
+UPDATE job_queue
+   SET status = 'locked', fence = fence + 1, locked_by = :worker_id, locked_at = :now,
+       heartbeat_at = :now, lease_expires_at = :lease_expires_at, updated_at = :now
+ WHERE id IN (SELECT id FROM job_queue WHERE status = 'queued' AND run_at <= :now
+               ORDER BY run_at, id LIMIT :most FOR UPDATE SKIP LOCKED)
+RETURNING id::text;
+
+-- name: start_runs
+UPDATE campaign_runs SET status = 'running', started_at = :now
+ WHERE status = 'queued'
+   AND id IN (SELECT run_id FROM job_queue
+               WHERE id = ANY (:id::uuid[]))
+RETURNING id::text, campaign_id::text, tenant_id::text, workspace_id::text;
+
+-- name: claimed_jobs
+SELECT j.id::text, j.tenant_id::text, j.workspace_id::text, r.campaign_id::text, j.run_id::text, j.asset_id::text, j.contract_id,
+       j.first_position, j.last_position, j.item_count, j.attempts, j.max_attempts, j.fence,
+       r.scheduled_for
+  FROM job_queue j JOIN campaign_runs r ON r.id = j.run_id
+ WHERE j.id = ANY (:id::uuid[])
+ ORDER BY j.id;
+
+-- name: heartbeat_jobs
+UPDATE job_queue AS j SET heartbeat_at = :now, lease_expires_at = :lease_expires_at
+  FROM unnest(:id::uuid[], :fence::bigint[]) AS held (id, fence)
+ WHERE j.id = held.id AND j.fence = held.fence AND j.status = 'locked'
+RETURNING j.id::text;
+
+-- name: hold_job
+-- Prove, and keep for the rest of this transaction, that the job is still ours.
+UPDATE job_queue SET heartbeat_at = :now, lease_expires_at = :lease_expires_at
+ WHERE id = :job_id AND fence = :fence AND status = 'locked'
+RETURNING id::text;
+
+-- name: release_job
+UPDATE job_queue SET status = 'queued', run_at = :run_at, locked_by = NULL, locked_at = NULL,
+       heartbeat_at = NULL, lease_expires_at = NULL, updated_at = :now
+ WHERE id = :job_id AND fence = :fence AND status = 'locked'
+RETURNING id::text;
+
+-- name: fail_job
+UPDATE job_queue SET status = 'failed', attempts = attempts + 1, run_at = :run_at,
+       last_error = :error, locked_by = NULL, locked_at = NULL, heartbeat_at = NULL,
+       lease_expires_at = NULL, updated_at = :now
+ WHERE id = :job_id AND fence = :fence AND status = 'locked'
+RETURNING id::text;
+
+-- name: requeue_failed
+UPDATE job_queue SET status = 'queued', updated_at = :now
+ WHERE status = 'failed' AND run_at <= :now
+RETURNING id::text;
+
+-- name: rescue_expired
+-- Leases that ran out, and whatever the lease says, locks without a heartbeat for too long.
+UPDATE job_queue SET status = 'queued', attempts = attempts + 1, run_at = :now,
+       last_error = 'lease expired: ' || locked_by, locked_by = NULL, locked_at = NULL,
+       heartbeat_at = NULL, lease_expires_at = NULL, updated_at = :now
+ WHERE status = 'locked' AND (lease_expires_at <= :now OR heartbeat_at <= :stale_before)
+RETURNING id::text, run_id::text, tenant_id::text, workspace_id::text, last_error;
+
+-- name: lock_holders
+SELECT DISTINCT locked_by FROM job_queue WHERE status = 'locked';
+
+-- name: rescue_from
+-- Jobs of workers that are known to be dead need not wait for their leases.
+UPDATE job_queue SET status = 'queued', attempts = attempts + 1, run_at = :now,
+       last_error = 'worker died: ' || locked_by, locked_by = NULL, locked_at = NULL,
+       heartbeat_at = NULL, lease_expires_at = NULL, updated_at = :now
+ WHERE status = 'locked' AND locked_by = ANY (:locked_by::text[])
+RETURNING id::text, run_id::text, tenant_id::text, workspace_id::text, last_error;
+
+-- name: wake_resolved
+-- Jobs parked for a verdict whose last in-doubt item has got one.
+UPDATE job_queue SET run_at = :now, updated_at = :now
+ WHERE status = 'queued' AND run_at IS NULL
+   AND NOT EXISTS (SELECT 1 FROM channel_outbox o
+                    WHERE o.run_id = job_queue.run_id AND o.job_id = job_queue.id
+                      AND o.doubted_at IS NOT NULL)
+RETURNING id::text;
+
+-- name: load_members
+SELECT recipient_id,
+       CASE :kind::int WHEN 1 THEN email WHEN 2 THEN phone WHEN 4 THEN push_token END,
+       attributes, invalid, duplicate
+  FROM audience_members
+ WHERE campaign_id = :campaign_id AND position BETWEEN :first_position AND :last_position
+   AND (message_id IS NULL OR message_id = :message_id)
+ ORDER BY position;
+
+-- name: load_job_rows
+SELECT id::text, recipient_id, status,
+       attempt_opened_at IS NOT NULL AND attempt_closed_at IS NULL,
+       next_attempt_at, doubted_at IS NOT NULL
+  FROM channel_outbox WHERE run_id = :run_id AND job_id = :job_id;
+
+-- name: reserve_window
+-- Reserve and open in one: a row that exists already is left alone and not returned.
+WITH screened AS (
+  SELECT item.id, item.recipient_id, item.address, item.subject, item.key, item.error,
+         CASE WHEN s.address IS NOT NULL AND item.status = 'queued' THEN 'skipped'
+              ELSE item.status END AS status,
+         CASE WHEN s.address IS NOT NULL AND item.status = 'queued' THEN 'suppressed'
+              ELSE item.reason END AS reason
+    FROM unnest(:id::uuid[], :recipient_id::text[], :address::text[], :subject::text[],
+                :key::text[], :status::text[], :reason::text[], :error::text[])
+      AS item (id, recipient_id, address, subject, key, status, reason, error)
+    LEFT JOIN suppressions s
+      ON s.tenant_id = :tenant_id AND s.workspace_id = :workspace_id AND s.channel = :channel
+     AND s.address = lower(item.address)
+)
+INSERT INTO channel_outbox (
+  id, tenant_id, workspace_id, origin, run_id, job_id, channel, provider, submission_target,
+  contract_id, recipient_id, recipient_address, asset_id, asset_version, subject,
+  idempotency_key, status, skipped, intent_status, reason, error, attempts, attempt_fence,
+  attempt_opened_at, created_at, updated_at)
+SELECT id, :tenant_id, :workspace_id, 'campaign', :run_id, :job_id, :channel, :provider,
+       :submission_target, :contract_id, recipient_id, address, :asset_id, :asset_version,
+       subject, decode(key, 'hex'), status, status = 'skipped',
+       CASE status WHEN 'queued' THEN 'PENDING' END, reason, error,
+       (status = 'queued')::int, CASE status WHEN 'queued' THEN :fence::bigint END,
+       CASE status WHEN 'queued' THEN :now::timestamptz END, :now, :now
+  FROM screened
+ON CONFLICT (tenant_id, workspace_id, idempotency_key) DO NOTHING
+RETURNING id::text, status;
+
+-- name: doubt_abandoned
+-- Attempts that a former holder of the job left open, at a gateway that cannot dedupe.
+UPDATE channel_outbox SET doubted_at = :now, reason = 'worker_lost', updated_at = :now
+ WHERE run_id = :run_id AND job_id = :job_id AND status = 'queued' AND doubted_at IS NULL
+   AND attempt_opened_at IS NOT NULL AND attempt_closed_at IS NULL AND attempt_fence < :fence
+RETURNING id::text;
+
+-- name: archive_abandoned
+INSERT INTO attempt_history (outbox_id, attempt, fence, opened_at, closed_at, progress, outcome,
+                             reason)
+SELECT o.id, o.attempts, o.attempt_fence, o.attempt_opened_at, :now, 'SENT_NO_ANSWER',
+       'abandoned', 'worker_lost'
+  FROM channel_outbox o
+ WHERE o.id = ANY (:id::uuid[]) AND o.status = 'queued' AND o.attempt_opened_at IS NOT NULL
+   AND o.attempt_closed_at IS NULL AND o.attempt_fence < :fence AND o.doubted_at IS NULL
+   FOR UPDATE;
+
+-- name: skip_suppressed
+-- Opted out between two attempts; only where no earlier attempt may have arrived.
+UPDATE channel_outbox SET status = 'skipped', skipped = true, reason = 'suppressed',
+       next_attempt_at = NULL, updated_at = :now
+ WHERE id = ANY (:id::uuid[])
+   AND status = 'queued' AND attempt_opened_at IS NULL AND NOT maybe_received
+   AND EXISTS (SELECT 1 FROM suppressions s
+                WHERE s.tenant_id = channel_outbox.tenant_id
+                  AND s.workspace_id = channel_outbox.workspace_id
+                  AND s.channel = channel_outbox.channel
+                  AND s.address = lower(channel_outbox.recipient_address));
+
+-- name: reopen_window
+UPDATE channel_outbox
+   SET attempts = attempts + 1, attempt_fence = :fence, attempt_opened_at = :now,
+       maybe_received = maybe_received OR attempt_opened_at IS NOT NULL,
+       next_attempt_at = NULL, updated_at = :now
+ WHERE id = ANY (:id::uuid[])
+   AND status = 'queued' AND doubted_at IS NULL
+   AND (attempt_opened_at IS NULL OR attempt_fence < :fence)
+RETURNING id::text, attempts, maybe_received, created_at;
+
+-- name: close_accepted
+-- Only the attempt that was really made is closed: its number and fence must still stand.
+UPDATE channel_outbox AS o
+   SET status = :status, intent_status = item.intent_status,
+       exhausted_reason = item.exhausted_reason, progress = 'ANSWERED', reason = NULL,
+       error = NULL, provider_message_id = item.message_id,
+       attempt_closed_at = item.closed_at, doubted_at = NULL, updated_at = :now
+  FROM unnest(:id::uuid[], :attempt::int[], :fence::bigint[], :closed_at::timestamptz[],
+              :intent_status::text[], :exhausted_reason::text[], :message_id::text[])
+    AS item (id, attempt, fence, closed_at, intent_status, exhausted_reason, message_id)
+ WHERE o.id = item.id AND o.status = 'queued' AND o.attempts = item.attempt
+   AND o.attempt_fence = item.fence AND o.attempt_opened_at IS NOT NULL;
+
+-- name: close_failed
+UPDATE channel_outbox AS o
+   SET status = 'failed', intent_status = item.intent_status,
+       exhausted_reason = item.exhausted_reason, progress = item.progress,
+       reason = item.reason, error = item.error, attempt_closed_at = item.closed_at,
+       doubted_at = NULL, updated_at = :now
+  FROM unnest(:id::uuid[], :attempt::int[], :fence::bigint[], :closed_at::timestamptz[],
+              :intent_status::text[], :exhausted_reason::text[], :progress::text[],
+              :reason::text[], :error::text[])
+    AS item (id, attempt, fence, closed_at, intent_status, exhausted_reason, progress, reason,
+             error)
+ WHERE o.id = item.id AND o.status = 'queued' AND o.attempts = item.attempt
+   AND o.attempt_fence = item.fence AND o.attempt_opened_at IS NOT NULL;
+
+-- name: archive_retried
+INSERT INTO attempt_history (outbox_id, attempt, fence, opened_at, closed_at, progress, outcome,
+                             reason, error)
+SELECT o.id, o.attempts, o.attempt_fence, o.attempt_opened_at, item.closed_at, item.progress,
+       item.outcome, item.reason, item.error
+  FROM unnest(:id::uuid[], :attempt::int[], :fence::bigint[], :closed_at::timestamptz[],
+              :progress::text[], :outcome::text[], :reason::text[], :error::text[])
+    AS item (id, attempt, fence, closed_at, progress, outcome, reason, error)
+  JOIN channel_outbox o ON o.id = item.id
+ WHERE o.status = 'queued' AND o.attempts = item.attempt AND o.attempt_fence = item.fence
+   AND o.attempt_opened_at IS NOT NULL
+   FOR UPDATE OF o;
+
+-- name: close_retried
+UPDATE channel_outbox AS o
+   SET attempt_fence = NULL, attempt_opened_at = NULL, progress = NULL,
+       reason = item.reason, error = item.error, next_attempt_at = item.next_attempt_at,
+       maybe_received = item.maybe_received, doubted_at = NULL, updated_at = :now
+  FROM unnest(:id::uuid[], :attempt::int[], :fence::bigint[], :reason::text[], :error::text[],
+              :next_attempt_at::timestamptz[], :maybe_received::bool[])
+    AS item (id, attempt, fence, reason, error, next_attempt_at, maybe_received)
+ WHERE o.id = item.id AND o.status = 'queued' AND o.attempts = item.attempt
+   AND o.attempt_fence = item.fence AND o.attempt_opened_at IS NOT NULL;
+
+-- name: close_doubted
+UPDATE channel_outbox AS o
+   SET doubted_at = item.closed_at, progress = item.progress, reason = item.reason,
+       error = item.error, updated_at = :now
+  FROM unnest(:id::uuid[], :attempt::int[], :fence::bigint[], :closed_at::timestamptz[],
+              :progress::text[], :reason::text[], :error::text[])
+    AS item (id, attempt, fence, closed_at, progress, reason, error)
+ WHERE o.id = item.id AND o.status = 'queued' AND o.attempts = item.attempt
+   AND o.attempt_fence = item.fence AND o.attempt_opened_at IS NOT NULL;
+
+-- name: bury_waiting
+-- Items of a job that is given up: failed, unless an earlier attempt may have arrived.
+UPDATE channel_outbox
+   SET status = CASE WHEN maybe_received THEN 'queued' ELSE 'failed' END,
+       doubted_at = CASE WHEN maybe_received THEN :now END,
+       reason = 'job_dead', next_attempt_at = NULL, updated_at = :now
+ WHERE run_id = :run_id AND job_id = :job_id AND status = 'queued' AND doubted_at IS NULL
+   AND attempt_opened_at IS NULL;
+
+-- name: lock_job
+SELECT status, fence, item_count, attempts, max_attempts FROM job_queue WHERE id = :job_id FOR UPDATE;
+
+-- name: tally_job
+SELECT count(*) FILTER (WHERE status IN ('sent', 'called', 'posted')),
+       count(*) FILTER (WHERE status = 'failed'),
+       count(*) FILTER (WHERE status = 'skipped'),
+       count(*) FILTER (WHERE doubted_at IS NOT NULL),
+       count(*) FILTER (WHERE status = 'queued' AND doubted_at IS NULL
+                          AND attempt_opened_at IS NOT NULL),
+       count(*) FILTER (WHERE status = 'queued' AND doubted_at IS NULL
+                          AND attempt_opened_at IS NULL),
+       min(next_attempt_at) AS next_attempt_at
+  FROM channel_outbox WHERE run_id = :run_id AND job_id = :job_id;
+
+-- name: finish_job
+UPDATE job_queue SET status = :status, outcome = :outcome, sent = :sent, failed = :failed,
+       skipped = :skipped, run_at = NULL, locked_by = NULL, locked_at = NULL,
+       heartbeat_at = NULL, lease_expires_at = NULL, updated_at = :now
+ WHERE id = :job_id;
+
+-- name: lock_run
+SELECT status, campaign_id::text, phase FROM campaign_runs WHERE id = :run_id FOR UPDATE;
+
+-- name: run_has_unfinished_jobs
+SELECT EXISTS (SELECT 1 FROM job_queue
+                WHERE run_id = :run_id AND status IN ('queued', 'locked', 'failed'));
+
+-- name: run_outcomes
+SELECT DISTINCT outcome FROM job_queue WHERE run_id = :run_id;
+
+-- name: finish_run
+UPDATE campaign_runs SET status = :status, finished_at = :now WHERE id = :run_id;
+
+-- name: run_by_id
+SELECT id::text, campaign_id::text, phase, channel, status, intended, scheduled_for, retry_of::text, created_at,
+       started_at, finished_at
+  FROM campaign_runs
+ WHERE id = :run_id AND tenant_id = :tenant_id AND workspace_id = :workspace_id;
+
+-- name: runs_of_campaign
+SELECT id::text, campaign_id::text, phase, channel, status, intended, scheduled_for, retry_of::text, created_at,
+       started_at, finished_at
+  FROM campaign_runs WHERE campaign_id = :campaign_id ORDER BY created_at, id;
+
+-- name: count_finished_jobs
+SELECT coalesce(sum(item_count), 0), coalesce(sum(sent), 0), coalesce(sum(failed), 0),
+       coalesce(sum(skipped), 0)
+  FROM job_queue WHERE run_id = :run_id AND status IN ('completed', 'dead');
+
+-- name: count_unfinished_jobs
+SELECT coalesce(sum(item_count), 0) FROM job_queue
+ WHERE run_id = :run_id AND status IN ('queued', 'locked', 'failed');
+
+-- name: count_unfinished_rows
+-- The rows of jobs that have not settled; settled jobs carry their counts.
+SELECT count(*),
+       count(*) FILTER (WHERE o.status = 'queued' AND o.doubted_at IS NULL),
+       count(*) FILTER (WHERE o.doubted_at IS NOT NULL),
+       count(*) FILTER (WHERE o.status IN ('sent', 'called', 'posted')),
+       count(*) FILTER (WHERE o.status = 'failed'),
+       count(*) FILTER (WHERE o.status = 'skipped')
+  FROM job_queue j JOIN channel_outbox o ON o.run_id = j.run_id AND o.job_id = j.id
+ WHERE j.run_id = :run_id AND j.status IN ('queued', 'locked', 'failed');
+
+-- name: count_jobs
+SELECT status, outcome, count(*), sum(attempts), max(last_error) FROM job_queue
+ WHERE run_id = :run_id GROUP BY 1, 2 ORDER BY 1, 2;
+
+-- name: count_reasons
+SELECT status, reason, count(*) FROM channel_outbox
+ WHERE run_id = :run_id AND reason IS NOT NULL GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2;
+
+-- name: certificate_page
+SELECT o.id::text, encode(o.idempotency_key, 'hex'), o.status, o.attempts,
+       (SELECT count(*) FROM attempt_history h
+         WHERE h.outbox_id = o.id AND h.outcome = 'abandoned'),
+       o.provider, o.contract_id
+  FROM channel_outbox o WHERE o.run_id = :run_id AND o.id > :after ORDER BY o.id LIMIT :most;
+
+-- name: key_is_unique_in_schema
+-- Is the constraint that makes duplicates impossible really in this database?
+SELECT EXISTS (
+  SELECT 1 FROM pg_index i
+   WHERE i.indrelid = 'channel_outbox'::regclass AND i.indisunique AND i.indisvalid
+     AND i.indpred IS NULL
+     AND (SELECT array_agg(a.attname::text ORDER BY k.ordinality)
+            FROM unnest(i.indkey) WITH ORDINALITY k (number, ordinality)
+            JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.number)
+         = ARRAY['tenant_id', 'workspace_id', 'idempotency_key']);
+
+-- name: items_page
+SELECT id::text, recipient_id, recipient_address, channel, provider, submission_target, status,
+       intent_status, exhausted_reason, reason, error, attempts, attempt_opened_at,
+       attempt_closed_at, progress, maybe_received, provider_message_id, next_attempt_at,
+       doubted_at, created_at, updated_at, encode(idempotency_key, 'hex'), run_id::text, job_id::text, subject
+  FROM channel_outbox
+ WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id
+   AND (run_id = :run_id OR :run_id::uuid IS NULL) AND (id = :outbox_id OR :outbox_id::uuid IS NULL)
+   AND (recipient_id = :recipient_id OR :recipient_id::text IS NULL)
+   AND id > :after
+ ORDER BY id LIMIT :most;
+
+-- name: attempts_of_item
+SELECT attempt, opened_at, closed_at, progress, outcome, reason, error, provider_message_id
+  FROM submission_attempts WHERE outbox_id = :outbox_id ORDER BY attempt;
+
+-- name: doubts_page
+SELECT o.id::text, o.run_id::text, o.job_id::text, o.recipient_id, o.recipient_address, o.channel, o.provider,
+       o.contract_id, encode(o.idempotency_key, 'hex'), o.attempts, o.progress, o.reason, o.error,
+       o.attempt_opened_at, o.doubted_at
+  FROM channel_outbox o
+ WHERE o.tenant_id = :tenant_id AND o.workspace_id = :workspace_id
+   AND o.doubted_at IS NOT NULL AND (o.run_id = :run_id OR :run_id::uuid IS NULL)
+   AND o.id > :after
+ ORDER BY o.id LIMIT :most;
+
+-- name: lock_doubts
+SELECT o.id::text, o.run_id::text, o.job_id::text, o.channel, r.campaign_id::text
+  FROM channel_outbox o LEFT JOIN campaign_runs r ON r.id = o.run_id
+ WHERE o.tenant_id = :tenant_id AND o.workspace_id = :workspace_id
+   AND o.id = ANY (:id::uuid[]) AND o.doubted_at IS NOT NULL
+   FOR UPDATE OF o;
+
+-- name: resolve_sent
+UPDATE channel_outbox AS o
+   SET status = item.status, intent_status = 'ACCEPTED', attempt_closed_at = :now,
+       attempt_opened_at = coalesce(o.attempt_opened_at, :now),
+       attempt_fence = coalesce(o.attempt_fence, 0), progress = 'ANSWERED',
+       reason = 'resolved_sent', error = NULL, doubted_at = NULL, next_attempt_at = NULL,
+       updated_at = :now
+  FROM unnest(:id::uuid[], :status::text[]) AS item (id, status)
+ WHERE o.id = item.id AND o.doubted_at IS NOT NULL;
+
+-- name: resolve_failed
+UPDATE channel_outbox
+   SET status = 'failed', intent_status = 'EXHAUSTED', doubted_at = NULL,
+       attempt_closed_at = CASE WHEN attempt_opened_at IS NOT NULL THEN :now END,
+       reason = 'resolved_failed', next_attempt_at = NULL, updated_at = :now
+ WHERE id = ANY (:id::uuid[]) AND doubted_at IS NOT NULL;
+
+-- name: archive_disproved
+INSERT INTO attempt_history (outbox_id, attempt, fence, opened_at, closed_at, progress, outcome,
+                             reason, error)
+SELECT id, attempts, attempt_fence, attempt_opened_at, :now, coalesce(progress, 'NOT_SENT'),
+       'disproved', reason, error
+  FROM channel_outbox
+ WHERE id = ANY (:id::uuid[]) AND doubted_at IS NOT NULL
+   AND attempt_opened_at IS NOT NULL;
+
+-- name: resolve_resubmit
+UPDATE channel_outbox
+   SET doubted_at = NULL, maybe_received = false, attempt_opened_at = NULL,
+       attempt_fence = NULL, progress = NULL, reason = 'resolved_resubmit', error = NULL,
+       next_attempt_at = :now, updated_at = :now
+ WHERE id = ANY (:id::uuid[]) AND doubted_at IS NOT NULL;
+
+-- name: wake_jobs
+-- A verdict came: let a worker look at these parked jobs now.
+UPDATE job_queue SET run_at = :now, updated_at = :now
+ WHERE id = ANY (:id::uuid[]) AND status = 'queued'
+   AND (run_at IS NULL OR run_at > :now);
+
+-- name: insert_suppressions
+INSERT INTO suppressions (tenant_id, workspace_id, channel, address, reason, created_at)
+SELECT :tenant_id, :workspace_id, channel, lower(address), :reason, :now
+  FROM unnest(:channel::text[], :address::text[]) AS item (channel, address)
+ON CONFLICT DO NOTHING;

@@ -1,0 +1,163 @@
+"""The Postgres store: a pool of asyncpg connections, each script in one transaction.
+
+Writes run at READ COMMITTED and take their row locks in one order (job, then run, then phase);
+reads run on one REPEATABLE READ snapshot.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import asyncpg
+
+from outrider.domain.errors import SchemaMismatch, StoreError, StoreRefused, StoreUnavailable
+from outrider.ports.store import Result, Rows, Statement, Transaction
+from outrider.settings import (
+    POSTGRES_CONNECT_SECONDS,
+    POSTGRES_POOL_CONNECTIONS,
+    POSTGRES_STATEMENT_SECONDS,
+)
+from outrider.stores import migrations
+from outrider.stores.statements import load_statements, to_positional
+
+HERE = Path(__file__).parent
+STATEMENTS = load_statements(HERE / "statements.sql")
+MIGRATIONS = migrations.load_migrations(HERE / "migrations")
+MIGRATION_LOCK = 0x6F757472
+"""An advisory lock, so that two processes never migrate at the same time."""
+
+Isolation = Literal["read_committed", "repeatable_read"]
+# Quoted, because the stubs are generic and the classes are not.
+Pool: TypeAlias = "asyncpg.Pool[asyncpg.Record]"
+Connection: TypeAlias = "asyncpg.pool.PoolConnectionProxy[asyncpg.Record]"
+
+_POSITIONAL = {name: to_positional(named.sql) for name, named in STATEMENTS.items()}
+
+_LOST = (
+    OSError, TimeoutError, asyncpg.PostgresConnectionError, asyncpg.InterfaceError,
+    asyncpg.OperatorInterventionError, asyncpg.CannotConnectNowError,
+    asyncpg.InsufficientResourcesError, asyncpg.DeadlockDetectedError,
+    asyncpg.SerializationError, asyncpg.InvalidCatalogNameError,
+    asyncpg.InvalidAuthorizationSpecificationError, asyncpg.PostgresIOError,
+)  # fmt: skip
+
+
+class PostgresStore:
+    scheme = "postgresql"
+
+    def __init__(self, url: str, *, connections: int = POSTGRES_POOL_CONNECTIONS) -> None:
+        self._url = url
+        self._connections = connections
+        self._pool: Pool | None = None
+        self._opening = asyncio.Lock()
+
+    async def write(self, transaction: Transaction[Result]) -> Result:
+        async with self._transaction("read_committed") as connection:
+            return await self._run(connection, transaction)
+
+    async def read(self, transaction: Transaction[Result]) -> Result:
+        async with self._transaction("repeatable_read", readonly=True) as connection:
+            return await self._run(connection, transaction)
+
+    async def migrate(self) -> Sequence[str]:
+        async with self._transaction("read_committed") as connection:
+            await connection.execute("SELECT pg_advisory_xact_lock($1)", MIGRATION_LOCK)
+            await connection.execute(
+                "CREATE TABLE IF NOT EXISTS schema_migrations "
+                "(name text PRIMARY KEY, sha256 text NOT NULL, applied_at timestamptz NOT NULL)"
+            )
+            missing = migrations.pending(MIGRATIONS, await _applied(connection))
+            for migration in missing:
+                await connection.execute(migration.sql)
+                await connection.execute(
+                    "INSERT INTO schema_migrations VALUES ($1, $2, now())",
+                    migration.name,
+                    migration.sha256,
+                )
+            return [migration.name for migration in missing]
+
+    async def verify_schema(self) -> None:
+        async with self._transaction("repeatable_read", readonly=True) as connection:
+            migrations.verify(MIGRATIONS, await _applied(connection))
+
+    async def close(self) -> None:
+        if self._pool is not None:
+            pool, self._pool = self._pool, None
+            try:
+                async with asyncio.timeout(POSTGRES_CONNECT_SECONDS):
+                    await pool.close()
+            except _LOST:
+                pool.terminate()
+
+    async def _run(self, connection: Connection, transaction: Transaction[Result]) -> Result:
+        try:
+            statement = next(transaction)
+            while True:
+                statement = transaction.send(await _rows(connection, statement))
+        except StopIteration as done:
+            result: Result = done.value
+            return result
+        finally:
+            transaction.close()
+
+    @asynccontextmanager
+    async def _transaction(
+        self, isolation: Isolation, *, readonly: bool = False
+    ) -> AsyncIterator[Connection]:
+        try:
+            pool = self._pool or await self._open()
+            async with (
+                pool.acquire(timeout=POSTGRES_STATEMENT_SECONDS) as connection,
+                connection.transaction(isolation=isolation, readonly=readonly),
+            ):
+                yield connection
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+            raise _translated(error) from error
+
+    async def _open(self) -> Pool:
+        async with self._opening:
+            if self._pool is None:
+                self._pool = await asyncpg.create_pool(
+                    self._url,
+                    min_size=1,
+                    max_size=self._connections,
+                    timeout=POSTGRES_CONNECT_SECONDS,
+                    command_timeout=POSTGRES_STATEMENT_SECONDS,
+                    server_settings={
+                        "application_name": "outrider",
+                        "synchronous_commit": "on",
+                        "jit": "off",
+                    },
+                )
+        return self._pool
+
+
+async def _rows(connection: Connection, statement: Statement) -> Rows:
+    sql, order = _POSITIONAL[statement.name]
+    given: Mapping[str, Any] = statement.params
+    if statement.window is not None:
+        given = {**statement.params, **statement.window}
+    records: Sequence[Any] = await connection.fetch(sql, *(given[name] for name in order))
+    return records
+
+
+async def _applied(connection: Connection) -> Mapping[str, str]:
+    if await connection.fetchval("SELECT to_regclass('schema_migrations')") is None:
+        return {}
+    rows = await connection.fetch("SELECT name, sha256 FROM schema_migrations")
+    return {name: sha256 for name, sha256 in rows}  # noqa: C416 - a Record is no pair to dict()
+
+
+def _translated(error: BaseException) -> StoreError:
+    if isinstance(error, asyncpg.IntegrityConstraintViolationError):
+        return StoreRefused(f"the database refused it: {error}")
+    if isinstance(error, asyncpg.UndefinedTableError):
+        return SchemaMismatch(str(error), hint="run `outrider migrate` first")
+    if isinstance(error, _LOST):
+        return StoreUnavailable(
+            f"Postgres cannot be used: {str(error) or type(error).__name__}",
+            hint="check that it runs and that OUTRIDER_DATABASE_URL is right",
+        )
+    return StoreError(f"Postgres: {error}")

@@ -1,0 +1,279 @@
+-- The spine: who owns what, campaigns and their audience, runs and jobs, and the one ledger.
+-- Times are text in UTC with microseconds, so that comparing text compares time.
+
+CREATE TABLE tenants (
+  id text PRIMARY KEY,
+  name text NOT NULL,
+  created_at text NOT NULL
+) STRICT;
+
+CREATE TABLE workspaces (
+  id text PRIMARY KEY,
+  tenant_id text NOT NULL REFERENCES tenants (id),
+  project text NOT NULL,
+  environment text NOT NULL,
+  created_at text NOT NULL,
+  UNIQUE (tenant_id, project, environment)
+) STRICT;
+
+INSERT INTO tenants VALUES
+  ('00000000-0000-7000-8000-000000000001', 'default', '2026-01-01T00:00:00.000000Z');
+INSERT INTO workspaces VALUES
+  ('00000000-0000-7000-8000-000000000002', '00000000-0000-7000-8000-000000000001',
+   'default', 'default', '2026-01-01T00:00:00.000000Z');
+
+CREATE TABLE campaigns (
+  id text PRIMARY KEY,
+  tenant_id text NOT NULL REFERENCES tenants (id),
+  workspace_id text NOT NULL REFERENCES workspaces (id),
+  name text NOT NULL,
+  definition text NOT NULL,
+  audience_size integer NOT NULL DEFAULT 0,
+  last_sequence integer NOT NULL DEFAULT 0,
+  created_at text NOT NULL
+) STRICT;
+CREATE INDEX campaigns_by_workspace ON campaigns (tenant_id, workspace_id, id);
+
+CREATE TABLE campaign_phases (
+  campaign_id text NOT NULL REFERENCES campaigns (id),
+  phase text NOT NULL,
+  ordinal integer NOT NULL,
+  state text NOT NULL DEFAULT 'not_started'
+    CHECK (state IN ('not_started', 'in_progress', 'paused', 'completed', 'failed')),
+  run_id text,
+  updated_at text NOT NULL,
+  PRIMARY KEY (campaign_id, phase),
+  UNIQUE (campaign_id, ordinal)
+) STRICT;
+
+-- What happened to a campaign, in the one order that every client sees.
+CREATE TABLE campaign_events (
+  campaign_id text NOT NULL REFERENCES campaigns (id),
+  sequence integer NOT NULL,
+  type text NOT NULL,
+  phase text NOT NULL,
+  payload text NOT NULL,
+  created_at text NOT NULL,
+  PRIMARY KEY (campaign_id, sequence)
+) STRICT;
+
+-- `position` is dense, so a job is a range. `invalid` and `duplicate` are sets of address kinds
+-- (1 e-mail, 2 phone, 4 push token). `message_id` names the only message this member gets.
+CREATE TABLE audience_members (
+  campaign_id text NOT NULL REFERENCES campaigns (id),
+  position integer NOT NULL,
+  recipient_id text NOT NULL,
+  email text,
+  phone text,
+  push_token text,
+  attributes text NOT NULL,
+  message_id text,
+  invalid integer NOT NULL DEFAULT 0,
+  duplicate integer NOT NULL DEFAULT 0,
+  PRIMARY KEY (campaign_id, position),
+  UNIQUE (campaign_id, recipient_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE assets (
+  id text PRIMARY KEY,
+  version integer NOT NULL,
+  tenant_id text NOT NULL,
+  workspace_id text NOT NULL,
+  campaign_id text NOT NULL REFERENCES campaigns (id),
+  message_id text NOT NULL,
+  channel text NOT NULL,
+  submission_target text NOT NULL,
+  subject text,
+  body text NOT NULL,
+  script_version text,
+  created_at text NOT NULL,
+  UNIQUE (campaign_id, message_id, version)
+) STRICT;
+
+CREATE TABLE contract_snapshots (
+  id integer PRIMARY KEY,
+  sha256 text NOT NULL UNIQUE CHECK (length(sha256) = 64),
+  document text NOT NULL,
+  created_at text NOT NULL
+) STRICT;
+
+CREATE TABLE campaign_runs (
+  id text PRIMARY KEY,
+  tenant_id text NOT NULL,
+  workspace_id text NOT NULL,
+  campaign_id text NOT NULL REFERENCES campaigns (id),
+  phase text NOT NULL,
+  channel text NOT NULL,
+  status text NOT NULL DEFAULT 'queued'
+    CHECK (status IN ('queued', 'running', 'completed', 'partial', 'failed')),
+  intended integer NOT NULL CHECK (intended >= 0),
+  scheduled_for text NOT NULL,
+  retry_of text REFERENCES campaign_runs (id),
+  created_at text NOT NULL,
+  started_at text,
+  finished_at text,
+  CHECK ((status IN ('completed', 'partial', 'failed')) = (finished_at IS NOT NULL))
+) STRICT;
+CREATE INDEX campaign_runs_by_campaign ON campaign_runs (campaign_id, created_at);
+
+-- `run_at` NULL: parked until a verdict on its in-doubt items wakes it.
+CREATE TABLE job_queue (
+  id text PRIMARY KEY,
+  tenant_id text NOT NULL,
+  workspace_id text NOT NULL,
+  run_id text NOT NULL REFERENCES campaign_runs (id),
+  job_type text NOT NULL,
+  asset_id text NOT NULL REFERENCES assets (id),
+  contract_id integer NOT NULL REFERENCES contract_snapshots (id),
+  first_position integer NOT NULL,
+  last_position integer NOT NULL,
+  item_count integer NOT NULL CHECK (item_count > 0),
+  status text NOT NULL DEFAULT 'queued'
+    CHECK (status IN ('queued', 'locked', 'completed', 'failed', 'dead')),
+  outcome text CHECK (outcome IN ('completed', 'partial', 'failed')),
+  attempts integer NOT NULL DEFAULT 0,
+  max_attempts integer NOT NULL,
+  fence integer NOT NULL DEFAULT 0,
+  run_at text,
+  locked_by text,
+  locked_at text,
+  heartbeat_at text,
+  lease_expires_at text,
+  last_error text,
+  sent integer NOT NULL DEFAULT 0,
+  failed integer NOT NULL DEFAULT 0,
+  skipped integer NOT NULL DEFAULT 0,
+  created_at text NOT NULL,
+  updated_at text NOT NULL,
+  CHECK ((status = 'locked') = (locked_by IS NOT NULL)),
+  CHECK ((status IN ('completed', 'dead')) = (outcome IS NOT NULL)),
+  CHECK (status NOT IN ('completed', 'dead') OR item_count = sent + failed + skipped)
+) STRICT;
+CREATE INDEX job_queue_by_run ON job_queue (run_id, id);
+CREATE INDEX job_queue_due ON job_queue (run_at, id) WHERE status = 'queued';
+CREATE INDEX job_queue_locked ON job_queue (lease_expires_at) WHERE status = 'locked';
+CREATE INDEX job_queue_failed ON job_queue (run_at) WHERE status = 'failed';
+CREATE INDEX job_queue_unfinished ON job_queue (run_id)
+  WHERE status IN ('queued', 'locked', 'failed');
+
+-- The ledger: the only table from which a provider is ever called. A row carries its latest
+-- attempt; earlier ones are in attempt_history. Opened and not closed means the call is out.
+CREATE TABLE channel_outbox (
+  id text PRIMARY KEY,
+  tenant_id text NOT NULL,
+  workspace_id text NOT NULL,
+  origin text NOT NULL CHECK (origin IN ('campaign', 'workflow', 'intent')),
+  run_id text,
+  job_id text,
+  channel text NOT NULL,
+  provider text NOT NULL,
+  submission_target text NOT NULL,
+  contract_id integer NOT NULL,
+  recipient_id text NOT NULL,
+  recipient_address text,
+  asset_id text,
+  asset_version integer,
+  subject text,
+  payload text,
+  idempotency_key blob NOT NULL CHECK (length(idempotency_key) = 32),
+  status text NOT NULL CHECK (status IN ('queued', 'sent', 'called', 'posted', 'failed', 'skipped')),
+  skipped integer NOT NULL DEFAULT 0,
+  intent_status text CHECK
+    (intent_status IN ('PENDING', 'ACCEPTED', 'REJECTED', 'EXHAUSTED')),
+  exhausted_reason text CHECK (exhausted_reason IN ('deadline_exceeded', 'max_attempts', 'one_shot')),
+  reason text,
+  error text,
+  attempts integer NOT NULL DEFAULT 0,
+  attempt_fence integer,
+  attempt_opened_at text,
+  attempt_closed_at text,
+  progress text CHECK (progress IN ('NOT_SENT', 'SENT_NO_ANSWER', 'ANSWERED')),
+  maybe_received integer NOT NULL DEFAULT 0 CHECK (maybe_received IN (0, 1)),
+  provider_message_id text,
+  next_attempt_at text,
+  doubted_at text,
+  created_at text NOT NULL,
+  updated_at text NOT NULL,
+  UNIQUE (tenant_id, workspace_id, idempotency_key),
+  CONSTRAINT channel_outbox_skipped_status_check CHECK (skipped = (status = 'skipped')),
+  CONSTRAINT channel_outbox_success_was_called CHECK
+    (status NOT IN ('sent', 'called', 'posted') OR attempt_closed_at IS NOT NULL),
+  CONSTRAINT channel_outbox_terminal_is_closed CHECK
+    (status = 'queued' OR attempt_opened_at IS NULL OR attempt_closed_at IS NOT NULL),
+  CONSTRAINT channel_outbox_doubt_is_open CHECK
+    (doubted_at IS NULL OR (status = 'queued' AND attempt_closed_at IS NULL
+                            AND (attempt_opened_at IS NOT NULL OR maybe_received)))
+) STRICT;
+CREATE INDEX idx_channel_outbox_run_id ON channel_outbox (run_id, job_id);
+CREATE INDEX channel_outbox_doubted ON channel_outbox (doubted_at) WHERE doubted_at IS NOT NULL;
+
+CREATE TABLE attempt_history (
+  outbox_id text NOT NULL,
+  attempt integer NOT NULL,
+  fence integer NOT NULL,
+  opened_at text NOT NULL,
+  closed_at text NOT NULL,
+  progress text NOT NULL,
+  outcome text NOT NULL CHECK (outcome IN ('rejected', 'error', 'abandoned', 'disproved')),
+  reason text,
+  error text,
+  PRIMARY KEY (outbox_id, attempt)
+) STRICT, WITHOUT ROWID;
+
+CREATE VIEW submission_attempts AS
+  SELECT outbox_id, attempt, fence, opened_at, closed_at, progress, outcome, reason, error,
+         NULL AS provider_message_id
+    FROM attempt_history
+  UNION ALL
+  SELECT id, attempts, attempt_fence, attempt_opened_at, attempt_closed_at, progress,
+         CASE WHEN attempt_closed_at IS NULL THEN NULL
+              WHEN status IN ('sent', 'called', 'posted') THEN 'accepted'
+              WHEN progress = 'ANSWERED' THEN 'rejected' ELSE 'error' END,
+         reason, error, provider_message_id
+    FROM channel_outbox
+   WHERE attempt_opened_at IS NOT NULL;
+
+CREATE TABLE suppressions (
+  tenant_id text NOT NULL,
+  workspace_id text NOT NULL,
+  channel text NOT NULL,
+  address text NOT NULL,
+  reason text NOT NULL,
+  created_at text NOT NULL,
+  PRIMARY KEY (tenant_id, workspace_id, channel, address)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE campaign_audit_log (
+  id text PRIMARY KEY,
+  tenant_id text NOT NULL,
+  workspace_id text NOT NULL,
+  campaign_id text,
+  run_id text,
+  job_id text,
+  outbox_id text,
+  actor text NOT NULL,
+  event text NOT NULL,
+  detail text NOT NULL,
+  created_at text NOT NULL
+) STRICT;
+CREATE INDEX campaign_audit_log_by_campaign ON campaign_audit_log (campaign_id, id);
+CREATE INDEX campaign_audit_log_by_run ON campaign_audit_log (run_id, id);
+
+-- What is written once stays as it was written.
+CREATE TRIGGER channel_outbox_terminal_is_final BEFORE UPDATE ON channel_outbox
+  WHEN OLD.status <> 'queued'
+  BEGIN SELECT RAISE(ABORT, 'a terminal ledger row never changes'); END;
+CREATE TRIGGER channel_outbox_is_kept BEFORE DELETE ON channel_outbox
+  BEGIN SELECT RAISE(ABORT, 'a ledger row is never deleted'); END;
+CREATE TRIGGER attempt_history_no_update BEFORE UPDATE ON attempt_history
+  BEGIN SELECT RAISE(ABORT, 'a closed attempt never changes'); END;
+CREATE TRIGGER attempt_history_no_delete BEFORE DELETE ON attempt_history
+  BEGIN SELECT RAISE(ABORT, 'a closed attempt is never deleted'); END;
+CREATE TRIGGER campaign_audit_log_no_update BEFORE UPDATE ON campaign_audit_log
+  BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END;
+CREATE TRIGGER campaign_audit_log_no_delete BEFORE DELETE ON campaign_audit_log
+  BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END;
+CREATE TRIGGER assets_no_update BEFORE UPDATE ON assets
+  BEGIN SELECT RAISE(ABORT, 'an asset version never changes'); END;
+CREATE TRIGGER campaign_events_no_update BEFORE UPDATE ON campaign_events
+  BEGIN SELECT RAISE(ABORT, 'a campaign event never changes'); END;

@@ -1,0 +1,203 @@
+"""The SQLite store: one writer thread, one reader thread, WAL, and an fsync with every commit.
+
+A transaction's script runs whole inside its thread, so a lock is never held across an event loop.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import apsw
+import msgspec
+
+from outrider.domain.errors import SchemaMismatch, StoreError, StoreRefused, StoreUnavailable
+from outrider.ports.store import Result, Rows, Statement, Transaction
+from outrider.settings import SQLITE_BUSY_SECONDS
+from outrider.stores import migrations
+from outrider.stores.statements import NamedSql, load_statements
+
+HERE = Path(__file__).parent
+STATEMENTS = load_statements(HERE / "statements.sql")
+MIGRATIONS = migrations.load_migrations(HERE / "migrations")
+
+Answer = TypeVar("Answer")
+
+_LOST = (
+    apsw.BusyError, apsw.LockedError, apsw.IOError, apsw.FullError, apsw.CantOpenError,
+    apsw.ReadOnlyError, apsw.NotADBError, apsw.CorruptError, apsw.ProtocolError,
+)  # fmt: skip
+
+
+def time_to_text(moment: datetime) -> str:
+    """Always with microseconds: `…15Z` would sort behind `…15.000001Z`."""
+    return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def _to_sqlite(value: object) -> Any:
+    return time_to_text(value) if isinstance(value, datetime) else value
+
+
+def _is_time(column: str) -> bool:
+    return column.endswith("_at") or column == "scheduled_for"
+
+
+class SqliteStore:
+    scheme = "sqlite"
+
+    def __init__(self, path: Path, *, busy_seconds: float = SQLITE_BUSY_SECONDS) -> None:
+        self._path = path
+        self._busy_ms = int(busy_seconds * 1000)
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="outrider-sqlite-writer")
+        self._reader = ThreadPoolExecutor(1, thread_name_prefix="outrider-sqlite-reader")
+        self._connections: dict[ThreadPoolExecutor, apsw.Connection] = {}
+        self._time_columns: dict[str, tuple[int, ...]] = {}
+
+    async def write(self, transaction: Transaction[Result]) -> Result:
+        return await self._in_thread(
+            self._writer, lambda db: self._run(db, "BEGIN IMMEDIATE", transaction)
+        )
+
+    async def read(self, transaction: Transaction[Result]) -> Result:
+        return await self._in_thread(self._reader, lambda db: self._run(db, "BEGIN", transaction))
+
+    async def migrate(self) -> Sequence[str]:
+        return await self._in_thread(self._writer, self._migrate)
+
+    async def verify_schema(self) -> None:
+        await self._in_thread(
+            self._writer, lambda db: migrations.verify(MIGRATIONS, self._applied(db))
+        )
+
+    async def close(self) -> None:
+        for executor in (self._writer, self._reader):
+            connection = self._connections.pop(executor, None)
+            if connection is not None:
+                await asyncio.get_running_loop().run_in_executor(executor, connection.close)
+            executor.shutdown()
+
+    async def _in_thread(
+        self, executor: ThreadPoolExecutor, work: Callable[[apsw.Connection], Answer]
+    ) -> Answer:
+        def run() -> Answer:
+            try:
+                connection = self._connections.get(executor)
+                if connection is None:
+                    connection = self._connections[executor] = self._connect()
+                return work(connection)
+            except apsw.Error as error:
+                raise self._translated(error) from error
+
+        return await asyncio.get_running_loop().run_in_executor(executor, run)
+
+    def _connect(self) -> apsw.Connection:
+        if not self._path.parent.is_dir():
+            raise StoreUnavailable(
+                f"the folder of the database does not exist: {self._path.parent}",
+                hint="create it, or set OUTRIDER_DATABASE_URL to another place",
+            )
+        connection = apsw.Connection(str(self._path))
+        connection.set_busy_timeout(self._busy_ms)
+        for pragma in (
+            "journal_mode = wal",
+            "synchronous = full",
+            "foreign_keys = on",
+            "temp_store = memory",
+            "cache_size = -32768",
+            "wal_autocheckpoint = 4000",
+        ):
+            connection.execute(f"PRAGMA {pragma}")
+        return connection
+
+    def _run(
+        self, connection: apsw.Connection, begin: str, transaction: Transaction[Result]
+    ) -> Result:
+        cursor = connection.cursor()
+        cursor.execute(begin)
+        try:
+            try:
+                statement = next(transaction)
+                while True:
+                    statement = transaction.send(self._rows(cursor, statement))
+            except StopIteration as done:
+                result: Result = done.value
+            cursor.execute("COMMIT")
+        except BaseException:
+            transaction.close()
+            if connection.in_transaction:
+                cursor.execute("ROLLBACK")
+            raise
+        return result
+
+    def _rows(self, cursor: apsw.Cursor, statement: Statement) -> Rows:
+        named = STATEMENTS[statement.name]
+        params = {name: _to_sqlite(value) for name, value in statement.params.items()}
+        if statement.window is not None:
+            columns = statement.window.values()
+            items = [[_to_sqlite(cell) for cell in row] for row in zip(*columns, strict=True)]
+            params["window"] = msgspec.json.encode(items).decode()
+        cursor.execute(named.sql, params)
+        first = cursor.fetchone()
+        if first is None:
+            return []
+        times = self._time_columns_of(named, cursor)
+        rows = [first, *cursor.fetchall()]
+        return [_with_times(row, times) for row in rows] if times else rows
+
+    def _time_columns_of(self, named: NamedSql, cursor: apsw.Cursor) -> tuple[int, ...]:
+        known = self._time_columns.get(named.name)
+        if known is None:
+            columns = [column[0] for column in cursor.get_description()]
+            known = tuple(index for index, name in enumerate(columns) if _is_time(name))
+            self._time_columns[named.name] = known
+        return known
+
+    def _migrate(self, connection: apsw.Connection) -> Sequence[str]:
+        cursor = connection.cursor()
+        cursor.execute("BEGIN IMMEDIATE")
+        try:
+            cursor.execute(
+                "CREATE TABLE IF NOT EXISTS schema_migrations "
+                "(name text PRIMARY KEY, sha256 text NOT NULL, applied_at text NOT NULL) STRICT"
+            )
+            missing = migrations.pending(MIGRATIONS, self._applied(connection))
+            for migration in missing:
+                cursor.execute(migration.sql)
+                cursor.execute(
+                    "INSERT INTO schema_migrations VALUES (?, ?, ?)",
+                    (migration.name, migration.sha256, time_to_text(datetime.now(UTC))),
+                )
+            cursor.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                cursor.execute("ROLLBACK")
+            raise
+        return [migration.name for migration in missing]
+
+    def _applied(self, connection: apsw.Connection) -> Mapping[str, str]:
+        if not connection.table_exists("main", "schema_migrations"):
+            return {}
+        rows = connection.execute("SELECT name, sha256 FROM schema_migrations").fetchall()
+        return {str(name): str(sha256) for name, sha256 in rows}
+
+    def _translated(self, error: apsw.Error) -> StoreError:
+        if isinstance(error, apsw.ConstraintError):
+            return StoreRefused(f"the database refused it: {error}")
+        if isinstance(error, _LOST):
+            return StoreUnavailable(
+                f"SQLite cannot use {self._path}: {error}",
+                hint="check that the file is a database, writable, and that the disk has room",
+            )
+        if "no such table" in str(error):
+            return SchemaMismatch(str(error), hint="run `outrider migrate` first")
+        return StoreError(f"SQLite: {error}")
+
+
+def _with_times(row: Sequence[Any], times: tuple[int, ...]) -> list[Any]:
+    cells = list(row)
+    for index in times:
+        if cells[index] is not None:
+            cells[index] = datetime.fromisoformat(cells[index])
+    return cells

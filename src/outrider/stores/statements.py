@@ -1,0 +1,43 @@
+"""Named statements: a `.sql` file goes in, a table of name → SQL comes out.
+
+Each statement begins with `-- name: some_name`; the comment lines after it say what it is for.
+"""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+_NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
+_PARAMETER = re.compile(r"(?<!:):([a-z][a-z0-9_]*)")
+
+
+@dataclass(frozen=True, slots=True)
+class NamedSql:
+    name: str
+    description: str
+    sql: str
+
+
+def load_statements(path: Path) -> dict[str, NamedSql]:
+    pieces = _NAME.split(path.read_text())[1:]
+    statements: dict[str, NamedSql] = {}
+    for name, text in zip(pieces[::2], pieces[1::2], strict=True):
+        assert name not in statements, f"statement {name} stands twice in {path.name}"
+        lines = text.strip().splitlines()
+        comments = [line for line in lines if line.startswith("--")]
+        sql = "\n".join(line for line in lines if not line.startswith("--")).rstrip(";")
+        description = " ".join(line.removeprefix("--").strip() for line in comments)
+        statements[name] = NamedSql(name, description, sql)
+    return statements
+
+
+def to_positional(sql: str) -> tuple[str, tuple[str, ...]]:
+    """`:name` → `$1`, with the parameter names in the order of their numbers. `::` is a cast."""
+    order: list[str] = []
+
+    def number(match: re.Match[str]) -> str:
+        if match[1] not in order:
+            order.append(match[1])
+        return f"${order.index(match[1]) + 1}"
+
+    return _PARAMETER.sub(number, sql), tuple(order)

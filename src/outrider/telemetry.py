@@ -1,0 +1,29 @@
+"""Logs, on standard error: readable lines for people, or one JSON object a line for machines.
+
+Ids may be logged; recipients, addresses and bodies may not.
+"""
+
+import logging
+import sys
+from typing import Literal
+
+import structlog
+
+
+def configure_logging(form: Literal["console", "json"], level: int = logging.INFO) -> None:
+    last: structlog.typing.Processor = (
+        structlog.processors.JSONRenderer()
+        if form == "json"
+        else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+    )
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            last,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=True,
+    )

@@ -1,0 +1,1 @@
+"""Public kits for testing against Outrider: conformance suites, a still clock, real servers."""

@@ -1,0 +1,100 @@
+"""Shorthands for tests and benchmarks: a registry, an audience and a launched campaign."""
+
+import asyncio
+from collections.abc import Iterable
+
+import msgspec
+
+from outrider.bootstrap import Outrider
+from outrider.domain.campaigns import LAUNCH, CampaignDefinition, Message
+from outrider.domain.ids import DEFAULT_SCOPE, RunId
+from outrider.domain.outbox import Accounting
+from outrider.domain.recipients import Recipient, recipient
+from outrider.domain.states import TERMINAL_RUNS, Channel, RunStatus
+from outrider.kernel.transactions import inspection
+from outrider.kernel.transactions.inspection import RunRecord
+
+ACTOR = "test"
+WATCH_SECONDS = 0.02
+
+
+def target(
+    name: str,
+    gateway_type: str,
+    gateway_url: str,
+    *,
+    policy: str = "max_attempts",
+    terminal_outcomes: Iterable[str] = (),
+    **terms: object,
+) -> dict[str, object]:
+    """One registry entry; without further terms it allows five attempts."""
+    if policy == "max_attempts":
+        terms.setdefault("maxAttempts", 5)
+    return {
+        "submissionTarget": name,
+        "gatewayType": gateway_type,
+        "gatewayUrl": gateway_url,
+        "mode": "realtime",
+        "policy": policy,
+        "terminalOutcomes": list(terminal_outcomes),
+        **terms,
+    }
+
+
+def registry(*targets: dict[str, object]) -> bytes:
+    return msgspec.json.encode({"targets": targets})
+
+
+def people(count: int, *, message_id: str | None = None, prefix: str = "lead") -> list[Recipient]:
+    """Recipients with an address of every kind."""
+    return [
+        recipient(
+            f"{prefix}-{number}",
+            email=f"{prefix}{number}@example.test",
+            phone=f"+4477{number:08d}",
+            push_token=f"token-{prefix}-{number}",
+            attributes=msgspec.json.encode({"firstName": f"Person {number}"}).decode(),
+            message_id=message_id,
+        )
+        for number in range(count)
+    ]
+
+
+def message(
+    channel: Channel,
+    submission_target: str,
+    *,
+    message_id: str = "offer",
+    body: str = "Hi {{ firstName }}",
+) -> Message:
+    subject = "An offer" if channel in (Channel.EMAIL, Channel.PUSH) else None
+    return Message(message_id, channel, submission_target, body, subject)
+
+
+async def launch(
+    outrider: Outrider,
+    messages: Iterable[Message],
+    recipients: Iterable[Recipient],
+    *,
+    batch_size: int = 100,
+) -> RunId:
+    """Create a campaign of these messages and deploy its launch."""
+    definition = CampaignDefinition("test", (LAUNCH,), tuple(messages), batch_size)
+    campaign_id, _ = await outrider.deployer.create(DEFAULT_SCOPE, definition, recipients, ACTOR)
+    run_id, _ = await outrider.deployer.deploy(DEFAULT_SCOPE, campaign_id, ACTOR)
+    return run_id
+
+
+async def observe(outrider: Outrider, run_id: RunId) -> tuple[RunRecord, Accounting]:
+    return await outrider.store.read(inspection.run_with_accounting(DEFAULT_SCOPE, run_id))
+
+
+async def until_terminal(outrider: Outrider, run_id: RunId, *, seconds: float = 60) -> Accounting:
+    """Watch a run to its end; the accounting must add up at every look."""
+    async with asyncio.timeout(seconds):
+        while True:
+            run, accounting = await observe(outrider, run_id)
+            assert accounting.holds, accounting
+            if RunStatus(run.status) in TERMINAL_RUNS:
+                return accounting
+            await asyncio.sleep(WATCH_SECONDS)

