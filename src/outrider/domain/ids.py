@@ -5,6 +5,7 @@ the contracts' formulas to the letter: lower-case hex SHA-256 of the fields join
 """
 
 import hashlib
+import re
 from collections.abc import Iterator
 from typing import NamedTuple, NewType
 
@@ -36,6 +37,8 @@ DEFAULT_TENANT = TenantId("00000000-0000-7000-8000-000000000001")
 DEFAULT_WORKSPACE = WorkspaceId("00000000-0000-7000-8000-000000000002")
 DEFAULT_SCOPE = Scope(DEFAULT_TENANT, DEFAULT_WORKSPACE)
 
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\Z")
+
 KEY_SEPARATOR = "|"
 RANDOM_BYTES_PER_UUID = 10
 
@@ -50,6 +53,11 @@ def uuid7_batch(unix_ms: int, random_bytes: bytes) -> Iterator[str]:
         # The variant is the two bits 10: one of 8, 9, a, b, chosen by the spare digit.
         variant = "89ab"[int(digits[3], 16) & 3]
         yield f"{prefix}{digits[:3]}-{variant}{digits[4:7]}-{digits[7:19]}"
+
+
+def is_uuid(text: str) -> bool:
+    """Whether the text can be an id at all; what cannot be one exists nowhere."""
+    return _UUID.match(text) is not None
 
 
 def idempotency_key(*fields: str) -> IdempotencyKey:

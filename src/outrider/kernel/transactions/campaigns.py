@@ -9,13 +9,13 @@ import msgspec
 
 from outrider.domain.campaigns import Asset, CampaignDefinition, Message
 from outrider.domain.errors import InvalidInput, NotFound
-from outrider.domain.ids import AssetId, CampaignId, Scope
+from outrider.domain.ids import AssetId, CampaignId, Scope, is_uuid
 from outrider.domain.recipients import Recipient
 from outrider.domain.states import Channel
 from outrider.domain.times import rfc3339
 from outrider.kernel.transactions.audit import AuditEntry, record
 from outrider.ports.clock import IdSource
-from outrider.ports.store import Row, Transaction, ask
+from outrider.ports.store import Row, Rows, Transaction, ask
 from outrider.settings import IMPORT_WINDOW_ITEMS, RECIPIENTS_MAX
 
 
@@ -160,7 +160,9 @@ def definition_document(definition: CampaignDefinition) -> str:
 
 
 def campaign(scope: Scope, campaign_id: CampaignId) -> Transaction[CampaignRecord]:
-    found = yield from ask("campaign_by_id", **scope._asdict(), campaign_id=campaign_id)
+    found: Rows = []
+    if is_uuid(campaign_id):
+        found = yield from ask("campaign_by_id", **scope._asdict(), campaign_id=campaign_id)
     if not found:
         raise NotFound(
             f"there is no campaign {campaign_id}", hint="`outrider campaign list` shows them"

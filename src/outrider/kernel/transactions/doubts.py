@@ -5,9 +5,10 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple, assert_never
 
-from outrider.domain.ids import IdempotencyKey, OutboxId, Scope
+from outrider.domain.ids import IdempotencyKey, OutboxId, RunId, Scope, is_uuid
 from outrider.domain.states import Channel, success_status
 from outrider.kernel.transactions.audit import AuditEntry, record
+from outrider.kernel.transactions.inspection import run
 from outrider.ports.clock import IdSource
 from outrider.ports.store import Transaction, ask
 
@@ -41,6 +42,8 @@ class Doubt(NamedTuple):
 def doubts_page(
     scope: Scope, run_id: str | None, after: str, most: int
 ) -> Transaction[list[Doubt]]:
+    if run_id is not None:
+        yield from run(scope, RunId(run_id))
     rows = yield from ask("doubts_page", **scope._asdict(), run_id=run_id, after=after, most=most)
     return [Doubt(*row) for row in rows]
 
@@ -55,7 +58,7 @@ def resolve(
     now: datetime,
 ) -> Transaction[list[OutboxId]]:
     """Settle those of the items that are still in doubt; returns which they were."""
-    window = {"id": outbox_ids}
+    window = {"id": [outbox_id for outbox_id in outbox_ids if is_uuid(outbox_id)]}
     locked = yield from ask("lock_doubts", window, **scope._asdict())
     if not locked:
         return []

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from outrider.domain.errors import NotFound
-from outrider.domain.ids import CampaignId, OutboxId, RunId, Scope
+from outrider.domain.ids import CampaignId, OutboxId, RunId, Scope, is_uuid
 from outrider.domain.outbox import Accounting
 from outrider.ports.store import Rows, Transaction, ask
 
@@ -92,7 +92,9 @@ class LedgerLine(NamedTuple):
 
 
 def run(scope: Scope, run_id: RunId) -> Transaction[RunRecord]:
-    found = yield from ask("run_by_id", **scope._asdict(), run_id=run_id)
+    found: Rows = []
+    if is_uuid(run_id):
+        found = yield from ask("run_by_id", **scope._asdict(), run_id=run_id)
     if not found:
         raise NotFound(
             f"there is no run {run_id}", hint="`outrider campaign status ID` shows a campaign's run"

@@ -1,0 +1,5 @@
+"""`python -m outrider` is `outrider`."""
+
+from outrider.cli.app import main
+
+main()

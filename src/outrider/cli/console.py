@@ -1,0 +1,85 @@
+"""How commands speak: tables and sentences for people, one JSON document with `--json`.
+
+Errors go to standard error with what to do next; standard output carries answers only.
+"""
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated, NoReturn
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from outrider.domain.errors import InvalidInput, OutriderError
+from outrider.domain.outbox import Accounting
+
+out = Console(highlight=False, soft_wrap=True)
+err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
+
+
+def print_json(document: object) -> None:
+    sys.stdout.write(msgspec.json.encode(document).decode() + "\n")
+    sys.stdout.flush()
+
+
+def table(*columns: str) -> Table:
+    made = Table(box=None, header_style="bold", pad_edge=False)
+    for column in columns:
+        made.add_column(column, overflow="fold")
+    return made
+
+
+def print_rows(columns: Sequence[str], rows: Sequence[Sequence[object]], empty: str) -> None:
+    """A table, or a sentence that says what to do when there is nothing to show."""
+    if not rows:
+        out.print(empty)
+        return
+    shown = table(*columns)
+    for row in rows:
+        shown.add_row(*("" if cell is None else escape(str(cell)) for cell in row))
+    out.print(shown)
+
+
+ACCOUNTING_COLOURS = {
+    "waiting": "cyan", "inDoubt": "yellow", "sent": "green", "failed": "red", "skipped": "dim",
+}  # fmt: skip
+
+
+def accounting_line(accounting: Accounting) -> str:
+    """`2,000 intended = 0 waiting + …`: the identity, as it stands."""
+    document = accounting.as_document()
+    names = {"inDoubt": "in doubt"}
+    terms = [
+        f"[{colour}]{document[key]:,} {names.get(key, key)}[/{colour}]"
+        for key, colour in ACCOUNTING_COLOURS.items()
+    ]
+    return f"{document['intended']:,} intended = {' + '.join(terms)}"
+
+
+def fail(error: OutriderError, *, as_json: bool) -> NoReturn:
+    """Say what is wrong, every problem of it, and what to do next; exit 1."""
+    problems = error.problems if isinstance(error, InvalidInput) else []
+    if as_json:
+        print_json(
+            {
+                "error": {
+                    "code": error.code,
+                    "message": error.message,
+                    "hint": error.hint,
+                    "fields": [{"path": each.path, "message": each.message} for each in problems],
+                },
+                "success": False,
+            }
+        )
+    else:
+        err.print(f"[bold red]error:[/bold red] {escape(error.message)}")
+        for problem in problems:
+            err.print(f"  [bold]{escape(problem.path)}[/bold] {escape(problem.message)}")
+        if error.hint:
+            err.print(f"[dim]next:[/dim] {escape(error.hint)}")
+    raise typer.Exit(1)

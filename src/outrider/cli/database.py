@@ -1,0 +1,105 @@
+"""`outrider migrate` and `outrider check`: the schema, and whether everything fits together."""
+
+import asyncio
+from collections.abc import Awaitable
+from urllib.parse import urlsplit
+
+import typer
+import uvloop
+
+from outrider.bootstrap import Outrider, load_registry, open_outrider
+from outrider.cli.console import Json, err, fail, out, print_json
+from outrider.cli.session import execute, settings_of
+from outrider.domain.errors import InvalidInput, OutriderError, Problem
+from outrider.domain.submission import Contract
+from outrider.settings import Settings
+
+CONNECT_SECONDS = 3.0
+DEFAULT_PORTS = {"http": 80, "https": 443, "smtp": 25, "smtps": 465}
+
+
+def migrate(context: typer.Context, as_json: Json = False) -> None:
+    """Bring the database's schema up to date. Safe to run again, and from several machines."""
+
+    async def work(outrider: Outrider) -> list[str]:
+        return list(await outrider.store.migrate())
+
+    applied = execute(context, work, as_json=as_json, schema=False)
+    if as_json:
+        print_json({"applied": applied, "success": True})
+    elif applied:
+        out.print(f"[green]migrated:[/green] {', '.join(applied)}")
+    else:
+        out.print("the schema is up to date")
+
+
+def check(context: typer.Context, as_json: Json = False) -> None:
+    """Check settings, registry, database and the way to each gateway; every problem at once."""
+    try:
+        settings = settings_of(context)
+    except OutriderError as error:
+        fail(error, as_json=as_json)
+    problems, targets = uvloop.run(_problems(settings))
+    if problems:
+        fail(
+            InvalidInput(_count(problems), problems, hint="mend them and check again"),
+            as_json=as_json,
+        )
+    if as_json:
+        print_json({"targets": targets, "success": True})
+        return
+    out.print(f"[green]ok:[/green] settings, database, and {len(targets)} submission targets")
+    for target in targets:
+        err.print(f"  {target}", style="dim")
+
+
+def _count(problems: list[Problem]) -> str:
+    return "one problem" if len(problems) == 1 else f"{len(problems)} problems"
+
+
+async def _problems(settings: Settings) -> tuple[list[Problem], list[str]]:
+    problems = await _caught("database", _check_database(settings))
+    contracts: dict[str, Contract] = {}
+    try:
+        contracts = load_registry(settings.registry).contracts
+    except InvalidInput as error:
+        problems += error.problems or [Problem("registry", _sentence(error))]
+    reached = await asyncio.gather(*(_check_route(contract) for contract in contracts.values()))
+    problems += [problem for problem in reached if problem is not None]
+    return problems, sorted(contracts)
+
+
+async def _check_database(settings: Settings) -> None:
+    async with open_outrider(settings) as outrider:
+        await outrider.store.verify_schema()
+
+
+async def _caught(path: str, checked: Awaitable[None]) -> list[Problem]:
+    try:
+        await checked
+    except OutriderError as error:
+        return [Problem(path, _sentence(error))]
+    return []
+
+
+def _sentence(error: OutriderError) -> str:
+    return f"{error.message} ({error.hint})" if error.hint else error.message
+
+
+async def _check_route(contract: Contract) -> Problem | None:
+    """Does something listen where the gateway should be? Nothing is sent."""
+    parts = urlsplit(contract.gateway_url)
+    if parts.hostname is None:
+        return None
+    port = parts.port or DEFAULT_PORTS[parts.scheme]
+    try:
+        async with asyncio.timeout(CONNECT_SECONDS):
+            _, writer = await asyncio.open_connection(parts.hostname, port)
+        writer.close()
+    except (OSError, TimeoutError) as error:
+        why = str(error) or "no answer"
+        return Problem(
+            f"registry: {contract.submission_target}",
+            f"nothing can be reached at {parts.hostname}:{port} ({why})",
+        )
+    return None

@@ -1,0 +1,175 @@
+"""`outrider doubts`: list what is in doubt, resolve it by hand, or reconcile it with evidence."""
+
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from outrider.bootstrap import Outrider
+from outrider.cli.console import Json, out, print_json, print_rows
+from outrider.cli.session import actor, execute
+from outrider.domain.errors import InvalidInput
+from outrider.domain.ids import DEFAULT_SCOPE, IdempotencyKey, OutboxId
+from outrider.domain.times import rfc3339
+from outrider.kernel.doubt_resolver import Reconciliation
+from outrider.kernel.transactions.doubts import Doubt, DoubtVerdict
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Items whose call may or may not have arrived. They are never called again on a guess.",
+)
+
+Run = Annotated[str | None, typer.Option("--run", metavar="RUN", help="Only items of this run.")]
+
+
+@app.command(name="list")
+def list_doubts(
+    context: typer.Context,
+    run_id: Run = None,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many at the most.")] = 100,
+    as_json: Json = False,
+) -> None:
+    """What is in doubt, since when, and the reference to look for at the provider."""
+
+    async def work(outrider: Outrider) -> list[Doubt]:
+        found: list[Doubt] = []
+        async for doubt in outrider.doubt_resolver.doubts(DEFAULT_SCOPE, run_id):
+            found.append(doubt)
+            if len(found) == limit:
+                break
+        return found
+
+    found = execute(context, work, as_json=as_json)
+    if as_json:
+        items = [
+            {
+                "outboxId": doubt.id,
+                "runId": doubt.run_id,
+                "recipientId": doubt.recipient_id,
+                "channel": doubt.channel,
+                "provider": doubt.provider,
+                "reference": doubt.reference,
+                "attempts": doubt.attempts,
+                "reason": doubt.reason,
+                "doubtedAt": rfc3339(doubt.doubted_at),
+            }
+            for doubt in found
+        ]
+        print_json({"items": items, "next": found[-1].id if len(found) == limit else None})
+        return
+    print_rows(
+        ["item", "recipient", "provider", "why", "since", "reference"],
+        [
+            (doubt.id, doubt.recipient_id, doubt.provider, doubt.reason,
+             f"{doubt.doubted_at:%Y-%m-%d %H:%M:%S}", doubt.reference)
+            for doubt in found
+        ],
+        "nothing is in doubt",
+    )  # fmt: skip
+    if found:
+        out.print(
+            "next: look for the references at the provider, then `outrider doubts resolve ITEM"
+            " --verdict sent|failed|resubmit --evidence TEXT`",
+            style="dim",
+        )
+
+
+@app.command()
+def resolve(
+    context: typer.Context,
+    outbox_id: Annotated[str, typer.Argument(metavar="ITEM", help="The item's id.")],
+    verdict: Annotated[
+        DoubtVerdict,
+        typer.Option(help="What the evidence says; `resubmit` means it never arrived."),
+    ],
+    evidence: Annotated[
+        str, typer.Option(help="How you know; it is kept in the audit log for good.")
+    ],
+    as_json: Json = False,
+) -> None:
+    """Settle one item by hand. What you say, and how you know it, is recorded."""
+    if not evidence.strip():
+        raise typer.BadParameter("say how you know", param_hint="--evidence")
+    execute(
+        context,
+        lambda outrider: outrider.doubt_resolver.resolve(
+            DEFAULT_SCOPE, OutboxId(outbox_id), verdict, evidence, actor()
+        ),
+        as_json=as_json,
+    )
+    if as_json:
+        print_json({"outboxId": outbox_id, "verdict": verdict.value, "success": True})
+    else:
+        out.print(f"[green]resolved[/green] {outbox_id}: {verdict.value}")
+
+
+@app.command()
+def reconcile(
+    context: typer.Context,
+    run_id: Run = None,
+    evidence: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="A complete record of what the provider received: one JSON object a line with a"
+            " `referenceId`. Without it, gateways that can look up are asked.",
+        ),
+    ] = None,
+    absent: Annotated[
+        DoubtVerdict | None,
+        typer.Option(help="What to do with items that the evidence shows never arrived."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Settle all that evidence can settle; what it cannot stays in doubt."""
+
+    async def work(outrider: Outrider) -> Reconciliation:
+        received = references_in(evidence) if evidence else None
+        return await outrider.doubt_resolver.reconcile(
+            DEFAULT_SCOPE,
+            run_id=run_id,
+            received=received,
+            absent=absent,
+            evidence=f"reconciled with {evidence.name}" if evidence else "gateway look-up",
+            actor=actor(),
+        )
+
+    done = execute(context, work, as_json=as_json)
+    if as_json:
+        print_json(
+            {"sent": done.sent, "resubmitted": done.resubmitted, "failed": done.failed,
+             "left": done.left, "success": True}
+        )  # fmt: skip
+        return
+    out.print(
+        f"{done.sent:,} were sent, {done.resubmitted:,} will be sent again,"
+        f" {done.failed:,} failed, {done.left:,} stay in doubt"
+    )
+
+
+class _Line(msgspec.Struct, rename="camel"):
+    reference_id: str
+    delivered: bool = True
+
+
+def references_in(path: Path) -> set[IdempotencyKey]:
+    """The references that a provider's record says it received."""
+    received: set[IdempotencyKey] = set()
+    try:
+        with path.open("rb") as lines:
+            for number, line in enumerate(lines, start=1):
+                if not line.strip():
+                    continue
+                try:
+                    entry = msgspec.json.decode(line, type=_Line)
+                except msgspec.MsgspecError as error:
+                    raise InvalidInput(
+                        f"{path.name} line {number} is not evidence: {error}",
+                        hint='each line is a JSON object with a "referenceId"',
+                    ) from error
+                if entry.delivered:
+                    received.add(IdempotencyKey(entry.reference_id))
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be read: {error.strerror}") from error
+    return received

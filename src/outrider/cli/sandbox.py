@@ -1,0 +1,74 @@
+"""`outrider sandbox`: the provider simulator, really listening, with faults on request."""
+
+import asyncio
+import signal
+from pathlib import Path
+from typing import Annotated
+
+import typer
+import uvloop
+
+from outrider.cli.console import Json, err, fail, out, print_json
+from outrider.domain.errors import InvalidInput
+from outrider.gateways.sandbox import Faults, Sandbox
+
+
+def sandbox(
+    port: Annotated[int, typer.Option(min=0, max=65535, help="HTTP port; 0 picks one.")] = 8090,
+    smtp_port: Annotated[
+        int, typer.Option(min=0, max=65535, help="SMTP port; 0 picks one.")
+    ] = 8025,
+    log: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Append one JSON line per request received."),
+    ] = None,
+    latency_ms: Annotated[float, typer.Option(min=0, help="Wait before each answer.")] = 0,
+    fail_rate: Annotated[
+        float, typer.Option(min=0, max=1, help="Share of requests rejected as provider_failure.")
+    ] = 0,
+    drop_rate: Annotated[
+        float,
+        typer.Option(min=0, max=1, help="Share received and delivered, then cut off unanswered."),
+    ] = 0,
+    throttle_rate: Annotated[
+        float, typer.Option(min=0, max=1, help="Share answered 429 with Retry-After.")
+    ] = 0,
+    retry_after: Annotated[
+        float, typer.Option(min=0, help="Seconds that a throttled client is asked to wait.")
+    ] = 1,
+    dedupe: Annotated[
+        bool, typer.Option(help="Refuse a reference that was accepted before.")
+    ] = True,
+    seed: Annotated[int | None, typer.Option(help="Makes the faults repeatable.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Simulate providers on loopback: sms and push over HTTP, and SMTP.
+
+    Faults can be changed while it runs: PUT /sandbox/faults. What arrived: GET /sandbox/received.
+    """
+    faults = Faults(latency_ms, fail_rate, drop_rate, throttle_rate, retry_after, dedupe, seed)
+
+    async def serve() -> None:
+        simulator = Sandbox(faults, log_path=log, http_port=port, smtp_port=smtp_port)
+        try:
+            await simulator.start()
+        except OSError as error:
+            raise InvalidInput(
+                f"cannot listen: {error}", hint="choose other ports with --port and --smtp-port"
+            ) from error
+        stop = asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        if as_json:
+            print_json({"http": simulator.http_url, "smtp": simulator.smtp_url})
+        else:
+            out.print(f"[green]listening[/green] {simulator.http_url} (sms, push)")
+            out.print(f"          {simulator.smtp_url} (mail)")
+            err.print("Ctrl-C stops it", style="dim")
+        await stop.wait()
+        await simulator.stop()
+
+    try:
+        uvloop.run(serve())
+    except InvalidInput as error:
+        fail(error, as_json=as_json)

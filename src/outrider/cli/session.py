@@ -1,0 +1,64 @@
+"""One command's run: settings from flags, environment and file; a loop; errors as answers."""
+
+import asyncio
+import getpass
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import typer
+import uvloop
+from pydantic import ValidationError
+
+from outrider.bootstrap import Outrider, open_outrider
+from outrider.cli.console import fail
+from outrider.domain.errors import InvalidInput, OutriderError, Problem
+from outrider.settings import Settings
+from outrider.telemetry import configure_logging
+
+Answer = TypeVar("Answer")
+
+
+def settings_of(context: typer.Context) -> Settings:
+    """The root command's flags win over the environment and `outrider.toml`."""
+    flags: dict[str, Any] = context.obj or {}
+    try:
+        return Settings(**{name: value for name, value in flags.items() if value is not None})
+    except ValidationError as error:
+        problems = [
+            Problem("OUTRIDER_" + str(each["loc"][0]).upper(), each["msg"])
+            for each in error.errors()
+        ]
+        raise InvalidInput("the settings are not valid", problems) from error
+
+
+def actor() -> str:
+    """Who did it, for the audit log."""
+    try:
+        return f"cli:{getpass.getuser()}"
+    except (KeyError, OSError):
+        return "cli"
+
+
+def execute(
+    context: typer.Context,
+    work: Callable[[Outrider], Awaitable[Answer]],
+    *,
+    as_json: bool,
+    schema: bool = True,
+) -> Answer:
+    """Run `work` on a wired Outrider whose schema fits, and turn its errors into an exit."""
+
+    async def run(settings: Settings) -> Answer:
+        async with open_outrider(settings) as outrider:
+            if schema:
+                await outrider.store.verify_schema()
+            return await work(outrider)
+
+    try:
+        settings = settings_of(context)
+        configure_logging(settings.log)
+        return uvloop.run(run(settings))
+    except OutriderError as error:
+        fail(error, as_json=as_json)
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        raise typer.Exit(130) from None

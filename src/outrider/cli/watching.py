@@ -1,0 +1,71 @@
+"""Watching a run: one bar that moves until the run ends or only a person can move it on."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn
+from rich.text import Text
+
+from outrider.bootstrap import Outrider
+from outrider.cli.console import err
+from outrider.domain.errors import OutriderError
+from outrider.domain.ids import DEFAULT_SCOPE, RunId
+from outrider.domain.outbox import Accounting
+from outrider.domain.states import TERMINAL_RUNS, RunStatus
+from outrider.kernel.transactions import inspection
+from outrider.kernel.transactions.inspection import RunRecord
+
+WATCH_SECONDS = 0.1
+
+Look = Callable[[RunRecord, Accounting], Awaitable[None]]
+
+
+class _Rate(ProgressColumn):
+    def render(self, task: Task) -> Text:
+        return Text(f"{task.speed or 0:,.0f}/s", style="dim")
+
+
+def progress_bar() -> Progress:
+    """On standard error, and only where somebody looks."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=40),
+        TextColumn("{task.percentage:>3.0f}%"),
+        _Rate(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[note]}"),
+        console=err,
+        disable=not err.is_terminal,
+    )
+
+
+async def watch(
+    outrider: Outrider, run_id: RunId, label: str, look: Look | None = None
+) -> tuple[RunRecord, Accounting]:
+    """Returns when the run is terminal, or when nothing but in-doubt items keeps it open."""
+    with progress_bar() as progress:
+        task = progress.add_task(label, total=None, note="")
+        while True:
+            run, accounting = await outrider.store.read(
+                inspection.run_with_accounting(DEFAULT_SCOPE, run_id)
+            )
+            if not accounting.holds:
+                raise OutriderError(f"the accounting of run {run_id} does not add up: {accounting}")
+            progress.update(
+                task, total=run.intended, completed=accounting.terminal, note=_note(accounting)
+            )
+            stuck = accounting.waiting == 0 and accounting.in_doubt > 0
+            if RunStatus(run.status) in TERMINAL_RUNS or stuck:
+                return run, accounting
+            if look is not None:
+                await look(run, accounting)
+            await asyncio.sleep(WATCH_SECONDS)
+
+
+def _note(accounting: Accounting) -> str:
+    notes = []
+    if accounting.in_doubt:
+        notes.append(f"[yellow]{accounting.in_doubt:,} in doubt[/yellow]")
+    if accounting.failed:
+        notes.append(f"[red]{accounting.failed:,} failed[/red]")
+    return " ".join(notes)

@@ -1,0 +1,84 @@
+"""`outrider work`: worker processes. SIGTERM lets them finish what they hold, then they leave."""
+
+import asyncio
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Annotated
+
+import structlog
+import typer
+
+from outrider.bootstrap import Outrider
+from outrider.cli.console import Json, print_json
+from outrider.cli.session import execute, settings_of
+from outrider.domain.errors import OutriderError
+
+log = structlog.get_logger()
+
+
+@asynccontextmanager
+async def working(outrider: Outrider) -> AsyncIterator[None]:
+    """A worker in this process for as long as the block runs; its failure ends the block."""
+    async with outrider.worker() as worker, asyncio.TaskGroup() as group:
+        group.create_task(worker.run(), name="worker")
+        yield
+        worker.stop()
+
+
+def work(
+    context: typer.Context,
+    processes: Annotated[int, typer.Option(min=1, max=64, help="Worker processes.")] = 1,
+    concurrency: Annotated[
+        int | None, typer.Option(min=1, max=64, help="Jobs each process works on at once.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Work on whatever is due, until SIGTERM or Ctrl-C.
+
+    Any number of workers may share a database. One that dies is noticed by the next that starts
+    on its host, or when its lease runs out.
+    """
+    if concurrency is not None:
+        context.obj = {**(context.obj or {}), "jobs_in_parallel": concurrency}
+    if processes > 1:
+        raise typer.Exit(_supervise(context, processes, concurrency))
+
+    async def run(outrider: Outrider) -> None:
+        async with outrider.worker() as worker:
+            loop = asyncio.get_running_loop()
+            for number in (signal.SIGTERM, signal.SIGINT):
+                loop.add_signal_handler(number, worker.stop)
+            if as_json:
+                print_json({"worker": "ready"})
+            log.info("worker_ready", database=outrider.store.scheme)
+            await worker.run()
+            log.info("worker_stopped")
+
+    execute(context, run, as_json=as_json)
+
+
+def _supervise(context: typer.Context, processes: int, concurrency: int | None) -> int:
+    """Start N workers of one process each, pass signals on, and wait for all of them."""
+    try:
+        settings = settings_of(context)
+    except OutriderError as error:
+        raise typer.BadParameter(error.message) from error
+    command = [
+        sys.executable, "-m", "outrider", "--database", settings.database_url,
+        "--registry", str(settings.registry), "work",
+    ]  # fmt: skip
+    if concurrency is not None:
+        command += ["--concurrency", str(concurrency)]
+    children = [subprocess.Popen(command) for _ in range(processes)]
+
+    def pass_on(number: int, _frame: object) -> None:
+        for child in children:
+            with suppress(ProcessLookupError):
+                child.send_signal(number)
+
+    signal.signal(signal.SIGTERM, pass_on)
+    signal.signal(signal.SIGINT, pass_on)
+    return max(abs(child.wait()) for child in children)
