@@ -1,6 +1,6 @@
 # Every target does its own set-up: a fresh clone needs python3 (3.11 or newer), pip and make.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo serve test check bench pins
+.PHONY: help setup demo serve test check bench docs pins
 VENV := .venv
 BIN := $(VENV)/bin
 
@@ -33,6 +33,10 @@ check: setup ## lint, format, types, and that imports point one way
 bench: setup ## messages per second, Outrider beside its peers, in one run
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bench.txt
 	$(BIN)/python bench/end_to_end.py
+
+docs: setup ## write the generated pages anew
+	$(BIN)/python scripts/state_machines.py
+	$(BIN)/python scripts/flow_picture.py
 
 pins: ## renew the pinned requirements
 	uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header --universal \

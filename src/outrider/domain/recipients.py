@@ -135,8 +135,10 @@ def screen(kind: AddressKind, address: str | None, invalid: int, duplicate: int)
         return None
     if not address:
         return SkipReason.NO_ADDRESS
-    if invalid & kind:
+    # As plain numbers: the operators of a Flag cost more than the rest of this function.
+    bit = kind.value
+    if invalid & bit:
         return SkipReason.INVALID_ADDRESS
-    if duplicate & kind:
+    if duplicate & bit:
         return SkipReason.DUPLICATE_ADDRESS
     return None

@@ -7,7 +7,7 @@ docs/state-machines.md are generated from these tables.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from outrider.domain.errors import InvalidTransition
 
@@ -75,15 +75,12 @@ FINISHED_JOBS = frozenset({JobStatus.COMPLETED, JobStatus.DEAD})
 TERMINAL_RUNS = frozenset({RunStatus.COMPLETED, RunStatus.PARTIAL, RunStatus.FAILED})
 
 
+_SUCCESS_STATUS = {Channel.VOICE: ItemStatus.CALLED, Channel.SOCIAL: ItemStatus.POSTED}
+
+
 def success_status(channel: Channel) -> ItemStatus:
     """What a provider's acceptance is called on this channel."""
-    match channel:
-        case Channel.VOICE:
-            return ItemStatus.CALLED
-        case Channel.SOCIAL:
-            return ItemStatus.POSTED
-        case _:
-            return ItemStatus.SENT
+    return _SUCCESS_STATUS.get(channel, ItemStatus.SENT)
 
 
 State = TypeVar("State", bound=StrEnum)
@@ -158,4 +155,9 @@ PHASE_MACHINE = StateMachine(
     },
 )
 
-MACHINES = (PHASE_MACHINE, RUN_MACHINE, JOB_MACHINE, ITEM_MACHINE)
+MACHINES: tuple[StateMachine[Any], ...] = (
+    PHASE_MACHINE,
+    RUN_MACHINE,
+    JOB_MACHINE,
+    ITEM_MACHINE,
+)

