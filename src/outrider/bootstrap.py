@@ -127,6 +127,7 @@ class Outrider:
         )
         rescuer = LeaseRescuer(self.store, self.clock, self.ids, name, self.limits, is_dead)
         try:
+            await renderer.start()
             yield LocalWorker(dispatcher, closer, rescuer, self.clock, self.limits)
         finally:
             await renderer.close()
@@ -137,7 +138,7 @@ async def open_outrider(
     settings: Settings, *, limits: Limits | None = None, clock: Clock | None = None
 ) -> AsyncIterator[Outrider]:
     store = make_store(settings.database_url)
-    gateways = Gateways()
+    gateways = Gateways(mail_from=settings.mail_from)
     try:
         yield Outrider(
             settings,

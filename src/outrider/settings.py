@@ -24,7 +24,7 @@ class Limits:
     heartbeat_seconds: float = 10.0
     stale_lock_seconds: float = 300.0
     rescue_interval_seconds: float = 2.0
-    idle_poll_seconds: float = 0.2
+    idle_poll_seconds: float = 0.05
     jobs_in_parallel: int = 4
     job_max_attempts: int = 5
     job_attempt_minimum_seconds: float = 0.05
@@ -60,6 +60,7 @@ HTTP_CONCURRENCY = 64
 HTTP_WINDOW_ITEMS = 500
 HTTP_TIMEOUT_SECONDS = 10.0
 HTTP_ANSWER_MAX_BYTES = 65_536
+MAIL_FROM_DEFAULT = "outrider@localhost"
 SMTP_CONNECTIONS = 16
 SMTP_TIMEOUT_SECONDS = 15.0
 SMTP_MESSAGES_PER_CONNECTION = 500
@@ -93,6 +94,7 @@ class Settings(BaseSettings):
     database_url: str = "sqlite:///outrider.db"
     registry: Path = Path("registry.json")
     log: Literal["console", "json"] = "console"
+    mail_from: str = MAIL_FROM_DEFAULT
     jobs_in_parallel: int = Field(default=Limits.jobs_in_parallel, ge=1, le=64)
     lease_seconds: float = Field(default=Limits.lease_seconds, ge=0.5, le=3_600)
 

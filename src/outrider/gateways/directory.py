@@ -9,6 +9,7 @@ from outrider.gateways.json_family import PUSH, SMS, push_gateway, sms_gateway
 from outrider.gateways.noop import NOOP, NoopGateway
 from outrider.gateways.smtp import SMTP, SmtpGateway
 from outrider.ports.gateway import Gateway
+from outrider.settings import MAIL_FROM_DEFAULT
 
 GATEWAY_TYPES: Final[dict[str, GatewayType]] = {
     known.name: known for known in (SMS, PUSH, SMTP, NOOP)
@@ -18,8 +19,11 @@ GATEWAY_TYPES: Final[dict[str, GatewayType]] = {
 class Gateways:
     """The GatewayDirectory of a process: its gateways share one HTTP client and are made once."""
 
-    def __init__(self, client: HttpClient | None = None) -> None:
+    def __init__(
+        self, client: HttpClient | None = None, *, mail_from: str = MAIL_FROM_DEFAULT
+    ) -> None:
         self._client = client or HttpClient()
+        self._mail_from = mail_from
         self._gateways: dict[tuple[str, str], Gateway] = {}
 
     def gateway(self, gateway_type: str, gateway_url: str) -> Gateway:
@@ -41,7 +45,7 @@ class Gateways:
             case PUSH.name:
                 return push_gateway(gateway_url, self._client)
             case SMTP.name:
-                return SmtpGateway(gateway_url)
+                return SmtpGateway(gateway_url, sender=self._mail_from)
             case NOOP.name:
                 return NoopGateway()
             case unknown:

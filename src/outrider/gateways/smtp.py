@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from email.header import Header
 from email.utils import format_datetime
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import urlsplit
 
 from aiosmtplib import SMTP as Client
 from aiosmtplib import (
@@ -39,6 +39,7 @@ from outrider.domain.submission import (
 from outrider.ports.gateway import Reservation
 from outrider.settings import (
     ERROR_DETAIL_MAX_CHARACTERS,
+    MAIL_FROM_DEFAULT,
     SMTP_CONNECTIONS,
     SMTP_MESSAGES_PER_CONNECTION,
     SMTP_TIMEOUT_SECONDS,
@@ -60,7 +61,6 @@ SMTP = GatewayType(
 )
 
 SMTP_PORT = 25
-SENDER_DEFAULT = "outrider@localhost"
 LINE_MAX_CHARACTERS = 998
 SUBJECT_LINE_MAX_CHARACTERS = 200
 START_INPUT, CLOSING = 354, 421
@@ -72,7 +72,7 @@ _LINE_STARTING_WITH_DOT = re.compile(rb"(?m)^\.")
 
 
 class SmtpGateway:
-    """One mail server. The envelope sender is the URL's `?from=`, else the one given here."""
+    """One mail server; `sender` is both the envelope's and the From header's."""
 
     type = SMTP
 
@@ -80,14 +80,14 @@ class SmtpGateway:
         self,
         gateway_url: str,
         *,
-        sender: str = SENDER_DEFAULT,
+        sender: str = MAIL_FROM_DEFAULT,
         connections: int = SMTP_CONNECTIONS,
         messages_per_connection: int = SMTP_MESSAGES_PER_CONNECTION,
         timeout_seconds: float = SMTP_TIMEOUT_SECONDS,
     ) -> None:
-        host, port, url_sender = _parse(gateway_url)
+        host, port = _parse(gateway_url)
         self.window_items = self.concurrency = connections
-        self._sender = url_sender or sender
+        self._sender = sender
         if not _SENDER.match(self._sender):
             raise InvalidInput(f"'{self._sender}' cannot be the sender of an e-mail")
         self._lines = _Lines(host, port, connections, messages_per_connection, timeout_seconds)
@@ -271,7 +271,7 @@ def _interpret(code: int, text: str, refused: str | None, *, body_left: bool) ->
             return AttemptError(progress, "invalid_answer", detail)
 
 
-def _parse(gateway_url: str) -> tuple[str, int, str | None]:
+def _parse(gateway_url: str) -> tuple[str, int]:
     try:
         url = urlsplit(gateway_url)
         host, port = url.hostname, url.port
@@ -279,8 +279,7 @@ def _parse(gateway_url: str) -> tuple[str, int, str | None]:
         raise InvalidInput(f"'{gateway_url}' is not a URL: {error}") from error
     if url.scheme != "smtp" or not host:
         raise InvalidInput(f"'{gateway_url}' is not an SMTP URL", hint="use smtp://host:port")
-    sender = parse_qs(url.query).get("from", [None])[-1]
-    return host, port or SMTP_PORT, sender
+    return host, port or SMTP_PORT
 
 
 def _short(error: Exception) -> str:

@@ -99,6 +99,12 @@ class ProcessRenderer:
     def child_pid(self) -> int | None:
         return self._process.pid if self._process else None
 
+    async def start(self) -> None:
+        """Start the child ahead of the first window, which would otherwise wait for it."""
+        async with self._lock:
+            if self._process is None:
+                await self._start()
+
     async def render(
         self, subject: str | None, body: str, attributes: Sequence[str], *, html: bool
     ) -> list[Rendered | RenderProblem]:
