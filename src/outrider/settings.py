@@ -109,6 +109,10 @@ class Settings(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         return (init_settings, env_settings, TomlConfigSettingsSource(settings_cls))
 
+    def as_environment(self) -> dict[str, str]:
+        """The same settings for a child process."""
+        return {f"OUTRIDER_{name.upper()}": str(value) for name, value in self}
+
     def limits(self) -> Limits:
         return Limits(
             jobs_in_parallel=self.jobs_in_parallel,

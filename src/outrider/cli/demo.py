@@ -245,10 +245,7 @@ async def _child(
     *arguments: str, settings: Settings | None = None
 ) -> AsyncIterator[asyncio.subprocess.Process]:
     """`outrider …` in a process of its own, ended with the block."""
-    environment = dict(os.environ)
-    if settings is not None:
-        environment["OUTRIDER_DATABASE_URL"] = settings.database_url
-        environment["OUTRIDER_REGISTRY"] = str(settings.registry)
+    environment = {**os.environ, **(settings.as_environment() if settings else {})}
     child = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "outrider", *arguments,
         env=environment, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,

@@ -60,5 +60,16 @@ def execute(
         return uvloop.run(run(settings))
     except OutriderError as error:
         fail(error, as_json=as_json)
+    except BaseExceptionGroup as group:
+        # A worker beside the command wraps what either of them raised.
+        failure = group.subgroup(OutriderError)
+        if failure is None:
+            raise
+        fail(_first(failure), as_json=as_json)
     except (KeyboardInterrupt, asyncio.CancelledError):
         raise typer.Exit(130) from None
+
+
+def _first(group: BaseExceptionGroup[OutriderError]) -> OutriderError:
+    inner = group.exceptions[0]
+    return _first(inner) if isinstance(inner, BaseExceptionGroup) else inner

@@ -1,6 +1,7 @@
 """`outrider work`: worker processes. SIGTERM lets them finish what they hold, then they leave."""
 
 import asyncio
+import os
 import signal
 import subprocess
 import sys
@@ -66,13 +67,12 @@ def _supervise(context: typer.Context, processes: int, concurrency: int | None) 
         settings = settings_of(context)
     except OutriderError as error:
         raise typer.BadParameter(error.message) from error
-    command = [
-        sys.executable, "-m", "outrider", "--database", settings.database_url,
-        "--registry", str(settings.registry), "work",
-    ]  # fmt: skip
+    command = [sys.executable, "-m", "outrider", "work"]
     if concurrency is not None:
         command += ["--concurrency", str(concurrency)]
-    children = [subprocess.Popen(command) for _ in range(processes)]
+    # By environment, because anybody on the host can read a command line and its password.
+    environment = {**os.environ, **settings.as_environment()}
+    children = [subprocess.Popen(command, env=environment) for _ in range(processes)]
 
     def pass_on(number: int, _frame: object) -> None:
         for child in children:
