@@ -49,6 +49,7 @@ Key = TypeVar("Key")
 Value = TypeVar("Value")
 
 JOB_DEAD = "job_dead"
+LEASE_ENDED = "lease_ended"
 CACHED_MAX = 1_000
 """Assets and contracts a worker remembers; one a job's message, so far more than are in use."""
 
@@ -92,15 +93,11 @@ class Delivery:
     async def process(self, job: ClaimedJob) -> Settlement | LeaseLost:
         """Do all that is due of this job, then settle it."""
         context = JobContext(job, await self._asset(job), await self._contract(job))
-        gateway = self._gateways.gateway(
-            context.contract.gateway_type, context.contract.gateway_url
-        )
-        with observed(self._observer, Stage.LOAD):
-            work = await self._load(context, gateway)
         if job.is_exhausted:
-            still_ours = await self._bury(context, work)
+            # Without its gateway, which may be the very thing that the job failed over.
+            still_ours = await self._bury(context)
         else:
-            still_ours = await self._deliver(context, gateway, work)
+            still_ours = await self._deliver(context)
         if not still_ours:
             return LeaseLost()
         with observed(self._observer, Stage.SETTLE):
@@ -108,7 +105,10 @@ class Delivery:
                 settle_job(job, self._worker_id, self._ids, self._clock.now())
             )
 
-    async def _deliver(self, context: JobContext, gateway: Gateway, work: Work) -> bool:
+    async def _deliver(self, context: JobContext) -> bool:
+        contract = context.contract
+        gateway = self._gateways.gateway(contract.gateway_type, contract.gateway_url)
+        work = await self._load(context, dedupes=gateway.type.dedupes_by_reference)
         for again in _windows(work.again, gateway.window_items):
             drafts = await self._drafter.draft(context, [member for _, member in again])
             opened = await self._open_again(context, again, drafts)
@@ -123,8 +123,9 @@ class Delivery:
             await self._call(context, gateway, opened)
         return True
 
-    async def _bury(self, context: JobContext, work: Work) -> bool:
+    async def _bury(self, context: JobContext) -> bool:
         """A job that killed too many workers: record its items as failed, touching nothing else."""
+        work = await self._load(context, dedupes=False)
         drafts = self._drafter.give_up(context, work.fresh, JOB_DEAD)
         if drafts and await self._reserve(context, drafts) is None:
             return False
@@ -133,8 +134,12 @@ class Delivery:
 
     # load
 
-    async def _load(self, context: JobContext, gateway: Gateway) -> Work:
+    async def _load(self, context: JobContext, *, dedupes: bool) -> Work:
         """Who is in the job's range, less what an earlier claim of it already dealt with."""
+        with observed(self._observer, Stage.LOAD):
+            return await self._left_to_do(context, dedupes=dedupes)
+
+    async def _left_to_do(self, context: JobContext, *, dedupes: bool) -> Work:
         job = context.job
         kind = address_kind(context.asset.message.channel)
         members = await self._store.read(ledger.members(context, kind))
@@ -142,7 +147,7 @@ class Delivery:
             return Work(members, [])
         rows = await self._store.read(ledger.job_rows(job))
         now = self._clock.now()
-        if any(row.is_open for row in rows) and not gateway.type.dedupes_by_reference:
+        if any(row.is_open for row in rows) and not dedupes:
             doubted = await self._store.write(ledger.doubt_abandoned(job, now))
             log.warning("items_in_doubt", job_id=job.id, items=doubted, why="worker_lost")
         known = {row.recipient_id: row for row in rows}
@@ -153,7 +158,7 @@ class Delivery:
             if row is None or row.status != ItemStatus.QUEUED or row.is_doubted:
                 continue
             if row.is_open:
-                due = gateway.type.dedupes_by_reference
+                due = dedupes
             else:
                 due = row.next_attempt_at is None or row.next_attempt_at <= now
             if due:
@@ -215,6 +220,11 @@ class Delivery:
             await self._closer.barrier()
 
     async def _call_once(self, gateway: Gateway, attempt: OpenAttempt) -> CallResult:
+        late = self._clock.now() >= attempt.identity.call_by
+        if late and not gateway.type.dedupes_by_reference:
+            # This process was frozen so long that the item may have been doubted meanwhile and, on
+            # evidence that it never arrived, called again. It must not arrive now.
+            return AttemptError(Progress.NOT_SENT, LEASE_ENDED)
         try:
             return await gateway.call(attempt)
         except Exception as bug:

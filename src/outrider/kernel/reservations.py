@@ -18,12 +18,17 @@ from outrider.ports.store import Store
 
 @dataclass(frozen=True, slots=True)
 class AttemptIdentity:
-    """Which attempt of the item it is, and what closing it needs to know."""
+    """Which attempt of the item it is, and what calling and closing it need to know.
+
+    `call_by` is the end of the lease that opening it took: until then nobody can have had cause to
+    doubt the attempt, let alone to repeat it.
+    """
 
     number: int
     fence: Fence
     submitted_at: datetime
     maybe_received: bool
+    call_by: datetime
 
 
 class OpenAttempt(Reservation):
@@ -68,10 +73,11 @@ class Reserver:
     ) -> list[OpenAttempt] | None:
         """Reserve and open new items. None: the job is no longer ours, and nothing was written."""
         now = self._clock.now()
-        opened = await self._store.write(ledger.reserve(context, drafts, now + self._lease, now))
+        lease_end = now + self._lease
+        opened = await self._store.write(ledger.reserve(context, drafts, lease_end, now))
         if opened is None:
             return None
-        first = AttemptIdentity(1, context.job.fence, now, maybe_received=False)
+        first = AttemptIdentity(1, context.job.fence, now, False, lease_end)
         return [
             OpenAttempt(draft.id, draft, first)
             for draft in drafts
@@ -83,9 +89,8 @@ class Reserver:
     ) -> list[OpenAttempt] | None:
         """Open the next attempt of items that have a row already; same reference as before."""
         now = self._clock.now()
-        reopened = await self._store.write(
-            ledger.reopen(context.job, list(drafts), now + self._lease, now)
-        )
+        lease_end = now + self._lease
+        reopened = await self._store.write(ledger.reopen(context.job, list(drafts), lease_end, now))
         if reopened is None:
             return None
         fence = context.job.fence
@@ -93,7 +98,9 @@ class Reserver:
             OpenAttempt(
                 row.id,
                 drafts[row.id],
-                AttemptIdentity(row.attempt, fence, row.submitted_at, bool(row.maybe_received)),
+                AttemptIdentity(
+                    row.attempt, fence, row.submitted_at, bool(row.maybe_received), lease_end
+                ),
             )
             for row in reopened
         ]

@@ -14,6 +14,7 @@ from outrider.domain.ids import Fence, IdempotencyKey, OutboxId, RecipientId, Sc
 from outrider.domain.recipients import AddressKind
 from outrider.domain.states import SUCCESSES, ItemStatus
 from outrider.domain.submission import Contract, Progress, Verdict
+from outrider.domain.texts import storable
 from outrider.kernel.transactions.jobs import ClaimedJob, hold
 from outrider.ports.store import Transaction, ask
 
@@ -203,7 +204,7 @@ def _close_accepted(
             **_identity(group),
             "intent_status": [attempt.verdict.intent_status for attempt in group],
             "exhausted_reason": [attempt.verdict.exhausted_reason for attempt in group],
-            "message_id": [attempt.verdict.provider_message_id for attempt in group],
+            "message_id": [storable(attempt.verdict.provider_message_id) for attempt in group],
         },
         status=status.value,
         now=now,
@@ -218,8 +219,8 @@ def _close_failed(group: Sequence[ClosedAttempt], now: datetime) -> Transaction[
             "intent_status": [attempt.verdict.intent_status for attempt in group],
             "exhausted_reason": [attempt.verdict.exhausted_reason for attempt in group],
             "progress": [attempt.verdict.progress for attempt in group],
-            "reason": [attempt.verdict.reason for attempt in group],
-            "error": [attempt.verdict.error for attempt in group],
+            "reason": [storable(attempt.verdict.reason) for attempt in group],
+            "error": [storable(attempt.verdict.error) for attempt in group],
         },
         now=now,
     )
@@ -230,8 +231,8 @@ def _close_retried(group: Sequence[ClosedAttempt], now: datetime) -> Transaction
         **_identity(group),
         "progress": [attempt.verdict.progress for attempt in group],
         "outcome": [_outcome(attempt.verdict) for attempt in group],
-        "reason": [attempt.verdict.reason for attempt in group],
-        "error": [attempt.verdict.error for attempt in group],
+        "reason": [storable(attempt.verdict.reason) for attempt in group],
+        "error": [storable(attempt.verdict.error) for attempt in group],
         "next_attempt_at": [attempt.verdict.next_attempt_at for attempt in group],
         "maybe_received": [attempt.verdict.maybe_received for attempt in group],
     }
@@ -245,8 +246,8 @@ def _close_doubted(group: Sequence[ClosedAttempt], now: datetime) -> Transaction
         {
             **_identity(group),
             "progress": [attempt.verdict.progress for attempt in group],
-            "reason": [attempt.verdict.reason for attempt in group],
-            "error": [attempt.verdict.error for attempt in group],
+            "reason": [storable(attempt.verdict.reason) for attempt in group],
+            "error": [storable(attempt.verdict.error) for attempt in group],
         },
         now=now,
     )

@@ -1,0 +1,171 @@
+"""Conformance: the next attempt of an item, and what a former holder of its job left behind."""
+
+from outrider.domain.ids import DEFAULT_SCOPE
+from outrider.kernel.transactions import ledger
+from outrider.ports.store import Store
+from outrider.testing.store_suite.workshop import ACCEPTED, NOON, Workshop, again, at
+
+
+class RetryConformance:
+    async def test_a_waiting_item_is_opened_again_with_the_next_number(self, store: Store) -> None:
+        shop = Workshop(store)
+        await shop.launch(1)
+        context = await shop.claim_one()
+        (item_id,) = await shop.open(context, 0)
+        before = await shop.item(item_id)
+        await shop.close(context, (item_id, again(5)), now=at(1))
+        reopened = await shop.reopen(context, item_id, now=at(5))
+        assert reopened is not None
+        (attempt,) = reopened
+        assert (attempt.id, attempt.attempt) == (item_id, 2)
+        assert not attempt.maybe_received
+        assert attempt.submitted_at == NOON
+        item = await shop.item(item_id)
+        assert (item.opened_at, item.next_attempt_at) == (at(5), None)
+        assert item.reference == before.reference
+        assert await shop.outcomes(item_id) == ["rejected", None]
+
+    async def test_an_attempt_of_our_own_that_is_open_is_not_opened_again(
+        self, store: Store
+    ) -> None:
+        shop = Workshop(store)
+        await shop.launch(1)
+        context = await shop.claim_one()
+        (item_id,) = await shop.open(context, 0)
+        assert await shop.reopen(context, item_id, now=at(1)) == []
+        assert (await shop.item(item_id)).attempts == 1
+        assert await shop.outcomes(item_id) == [None]
+
+    async def test_who_lost_the_job_reopens_nothing(self, store: Store) -> None:
+        shop = Workshop(store)
+        await shop.launch(1)
+        zombie = await shop.claim_one()
+        (item_id,) = await shop.open(zombie, 0)
+        await shop.close(zombie, (item_id, again(5)))
+        await shop.take_over(now=at(31))
+        assert await shop.reopen(zombie, item_id, now=at(32)) is None
+        assert (await shop.item(item_id)).attempts == 1
+
+    async def test_an_abandoned_attempt_is_archived_when_the_next_one_opens(
+        self, store: Store
+    ) -> None:
+        shop = Workshop(store)
+        await shop.launch(1)
+        dead = await shop.claim_one()
+        (item_id,) = await shop.open(dead, 0)
+        context = await shop.take_over(now=at(31))
+        reopened = await shop.reopen(context, item_id, now=at(32))
+        assert reopened is not None
+        (attempt,) = reopened
+        assert attempt.attempt == 2
+        assert attempt.maybe_received
+        assert await shop.outcomes(item_id) == ["abandoned", None]
+
+    async def test_the_answer_of_an_abandoned_attempt_comes_too_late_for_the_next_one(
+        self, store: Store
+    ) -> None:
+        shop = Workshop(store)
+        await shop.launch(1)
+        zombie = await shop.claim_one()
+        (item_id,) = await shop.open(zombie, 0)
+        context = await shop.take_over(now=at(31))
+        await shop.reopen(context, item_id, now=at(32))
+        await shop.close(zombie, (item_id, ACCEPTED), now=at(33))
+        assert (await shop.item(item_id)).status == "queued"
+        await shop.close(context, (item_id, ACCEPTED), attempt=2, now=at(34))
+        assert await shop.outcomes(item_id) == ["abandoned", "accepted"]
+
+    async def test_who_opted_out_between_two_attempts_is_skipped(self, store: Store) -> None:
+        shop = Workshop(store)
+        await shop.launch(1)
+        context = await shop.claim_one()
+        (item_id,) = await shop.open(context, 0)
+        await shop.close(context, (item_id, again(5)))
+        await store.write(ledger.suppress(DEFAULT_SCOPE, "sms", ["+447700000000"], "stop", at(1)))
+        assert await shop.reopen(context, item_id, now=at(5)) == []
+        item = await shop.item(item_id)
+        assert (item.status, item.reason, item.next_attempt_at) == ("skipped", "suppressed", None)
+
+    async def test_who_opted_out_after_silence_is_not_called_skipped(self, store: Store) -> None:
+        shop = Workshop(store)
+        await shop.launch(1)
+        context = await shop.claim_one()
+        (item_id,) = await shop.open(context, 0)
+        await shop.close(context, (item_id, again(5, maybe_received=True)))
+        await store.write(ledger.suppress(DEFAULT_SCOPE, "sms", ["+447700000000"], "stop", at(1)))
+        reopened = await shop.reopen(context, item_id, now=at(5))
+        assert reopened is not None
+        assert [attempt.maybe_received for attempt in reopened] == [True]
+
+    async def test_what_a_former_holder_left_open_can_be_put_in_doubt(self, store: Store) -> None:
+        shop = Workshop(store)
+        run_id = await shop.launch(2)
+        dead = await shop.claim_one()
+        (abandoned,) = await shop.open(dead, 0)
+        context = await shop.take_over(now=at(31))
+        (ours,) = await shop.open(context, 1, now=at(31))
+        assert await store.write(ledger.doubt_abandoned(context.job, at(32))) == 1
+        assert await store.write(ledger.doubt_abandoned(context.job, at(33))) == 0
+        doubted = await shop.item(abandoned)
+        assert (doubted.doubted_at, doubted.reason) == (at(32), "worker_lost")
+        assert (await shop.item(ours)).doubted_at is None
+        counted = await shop.accounting(run_id)
+        assert (counted.in_doubt, counted.waiting) == (1, 1)
+
+    async def test_an_item_in_doubt_is_never_opened_again(self, store: Store) -> None:
+        shop = Workshop(store)
+        await shop.launch(1)
+        dead = await shop.claim_one()
+        (item_id,) = await shop.open(dead, 0)
+        context = await shop.take_over(now=at(31))
+        await store.write(ledger.doubt_abandoned(context.job, at(32)))
+        assert await shop.reopen(context, item_id, now=at(33)) == []
+        item = await shop.item(item_id)
+        assert (item.attempts, item.doubted_at) == (1, at(32))
+        assert await shop.outcomes(item_id) == [None]
+
+    async def test_the_answer_of_a_lost_worker_ends_the_doubt(self, store: Store) -> None:
+        shop = Workshop(store)
+        run_id = await shop.launch(1)
+        zombie = await shop.claim_one()
+        (item_id,) = await shop.open(zombie, 0)
+        context = await shop.take_over(now=at(31))
+        await store.write(ledger.doubt_abandoned(context.job, at(32)))
+        await shop.close(zombie, (item_id, ACCEPTED), now=at(33))
+        item = await shop.item(item_id)
+        assert (item.status, item.doubted_at) == ("sent", None)
+        assert (await shop.accounting(run_id)).in_doubt == 0
+
+    async def test_a_job_that_is_given_up_fails_what_waits_and_doubts_what_may_have_arrived(
+        self, store: Store
+    ) -> None:
+        shop = Workshop(store)
+        run_id = await shop.launch(4)
+        dead = await shop.claim_one()
+        waiting, silent, abandoned, sent = await shop.open(dead, 0, 1, 2, 3)
+        await shop.close(
+            dead, (waiting, again(5)), (silent, again(5, maybe_received=True)), (sent, ACCEPTED)
+        )
+        context = await shop.take_over(now=at(31))
+        await store.write(ledger.bury(context.job, at(32)))
+        failed = await shop.item(waiting)
+        assert (failed.status, failed.reason) == ("failed", "job_dead")
+        assert (await shop.item(silent)).doubted_at == at(32)
+        assert (await shop.item(abandoned)).doubted_at == at(32)
+        assert (await shop.item(sent)).status == "sent"
+        counted = await shop.accounting(run_id)
+        assert (counted.failed, counted.in_doubt, counted.sent) == (1, 2, 1)
+
+    async def test_a_later_claim_finds_what_an_earlier_one_left(self, store: Store) -> None:
+        shop = Workshop(store)
+        await shop.launch(4)
+        dead = await shop.claim_one()
+        waiting, sent, opened = await shop.open(dead, 0, 1, 2)
+        await shop.close(dead, (waiting, again(40)), (sent, ACCEPTED))
+        context = await shop.take_over(now=at(31))
+        rows = {row.id: row for row in await store.read(ledger.job_rows(context.job))}
+        assert set(rows) == {waiting, sent, opened}
+        assert (rows[waiting].next_attempt_at, bool(rows[waiting].is_open)) == (at(40), False)
+        assert (rows[sent].status, bool(rows[sent].is_open)) == ("sent", False)
+        assert (rows[opened].status, bool(rows[opened].is_open)) == ("queued", True)
+        assert not any(row.is_doubted for row in rows.values())

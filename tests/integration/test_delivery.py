@@ -1,0 +1,393 @@
+"""Whole runs in one process against a provider that misbehaves on request, on both stores."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from outrider.bootstrap import Outrider
+from outrider.domain.campaigns import Message
+from outrider.domain.errors import OutriderError
+from outrider.domain.ids import DEFAULT_SCOPE, IdempotencyKey, RunId
+from outrider.domain.recipients import recipient
+from outrider.domain.states import TERMINAL_RUNS, Channel, RunStatus
+from outrider.domain.submission import Accepted, CallResult, Rejected
+from outrider.gateways.directory import Gateways
+from outrider.gateways.noop import NoopGateway
+from outrider.gateways.sandbox import Faults, Sandbox, references_delivered
+from outrider.kernel.transactions import inspection, ledger
+from outrider.kernel.transactions.doubts import DoubtVerdict
+from outrider.ports.gateway import Gateway, Reservation
+from outrider.ports.stages import Stage, Unobserved
+from outrider.settings import Limits
+from outrider.testing.launches import WATCH_SECONDS, launch, message, observe, people, target
+from tests.whole_runs import (
+    QUICK,
+    SteppedClock,
+    items_of,
+    opened,
+    work_until,
+    work_until_terminal,
+    working,
+)
+
+SMS = message(Channel.SMS, "sms.all")
+PUSH = message(Channel.PUSH, "push.all", message_id="nudge")
+EMAIL = message(Channel.EMAIL, "smtp.all", message_id="letter")
+
+
+@pytest.fixture
+def log_path(tmp_path: Path) -> Path:
+    return tmp_path / "provider.ndjson"
+
+
+@pytest.fixture
+async def sandbox(log_path: Path) -> AsyncIterator[Sandbox]:
+    async with Sandbox(Faults(seed=7), log_path=log_path) as sandbox:
+        yield sandbox
+
+
+@pytest.fixture
+async def outrider(database: str, tmp_path: Path, sandbox: Sandbox) -> AsyncIterator[Outrider]:
+    async with opened(database, tmp_path, *targets(sandbox)) as outrider:
+        yield outrider
+
+
+def targets(sandbox: Sandbox) -> list[dict[str, object]]:
+    return [
+        target("sms.all", "sms", sandbox.http_url, maxAttempts=50),
+        target("push.all", "push", sandbox.http_url, maxAttempts=50),
+        target("smtp.all", "smtp", sandbox.smtp_url, maxAttempts=50),
+        target("sms.twice", "sms", sandbox.http_url, maxAttempts=2),
+    ]
+
+
+async def status_of(outrider: Outrider, run_id: RunId) -> str:
+    return (await observe(outrider, run_id))[0].status
+
+
+async def certificate_holds(outrider: Outrider, run_id: RunId) -> bool:
+    return (await outrider.certifier.certify(DEFAULT_SCOPE, run_id)).holds
+
+
+async def test_a_campaign_over_three_channels_reaches_everybody_once(
+    outrider: Outrider, log_path: Path
+) -> None:
+    run_id = await launch(outrider, [SMS, PUSH, EMAIL], people(30), batch_size=10)
+    counted = await work_until_terminal(outrider, run_id)
+    assert (counted.intended, counted.sent) == (90, 90)
+    assert await status_of(outrider, run_id) == "completed"
+    delivered = references_delivered(log_path)
+    assert len(delivered) == 90
+    assert set(delivered.values()) == {1}
+    assert await certificate_holds(outrider, run_id)
+    run, _ = await observe(outrider, run_id)
+    assert run.channel == "mixed"
+
+
+async def test_recipients_who_must_not_be_called_are_skipped_with_the_reason(
+    outrider: Outrider, sandbox: Sandbox
+) -> None:
+    audience = [
+        recipient("fine", email="ada@example.test", attributes='{"firstName": "Ada"}'),
+        recipient("nowhere", phone="+447700900123"),
+        recipient("wrong", email="not an address"),
+        recipient("smuggler", email="ada@example.test\r\nRCPT TO:<eve@example.test>"),
+        recipient("again", email="ADA@example.test"),
+        recipient("gone", email="Bob@Example.test", attributes='{"firstName": "Bob"}'),
+    ]
+    await outrider.store.write(
+        ledger.suppress(
+            DEFAULT_SCOPE, "email", ["bob@example.test"], "opt-out", outrider.clock.now()
+        )
+    )
+    run_id = await launch(outrider, [EMAIL], audience)
+    counted = await work_until_terminal(outrider, run_id)
+    items = await items_of(outrider, run_id)
+    assert {who: (item.status, item.reason) for who, item in items.items()} == {
+        "fine": ("sent", None),
+        "nowhere": ("skipped", "no_address"),
+        "wrong": ("skipped", "invalid_address"),
+        "smuggler": ("skipped", "invalid_address"),
+        "again": ("skipped", "duplicate_address"),
+        "gone": ("skipped", "suppressed"),
+    }
+    assert (counted.sent, counted.skipped) == (1, 5)
+    assert sandbox.requests == 1
+
+
+async def test_a_run_that_only_skips_is_completed_without_a_call(
+    outrider: Outrider, sandbox: Sandbox
+) -> None:
+    run_id = await launch(outrider, [SMS], [recipient("a"), recipient("b", phone="0770")])
+    counted = await work_until_terminal(outrider, run_id)
+    assert (counted.sent, counted.skipped) == (0, 2)
+    assert await status_of(outrider, run_id) == "completed"
+    assert sandbox.requests == 0
+
+
+async def test_an_undefined_variable_fails_its_item_and_names_itself(
+    outrider: Outrider, sandbox: Sandbox
+) -> None:
+    audience = [
+        recipient("known", phone="+447700900001", attributes='{"firstName": "Ada"}'),
+        recipient("unknown", phone="+447700900002"),
+    ]
+    run_id = await launch(outrider, [SMS], audience)
+    await work_until_terminal(outrider, run_id)
+    items = await items_of(outrider, run_id)
+    assert items["known"].status == "sent"
+    failed = items["unknown"]
+    assert (failed.status, failed.reason, failed.attempts) == ("failed", "render_failed", 0)
+    assert failed.error is not None
+    assert "firstName" in failed.error
+    assert await status_of(outrider, run_id) == "partial"
+    assert sandbox.requests == 1
+
+
+@pytest.mark.parametrize("smuggled", ["\r\nBcc: eve@example.test", "\n", "\0", "\u2028"])
+async def test_a_line_break_in_a_subject_fails_its_item_before_any_call(
+    outrider: Outrider, sandbox: Sandbox, smuggled: str
+) -> None:
+    letter = replace(EMAIL, subject="For {{ firstName }}")
+    audience = [
+        recipient(
+            "smuggler",
+            email="ada@example.test",
+            attributes=json.dumps({"firstName": f"Ada{smuggled}"}),
+        )
+    ]
+    run_id = await launch(outrider, [letter], audience)
+    await work_until_terminal(outrider, run_id)
+    failed = (await items_of(outrider, run_id))["smuggler"]
+    assert failed.status == "failed"
+    assert failed.reason in ("invalid_header", "render_failed")
+    assert sandbox.requests == 0
+
+
+async def test_a_recipient_with_a_message_id_gets_that_message_only(
+    outrider: Outrider, log_path: Path
+) -> None:
+    other = message(Channel.SMS, "sms.all", message_id="other", body="Something else")
+    audience = [
+        *people(2, prefix="both"),
+        recipient("one", phone="+447700900009", message_id="other"),
+    ]
+    run_id = await launch(outrider, [SMS, other], audience)
+    counted = await work_until_terminal(outrider, run_id)
+    assert (counted.intended, counted.sent) == (5, 5)
+    to_one = [line for line in _log(log_path) if line["to"] == "+447700900009"]
+    assert len(to_one) == 1
+
+
+async def test_throttling_parks_the_job_and_the_run_finishes_later(
+    outrider: Outrider, sandbox: Sandbox
+) -> None:
+    sandbox.change_faults({"throttleRate": 1.0, "retryAfterSeconds": 1.0})
+    run_id = await launch(outrider, [SMS], people(5))
+    # The worker finishes what it holds before it stops, so every answer is in the ledger.
+    await work_until(outrider, run_id, lambda _seen: sandbox.requests == 5)
+    (job,) = await outrider.store.read(inspection.job_counts(run_id))
+    assert (job.status, job.attempts) == ("queued", 0)
+    items = await items_of(outrider, run_id)
+    for item in items.values():
+        assert item.reason == "throttled"
+        assert item.next_attempt_at is not None
+        # Retry-After said one second; the schedule alone would have said 50 ms.
+        assert (item.next_attempt_at - item.created_at).total_seconds() >= 1
+    sandbox.change_faults({"throttleRate": 0.0})
+    counted = await work_until_terminal(outrider, run_id)
+    assert counted.sent == 5
+    assert {item.attempts for item in (await items_of(outrider, run_id)).values()} == {2}
+    assert sandbox.received()["duplicates"] == 0
+
+
+async def test_failures_are_tried_again_until_everybody_is_reached(
+    outrider: Outrider, sandbox: Sandbox
+) -> None:
+    sandbox.change_faults({"failRate": 0.3})
+    run_id = await launch(outrider, [SMS], people(40), batch_size=20)
+    counted = await work_until_terminal(outrider, run_id)
+    assert counted.sent == 40
+    assert sandbox.outcomes["rejected"] > 0
+    assert sandbox.received()["duplicates"] == 0
+    assert await certificate_holds(outrider, run_id)
+
+
+async def test_a_provider_that_always_fails_exhausts_the_contract(
+    outrider: Outrider, sandbox: Sandbox
+) -> None:
+    sandbox.change_faults({"failRate": 1.0})
+    twice = message(Channel.SMS, "sms.twice")
+    run_id = await launch(outrider, [twice], people(3))
+    counted = await work_until_terminal(outrider, run_id)
+    assert counted.failed == 3
+    assert await status_of(outrider, run_id) == "failed"
+    for item in (await items_of(outrider, run_id)).values():
+        assert (item.attempts, item.intent_status) == (2, "EXHAUSTED")
+        assert (item.exhausted_reason, item.reason) == ("max_attempts", "provider_failure")
+    assert sandbox.requests == 6
+
+
+async def test_silence_at_a_gateway_that_dedupes_leaves_no_doubt_and_no_second_delivery(
+    outrider: Outrider, sandbox: Sandbox, log_path: Path
+) -> None:
+    sandbox.change_faults({"dropRate": 0.3})
+    run_id = await launch(outrider, [SMS], people(40), batch_size=20)
+    counted = await work_until_terminal(outrider, run_id)
+    assert (counted.sent, counted.in_doubt) == (40, 0)
+    assert sandbox.outcomes["dropped"] > 0
+    assert sandbox.outcomes["duplicate_reference"] > 0
+    assert set(references_delivered(log_path).values()) == {1}
+    assert await certificate_holds(outrider, run_id)
+
+
+async def test_silence_at_a_gateway_that_forgets_is_doubt_until_evidence_ends_it(
+    outrider: Outrider, sandbox: Sandbox, log_path: Path
+) -> None:
+    sandbox.change_faults({"dropRate": 0.5})
+    run_id = await launch(outrider, [EMAIL], people(12))
+    counted = await work_until(outrider, run_id, lambda seen: seen.waiting == 0)
+    assert counted.in_doubt > 0
+    assert counted.sent + counted.in_doubt == 12
+    assert await status_of(outrider, run_id) == "running"
+    assert not await certificate_holds(outrider, run_id)
+    requests = sandbox.requests
+    reconciled = await outrider.doubt_resolver.reconcile(
+        DEFAULT_SCOPE,
+        run_id=run_id,
+        received={IdempotencyKey(each) for each in references_delivered(log_path)},
+        absent=DoubtVerdict.RESUBMIT,
+        evidence="the provider's log",
+        actor="test",
+    )
+    assert (reconciled.sent, reconciled.left) == (counted.in_doubt, 0)
+    ended = await work_until_terminal(outrider, run_id)
+    assert (ended.sent, ended.in_doubt) == (12, 0)
+    assert await certificate_holds(outrider, run_id)
+    assert sandbox.requests == requests
+    assert set(references_delivered(log_path).values()) == {1}
+
+
+class Stumbling(Unobserved):
+    """A handler that always falls over on the same stage."""
+
+    def before(self, stage: Stage) -> None:
+        if stage is Stage.RENDER:
+            raise OutriderError("the handler stumbled")
+
+
+class NoGateways(Gateways):
+    """A directory that knows no gateway any more, as after a release that dropped a type."""
+
+    def gateway(self, gateway_type: str, gateway_url: str) -> Gateway:  # noqa: ARG002
+        raise OutriderError(f"'{gateway_type}' is gone")
+
+
+PATIENT = Limits(
+    idle_poll_seconds=0.01,
+    # The clock is the test's: leases must not run out because it leaps.
+    lease_seconds=10**8,
+    stale_lock_seconds=10**8,
+    heartbeat_seconds=10**7,
+    job_max_attempts=3,
+)
+
+
+@pytest.mark.parametrize("why", ["the handler stumbles", "the gateway type is gone"])
+async def test_a_job_whose_handler_always_raises_ends_dead_and_its_run_terminal(
+    database: str, tmp_path: Path, why: str
+) -> None:
+    clock = SteppedClock()
+    noop = target("noop.all", "noop", "noop://here")
+    async with opened(database, tmp_path, noop, limits=PATIENT, clock=clock) as outrider:
+        stumbles = why == "the handler stumbles"
+        if not stumbles:
+            outrider.gateways = NoGateways()
+        run_id = await launch(outrider, [message(Channel.SMS, "noop.all")], people(4))
+        async with working(outrider, retry=QUICK, observer=Stumbling() if stumbles else None):
+            async with asyncio.timeout(20):
+                while RunStatus(await status_of(outrider, run_id)) not in TERMINAL_RUNS:
+                    await clock.step(10)
+                    await asyncio.sleep(WATCH_SECONDS)
+        assert await status_of(outrider, run_id) == "failed"
+        (job,) = await outrider.store.read(inspection.job_counts(run_id))
+        assert (job.status, job.outcome, job.attempts) == ("dead", "failed", 3)
+        items = await items_of(outrider, run_id)
+        assert {(item.status, item.reason) for item in items.values()} == {("failed", "job_dead")}
+        assert len(items) == 4
+        assert await certificate_holds(outrider, run_id)
+        if not stumbles:
+            await outrider.gateways.close()
+
+
+class Babbling(NoopGateway):
+    """A provider whose words no database can keep as they are."""
+
+    concurrency = 2
+
+    async def call(self, reservation: Reservation) -> CallResult:
+        if reservation.address.endswith("0"):
+            return Accepted("id-\0-\udcff")
+        return Rejected("refused", "because \udcff\0")
+
+
+class BabblingGateways(Gateways):
+    def gateway(self, gateway_type: str, gateway_url: str) -> Gateway:  # noqa: ARG002
+        return Babbling()
+
+
+async def test_a_providers_unstorable_words_are_kept_spelt_out(
+    database: str, tmp_path: Path
+) -> None:
+    noop = target("noop.all", "noop", "noop://here", policy="one_shot")
+    async with opened(database, tmp_path, noop) as outrider:
+        outrider.gateways = BabblingGateways()
+        run_id = await launch(outrider, [message(Channel.SMS, "noop.all")], people(2))
+        await work_until_terminal(outrider, run_id)
+        items = await items_of(outrider, run_id)
+        assert items["lead-0"].provider_message_id == "id-\\x00-\\udcff"
+        assert items["lead-1"].error == "because \\udcff\\x00"
+        await outrider.gateways.close()
+
+
+async def test_two_workers_share_a_run_without_sending_anything_twice(
+    outrider: Outrider, sandbox: Sandbox, log_path: Path
+) -> None:
+    run_id = await launch(outrider, [SMS], people(60), batch_size=5)
+    async with working(outrider):
+        counted = await work_until_terminal(outrider, run_id)
+    assert counted.sent == 60
+    assert sandbox.requests == 60
+    assert set(references_delivered(log_path).values()) == {1}
+
+
+async def test_a_campaign_larger_than_a_window_is_sent_whole(
+    outrider: Outrider, log_path: Path
+) -> None:
+    run_id = await launch(outrider, [EMAIL], people(40), batch_size=40)
+    counted = await work_until_terminal(outrider, run_id)
+    assert counted.sent == 40
+    assert len(references_delivered(log_path)) == 40
+
+
+@pytest.mark.parametrize(
+    "letter",
+    [
+        replace(EMAIL, subject="Grüße, {{ firstName }} ☃"),
+        replace(EMAIL, body="<p>Hi {{ firstName }}</p>"),
+    ],
+)
+async def test_a_letter_in_any_script_or_form_is_sent(
+    outrider: Outrider, sandbox: Sandbox, letter: Message
+) -> None:
+    run_id = await launch(outrider, [letter], people(2))
+    assert (await work_until_terminal(outrider, run_id)).sent == 2
+    assert sandbox.received()["delivered"] == 2
+
+
+def _log(log_path: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in log_path.read_text().splitlines()]

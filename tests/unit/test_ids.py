@@ -1,0 +1,105 @@
+"""Identifiers: UUIDv7 texts that are what they say, and keys that are the contracts' formulas."""
+
+import hashlib
+import uuid
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from outrider.domain.errors import InvalidInput
+from outrider.domain.ids import (
+    RANDOM_BYTES_PER_UUID,
+    idempotency_key,
+    item_key_fields,
+    uuid7_batch,
+)
+from outrider.domain.states import Channel
+
+moments_ms = st.integers(min_value=0, max_value=2**48 - 1)
+noise = st.binary(min_size=RANDOM_BYTES_PER_UUID, max_size=RANDOM_BYTES_PER_UUID)
+fields = st.text(st.characters(exclude_characters="|", exclude_categories=["Cs"]), max_size=20)
+
+
+@given(moments_ms, noise)
+def test_an_id_is_a_uuid_of_version_7_and_the_rfc_variant(unix_ms: int, random: bytes) -> None:
+    (text,) = uuid7_batch(unix_ms, random)
+    made = uuid.UUID(text)
+    assert str(made) == text
+    assert made.version == 7
+    assert made.variant == uuid.RFC_4122
+
+
+@given(moments_ms, noise)
+def test_an_id_begins_with_its_millisecond(unix_ms: int, random: bytes) -> None:
+    (text,) = uuid7_batch(unix_ms, random)
+    assert uuid.UUID(text).int >> 80 == unix_ms
+
+
+@given(moments_ms, moments_ms, noise, noise)
+def test_ids_sort_by_the_time_they_were_made(
+    one_ms: int, other_ms: int, one_noise: bytes, other_noise: bytes
+) -> None:
+    (one,), (other,) = uuid7_batch(one_ms, one_noise), uuid7_batch(other_ms, other_noise)
+    assert one_ms == other_ms or (one < other) == (one_ms < other_ms)
+
+
+@given(moments_ms, st.integers(min_value=0, max_value=300))
+def test_a_batch_has_one_distinct_id_for_every_ten_bytes(unix_ms: int, count: int) -> None:
+    # Distinct noise by construction: a counter in the first bytes, which an id keeps.
+    pieces = [number.to_bytes(RANDOM_BYTES_PER_UUID, "little") for number in range(count)]
+    made = list(uuid7_batch(unix_ms, b"".join(pieces)))
+    assert len(made) == count
+    assert len(set(made)) == count
+
+
+def test_the_same_time_and_noise_give_the_same_id() -> None:
+    given_noise = bytes(range(10))
+    assert list(uuid7_batch(1, given_noise)) == list(uuid7_batch(1, given_noise))
+
+
+@given(st.lists(fields, min_size=1, max_size=6))
+def test_a_key_is_the_sha256_of_its_fields_joined_by_bars(given_fields: list[str]) -> None:
+    joined = "|".join(given_fields)
+    expected = hashlib.sha256(joined.encode("utf-8")).hexdigest()
+    assert idempotency_key(*given_fields) == expected
+    assert expected == expected.lower()
+
+
+def test_a_key_is_known_to_the_letter() -> None:
+    assert idempotency_key("run", "lead", "asset", "2026-01-01T00:00:00Z") == (
+        hashlib.sha256(b"run|lead|asset|2026-01-01T00:00:00Z").hexdigest()
+    )
+
+
+@given(st.lists(fields, min_size=1, max_size=5), st.integers(min_value=0), fields, fields)
+def test_a_field_that_holds_a_bar_is_refused(
+    given_fields: list[str], place: int, before: str, after: str
+) -> None:
+    forged = list(given_fields)
+    forged[place % len(forged)] = f"{before}|{after}"
+    with pytest.raises(InvalidInput, match="must not contain"):
+        idempotency_key(*forged)
+
+
+@given(st.lists(fields, min_size=1, max_size=5), st.lists(fields, min_size=1, max_size=5))
+def test_different_fields_never_share_a_key_by_shifting(one: list[str], other: list[str]) -> None:
+    assert (idempotency_key(*one) == idempotency_key(*other)) == (one == other)
+
+
+@pytest.mark.parametrize(
+    ("channel", "script_version", "expected"),
+    [
+        (Channel.EMAIL, None, ("lead-1", "asset-1")),
+        (Channel.SMS, None, ("lead-1", "asset-1")),
+        (Channel.PUSH, None, ("lead-1", "asset-1")),
+        (Channel.WHATSAPP, None, ("lead-1", "asset-1")),
+        (Channel.VOICE, "v3", ("lead-1", "v3")),
+        (Channel.VOICE, None, ("lead-1", "asset-1")),
+        (Channel.SOCIAL, None, ("lead-1", "social")),
+    ],
+)
+def test_the_middle_of_a_key_follows_the_channels_formula(
+    channel: Channel, script_version: str | None, expected: tuple[str, str]
+) -> None:
+    assert item_key_fields(channel, "lead-1", "asset-1", script_version) == expected

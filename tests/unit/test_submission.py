@@ -1,0 +1,281 @@
+"""Judging an attempt: what the gateway said, under the contract, and what is never assumed."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from outrider.domain.contracts import contract_document, contract_from_document, contract_sha256
+from outrider.domain.states import SUCCESSES, Channel, IntentStatus, ItemStatus
+from outrider.domain.submission import (
+    DUPLICATE_REFERENCE,
+    Accepted,
+    AttemptError,
+    AttemptFacts,
+    CallResult,
+    Contract,
+    Deadline,
+    ExhaustedReason,
+    GatewayType,
+    MaxAttempts,
+    OneShot,
+    Policy,
+    Progress,
+    Rejected,
+    Verdict,
+    judge,
+)
+
+SUBMITTED = datetime(2026, 1, 1, tzinfo=UTC)
+REASONS = frozenset({"invalid_recipient", "provider_failure", DUPLICATE_REFERENCE})
+DEDUPES = GatewayType("sms", Channel.SMS, REASONS, dedupes_by_reference=True)
+FORGETS = GatewayType("smtp", Channel.EMAIL, REASONS, dedupes_by_reference=False)
+SILENCE = AttemptError(Progress.SENT_NO_ANSWER, "timeout")
+REFUSED = AttemptError(Progress.NOT_SENT, "connection_refused")
+TEN_SECONDS = Deadline(10)
+
+
+def contract(policy: Policy, *terminal: str) -> Contract:
+    return Contract("target", "sms", "http://gateway", "realtime", policy, frozenset(terminal))
+
+
+def verdict(
+    result: CallResult,
+    *,
+    policy: Policy | None = None,
+    gateway: GatewayType = DEDUPES,
+    terminal: tuple[str, ...] = (),
+    number: int = 1,
+    after_seconds: float = 1,
+    delay_seconds: float = 5,
+    maybe_received: bool = False,
+) -> Verdict:
+    facts = AttemptFacts(
+        number, SUBMITTED, SUBMITTED + timedelta(seconds=after_seconds), maybe_received
+    )
+    terms = contract(policy or MaxAttempts(5), *terminal)
+    return judge(terms, gateway, facts, result, lambda _attempts, _retry_after: delay_seconds)
+
+
+def test_an_acceptance_is_sent_and_accepted() -> None:
+    judged = verdict(Accepted("m-1"))
+    assert (judged.status, judged.intent_status) == (ItemStatus.SENT, IntentStatus.ACCEPTED)
+    assert judged.provider_message_id == "m-1"
+    assert judged.final_outcome == "accepted"
+
+
+def test_an_acceptance_before_the_deadline_is_accepted() -> None:
+    judged = verdict(Accepted(), policy=TEN_SECONDS, after_seconds=9.999)
+    assert judged.intent_status is IntentStatus.ACCEPTED
+
+
+@pytest.mark.parametrize("after_seconds", [10, 10.001, 3_600])
+def test_an_acceptance_from_the_deadline_on_is_sent_and_exhausted(after_seconds: float) -> None:
+    judged = verdict(Accepted("m-1"), policy=TEN_SECONDS, after_seconds=after_seconds)
+    assert (judged.status, judged.intent_status) == (ItemStatus.SENT, IntentStatus.EXHAUSTED)
+    assert judged.exhausted_reason is ExhaustedReason.DEADLINE_EXCEEDED
+    assert judged.provider_message_id == "m-1"
+    assert judged.final_outcome is None
+
+
+@pytest.mark.parametrize(("delay_seconds", "retries"), [(8.999, True), (9, False), (9.001, False)])
+def test_a_retry_is_scheduled_only_strictly_before_the_deadline(
+    delay_seconds: float, retries: bool
+) -> None:
+    judged = verdict(Rejected("provider_failure"), policy=TEN_SECONDS, delay_seconds=delay_seconds)
+    if retries:
+        due = SUBMITTED + timedelta(seconds=1 + delay_seconds)
+        assert (judged.status, judged.next_attempt_at) == (ItemStatus.QUEUED, due)
+        assert judged.intent_status is IntentStatus.PENDING
+    else:
+        assert (judged.status, judged.next_attempt_at) == (ItemStatus.FAILED, None)
+        assert judged.exhausted_reason is ExhaustedReason.DEADLINE_EXCEEDED
+
+
+def test_the_deadline_is_cumulative_over_attempts() -> None:
+    late = verdict(REFUSED, policy=TEN_SECONDS, number=3, after_seconds=6, delay_seconds=4)
+    assert late.exhausted_reason is ExhaustedReason.DEADLINE_EXCEEDED
+
+
+@given(st.integers(min_value=1, max_value=20), st.integers(min_value=1, max_value=20))
+def test_max_attempts_allows_exactly_that_many(number: int, most: int) -> None:
+    judged = verdict(REFUSED, policy=MaxAttempts(most), number=number)
+    if number < most:
+        assert judged.status is ItemStatus.QUEUED
+        assert judged.next_attempt_at is not None
+    else:
+        assert judged.status is ItemStatus.FAILED
+        assert judged.exhausted_reason is ExhaustedReason.MAX_ATTEMPTS
+
+
+@pytest.mark.parametrize("result", [REFUSED, Rejected("provider_failure")])
+def test_one_shot_makes_a_single_attempt(result: CallResult) -> None:
+    judged = verdict(result, policy=OneShot())
+    assert (judged.status, judged.intent_status) == (ItemStatus.FAILED, IntentStatus.EXHAUSTED)
+    assert judged.exhausted_reason is ExhaustedReason.ONE_SHOT
+    assert judged.next_attempt_at is None
+
+
+@given(st.sampled_from(sorted(REASONS)), st.sets(st.sampled_from(sorted(REASONS))))
+def test_only_listed_rejections_are_terminal(reason: str, terminal: set[str]) -> None:
+    judged = verdict(Rejected(reason, "why"), terminal=tuple(terminal))
+    if reason in terminal:
+        assert (judged.status, judged.intent_status) == (ItemStatus.FAILED, IntentStatus.REJECTED)
+        assert judged.final_outcome == reason
+        assert judged.exhausted_reason is None
+    else:
+        assert (judged.status, judged.intent_status) == (ItemStatus.QUEUED, IntentStatus.PENDING)
+        assert judged.next_attempt_at is not None
+    assert judged.error == "why"
+
+
+def test_a_terminal_rejection_is_rejected_even_on_the_last_attempt() -> None:
+    judged = verdict(
+        Rejected("invalid_recipient"), terminal=("invalid_recipient",), policy=OneShot()
+    )
+    assert judged.intent_status is IntentStatus.REJECTED
+
+
+policies = st.one_of(
+    st.builds(MaxAttempts, st.integers(min_value=1, max_value=9)),
+    st.builds(Deadline, st.floats(min_value=0.1, max_value=3_600)),
+    st.just(OneShot()),
+)
+
+
+@given(policies, st.integers(min_value=1, max_value=9), st.floats(min_value=0, max_value=3_600))
+def test_silence_at_a_gateway_that_forgets_is_doubt_and_never_a_retry(
+    policy: Policy, number: int, after_seconds: float
+) -> None:
+    judged = verdict(
+        SILENCE, policy=policy, gateway=FORGETS, number=number, after_seconds=after_seconds
+    )
+    assert judged.in_doubt
+    assert judged.next_attempt_at is None
+    assert (judged.status, judged.intent_status) == (ItemStatus.QUEUED, IntentStatus.PENDING)
+
+
+def test_silence_at_a_gateway_that_dedupes_is_tried_again_and_remembered() -> None:
+    judged = verdict(SILENCE)
+    assert judged.next_attempt_at == SUBMITTED + timedelta(seconds=6)
+    assert judged.maybe_received
+    assert not judged.in_doubt
+
+
+def test_what_never_left_is_tried_again_without_a_doubt() -> None:
+    for gateway in (DEDUPES, FORGETS):
+        judged = verdict(REFUSED, gateway=gateway)
+        assert judged.next_attempt_at is not None
+        assert not judged.maybe_received
+        assert not judged.in_doubt
+
+
+@pytest.mark.parametrize("result", [SILENCE, REFUSED])
+def test_policy_used_up_after_silence_is_doubt_and_not_failure(result: AttemptError) -> None:
+    judged = verdict(result, policy=MaxAttempts(2), number=2, maybe_received=True)
+    assert judged.in_doubt
+    assert judged.status is ItemStatus.QUEUED
+
+
+def test_policy_used_up_by_the_first_silence_is_doubt_and_not_failure() -> None:
+    assert verdict(SILENCE, policy=OneShot()).in_doubt
+
+
+def test_a_rejection_by_a_gateway_that_dedupes_ends_the_doubt() -> None:
+    judged = verdict(
+        Rejected("provider_failure"), policy=MaxAttempts(2), number=2, maybe_received=True
+    )
+    assert judged.status is ItemStatus.FAILED
+    assert judged.exhausted_reason is ExhaustedReason.MAX_ATTEMPTS
+
+
+def test_a_duplicate_reference_on_a_later_attempt_proves_receipt() -> None:
+    judged = verdict(Rejected(DUPLICATE_REFERENCE), number=2, maybe_received=True)
+    assert (judged.status, judged.intent_status) == (ItemStatus.SENT, IntentStatus.ACCEPTED)
+
+
+def test_a_duplicate_reference_proves_receipt_even_where_it_is_listed_as_terminal() -> None:
+    judged = verdict(Rejected(DUPLICATE_REFERENCE), number=2, terminal=(DUPLICATE_REFERENCE,))
+    assert judged.status is ItemStatus.SENT
+
+
+def test_a_duplicate_reference_on_a_first_attempt_is_a_rejection_like_any_other() -> None:
+    refused = verdict(Rejected(DUPLICATE_REFERENCE), terminal=(DUPLICATE_REFERENCE,))
+    assert (refused.status, refused.intent_status) == (ItemStatus.FAILED, IntentStatus.REJECTED)
+    assert verdict(Rejected(DUPLICATE_REFERENCE)).status is ItemStatus.QUEUED
+
+
+def test_a_duplicate_reference_proves_nothing_at_a_gateway_that_forgets() -> None:
+    judged = verdict(Rejected(DUPLICATE_REFERENCE), gateway=FORGETS, number=2)
+    assert judged.status is ItemStatus.QUEUED
+
+
+def test_a_late_proof_of_receipt_is_sent_and_exhausted() -> None:
+    judged = verdict(Rejected(DUPLICATE_REFERENCE), policy=TEN_SECONDS, number=2, after_seconds=11)
+    assert (judged.status, judged.intent_status) == (ItemStatus.SENT, IntentStatus.EXHAUSTED)
+
+
+def test_the_schedule_is_told_the_attempt_and_the_retry_after() -> None:
+    told: list[tuple[int, float | None]] = []
+
+    def delay_seconds(attempts: int, retry_after_seconds: float | None) -> float:
+        told.append((attempts, retry_after_seconds))
+        return 1
+
+    facts = AttemptFacts(3, SUBMITTED, SUBMITTED)
+    throttled = AttemptError(Progress.ANSWERED, "throttled", retry_after_seconds=7)
+    judge(contract(MaxAttempts(9)), DEDUPES, facts, throttled, delay_seconds)
+    judge(
+        contract(MaxAttempts(9)), DEDUPES, facts, Rejected("x", retry_after_seconds=8),
+        delay_seconds,
+    )  # fmt: skip
+    assert told == [(3, 7), (3, 8)]
+
+
+results = st.one_of(
+    st.builds(Accepted, st.none() | st.text(max_size=5)),
+    st.builds(Rejected, st.sampled_from(sorted(REASONS))),
+    st.builds(AttemptError, st.sampled_from(Progress), st.just("code")),
+)
+
+
+@given(
+    results,
+    policies,
+    st.sampled_from([DEDUPES, FORGETS]),
+    st.sets(st.sampled_from(sorted(REASONS))),
+    st.integers(min_value=1, max_value=9),
+    st.floats(min_value=0, max_value=3_600),
+    st.booleans(),
+)
+def test_every_result_has_exactly_one_ending(
+    result: CallResult,
+    policy: Policy,
+    gateway: GatewayType,
+    terminal: set[str],
+    number: int,
+    after_seconds: float,
+    maybe_received: bool,
+) -> None:
+    judged = verdict(
+        result, policy=policy, gateway=gateway, terminal=tuple(terminal), number=number,
+        after_seconds=after_seconds, maybe_received=maybe_received,
+    )  # fmt: skip
+    waits = judged.status is ItemStatus.QUEUED
+    assert waits == (judged.next_attempt_at is not None or judged.in_doubt)
+    assert not (judged.in_doubt and judged.next_attempt_at)
+    assert waits == (judged.intent_status is IntentStatus.PENDING)
+    assert (judged.intent_status is IntentStatus.EXHAUSTED) == (judged.exhausted_reason is not None)
+    # Silence is never success: only an answer can make an item a success.
+    if judged.status in SUCCESSES:
+        assert isinstance(result, Accepted | Rejected)
+        assert judged.progress is Progress.ANSWERED
+
+
+@given(policies, st.sets(st.text(max_size=10)))
+def test_a_contract_survives_its_own_document(policy: Policy, terminal: set[str]) -> None:
+    terms = contract(policy, *terminal)
+    again = contract_from_document(contract_document(terms))
+    assert again == terms
+    assert contract_sha256(again) == contract_sha256(terms)

@@ -1,0 +1,33 @@
+"""Texts from strangers: what a database cannot keep is spelt out, all else stays as it was."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from outrider.domain.texts import storable
+
+anything = st.text(st.characters(min_codepoint=0, max_codepoint=0x10FFFF))
+
+
+@given(anything)
+def test_a_storable_text_has_bytes_and_no_nul(text: str) -> None:
+    kept = storable(text)
+    assert kept is not None
+    assert b"\0" not in kept.encode()
+
+
+@given(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])))
+def test_a_text_that_can_be_kept_is_kept_as_it_is(text: str) -> None:
+    assert storable(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [("a\0b", "a\\x00b"), ("a\udcffb", "a\\udcffb"), ("550-no\n550 never", "550-no\n550 never")],
+)
+def test_what_cannot_be_kept_is_spelt_out(text: str, kept: str) -> None:
+    assert storable(text) == kept
+
+
+def test_nothing_stays_nothing() -> None:
+    assert storable(None) is None
