@@ -1,5 +1,6 @@
 """Fixtures shared by all tests: both stores, migrated and empty, on real files and servers."""
 
+import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -17,15 +18,17 @@ from outrider.testing.postgres import (
 
 
 @pytest.fixture(scope="session")
-def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def postgres_url() -> Iterator[str]:
     """A server for the whole session; every test makes its own database on it."""
     given = given_url()
     if given:
         yield given
         return
-    server = PrivatePostgres(tmp_path_factory.mktemp("postgres"))
-    yield server.url
-    server.close()
+    # Not below pytest's folder: the next session closes that to the server's own user.
+    with tempfile.TemporaryDirectory(prefix="outrider-postgres-") as folder:
+        server = PrivatePostgres(Path(folder))
+        yield server.url
+        server.close()
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

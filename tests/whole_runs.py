@@ -108,7 +108,7 @@ async def work_until(
 
 async def items_of(outrider: Outrider, run_id: RunId) -> dict[str, Item]:
     """The run's ledger rows by recipient; only for runs of one message."""
-    rows = await outrider.store.read(inspection.items_page(DEFAULT_SCOPE, run_id=run_id, most=MOST))
+    rows = await outrider.store.read(inspection.items_of_run(DEFAULT_SCOPE, run_id, most=MOST))
     found = {row.recipient_id: row for row in rows}
     assert len(found) == len(rows)
     return found

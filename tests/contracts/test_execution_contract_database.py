@@ -150,6 +150,11 @@ async def test_c2_database_rejects_a_terminal_row_whose_attempt_is_open(ledger: 
         await ledger.insert(status="'failed'", attempt_opened_at=f"'{THEN}'")
 
 
+async def test_c2_database_rejects_a_terminal_row_that_is_still_pending(ledger: Ledger) -> None:
+    with pytest.raises(Refused, match="judged_when_terminal"):
+        await ledger.insert(status="'failed'", intent_status="'PENDING'")
+
+
 async def test_c2_database_rejects_a_doubt_about_nothing(ledger: Ledger) -> None:
     with pytest.raises(Refused, match="doubt_is_open"):
         await ledger.insert(doubted_at=f"'{THEN}'")

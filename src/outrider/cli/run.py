@@ -125,8 +125,8 @@ def _picture(run_id: RunId) -> Transaction[Picture]:
 
 def _recipient(run_id: RunId, recipient_id: str, most: int) -> Transaction[list[str]]:
     run = yield from inspection.run(DEFAULT_SCOPE, run_id)
-    items = yield from inspection.items_page(
-        DEFAULT_SCOPE, run_id=run_id, recipient_id=recipient_id, most=most
+    items = yield from inspection.items_of_run(
+        DEFAULT_SCOPE, run_id, recipient_id=recipient_id, most=most
     )
     if not items:
         raise NotFound(

@@ -14,7 +14,7 @@ from outrider.domain.states import SUCCESSES, TERMINAL_ITEMS, TERMINAL_RUNS, Ite
 from outrider.domain.submission import GatewayType
 from outrider.domain.times import rfc3339
 from outrider.kernel.transactions import inspection
-from outrider.kernel.transactions.inspection import LedgerLine, RunRecord
+from outrider.kernel.transactions.inspection import LedgerLine, LedgerPosition, RunRecord
 from outrider.ports.clock import Clock
 from outrider.ports.store import Store
 from outrider.settings import Limits
@@ -29,7 +29,7 @@ class Criterion:
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """`digest` is SHA-256 over every row's key and status in id order: it can be checked again."""
+    """`digest` is SHA-256 over every row's key and status, in order: it can be checked again."""
 
     run: RunRecord
     accounting: Accounting
@@ -80,7 +80,7 @@ class Certifier:
             references.add(reference)
             # A call made again after silence is only safe where the gateway knows the reference.
             known = self._gateway_types.get(line.provider)
-            unsafe += line.abandoned > 0 and not (known and known.dedupes_by_reference)
+            unsafe += line.was_abandoned and not (known and known.dedupes_by_reference)
         unique = await self._store.read(inspection.key_is_unique_in_schema())
         return Certificate(
             run,
@@ -96,7 +96,7 @@ class Certifier:
         )
 
     async def _ledger(self, run_id: RunId) -> AsyncIterator[LedgerLine]:
-        after = inspection.FIRST
+        after = LedgerPosition()
         most = self._limits.certificate_page_items
         while True:
             page = await self._store.read(inspection.ledger_page(run_id, after, most))
@@ -104,7 +104,7 @@ class Certifier:
                 yield line
             if len(page) < most:
                 return
-            after = page[-1].id
+            after = LedgerPosition(page[-1].job_id, page[-1].id)
 
 
 def _run_terminal(run: RunRecord) -> Criterion:

@@ -74,7 +74,12 @@ def resolve(
             yield from ask("resolve_resubmit", {"id": found}, now=now)
         case other:
             assert_never(other)
-    yield from ask("wake_jobs", {"id": sorted({row[2] for row in locked if row[2]})}, now=now)
+    yield from ask(
+        "wake_jobs",
+        {"id": sorted({row[2] for row in locked if row[2]})},
+        call_again=verdict is DoubtVerdict.RESUBMIT,
+        now=now,
+    )
     detail: dict[str, object] = {"verdict": verdict.value, "evidence": evidence}
     yield from record(
         [

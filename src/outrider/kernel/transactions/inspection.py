@@ -79,16 +79,33 @@ class Attempt(NamedTuple):
     provider_message_id: str | None
 
 
+class AuditRecord(NamedTuple):
+    id: str
+    created_at: datetime
+    actor: str
+    event: str
+    run_id: str | None
+    job_id: str | None
+    outbox_id: str | None
+    detail: str
+
+
 class LedgerLine(NamedTuple):
     """What the certificate checks of one row."""
 
+    job_id: str
     id: OutboxId
     reference: str
     status: str
-    attempts: int
-    abandoned: int
     provider: str
-    contract_id: int
+    was_abandoned: bool
+
+
+class LedgerPosition(NamedTuple):
+    """Where a page of a run's rows ended: they come in the order of job and id."""
+
+    job_id: str = FIRST
+    outbox_id: str = FIRST
 
 
 def run(scope: Scope, run_id: RunId) -> Transaction[RunRecord]:
@@ -140,8 +157,14 @@ def reason_counts(run_id: RunId) -> Transaction[list[ReasonCount]]:
     return [ReasonCount(*row) for row in rows]
 
 
-def ledger_page(run_id: RunId, after: str, most: int) -> Transaction[list[LedgerLine]]:
-    rows = yield from ask("certificate_page", run_id=run_id, after=after, most=most)
+def ledger_page(run_id: RunId, after: LedgerPosition, most: int) -> Transaction[list[LedgerLine]]:
+    rows = yield from ask(
+        "ledger_page",
+        run_id=run_id,
+        after_job=after.job_id,
+        after_id=after.outbox_id,
+        most=most,
+    )
     return [LedgerLine(*row) for row in rows]
 
 
@@ -150,22 +173,31 @@ def key_is_unique_in_schema() -> Transaction[bool]:
     return bool(rows[0][0])
 
 
-def items_page(
+def item(scope: Scope, outbox_id: OutboxId) -> Transaction[Item]:
+    found: Rows = []
+    if is_uuid(outbox_id):
+        found = yield from ask("item_by_id", **scope._asdict(), outbox_id=outbox_id)
+    if not found:
+        raise NotFound(f"there is no item {outbox_id}")
+    return Item(*found[0])
+
+
+def items_of_run(
     scope: Scope,
+    run_id: RunId,
     *,
-    run_id: RunId | None = None,
-    outbox_id: str | None = None,
-    recipient_id: str | None = None,
-    after: str = FIRST,
     most: int,
+    recipient_id: str | None = None,
+    after: LedgerPosition | None = None,
 ) -> Transaction[list[Item]]:
+    begin = after or LedgerPosition()
     rows = yield from ask(
-        "items_page",
+        "items_of_run",
         **scope._asdict(),
         run_id=run_id,
-        outbox_id=outbox_id,
         recipient_id=recipient_id,
-        after=after,
+        after_job=begin.job_id,
+        after_id=begin.outbox_id,
         most=most,
     )
     return [Item(*row) for row in rows]
@@ -182,16 +214,17 @@ def contract_document(contract_id: int) -> Transaction[str]:
     return document
 
 
-def audit_page(
-    scope: Scope, campaign_id: str | None, run_id: str | None, after: str, most: int
-) -> Transaction[Rows]:
-    return (
-        yield from ask(
-            "audit_page",
-            **scope._asdict(),
-            campaign_id=campaign_id,
-            run_id=run_id,
-            after=after,
-            most=most,
-        )
+def audit_of_run(
+    scope: Scope, run_id: RunId, after: str, most: int
+) -> Transaction[list[AuditRecord]]:
+    rows = yield from ask("audit_of_run", **scope._asdict(), run_id=run_id, after=after, most=most)
+    return [AuditRecord(*row) for row in rows]
+
+
+def audit_of_campaign(
+    scope: Scope, campaign_id: CampaignId, after: str, most: int
+) -> Transaction[list[AuditRecord]]:
+    rows = yield from ask(
+        "audit_of_campaign", **scope._asdict(), campaign_id=campaign_id, after=after, most=most
     )
+    return [AuditRecord(*row) for row in rows]

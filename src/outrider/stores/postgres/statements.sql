@@ -106,11 +106,18 @@ SELECT id, tenant_id, workspace_id, campaign_id, run_id, job_id, outbox_id, acto
     AS item (id uuid, tenant_id uuid, workspace_id uuid, campaign_id uuid, run_id uuid,
              job_id uuid, outbox_id uuid, actor text, event text, detail text);
 
--- name: audit_page
-SELECT id::text, created_at, actor, event, run_id::text, job_id::text, outbox_id::text, detail FROM campaign_audit_log
- WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id AND id > :after
-   AND (campaign_id = :campaign_id OR :campaign_id::uuid IS NULL)
-   AND (run_id = :run_id OR :run_id::uuid IS NULL)
+-- name: audit_of_run
+SELECT id::text, created_at, actor, event, run_id::text, job_id::text, outbox_id::text, detail
+  FROM campaign_audit_log
+ WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id
+   AND run_id = :run_id AND id > :after
+ ORDER BY id LIMIT :most;
+
+-- name: audit_of_campaign
+SELECT id::text, created_at, actor, event, run_id::text, job_id::text, outbox_id::text, detail
+  FROM campaign_audit_log
+ WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id
+   AND campaign_id = :campaign_id AND id > :after
  ORDER BY id LIMIT :most;
 
 -- name: insert_contracts
@@ -149,12 +156,15 @@ SELECT id, :tenant_id, :workspace_id, :run_id, job_type, asset_id, contract_id, 
 
 -- name: claim_jobs
 -- The oldest due jobs become ours: a higher fence shuts out whoever held them before.
-UPDATE job_queue
+WITH due AS MATERIALIZED (
+  SELECT id FROM job_queue WHERE status = 'queued' AND run_at <= :now
+   ORDER BY run_at, id LIMIT :most FOR UPDATE SKIP LOCKED
+)
+UPDATE job_queue AS j
    SET status = 'locked', fence = fence + 1, locked_by = :worker_id, locked_at = :now,
        heartbeat_at = :now, lease_expires_at = :lease_expires_at, updated_at = :now
- WHERE id IN (SELECT id FROM job_queue WHERE status = 'queued' AND run_at <= :now
-               ORDER BY run_at, id LIMIT :most FOR UPDATE SKIP LOCKED)
-RETURNING id::text;
+  FROM due WHERE j.id = due.id
+RETURNING j.id::text;
 
 -- name: start_runs
 UPDATE campaign_runs SET status = 'running', started_at = :now
@@ -221,12 +231,15 @@ UPDATE job_queue SET status = 'queued', attempts = attempts + 1, run_at = :now,
 RETURNING id::text, run_id::text, tenant_id::text, workspace_id::text, last_error;
 
 -- name: wake_resolved
--- Jobs parked for a verdict whose last in-doubt item has got one.
+-- Jobs parked for a verdict that have none to wait for, or have other items to go on with.
 UPDATE job_queue SET run_at = :now, updated_at = :now
  WHERE status = 'queued' AND run_at IS NULL
-   AND NOT EXISTS (SELECT 1 FROM channel_outbox o
+   AND (NOT EXISTS (SELECT 1 FROM channel_outbox o
+                     WHERE o.run_id = job_queue.run_id AND o.job_id = job_queue.id
+                       AND o.doubted_at IS NOT NULL)
+        OR EXISTS (SELECT 1 FROM channel_outbox o
                     WHERE o.run_id = job_queue.run_id AND o.job_id = job_queue.id
-                      AND o.doubted_at IS NOT NULL)
+                      AND o.next_attempt_at IS NOT NULL))
 RETURNING id::text;
 
 -- name: load_members
@@ -293,8 +306,8 @@ SELECT o.id, o.attempts, o.attempt_fence, o.attempt_opened_at, :now, 'SENT_NO_AN
 
 -- name: skip_suppressed
 -- Opted out between two attempts; only where no earlier attempt may have arrived.
-UPDATE channel_outbox SET status = 'skipped', skipped = true, reason = 'suppressed',
-       next_attempt_at = NULL, updated_at = :now
+UPDATE channel_outbox SET status = 'skipped', skipped = true, intent_status = NULL,
+       reason = 'suppressed', next_attempt_at = NULL, updated_at = :now
  WHERE id IN (SELECT id FROM json_to_recordset(:window) AS item (id uuid))
    AND status = 'queued' AND attempt_opened_at IS NULL AND NOT maybe_received
    AND EXISTS (SELECT 1 FROM suppressions s
@@ -377,6 +390,7 @@ UPDATE channel_outbox AS o
 UPDATE channel_outbox
    SET status = CASE WHEN maybe_received THEN 'queued' ELSE 'failed' END,
        doubted_at = CASE WHEN maybe_received THEN :now::timestamptz END,
+       intent_status = CASE WHEN maybe_received THEN 'PENDING' END,
        reason = 'job_dead', next_attempt_at = NULL, updated_at = :now
  WHERE run_id = :run_id AND job_id = :job_id AND status = 'queued' AND doubted_at IS NULL
    AND attempt_opened_at IS NULL;
@@ -454,12 +468,14 @@ SELECT status, outcome, count(*), sum(attempts), max(last_error) FROM job_queue
 SELECT status, reason, count(*) FROM channel_outbox
  WHERE run_id = :run_id AND reason IS NOT NULL GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2;
 
--- name: certificate_page
-SELECT o.id::text, encode(o.idempotency_key, 'hex'), o.status, o.attempts,
-       (SELECT count(*) FROM attempt_history h
-         WHERE h.outbox_id = o.id AND h.outcome = 'abandoned'),
-       o.provider, o.contract_id
-  FROM channel_outbox o WHERE o.run_id = :run_id AND o.id > :after ORDER BY o.id LIMIT :most;
+-- name: ledger_page
+-- All rows of a run in the order of its index, so that each page costs only itself.
+SELECT o.job_id::text, o.id::text, encode(o.idempotency_key, 'hex'), o.status, o.provider,
+       EXISTS (SELECT 1 FROM attempt_history h
+                WHERE h.outbox_id = o.id AND h.outcome = 'abandoned')
+  FROM channel_outbox o
+ WHERE o.run_id = :run_id AND (o.job_id, o.id) > (:after_job, :after_id)
+ ORDER BY o.job_id, o.id LIMIT :most;
 
 -- name: key_is_unique_in_schema
 -- Is the constraint that makes duplicates impossible really in this database?
@@ -472,17 +488,27 @@ SELECT EXISTS (
             JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.number)
          = ARRAY['tenant_id', 'workspace_id', 'idempotency_key']);
 
--- name: items_page
+-- name: item_by_id
 SELECT id::text, recipient_id, recipient_address, channel, provider, submission_target, status,
        intent_status, exhausted_reason, reason, error, attempts, attempt_opened_at,
        attempt_closed_at, progress, maybe_received, provider_message_id, next_attempt_at,
-       doubted_at, created_at, updated_at, encode(idempotency_key, 'hex'), run_id::text, job_id::text, subject
+       doubted_at, created_at, updated_at, encode(idempotency_key, 'hex'), run_id::text,
+       job_id::text, subject
   FROM channel_outbox
  WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id
-   AND (run_id = :run_id OR :run_id::uuid IS NULL) AND (id = :outbox_id OR :outbox_id::uuid IS NULL)
+   AND id = :outbox_id;
+
+-- name: items_of_run
+SELECT id::text, recipient_id, recipient_address, channel, provider, submission_target, status,
+       intent_status, exhausted_reason, reason, error, attempts, attempt_opened_at,
+       attempt_closed_at, progress, maybe_received, provider_message_id, next_attempt_at,
+       doubted_at, created_at, updated_at, encode(idempotency_key, 'hex'), run_id::text,
+       job_id::text, subject
+  FROM channel_outbox
+ WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id
+   AND run_id = :run_id AND (job_id, id) > (:after_job, :after_id)
    AND (recipient_id = :recipient_id OR :recipient_id::text IS NULL)
-   AND id > :after
- ORDER BY id LIMIT :most;
+ ORDER BY job_id, id LIMIT :most;
 
 -- name: attempts_of_item
 SELECT attempt, opened_at, closed_at, progress, outcome, reason, error, provider_message_id
@@ -539,10 +565,12 @@ UPDATE channel_outbox
  WHERE id IN (SELECT id FROM json_to_recordset(:window) AS item (id uuid)) AND doubted_at IS NOT NULL;
 
 -- name: wake_jobs
--- A verdict came: let a worker look at these parked jobs now.
-UPDATE job_queue SET run_at = :now, updated_at = :now
+-- A verdict came: let a worker look at these parked jobs now. Who says "call it again" grants a
+-- job that was given up one more attempt.
+UPDATE job_queue SET run_at = :now, updated_at = :now,
+       attempts = CASE WHEN :call_again THEN least(attempts, max_attempts - 1) ELSE attempts END
  WHERE id IN (SELECT id FROM json_to_recordset(:window) AS item (id uuid)) AND status = 'queued'
-   AND (run_at IS NULL OR run_at > :now);
+   AND (run_at IS NULL OR run_at > :now OR :call_again);
 
 -- name: insert_suppressions
 INSERT INTO suppressions (tenant_id, workspace_id, channel, address, reason, created_at)

@@ -98,11 +98,18 @@ SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->
        value ->> 7, value ->> 8, value ->> 9, :now
   FROM json_each(:window);
 
--- name: audit_page
-SELECT id, created_at, actor, event, run_id, job_id, outbox_id, detail FROM campaign_audit_log
- WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id AND id > :after
-   AND (campaign_id = :campaign_id OR :campaign_id IS NULL)
-   AND (run_id = :run_id OR :run_id IS NULL)
+-- name: audit_of_run
+SELECT id, created_at, actor, event, run_id, job_id, outbox_id, detail
+  FROM campaign_audit_log
+ WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id
+   AND run_id = :run_id AND id > :after
+ ORDER BY id LIMIT :most;
+
+-- name: audit_of_campaign
+SELECT id, created_at, actor, event, run_id, job_id, outbox_id, detail
+  FROM campaign_audit_log
+ WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id
+   AND campaign_id = :campaign_id AND id > :after
  ORDER BY id LIMIT :most;
 
 -- name: insert_contracts
@@ -211,12 +218,15 @@ UPDATE job_queue SET status = 'queued', attempts = attempts + 1, run_at = :now,
 RETURNING id, run_id, tenant_id, workspace_id, last_error;
 
 -- name: wake_resolved
--- Jobs parked for a verdict whose last in-doubt item has got one.
+-- Jobs parked for a verdict that have none to wait for, or have other items to go on with.
 UPDATE job_queue SET run_at = :now, updated_at = :now
  WHERE status = 'queued' AND run_at IS NULL
-   AND NOT EXISTS (SELECT 1 FROM channel_outbox o
+   AND (NOT EXISTS (SELECT 1 FROM channel_outbox o
+                     WHERE o.run_id = job_queue.run_id AND o.job_id = job_queue.id
+                       AND o.doubted_at IS NOT NULL)
+        OR EXISTS (SELECT 1 FROM channel_outbox o
                     WHERE o.run_id = job_queue.run_id AND o.job_id = job_queue.id
-                      AND o.doubted_at IS NOT NULL)
+                      AND o.next_attempt_at IS NOT NULL))
 RETURNING id;
 
 -- name: load_members
@@ -283,8 +293,8 @@ SELECT o.id, o.attempts, o.attempt_fence, o.attempt_opened_at, :now, 'SENT_NO_AN
 
 -- name: skip_suppressed
 -- Opted out between two attempts; only where no earlier attempt may have arrived.
-UPDATE channel_outbox SET status = 'skipped', skipped = true, reason = 'suppressed',
-       next_attempt_at = NULL, updated_at = :now
+UPDATE channel_outbox SET status = 'skipped', skipped = true, intent_status = NULL,
+       reason = 'suppressed', next_attempt_at = NULL, updated_at = :now
  WHERE id IN (SELECT value ->> 0 FROM json_each(:window))
    AND status = 'queued' AND attempt_opened_at IS NULL AND NOT maybe_received
    AND EXISTS (SELECT 1 FROM suppressions s
@@ -368,6 +378,7 @@ UPDATE channel_outbox
 UPDATE channel_outbox
    SET status = CASE WHEN maybe_received THEN 'queued' ELSE 'failed' END,
        doubted_at = CASE WHEN maybe_received THEN :now END,
+       intent_status = CASE WHEN maybe_received THEN 'PENDING' END,
        reason = 'job_dead', next_attempt_at = NULL, updated_at = :now
  WHERE run_id = :run_id AND job_id = :job_id AND status = 'queued' AND doubted_at IS NULL
    AND attempt_opened_at IS NULL;
@@ -445,12 +456,14 @@ SELECT status, outcome, count(*), sum(attempts), max(last_error) FROM job_queue
 SELECT status, reason, count(*) FROM channel_outbox
  WHERE run_id = :run_id AND reason IS NOT NULL GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2;
 
--- name: certificate_page
-SELECT o.id, lower(hex(o.idempotency_key)), o.status, o.attempts,
-       (SELECT count(*) FROM attempt_history h
-         WHERE h.outbox_id = o.id AND h.outcome = 'abandoned'),
-       o.provider, o.contract_id
-  FROM channel_outbox o WHERE o.run_id = :run_id AND o.id > :after ORDER BY o.id LIMIT :most;
+-- name: ledger_page
+-- All rows of a run in the order of its index, so that each page costs only itself.
+SELECT o.job_id, o.id, lower(hex(o.idempotency_key)), o.status, o.provider,
+       EXISTS (SELECT 1 FROM attempt_history h
+                WHERE h.outbox_id = o.id AND h.outcome = 'abandoned')
+  FROM channel_outbox o
+ WHERE o.run_id = :run_id AND (o.job_id, o.id) > (:after_job, :after_id)
+ ORDER BY o.job_id, o.id LIMIT :most;
 
 -- name: key_is_unique_in_schema
 -- Is the constraint that makes duplicates impossible really in this database?
@@ -460,17 +473,27 @@ SELECT EXISTS (
      AND (SELECT group_concat(name) FROM (SELECT name FROM pragma_index_info(i.name) ORDER BY seqno))
          = 'tenant_id,workspace_id,idempotency_key');
 
--- name: items_page
+-- name: item_by_id
 SELECT id, recipient_id, recipient_address, channel, provider, submission_target, status,
        intent_status, exhausted_reason, reason, error, attempts, attempt_opened_at,
        attempt_closed_at, progress, maybe_received, provider_message_id, next_attempt_at,
-       doubted_at, created_at, updated_at, lower(hex(idempotency_key)), run_id, job_id, subject
+       doubted_at, created_at, updated_at, lower(hex(idempotency_key)), run_id,
+       job_id, subject
   FROM channel_outbox
  WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id
-   AND (run_id = :run_id OR :run_id IS NULL) AND (id = :outbox_id OR :outbox_id IS NULL)
+   AND id = :outbox_id;
+
+-- name: items_of_run
+SELECT id, recipient_id, recipient_address, channel, provider, submission_target, status,
+       intent_status, exhausted_reason, reason, error, attempts, attempt_opened_at,
+       attempt_closed_at, progress, maybe_received, provider_message_id, next_attempt_at,
+       doubted_at, created_at, updated_at, lower(hex(idempotency_key)), run_id,
+       job_id, subject
+  FROM channel_outbox
+ WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id
+   AND run_id = :run_id AND (job_id, id) > (:after_job, :after_id)
    AND (recipient_id = :recipient_id OR :recipient_id IS NULL)
-   AND id > :after
- ORDER BY id LIMIT :most;
+ ORDER BY job_id, id LIMIT :most;
 
 -- name: attempts_of_item
 SELECT attempt, opened_at, closed_at, progress, outcome, reason, error, provider_message_id
@@ -526,10 +549,12 @@ UPDATE channel_outbox
  WHERE id IN (SELECT value ->> 0 FROM json_each(:window)) AND doubted_at IS NOT NULL;
 
 -- name: wake_jobs
--- A verdict came: let a worker look at these parked jobs now.
-UPDATE job_queue SET run_at = :now, updated_at = :now
+-- A verdict came: let a worker look at these parked jobs now. Who says "call it again" grants a
+-- job that was given up one more attempt.
+UPDATE job_queue SET run_at = :now, updated_at = :now,
+       attempts = CASE WHEN :call_again THEN min(attempts, max_attempts - 1) ELSE attempts END
  WHERE id IN (SELECT value ->> 0 FROM json_each(:window)) AND status = 'queued'
-   AND (run_at IS NULL OR run_at > :now);
+   AND (run_at IS NULL OR run_at > :now OR :call_again);
 
 -- name: insert_suppressions
 INSERT INTO suppressions (tenant_id, workspace_id, channel, address, reason, created_at)

@@ -82,6 +82,37 @@ class DoubtConformance:
         assert await shop.settle(context, now=at(63)) == Completed(JobOutcome.COMPLETED)
         assert await shop.outcomes(item_id) == ["disproved", "accepted"]
 
+    async def test_who_says_call_it_again_revives_a_job_that_was_given_up(
+        self, store: Store
+    ) -> None:
+        shop = Workshop(store)
+        await shop.launch(1, max_attempts=1)
+        [item_id] = await shop.open(await shop.claim_one(), 0)
+        given_up = await shop.take_over(now=at(31))
+        assert given_up.job.is_exhausted
+        await store.write(ledger.bury(given_up.job, at(31)))
+        assert await shop.settle(given_up, now=at(31)) == Parked(None)
+        await _resolve(shop, [item_id], DoubtVerdict.RESUBMIT, now=at(60))
+        revived = await shop.claim_one(now=at(60))
+        assert not revived.job.is_exhausted
+        assert await shop.reopen(revived, item_id, now=at(61))
+
+    async def test_a_retry_does_not_wait_for_the_verdict_on_another_item(
+        self, store: Store
+    ) -> None:
+        shop = Workshop(store)
+        await shop.launch(2)
+        lost = await shop.claim_one()
+        ids = await shop.open(lost, 0, 1)
+        holder = await shop.take_over(now=at(31))
+        await store.write(ledger.doubt_abandoned(holder.job, at(31)))
+        assert await shop.settle(holder, now=at(31)) == Parked(None)
+        assert await store.write(jobs.requeue(at(32))) == 0
+        await shop.close(lost, (ids[0], again(40)), now=at(33))
+        assert await store.write(jobs.requeue(at(34))) == 1
+        context = await shop.claim_one(now=at(34))
+        assert await shop.settle(context, now=at(34)) == Parked(at(40))
+
     @pytest.mark.parametrize("verdict", DoubtVerdict)
     async def test_every_verdict_is_in_the_audit_log_with_its_evidence(
         self, store: Store, verdict: DoubtVerdict

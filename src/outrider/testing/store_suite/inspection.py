@@ -3,10 +3,11 @@
 import pytest
 
 from outrider.domain.errors import NotFound, StoreRefused
-from outrider.domain.ids import DEFAULT_SCOPE, CampaignId, RunId
+from outrider.domain.ids import DEFAULT_SCOPE, CampaignId, OutboxId, RunId
 from outrider.domain.states import ItemStatus
 from outrider.kernel.transactions import campaigns, inspection, ledger
 from outrider.kernel.transactions.audit import AuditEntry, record
+from outrider.kernel.transactions.inspection import LedgerPosition
 from outrider.ports.store import Store, Transaction, ask
 from outrider.testing.store_suite.workshop import (
     ACCEPTED,
@@ -51,22 +52,22 @@ class InspectionConformance:
         await shop.settle(second, now=at(1))
         assert await seen() == (1, 1, 2, 1, 1)
 
-    async def test_a_certificate_reads_the_ledger_in_pages_by_id(self, store: Store) -> None:
+    async def test_a_certificate_reads_the_ledger_in_pages(self, store: Store) -> None:
         shop = Workshop(store)
         run_id = await shop.launch(5)
         dead = await shop.claim_one()
         ids = await shop.open(dead, 0, 1, 2, 3, 4)
         context = await shop.take_over(now=at(31))
         await shop.reopen(context, ids[2], now=at(32))
-        lines, after = [], inspection.FIRST
+        lines, after = [], LedgerPosition()
         while page := await store.read(inspection.ledger_page(run_id, after, 2)):
             assert len(page) <= 2
             lines += page
-            after = page[-1].id
+            after = LedgerPosition(page[-1].job_id, page[-1].id)
         assert [line.id for line in lines] == sorted(ids)
         by_id = {line.id: line for line in lines}
-        assert (by_id[ids[2]].attempts, by_id[ids[2]].abandoned) == (2, 1)
-        assert (by_id[ids[0]].attempts, by_id[ids[0]].abandoned) == (1, 0)
+        assert by_id[ids[2]].was_abandoned
+        assert not by_id[ids[0]].was_abandoned
         assert by_id[ids[0]].reference == (await shop.item(ids[0])).reference
         assert {line.provider for line in lines} == {"sms"}
 
@@ -92,14 +93,25 @@ class InspectionConformance:
         run_id = await shop.launch(2)
         context = await shop.claim_one()
         first, _ = await shop.open(context, 0, 1)
-        by_run = await store.read(inspection.items_page(DEFAULT_SCOPE, run_id=run_id, most=MOST))
+        by_run = await store.read(inspection.items_of_run(DEFAULT_SCOPE, run_id, most=MOST))
         assert len(by_run) == 2
         by_recipient = await store.read(
-            inspection.items_page(DEFAULT_SCOPE, recipient_id="lead-0", most=MOST)
+            inspection.items_of_run(DEFAULT_SCOPE, run_id, recipient_id="lead-0", most=MOST)
         )
         assert [item.id for item in by_recipient] == [first]
+        after = LedgerPosition(by_run[0].job_id or "", by_run[0].id)
+        rest = inspection.items_of_run(DEFAULT_SCOPE, run_id, after=after, most=MOST)
+        assert await store.read(rest) == by_run[1:]
         assert (await shop.item(first)).recipient_id == "lead-0"
-        assert await store.read(inspection.items_page(ELSEWHERE, most=MOST)) == []
+
+    async def test_an_item_is_unknown_in_another_workspace(self, store: Store) -> None:
+        shop = Workshop(store)
+        run_id = await shop.launch(1)
+        [first] = await shop.open(await shop.claim_one(), 0)
+        assert await store.read(inspection.items_of_run(ELSEWHERE, run_id, most=MOST)) == []
+        for scope, outbox_id in ((ELSEWHERE, first), (DEFAULT_SCOPE, OutboxId("no id at all"))):
+            with pytest.raises(NotFound):
+                await store.read(inspection.item(scope, outbox_id))
 
     async def test_a_run_is_unknown_in_another_workspace(self, store: Store) -> None:
         run_id = await Workshop(store).launch(1)
@@ -110,20 +122,22 @@ class InspectionConformance:
 
     async def test_the_audit_log_is_appended_to_and_read_in_pages(self, store: Store) -> None:
         shop = Workshop(store)
+        run_id = RunId(shop.ids.new())
         names = [f"thing.happened_{number}" for number in range(5)]
         for name in names:
-            entry = AuditEntry(DEFAULT_SCOPE, name, "suite", detail={"text": "naïve ☃"})
+            entry = AuditEntry(
+                DEFAULT_SCOPE, name, "suite", run_id=run_id, detail={"text": "naïve ☃"}
+            )
             await store.write(record([entry], shop.ids, NOON))
         seen: list[str] = []
         after = inspection.FIRST
-        while page := await store.read(inspection.audit_page(DEFAULT_SCOPE, None, None, after, 2)):
-            seen += [row[3] for row in page]
-            after = page[-1][0]
+        while page := await store.read(inspection.audit_of_run(DEFAULT_SCOPE, run_id, after, 2)):
+            seen += [entry.event for entry in page]
+            after = page[-1].id
         assert sorted(seen) == names
-        assert {event for event, _ in await shop.audit()} == set(names)
-        assert (await shop.audit())[0][1] == {"text": "naïve ☃"}
+        assert (await shop.audit(run_id))[0][1] == {"text": "naïve ☃"}
         assert not await store.read(
-            inspection.audit_page(ELSEWHERE, None, None, inspection.FIRST, MOST)
+            inspection.audit_of_run(ELSEWHERE, run_id, inspection.FIRST, MOST)
         )
 
     async def test_a_script_that_raises_leaves_nothing_of_what_it_wrote(self, store: Store) -> None:

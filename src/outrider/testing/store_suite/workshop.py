@@ -225,14 +225,11 @@ class Workshop:
         return await self.store.write(settlement.settle_job(context.job, worker, self.ids, now))
 
     async def item(self, outbox_id: OutboxId) -> Item:
-        (found,) = await self.store.read(
-            inspection.items_page(DEFAULT_SCOPE, outbox_id=outbox_id, most=MOST)
-        )
-        return found
+        return await self.store.read(inspection.item(DEFAULT_SCOPE, outbox_id))
 
     async def items(self, run_id: RunId) -> dict[str, Item]:
         """The run's ledger rows by recipient."""
-        rows = await self.store.read(inspection.items_page(DEFAULT_SCOPE, run_id=run_id, most=MOST))
+        rows = await self.store.read(inspection.items_of_run(DEFAULT_SCOPE, run_id, most=MOST))
         return {row.recipient_id: row for row in rows}
 
     async def outcomes(self, outbox_id: OutboxId) -> list[str | None]:
@@ -254,12 +251,12 @@ class Workshop:
         rows = await self.store.read(inspection.job_counts(run_id))
         return {row.status: row.jobs for row in rows}
 
-    async def audit(self, run_id: RunId | None = None) -> list[tuple[str, dict[str, object]]]:
+    async def audit(self, run_id: RunId) -> list[tuple[str, dict[str, object]]]:
         """Events of the audit log, in order, with their details."""
         rows = await self.store.read(
-            inspection.audit_page(DEFAULT_SCOPE, None, run_id, inspection.FIRST, MOST)
+            inspection.audit_of_run(DEFAULT_SCOPE, run_id, inspection.FIRST, MOST)
         )
-        return [(row[3], msgspec.json.decode(row[7])) for row in rows]
+        return [(entry.event, msgspec.json.decode(entry.detail)) for entry in rows]
 
     async def events(self, run_id: RunId) -> list[str]:
         return [event for event, _ in await self.audit(run_id)]

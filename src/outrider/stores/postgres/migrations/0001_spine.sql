@@ -197,6 +197,8 @@ CREATE TABLE channel_outbox (
   updated_at timestamptz NOT NULL,
   UNIQUE (tenant_id, workspace_id, idempotency_key),
   CONSTRAINT channel_outbox_skipped_status_check CHECK (skipped = (status = 'skipped')),
+  CONSTRAINT channel_outbox_judged_when_terminal CHECK
+    (status = 'queued' OR intent_status IS DISTINCT FROM 'PENDING'),
   CONSTRAINT channel_outbox_success_was_called CHECK
     (status NOT IN ('sent', 'called', 'posted') OR attempt_closed_at IS NOT NULL),
   CONSTRAINT channel_outbox_terminal_is_closed CHECK
@@ -205,7 +207,7 @@ CREATE TABLE channel_outbox (
     (doubted_at IS NULL OR (status = 'queued' AND attempt_closed_at IS NULL
                             AND (attempt_opened_at IS NOT NULL OR maybe_received)))
 ) WITH (fillfactor = 70);
-CREATE INDEX idx_channel_outbox_run_id ON channel_outbox (run_id, job_id);
+CREATE INDEX idx_channel_outbox_run_id ON channel_outbox (run_id, job_id, id);
 CREATE INDEX channel_outbox_doubted ON channel_outbox (doubted_at) WHERE doubted_at IS NOT NULL;
 
 CREATE TABLE attempt_history (
