@@ -52,6 +52,8 @@ def picture() -> str:
         arrow(754, 194, 754, 246),
         arrow(852, 194, 852, 246),
     ]  # fmt: skip
+    lines = [part for part in parts if part.startswith("<line")]
+    boxes = [part for part in parts if not part.startswith("<line")]
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}"'
         f' font-family="system-ui, sans-serif" font-size="14" text-anchor="middle" fill="{INK}">'
@@ -60,8 +62,7 @@ def picture() -> str:
         '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7"'
         f' markerHeight="7" orient="auto"><path d="M0 0 8 4 0 8z" fill="{LINE}"/></marker></defs>'
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="{PAPER}"/>'
-        f'<g stroke="{LINE}" stroke-width="1.5">{"".join(p for p in parts if p.startswith("<line"))}'
-        f"</g>{''.join(p for p in parts if not p.startswith('<line'))}</svg>\n"
+        f'<g stroke="{LINE}" stroke-width="1.5">{"".join(lines)}</g>{"".join(boxes)}</svg>\n'
     )
 
 

@@ -24,6 +24,7 @@ def configure_logging(form: Literal["console", "json"], level: int = logging.INF
             last,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-        cache_logger_on_first_use=True,
+        # Made for each use: whoever replaces standard error later gets the lines there.
+        logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
+        cache_logger_on_first_use=False,
     )

@@ -1,0 +1,118 @@
+"""Observers that strike their own process on a stage boundary: killed, stalled, or told it is idle.
+
+A boundary is written `call:after:7`: the seventh time that a call has ended. Calls count by item,
+all other stages by window or by job.
+"""
+
+import os
+import signal
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Self
+
+from outrider.domain.errors import InvalidInput
+from outrider.ports.stages import Stage, StageObserver, Unobserved
+
+
+class Moment(StrEnum):
+    BEFORE = "before"
+    AFTER = "after"
+
+
+@dataclass(frozen=True, slots=True)
+class Boundary:
+    """Where in the pipeline it happens, and the how manieth time."""
+
+    stage: Stage
+    moment: Moment
+    nth: int = 1
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        try:
+            stage, moment, nth = (*text.split(":"), "1")[:3]
+            return cls(Stage(stage), Moment(moment), int(nth))
+        except ValueError as error:
+            raise InvalidInput(
+                f"'{text}' is not a stage boundary", hint="write STAGE:before|after[:NTH]"
+            ) from error
+
+    def __str__(self) -> str:
+        return f"{self.stage}:{self.moment}:{self.nth}"
+
+
+class _AtBoundary(ABC):
+    """Counts how often its boundary is passed and strikes once, on the nth."""
+
+    def __init__(self, boundary: Boundary) -> None:
+        self._boundary = boundary
+        self._passed = 0
+
+    def before(self, stage: Stage) -> None:
+        self._pass(stage, Moment.BEFORE)
+
+    def after(self, stage: Stage) -> None:
+        self._pass(stage, Moment.AFTER)
+
+    def _pass(self, stage: Stage, moment: Moment) -> None:
+        if (stage, moment) != (self._boundary.stage, self._boundary.moment):
+            return
+        self._passed += 1
+        if self._passed == self._boundary.nth:
+            self._strike()
+
+    @abstractmethod
+    def _strike(self) -> None: ...
+
+
+class KillAt(_AtBoundary):
+    """Ends this process as a power cut would: nothing is flushed, nobody is told."""
+
+    def _strike(self) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+class StallAt(_AtBoundary):
+    """Freezes this process until somebody sends SIGCONT: the worker that everybody took for dead.
+
+    It writes `ready` first, so that whoever waits for the stall need not guess.
+    """
+
+    def __init__(self, boundary: Boundary, ready: Path) -> None:
+        super().__init__(boundary)
+        self._ready = ready
+
+    def _strike(self) -> None:
+        self._ready.write_text(str(self._boundary))
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+
+class IdleWatch:
+    """Passes everything on, and calls `on_idle` once nothing but empty claims came for a while."""
+
+    def __init__(
+        self,
+        on_idle: Callable[[], None],
+        idle_seconds: float,
+        observer: StageObserver | None = None,
+    ) -> None:
+        self._on_idle = on_idle
+        self._idle_seconds = idle_seconds
+        self._observer = observer or Unobserved()
+        self._busy_at = time.monotonic()
+
+    def before(self, stage: Stage) -> None:
+        self._observer.before(stage)
+        if stage is not Stage.CLAIM:
+            self._busy_at = time.monotonic()
+        elif time.monotonic() - self._busy_at > self._idle_seconds:
+            self._on_idle()
+
+    def after(self, stage: Stage) -> None:
+        # An empty claim is begun but never told as ended, so whatever ends is work.
+        self._busy_at = time.monotonic()
+        self._observer.after(stage)

@@ -1,0 +1,47 @@
+"""Fixtures of the crash proof: a scene on either store, and nothing left running behind it."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from outrider.bootstrap import open_outrider
+from outrider.gateways.sandbox import Sandbox
+from outrider.settings import Limits, Settings
+from outrider.testing import launches
+from tests.crash.scene import Provider, Scene
+from tests.crash.witness import Witness
+
+JOB_ATTEMPTS = 100
+"""So many deaths that no job is given up, unless that is what a test is about."""
+ITEM_ATTEMPTS = 1_000
+
+
+@asynccontextmanager
+async def open_scene(
+    database: str, folder: Path, *, job_attempts: int = JOB_ATTEMPTS
+) -> AsyncIterator[Scene]:
+    registry, log_path = folder / "registry.json", folder / "provider.ndjson"
+    async with Sandbox(log_path=log_path) as sandbox:
+        urls = {Provider.SMS: ("sms", sandbox.http_url), Provider.MAIL: ("smtp", sandbox.smtp_url)}
+        targets = [
+            launches.target(provider.target, *where, maxAttempts=ITEM_ATTEMPTS)
+            for provider, where in urls.items()
+        ]
+        registry.write_bytes(launches.registry(*targets))
+        settings = Settings(database_url=database, registry=registry)
+        limits = Limits(job_max_attempts=job_attempts)
+        async with open_outrider(settings, limits=limits) as outrider:
+            await outrider.store.migrate()
+            scene = Scene(database, registry, folder, outrider, sandbox, Witness(log_path))
+            try:
+                yield scene
+            finally:
+                await scene.close()
+
+
+@pytest.fixture
+async def scene(database: str, tmp_path: Path) -> AsyncIterator[Scene]:
+    async with open_scene(database, tmp_path) as opened:
+        yield opened
