@@ -221,12 +221,8 @@ RETURNING id, run_id, tenant_id, workspace_id, last_error;
 -- Jobs parked for a verdict that have none to wait for, or have other items to go on with.
 UPDATE job_queue SET run_at = :now, updated_at = :now
  WHERE status = 'queued' AND run_at IS NULL
-   AND (NOT EXISTS (SELECT 1 FROM channel_outbox o
-                     WHERE o.run_id = job_queue.run_id AND o.job_id = job_queue.id
-                       AND o.doubted_at IS NOT NULL)
-        OR EXISTS (SELECT 1 FROM channel_outbox o
-                    WHERE o.run_id = job_queue.run_id AND o.job_id = job_queue.id
-                      AND o.next_attempt_at IS NOT NULL))
+   AND (SELECT count(o.doubted_at) = 0 OR count(o.next_attempt_at) > 0
+          FROM channel_outbox o WHERE o.run_id = job_queue.run_id AND o.job_id = job_queue.id)
 RETURNING id;
 
 -- name: load_members
@@ -438,14 +434,15 @@ SELECT coalesce(sum(item_count), 0) FROM job_queue
  WHERE run_id = :run_id AND status IN ('queued', 'locked', 'failed');
 
 -- name: count_unfinished_rows
--- The rows of jobs that have not settled; settled jobs carry their counts.
+-- The rows of jobs that have not settled; settled jobs carry their counts. A CROSS JOIN keeps
+-- its order in SQLite, so that no plan can read the rows of the whole run.
 SELECT count(*),
        count(*) FILTER (WHERE o.status = 'queued' AND o.doubted_at IS NULL),
        count(*) FILTER (WHERE o.doubted_at IS NOT NULL),
        count(*) FILTER (WHERE o.status IN ('sent', 'called', 'posted')),
        count(*) FILTER (WHERE o.status = 'failed'),
        count(*) FILTER (WHERE o.status = 'skipped')
-  FROM job_queue j JOIN channel_outbox o ON o.run_id = j.run_id AND o.job_id = j.id
+  FROM job_queue j CROSS JOIN channel_outbox o ON o.run_id = j.run_id AND o.job_id = j.id
  WHERE j.run_id = :run_id AND j.status IN ('queued', 'locked', 'failed');
 
 -- name: count_jobs

@@ -1,0 +1,92 @@
+"""No statement has a plan that reads a whole growing table, even one made while it was empty.
+
+Plans are kept for as long as a connection lives, so a bad one made early would cost every window
+more the larger the ledger grows.
+"""
+
+import json
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import apsw
+import asyncpg
+import pytest
+
+from outrider.bootstrap import make_store
+from outrider.stores.postgres import store as postgres
+from outrider.stores.sqlite import store as sqlite
+from outrider.stores.statements import to_positional
+from outrider.testing.postgres import create_database, drop_database
+
+GROWING = {
+    "audience_members", "attempt_history", "campaign_audit_log", "campaign_events",
+    "campaign_runs", "campaigns", "channel_outbox", "job_queue", "suppressions",
+}  # fmt: skip
+
+SMALL_BY_NATURE = {
+    "channel_outbox_doubted",
+    "job_queue_due",
+    "job_queue_failed",
+    "job_queue_locked",
+    "job_queue_unfinished",
+}
+"""Partial indexes that hold only what somebody has still to deal with."""
+
+
+@pytest.fixture
+async def planner(postgres_url: str) -> AsyncIterator["asyncpg.Connection[asyncpg.Record]"]:
+    """A connection to an empty, migrated database that plans as the store does."""
+    url = await create_database(postgres_url)
+    store = make_store(url)
+    await store.migrate()
+    await store.close()
+    connection = await asyncpg.connect(url, server_settings=postgres.PLANS_BY_KEY)
+    yield connection
+    await connection.close()
+    await drop_database(postgres_url, url)
+
+
+def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for child in plan.get("Plans", ()):
+        yield from nodes(child)
+
+
+def reads_all(node: dict[str, Any]) -> bool:
+    kind, index = node["Node Type"], node.get("Index Name")
+    if kind == "Seq Scan":
+        return node["Relation Name"] in GROWING
+    if kind in ("Index Scan", "Index Only Scan", "Bitmap Index Scan"):
+        return "Index Cond" not in node and index not in SMALL_BY_NATURE
+    return False
+
+
+@pytest.mark.parametrize("name", sorted(postgres.STATEMENTS))
+async def test_no_plan_of_postgres_reads_a_whole_table(
+    planner: "asyncpg.Connection[asyncpg.Record]", name: str
+) -> None:
+    sql, parameters = to_positional(postgres.STATEMENTS[name].sql)
+    await planner.execute(f"PREPARE statement AS {sql}")
+    nothing = f"({', '.join(['NULL'] * len(parameters))})" if parameters else ""
+    explained = await planner.fetchval(f"EXPLAIN (FORMAT JSON) EXECUTE statement{nothing}")
+    plan = json.loads(explained)[0]["Plan"]
+    assert [node for node in nodes(plan) if reads_all(node)] == []
+
+
+@pytest.mark.parametrize("name", sorted(sqlite.STATEMENTS))
+def test_no_plan_of_sqlite_reads_a_whole_table(name: str) -> None:
+    connection = apsw.Connection(":memory:")
+    for migration in sqlite.MIGRATIONS:
+        connection.execute(migration.sql)
+    sql = sqlite.STATEMENTS[name].sql
+    given = dict.fromkeys(to_positional(sql)[1])
+    steps = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", given)]
+    scans = [step for step in steps if isinstance(step, str) and step.startswith("SCAN ")]
+    assert [scan for scan in scans if _reads_all(scan)] == []
+
+
+def _reads_all(scan: str) -> bool:
+    table, _, how = scan.removeprefix("SCAN ").partition(" ")
+    by_index = how.partition("INDEX ")[2]
+    named = {"o": "channel_outbox", "j": "job_queue", "r": "campaign_runs"}.get(table, table)
+    return named in GROWING and by_index not in SMALL_BY_NATURE
