@@ -30,6 +30,7 @@ from outrider.ports.clock import Clock, IdSource
 from outrider.ports.stages import StageObserver, Unobserved
 from outrider.ports.store import Store
 from outrider.rendering.renderer import ProcessRenderer
+from outrider.secret_store import LocalSecrets
 from outrider.settings import Limits, Settings
 from outrider.stores.postgres.store import PostgresStore
 from outrider.stores.sqlite.store import SqliteStore
@@ -138,7 +139,7 @@ async def open_outrider(
     settings: Settings, *, limits: Limits | None = None, clock: Clock | None = None
 ) -> AsyncIterator[Outrider]:
     store = make_store(settings.database_url)
-    gateways = Gateways(mail_from=settings.mail_from)
+    gateways = Gateways(LocalSecrets(), mail_from=settings.mail_from, targets=settings.targets)
     try:
         yield Outrider(
             settings,

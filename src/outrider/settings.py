@@ -3,17 +3,20 @@
 `Limits` is plain data that the kernel is handed; `Settings` is how an operator sets things.
 """
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
     TomlConfigSettingsSource,
 )
+
+SecretReference = Annotated[str, Field(pattern=r"^(env:[A-Za-z_][A-Za-z0-9_]*|file:/?[^\x00]+)$")]
 
 
 @dataclass(frozen=True)
@@ -76,12 +79,36 @@ REGISTRY_MAX_BYTES = 16 * 1024 * 1024
 ACCEPTANCE_MAX_SECONDS = 366 * 86_400
 ATTEMPTS_MAX = 10_000
 
+SECRET_MAX_BYTES = 65_536
+
 RENDER_WINDOW_SECONDS = 20.0
 RENDER_MEMORY_BYTES = 512 * 1024 * 1024
 RENDER_FUEL = 200_000
 RENDER_DEATHS_PER_WINDOW = 3
 RENDER_REQUEST_BYTES = 4 * 1024 * 1024
 RENDER_CHECK_HERE_MAX_CHARACTERS = 4_096
+
+
+class TargetSettings(BaseModel):
+    """How a submission target is executed. None of it is a contract term, so none is registered.
+
+    In `outrider.toml`: `[targets."sms.realtime"]`. Credentials are references, never values.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    timeout_seconds: float | None = Field(default=None, gt=0, le=300)
+    concurrency: int | None = Field(default=None, ge=1, le=1_000)
+    rate_per_second: float | None = Field(default=None, gt=0, le=1_000_000)
+    burst: int | None = Field(default=None, ge=1, le=1_000_000)
+    retry_first_seconds: float = Field(default=5.0, gt=0, le=86_400)
+    retry_factor: float = Field(default=1.0, ge=1, le=10)
+    retry_cap_seconds: float = Field(default=3_600.0, gt=0, le=86_400)
+    breaker_failures: int = Field(default=20, ge=1, le=100_000)
+    breaker_seconds: float = Field(default=15.0, gt=0, le=3_600)
+    fallback: str | None = None
+    options: dict[str, str] = Field(default_factory=dict)
+    credentials: dict[str, SecretReference] = Field(default_factory=dict)
 
 
 class Settings(BaseSettings):
@@ -95,6 +122,8 @@ class Settings(BaseSettings):
     registry: Path = Path("registry.json")
     log: Literal["console", "json"] = "console"
     mail_from: str = MAIL_FROM_DEFAULT
+    allow_private_gateways: bool = True
+    targets: dict[str, TargetSettings] = Field(default_factory=dict)
     jobs_in_parallel: int = Field(default=Limits.jobs_in_parallel, ge=1, le=64)
     lease_seconds: float = Field(default=Limits.lease_seconds, ge=0.5, le=3_600)
 
@@ -111,7 +140,11 @@ class Settings(BaseSettings):
 
     def as_environment(self) -> dict[str, str]:
         """The same settings for a child process."""
-        return {f"OUTRIDER_{name.upper()}": str(value) for name, value in self}
+        document = self.model_dump(mode="json")
+        return {
+            f"OUTRIDER_{name.upper()}": value if isinstance(value, str) else json.dumps(value)
+            for name, value in document.items()
+        }
 
     def limits(self) -> Limits:
         return Limits(

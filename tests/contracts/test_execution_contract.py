@@ -27,6 +27,7 @@ from outrider.kernel.transactions import campaigns, inspection
 from outrider.kernel.transactions.doubts import DoubtVerdict
 from outrider.kernel.transactions.ledger import JobContext
 from outrider.ports.gateway import Gateway, Reservation
+from outrider.secret_store import LocalSecrets
 from outrider.settings import Limits
 from outrider.testing.clock import FakeClock
 from outrider.testing.launches import launch, message, observe, people, target
@@ -117,12 +118,13 @@ class Witness:
 
 class WitnessedGateways(Gateways):
     def __init__(self, raw: Raw) -> None:
-        super().__init__()
+        super().__init__(LocalSecrets())
         self.seen: list[tuple[object, ...]] = []
         self._raw = raw
 
-    def gateway(self, gateway_type: str, gateway_url: str) -> Gateway:
-        return Witness(super().gateway(gateway_type, gateway_url), self._raw, self.seen)
+    def gateway(self, submission_target: str, gateway_type: str, gateway_url: str) -> Gateway:
+        found = super().gateway(submission_target, gateway_type, gateway_url)
+        return Witness(found, self._raw, self.seen)
 
 
 # The line in the sand
@@ -328,7 +330,7 @@ async def test_recovery_crash_after_provider_call_before_outbox_update(
     async with Sandbox() as sandbox, opened(database, tmp_path, *targets(sandbox)) as outrider:
         run_id = await launch(outrider, [EMAIL], people(2))
         attempts = await die_after_reserving(outrider, "smtp.all", count=2)
-        await outrider.gateways.gateway("smtp", sandbox.smtp_url).call(attempts[0])
+        await outrider.gateways.gateway("target", "smtp", sandbox.smtp_url).call(attempts[0])
         await work_until(outrider, run_id, lambda seen: seen.in_doubt == 2)
         assert sandbox.requests == 1
         settled = await outrider.doubt_resolver.reconcile(
@@ -347,7 +349,7 @@ async def test_recovery_where_the_gateway_dedupes_the_same_reference_is_resubmit
     async with Sandbox() as sandbox, opened(database, tmp_path, *targets(sandbox)) as outrider:
         run_id = await launch(outrider, [SMS], people(2))
         attempts = await die_after_reserving(outrider, "sms.all", count=2)
-        await outrider.gateways.gateway("sms", sandbox.http_url).call(attempts[0])
+        await outrider.gateways.gateway("target", "sms", sandbox.http_url).call(attempts[0])
         counted = await work_until_terminal(outrider, run_id)
         assert (counted.sent, counted.in_doubt) == (2, 0)
         assert sandbox.outcomes == {"accepted": 2, "duplicate_reference": 1}

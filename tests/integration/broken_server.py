@@ -7,11 +7,11 @@ test needs it and leaves no task behind.
 import asyncio
 import socket
 import struct
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from outrider.domain.ids import IdempotencyKey, OutboxId
 from outrider.gateways.sandbox import Faults, Sandbox
@@ -36,6 +36,7 @@ class _Reserved(Reservation):
     address: str
     subject: str | None
     body: str
+    payload: Mapping[str, Any] | None = None
 
 
 def reservation(
@@ -44,8 +45,9 @@ def reservation(
     reference: str = REFERENCE,
     subject: str | None = None,
     body: str = "Hello",
+    payload: Mapping[str, Any] | None = None,
 ) -> Reservation:
-    return _Reserved(OutboxId("item"), IdempotencyKey(reference), address, subject, body)
+    return _Reserved(OutboxId("item"), IdempotencyKey(reference), address, subject, body, payload)
 
 
 @asynccontextmanager

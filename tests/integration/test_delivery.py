@@ -22,6 +22,7 @@ from outrider.kernel.transactions import inspection, ledger
 from outrider.kernel.transactions.doubts import DoubtVerdict
 from outrider.ports.gateway import Gateway, Reservation
 from outrider.ports.stages import Stage, Unobserved
+from outrider.secret_store import LocalSecrets
 from outrider.settings import Limits
 from outrider.testing.launches import WATCH_SECONDS, launch, message, observe, people, target
 from tests.whole_runs import (
@@ -283,8 +284,8 @@ class Stumbling(Unobserved):
 class NoGateways(Gateways):
     """A directory that knows no gateway any more, as after a release that dropped a type."""
 
-    def gateway(self, gateway_type: str, gateway_url: str) -> Gateway:  # noqa: ARG002
-        raise OutriderError(f"'{gateway_type}' is gone")
+    def gateway(self, *_of: str) -> Gateway:
+        raise OutriderError("the gateway type is gone")
 
 
 PATIENT = Limits(
@@ -306,7 +307,7 @@ async def test_a_job_whose_handler_always_raises_ends_dead_and_its_run_terminal(
     async with opened(database, tmp_path, noop, limits=PATIENT, clock=clock) as outrider:
         stumbles = why == "the handler stumbles"
         if not stumbles:
-            outrider.gateways = NoGateways()
+            outrider.gateways = NoGateways(LocalSecrets())
         run_id = await launch(outrider, [message(Channel.SMS, "noop.all")], people(4))
         async with working(outrider, retry=QUICK, observer=Stumbling() if stumbles else None):
             async with asyncio.timeout(20):
@@ -336,7 +337,7 @@ class Babbling(NoopGateway):
 
 
 class BabblingGateways(Gateways):
-    def gateway(self, gateway_type: str, gateway_url: str) -> Gateway:  # noqa: ARG002
+    def gateway(self, *_of: str) -> Gateway:
         return Babbling()
 
 
@@ -345,7 +346,7 @@ async def test_a_providers_unstorable_words_are_kept_spelt_out(
 ) -> None:
     noop = target("noop.all", "noop", "noop://here", policy="one_shot")
     async with opened(database, tmp_path, noop) as outrider:
-        outrider.gateways = BabblingGateways()
+        outrider.gateways = BabblingGateways(LocalSecrets())
         run_id = await launch(outrider, [message(Channel.SMS, "noop.all")], people(2))
         await work_until_terminal(outrider, run_id)
         items = await items_of(outrider, run_id)

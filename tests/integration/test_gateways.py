@@ -28,6 +28,7 @@ from outrider.gateways.json_family import push_gateway, sms_gateway
 from outrider.gateways.sandbox import Faults, Sandbox
 from outrider.gateways.smtp import SmtpGateway
 from outrider.ports.gateway import GatewayDirectory
+from outrider.secret_store import LocalSecrets
 from tests.integration.broken_server import (
     LATE_SECONDS,
     REFERENCE,
@@ -598,14 +599,14 @@ async def test_no_more_connections_are_open_than_allowed() -> None:
 
 
 async def test_the_directory_makes_one_gateway_for_each_type_and_url() -> None:
-    gateways = Gateways()
+    gateways = Gateways(LocalSecrets())
     directory: GatewayDirectory = gateways
-    sms = directory.gateway("sms", "http://one.test")
-    assert directory.gateway("sms", "http://one.test") is sms
-    assert directory.gateway("sms", "http://two.test") is not sms
+    sms = directory.gateway("target", "sms", "http://one.test")
+    assert directory.gateway("target", "sms", "http://one.test") is sms
+    assert directory.gateway("target", "sms", "http://two.test") is not sms
     for name, known in GATEWAY_TYPES.items():
         url = "smtp://mail.test" if name == "smtp" else "http://one.test"
-        gateway = directory.gateway(name, url)
+        gateway = directory.gateway("target", name, url)
         assert gateway.type is known
         assert gateway.window_items >= gateway.concurrency >= 1
         assert await gateway.look_up([]) == {}
@@ -614,7 +615,7 @@ async def test_the_directory_makes_one_gateway_for_each_type_and_url() -> None:
 
 def test_an_unknown_gateway_type_is_refused_with_the_known_ones() -> None:
     with pytest.raises(InvalidInput) as refused:
-        Gateways().gateway("pigeon", "http://one.test")
+        Gateways(LocalSecrets()).gateway("target", "pigeon", "http://one.test")
     assert refused.value.hint == "known gateway types: noop, push, sms, smtp"
 
 
@@ -627,15 +628,15 @@ def test_an_unknown_gateway_type_is_refused_with_the_known_ones() -> None:
 )  # fmt: skip
 def test_a_url_a_gateway_cannot_use_is_refused_at_once(gateway_type: str, url: str) -> None:
     with pytest.raises(InvalidInput):
-        Gateways().gateway(gateway_type, url)
+        Gateways(LocalSecrets()).gateway("target", gateway_type, url)
 
 
 def test_a_sender_with_a_line_break_is_refused_at_once() -> None:
     with pytest.raises(InvalidInput):
-        Gateways(mail_from="a\r\nb@c").gateway("smtp", "smtp://host")
+        Gateways(LocalSecrets(), mail_from="a\r\nb@c").gateway("target", "smtp", "smtp://host")
 
 
 async def test_the_noop_gateway_accepts_everything() -> None:
-    gateway = Gateways().gateway("noop", "")
+    gateway = Gateways(LocalSecrets()).gateway("target", "noop", "")
     assert await gateway.call(reservation()) == Accepted()
     assert gateway.type.channel is Channel.SMS

@@ -12,6 +12,7 @@ import pytest
 from outrider.domain.submission import Accepted, AttemptError, Progress, Rejected
 from outrider.gateways.directory import Gateways
 from outrider.gateways.sandbox import Faults, Sandbox, references_delivered
+from outrider.secret_store import LocalSecrets
 from tests.integration.broken_server import REFERENCE, StallingSandbox, reservation
 
 SMS = {"referenceId": "r1", "to": "+447700900123", "message": "Hi"}
@@ -31,7 +32,7 @@ async def sandbox(log_path: Path) -> AsyncIterator[Sandbox]:
 
 @pytest.fixture
 async def gateways() -> AsyncIterator[Gateways]:
-    gateways = Gateways()
+    gateways = Gateways(LocalSecrets())
     yield gateways
     await gateways.close()
 
@@ -159,7 +160,7 @@ async def test_a_provider_that_has_the_message_never_says_that_it_failed(
 async def test_a_dropped_request_was_delivered_and_its_repetition_says_so(
     sandbox: Sandbox, gateways: Gateways, log_path: Path
 ) -> None:
-    gateway = gateways.gateway("sms", sandbox.http_url)
+    gateway = gateways.gateway("target", "sms", sandbox.http_url)
     sandbox.faults.drop_rate = 1.0
     for _ in range(2):
         dropped = await gateway.call(reservation())
@@ -176,7 +177,7 @@ async def test_a_throttled_request_is_not_delivered_and_says_when_to_come_back(
     sandbox: Sandbox, gateways: Gateways
 ) -> None:
     sandbox.change_faults({"throttleRate": 1.0, "retryAfterSeconds": 7})
-    result = await gateways.gateway("push", sandbox.http_url).call(reservation("token"))
+    result = await gateways.gateway("target", "push", sandbox.http_url).call(reservation("token"))
     assert isinstance(result, AttemptError)
     assert (result.code, result.retry_after_seconds) == ("throttled", 7.0)
     assert sandbox.received()["delivered"] == 0
@@ -248,7 +249,7 @@ async def test_received_is_served_and_other_paths_are_not(session: aiohttp.Clien
 async def test_mail_is_delivered_and_logged_under_its_reference(
     sandbox: Sandbox, gateways: Gateways, log_path: Path
 ) -> None:
-    gateway = gateways.gateway("smtp", sandbox.smtp_url)
+    gateway = gateways.gateway("target", "smtp", sandbox.smtp_url)
     result = await gateway.call(reservation("ada@example.test", body="Grüße"))
     assert isinstance(result, Accepted)
     (entry,) = entries(log_path)
@@ -268,7 +269,7 @@ async def test_mail_that_is_refused_is_logged_and_not_delivered(
     sandbox: Sandbox, gateways: Gateways, address: str, faults: dict[str, Any], reason: str
 ) -> None:
     sandbox.change_faults(faults)
-    result = await gateways.gateway("smtp", sandbox.smtp_url).call(reservation(address))
+    result = await gateways.gateway("target", "smtp", sandbox.smtp_url).call(reservation(address))
     assert isinstance(result, Rejected)
     assert result.reason == reason
     assert sandbox.received()["requests"] == 1
@@ -278,7 +279,7 @@ async def test_mail_that_is_refused_is_logged_and_not_delivered(
 async def test_dropped_mail_was_delivered_and_repeating_it_is_a_duplicate(
     sandbox: Sandbox, gateways: Gateways, log_path: Path
 ) -> None:
-    gateway = gateways.gateway("smtp", sandbox.smtp_url)
+    gateway = gateways.gateway("target", "smtp", sandbox.smtp_url)
     sandbox.faults.drop_rate = 1.0
     result = await gateway.call(reservation("ada@example.test"))
     assert isinstance(result, AttemptError)

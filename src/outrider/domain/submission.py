@@ -70,6 +70,8 @@ class GatewayType:
     rejection_reasons: frozenset[str]
     dedupes_by_reference: bool
     looks_up: bool = False
+    dedupe_window_seconds: float | None = None
+    """How long a reference is remembered; None is for good. Later, a repeat is a second call."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,18 +1,23 @@
-"""All gateway types this code knows, and the one living gateway for each type and URL."""
+"""All gateway families this code knows, and the one living gateway for each submission target."""
 
+from collections.abc import Mapping
 from typing import Final
 
 from outrider.domain.errors import InvalidInput
 from outrider.domain.submission import GatewayType
+from outrider.gateways import json_family, noop, smtp
+from outrider.gateways.family import Family, Target
 from outrider.gateways.http import HttpClient
-from outrider.gateways.json_family import PUSH, SMS, push_gateway, sms_gateway
-from outrider.gateways.noop import NOOP, NoopGateway
-from outrider.gateways.smtp import SMTP, SmtpGateway
 from outrider.ports.gateway import Gateway
-from outrider.settings import MAIL_FROM_DEFAULT
+from outrider.ports.secrets import SecretStore
+from outrider.settings import MAIL_FROM_DEFAULT, TargetSettings
 
+FAMILIES: Final[dict[str, Family]] = {
+    family.type.name: family
+    for family in (json_family.SMS_FAMILY, json_family.PUSH_FAMILY, smtp.FAMILY, noop.FAMILY)
+}
 GATEWAY_TYPES: Final[dict[str, GatewayType]] = {
-    known.name: known for known in (SMS, PUSH, SMTP, NOOP)
+    name: family.type for name, family in FAMILIES.items()
 }
 
 
@@ -20,16 +25,23 @@ class Gateways:
     """The GatewayDirectory of a process: its gateways share one HTTP client and are made once."""
 
     def __init__(
-        self, client: HttpClient | None = None, *, mail_from: str = MAIL_FROM_DEFAULT
+        self,
+        secrets: SecretStore,
+        client: HttpClient | None = None,
+        *,
+        mail_from: str = MAIL_FROM_DEFAULT,
+        targets: Mapping[str, TargetSettings] | None = None,
     ) -> None:
+        self._secrets = secrets
         self._client = client or HttpClient()
         self._mail_from = mail_from
-        self._gateways: dict[tuple[str, str], Gateway] = {}
+        self._targets = targets or {}
+        self._gateways: dict[tuple[str, str, str], Gateway] = {}
 
-    def gateway(self, gateway_type: str, gateway_url: str) -> Gateway:
-        key = gateway_type, gateway_url
+    def gateway(self, submission_target: str, gateway_type: str, gateway_url: str) -> Gateway:
+        key = submission_target, gateway_type, gateway_url
         if key not in self._gateways:
-            self._gateways[key] = self._make(gateway_type, gateway_url)
+            self._gateways[key] = self._make(*key)
         return self._gateways[key]
 
     async def close(self) -> None:
@@ -38,18 +50,17 @@ class Gateways:
             await gateway.close()
         await self._client.close()
 
-    def _make(self, gateway_type: str, gateway_url: str) -> Gateway:
-        match gateway_type:
-            case SMS.name:
-                return sms_gateway(gateway_url, self._client)
-            case PUSH.name:
-                return push_gateway(gateway_url, self._client)
-            case SMTP.name:
-                return SmtpGateway(gateway_url, sender=self._mail_from)
-            case NOOP.name:
-                return NoopGateway()
-            case unknown:
-                raise InvalidInput(
-                    f"'{unknown}' is not a gateway type",
-                    hint=f"known gateway types: {', '.join(sorted(GATEWAY_TYPES))}",
-                )
+    def _make(self, submission_target: str, gateway_type: str, gateway_url: str) -> Gateway:
+        family = FAMILIES.get(gateway_type)
+        if family is None:
+            raise InvalidInput(
+                f"'{gateway_type}' is not a gateway type",
+                hint=f"known gateway types: {', '.join(sorted(FAMILIES))}",
+            )
+        settings = self._targets.get(submission_target, TargetSettings())
+        return family.make(
+            Target(
+                submission_target, gateway_url, settings, self._client, self._secrets,
+                self._mail_from,
+            )
+        )  # fmt: skip

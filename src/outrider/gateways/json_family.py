@@ -19,6 +19,7 @@ from outrider.domain.submission import (
     Progress,
     Rejected,
 )
+from outrider.gateways.family import Family
 from outrider.gateways.http import Answer, HttpClient, base_url
 from outrider.ports.gateway import Reservation
 from outrider.settings import HTTP_CONCURRENCY, HTTP_WINDOW_ITEMS
@@ -115,6 +116,10 @@ def sms_gateway(gateway_url: str, client: HttpClient) -> JsonGateway:
 
 def push_gateway(gateway_url: str, client: HttpClient) -> JsonGateway:
     return JsonGateway(PUSH, push_document, gateway_url, client)
+
+
+SMS_FAMILY = Family(SMS, lambda target: sms_gateway(target.url, target.client))
+PUSH_FAMILY = Family(PUSH, lambda target: push_gateway(target.url, target.client))
 
 
 def interpret(gateway: GatewayType, reference: IdempotencyKey, answer: Answer) -> CallResult:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from outrider.domain.ids import IdempotencyKey
 from outrider.domain.states import Channel
 from outrider.domain.submission import Accepted, CallResult, GatewayType
+from outrider.gateways.family import Family
 from outrider.ports.gateway import Reservation
 from outrider.settings import HTTP_WINDOW_ITEMS
 
@@ -29,3 +30,6 @@ class NoopGateway:
 
     async def close(self) -> None:
         pass
+
+
+FAMILY = Family(NOOP, lambda _target: NoopGateway())

@@ -36,6 +36,7 @@ from outrider.domain.submission import (
     Progress,
     Rejected,
 )
+from outrider.gateways.family import Family
 from outrider.ports.gateway import Reservation
 from outrider.settings import (
     ERROR_DETAIL_MAX_CHARACTERS,
@@ -284,3 +285,6 @@ def _parse(gateway_url: str) -> tuple[str, int]:
 
 def _short(error: Exception) -> str:
     return (str(error) or type(error).__name__)[:ERROR_DETAIL_MAX_CHARACTERS]
+
+
+FAMILY = Family(SMTP, lambda target: SmtpGateway(target.url, sender=target.mail_from))

@@ -107,7 +107,9 @@ class Delivery:
 
     async def _deliver(self, context: JobContext) -> bool:
         contract = context.contract
-        gateway = self._gateways.gateway(contract.gateway_type, contract.gateway_url)
+        gateway = self._gateways.gateway(
+            contract.submission_target, contract.gateway_type, contract.gateway_url
+        )
         work = await self._load(context, dedupes=gateway.type.dedupes_by_reference)
         for again in _windows(work.again, gateway.window_items):
             drafts = await self._drafter.draft(context, [member for _, member in again])

@@ -122,7 +122,9 @@ class DoubtResolver:
     async def _gateway(self, contract_id: int) -> Gateway:
         text = await self._store.read(inspection.contract_document(contract_id))
         contract = contract_from_document(msgspec.json.decode(text))
-        return self._gateways.gateway(contract.gateway_type, contract.gateway_url)
+        return self._gateways.gateway(
+            contract.submission_target, contract.gateway_type, contract.gateway_url
+        )
 
     async def _resolve(
         self,

@@ -6,6 +6,7 @@ Drafts go in; what comes out may be given to a gateway, because the ledger alrea
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from outrider.domain.ids import Fence, IdempotencyKey, OutboxId
 from outrider.domain.states import ItemStatus
@@ -60,6 +61,10 @@ class OpenAttempt(Reservation):
     @property
     def body(self) -> str:
         return self._draft.body
+
+    @property
+    def payload(self) -> Mapping[str, Any] | None:
+        return None
 
 
 class Reserver:

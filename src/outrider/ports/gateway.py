@@ -5,8 +5,8 @@ provider call without a durable ledger row does not type-check.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 from outrider.domain.ids import IdempotencyKey, OutboxId
 from outrider.domain.submission import CallResult, GatewayType
@@ -38,6 +38,11 @@ class Reservation(ABC):
     @abstractmethod
     def body(self) -> str: ...
 
+    @property
+    @abstractmethod
+    def payload(self) -> Mapping[str, Any] | None:
+        """A direct intent's opaque payload, as it came; None for what was rendered here."""
+
 
 class Gateway(Protocol):
     """One gateway family talking to one URL."""
@@ -67,6 +72,6 @@ class Gateway(Protocol):
 
 
 class GatewayDirectory(Protocol):
-    """Finds the gateway for a contract's type and URL."""
+    """Finds the gateway for a contract, with the execution settings of its submission target."""
 
-    def gateway(self, gateway_type: str, gateway_url: str) -> Gateway: ...
+    def gateway(self, submission_target: str, gateway_type: str, gateway_url: str) -> Gateway: ...

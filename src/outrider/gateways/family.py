@@ -1,0 +1,49 @@
+"""A gateway family: what the code knows of it, and how to make one of its gateways for a target."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from outrider.domain.errors import InvalidInput
+from outrider.domain.submission import GatewayType
+from outrider.gateways.http import HttpClient
+from outrider.ports.gateway import Gateway
+from outrider.ports.secrets import SecretStore
+from outrider.settings import TargetSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """All that a family may use to make the gateway of one submission target."""
+
+    name: str
+    url: str
+    settings: TargetSettings
+    client: HttpClient
+    secrets: SecretStore
+    mail_from: str
+
+    def option(self, name: str, default: str | None = None) -> str:
+        """An option of the target's settings; without a default it is required."""
+        value = self.settings.options.get(name, default)
+        if value is None:
+            raise InvalidInput(
+                f"submission target '{self.name}' needs the option '{name}'",
+                hint=f'set it in outrider.toml: [targets."{self.name}".options] {name} = "…"',
+            )
+        return value
+
+    def credential(self, name: str) -> str:
+        """The value behind a credential's reference; it must not outlive the gateway."""
+        reference = self.settings.credentials.get(name)
+        if reference is None:
+            raise InvalidInput(
+                f"submission target '{self.name}' needs the credential '{name}'",
+                hint=f'[targets."{self.name}".credentials] {name} = "env:VARIABLE"',
+            )
+        return self.secrets.resolve(reference)
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    type: GatewayType
+    make: Callable[[Target], Gateway]
