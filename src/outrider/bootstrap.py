@@ -11,27 +11,36 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from outrider.documents.registry import Registry, parse_registry
+from outrider.documents.registry_file import LocalRegistryFile
 from outrider.domain.errors import InvalidInput
 from outrider.domain.ids import WorkerId
 from outrider.domain.retry import DIRECT, RetrySchedule
+from outrider.domain.targets import TargetPolicy
 from outrider.engines.local import LocalWorker
 from outrider.engines.process_identity import is_dead, this_worker
 from outrider.gateways.directory import GATEWAY_TYPES, Gateways
+from outrider.kernel.caller import Caller
 from outrider.kernel.campaign_deployer import CampaignDeployer
 from outrider.kernel.certifier import Certifier
+from outrider.kernel.contract_shelf import ContractShelf
 from outrider.kernel.delivery import Delivery
 from outrider.kernel.doubt_resolver import DoubtResolver
 from outrider.kernel.drafter import Drafter
 from outrider.kernel.job_dispatcher import JobDispatcher
+from outrider.kernel.lane_delivery import LaneDelivery
 from outrider.kernel.lease_rescuer import LeaseRescuer
+from outrider.kernel.registry_keeper import RegistryKeeper
 from outrider.kernel.reservations import Reserver
 from outrider.kernel.result_closer import ResultCloser
+from outrider.kernel.routes import Routes
+from outrider.kernel.submission_manager import SubmissionManager
+from outrider.kernel.target_gate import TargetGate
 from outrider.ports.clock import Clock, IdSource
 from outrider.ports.stages import StageObserver, Unobserved
 from outrider.ports.store import Store
 from outrider.rendering.renderer import ProcessRenderer
 from outrider.secret_store import LocalSecrets
-from outrider.settings import Limits, Settings
+from outrider.settings import Limits, Settings, TargetSettings
 from outrider.stores.postgres.store import PostgresStore
 from outrider.stores.sqlite.store import SqliteStore
 from outrider.system import SystemClock, SystemIds
@@ -58,15 +67,32 @@ def make_store(url: str) -> Store:
             )
 
 
+def make_gateways(settings: Settings) -> Gateways:
+    return Gateways(
+        LocalSecrets(),
+        mail_from=settings.mail_from,
+        targets=settings.targets,
+        allow_private=settings.allow_private_gateways,
+    )
+
+
 def load_registry(path: Path) -> Registry:
-    try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise InvalidInput(
-            f"the registry {path} cannot be read: {error.strerror}",
-            hint="set OUTRIDER_REGISTRY to a registry file; examples/registry.json is one",
-        ) from error
-    return parse_registry(raw, GATEWAY_TYPES)
+    return parse_registry(LocalRegistryFile(path).read(), GATEWAY_TYPES)
+
+
+def target_policy(settings: TargetSettings) -> TargetPolicy:
+    """An operator's settings of a target as the kernel's own values."""
+    rate = settings.rate_per_second
+    return TargetPolicy(
+        rate_per_second=rate,
+        burst=settings.burst or max(1, int(rate or 1)),
+        breaker_failures=settings.breaker_failures,
+        breaker_seconds=settings.breaker_seconds,
+        retry=RetrySchedule(
+            settings.retry_first_seconds, settings.retry_factor, settings.retry_cap_seconds
+        ),
+        fallback=settings.fallback,
+    )
 
 
 @dataclass
@@ -81,14 +107,42 @@ class Outrider:
     ids: IdSource
 
     @cached_property
+    def registry_keeper(self) -> RegistryKeeper:
+        return RegistryKeeper(
+            LocalRegistryFile(self.settings.registry),
+            lambda raw: parse_registry(raw, GATEWAY_TYPES).contracts,
+        )
+
+    @property
     def registry(self) -> Registry:
-        return load_registry(self.settings.registry)
+        """As it is in force now; a reload gives another one."""
+        return Registry(dict(self.registry_keeper.contracts()))
 
     @cached_property
     def deployer(self) -> CampaignDeployer:
         return CampaignDeployer(
-            self.store, self.clock, self.ids, self.limits, self.registry.contracts, GATEWAY_TYPES
+            self.store, self.clock, self.ids, self.limits, self.registry_keeper.contracts,
+            GATEWAY_TYPES, self.fallback_of,
+        )  # fmt: skip
+
+    @cached_property
+    def submissions(self) -> SubmissionManager:
+        return SubmissionManager(
+            self.store,
+            self.clock,
+            self.ids,
+            self.registry_keeper.contracts,
+            GATEWAY_TYPES,
+            self.fallback_of,
         )
+
+    @cached_property
+    def policies(self) -> dict[str, TargetPolicy]:
+        return {name: target_policy(each) for name, each in self.settings.targets.items()}
+
+    def fallback_of(self, submission_target: str) -> str | None:
+        policy = self.policies.get(submission_target)
+        return policy.fallback if policy else None
 
     @cached_property
     def certifier(self) -> Certifier:
@@ -111,20 +165,22 @@ class Outrider:
         watch = observer or Unobserved()
         renderer = ProcessRenderer()
         closer = ResultCloser(self.store, self.clock, self.limits, watch)
+        reserver = Reserver(self.store, self.clock, self.limits.lease_seconds)
+        shelf = ContractShelf(self.store)
+        gate = TargetGate(
+            self.store, self.clock, self.limits, self.policies, TargetPolicy(retry=retry)
+        )
+        routes = Routes(self.gateways, shelf, gate)
+        caller = Caller(closer, gate, self.clock, self.ids, self.limits, watch)
+        drafter = Drafter(renderer, self.ids, watch)
         delivery = Delivery(
-            self.store,
-            self.gateways,
-            Drafter(renderer, self.ids, watch),
-            closer,
-            Reserver(self.store, self.clock, self.limits.lease_seconds),
-            self.clock,
-            self.ids,
-            name,
-            retry,
-            watch,
+            self.store, routes, shelf, drafter, reserver, caller, self.clock, self.ids, name, watch
+        )
+        lanes = LaneDelivery(
+            self.store, routes, shelf, reserver, caller, self.clock, self.limits, watch
         )
         dispatcher = JobDispatcher(
-            self.store, delivery, self.clock, self.ids, name, self.limits, watch
+            self.store, delivery, lanes, self.clock, self.ids, name, self.limits, watch
         )
         rescuer = LeaseRescuer(self.store, self.clock, self.ids, name, self.limits, is_dead)
         try:
@@ -139,7 +195,7 @@ async def open_outrider(
     settings: Settings, *, limits: Limits | None = None, clock: Clock | None = None
 ) -> AsyncIterator[Outrider]:
     store = make_store(settings.database_url)
-    gateways = Gateways(LocalSecrets(), mail_from=settings.mail_from, targets=settings.targets)
+    gateways = make_gateways(settings)
     try:
         yield Outrider(
             settings,

@@ -37,6 +37,10 @@ class Limits:
     close_backoff_seconds: float = 0.2
     store_backoff_seconds: float = 1.0
     reconcile_items: int = 500
+    gate_trust_seconds: float = 0.5
+    gate_patience_seconds: float = 1.0
+    lane_window_items: int = 500
+    lane_rounds: int = 50
     page_items: int = 1_000
     certificate_page_items: int = 5_000
 
@@ -61,6 +65,8 @@ POSTGRES_STATEMENT_SECONDS = 120.0
 
 HTTP_CONCURRENCY = 64
 HTTP_WINDOW_ITEMS = 500
+PROVIDER_CONCURRENCY = 16
+CREDENTIAL_REREAD_SECONDS = 60.0
 HTTP_TIMEOUT_SECONDS = 10.0
 HTTP_ANSWER_MAX_BYTES = 65_536
 MAIL_FROM_DEFAULT = "outrider@localhost"
@@ -80,6 +86,9 @@ ACCEPTANCE_MAX_SECONDS = 366 * 86_400
 ATTEMPTS_MAX = 10_000
 
 SECRET_MAX_BYTES = 65_536
+INTENT_ID_MAX_CHARACTERS = 200
+INTENT_PAYLOAD_MAX_BYTES = 262_144
+LANES_PER_TARGET = 4
 
 RENDER_WINDOW_SECONDS = 20.0
 RENDER_MEMORY_BYTES = 512 * 1024 * 1024

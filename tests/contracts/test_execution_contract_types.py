@@ -95,9 +95,14 @@ def test_c1_provider_call_requires_outbox(tmp_path: Path) -> None:
         assert complaint in judged[name], name
 
 
+def shipped() -> list[Path]:
+    """What runs in production: the gateway suite calls gateways without a ledger, to test them."""
+    return [path for path in SOURCE.rglob("*.py") if "testing" not in path.parts]
+
+
 def test_c1_a_reservation_is_made_nowhere_but_in_the_reserve_stage() -> None:
     makers = set()
-    for path in SOURCE.rglob("*.py"):
+    for path in shipped():
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and "OpenAttempt" in ast.unparse(node.func):
                 makers.add(path.relative_to(SOURCE).as_posix())
@@ -106,17 +111,17 @@ def test_c1_a_reservation_is_made_nowhere_but_in_the_reserve_stage() -> None:
 
 def test_c1_the_only_concrete_reservation_in_the_source_is_the_reserve_stages() -> None:
     kinds = set()
-    for path in SOURCE.rglob("*.py"):
+    for path in shipped():
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ClassDef) and "Reservation" in map(ast.unparse, node.bases):
                 kinds.add((path.relative_to(SOURCE).as_posix(), node.name))
     assert kinds == {("kernel/reservations.py", "OpenAttempt")}
 
 
-def test_c1_gateways_are_called_from_delivery_alone() -> None:
+def test_c1_gateways_are_called_from_one_place_alone() -> None:
     callers = {
         path.relative_to(SOURCE).as_posix()
-        for path in SOURCE.rglob("*.py")
+        for path in shipped()
         if "gateway.call(" in path.read_text()
     }
-    assert callers == {"kernel/delivery.py"}
+    assert callers == {"kernel/caller.py"}

@@ -164,6 +164,7 @@ class MailServer:
     body: str = "250 queued as 42"
     rset: str = "250 reset"
     quit: str = "221 bye"
+    starttls: str = "502 what?"
     connections: int = 0
     messages: int = 0
     last_message: bytes = b""
@@ -173,7 +174,7 @@ class MailServer:
         if not await self._reply(writer, self.greeting):
             return
         while line := await reader.readline():
-            verb = line[:4].strip().decode().lower()
+            verb = line.split()[0].decode().lower()
             if not await self._reply(writer, getattr(self, verb)):
                 return
             if verb == "data" and self.data.startswith("354"):

@@ -26,9 +26,11 @@ from outrider.gateways.directory import GATEWAY_TYPES, Gateways
 from outrider.gateways.http import HttpClient, retry_after_seconds
 from outrider.gateways.json_family import push_gateway, sms_gateway
 from outrider.gateways.sandbox import Faults, Sandbox
-from outrider.gateways.smtp import SmtpGateway
+from outrider.gateways.smtp import SmtpGateway, mail_server
+from outrider.gateways.smtp_message import Letterhead
 from outrider.ports.gateway import GatewayDirectory
 from outrider.secret_store import LocalSecrets
+from outrider.settings import MAIL_FROM_DEFAULT, SMTP_TIMEOUT_SECONDS
 from tests.integration.broken_server import (
     LATE_SECONDS,
     REFERENCE,
@@ -51,6 +53,7 @@ from tests.integration.broken_server import (
     serving,
     speak_first,
 )
+from tests.integration.provider_targets import TARGETS, PlantedSecrets
 
 ANSWER_MAX_BYTES = 1_000
 NO_BREAK = "\u2028"
@@ -234,10 +237,11 @@ async def test_a_redirect_is_not_followed(client: HttpClient) -> None:
     )
 
 
+@pytest.mark.parametrize("variable", ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"])
 async def test_proxies_of_the_environment_are_ignored(
-    client: HttpClient, monkeypatch: pytest.MonkeyPatch
+    client: HttpClient, monkeypatch: pytest.MonkeyPatch, variable: str
 ) -> None:
-    monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{closed_port()}")
+    monkeypatch.setenv(variable, f"http://127.0.0.1:{closed_port()}")
     assert await call_sms(client, answering(http(200, b'{"status":"accepted"}'))) == Accepted()
 
 
@@ -352,9 +356,20 @@ async def test_a_client_can_be_closed_and_used_again(client: HttpClient) -> None
 # SMTP.
 
 
+def smtp_gateway(
+    url: str,
+    *,
+    sender: str = MAIL_FROM_DEFAULT,
+    timeout_seconds: float = SMTP_TIMEOUT_SECONDS,
+    **pool: int,
+) -> SmtpGateway:
+    server = mail_server(url, timeout_seconds=timeout_seconds)
+    return SmtpGateway(server, letterhead=Letterhead(sender), **pool)
+
+
 async def call_smtp(server: MailServer, address: str = "ada@example.test") -> CallResult:
     async with serving(server) as port:
-        gateway = SmtpGateway(f"smtp://127.0.0.1:{port}")
+        gateway = smtp_gateway(f"smtp://127.0.0.1:{port}")
         try:
             return await gateway.call(reservation(address, subject="Offer"))
         finally:
@@ -393,7 +408,7 @@ async def test_a_message_carries_its_reference_and_is_accepted() -> None:
 async def test_any_text_arrives_as_it_was_written(subject: str, body: str) -> None:
     server = MailServer()
     async with serving(server) as port:
-        gateway = SmtpGateway(f"smtp://127.0.0.1:{port}", sender="news@example.test")
+        gateway = smtp_gateway(f"smtp://127.0.0.1:{port}", sender="news@example.test")
         result = await gateway.call(reservation("a@example.test", subject=subject, body=body))
         await gateway.close()
     assert isinstance(result, Accepted)
@@ -455,13 +470,13 @@ async def test_no_clear_reply_to_the_body_is_sent_no_answer(body: str) -> None:
 
 async def test_a_silent_mail_server_is_not_sent() -> None:
     async with serving(hang) as port:
-        gateway = SmtpGateway(f"smtp://127.0.0.1:{port}", timeout_seconds=SHORT_SECONDS)
+        gateway = smtp_gateway(f"smtp://127.0.0.1:{port}", timeout_seconds=SHORT_SECONDS)
         result = await gateway.call(reservation("ada@example.test"))
     assert error_of(result) == (Progress.NOT_SENT, "timeout")
 
 
 async def test_a_refused_mail_server_is_not_sent() -> None:
-    gateway = SmtpGateway(f"smtp://127.0.0.1:{closed_port()}")
+    gateway = smtp_gateway(f"smtp://127.0.0.1:{closed_port()}")
     result = await gateway.call(reservation("ada@example.test"))
     assert error_of(result) == (Progress.NOT_SENT, "connection_lost")
 
@@ -479,7 +494,7 @@ async def test_a_bad_address_is_rejected_without_any_traffic(address: str) -> No
 
 @pytest.mark.parametrize("subject", ["Hi\r\nBcc: b@example.test", "Hi\nX: y", "a\x00b", NO_BREAK])
 async def test_a_line_break_in_a_subject_is_rejected_without_any_traffic(subject: str) -> None:
-    gateway = SmtpGateway(f"smtp://127.0.0.1:{closed_port()}")
+    gateway = smtp_gateway(f"smtp://127.0.0.1:{closed_port()}")
     result = await gateway.call(reservation("ada@example.test", subject=subject))
     assert isinstance(result, Rejected)
     assert result.reason == "invalid_header"
@@ -488,7 +503,7 @@ async def test_a_line_break_in_a_subject_is_rejected_without_any_traffic(subject
 async def test_a_connection_is_reused_for_so_many_messages_and_no_more() -> None:
     server = MailServer()
     async with serving(server) as port:
-        gateway = SmtpGateway(f"smtp://127.0.0.1:{port}", connections=1, messages_per_connection=2)
+        gateway = smtp_gateway(f"smtp://127.0.0.1:{port}", connections=1, messages_per_connection=2)
         for _ in range(5):
             assert isinstance(await gateway.call(reservation("a@example.test")), Accepted)
         await gateway.close()
@@ -498,7 +513,7 @@ async def test_a_connection_is_reused_for_so_many_messages_and_no_more() -> None
 async def test_a_refused_message_does_not_cost_the_connection() -> None:
     server = MailServer(rcpt="550 no such user")
     async with serving(server) as port:
-        gateway = SmtpGateway(f"smtp://127.0.0.1:{port}")
+        gateway = smtp_gateway(f"smtp://127.0.0.1:{port}")
         await gateway.call(reservation("a@example.test"))
         server.rcpt = "250 fine"
         assert isinstance(await gateway.call(reservation("a@example.test")), Accepted)
@@ -509,7 +524,7 @@ async def test_a_refused_message_does_not_cost_the_connection() -> None:
 async def test_a_connection_that_made_no_sense_is_not_used_again() -> None:
     server = MailServer(mail="what?")
     async with serving(server) as port:
-        gateway = SmtpGateway(f"smtp://127.0.0.1:{port}")
+        gateway = smtp_gateway(f"smtp://127.0.0.1:{port}")
         await gateway.call(reservation("a@example.test"))
         server.mail = "250 fine"
         assert isinstance(await gateway.call(reservation("a@example.test")), Accepted)
@@ -519,7 +534,7 @@ async def test_a_connection_that_made_no_sense_is_not_used_again() -> None:
 
 async def test_a_dead_idle_connection_is_noticed_before_use() -> None:
     async with Sandbox() as sandbox:
-        gateway = SmtpGateway(sandbox.smtp_url)
+        gateway = smtp_gateway(sandbox.smtp_url)
         assert isinstance(await gateway.call(reservation("a@example.test")), Accepted)
         for session in list(sandbox.mail_sessions):
             await session.hang_up()
@@ -531,7 +546,7 @@ async def test_a_dead_idle_connection_is_noticed_before_use() -> None:
 async def test_a_stale_connection_that_fails_on_mail_is_not_sent() -> None:
     server = MailServer()
     async with serving(server) as port:
-        gateway = SmtpGateway(f"smtp://127.0.0.1:{port}")
+        gateway = smtp_gateway(f"smtp://127.0.0.1:{port}")
         assert isinstance(await gateway.call(reservation("a@example.test")), Accepted)
         server.mail = ""
         result = await gateway.call(reservation("a@example.test"))
@@ -544,7 +559,7 @@ async def test_a_stale_connection_that_fails_on_mail_is_not_sent() -> None:
 
 async def test_a_cancelled_message_leaves_no_half_used_connection_behind() -> None:
     async with StallingSandbox() as sandbox:
-        gateway = SmtpGateway(sandbox.smtp_url, connections=1)
+        gateway = smtp_gateway(sandbox.smtp_url, connections=1)
         call = asyncio.create_task(gateway.call(reservation("a@example.test")))
         await sandbox.stalled.wait()
         call.cancel()
@@ -559,7 +574,7 @@ async def test_a_cancelled_message_leaves_no_half_used_connection_behind() -> No
 
 async def test_a_mail_server_silent_after_the_body_is_sent_no_answer() -> None:
     async with StallingSandbox() as sandbox:
-        gateway = SmtpGateway(sandbox.smtp_url, timeout_seconds=SHORT_SECONDS)
+        gateway = smtp_gateway(sandbox.smtp_url, timeout_seconds=SHORT_SECONDS)
         result = await gateway.call(reservation("a@example.test"))
         assert error_of(result) == (Progress.SENT_NO_ANSWER, "timeout")
         assert sandbox.deliveries == {REFERENCE: 1}
@@ -567,7 +582,7 @@ async def test_a_mail_server_silent_after_the_body_is_sent_no_answer() -> None:
 
 async def test_waiting_too_long_for_a_mail_connection_is_not_sent() -> None:
     async with StallingSandbox() as sandbox:
-        gateway = SmtpGateway(sandbox.smtp_url, connections=1, timeout_seconds=SHORT_SECONDS)
+        gateway = smtp_gateway(sandbox.smtp_url, connections=1, timeout_seconds=SHORT_SECONDS)
         first, second = await asyncio.gather(
             gateway.call(reservation("a@example.test")),
             gateway.call(reservation("b@example.test", reference="b" * 64)),
@@ -579,7 +594,7 @@ async def test_waiting_too_long_for_a_mail_connection_is_not_sent() -> None:
 
 async def test_no_more_connections_are_open_than_allowed() -> None:
     async with Sandbox(Faults(latency_ms=2)) as sandbox:
-        gateway = SmtpGateway(sandbox.smtp_url, connections=3)
+        gateway = smtp_gateway(sandbox.smtp_url, connections=3)
         most_open = 0
 
         async def send(number: int) -> CallResult:
@@ -599,14 +614,14 @@ async def test_no_more_connections_are_open_than_allowed() -> None:
 
 
 async def test_the_directory_makes_one_gateway_for_each_type_and_url() -> None:
-    gateways = Gateways(LocalSecrets())
+    gateways = Gateways(PlantedSecrets(), targets=TARGETS)
     directory: GatewayDirectory = gateways
     sms = directory.gateway("target", "sms", "http://one.test")
     assert directory.gateway("target", "sms", "http://one.test") is sms
     assert directory.gateway("target", "sms", "http://two.test") is not sms
     for name, known in GATEWAY_TYPES.items():
         url = "smtp://mail.test" if name == "smtp" else "http://one.test"
-        gateway = directory.gateway("target", name, url)
+        gateway = directory.gateway(name, name, url)
         assert gateway.type is known
         assert gateway.window_items >= gateway.concurrency >= 1
         assert await gateway.look_up([]) == {}
@@ -616,7 +631,7 @@ async def test_the_directory_makes_one_gateway_for_each_type_and_url() -> None:
 def test_an_unknown_gateway_type_is_refused_with_the_known_ones() -> None:
     with pytest.raises(InvalidInput) as refused:
         Gateways(LocalSecrets()).gateway("target", "pigeon", "http://one.test")
-    assert refused.value.hint == "known gateway types: noop, push, sms, smtp"
+    assert refused.value.hint == f"known gateway types: {', '.join(sorted(GATEWAY_TYPES))}"
 
 
 @pytest.mark.parametrize(

@@ -27,10 +27,11 @@ SMALL_BY_NATURE = {
     "channel_outbox_doubted",
     "job_queue_due",
     "job_queue_failed",
+    "job_queue_lanes",
     "job_queue_locked",
     "job_queue_unfinished",
 }
-"""Partial indexes that hold only what somebody has still to deal with."""
+"""Partial indexes that hold only what somebody has still to deal with, or a few lanes a target."""
 
 
 @pytest.fixture

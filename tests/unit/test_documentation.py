@@ -45,7 +45,7 @@ def test_every_outrider_command_that_readme_shows_exists() -> None:
         words = command.split()
         known = CliRunner().invoke(app, [words[0], "--help"])
         assert known.exit_code == 0, command
-        if len(words) == 2 and words[0] in {"campaign", "run", "doubts"}:
+        if len(words) == 2 and words[0] in {"campaign", "run", "doubts", "intent"}:
             assert CliRunner().invoke(app, [*words, "--help"]).exit_code == 0, command
 
 

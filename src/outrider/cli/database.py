@@ -1,17 +1,18 @@
 """`outrider migrate` and `outrider check`: the schema, and whether everything fits together."""
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterable
 from urllib.parse import urlsplit
 
 import typer
 import uvloop
 
-from outrider.bootstrap import Outrider, load_registry, open_outrider
+from outrider.bootstrap import Outrider, load_registry, make_gateways, open_outrider
 from outrider.cli.console import Json, err, fail, out, print_json
 from outrider.cli.session import execute, settings_of
 from outrider.domain.errors import InvalidInput, OutriderError, Problem
 from outrider.domain.submission import Contract
+from outrider.gateways.address_guard import connect
 from outrider.settings import Settings
 
 CONNECT_SECONDS = 3.0
@@ -64,7 +65,11 @@ async def _problems(settings: Settings) -> tuple[list[Problem], list[str]]:
         contracts = load_registry(settings.registry).contracts
     except InvalidInput as error:
         problems += error.problems or [Problem("registry", _sentence(error))]
-    reached = await asyncio.gather(*(_check_route(contract) for contract in contracts.values()))
+    problems += _check_gateways(settings, contracts.values())
+    private = settings.allow_private_gateways
+    reached = await asyncio.gather(
+        *(_check_route(contract, allow_private=private) for contract in contracts.values())
+    )
     problems += [problem for problem in reached if problem is not None]
     return problems, sorted(contracts)
 
@@ -86,7 +91,20 @@ def _sentence(error: OutriderError) -> str:
     return f"{error.message} ({error.hint})" if error.hint else error.message
 
 
-async def _check_route(contract: Contract) -> Problem | None:
+def _check_gateways(settings: Settings, contracts: Iterable[Contract]) -> list[Problem]:
+    """Options and credentials that a worker would only miss when the first item is due."""
+    gateways, problems = make_gateways(settings), []
+    for contract in contracts:
+        try:
+            gateways.gateway(
+                contract.submission_target, contract.gateway_type, contract.gateway_url
+            )
+        except InvalidInput as error:
+            problems.append(Problem(f"targets: {contract.submission_target}", _sentence(error)))
+    return problems
+
+
+async def _check_route(contract: Contract, *, allow_private: bool) -> Problem | None:
     """Does something listen where the gateway should be? Nothing is sent."""
     parts = urlsplit(contract.gateway_url)
     if parts.hostname is None:
@@ -94,8 +112,8 @@ async def _check_route(contract: Contract) -> Problem | None:
     port = parts.port or DEFAULT_PORTS[parts.scheme]
     try:
         async with asyncio.timeout(CONNECT_SECONDS):
-            _, writer = await asyncio.open_connection(parts.hostname, port)
-        writer.close()
+            line = await connect(parts.hostname, port, allow_private=allow_private)
+        line.close()
     except (OSError, TimeoutError) as error:
         why = str(error) or "no answer"
         return Problem(

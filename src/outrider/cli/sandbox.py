@@ -24,7 +24,7 @@ def sandbox(
     ] = None,
     latency_ms: Annotated[float, typer.Option(min=0, help="Wait before each answer.")] = 0,
     fail_rate: Annotated[
-        float, typer.Option(min=0, max=1, help="Share of requests rejected as provider_failure.")
+        float, typer.Option(min=0, max=1, help="Share of requests refused as each provider would.")
     ] = 0,
     drop_rate: Annotated[
         float,
@@ -42,7 +42,7 @@ def sandbox(
     seed: Annotated[int | None, typer.Option(help="Makes the faults repeatable.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Simulate providers on loopback: sms and push over HTTP, and SMTP.
+    """Simulate providers on loopback: every HTTP family of docs/gateways.md, and SMTP.
 
     Faults can be changed while it runs: PUT /sandbox/faults. What arrived: GET /sandbox/received.
     """
@@ -62,7 +62,7 @@ def sandbox(
         if as_json:
             print_json({"http": simulator.http_url, "smtp": simulator.smtp_url})
         else:
-            out.print(f"[green]listening[/green] {simulator.http_url} (sms, push)")
+            out.print(f"[green]listening[/green] {simulator.http_url} (HTTP providers)")
             out.print(f"          {simulator.smtp_url} (mail)")
             err.print("Ctrl-C stops it", style="dim")
         await stop.wait()

@@ -4,6 +4,7 @@ OutriderError
 ├── InvalidInput            somebody's document or argument is wrong; carries every problem at once
 ├── NotFound                the named object does not exist in this workspace
 ├── Conflict                the object is not in a state that allows this
+│   └── IdempotencyConflict the same id was used before for something else
 ├── InvalidTransition       a state machine refused a trigger
 └── StoreError
     ├── StoreUnavailable    the database cannot be reached or dropped us; trying again may help
@@ -52,6 +53,10 @@ class NotFound(OutriderError):
 
 class Conflict(OutriderError):
     code = "CONFLICT"
+
+
+class IdempotencyConflict(Conflict):
+    code = "IDEMPOTENCY_CONFLICT"
 
 
 class InvalidTransition(OutriderError):

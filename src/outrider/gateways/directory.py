@@ -5,7 +5,16 @@ from typing import Final
 
 from outrider.domain.errors import InvalidInput
 from outrider.domain.submission import GatewayType
-from outrider.gateways import json_family, noop, smtp
+from outrider.gateways import (
+    fcm,
+    json_family,
+    mastodon,
+    noop,
+    resend,
+    smtp,
+    twilio,
+    whatsapp_cloud,
+)
 from outrider.gateways.family import Family, Target
 from outrider.gateways.http import HttpClient
 from outrider.ports.gateway import Gateway
@@ -14,7 +23,18 @@ from outrider.settings import MAIL_FROM_DEFAULT, TargetSettings
 
 FAMILIES: Final[dict[str, Family]] = {
     family.type.name: family
-    for family in (json_family.SMS_FAMILY, json_family.PUSH_FAMILY, smtp.FAMILY, noop.FAMILY)
+    for family in (
+        json_family.SMS_FAMILY,
+        json_family.PUSH_FAMILY,
+        smtp.FAMILY,
+        resend.FAMILY,
+        twilio.SMS_FAMILY,
+        twilio.VOICE_FAMILY,
+        whatsapp_cloud.FAMILY,
+        fcm.FAMILY,
+        mastodon.FAMILY,
+        noop.FAMILY,
+    )
 }
 GATEWAY_TYPES: Final[dict[str, GatewayType]] = {
     name: family.type for name, family in FAMILIES.items()
@@ -31,9 +51,11 @@ class Gateways:
         *,
         mail_from: str = MAIL_FROM_DEFAULT,
         targets: Mapping[str, TargetSettings] | None = None,
+        allow_private: bool = True,
     ) -> None:
         self._secrets = secrets
-        self._client = client or HttpClient()
+        self._client = client or HttpClient(allow_private=allow_private)
+        self._allow_private = allow_private
         self._mail_from = mail_from
         self._targets = targets or {}
         self._gateways: dict[tuple[str, str, str], Gateway] = {}
@@ -61,6 +83,6 @@ class Gateways:
         return family.make(
             Target(
                 submission_target, gateway_url, settings, self._client, self._secrets,
-                self._mail_from,
+                self._mail_from, self._allow_private,
             )
         )  # fmt: skip

@@ -21,6 +21,7 @@ class Target:
     client: HttpClient
     secrets: SecretStore
     mail_from: str
+    allow_private: bool = True
 
     def option(self, name: str, default: str | None = None) -> str:
         """An option of the target's settings; without a default it is required."""

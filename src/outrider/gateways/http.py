@@ -5,6 +5,7 @@ headers and the body in one write, so a body never asked for means that no byte 
 """
 
 import ssl
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -17,6 +18,7 @@ from yarl import URL
 from outrider.domain.errors import InvalidInput
 from outrider.domain.retry import RETRY_AFTER_CAP_SECONDS
 from outrider.domain.submission import AttemptError, Progress
+from outrider.gateways.address_guard import AddressRefused, guarded_socket
 from outrider.settings import (
     ERROR_DETAIL_MAX_CHARACTERS,
     HTTP_ANSWER_MAX_BYTES,
@@ -71,31 +73,58 @@ class HttpClient:
         connections: int = HTTP_CONNECTIONS,
         answer_max_bytes: int = HTTP_ANSWER_MAX_BYTES,
         tls: ssl.SSLContext | None = None,
+        allow_private: bool = True,
     ) -> None:
         # `connect` includes the wait for a free connection of the pool.
         self._timeout = aiohttp.ClientTimeout(total=timeout_seconds, connect=connect_seconds)
         self._connections = connections
         self._answer_max_bytes = answer_max_bytes
         self._tls = tls
+        self._allow_private = allow_private
         self._session: aiohttp.ClientSession | None = None
 
-    async def post_json(self, url: URL, document: object) -> Answer | AttemptError:
+    async def post_json(
+        self,
+        url: URL,
+        document: object,
+        *,
+        headers: Mapping[str, str] | None = None,
+        timeout_seconds: float | None = None,
+    ) -> Answer | AttemptError:
         try:
-            body = _Body(msgspec.json.encode(document), content_type="application/json")
-        except ValueError as error:
+            body = msgspec.json.encode(document)
+        except (ValueError, TypeError, RecursionError) as error:
             # A lone surrogate has no UTF-8 form, so this message can never be put on a line.
             return AttemptError(Progress.NOT_SENT, "unencodable", _detail(error))
+        return await self.post(
+            url, body, "application/json", headers=headers, timeout_seconds=timeout_seconds
+        )
+
+    async def post(
+        self,
+        url: URL,
+        content: bytes,
+        content_type: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        timeout_seconds: float | None = None,
+    ) -> Answer | AttemptError:
+        """`timeout_seconds` is for the whole call, where a target has its own."""
+        body = _Body(content, content_type=content_type)
         try:
             session = self._session or self._open()
-            async with session.post(url, data=body, allow_redirects=False) as response:
-                content = await self._read(response)
-                if content is None:
+            timeout = self._timeout_of(timeout_seconds)
+            async with session.post(
+                url, data=body, headers=headers, allow_redirects=False, timeout=timeout
+            ) as response:
+                answer = await self._read(response)
+                if answer is None:
                     detail = f"more than {self._answer_max_bytes} bytes"
                     return AttemptError(Progress.ANSWERED, "answer_too_large", detail)
                 retry_after = response.headers.get("Retry-After")
                 return Answer(
                     response.status,
-                    content,
+                    answer,
                     retry_after_seconds(retry_after, datetime.now(UTC)) if retry_after else None,
                 )
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
@@ -106,9 +135,19 @@ class HttpClient:
             await self._session.close()
             self._session = None
 
+    def _timeout_of(self, seconds: float | None) -> aiohttp.ClientTimeout:
+        if seconds is None:
+            return self._timeout
+        return aiohttp.ClientTimeout(total=seconds, connect=self._timeout.connect)
+
     def _open(self) -> aiohttp.ClientSession:
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=self._connections, ssl=self._tls or True),
+            connector=aiohttp.TCPConnector(
+                limit=self._connections,
+                ssl=self._tls or True,
+                # Where the guard sees each address that is really connected to, whoever spelt it.
+                socket_factory=None if self._allow_private else guarded_socket,
+            ),
             timeout=self._timeout,
             # No cookie is worth keeping here, and a proxy is configured, never inherited.
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -166,6 +205,10 @@ def _progress(body: _Body, error: Exception) -> Progress:
 
 
 def _code(error: Exception) -> str:
+    if isinstance(error, aiohttp.ClientConnectorError) and isinstance(
+        error.os_error, AddressRefused
+    ):
+        return "address_refused"
     return next((code for kind, code in _CODES if isinstance(error, kind)), "connection_lost")
 
 

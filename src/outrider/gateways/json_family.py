@@ -4,7 +4,8 @@ A reservation becomes `POST {gatewayUrl}/{gatewayType}/send`; accepted, rejected
 the taxonomy, or an attempt error comes back. What the answer does not say is never guessed.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
@@ -22,8 +23,9 @@ from outrider.domain.submission import (
 from outrider.gateways.family import Family
 from outrider.gateways.http import Answer, HttpClient, base_url
 from outrider.ports.gateway import Reservation
-from outrider.settings import HTTP_CONCURRENCY, HTTP_WINDOW_ITEMS
+from outrider.settings import HTTP_CONCURRENCY, HTTP_WINDOW_ITEMS, TargetSettings
 
+DEFAULTS = TargetSettings()
 THROTTLED = frozenset({429, 503})
 PROXY_HEARD_NOTHING = frozenset({502, 504})
 """A proxy's own words for: the gateway got the request, and the line to it died or went silent."""
@@ -49,7 +51,12 @@ PUSH = GatewayType(
     dedupes_by_reference=True,
 )
 
-Document = dict[str, str]
+Document = dict[str, Any]
+
+
+def direct_document(reference: IdempotencyKey, payload: Mapping[str, Any]) -> Document:
+    """A direct intent's payload as it came; a reference of its own would break deduplication."""
+    return {**payload, "referenceId": reference}
 
 
 def sms_document(reservation: Reservation) -> Document:
@@ -82,23 +89,33 @@ _decoder = msgspec.json.Decoder(_AnswerDocument)
 class JsonGateway:
     """One family at one URL. The client is shared, so whoever made it closes it."""
 
-    window_items = HTTP_WINDOW_ITEMS
-    concurrency = HTTP_CONCURRENCY
-
     def __init__(
         self,
         gateway_type: GatewayType,
         document: Callable[[Reservation], Document],
         gateway_url: str,
         client: HttpClient,
+        settings: TargetSettings,
     ) -> None:
         self.type = gateway_type
+        self.concurrency = settings.concurrency or HTTP_CONCURRENCY
+        # A crash puts nothing in doubt where references are known again, so windows are large.
+        self.window_items = max(HTTP_WINDOW_ITEMS, self.concurrency)
+        self._timeout_seconds = settings.timeout_seconds
         self._document = document
         self._url = base_url(gateway_url) / gateway_type.name / "send"
         self._client = client
 
     async def call(self, reservation: Reservation) -> CallResult:
-        answer = await self._client.post_json(self._url, self._document(reservation))
+        payload = reservation.payload
+        document = (
+            self._document(reservation)
+            if payload is None
+            else direct_document(reservation.reference, payload)
+        )
+        answer = await self._client.post_json(
+            self._url, document, timeout_seconds=self._timeout_seconds
+        )
         if isinstance(answer, AttemptError):
             return answer
         return interpret(self.type, reservation.reference, answer)
@@ -110,16 +127,20 @@ class JsonGateway:
         pass
 
 
-def sms_gateway(gateway_url: str, client: HttpClient) -> JsonGateway:
-    return JsonGateway(SMS, sms_document, gateway_url, client)
+def sms_gateway(
+    gateway_url: str, client: HttpClient, settings: TargetSettings = DEFAULTS
+) -> JsonGateway:
+    return JsonGateway(SMS, sms_document, gateway_url, client, settings)
 
 
-def push_gateway(gateway_url: str, client: HttpClient) -> JsonGateway:
-    return JsonGateway(PUSH, push_document, gateway_url, client)
+def push_gateway(
+    gateway_url: str, client: HttpClient, settings: TargetSettings = DEFAULTS
+) -> JsonGateway:
+    return JsonGateway(PUSH, push_document, gateway_url, client, settings)
 
 
-SMS_FAMILY = Family(SMS, lambda target: sms_gateway(target.url, target.client))
-PUSH_FAMILY = Family(PUSH, lambda target: push_gateway(target.url, target.client))
+SMS_FAMILY = Family(SMS, lambda target: sms_gateway(target.url, target.client, target.settings))
+PUSH_FAMILY = Family(PUSH, lambda target: push_gateway(target.url, target.client, target.settings))
 
 
 def interpret(gateway: GatewayType, reference: IdempotencyKey, answer: Answer) -> CallResult:

@@ -7,27 +7,24 @@ witness of what the provider received that survives whatever happens to the call
 import asyncio
 import math
 import random
-import re
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
-from email.parser import BytesHeaderParser
-from enum import StrEnum
 from pathlib import Path
 from types import TracebackType
-from typing import Annotated, Any, BinaryIO, Self, assert_never
+from typing import Annotated, Any, BinaryIO, Self
 
 import msgspec
 from aiohttp import web
-from aiosmtpd.smtp import SMTP, Envelope, Session
 
-from outrider.domain.submission import DUPLICATE_REFERENCE
+from outrider.gateways.sandbox_mail import MailSession
+from outrider.gateways.sandbox_providers import Outcome, Provider, Reply, provider_at
 from outrider.settings import SANDBOX_BODY_MAX_BYTES, SANDBOX_STOP_SECONDS
+
+__all__ = ["Faults", "Outcome", "Sandbox", "references_delivered"]
 
 Rate = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Amount = Annotated[float, msgspec.Meta(ge=0, le=86_400_000)]
-
-_PHONE = re.compile(r"\+[0-9]+\Z")
 
 
 class Faults(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
@@ -40,14 +37,6 @@ class Faults(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     retry_after_seconds: Amount = 1.0
     dedupe: bool = True
     seed: int | None = None
-
-
-class Outcome(StrEnum):
-    ACCEPTED = "accepted"
-    REJECTED = "rejected"
-    DUPLICATE_REFERENCE = DUPLICATE_REFERENCE
-    DROPPED = "dropped"
-    THROTTLED = "throttled"
 
 
 class Sandbox:
@@ -73,7 +62,7 @@ class Sandbox:
         self._host, self._http_port, self._smtp_port = host, http_port, smtp_port
         self._http: web.ServerRunner | None = None
         self._smtp: asyncio.Server | None = None
-        self.mail_sessions: set[_MailSession] = set()
+        self.mail_sessions: set[MailSession] = set()
 
     async def start(self) -> None:
         if self._log_path is not None:
@@ -87,7 +76,7 @@ class Sandbox:
         self._http_port = self._http.addresses[0][1]
         loop = asyncio.get_running_loop()
         self._smtp = await loop.create_server(
-            lambda: _MailSession(self, loop), self._host, self._smtp_port
+            lambda: MailSession(self, loop), self._host, self._smtp_port
         )
         self._smtp_port = self._smtp.sockets[0].getsockname()[1]
 
@@ -179,43 +168,35 @@ class Sandbox:
             await asyncio.sleep(self.faults.latency_ms / 1000)
 
     async def _serve_http(self, request: web.BaseRequest) -> web.StreamResponse:
-        route = _ROUTES.get((request.method, request.path))
-        if route is None:
-            return _json({"error": "there is nothing here"}, 404)
         if (request.content_length or 0) > SANDBOX_BODY_MAX_BYTES:
             return _json({"status": "rejected", "reason": "invalid_request"}, 413)
-        return await route(self, request)
+        provider = provider_at(request.path) if request.method == "POST" else None
+        if provider is not None:
+            return await self._send(provider, request)
+        route = _ROUTES.get((request.method, request.path))
+        if route is not None:
+            return await route(self, request)
+        return _json({"error": "there is nothing here"}, 404)
 
-    async def _send(self, request: web.BaseRequest) -> web.StreamResponse:
-        protocol = request.path.split("/")[1]
-        document = _decode(await request.read())
-        reference, to = _text(document, "referenceId"), _text(document, _ADDRESS[protocol])
-        reason = _problem(protocol, document)
-        if reason is not None:
-            self.record(protocol, reference, to, Outcome.REJECTED)
+    async def _send(self, provider: Provider, request: web.BaseRequest) -> web.StreamResponse:
+        reference, to, refusal = provider.read(request.headers, await request.read())
+        if not request.headers.get("Authorization", "").startswith(provider.scheme):
+            refusal = Reply({"error": "the authorisation is missing"}, 401)
+        if refusal is not None:
+            self.record(provider.protocol, reference, to, Outcome.REJECTED)
             await self.wait()
-            return _json({"status": "rejected", "reason": reason, "referenceId": reference}, 400)
-        outcome = self.decide(protocol, reference, to, dedupes=True)
-        message_id = f"sandbox-{self.requests}"
+            return _json(*refusal)
+        outcome = self.decide(provider.protocol, reference, to, dedupes=provider.dedupes)
+        number = self.requests
         await self.wait()
-        answer = {"referenceId": reference}
-        match outcome:
-            case Outcome.ACCEPTED:
-                return _json(answer | {"status": "accepted", "gatewayMessageId": message_id})
-            case Outcome.REJECTED:
-                return _json(answer | {"status": "rejected", "reason": "provider_failure"})
-            case Outcome.DUPLICATE_REFERENCE:
-                return _json(answer | {"status": "rejected", "reason": DUPLICATE_REFERENCE})
-            case Outcome.THROTTLED:
-                throttled = _json(answer | {"error": "too many requests"}, 429)
-                throttled.headers["Retry-After"] = str(math.ceil(self.faults.retry_after_seconds))
-                return throttled
-            case Outcome.DROPPED:
-                if request.transport is not None:
-                    request.transport.close()
-                return web.Response()
-            case other:
-                assert_never(other)
+        if outcome is Outcome.DROPPED:
+            if request.transport is not None:
+                request.transport.close()
+            return web.Response()
+        response = _json(*provider.reply(outcome, reference, number))
+        if outcome is Outcome.THROTTLED:
+            response.headers["Retry-After"] = str(math.ceil(self.faults.retry_after_seconds))
+        return response
 
     async def _put_faults(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
@@ -234,89 +215,11 @@ class Sandbox:
 
 Route = Callable[[Sandbox, web.BaseRequest], Awaitable[web.StreamResponse]]
 
-_ADDRESS = {"sms": "to", "push": "token"}
 _ROUTES: dict[tuple[str, str], Route] = {
-    ("POST", "/sms/send"): Sandbox._send,
-    ("POST", "/push/send"): Sandbox._send,
     ("GET", "/sandbox/faults"): Sandbox._get_faults,
     ("PUT", "/sandbox/faults"): Sandbox._put_faults,
     ("GET", "/sandbox/received"): Sandbox._get_received,
 }
-
-
-class _MailSession(SMTP):
-    """One SMTP connection, which the simulator can close when it stops."""
-
-    def __init__(self, sandbox: Sandbox, loop: asyncio.AbstractEventLoop) -> None:
-        super().__init__(
-            _Mailroom(sandbox),
-            hostname="sandbox",
-            data_size_limit=SANDBOX_BODY_MAX_BYTES,
-            loop=loop,
-        )
-        self._open_sessions = sandbox.mail_sessions
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        super().connection_made(transport)
-        self._open_sessions.add(self)
-
-    def connection_lost(self, error: Exception | None) -> None:
-        super().connection_lost(error)
-        self._open_sessions.discard(self)
-
-    async def hang_up(self) -> None:
-        conversation = self._handler_coroutine
-        if self.transport is not None:
-            self.transport.close()
-        if conversation is not None:
-            await asyncio.wait([conversation])
-
-
-class _Mailroom:
-    """What the simulator answers to RCPT and to a whole message."""
-
-    def __init__(self, sandbox: Sandbox) -> None:
-        self._sandbox = sandbox
-
-    async def handle_RCPT(
-        self,
-        _server: SMTP,
-        _session: Session,
-        envelope: Envelope,
-        address: str,
-        _options: list[str],
-    ) -> str:
-        if address.startswith("reject"):
-            self._sandbox.record("smtp", "", address, Outcome.REJECTED)
-            return "550 5.1.1 no such mailbox"
-        envelope.rcpt_tos.append(address)
-        return "250 OK"
-
-    async def handle_DATA(self, server: SMTP, _session: Session, envelope: Envelope) -> str:
-        sandbox = self._sandbox
-        headers = BytesHeaderParser().parsebytes(envelope.original_content or b"")
-        reference = str(headers.get("X-Outrider-Reference", ""))
-        # Mail servers know nothing of references: whatever the faults say, this never dedupes.
-        outcome = sandbox.decide("smtp", reference, ", ".join(envelope.rcpt_tos), dedupes=False)
-        number = sandbox.requests
-        await sandbox.wait()
-        match outcome:
-            case Outcome.ACCEPTED:
-                return f"250 2.0.0 queued as sandbox-{number}"
-            case Outcome.REJECTED:
-                return "451 4.3.0 the simulator was told to fail"
-            case Outcome.THROTTLED:
-                return "450 4.7.0 too many messages"
-            case Outcome.DUPLICATE_REFERENCE:
-                raise AssertionError("a mail server never dedupes")
-            case Outcome.DROPPED:
-                if server.transport is not None:
-                    server.transport.close()
-                # Losing the connection cancels this session, so no reply can follow.
-                never: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-                return await never
-            case other:
-                assert_never(other)
 
 
 def references_delivered(log_path: Path) -> Counter[str]:
@@ -328,33 +231,6 @@ def references_delivered(log_path: Path) -> Counter[str]:
             if entry["delivered"]:
                 delivered[entry["referenceId"]] += 1
     return delivered
-
-
-def _problem(protocol: str, document: dict[str, Any]) -> str | None:
-    """Why the provider refuses this request, in the gateway type's taxonomy."""
-    if not _text(document, "referenceId"):
-        return "invalid_request"
-    if protocol == "push":
-        token = _text(document, "token")
-        if not token:
-            return "invalid_request"
-        return "unregistered_token" if token.startswith("unregistered") else None
-    if not _PHONE.match(_text(document, "to")):
-        return "invalid_recipient"
-    return None if _text(document, "message") else "invalid_message"
-
-
-def _text(document: dict[str, Any], name: str) -> str:
-    value = document.get(name)
-    return value if isinstance(value, str) else ""
-
-
-def _decode(body: bytes) -> dict[str, Any]:
-    try:
-        document = msgspec.json.decode(body)
-    except (msgspec.DecodeError, RecursionError):
-        return {}
-    return document if isinstance(document, dict) else {}
 
 
 def _json(document: object, status: int = 200) -> web.Response:

@@ -9,13 +9,13 @@ from datetime import datetime
 import msgspec
 
 from outrider.domain.campaigns import CampaignDefinition
-from outrider.domain.contracts import contract_sha256, contract_text
 from outrider.domain.errors import InvalidInput, Problem
 from outrider.domain.ids import CampaignId, RunId, Scope
 from outrider.domain.recipients import Recipient
 from outrider.domain.submission import Contract, GatewayType
+from outrider.kernel.contract_shelf import snapshots
 from outrider.kernel.transactions import campaigns, deployment
-from outrider.kernel.transactions.deployment import ContractSnapshot, Deployment
+from outrider.kernel.transactions.deployment import Deployment
 from outrider.ports.clock import Clock, IdSource
 from outrider.ports.store import Store, Transaction
 from outrider.settings import Limits
@@ -28,8 +28,9 @@ class CampaignDeployer:
         clock: Clock,
         ids: IdSource,
         limits: Limits,
-        contracts: Mapping[str, Contract],
+        contracts: Callable[[], Mapping[str, Contract]],
         gateway_types: Mapping[str, GatewayType],
+        fallback_of: Callable[[str], str | None],
     ) -> None:
         self._store = store
         self._clock = clock
@@ -37,6 +38,7 @@ class CampaignDeployer:
         self._limits = limits
         self._contracts = contracts
         self._gateway_types = gateway_types
+        self._fallback_of = fallback_of
 
     async def create(
         self,
@@ -75,7 +77,7 @@ class CampaignDeployer:
             campaign_id=campaign_id,
             run_id=run_id,
             assets=assets,
-            contracts={target: self._snapshot(target) for target in sorted(targets)},
+            contracts=snapshots(targets, self._contracts(), self._fallback_of),
             batch_size=definition.batch_size,
             scheduled_for=definition.scheduled_for,
             max_attempts=self._limits.job_max_attempts,
@@ -83,23 +85,14 @@ class CampaignDeployer:
         )
         return (yield from deployment.deploy(plan, self._ids, self._clock.now()))
 
-    def _snapshot(self, target: str) -> ContractSnapshot:
-        contract = self._contracts.get(target)
-        if contract is None:
-            raise InvalidInput(
-                f"the registry has no submission target '{target}'",
-                hint=f"add it; the registry has: {', '.join(sorted(self._contracts)) or 'none'}",
-            )
-        return ContractSnapshot(contract_sha256(contract), contract_text(contract))
-
     def _check_targets(self, definition: CampaignDefinition) -> None:
         """A campaign that could never be sent is refused when it is written, not when it is due."""
-        problems = []
+        problems, in_force = [], self._contracts()
         for index, message in enumerate(definition.messages):
             path = f"messages[{index}].submissionTarget"
-            contract = self._contracts.get(message.submission_target)
+            contract = in_force.get(message.submission_target)
             if contract is None:
-                known = ", ".join(sorted(self._contracts)) or "none"
+                known = ", ".join(sorted(in_force)) or "none"
                 problems.append(
                     Problem(path, f"'{message.submission_target}' is not in the registry ({known})")
                 )

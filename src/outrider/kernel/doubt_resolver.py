@@ -7,11 +7,9 @@ received; every verdict is written to the audit log with it.
 from collections.abc import AsyncIterator, Collection
 from dataclasses import dataclass
 
-import msgspec
-
-from outrider.domain.contracts import contract_from_document
 from outrider.domain.errors import Conflict
 from outrider.domain.ids import IdempotencyKey, OutboxId, Scope
+from outrider.kernel.contract_shelf import ContractShelf
 from outrider.kernel.transactions import doubts, inspection
 from outrider.kernel.transactions.doubts import Doubt, DoubtVerdict
 from outrider.ports.clock import Clock, IdSource
@@ -41,6 +39,7 @@ class DoubtResolver:
     ) -> None:
         self._store = store
         self._gateways = gateways
+        self._shelf = ContractShelf(store)
         self._clock = clock
         self._ids = ids
         self._limits = limits
@@ -120,8 +119,7 @@ class DoubtResolver:
         return await gateway.look_up(references) if gateway.type.looks_up else {}
 
     async def _gateway(self, contract_id: int) -> Gateway:
-        text = await self._store.read(inspection.contract_document(contract_id))
-        contract = contract_from_document(msgspec.json.decode(text))
+        contract = await self._shelf.by_id(contract_id)
         return self._gateways.gateway(
             contract.submission_target, contract.gateway_type, contract.gateway_url
         )

@@ -18,7 +18,9 @@ SKIPPED_BECAUSE = {
 
 
 def explain_item(item: Item, attempts: Sequence[Attempt]) -> list[str]:
-    who = f"{item.recipient_id} ({item.address or 'no address'})"
+    who = item.recipient_id
+    if item.run_id is not None:
+        who += f" ({item.address or 'no address'})"
     sentences = [_verdict(item, who)]
     sentences += [_attempt(attempt) for attempt in attempts]
     if item.doubted_at is not None:

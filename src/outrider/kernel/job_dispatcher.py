@@ -1,4 +1,4 @@
-"""The job dispatcher: claims due jobs, hands each to delivery, and keeps their leases alive.
+"""The job dispatcher: claims due jobs and lanes, has each delivered, and keeps their leases alive.
 
 It never cancels a job. A worker that lost its lease learns so from the ledger, which lets it close
 the calls it has out and refuses it a new one.
@@ -11,11 +11,12 @@ import structlog
 
 from outrider.domain.errors import StoreError, StoreUnavailable
 from outrider.domain.ids import WorkerId
-from outrider.domain.jobs import Unfinished
+from outrider.domain.jobs import Settlement, Unfinished
 from outrider.domain.retry import JOB
 from outrider.kernel.delivery import Delivery
+from outrider.kernel.lane_delivery import LaneDelivery
 from outrider.kernel.transactions import jobs
-from outrider.kernel.transactions.jobs import ClaimedJob
+from outrider.kernel.transactions.jobs import Claim, ClaimedLane
 from outrider.kernel.transactions.settlement import LeaseLost
 from outrider.ports.clock import Clock, IdSource
 from outrider.ports.stages import Stage, StageObserver
@@ -30,6 +31,7 @@ class JobDispatcher:
         self,
         store: Store,
         delivery: Delivery,
+        lane_delivery: LaneDelivery,
         clock: Clock,
         ids: IdSource,
         worker_id: WorkerId,
@@ -38,12 +40,13 @@ class JobDispatcher:
     ) -> None:
         self._store = store
         self._delivery = delivery
+        self._lane_delivery = lane_delivery
         self._clock = clock
         self._ids = ids
         self._worker_id = worker_id
         self._limits = limits
         self._observer = observer
-        self._held: dict[asyncio.Task[None], ClaimedJob] = {}
+        self._held: dict[asyncio.Task[None], Claim] = {}
         self._stopping = asyncio.Event()
 
     def stop(self) -> None:
@@ -88,7 +91,7 @@ class JobDispatcher:
     def _lease(self) -> timedelta:
         return timedelta(seconds=self._limits.lease_seconds)
 
-    async def _claim(self, most: int) -> list[ClaimedJob]:
+    async def _claim(self, most: int) -> list[Claim]:
         now = self._clock.now()
         try:
             self._observer.before(Stage.CLAIM)
@@ -118,9 +121,13 @@ class JobDispatcher:
         finally:
             stopping.cancel()
 
-    async def _process(self, job: ClaimedJob) -> None:
+    async def _process(self, job: Claim) -> None:
+        settlement: Settlement | LeaseLost | None
         try:
-            settlement = await self._delivery.process(job)
+            if isinstance(job, ClaimedLane):
+                settlement = await self._lane_delivery.process(job)
+            else:
+                settlement = await self._delivery.process(job)
         except Exception as error:
             log.exception("job_failed", job_id=job.id, run_id=job.run_id)
             await self._fail(job, f"{type(error).__name__}: {error}")
@@ -132,7 +139,7 @@ class JobDispatcher:
                 job, f"{settlement.unreserved} items unreserved, {settlement.open} calls still open"
             )
 
-    async def _fail(self, job: ClaimedJob, error: str) -> None:
+    async def _fail(self, job: Claim, error: str) -> None:
         """Uses up one of the job's attempts. Where even that cannot be written, its lease ends."""
         now = self._clock.now()
         delay = JOB.delay_seconds(job.attempts + 1, jitter=self._ids.jitter())

@@ -10,7 +10,9 @@ from typing import Any
 
 from outrider.domain.ids import Fence, IdempotencyKey, OutboxId
 from outrider.domain.states import ItemStatus
+from outrider.domain.submission import Contract
 from outrider.kernel.transactions import ledger
+from outrider.kernel.transactions.jobs import Claim
 from outrider.kernel.transactions.ledger import Draft, JobContext
 from outrider.ports.clock import Clock
 from outrider.ports.gateway import Reservation
@@ -26,6 +28,7 @@ class AttemptIdentity:
     """
 
     number: int
+    contract: Contract
     fence: Fence
     submitted_at: datetime
     maybe_received: bool
@@ -64,7 +67,7 @@ class OpenAttempt(Reservation):
 
     @property
     def payload(self) -> Mapping[str, Any] | None:
-        return None
+        return self._draft.payload
 
 
 class Reserver:
@@ -82,7 +85,9 @@ class Reserver:
         opened = await self._store.write(ledger.reserve(context, drafts, lease_end, now))
         if opened is None:
             return None
-        first = AttemptIdentity(1, context.job.fence, now, False, lease_end)
+        first = AttemptIdentity(
+            1, context.contract, context.job.fence, now, maybe_received=False, call_by=lease_end
+        )
         return [
             OpenAttempt(draft.id, draft, first)
             for draft in drafts
@@ -90,22 +95,29 @@ class Reserver:
         ]
 
     async def reopen(
-        self, context: JobContext, drafts: Mapping[OutboxId, Draft]
+        self,
+        job: Claim,
+        submission_target: str,
+        drafts: Mapping[OutboxId, tuple[Draft, Contract]],
     ) -> list[OpenAttempt] | None:
         """Open the next attempt of items that have a row already; same reference as before."""
         now = self._clock.now()
         lease_end = now + self._lease
-        reopened = await self._store.write(ledger.reopen(context.job, list(drafts), lease_end, now))
+        reopened = await self._store.write(
+            ledger.reopen(job, list(drafts), submission_target, lease_end, now)
+        )
         if reopened is None:
             return None
-        fence = context.job.fence
-        return [
-            OpenAttempt(
-                row.id,
-                drafts[row.id],
-                AttemptIdentity(
-                    row.attempt, fence, row.submitted_at, bool(row.maybe_received), lease_end
-                ),
+        attempts = []
+        for row in reopened:
+            draft, contract = drafts[row.id]
+            identity = AttemptIdentity(
+                row.attempt,
+                contract,
+                job.fence,
+                row.submitted_at,
+                maybe_received=bool(row.maybe_received),
+                call_by=lease_end,
             )
-            for row in reopened
-        ]
+            attempts.append(OpenAttempt(row.id, draft, identity))
+        return attempts

@@ -76,7 +76,7 @@ def deploy(deployment: Deployment, ids: IdSource, now: datetime) -> Transaction[
             f"campaign {deployment.campaign_id} has nobody to send to",
             hint="create it again with recipients",
         )
-    contract_ids = yield from _snapshot(deployment.contracts, now)
+    contract_ids = yield from snapshot_contracts(deployment.contracts, now)
     yield from ask(
         "insert_run",
         **owner,
@@ -108,13 +108,17 @@ def deploy(deployment: Deployment, ids: IdSource, now: datetime) -> Transaction[
     return intended
 
 
-def _snapshot(
+def snapshot_contracts(
     contracts: Mapping[str, ContractSnapshot], now: datetime
 ) -> Transaction[dict[str, int]]:
     """Store each target's contract once; returns the snapshot's id by target."""
     sha256 = [snapshot.sha256 for snapshot in contracts.values()]
     documents = [snapshot.document for snapshot in contracts.values()]
-    yield from ask("insert_contracts", {"sha256": sha256, "document": documents}, now=now)
+    yield from ask(
+        "insert_contracts",
+        {"sha256": sha256, "submission_target": list(contracts), "document": documents},
+        now=now,
+    )
     rows = yield from ask("contracts_by_sha256", {"sha256": sha256})
     by_sha256 = {found: contract_id for contract_id, found in rows}
     return {target: by_sha256[snapshot.sha256] for target, snapshot in contracts.items()}
@@ -134,6 +138,7 @@ def _insert_jobs(
             # Sorted, because workers take jobs in the order of their ids.
             "id": sorted(job_ids),
             "job_type": [JOB_TYPES[plan.asset.message.channel] for plan in plans],
+            "submission_target": [plan.asset.message.submission_target for plan in plans],
             "asset_id": [plan.asset.id for plan in plans],
             "contract_id": [contract_ids[plan.asset.message.submission_target] for plan in plans],
             "first_position": [plan.first_position for plan in plans],

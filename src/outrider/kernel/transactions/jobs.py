@@ -51,9 +51,38 @@ class ClaimedJob(NamedTuple):
         return self.fence > 1
 
 
+class ClaimedLane(NamedTuple):
+    """The standing job that delivers the single messages of one submission target."""
+
+    id: JobId
+    tenant_id: TenantId
+    workspace_id: WorkspaceId
+    submission_target: str
+    fence: Fence
+
+    @property
+    def scope(self) -> Scope:
+        return Scope(self.tenant_id, self.workspace_id)
+
+    @property
+    def campaign_id(self) -> None:
+        return None
+
+    @property
+    def run_id(self) -> None:
+        return None
+
+    @property
+    def attempts(self) -> int:
+        return 0
+
+
+Claim = ClaimedJob | ClaimedLane
+
+
 def claim(
     worker_id: WorkerId, most: int, lease_expires_at: datetime, ids: IdSource, now: datetime
-) -> Transaction[list[ClaimedJob]]:
+) -> Transaction[list[Claim]]:
     """Lock up to `most` due jobs; the first lock of a run sets it running."""
     locked = yield from ask(
         "claim_jobs", worker_id=worker_id, most=most, lease_expires_at=lease_expires_at, now=now
@@ -71,11 +100,14 @@ def claim(
         now,
     )
     rows = yield from ask("claimed_jobs", window)
-    return [ClaimedJob(*row) for row in rows]
+    claimed: list[Claim] = [ClaimedJob(*row) for row in rows]
+    if len(claimed) < len(locked):
+        claimed += [ClaimedLane(*row) for row in (yield from ask("claimed_lanes", window))]
+    return claimed
 
 
 def heartbeat(
-    held: Sequence[ClaimedJob], lease_expires_at: datetime, now: datetime
+    held: Sequence[Claim], lease_expires_at: datetime, now: datetime
 ) -> Transaction[set[JobId]]:
     """Extend the leases of all jobs at once; returns those that are still ours."""
     rows = yield from ask(
@@ -87,7 +119,7 @@ def heartbeat(
     return {row[0] for row in rows}
 
 
-def hold(job: ClaimedJob, lease_expires_at: datetime, now: datetime) -> Transaction[bool]:
+def hold(job: Claim, lease_expires_at: datetime, now: datetime) -> Transaction[bool]:
     """Inside another script: is the job ours, and does it stay ours until the commit?"""
     rows = yield from ask(
         "hold_job", job_id=job.id, fence=job.fence, lease_expires_at=lease_expires_at, now=now
@@ -95,14 +127,14 @@ def hold(job: ClaimedJob, lease_expires_at: datetime, now: datetime) -> Transact
     return bool(rows)
 
 
-def release(job: ClaimedJob, run_at: datetime, now: datetime) -> Transaction[bool]:
+def release(job: Claim, run_at: datetime, now: datetime) -> Transaction[bool]:
     """Give the job back untouched, without using up an attempt."""
     rows = yield from ask("release_job", job_id=job.id, fence=job.fence, run_at=run_at, now=now)
     return bool(rows)
 
 
 def fail(
-    job: ClaimedJob, error: str, run_at: datetime, worker_id: WorkerId, ids: IdSource, now: datetime
+    job: Claim, error: str, run_at: datetime, worker_id: WorkerId, ids: IdSource, now: datetime
 ) -> Transaction[bool]:
     rows = yield from ask(
         "fail_job", job_id=job.id, fence=job.fence, error=error, run_at=run_at, now=now

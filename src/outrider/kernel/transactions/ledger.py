@@ -4,10 +4,10 @@ Reserving and reopening first prove that the job is still ours, in the same tran
 does not: whoever made a call may always say how it ended, and nobody else can.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from outrider.domain.campaigns import Asset
 from outrider.domain.ids import Fence, IdempotencyKey, OutboxId, RecipientId, Scope
@@ -15,7 +15,7 @@ from outrider.domain.recipients import AddressKind
 from outrider.domain.states import SUCCESSES, ItemStatus
 from outrider.domain.submission import Contract, Progress, Verdict
 from outrider.domain.texts import storable
-from outrider.kernel.transactions.jobs import ClaimedJob, hold
+from outrider.kernel.transactions.jobs import Claim, ClaimedJob, hold
 from outrider.ports.store import Transaction, ask
 
 
@@ -36,6 +36,10 @@ class LedgerRow(NamedTuple):
     is_open: bool
     next_attempt_at: datetime | None
     is_doubted: bool
+    attempts: int
+    attempt_target: str | None
+    maybe_received: bool
+    created_at: datetime
 
 
 class Draft(NamedTuple):
@@ -50,6 +54,7 @@ class Draft(NamedTuple):
     status: ItemStatus
     reason: str | None
     error: str | None
+    payload: Mapping[str, Any] | None = None
 
 
 class Reopened(NamedTuple):
@@ -147,8 +152,17 @@ def reserve(
     return {outbox_id for outbox_id, status in rows if status == ItemStatus.QUEUED}
 
 
+def doubt(job: Claim, outbox_ids: Sequence[OutboxId], now: datetime) -> Transaction[None]:
+    """Put items in doubt that may have arrived and cannot safely be called again."""
+    yield from ask("doubt_items", {"id": outbox_ids}, fence=job.fence, now=now)
+
+
 def reopen(
-    job: ClaimedJob, outbox_ids: Sequence[OutboxId], lease_expires_at: datetime, now: datetime
+    job: Claim,
+    outbox_ids: Sequence[OutboxId],
+    submission_target: str,
+    lease_expires_at: datetime,
+    now: datetime,
 ) -> Transaction[list[Reopened] | None]:
     """Open the next attempt of waiting rows, and of rows a former holder abandoned."""
     if not (yield from hold(job, lease_expires_at, now)):
@@ -156,7 +170,14 @@ def reopen(
     window = {"id": outbox_ids}
     yield from ask("archive_abandoned", window, fence=job.fence, now=now)
     yield from ask("skip_suppressed", window, now=now)
-    rows = yield from ask("reopen_window", window, fence=job.fence, now=now)
+    rows = yield from ask(
+        "reopen_window",
+        window,
+        fence=job.fence,
+        target=submission_target,
+        call_by=lease_expires_at,
+        now=now,
+    )
     return [Reopened(*row) for row in rows]
 
 

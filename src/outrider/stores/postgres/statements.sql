@@ -124,9 +124,9 @@ SELECT id::text, created_at, actor, event, run_id::text, job_id::text, outbox_id
 
 -- name: insert_contracts
 -- Content-addressed: the same contract is stored once, however often it is used.
-INSERT INTO contract_snapshots (sha256, document, created_at)
-SELECT sha256, document::json, :now
-  FROM json_to_recordset(:window) AS item (sha256 text, document text)
+INSERT INTO contract_snapshots (sha256, submission_target, document, created_at)
+SELECT sha256, submission_target, document::json, :now
+  FROM json_to_recordset(:window) AS item (sha256 text, submission_target text, document text)
 ON CONFLICT (sha256) DO NOTHING;
 
 -- name: contracts_by_sha256
@@ -147,14 +147,14 @@ VALUES (:id, :tenant_id, :workspace_id, :campaign_id, :phase, :channel, :intende
         :scheduled_for, :retry_of, :now);
 
 -- name: insert_jobs
-INSERT INTO job_queue (id, tenant_id, workspace_id, run_id, job_type, asset_id, contract_id,
-                       first_position, last_position, item_count, max_attempts, run_at,
-                       created_at, updated_at)
-SELECT id, :tenant_id, :workspace_id, :run_id, job_type, asset_id, contract_id, first_position,
-       last_position, item_count, :max_attempts, :run_at, :now, :now
+INSERT INTO job_queue (id, tenant_id, workspace_id, run_id, job_type, submission_target, asset_id,
+                       contract_id, first_position, last_position, item_count, max_attempts,
+                       run_at, created_at, updated_at)
+SELECT id, :tenant_id, :workspace_id, :run_id, job_type, submission_target, asset_id,
+       contract_id, first_position, last_position, item_count, :max_attempts, :run_at, :now, :now
   FROM json_to_recordset(:window)
-    AS item (id uuid, job_type text, asset_id uuid, contract_id int, first_position int,
-             last_position int, item_count int);
+    AS item (id uuid, job_type text, submission_target text, asset_id uuid, contract_id int,
+             first_position int, last_position int, item_count int);
 
 -- name: claim_jobs
 -- The oldest due jobs become ours: a higher fence shuts out whoever held them before.
@@ -164,7 +164,8 @@ WITH due AS MATERIALIZED (
 )
 UPDATE job_queue AS j
    SET status = 'locked', fence = fence + 1, locked_by = :worker_id, locked_at = :now,
-       heartbeat_at = :now, lease_expires_at = :lease_expires_at, updated_at = :now
+       heartbeat_at = :now, lease_expires_at = :lease_expires_at, updated_at = :now,
+       run_at = CASE WHEN run_id IS NOT NULL THEN run_at END
   FROM due WHERE j.id = due.id
 RETURNING j.id::text;
 
@@ -176,11 +177,17 @@ UPDATE campaign_runs SET status = 'running', started_at = :now
 RETURNING id::text, campaign_id::text, tenant_id::text, workspace_id::text;
 
 -- name: claimed_jobs
-SELECT j.id::text, j.tenant_id::text, j.workspace_id::text, r.campaign_id::text, j.run_id::text, j.asset_id::text, j.contract_id,
-       j.first_position, j.last_position, j.item_count, j.attempts, j.max_attempts, j.fence,
-       r.scheduled_for
+SELECT j.id::text, j.tenant_id::text, j.workspace_id::text, r.campaign_id::text, j.run_id::text, j.asset_id::text,
+       j.contract_id, j.first_position, j.last_position, j.item_count, j.attempts,
+       j.max_attempts, j.fence, r.scheduled_for
   FROM job_queue j JOIN campaign_runs r ON r.id = j.run_id
  WHERE j.id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)))
+ ORDER BY j.id;
+
+-- name: claimed_lanes
+SELECT j.id::text, j.tenant_id::text, j.workspace_id::text, j.submission_target, j.fence
+  FROM job_queue j
+ WHERE j.id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid))) AND j.run_id IS NULL
  ORDER BY j.id;
 
 -- name: heartbeat_jobs
@@ -236,7 +243,7 @@ RETURNING id::text, run_id::text, tenant_id::text, workspace_id::text, last_erro
 -- name: wake_resolved
 -- Jobs parked for a verdict that have none to wait for, or have other items to go on with.
 UPDATE job_queue SET run_at = :now, updated_at = :now
- WHERE status = 'queued' AND run_at IS NULL
+ WHERE status = 'queued' AND run_at IS NULL AND run_id IS NOT NULL
    AND (SELECT count(o.doubted_at) = 0 OR count(o.next_attempt_at) > 0
           FROM channel_outbox o WHERE o.run_id = job_queue.run_id AND o.job_id = job_queue.id)
 RETURNING id::text;
@@ -253,7 +260,8 @@ SELECT recipient_id,
 -- name: load_job_rows
 SELECT id::text, recipient_id, status,
        attempt_opened_at IS NOT NULL AND attempt_closed_at IS NULL,
-       next_attempt_at, doubted_at IS NOT NULL
+       next_attempt_at, doubted_at IS NOT NULL, attempts, attempt_target, maybe_received,
+       created_at
   FROM channel_outbox WHERE run_id = :run_id AND job_id = :job_id;
 
 -- name: reserve_window
@@ -319,9 +327,11 @@ UPDATE channel_outbox SET status = 'skipped', skipped = true, intent_status = NU
 
 -- name: reopen_window
 UPDATE channel_outbox
-   SET attempts = attempts + 1, attempt_fence = :fence, attempt_opened_at = :now,
+   SET attempts = attempts + 1, attempt_target = :target, attempt_fence = :fence,
+       attempt_opened_at = :now,
        maybe_received = maybe_received OR attempt_opened_at IS NOT NULL,
-       next_attempt_at = NULL, updated_at = :now
+       next_attempt_at = CASE WHEN run_id IS NULL THEN :call_by::timestamptz END,
+       updated_at = :now
  WHERE id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)))
    AND status = 'queued' AND doubted_at IS NULL
    AND (attempt_opened_at IS NULL OR attempt_fence < :fence)
@@ -333,7 +343,7 @@ UPDATE channel_outbox AS o
    SET status = :status, intent_status = item.intent_status,
        exhausted_reason = item.exhausted_reason, progress = 'ANSWERED', reason = NULL,
        error = NULL, provider_message_id = item.message_id,
-       attempt_closed_at = item.closed_at, doubted_at = NULL, updated_at = :now
+       attempt_closed_at = item.closed_at, doubted_at = NULL, next_attempt_at = NULL, updated_at = :now
   FROM json_to_recordset(:window)
     AS item (id uuid, attempt int, fence bigint, closed_at timestamptz, intent_status text,
              exhausted_reason text, message_id text)
@@ -346,7 +356,7 @@ UPDATE channel_outbox AS o
    SET status = 'failed', intent_status = item.intent_status,
        exhausted_reason = item.exhausted_reason, progress = item.progress,
        reason = item.reason, error = item.error, attempt_closed_at = item.closed_at,
-       doubted_at = NULL, updated_at = :now
+       doubted_at = NULL, next_attempt_at = NULL, updated_at = :now
   FROM json_to_recordset(:window)
     AS item (id uuid, attempt int, fence bigint, closed_at timestamptz, intent_status text,
              exhausted_reason text, progress text, reason text, error text)
@@ -383,7 +393,7 @@ UPDATE channel_outbox AS o
 -- name: close_doubted
 UPDATE channel_outbox AS o
    SET doubted_at = item.closed_at, progress = item.progress, reason = item.reason,
-       error = item.error, updated_at = :now
+       error = item.error, next_attempt_at = NULL, updated_at = :now
   FROM json_to_recordset(:window)
     AS item (id uuid, attempt int, fence bigint, closed_at timestamptz, progress text,
              reason text, error text)
@@ -581,9 +591,109 @@ UPDATE channel_outbox
 -- A verdict came: let a worker look at these parked jobs now. Who says "call it again" grants a
 -- job that was given up one more attempt.
 UPDATE job_queue SET run_at = :now, updated_at = :now,
-       attempts = CASE WHEN :call_again THEN least(attempts, max_attempts - 1) ELSE attempts END
+       attempts = CASE WHEN :call_again AND run_id IS NOT NULL
+                       THEN least(attempts, max_attempts - 1) ELSE attempts END
  WHERE id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid))) AND status = 'queued'
    AND (run_at IS NULL OR run_at > :now OR :call_again);
+
+-- name: latest_contract
+SELECT document FROM contract_snapshots WHERE submission_target = :submission_target
+ ORDER BY id DESC LIMIT 1;
+
+-- name: insert_lane
+INSERT INTO job_queue (id, tenant_id, workspace_id, job_type, submission_target, lane, item_count,
+                       max_attempts, run_at, created_at, updated_at)
+VALUES (:id, :tenant_id, :workspace_id, 'submission_lane', :submission_target, :lane, 0, 0, :now,
+        :now, :now)
+ON CONFLICT (tenant_id, workspace_id, submission_target, lane) WHERE run_id IS NULL DO NOTHING;
+
+-- name: lane_by_number
+SELECT id::text FROM job_queue
+ WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id
+   AND submission_target = :submission_target AND lane = :lane AND run_id IS NULL;
+
+-- name: insert_intents
+INSERT INTO channel_outbox (
+  id, tenant_id, workspace_id, origin, job_id, channel, provider, submission_target, contract_id,
+  recipient_id, payload, idempotency_key, status, intent_status, next_attempt_at, created_at,
+  updated_at)
+SELECT id, :tenant_id, :workspace_id, 'intent', job_id, channel, provider, submission_target,
+       contract_id, intent_id, payload::json, decode(key, 'hex'), 'queued', 'PENDING', :now, :now,
+       :now
+  FROM json_to_recordset(:window)
+    AS item (id uuid, job_id uuid, channel text, provider text, submission_target text,
+             contract_id int, intent_id text, payload text, key text)
+ON CONFLICT (tenant_id, workspace_id, idempotency_key) DO NOTHING
+RETURNING recipient_id;
+
+-- name: wake_lanes
+-- Something new is due. A lane that is locked keeps the wish until it is released.
+UPDATE job_queue SET run_at = :now
+ WHERE id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)))
+   AND (run_at IS NULL OR run_at > :now);
+
+-- name: intents_by_key
+SELECT encode(o.idempotency_key, 'hex'), o.recipient_id, o.submission_target, o.payload,
+       o.intent_status,
+       CASE o.intent_status WHEN 'ACCEPTED' THEN 'accepted' WHEN 'REJECTED' THEN o.reason END,
+       o.exhausted_reason, o.attempts, o.status, o.doubted_at, o.created_at, o.updated_at,
+       o.id::text
+  FROM channel_outbox o
+ WHERE o.tenant_id = :tenant_id AND o.workspace_id = :workspace_id AND o.origin = 'intent'
+   AND o.idempotency_key =
+       ANY (ARRAY(SELECT decode(key, 'hex') FROM json_to_recordset(:window) AS item (key text)));
+
+-- name: due_in_lane
+-- What is due now, and what a former holder of the lane left open.
+SELECT id::text, recipient_id, encode(idempotency_key, 'hex'), contract_id, payload, attempts,
+       attempt_target, maybe_received,
+       attempt_opened_at IS NOT NULL AND attempt_closed_at IS NULL, created_at
+  FROM channel_outbox
+ WHERE job_id = :job_id AND run_id IS NULL AND next_attempt_at <= :horizon
+   AND status = 'queued' AND doubted_at IS NULL
+   AND ((attempt_opened_at IS NULL AND next_attempt_at <= :now)
+        OR (attempt_opened_at IS NOT NULL AND attempt_fence < :fence))
+ ORDER BY next_attempt_at LIMIT :most;
+
+-- name: doubt_items
+-- Items that must not be called again: a former holder of the job left them open, or an earlier
+-- silence is older than what the gateway remembers.
+UPDATE channel_outbox SET doubted_at = :now, reason = 'worker_lost', next_attempt_at = NULL,
+       updated_at = :now
+ WHERE id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)))
+   AND status = 'queued' AND doubted_at IS NULL AND attempt_closed_at IS NULL
+   AND ((attempt_opened_at IS NOT NULL AND attempt_fence < :fence)
+        OR (attempt_opened_at IS NULL AND maybe_received));
+
+-- name: release_lane
+-- Due again with its next item, or at once if it was woken meanwhile; never before `not_before`.
+UPDATE job_queue AS j SET status = 'queued', locked_by = NULL, locked_at = NULL,
+       heartbeat_at = NULL, lease_expires_at = NULL, attempts = 0, updated_at = :now,
+       run_at = (SELECT CASE WHEN due IS NOT NULL THEN greatest(due, :not_before) END
+                   FROM (SELECT least(j.run_at, min(o.next_attempt_at)) AS due
+                           FROM channel_outbox o
+                          WHERE o.job_id = j.id AND o.run_id IS NULL
+                            AND o.next_attempt_at IS NOT NULL) next)
+ WHERE j.id = :job_id AND j.fence = :fence AND j.status = 'locked'
+RETURNING j.id::text;
+
+-- name: insert_target_state
+INSERT INTO target_states (submission_target, tokens, refilled_at, updated_at)
+VALUES (:submission_target, :tokens, :now, :now)
+ON CONFLICT DO NOTHING;
+
+-- name: lock_target_state
+SELECT tokens, refilled_at, resume_at, failures, breaker, probe_at FROM target_states
+ WHERE submission_target = :submission_target FOR UPDATE;
+
+-- name: target_state
+SELECT tokens, refilled_at, resume_at, failures, breaker, probe_at FROM target_states
+ WHERE submission_target = :submission_target;
+
+-- name: save_target_state
+UPDATE target_states SET tokens = :tokens, refilled_at = :refilled_at, resume_at = :resume_at,
+       failures = :failures, breaker = :breaker, probe_at = :probe_at, updated_at = :now
+ WHERE submission_target = :submission_target;
 
 -- name: insert_suppressions
 INSERT INTO suppressions (tenant_id, workspace_id, channel, address, reason, created_at)

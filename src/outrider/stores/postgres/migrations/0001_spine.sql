@@ -94,8 +94,24 @@ CREATE TABLE assets (
 CREATE TABLE contract_snapshots (
   id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   sha256 text NOT NULL UNIQUE CHECK (length(sha256) = 64),
+  submission_target text NOT NULL,
   document json NOT NULL,
   created_at timestamptz NOT NULL
+);
+
+CREATE INDEX contract_snapshots_by_target ON contract_snapshots (submission_target, id);
+
+-- What all workers of this database know of a target: its token bucket, until when its provider
+-- asked to be left alone, and its circuit breaker.
+CREATE TABLE target_states (
+  submission_target text PRIMARY KEY,
+  tokens double precision NOT NULL,
+  refilled_at timestamptz NOT NULL,
+  resume_at timestamptz,
+  failures integer NOT NULL DEFAULT 0,
+  breaker text NOT NULL DEFAULT 'closed' CHECK (breaker IN ('closed', 'open', 'probing')),
+  probe_at timestamptz,
+  updated_at timestamptz NOT NULL
 );
 
 CREATE TABLE campaign_runs (
@@ -117,18 +133,21 @@ CREATE TABLE campaign_runs (
 );
 CREATE INDEX campaign_runs_by_campaign ON campaign_runs (campaign_id, created_at);
 
--- `run_at` NULL: parked until a verdict on its in-doubt items wakes it.
+-- `run_at` NULL: parked until a verdict on its in-doubt items wakes it. A job without a run is a
+-- lane: the standing job that delivers the single messages of one submission target.
 CREATE TABLE job_queue (
   id uuid PRIMARY KEY,
   tenant_id uuid NOT NULL,
   workspace_id uuid NOT NULL,
-  run_id uuid NOT NULL REFERENCES campaign_runs (id),
+  run_id uuid REFERENCES campaign_runs (id),
   job_type text NOT NULL,
-  asset_id uuid NOT NULL REFERENCES assets (id),
-  contract_id integer NOT NULL REFERENCES contract_snapshots (id),
-  first_position integer NOT NULL,
-  last_position integer NOT NULL,
-  item_count integer NOT NULL CHECK (item_count > 0),
+  submission_target text NOT NULL,
+  lane integer,
+  asset_id uuid REFERENCES assets (id),
+  contract_id integer REFERENCES contract_snapshots (id),
+  first_position integer,
+  last_position integer,
+  item_count integer NOT NULL CHECK (item_count >= 0),
   status text NOT NULL DEFAULT 'queued'
     CHECK (status IN ('queued', 'locked', 'completed', 'failed', 'dead')),
   outcome text CHECK (outcome IN ('completed', 'partial', 'failed')),
@@ -146,11 +165,15 @@ CREATE TABLE job_queue (
   skipped integer NOT NULL DEFAULT 0,
   created_at timestamptz NOT NULL,
   updated_at timestamptz NOT NULL,
+  CHECK ((run_id IS NULL) = (lane IS NOT NULL)),
+  CHECK (run_id IS NULL OR (asset_id IS NOT NULL AND contract_id IS NOT NULL AND item_count > 0)),
   CHECK ((status = 'locked') = (locked_by IS NOT NULL)),
   CHECK ((status IN ('completed', 'dead')) = (outcome IS NOT NULL)),
   CHECK (status NOT IN ('completed', 'dead') OR item_count = sent + failed + skipped)
 );
 CREATE INDEX job_queue_by_run ON job_queue (run_id, id);
+CREATE UNIQUE INDEX job_queue_lanes ON job_queue (tenant_id, workspace_id, submission_target, lane)
+  WHERE run_id IS NULL;
 CREATE INDEX job_queue_due ON job_queue (run_at, id) WHERE status = 'queued';
 CREATE INDEX job_queue_locked ON job_queue (lease_expires_at) WHERE status = 'locked';
 CREATE INDEX job_queue_failed ON job_queue (run_at) WHERE status = 'failed';
@@ -185,6 +208,7 @@ CREATE TABLE channel_outbox (
   reason text,
   error text,
   attempts integer NOT NULL DEFAULT 0,
+  attempt_target text,
   attempt_fence bigint,
   attempt_opened_at timestamptz,
   attempt_closed_at timestamptz,
@@ -208,6 +232,8 @@ CREATE TABLE channel_outbox (
                             AND (attempt_opened_at IS NOT NULL OR maybe_received)))
 ) WITH (fillfactor = 70);
 CREATE INDEX idx_channel_outbox_run_id ON channel_outbox (run_id, job_id, id);
+CREATE INDEX channel_outbox_in_lane ON channel_outbox (job_id, next_attempt_at)
+  WHERE run_id IS NULL AND next_attempt_at IS NOT NULL;
 CREATE INDEX channel_outbox_doubted ON channel_outbox (doubted_at) WHERE doubted_at IS NOT NULL;
 
 CREATE TABLE attempt_history (
@@ -235,6 +261,16 @@ CREATE VIEW submission_attempts AS
          reason, error, provider_message_id
     FROM channel_outbox
    WHERE attempt_opened_at IS NOT NULL;
+
+-- Contract 001's intents are ledger rows in its own vocabulary.
+CREATE VIEW submission_intents AS
+  SELECT tenant_id, workspace_id, recipient_id AS intent_id, submission_target, payload,
+         intent_status AS status,
+         CASE intent_status WHEN 'ACCEPTED' THEN 'accepted' WHEN 'REJECTED' THEN reason END
+           AS final_outcome,
+         exhausted_reason, attempts, contract_id, id AS outbox_id, created_at, updated_at
+    FROM channel_outbox
+   WHERE origin = 'intent';
 
 CREATE TABLE suppressions (
   tenant_id uuid NOT NULL,

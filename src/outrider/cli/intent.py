@@ -1,0 +1,111 @@
+"""`outrider intent`: submit a single message and see what became of it."""
+
+import asyncio
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from rich.markup import escape
+
+from outrider.bootstrap import Outrider
+from outrider.cli.console import Json, out, print_json
+from outrider.cli.session import execute
+from outrider.cli.work import working
+from outrider.domain.errors import InvalidInput
+from outrider.domain.ids import DEFAULT_SCOPE
+from outrider.domain.states import IntentStatus
+from outrider.kernel.explainer import explain_item
+from outrider.kernel.submission_manager import Submission, intent_document
+from outrider.kernel.transactions import inspection
+from outrider.kernel.transactions.inspection import Attempt
+from outrider.kernel.transactions.submissions import Intent
+
+app = typer.Typer(no_args_is_help=True, help="Submit single messages, and see what became of them.")
+
+WATCH_SECONDS = 0.05
+
+Found = tuple[Intent, list[Attempt]]
+
+
+@app.command()
+def submit(
+    context: typer.Context,
+    intent_id: Annotated[
+        str, typer.Argument(metavar="INTENT", help="Your own id; a repeat is safe.")
+    ],
+    target: Annotated[str, typer.Option(help="The submission target, as in the registry.")],
+    payload: Annotated[
+        str, typer.Option(help="A JSON object for the gateway, or @FILE.", metavar="JSON|@FILE")
+    ],
+    here: Annotated[
+        bool, typer.Option("--work", help="Also work here until it has an outcome or is in doubt.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Submit one message under the target's contract; time and attempts are ours from then on."""
+
+    async def work(outrider: Outrider) -> tuple[Found, bool]:
+        given = Submission(intent_id, target, _payload(payload))
+        _, is_new = await outrider.submissions.submit(DEFAULT_SCOPE, given)
+        if here:
+            async with working(outrider):
+                await _settled(outrider, intent_id)
+        return await outrider.submissions.intent(DEFAULT_SCOPE, intent_id), is_new
+
+    (intent, attempts), is_new = execute(context, work, as_json=as_json)
+    if as_json:
+        print_json({**intent_document(intent, attempts), "new": is_new, "success": True})
+        return
+    out.print(f"[green]{'submitted' if is_new else 'known already'}[/green] {escape(intent_id)}")
+    out.print(_line(intent))
+    if not here and is_new:
+        out.print(f"next: outrider work, and outrider intent show {escape(intent_id)}", style="dim")
+
+
+@app.command()
+def show(
+    context: typer.Context,
+    intent_id: Annotated[
+        str, typer.Argument(metavar="INTENT", help="The id it was submitted with.")
+    ],
+    as_json: Json = False,
+) -> None:
+    """The intent's status under its contract, and every attempt in sentences."""
+
+    async def work(outrider: Outrider) -> tuple[Found, list[str]]:
+        intent, attempts = await outrider.submissions.intent(DEFAULT_SCOPE, intent_id)
+        item = await outrider.store.read(inspection.item(DEFAULT_SCOPE, intent.outbox_id))
+        return (intent, attempts), explain_item(item, attempts)
+
+    (intent, attempts), sentences = execute(context, work, as_json=as_json)
+    if as_json:
+        print_json(intent_document(intent, attempts))
+        return
+    out.print(_line(intent))
+    for sentence in sentences:
+        out.print(escape(sentence))
+
+
+def _line(intent: Intent) -> str:
+    why = intent.final_outcome or intent.exhausted_reason
+    doubt = " [yellow]in doubt[/yellow]" if intent.doubted_at else ""
+    return f"[bold]{intent.status}[/bold]{f' ({why})' if why else ''}{doubt}"
+
+
+def _payload(text: str) -> dict[str, Any]:
+    try:
+        raw = Path(text[1:]).read_bytes() if text.startswith("@") else text.encode()
+        return msgspec.json.decode(raw, type=dict[str, Any])
+    except OSError as error:
+        raise InvalidInput(f"{text[1:]} cannot be read: {error.strerror}") from error
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise InvalidInput(f"the payload is not a JSON object: {error}") from error
+
+
+async def _settled(outrider: Outrider, intent_id: str) -> None:
+    while True:
+        intent, _ = await outrider.submissions.intent(DEFAULT_SCOPE, intent_id)
+        if intent.status != IntentStatus.PENDING or intent.doubted_at is not None:
+            return
+        await asyncio.sleep(WATCH_SECONDS)

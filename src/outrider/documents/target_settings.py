@@ -1,0 +1,40 @@
+"""Where settings and registry disagree: settings of targets that nobody registered, bad fallbacks.
+
+None of it stops a registry from being in force, so these are warnings with the setting's path.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from outrider.domain.errors import Problem
+from outrider.domain.submission import Contract, GatewayType
+from outrider.settings import TargetSettings
+
+
+def setting_warnings(
+    contracts: Mapping[str, Contract],
+    targets: Mapping[str, TargetSettings],
+    gateway_types: Mapping[str, GatewayType],
+) -> list[Problem]:
+    """What an operator probably did not mean, in the order of the settings."""
+    channels = {
+        name: gateway_types[contract.gateway_type].channel for name, contract in contracts.items()
+    }
+
+    def warnings() -> Iterator[Problem]:
+        for name, settings in targets.items():
+            if name not in contracts:
+                known = ", ".join(sorted(contracts)) or "none"
+                yield Problem(f"targets.{name}", f"is not registered; registered are {known}")
+            fallback = settings.fallback
+            if fallback is None:
+                continue
+            path = f"targets.{name}.fallback"
+            if fallback == name:
+                yield Problem(path, "is the target itself")
+            elif fallback not in contracts:
+                yield Problem(path, f"'{fallback}' is not registered")
+            elif name in channels and channels[fallback] is not channels[name]:
+                sends, instead = channels[fallback].value, channels[name].value
+                yield Problem(path, f"'{fallback}' sends {sends}, not {instead}")
+
+    return list(warnings())

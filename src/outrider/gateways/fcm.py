@@ -1,0 +1,99 @@
+"""The `fcm` gateway type: push notifications through Firebase Cloud Messaging, HTTP v1.
+
+A reservation becomes `POST {gatewayUrl}/v1/projects/{project}/messages:send`. The access token is
+an OAuth one of an hour's life: keep it in a file that is renewed, and it is read again in time.
+"""
+
+from typing import Final
+
+import msgspec
+
+from outrider.domain.ids import IdempotencyKey
+from outrider.domain.recipients import normalise_push_token
+from outrider.domain.states import Channel
+from outrider.domain.submission import GatewayType, Rejected
+from outrider.gateways.content import Content
+from outrider.gateways.family import Family, Target
+from outrider.gateways.http import base_url
+from outrider.gateways.provider import (
+    REFERENCE_HEADER,
+    ProviderGateway,
+    Reasons,
+    Request,
+    Said,
+    json_request,
+)
+
+FCM = GatewayType(
+    "fcm",
+    Channel.PUSH,
+    frozenset(
+        {
+            "invalid_request",
+            "invalid_recipient",
+            "invalid_message",
+            "unauthorized",
+            "unregistered_token",
+        }
+    ),
+    dedupes_by_reference=False,
+)
+
+REASONS: Final[Reasons] = {
+    "UNREGISTERED": "unregistered_token",
+    "INVALID_ARGUMENT": "invalid_request",
+    # The token is a good one, of somebody else's project.
+    "SENDER_ID_MISMATCH": "invalid_recipient",
+    "THIRD_PARTY_AUTH_ERROR": "unauthorized",
+    "UNAUTHENTICATED": "unauthorized",
+    "PERMISSION_DENIED": "unauthorized",
+}
+
+
+class _Detail(msgspec.Struct, rename={"error_code": "errorCode"}):
+    error_code: str | None = None
+
+
+class _Error(msgspec.Struct):
+    status: str | None = None
+    message: str = ""
+    details: list[_Detail] = []
+
+
+class _Answer(msgspec.Struct):
+    name: str | None = None
+    error: _Error | None = None
+
+
+_decoder = msgspec.json.Decoder(_Answer)
+
+
+class FcmGateway(ProviderGateway):
+    type = FCM
+    options = frozenset({"project"})
+    reasons = REASONS
+    throttles = frozenset({"QUOTA_EXCEEDED", "RESOURCE_EXHAUSTED", "UNAVAILABLE"})
+
+    def __init__(self, target: Target) -> None:
+        super().__init__(target, "accessToken")
+        project = target.option("project")
+        self._url = base_url(target.url) / "v1" / "projects" / project / "messages:send"
+
+    def compose(self, reference: IdempotencyKey, content: Content) -> Request | Rejected:
+        token = normalise_push_token(content.to)
+        if token is None:
+            return Rejected("invalid_recipient", "not a registration token")
+        notification = {"title": content.subject or "", "body": content.body}
+        document = {"message": {"token": token, "notification": notification}}
+        headers = {REFERENCE_HEADER: reference, **self.bearer("accessToken")}
+        return json_request(self._url, document, headers)
+
+    def read(self, body: bytes) -> Said:
+        answer = _decoder.decode(body)
+        error = answer.error or _Error()
+        # FCM's own code is the exact one; the status beside it is Google's for any service.
+        exact = [detail.error_code for detail in error.details if detail.error_code]
+        return Said(answer.name, exact[0] if exact else error.status, error.message)
+
+
+FAMILY = Family(FCM, FcmGateway)

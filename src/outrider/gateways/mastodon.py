@@ -1,0 +1,79 @@
+"""The `mastodon` gateway type: a post of one account, deduplicated by reference for an hour.
+
+A reservation becomes `POST {gatewayUrl}/api/v1/statuses` under its own Idempotency-Key. A post is
+for everyone, so it has no recipient; a subject becomes the line shown before the content.
+"""
+
+from typing import Final
+
+import msgspec
+
+from outrider.domain.ids import IdempotencyKey
+from outrider.domain.states import Channel
+from outrider.domain.submission import GatewayType, Rejected
+from outrider.gateways.content import Content
+from outrider.gateways.family import Family, Target
+from outrider.gateways.http import base_url
+from outrider.gateways.provider import (
+    REASONS_BY_STATUS,
+    ProviderGateway,
+    Reasons,
+    Request,
+    Said,
+    form_request,
+)
+
+DEDUPE_WINDOW_SECONDS: Final = 3_600.0
+
+MASTODON = GatewayType(
+    "mastodon",
+    Channel.SOCIAL,
+    frozenset({"invalid_request", "invalid_message", "unauthorized"}),
+    dedupes_by_reference=True,
+    dedupe_window_seconds=DEDUPE_WINDOW_SECONDS,
+)
+
+# Mastodon has no error codes: the status is all there is, and 422 is about the text.
+NO_CODES: Final[Reasons] = {}
+BY_STATUS: Final = {**REASONS_BY_STATUS, 422: "invalid_message"}
+
+
+class _Answer(msgspec.Struct):
+    id: str | None = None
+    error: str = ""
+
+
+_decoder = msgspec.json.Decoder(_Answer)
+
+
+class MastodonGateway(ProviderGateway):
+    type = MASTODON
+    options = frozenset({"visibility", "language"})
+    reasons = NO_CODES
+    reasons_by_status = BY_STATUS
+    addressed = False
+
+    def __init__(self, target: Target) -> None:
+        super().__init__(target, "accessToken")
+        self._url = base_url(target.url) / "api" / "v1" / "statuses"
+        self._visibility = target.option("visibility", "public")
+        self._language = target.option("language", "") or None
+
+    def compose(self, reference: IdempotencyKey, content: Content) -> Request | Rejected:
+        if not content.body.strip():
+            return Rejected("invalid_message", "a post says something")
+        fields = {
+            "status": content.body,
+            "visibility": self._visibility,
+            "spoiler_text": content.subject or None,
+            "language": self._language,
+        }
+        headers = {"Idempotency-Key": reference, **self.bearer("accessToken")}
+        return form_request(self._url, fields, headers)
+
+    def read(self, body: bytes) -> Said:
+        answer = _decoder.decode(body)
+        return Said(answer.id, None, answer.error)
+
+
+FAMILY = Family(MASTODON, MastodonGateway)

@@ -1,0 +1,228 @@
+"""What every HTTP provider has in common: content becomes a request, the answer a call result.
+
+A family adds three things: the request its provider wants, what its answers say, and which of the
+provider's error codes are which reason of its taxonomy. What an answer leaves open stays open.
+"""
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+from urllib.parse import urlencode
+
+import msgspec
+from yarl import URL
+
+from outrider.domain.errors import InvalidInput, OutriderError
+from outrider.domain.ids import IdempotencyKey
+from outrider.domain.submission import (
+    Accepted,
+    AttemptError,
+    CallResult,
+    GatewayType,
+    Progress,
+    Rejected,
+)
+from outrider.gateways.content import INCOMPLETE, Content, content
+from outrider.gateways.family import Target
+from outrider.gateways.http import Answer
+from outrider.ports.gateway import Reservation
+from outrider.settings import (
+    CREDENTIAL_REREAD_SECONDS,
+    ERROR_DETAIL_MAX_CHARACTERS,
+    HTTP_CONCURRENCY,
+    HTTP_WINDOW_ITEMS,
+    PROVIDER_CONCURRENCY,
+)
+
+REFERENCE_HEADER = "X-Outrider-Reference"
+"""For providers that have no field for it: they ignore it, traces and the simulator do not."""
+
+THROTTLED = frozenset({429, 503})
+"""Turned away at the door: not now, and nothing was taken."""
+
+REASONS_BY_STATUS: Mapping[int, str] = {
+    400: "invalid_request",
+    401: "unauthorized",
+    403: "unauthorized",
+    413: "invalid_message",
+    422: "invalid_request",
+}
+"""For an error whose code the family does not know, or that has none."""
+
+Reasons = Mapping[str | int, str]
+"""A provider's error codes, each as a reason of the gateway type's taxonomy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One POST. Its headers hold credentials, so they are never shown."""
+
+    url: URL
+    body: bytes
+    content_type: str
+    headers: Mapping[str, str] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What an answer says, whatever its shape: the message's id, or the provider's error code."""
+
+    message_id: str | None = None
+    code: str | int | None = None
+    detail: str = ""
+
+
+class ProviderGateway(ABC):
+    """One provider at one URL. The client is shared, so whoever made it closes it."""
+
+    type: ClassVar[GatewayType]
+    reasons: ClassVar[Reasons]
+    reasons_by_status: ClassVar[Mapping[int, str]] = REASONS_BY_STATUS
+    throttles: ClassVar[frozenset[str | int]] = frozenset()
+    """Error codes that mean: too much, come back later; whatever the status is."""
+    unfinished: ClassVar[frozenset[str | int]] = frozenset()
+    """Error codes that mean: an earlier request under this reference is still being worked on."""
+    options: ClassVar[frozenset[str]]
+    addressed: ClassVar[bool] = True
+
+    def __init__(self, target: Target, *credentials: str) -> None:
+        unknown = sorted(target.settings.options.keys() - self.options)
+        if unknown:
+            raise InvalidInput(
+                f"submission target '{target.name}' has unknown options: {', '.join(unknown)}",
+                hint=f"{self.type.name} knows {', '.join(sorted(self.options))}",
+            )
+        dedupes = self.type.dedupes_by_reference
+        self.concurrency = target.settings.concurrency or (
+            HTTP_CONCURRENCY if dedupes else PROVIDER_CONCURRENCY
+        )
+        # What is open when a process dies is in doubt, unless its reference is known again.
+        self.window_items = max(HTTP_WINDOW_ITEMS if dedupes else 1, self.concurrency)
+        self._client = target.client
+        self._timeout_seconds = target.settings.timeout_seconds
+        self._credentials = {name: Credential(target, name) for name in credentials}
+
+    @abstractmethod
+    def compose(self, reference: IdempotencyKey, content: Content) -> Request | Rejected:
+        """The request, or why the provider need not be asked. ValueError: it has no UTF-8 form."""
+
+    @abstractmethod
+    def read(self, body: bytes) -> Said:
+        """What the answer says. Raises msgspec.DecodeError for what is not the provider's JSON."""
+
+    async def call(self, reservation: Reservation) -> CallResult:
+        message = content(reservation, addressed=self.addressed)
+        if message is None:
+            return Rejected("invalid_request", INCOMPLETE)
+        reference = reservation.reference
+        if not (reference.isascii() and reference.isprintable()):
+            return Rejected("invalid_request", "a reference travels in a header")
+        try:
+            request = self.compose(reference, message)
+        except ValueError as error:
+            return AttemptError(Progress.NOT_SENT, "unencodable", self._detail(str(error)))
+        if isinstance(request, Rejected):
+            return request
+        answer = await self._client.post(
+            request.url,
+            request.body,
+            request.content_type,
+            headers=request.headers,
+            timeout_seconds=self._timeout_seconds,
+        )
+        if isinstance(answer, Answer):
+            return self._interpret(answer)
+        if answer.progress is Progress.ANSWERED:
+            # Bytes came back, but nothing that says what became of the message.
+            return AttemptError(Progress.SENT_NO_ANSWER, answer.code, answer.detail)
+        return answer
+
+    async def look_up(self, references: Sequence[IdempotencyKey]) -> dict[IdempotencyKey, bool]:  # noqa: ARG002
+        return {}
+
+    async def close(self) -> None:  # noqa: B027 - most families hold nothing of their own
+        pass
+
+    def credential(self, name: str) -> str:
+        return self._credentials[name].value()
+
+    def bearer(self, name: str) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.credential(name)}"}
+
+    def secret_values(self) -> Iterable[str]:
+        """Every text that must not come back in a detail."""
+        return [credential.value() for credential in self._credentials.values()]
+
+    def _interpret(self, answer: Answer) -> CallResult:
+        status = answer.status
+        said = self._said(answer.body)
+        detail = self._detail(said.detail or f"HTTP {status}")
+        if 200 <= status < 300:
+            # A yes without a message's id may be a yes all the same, so it is not repeated lightly.
+            silence = AttemptError(Progress.SENT_NO_ANSWER, "invalid_answer", detail)
+            return Accepted(said.message_id) if said.message_id else silence
+        if status in THROTTLED or said.code in self.throttles:
+            return AttemptError(Progress.ANSWERED, "throttled", detail, answer.retry_after_seconds)
+        if status >= 500 or said.code in self.unfinished:
+            # A server that broke down may have done so after it took the message.
+            code = str(said.code) if said.code in self.unfinished else f"http_{status}"
+            return AttemptError(Progress.SENT_NO_ANSWER, code, detail)
+        reason = self.reasons.get(said.code or "") or self.reasons_by_status.get(status)
+        if reason in self.type.rejection_reasons:
+            return Rejected(reason, detail, answer.retry_after_seconds)
+        # A redirect, or a refusal of the URL rather than of the message: nothing was taken.
+        return AttemptError(Progress.ANSWERED, f"http_{status}", detail)
+
+    def _said(self, body: bytes) -> Said:
+        try:
+            return self.read(body)
+        except (msgspec.DecodeError, RecursionError):
+            return Said()
+
+    def _detail(self, text: str) -> str:
+        """Providers have been seen to repeat a bad token in their error; it stays here."""
+        for secret in self.secret_values():
+            text = text.replace(secret, "[redacted]")
+        return text[:ERROR_DETAIL_MAX_CHARACTERS]
+
+
+class Credential:
+    """A secret that is read again every so often: some tokens live for an hour, gateways longer."""
+
+    def __init__(
+        self, target: Target, name: str, *, seconds: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._target, self._name, self._seconds = target, name, seconds
+        self._value, self._read_at = self._read(), seconds()
+
+    def value(self) -> str:
+        if self._seconds() - self._read_at >= CREDENTIAL_REREAD_SECONDS:
+            self._read_at = self._seconds()
+            # A file caught in the middle of its rotation: the provider judges the old value.
+            with suppress(OutriderError, ValueError):
+                self._value = self._read()
+        return self._value
+
+    def _read(self) -> str:
+        value = self._target.credential(self._name).strip()
+        if not value or not (value.isascii() and value.isprintable()):
+            raise InvalidInput(
+                f"the credential '{self._name}' of submission target '{self._target.name}' "
+                "cannot be sent",
+                hint="it must be printable ASCII and not empty",
+            )
+        return value
+
+
+def json_request(url: URL, document: object, headers: Mapping[str, str]) -> Request:
+    return Request(url, msgspec.json.encode(document), "application/json", headers)
+
+
+def form_request(url: URL, fields: Mapping[str, Any], headers: Mapping[str, str]) -> Request:
+    """A form; a field that is None is left out."""
+    given = {name: value for name, value in fields.items() if value is not None}
+    form = urlencode(given).encode("ascii")
+    return Request(url, form, "application/x-www-form-urlencoded", headers)

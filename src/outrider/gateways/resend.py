@@ -1,0 +1,92 @@
+"""The `resend` gateway type: e-mail through Resend's HTTP API, deduplicated by reference.
+
+A reservation becomes `POST {gatewayUrl}/emails` under its own Idempotency-Key; for a day a repeat
+under that key gets the first answer again and sends nothing.
+"""
+
+from typing import Final
+
+import msgspec
+
+from outrider.domain.ids import IdempotencyKey
+from outrider.domain.recipients import normalise_email
+from outrider.domain.states import Channel
+from outrider.domain.submission import DUPLICATE_REFERENCE, GatewayType, Rejected
+from outrider.gateways.content import Content
+from outrider.gateways.family import Family, Target
+from outrider.gateways.http import base_url
+from outrider.gateways.provider import ProviderGateway, Reasons, Request, Said, json_request
+
+DEDUPE_WINDOW_SECONDS: Final = 24 * 3_600.0
+
+RESEND = GatewayType(
+    "resend",
+    Channel.EMAIL,
+    frozenset(
+        {
+            "invalid_request",
+            "invalid_recipient",
+            "invalid_message",
+            "unauthorized",
+            DUPLICATE_REFERENCE,
+        }
+    ),
+    dedupes_by_reference=True,
+    dedupe_window_seconds=DEDUPE_WINDOW_SECONDS,
+)
+
+REASONS: Final[Reasons] = {
+    "missing_required_field": "invalid_request",
+    "invalid_parameter": "invalid_request",
+    "invalid_from_address": "invalid_request",
+    "invalid_idempotency_key": "invalid_request",
+    "invalid_attachment": "invalid_message",
+    "security_error": "invalid_message",
+    "missing_api_key": "unauthorized",
+    "invalid_api_key": "unauthorized",
+    "restricted_api_key": "unauthorized",
+    # The key belongs to a message that was sent with another content, so the first one counts.
+    "invalid_idempotent_request": DUPLICATE_REFERENCE,
+}
+
+
+class _Answer(msgspec.Struct):
+    id: str | None = None
+    name: str | None = None
+    message: str = ""
+
+
+_decoder = msgspec.json.Decoder(_Answer)
+
+
+class ResendGateway(ProviderGateway):
+    type = RESEND
+    options = frozenset({"from"})
+    reasons = REASONS
+    unfinished = frozenset({"concurrent_idempotent_requests"})
+
+    def __init__(self, target: Target) -> None:
+        super().__init__(target, "apiKey")
+        self._url = base_url(target.url) / "emails"
+        self._sender = target.option("from", target.mail_from)
+
+    def compose(self, reference: IdempotencyKey, content: Content) -> Request | Rejected:
+        recipient = normalise_email(content.to)
+        if recipient is None:
+            return Rejected("invalid_recipient", "not an e-mail address")
+        kind = "html" if content.body.lstrip().startswith("<") else "text"
+        document = {
+            "from": self._sender,
+            "to": [recipient],
+            "subject": content.subject or "",
+            kind: content.body,
+        }
+        headers = {"Idempotency-Key": reference, **self.bearer("apiKey")}
+        return json_request(self._url, document, headers)
+
+    def read(self, body: bytes) -> Said:
+        answer = _decoder.decode(body)
+        return Said(answer.id, answer.name, answer.message)
+
+
+FAMILY = Family(RESEND, ResendGateway)

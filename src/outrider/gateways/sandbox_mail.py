@@ -1,0 +1,91 @@
+"""The simulator's SMTP side: a whole message is decided and recorded before its reply leaves.
+
+A mail server knows nothing of references, so nothing is ever deduplicated here.
+"""
+
+import asyncio
+from email.parser import BytesHeaderParser
+from typing import TYPE_CHECKING, assert_never
+
+from aiosmtpd.smtp import SMTP, Envelope, Session
+
+from outrider.gateways.sandbox_providers import Outcome
+from outrider.settings import SANDBOX_BODY_MAX_BYTES
+
+if TYPE_CHECKING:
+    from outrider.gateways.sandbox import Sandbox
+
+
+class MailSession(SMTP):
+    """One SMTP connection, which the simulator can close when it stops."""
+
+    def __init__(self, sandbox: "Sandbox", loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(
+            _Mailroom(sandbox),
+            hostname="sandbox",
+            data_size_limit=SANDBOX_BODY_MAX_BYTES,
+            loop=loop,
+        )
+        self._open_sessions = sandbox.mail_sessions
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self._open_sessions.add(self)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        super().connection_lost(error)
+        self._open_sessions.discard(self)
+
+    async def hang_up(self) -> None:
+        conversation = self._handler_coroutine
+        if self.transport is not None:
+            self.transport.close()
+        if conversation is not None:
+            await asyncio.wait([conversation])
+
+
+class _Mailroom:
+    """What the simulator answers to RCPT and to a whole message."""
+
+    def __init__(self, sandbox: "Sandbox") -> None:
+        self._sandbox = sandbox
+
+    async def handle_RCPT(
+        self,
+        _server: SMTP,
+        _session: Session,
+        envelope: Envelope,
+        address: str,
+        _options: list[str],
+    ) -> str:
+        if address.startswith("reject"):
+            self._sandbox.record("smtp", "", address, Outcome.REJECTED)
+            return "550 5.1.1 no such mailbox"
+        envelope.rcpt_tos.append(address)
+        return "250 OK"
+
+    async def handle_DATA(self, server: SMTP, _session: Session, envelope: Envelope) -> str:
+        sandbox = self._sandbox
+        headers = BytesHeaderParser().parsebytes(envelope.original_content or b"")
+        reference = str(headers.get("X-Outrider-Reference", ""))
+        # Mail servers know nothing of references: whatever the faults say, this never dedupes.
+        outcome = sandbox.decide("smtp", reference, ", ".join(envelope.rcpt_tos), dedupes=False)
+        number = sandbox.requests
+        await sandbox.wait()
+        match outcome:
+            case Outcome.ACCEPTED:
+                return f"250 2.0.0 queued as sandbox-{number}"
+            case Outcome.REJECTED:
+                return "451 4.3.0 the simulator was told to fail"
+            case Outcome.THROTTLED:
+                return "450 4.7.0 too many messages"
+            case Outcome.DUPLICATE_REFERENCE:
+                raise AssertionError("a mail server never dedupes")
+            case Outcome.DROPPED:
+                if server.transport is not None:
+                    server.transport.close()
+                # Losing the connection cancels this session, so no reply can follow.
+                never: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+                return await never
+            case other:
+                assert_never(other)

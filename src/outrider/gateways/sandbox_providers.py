@@ -1,0 +1,310 @@
+"""The HTTP protocols that the simulator speaks: a request is read, an outcome becomes an answer.
+
+Each provider is a row of `PROVIDERS`: where it listens, how it reads a request, and how it words
+each outcome. Faults, the log and counting are the simulator's; nothing here misbehaves by itself.
+"""
+
+import hashlib
+import re
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final, NamedTuple
+from urllib.parse import parse_qs
+
+import msgspec
+
+from outrider.domain.submission import DUPLICATE_REFERENCE
+
+_PHONE = re.compile(r"\+[0-9]+\Z")
+_INVALID_NUMBER: Final = "+15005550001"
+"""Twilio's own number for rehearsing an invalid recipient; the others borrow it here."""
+
+
+class Outcome(StrEnum):
+    ACCEPTED = "accepted"
+    REJECTED = "rejected"
+    DUPLICATE_REFERENCE = DUPLICATE_REFERENCE
+    DROPPED = "dropped"
+    THROTTLED = "throttled"
+
+
+class Reply(NamedTuple):
+    document: object
+    status: int = 200
+
+
+class Received(NamedTuple):
+    """A request as the provider understood it; `refusal` where it will not have it."""
+
+    reference: str
+    to: str
+    refusal: Reply | None = None
+
+
+Headers = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    protocol: str
+    path: str
+    dedupes: bool
+    read: Callable[[Headers, bytes], Received]
+    reply: Callable[[Outcome, str, int], Reply]
+    """The words for an outcome, given the reference and the number of the request."""
+    scheme: str = ""
+    """The authorisation it asks for."""
+
+
+def provider_at(path: str) -> Provider | None:
+    return next((provider for provider in PROVIDERS if re.fullmatch(provider.path, path)), None)
+
+
+# sms and push: the reference is part of the document, and a repeat is told that it is one.
+
+
+def _read_sms(_headers: Headers, body: bytes) -> Received:
+    document = _decode(body)
+    reference, to = _text(document, "referenceId"), _text(document, "to")
+    reason = None
+    if not reference:
+        reason = "invalid_request"
+    elif not _PHONE.match(to):
+        reason = "invalid_recipient"
+    elif not _text(document, "message"):
+        reason = "invalid_message"
+    return Received(reference, to, _refused(reference, reason) if reason else None)
+
+
+def _read_push(_headers: Headers, body: bytes) -> Received:
+    document = _decode(body)
+    reference, token = _text(document, "referenceId"), _text(document, "token")
+    reason = None
+    if not reference or not token:
+        reason = "invalid_request"
+    elif token.startswith("unregistered"):
+        reason = "unregistered_token"
+    return Received(reference, token, _refused(reference, reason) if reason else None)
+
+
+def _refused(reference: str, reason: str) -> Reply:
+    return Reply({"status": "rejected", "reason": reason, "referenceId": reference}, 400)
+
+
+def _reply_json(outcome: Outcome, reference: str, number: int) -> Reply:
+    answer = {"referenceId": reference}
+    match outcome:
+        case Outcome.REJECTED:
+            return Reply(answer | {"status": "rejected", "reason": "provider_failure"})
+        case Outcome.DUPLICATE_REFERENCE:
+            return Reply(answer | {"status": "rejected", "reason": DUPLICATE_REFERENCE})
+        case Outcome.THROTTLED:
+            return Reply(answer | {"error": "too many requests"}, 429)
+        case _:
+            return Reply(answer | {"status": "accepted", "gatewayMessageId": f"sandbox-{number}"})
+
+
+# Resend: an Idempotency-Key, under which a repeat gets the first answer again.
+
+
+def _read_resend(headers: Headers, body: bytes) -> Received:
+    document = _decode(body)
+    reference = headers.get("Idempotency-Key", "")
+    recipients = document.get("to")
+    to = recipients[0] if isinstance(recipients, list) and recipients else recipients
+    to = to if isinstance(to, str) else ""
+    refusal = None
+    if "@" not in to or to.startswith("reject"):
+        refusal = _resend_error(422, "validation_error", "Invalid `to` field.")
+    elif not _text(document, "from") or not ("html" in document or "text" in document):
+        refusal = _resend_error(422, "missing_required_field", "A field is missing.")
+    return Received(reference, to, refusal)
+
+
+def _reply_resend(outcome: Outcome, reference: str, _number: int) -> Reply:
+    match outcome:
+        case Outcome.REJECTED:
+            return _resend_error(422, "validation_error", "The simulator was told to fail.")
+        case Outcome.THROTTLED:
+            return _resend_error(429, "rate_limit_exceeded", "Too many requests.")
+        case _:
+            return Reply({"id": str(uuid.uuid5(uuid.NAMESPACE_URL, reference))})
+
+
+def _resend_error(status: int, name: str, message: str) -> Reply:
+    return Reply({"statusCode": status, "name": name, "message": message}, status)
+
+
+# Twilio: forms, a numeric error code, and no way to send something only once.
+
+
+def _read_twilio(content: str) -> Callable[[Headers, bytes], Received]:
+    def read(headers: Headers, body: bytes) -> Received:
+        form = {name: values[0] for name, values in parse_qs(body.decode("latin-1")).items()}
+        to, refusal = form.get("To", ""), None
+        if not _PHONE.match(to) or to == _INVALID_NUMBER:
+            refusal = _twilio_error(400, 21211, "The 'To' number is not a valid phone number.")
+        elif not form.get("From") and not form.get("MessagingServiceSid"):
+            refusal = _twilio_error(400, 21603, "A 'From' phone number is required.")
+        elif not form.get(content):
+            refusal = _twilio_error(400, 21602, "The message's content is required.")
+        return Received(headers.get("X-Outrider-Reference", ""), to, refusal)
+
+    return read
+
+
+def _reply_twilio(prefix: str, failure: int) -> Callable[[Outcome, str, int], Reply]:
+    def reply(outcome: Outcome, _reference: str, number: int) -> Reply:
+        match outcome:
+            case Outcome.REJECTED:
+                return _twilio_error(400, failure, "The simulator was told to fail.")
+            case Outcome.THROTTLED:
+                return _twilio_error(429, 20429, "Too many requests.")
+            case _:
+                return Reply({"sid": f"{prefix}{number:032x}", "status": "queued"}, 201)
+
+    return reply
+
+
+def _twilio_error(status: int, code: int, message: str) -> Reply:
+    return Reply({"status": status, "code": code, "message": message}, status)
+
+
+# WhatsApp Cloud: the reference is a remark that comes back in receipts and dedupes nothing.
+
+
+def _read_whatsapp(_headers: Headers, body: bytes) -> Received:
+    document = _decode(body)
+    reference, to = _text(document, "biz_opaque_callback_data"), _text(document, "to")
+    refusal = None
+    if _text(document, "messaging_product") != "whatsapp" or not document.get(
+        _text(document, "type")
+    ):
+        refusal = _graph_error(400, 100, "Invalid parameter.")
+    elif not _PHONE.match(to) or to == _INVALID_NUMBER:
+        refusal = _graph_error(400, 131026, "Message undeliverable.")
+    return Received(reference, to, refusal)
+
+
+def _reply_whatsapp(outcome: Outcome, _reference: str, number: int) -> Reply:
+    match outcome:
+        case Outcome.REJECTED:
+            return _graph_error(400, 131026, "The simulator was told to fail.")
+        case Outcome.THROTTLED:
+            return _graph_error(429, 130429, "Rate limit hit.")
+        case _:
+            message = {"id": f"wamid.sandbox-{number}"}
+            return Reply({"messaging_product": "whatsapp", "messages": [message]})
+
+
+def _graph_error(status: int, code: int, message: str) -> Reply:
+    error = {"message": f"(#{code}) {message}", "type": "OAuthException", "code": code}
+    return Reply({"error": error}, status)
+
+
+# FCM: Google's error envelope with FCM's own code among the details.
+
+
+def _read_fcm(headers: Headers, body: bytes) -> Received:
+    message = _decode(body).get("message")
+    token = _text(message, "token") if isinstance(message, dict) else ""
+    refusal = None
+    if not token:
+        refusal = _fcm_error(400, "INVALID_ARGUMENT", "INVALID_ARGUMENT", "Invalid message.")
+    elif token.startswith("unregistered"):
+        refusal = _fcm_error(404, "NOT_FOUND", "UNREGISTERED", "Requested entity was not found.")
+    return Received(headers.get("X-Outrider-Reference", ""), token, refusal)
+
+
+def _reply_fcm(outcome: Outcome, _reference: str, number: int) -> Reply:
+    match outcome:
+        case Outcome.REJECTED:
+            text = "The simulator was told to fail."
+            return _fcm_error(400, "INVALID_ARGUMENT", "INVALID_ARGUMENT", text)
+        case Outcome.THROTTLED:
+            return _fcm_error(429, "RESOURCE_EXHAUSTED", "QUOTA_EXCEEDED", "Too many messages.")
+        case _:
+            return Reply({"name": f"projects/sandbox/messages/{number}"})
+
+
+def _fcm_error(status: int, name: str, code: str, message: str) -> Reply:
+    detail = {"@type": "type.googleapis.com/google.firebase.fcm.v1.FcmError", "errorCode": code}
+    error = {"code": status, "message": message, "status": name, "details": [detail]}
+    return Reply({"error": error}, status)
+
+
+# Mastodon: an Idempotency-Key too, and errors that are sentences.
+
+
+def _read_mastodon(headers: Headers, body: bytes) -> Received:
+    form = parse_qs(body.decode("latin-1"))
+    refusal = None
+    if not "".join(form.get("status", [])).strip():
+        refusal = Reply({"error": "Validation failed: Text can't be blank"}, 422)
+    return Received(headers.get("Idempotency-Key", ""), "", refusal)
+
+
+def _reply_mastodon(outcome: Outcome, reference: str, _number: int) -> Reply:
+    match outcome:
+        case Outcome.REJECTED:
+            return Reply({"error": "Validation failed: The simulator was told to fail"}, 422)
+        case Outcome.THROTTLED:
+            return Reply({"error": "Too many requests"}, 429)
+        case _:
+            digest = hashlib.sha256(reference.encode()).hexdigest()
+            return Reply({"id": str(int(digest[:15], 16)), "visibility": "public"})
+
+
+PROVIDERS: Final = (
+    Provider("sms", "/sms/send", True, _read_sms, _reply_json),
+    Provider("push", "/push/send", True, _read_push, _reply_json),
+    Provider("resend", "/emails", True, _read_resend, _reply_resend, "Bearer"),
+    Provider(
+        "twilio_sms",
+        "/2010-04-01/Accounts/[^/]+/Messages.json",
+        False,
+        _read_twilio("Body"),
+        _reply_twilio("SM", 21612),
+        "Basic",
+    ),
+    Provider(
+        "twilio_voice",
+        "/2010-04-01/Accounts/[^/]+/Calls.json",
+        False,
+        _read_twilio("Twiml"),
+        _reply_twilio("CA", 21214),
+        "Basic",
+    ),
+    Provider(
+        "whatsapp_cloud",
+        r"/v[0-9]+\.[0-9]+/[^/]+/messages",
+        False,
+        _read_whatsapp,
+        _reply_whatsapp,
+        "Bearer",
+    ),
+    Provider(
+        "fcm",
+        "/v1/projects/[^/]+/messages:send",
+        False,
+        _read_fcm,
+        _reply_fcm,
+        "Bearer",
+    ),
+    Provider("mastodon", "/api/v1/statuses", True, _read_mastodon, _reply_mastodon, "Bearer"),
+)
+
+
+def _text(document: Mapping[str, Any], name: str) -> str:
+    value = document.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _decode(body: bytes) -> dict[str, Any]:
+    try:
+        document = msgspec.json.decode(body)
+    except (msgspec.DecodeError, RecursionError):
+        return {}
+    return document if isinstance(document, dict) else {}

@@ -1,0 +1,83 @@
+"""An e-mail's bytes: a letterhead and a rendered text become a message that is ready for the line.
+
+Headers hold nothing that could break out of them; the Message-ID is derived from the reference.
+"""
+
+import base64
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from email.header import Header
+from email.utils import format_datetime
+from urllib.parse import quote
+
+from outrider.domain.errors import InvalidInput
+from outrider.settings import MAIL_FROM_DEFAULT
+
+LINE_MAX_CHARACTERS = 998
+SUBJECT_LINE_MAX_CHARACTERS = 200
+
+_MAILBOX = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]+@[A-Za-z0-9.-]+\Z")
+_UNSUBSCRIBE = re.compile(r"https://[!#-;=?-\[\]_a-z~]+\Z")
+_HEADER_BREAKERS = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]")
+_LINE_ENDS = re.compile(rb"\r\n|\r|\n")
+_REFERENCE = "{reference}"
+
+
+@dataclass(frozen=True, slots=True)
+class Letterhead:
+    """What all messages of a target have in common; `sender` is the envelope's too."""
+
+    sender: str = MAIL_FROM_DEFAULT
+    reply_to: str | None = None
+    list_unsubscribe: str | None = None
+
+    def __post_init__(self) -> None:
+        for mailbox in (self.sender, self.reply_to):
+            if mailbox is not None and not _MAILBOX.match(mailbox):
+                raise InvalidInput(f"'{mailbox}' cannot be the sender of an e-mail")
+        template = self.list_unsubscribe
+        if template is not None and not _UNSUBSCRIBE.match(template.replace(_REFERENCE, "")):
+            raise InvalidInput(
+                "listUnsubscribe is not an https URL",
+                hint="for example https://example.test/unsubscribe/{reference}",
+            )
+
+    def headers(self, reference: str) -> str:
+        headers = f"From: {self.sender}\n"
+        if self.reply_to is not None:
+            headers += f"Reply-To: {self.reply_to}\n"
+        if self.list_unsubscribe is not None:
+            # RFC 8058: both headers together let a mailbox provider unsubscribe with one POST.
+            url = self.list_unsubscribe.replace(_REFERENCE, quote(reference, safe=""))
+            headers += f"List-Unsubscribe: <{url}>\n"
+            headers += "List-Unsubscribe-Post: List-Unsubscribe=One-Click\n"
+        return headers
+
+
+def breaks_header(text: str) -> bool:
+    return _HEADER_BREAKERS.search(text) is not None
+
+
+def compose(
+    letterhead: Letterhead, recipient: str, subject: str, body: str, reference: str, now: datetime
+) -> bytes:
+    """The message, ready for the line. EmailMessage would take over a millisecond for each."""
+    plain = (
+        subject.isascii() and len(subject) <= SUBJECT_LINE_MAX_CHARACTERS and "=?" not in subject
+    )
+    folded = subject if plain else Header(subject, "utf-8", header_name="Subject").encode()
+    content = _LINE_ENDS.sub(b"\r\n", body.encode())
+    encoding = "7bit"
+    if not body.isascii() or max(map(len, content.split(b"\r\n"))) > LINE_MAX_CHARACTERS:
+        content, encoding = base64.encodebytes(content), "base64"
+    kind = "html" if body.lstrip().startswith("<") else "plain"
+    headers = (
+        f"{letterhead.headers(reference)}"
+        f"To: {recipient}\nSubject: {folded}\nDate: {format_datetime(now)}\n"
+        f"Message-ID: <{reference}@outrider>\nX-Outrider-Reference: {reference}\n"
+        f"MIME-Version: 1.0\nContent-Type: text/{kind}; charset=utf-8\n"
+        f"Content-Transfer-Encoding: {encoding}\n\n"
+    )
+    message = _LINE_ENDS.sub(b"\r\n", headers.encode("ascii") + content)
+    return message if message.endswith(b"\r\n") else message + b"\r\n"

@@ -1,0 +1,166 @@
+"""The `twilio_sms` and `twilio_voice` gateway types: forms over HTTP, with basic authentication.
+
+A reservation becomes one POST to the account's Messages or Calls. Twilio has no key for sending
+once, so silence and a broken server are doubt, and the window is as small as the concurrency.
+"""
+
+import base64
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final
+from xml.sax.saxutils import escape, quoteattr
+
+import msgspec
+
+from outrider.domain.errors import InvalidInput
+from outrider.domain.ids import IdempotencyKey
+from outrider.domain.recipients import normalise_phone
+from outrider.domain.states import Channel
+from outrider.domain.submission import GatewayType, Rejected
+from outrider.gateways.content import Content
+from outrider.gateways.family import Family, Target
+from outrider.gateways.http import base_url
+from outrider.gateways.provider import (
+    REFERENCE_HEADER,
+    ProviderGateway,
+    Reasons,
+    Request,
+    Said,
+    form_request,
+)
+
+API_VERSION: Final = "2010-04-01"
+TWIML_MAX_CHARACTERS: Final = 4_000
+
+_REASONS = frozenset({"invalid_request", "invalid_recipient", "invalid_message", "unauthorized"})
+TWILIO_SMS = GatewayType(
+    "twilio_sms", Channel.SMS, _REASONS | {"suppressed"}, dedupes_by_reference=False
+)
+TWILIO_VOICE = GatewayType("twilio_voice", Channel.VOICE, _REASONS, dedupes_by_reference=False)
+
+SMS_REASONS: Final[Reasons] = {
+    20003: "unauthorized",
+    21211: "invalid_recipient",
+    21212: "invalid_request",
+    21408: "unauthorized",
+    21602: "invalid_message",
+    21604: "invalid_recipient",
+    21606: "invalid_request",
+    21608: "unauthorized",
+    21610: "suppressed",
+    21612: "invalid_recipient",
+    21614: "invalid_recipient",
+    21617: "invalid_message",
+    21619: "invalid_message",
+}
+VOICE_REASONS: Final[Reasons] = {
+    20003: "unauthorized",
+    21201: "invalid_recipient",
+    21210: "invalid_request",
+    21211: "invalid_recipient",
+    21212: "invalid_request",
+    21213: "invalid_request",
+    21214: "invalid_recipient",
+    21215: "unauthorized",
+    21216: "unauthorized",
+    21217: "invalid_recipient",
+    21219: "unauthorized",
+    32018: "invalid_message",
+}
+
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+class _Answer(msgspec.Struct):
+    sid: str | None = None
+    code: int | None = None
+    message: str | None = None
+
+
+_decoder = msgspec.json.Decoder(_Answer)
+
+
+class TwilioGateway(ProviderGateway):
+    """What both resources of an account share; `resource` names the one."""
+
+    resource: str
+    throttles = frozenset({10004, 14107, 20429, 21611})
+
+    def __init__(self, target: Target) -> None:
+        super().__init__(target, "authToken")
+        account = target.option("accountSid")
+        self._url = base_url(target.url) / API_VERSION / "Accounts" / account / self.resource
+        # An API key signs in with its own name, and its secret is then the token.
+        self._user = target.option("apiKeySid", account)
+
+    def send(self, reference: IdempotencyKey, fields: Mapping[str, str | None]) -> Request:
+        headers = {"Authorization": f"Basic {self._basic()}", REFERENCE_HEADER: reference}
+        return form_request(self._url, fields, headers)
+
+    def read(self, body: bytes) -> Said:
+        answer = _decoder.decode(body)
+        return Said(answer.sid, answer.code, answer.message or "")
+
+    def secret_values(self) -> Iterable[str]:
+        return [*super().secret_values(), self._basic()]
+
+    def _basic(self) -> str:
+        return base64.b64encode(f"{self._user}:{self.credential('authToken')}".encode()).decode()
+
+
+class TwilioSmsGateway(TwilioGateway):
+    type = TWILIO_SMS
+    resource = "Messages.json"
+    options = frozenset({"accountSid", "apiKeySid", "from", "messagingServiceSid"})
+    reasons = SMS_REASONS
+
+    def __init__(self, target: Target) -> None:
+        super().__init__(target)
+        self._service = target.option("messagingServiceSid", "") or None
+        self._sender = target.option("from", "" if self._service else None) or None
+
+    def compose(self, reference: IdempotencyKey, content: Content) -> Request | Rejected:
+        number = normalise_phone(content.to)
+        if number is None:
+            return Rejected("invalid_recipient", "not an E.164 phone number")
+        fields = {
+            "To": number,
+            "From": self._sender,
+            "MessagingServiceSid": self._service,
+            "Body": content.body,
+        }
+        return self.send(reference, fields)
+
+
+class TwilioVoiceGateway(TwilioGateway):
+    """Calls the number and says the body; the subject is for eyes and is left out."""
+
+    type = TWILIO_VOICE
+    resource = "Calls.json"
+    options = frozenset({"accountSid", "apiKeySid", "from", "voice", "language"})
+    reasons = VOICE_REASONS
+
+    def __init__(self, target: Target) -> None:
+        super().__init__(target)
+        self._sender = target.option("from")
+        manner = {name: target.option(name, "") for name in ("voice", "language")}
+        self._manner = "".join(
+            f" {name}={quoteattr(value)}" for name, value in manner.items() if value
+        )
+        if _NOT_XML.search(self._manner):
+            raise InvalidInput(f"the voice of submission target '{target.name}' is not a text")
+
+    def compose(self, reference: IdempotencyKey, content: Content) -> Request | Rejected:
+        number = normalise_phone(content.to)
+        if number is None:
+            return Rejected("invalid_recipient", "not an E.164 phone number")
+        if not content.body.strip() or _NOT_XML.search(content.body):
+            return Rejected("invalid_message", "nothing that can be said")
+        twiml = f"<Response><Say{self._manner}>{escape(content.body)}</Say></Response>"
+        if len(twiml) > TWIML_MAX_CHARACTERS:
+            return Rejected("invalid_message", f"TwiML of more than {TWIML_MAX_CHARACTERS}")
+        return self.send(reference, {"To": number, "From": self._sender, "Twiml": twiml})
+
+
+SMS_FAMILY = Family(TWILIO_SMS, TwilioSmsGateway)
+VOICE_FAMILY = Family(TWILIO_VOICE, TwilioVoiceGateway)

@@ -1,0 +1,149 @@
+"""The caller: makes the calls of open attempts, and sees to it that every answer is durable.
+
+It is the one place from which a gateway is called, for campaigns and single messages alike.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeVar
+
+import structlog
+
+from outrider.domain.submission import AttemptError, AttemptFacts, CallResult, Progress, judge
+from outrider.kernel.reservations import OpenAttempt
+from outrider.kernel.result_closer import ResultCloser
+from outrider.kernel.routes import Route
+from outrider.kernel.target_gate import LEASE_ENDED, TargetGate
+from outrider.kernel.transactions.ledger import ClosedAttempt
+from outrider.ports.clock import Clock, IdSource
+from outrider.ports.gateway import Gateway
+from outrider.ports.stages import Stage, StageObserver
+from outrider.settings import Limits
+
+log = structlog.get_logger()
+
+Element = TypeVar("Element")
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """Everything was sent on its way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deferred:
+    """The target takes no more for now; what is left waits without using up an attempt."""
+
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """The job is no longer ours."""
+
+
+Passage = Done | Deferred | Lost
+
+
+class Caller:
+    def __init__(
+        self,
+        closer: ResultCloser,
+        gate: TargetGate,
+        clock: Clock,
+        ids: IdSource,
+        limits: Limits,
+        observer: StageObserver,
+    ) -> None:
+        self._closer = closer
+        self._gate = gate
+        self._clock = clock
+        self._ids = ids
+        self._limits = limits
+        self._observer = observer
+
+    async def in_windows(
+        self,
+        route: Route,
+        elements: Sequence[Element],
+        open_window: Callable[[Sequence[Element]], Awaitable[list[OpenAttempt] | None]],
+    ) -> Passage:
+        """Open and call, a window at a time, as many as the target's gate lets through."""
+        start = 0
+        while start < len(elements):
+            want = min(route.gateway.window_items, len(elements) - start)
+            granted = await self._pass(route.submission_target, want)
+            if isinstance(granted, Deferred):
+                return granted
+            attempts = await open_window(elements[start : start + granted])
+            if attempts is None:
+                return Lost()
+            await self._call(route, attempts)
+            start += granted
+        return Done()
+
+    async def _pass(self, submission_target: str, want: int) -> int | Deferred:
+        while True:
+            admission = await self._gate.admit(submission_target, want)
+            if admission is None:
+                return want
+            if admission.wait_until is None:
+                return admission.granted
+            wait_seconds = (admission.wait_until - self._clock.now()).total_seconds()
+            if wait_seconds > self._limits.gate_patience_seconds:
+                return Deferred(admission.wait_until)
+            await self._clock.sleep(max(wait_seconds, 0.001))
+
+    async def _call(self, route: Route, attempts: Sequence[OpenAttempt]) -> None:
+        queue = iter(attempts)
+        results: list[CallResult] = []
+
+        async def caller() -> None:
+            for attempt in queue:
+                self._observer.before(Stage.CALL)
+                result = await self._call_once(route.gateway, attempt)
+                self._observer.after(Stage.CALL)
+                results.append(result)
+                self._close(route.gateway, attempt, result)
+
+        callers = min(route.gateway.concurrency, len(attempts))
+        if callers == 1:
+            await caller()
+        else:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(callers):
+                    group.create_task(caller())
+        if attempts:
+            await self._gate.report(route.submission_target, results)
+            await self._closer.barrier()
+
+    async def _call_once(self, gateway: Gateway, attempt: OpenAttempt) -> CallResult:
+        late = self._clock.now() >= attempt.identity.call_by
+        if late and not gateway.type.dedupes_by_reference:
+            # This process was frozen so long that the item may have been doubted meanwhile and, on
+            # evidence that it never arrived, called again. It must not arrive now.
+            return AttemptError(Progress.NOT_SENT, LEASE_ENDED)
+        try:
+            return await gateway.call(attempt)
+        except Exception as bug:
+            # A gateway must not raise. Nobody knows how far it got, and that is what is recorded.
+            log.exception("gateway_crashed", gateway=gateway.type.name, outbox_id=attempt.outbox_id)
+            return AttemptError(Progress.SENT_NO_ANSWER, "gateway_crashed", type(bug).__name__)
+
+    def _close(self, gateway: Gateway, attempt: OpenAttempt, result: CallResult) -> None:
+        closed_at = self._clock.now()
+        who = attempt.identity
+        facts = AttemptFacts(who.number, who.submitted_at, closed_at, who.maybe_received)
+        retry = self._gate.policy(who.contract.submission_target).retry
+
+        def delay_seconds(attempts: int, retry_after_seconds: float | None) -> float:
+            return retry.delay_seconds(
+                attempts, retry_after_seconds=retry_after_seconds, jitter=self._ids.jitter()
+            )
+
+        verdict = judge(who.contract, gateway.type, facts, result, delay_seconds)
+        self._closer.put(
+            ClosedAttempt(attempt.outbox_id, who.number, who.fence, closed_at, verdict)
+        )

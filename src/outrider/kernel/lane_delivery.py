@@ -1,0 +1,130 @@
+"""Lane delivery: the single messages of one submission target, as they fall due.
+
+A lane is a standing job: its fence tells whose open attempts are whose, its lease brings it back
+when a worker dies. Rendering and reserving happened when the message was submitted.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+import msgspec
+import structlog
+
+from outrider.domain.ids import RecipientId
+from outrider.domain.states import ItemStatus
+from outrider.domain.submission import Contract
+from outrider.kernel.caller import Caller, Deferred, Done, Lost, Passage
+from outrider.kernel.contract_shelf import ContractShelf
+from outrider.kernel.reservations import OpenAttempt, Reserver
+from outrider.kernel.routes import Past, Route, Routes
+from outrider.kernel.transactions import ledger, submissions
+from outrider.kernel.transactions.jobs import ClaimedLane
+from outrider.kernel.transactions.ledger import Draft
+from outrider.kernel.transactions.settlement import LeaseLost
+from outrider.kernel.transactions.submissions import DueIntent
+from outrider.ports.clock import Clock
+from outrider.ports.stages import Stage, StageObserver, observed
+from outrider.ports.store import Store
+from outrider.settings import Limits
+
+log = structlog.get_logger()
+
+Due = tuple[DueIntent, Contract]
+
+
+class LaneDelivery:
+    def __init__(
+        self,
+        store: Store,
+        routes: Routes,
+        shelf: ContractShelf,
+        reserver: Reserver,
+        caller: Caller,
+        clock: Clock,
+        limits: Limits,
+        observer: StageObserver,
+    ) -> None:
+        self._store = store
+        self._routes = routes
+        self._shelf = shelf
+        self._reserver = reserver
+        self._caller = caller
+        self._clock = clock
+        self._limits = limits
+        self._observer = observer
+
+    async def process(self, lane: ClaimedLane) -> LeaseLost | None:
+        """Deliver what is due, for a bounded number of rounds, then give the lane back."""
+        not_before: datetime | None = None
+        for _ in range(self._limits.lane_rounds):
+            with observed(self._observer, Stage.LOAD):
+                due = await self._load(lane)
+            if not due:
+                break
+            passage = await self._deliver(lane, due)
+            if isinstance(passage, Lost):
+                return LeaseLost()
+            if isinstance(passage, Deferred):
+                not_before = passage.until
+                break
+        now = self._clock.now()
+        with observed(self._observer, Stage.SETTLE):
+            ours = await self._store.write(submissions.release(lane, not_before or now, now))
+        return None if ours else LeaseLost()
+
+    async def _load(self, lane: ClaimedLane) -> list[Due]:
+        now = self._clock.now()
+        horizon = now + timedelta(seconds=self._limits.lease_seconds)
+        rows = await self._store.read(
+            submissions.due(lane, self._limits.lane_window_items, horizon, now)
+        )
+        return [(row, await self._shelf.by_id(row.contract_id)) for row in rows]
+
+    async def _deliver(self, lane: ClaimedLane, due: Sequence[Due]) -> Passage:
+        for route, group in await self._routed(lane, due):
+
+            async def open_window(
+                window: Sequence[Due], route: Route = route
+            ) -> list[OpenAttempt] | None:
+                return await self._open(lane, route, window)
+
+            passage = await self._caller.in_windows(route, group, open_window)
+            if not isinstance(passage, Done):
+                return passage
+        return Done()
+
+    async def _routed(self, lane: ClaimedLane, due: Sequence[Due]) -> list[tuple[Route, list[Due]]]:
+        """Items by the route they take; those that must not be called again are put in doubt."""
+        now = self._clock.now()
+        # An item keeps the contract it was submitted under, so one target may have several URLs.
+        groups: dict[tuple[str, int], tuple[Route, list[Due]]] = {}
+        unsafe = []
+        for row, contract in due:
+            silent = row.is_open or bool(row.maybe_received)
+            past = Past(row.attempts, row.attempt_target, silent, row.created_at)
+            route = await self._routes.next(contract, past, now)
+            if route is None:
+                unsafe.append(row.id)
+            else:
+                key = route.submission_target, id(route.gateway)
+                groups.setdefault(key, (route, []))[1].append((row, contract))
+        if unsafe:
+            await self._store.write(ledger.doubt(lane, unsafe, now))
+            log.warning("items_in_doubt", job_id=lane.id, items=len(unsafe), why="worker_lost")
+        return list(groups.values())
+
+    async def _open(
+        self, lane: ClaimedLane, route: Route, window: Sequence[Due]
+    ) -> list[OpenAttempt] | None:
+        drafts = {row.id: (_draft(row), contract) for row, contract in window}
+        self._observer.before(Stage.OPEN)
+        opened = await self._reserver.reopen(lane, route.submission_target, drafts)
+        self._observer.after(Stage.OPEN)
+        return opened
+
+
+def _draft(row: DueIntent) -> Draft:
+    return Draft(
+        row.id, RecipientId(row.intent_id), None, None, "", row.key, ItemStatus.QUEUED, None, None,
+        msgspec.json.decode(row.payload),
+    )  # fmt: skip

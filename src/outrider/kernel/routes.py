@@ -1,0 +1,78 @@
+"""Routes: through which target's gateway an item's next attempt goes.
+
+A fallback is duplicate-safe by one rule: it is used only when every earlier attempt is proven not
+to have been taken. After a silence only the provider that was silent may be asked again.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import structlog
+
+from outrider.domain.submission import Contract
+from outrider.kernel.contract_shelf import ContractShelf
+from outrider.kernel.target_gate import TargetGate
+from outrider.ports.gateway import Gateway, GatewayDirectory
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    submission_target: str
+    gateway: Gateway
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What the ledger says of an item's earlier attempts."""
+
+    attempts: int
+    last_target: str | None
+    maybe_received: bool
+    submitted_at: datetime
+
+
+class Routes:
+    def __init__(self, gateways: GatewayDirectory, shelf: ContractShelf, gate: TargetGate) -> None:
+        self._gateways = gateways
+        self._shelf = shelf
+        self._gate = gate
+
+    def own(self, contract: Contract) -> Route:
+        return Route(
+            contract.submission_target,
+            self._gateways.gateway(
+                contract.submission_target, contract.gateway_type, contract.gateway_url
+            ),
+        )
+
+    async def next(self, contract: Contract, past: Past, now: datetime) -> Route | None:
+        """The route of the next attempt; None where calling again could be a second delivery."""
+        if past.maybe_received:
+            route = await self._to(past.last_target, contract)
+            return route if route and remembers(route.gateway, past.submitted_at, now) else None
+        fallback = self._gate.policy(contract.submission_target).fallback
+        if fallback is None or past.attempts % 2 == 0:
+            return self.own(contract)
+        own, other = self.own(contract), await self._to(fallback, contract)
+        if other is None or other.gateway.type.channel is not own.gateway.type.channel:
+            log.warning("fallback_unusable", submission_target=fallback)
+            return own
+        return other
+
+    async def _to(self, submission_target: str | None, contract: Contract) -> Route | None:
+        if submission_target in (None, contract.submission_target):
+            return self.own(contract)
+        found = await self._shelf.latest(submission_target)
+        return self.own(found) if found else None
+
+
+def remembers(gateway: Gateway, submitted_at: datetime, now: datetime) -> bool:
+    """Whether the gateway still knows what it took under this reference."""
+    known = gateway.type
+    if not known.dedupes_by_reference:
+        return False
+    if known.dedupe_window_seconds is None:
+        return True
+    return now < submitted_at + timedelta(seconds=known.dedupe_window_seconds)

@@ -1,0 +1,127 @@
+"""Single messages: intents enter the ledger in windows, and lanes take out what is due.
+
+A repeat of an intent is found by its key and changes nothing; terminal intents never change.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from outrider.domain.ids import IdempotencyKey, JobId, OutboxId, Scope
+from outrider.kernel.transactions.deployment import ContractSnapshot, snapshot_contracts
+from outrider.kernel.transactions.jobs import ClaimedLane
+from outrider.ports.clock import IdSource
+from outrider.ports.store import Transaction, ask
+
+
+class NewIntent(NamedTuple):
+    intent_id: str
+    submission_target: str
+    lane: int
+    channel: str
+    provider: str
+    payload: str
+    key: IdempotencyKey
+
+
+class Intent(NamedTuple):
+    """An intent as the ledger has it, in contract 001's words."""
+
+    key: IdempotencyKey
+    intent_id: str
+    submission_target: str
+    payload: str
+    status: str
+    final_outcome: str | None
+    exhausted_reason: str | None
+    attempts: int
+    item_status: str
+    doubted_at: datetime | None
+    created_at: datetime
+    updated_at: datetime
+    outbox_id: OutboxId
+
+
+class DueIntent(NamedTuple):
+    id: OutboxId
+    intent_id: str
+    key: IdempotencyKey
+    contract_id: int
+    payload: str
+    attempts: int
+    attempt_target: str | None
+    maybe_received: bool
+    is_open: bool
+    created_at: datetime
+
+
+def submit(
+    scope: Scope,
+    intents: Sequence[NewIntent],
+    contracts: Mapping[str, ContractSnapshot],
+    ids: IdSource,
+    now: datetime,
+) -> Transaction[tuple[set[str], dict[IdempotencyKey, Intent]]]:
+    """Returns which intents are new, and all of them as they stand now."""
+    contract_ids = yield from snapshot_contracts(contracts, now)
+    lanes: dict[tuple[str, int], JobId] = {}
+    for intent in intents:
+        place = intent.submission_target, intent.lane
+        if place not in lanes:
+            lanes[place] = yield from _lane(scope, *place, ids, now)
+    inserted = yield from ask(
+        "insert_intents",
+        {
+            "id": ids.batch(len(intents)),
+            "job_id": [lanes[intent.submission_target, intent.lane] for intent in intents],
+            "channel": [intent.channel for intent in intents],
+            "provider": [intent.provider for intent in intents],
+            "submission_target": [intent.submission_target for intent in intents],
+            "contract_id": [contract_ids[intent.submission_target] for intent in intents],
+            "intent_id": [intent.intent_id for intent in intents],
+            "payload": [intent.payload for intent in intents],
+            "key": [intent.key for intent in intents],
+        },
+        **scope._asdict(),
+        now=now,
+    )
+    new = {row[0] for row in inserted}
+    if new:
+        yield from ask("wake_lanes", {"id": sorted(lanes.values())}, now=now)
+    return new, (yield from intents_by_key(scope, [intent.key for intent in intents]))
+
+
+def intents_by_key(
+    scope: Scope, keys: Sequence[IdempotencyKey]
+) -> Transaction[dict[IdempotencyKey, Intent]]:
+    rows = yield from ask("intents_by_key", {"key": keys}, **scope._asdict())
+    return {row[0]: Intent(*row) for row in rows}
+
+
+def _lane(
+    scope: Scope, submission_target: str, lane: int, ids: IdSource, now: datetime
+) -> Transaction[JobId]:
+    place = {**scope._asdict(), "submission_target": submission_target, "lane": lane}
+    found = yield from ask("lane_by_number", **place)
+    if not found:
+        yield from ask("insert_lane", id=ids.new(), **place, now=now)
+        found = yield from ask("lane_by_number", **place)
+    return JobId(found[0][0])
+
+
+def due(
+    lane: ClaimedLane, most: int, horizon: datetime, now: datetime
+) -> Transaction[list[DueIntent]]:
+    """What is due, and what a former holder of the lane left open until at most `horizon`."""
+    rows = yield from ask(
+        "due_in_lane", job_id=lane.id, fence=lane.fence, most=most, horizon=horizon, now=now
+    )
+    return [DueIntent(*row) for row in rows]
+
+
+def release(lane: ClaimedLane, not_before: datetime, now: datetime) -> Transaction[bool]:
+    """Give the lane back; it is due again with its next item."""
+    rows = yield from ask(
+        "release_lane", job_id=lane.id, fence=lane.fence, not_before=not_before, now=now
+    )
+    return bool(rows)

@@ -1,0 +1,48 @@
+"""A target's shared state: locked, changed by a pure function, and saved, in one transaction."""
+
+from collections.abc import Callable
+from datetime import datetime
+
+from outrider.domain.targets import Breaker, TargetPolicy, TargetState
+from outrider.ports.store import Result, Row, Transaction, ask
+
+Change = Callable[[TargetState], tuple[TargetState, Result]]
+
+
+def change_state(
+    submission_target: str, policy: TargetPolicy, change: Change[Result], now: datetime
+) -> Transaction[Result]:
+    found = yield from ask("lock_target_state", submission_target=submission_target)
+    if not found:
+        yield from ask(
+            "insert_target_state",
+            submission_target=submission_target,
+            tokens=float(policy.burst),
+            now=now,
+        )
+        found = yield from ask("lock_target_state", submission_target=submission_target)
+    before = _state(found[0])
+    after, result = change(before)
+    if after != before:
+        yield from ask(
+            "save_target_state",
+            submission_target=submission_target,
+            tokens=after.tokens,
+            refilled_at=after.refilled_at,
+            resume_at=after.resume_at,
+            failures=after.failures,
+            breaker=after.breaker.value,
+            probe_at=after.probe_at,
+            now=now,
+        )
+    return result
+
+
+def state_of(submission_target: str) -> Transaction[TargetState | None]:
+    found = yield from ask("target_state", submission_target=submission_target)
+    return _state(found[0]) if found else None
+
+
+def _state(row: Row) -> TargetState:
+    tokens, refilled_at, resume_at, failures, breaker, probe_at = row
+    return TargetState(tokens, refilled_at, resume_at, failures, Breaker(breaker), probe_at)

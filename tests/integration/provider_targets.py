@@ -1,0 +1,33 @@
+"""A submission target for every gateway family: its options, and credentials that are planted.
+
+The planted values are unlike anything else, so a test can look for them wherever they must not be.
+"""
+
+from outrider.settings import TargetSettings
+
+PLANTED = "planted-5ecret-7f3a9c"
+
+
+class PlantedSecrets:
+    """Resolves every reference to the one planted value."""
+
+    def resolve(self, reference: str) -> str:  # noqa: ARG002
+        return PLANTED
+
+
+def _target(credential: str, **options: str) -> TargetSettings:
+    return TargetSettings(options=options, credentials={credential: "env:PLANTED"})
+
+
+TARGETS: dict[str, TargetSettings] = {
+    "sms": TargetSettings(),
+    "push": TargetSettings(),
+    "smtp": TargetSettings(),
+    "noop": TargetSettings(),
+    "resend": _target("apiKey", **{"from": "News <news@example.test>"}),
+    "twilio_sms": _target("authToken", accountSid="AC123", **{"from": "+15550001111"}),
+    "twilio_voice": _target("authToken", accountSid="AC123", **{"from": "+15550001111"}),
+    "whatsapp_cloud": _target("accessToken", phoneNumberId="106540352242922"),
+    "fcm": _target("accessToken", project="shop"),
+    "mastodon": _target("accessToken"),
+}

@@ -1,0 +1,377 @@
+"""Single messages from submit to outcome, against real sockets, on both stores."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from outrider.bootstrap import Outrider, open_outrider
+from outrider.domain.errors import IdempotencyConflict, InvalidInput
+from outrider.domain.ids import DEFAULT_SCOPE
+from outrider.domain.retry import RetrySchedule
+from outrider.domain.states import Channel
+from outrider.domain.targets import Breaker
+from outrider.gateways.sandbox import Faults, Sandbox
+from outrider.kernel.submission_manager import Submission, intent_key
+from outrider.kernel.transactions import inspection, targets
+from outrider.kernel.transactions.doubts import DoubtVerdict
+from outrider.kernel.transactions.inspection import Attempt
+from outrider.kernel.transactions.submissions import Intent
+from outrider.settings import Limits, Settings, TargetSettings
+from outrider.testing.launches import (
+    launch,
+    message,
+    observe,
+    people,
+    registry,
+    target,
+    until_terminal,
+)
+
+WAIT_SECONDS = 20
+FAST = Limits(idle_poll_seconds=0.01, rescue_interval_seconds=0.1)
+SOON = RetrySchedule(first_seconds=0.05)
+
+
+@asynccontextmanager
+async def opened(
+    database: str,
+    folder: Path,
+    *entries: dict[str, object],
+    targets: dict[str, TargetSettings] | None = None,
+) -> AsyncIterator[Outrider]:
+    file = folder / "registry.json"
+    file.write_bytes(registry(*entries))
+    settings = Settings(database_url=database, registry=file, targets=targets or {})
+    async with open_outrider(settings, limits=FAST) as outrider:
+        await outrider.store.migrate()
+        yield outrider
+
+
+@asynccontextmanager
+async def at_work(outrider: Outrider) -> AsyncIterator[None]:
+    async with outrider.worker(retry=SOON) as worker, asyncio.TaskGroup() as group:
+        group.create_task(worker.run())
+        yield
+        worker.stop()
+
+
+def sms(number: str = "+447700900123", text: str = "Hello") -> dict[str, Any]:
+    return {"to": number, "message": text}
+
+
+async def submit(
+    outrider: Outrider, intent_id: str, target_name: str = "sms", **payload: Any
+) -> Intent:
+    intent, _ = await outrider.submissions.submit(
+        DEFAULT_SCOPE, Submission(intent_id, target_name, payload or sms())
+    )
+    return intent
+
+
+async def until(
+    outrider: Outrider, intent_id: str, reached: Callable[[Intent], bool]
+) -> tuple[Intent, list[Attempt]]:
+    async with asyncio.timeout(WAIT_SECONDS):
+        while True:
+            intent, attempts = await outrider.submissions.intent(DEFAULT_SCOPE, intent_id)
+            if reached(intent):
+                return intent, attempts
+            await asyncio.sleep(0.01)
+
+
+async def eventually(condition: Callable[[], Awaitable[bool]]) -> None:
+    async with asyncio.timeout(WAIT_SECONDS):
+        while True:
+            if await condition():
+                return
+            await asyncio.sleep(0.01)
+
+
+async def breaker_of(outrider: Outrider) -> Breaker | None:
+    state = await outrider.store.read(targets.state_of("sms"))
+    return state.breaker if state else None
+
+
+def ended(intent: Intent) -> bool:
+    return intent.status != "PENDING"
+
+
+async def test_an_intent_is_accepted_and_its_payload_forwarded_as_it_came(
+    database: str, tmp_path: Path
+) -> None:
+    async with Sandbox() as sandbox:
+        entry = target("sms", "sms", sandbox.http_url)
+        async with opened(database, tmp_path, entry) as outrider, at_work(outrider):
+            await submit(outrider, "order-1")
+            intent, attempts = await until(outrider, "order-1", ended)
+        assert (intent.status, intent.final_outcome) == ("ACCEPTED", "accepted")
+        assert [attempt.outcome for attempt in attempts] == ["accepted"]
+        assert dict(sandbox.deliveries) == {intent_key("order-1"): 1}
+
+
+async def test_a_repeat_is_the_same_intent_and_another_message_is_a_conflict(
+    database: str, tmp_path: Path
+) -> None:
+    async with opened(database, tmp_path, target("sms", "noop", "noop:")) as outrider:
+        first, is_new = await outrider.submissions.submit(
+            DEFAULT_SCOPE, Submission("a", "sms", {"to": "x", "message": "y"})
+        )
+        again, is_new_again = await outrider.submissions.submit(
+            DEFAULT_SCOPE, Submission("a", "sms", {"message": "y", "to": "x"})
+        )
+        assert (is_new, is_new_again) == (True, False)
+        assert again == first
+        with pytest.raises(IdempotencyConflict):
+            await submit(outrider, "a", to="x", message="other")
+
+
+async def test_a_batch_answers_each_of_its_intents(database: str, tmp_path: Path) -> None:
+    async with opened(database, tmp_path, target("sms", "noop", "noop:")) as outrider:
+        batch = [
+            Submission("a", "sms", {"n": 1}),
+            Submission("a", "sms", {"n": 1}),
+            Submission("a", "sms", {"n": 2}),
+            Submission("b", "sms", {"n": 1}),
+        ]
+        first, twin, conflict, other = await outrider.submissions.submit_all(DEFAULT_SCOPE, batch)
+        assert isinstance(first, tuple)
+        assert isinstance(twin, tuple)
+        assert isinstance(other, tuple)
+        assert (first[1], twin[1], other[1]) == (True, False, True)
+        assert isinstance(conflict, IdempotencyConflict)
+
+
+@pytest.mark.parametrize(
+    ("intent_id", "target_name", "payload", "path"),
+    [
+        ("", "sms", {}, "intentId"),
+        ("a|b", "sms", {}, "intentId"),
+        ("x" * 201, "sms", {}, "intentId"),
+        ("a", "nowhere", {}, "submissionTarget"),
+        ("a", "sms", {"x": "y" * 300_000}, "payload"),
+        ("a", "sms", {"x": object()}, "payload"),
+    ],
+)
+async def test_what_cannot_be_submitted_is_refused_with_its_path(
+    tmp_path: Path, intent_id: str, target_name: str, payload: dict[str, Any], path: str
+) -> None:
+    url = f"sqlite:///{tmp_path}/x.db"
+    async with opened(url, tmp_path, target("sms", "noop", "noop:")) as outrider:
+        with pytest.raises(InvalidInput) as refused:
+            await outrider.submissions.submit(
+                DEFAULT_SCOPE, Submission(intent_id, target_name, payload)
+            )
+    assert path in [problem.path for problem in refused.value.problems]
+
+
+async def test_a_restart_in_the_middle_of_a_retry_schedule_goes_on(
+    database: str, tmp_path: Path
+) -> None:
+    async with Sandbox(Faults(fail_rate=1)) as sandbox:
+        entry = target("sms", "sms", sandbox.http_url, maxAttempts=100)
+        async with opened(database, tmp_path, entry) as outrider, at_work(outrider):
+            await submit(outrider, "a")
+            await until(outrider, "a", lambda intent: intent.attempts >= 2)
+        sandbox.change_faults({"failRate": 0})
+        async with opened(database, tmp_path, entry) as outrider, at_work(outrider):
+            intent, attempts = await until(outrider, "a", ended)
+        assert intent.status == "ACCEPTED"
+        assert [attempt.outcome for attempt in attempts[:2]] == ["rejected", "rejected"]
+        assert sandbox.deliveries.total() == 1
+
+
+async def test_an_intent_keeps_its_contract_when_the_registry_changes(
+    database: str, tmp_path: Path
+) -> None:
+    async with Sandbox(Faults(fail_rate=1)) as sandbox:
+        strict = target("sms", "sms", sandbox.http_url, policy="one_shot")
+        async with opened(database, tmp_path, strict) as outrider:
+            await submit(outrider, "a")
+        patient = target("sms", "sms", "http://127.0.0.1:1", maxAttempts=9)
+        async with opened(database, tmp_path, patient) as outrider, at_work(outrider):
+            intent, attempts = await until(outrider, "a", ended)
+        assert (intent.status, intent.exhausted_reason) == ("EXHAUSTED", "one_shot")
+        assert [attempt.reason for attempt in attempts] == ["provider_failure"]
+
+
+async def test_silence_at_a_gateway_that_cannot_dedupe_puts_an_intent_in_doubt(
+    database: str, tmp_path: Path
+) -> None:
+    async with Sandbox(Faults(drop_rate=1)) as sandbox:
+        entry = target("mail", "smtp", sandbox.smtp_url)
+        async with opened(database, tmp_path, entry) as outrider, at_work(outrider):
+            await submit(outrider, "a", "mail", to="a@example.test", subject="S", body="B")
+            intent, _ = await until(outrider, "a", lambda each: each.doubted_at is not None)
+            assert intent.status == "PENDING"
+            await outrider.doubt_resolver.resolve(
+                DEFAULT_SCOPE, intent.outbox_id, DoubtVerdict.SENT, "their log", "test"
+            )
+            intent, _ = await until(outrider, "a", ended)
+            assert intent.status == "ACCEPTED"
+        assert sandbox.requests == 1
+
+
+async def test_an_attempt_its_worker_left_open_is_resubmitted_where_the_gateway_dedupes(
+    database: str, tmp_path: Path
+) -> None:
+    """The worker is stopped as by a crash: its task is gone, its lease runs out."""
+    hurried = Limits(
+        idle_poll_seconds=0.01, rescue_interval_seconds=0.1, lease_seconds=0.5,
+        heartbeat_seconds=60,
+    )  # fmt: skip
+    async with Sandbox(Faults(latency_ms=60_000)) as sandbox:
+        entry = target("sms", "sms", sandbox.http_url)
+        file = tmp_path / "registry.json"
+        file.write_bytes(registry(entry))
+        settings = Settings(database_url=database, registry=file)
+        async with open_outrider(settings, limits=hurried) as outrider:
+            await outrider.store.migrate()
+            await submit(outrider, "a")
+            async with outrider.worker(retry=SOON) as worker:
+                crashed = asyncio.create_task(worker.run())
+
+                async def received() -> bool:
+                    return sandbox.requests > 0
+
+                await eventually(received)
+                crashed.cancel()
+                await asyncio.wait([crashed])
+        sandbox.change_faults({"latencyMs": 0})
+        async with open_outrider(settings, limits=hurried) as outrider, at_work(outrider):
+            intent, attempts = await until(outrider, "a", ended)
+        assert intent.status == "ACCEPTED"
+        assert [attempt.outcome for attempt in attempts] == ["abandoned", "accepted"]
+        assert sandbox.deliveries.total() == 1
+
+
+async def test_retry_after_slows_the_target_down_and_not_just_the_item(
+    database: str, tmp_path: Path
+) -> None:
+    async with Sandbox(Faults(throttle_rate=1, retry_after_seconds=30)) as sandbox:
+        entry = target("sms", "sms", sandbox.http_url)
+        async with opened(database, tmp_path, entry) as outrider, at_work(outrider):
+            await submit(outrider, "first")
+            await until(outrider, "first", lambda intent: intent.attempts == 1)
+
+            async def slowed() -> bool:
+                state = await outrider.store.read(targets.state_of("sms"))
+                return state is not None and state.resume_at is not None
+
+            await eventually(slowed)
+            for number in range(20):
+                await submit(outrider, f"later-{number}")
+            run_id = await launch(outrider, [message(Channel.SMS, "sms")], people(5))
+            await asyncio.sleep(0.3)
+            assert sandbox.requests == 1
+            _, accounting = await observe(outrider, run_id)
+            assert accounting.waiting == 5
+
+
+async def test_a_rate_is_shared_by_all_workers_of_a_database(database: str, tmp_path: Path) -> None:
+    async with Sandbox() as sandbox:
+        entry = target("sms", "sms", sandbox.http_url)
+        settings = {"sms": TargetSettings(rate_per_second=40, burst=10)}
+        async with (
+            opened(database, tmp_path, entry, targets=settings) as one,
+            opened(database, tmp_path, entry, targets=settings) as two,
+        ):
+            run_id = await launch(one, [message(Channel.SMS, "sms")], people(50), batch_size=10)
+            began = asyncio.get_running_loop().time()
+            async with at_work(one), at_work(two):
+                accounting = await until_terminal(one, run_id)
+            took = asyncio.get_running_loop().time() - began
+        assert accounting.sent == 50
+        # Ten at once, the other forty at forty a second.
+        assert took >= 0.9
+
+
+async def test_an_open_breaker_makes_items_wait_without_using_up_attempts(
+    database: str, tmp_path: Path
+) -> None:
+    entry = target("sms", "sms", "http://127.0.0.1:1", maxAttempts=2)
+    settings = {
+        "sms": TargetSettings(breaker_failures=1, breaker_seconds=60, retry_first_seconds=0.05)
+    }
+    async with opened(database, tmp_path, entry, targets=settings) as outrider, at_work(outrider):
+        await submit(outrider, "first")
+        await until(outrider, "first", lambda intent: intent.attempts == 1)
+
+        async def is_open() -> bool:
+            return await breaker_of(outrider) is Breaker.OPEN
+
+        await eventually(is_open)
+        for number in range(5):
+            await submit(outrider, f"later-{number}")
+        await asyncio.sleep(0.3)
+        for number in range(5):
+            intent, attempts = await outrider.submissions.intent(DEFAULT_SCOPE, f"later-{number}")
+            assert (intent.status, attempts) == ("PENDING", [])
+        first, _ = await outrider.submissions.intent(DEFAULT_SCOPE, "first")
+        assert first.attempts == 1
+
+
+async def test_a_probe_closes_the_breaker_and_everything_goes_on(
+    database: str, tmp_path: Path
+) -> None:
+    async with Sandbox(Faults(drop_rate=1)) as sandbox:
+        entry = target("sms", "sms", sandbox.http_url, maxAttempts=50)
+        settings = {
+            "sms": TargetSettings(breaker_failures=3, breaker_seconds=0.3, retry_first_seconds=0.05)
+        }
+        async with opened(database, tmp_path, entry, targets=settings) as outrider:
+            run_id = await launch(outrider, [message(Channel.SMS, "sms")], people(20))
+            async with at_work(outrider):
+
+                async def is_open() -> bool:
+                    return await breaker_of(outrider) is Breaker.OPEN
+
+                await eventually(is_open)
+                sandbox.change_faults({"dropRate": 0})
+                accounting = await until_terminal(outrider, run_id)
+            assert await breaker_of(outrider) is Breaker.CLOSED
+        assert accounting.sent == 20
+        assert sandbox.received()["duplicates"] == 0
+
+
+async def test_a_fallback_is_used_after_a_proven_failure(database: str, tmp_path: Path) -> None:
+    async with Sandbox() as backup:
+        entries = (
+            target("sms", "sms", "http://127.0.0.1:1", maxAttempts=3),
+            target("backup", "sms", backup.http_url),
+        )
+        settings = {"sms": TargetSettings(fallback="backup", retry_first_seconds=0.05)}
+        async with opened(database, tmp_path, *entries, targets=settings) as outrider:
+            run_id = await launch(outrider, [message(Channel.SMS, "sms")], people(10))
+            async with at_work(outrider):
+                accounting = await until_terminal(outrider, run_id)
+                await submit(outrider, "direct")
+                intent, attempts = await until(outrider, "direct", ended)
+            rows = await outrider.store.read(
+                inspection.items_of_run(DEFAULT_SCOPE, run_id, most=100)
+            )
+        assert intent.status == "ACCEPTED"
+        assert [attempt.outcome for attempt in attempts] == ["error", "accepted"]
+        assert accounting.sent == 10
+        assert {row.attempts for row in rows} == {2}
+        assert backup.deliveries.total() == 11
+
+
+async def test_a_fallback_is_never_used_on_silence(database: str, tmp_path: Path) -> None:
+    async with Sandbox(Faults(drop_rate=1)) as first, Sandbox() as backup:
+        entries = (
+            target("sms", "sms", first.http_url, maxAttempts=4),
+            target("backup", "sms", backup.http_url),
+        )
+        settings = {"sms": TargetSettings(fallback="backup", retry_first_seconds=0.05)}
+        async with (
+            opened(database, tmp_path, *entries, targets=settings) as outrider,
+            at_work(outrider),
+        ):
+            await submit(outrider, "a")
+            await until(outrider, "a", lambda intent: intent.doubted_at is not None)
+        assert first.requests == 4
+        assert backup.requests == 0
