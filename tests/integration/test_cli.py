@@ -1,6 +1,10 @@
 """The command line as a user meets it: a whole launch, and what bad input gets."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -273,3 +277,66 @@ def test_evidence_that_is_none_is_refused_with_its_line(invoke: Invoke, tmp_path
     result = invoke("doubts", "reconcile", "--evidence", str(file))
     assert result.exit_code == 1
     assert "line 2 is not evidence" in result.stderr
+
+
+def test_an_intent_from_submission_to_outcome(invoke: Invoke) -> None:
+    invoke("migrate")
+    submission = ["intent", "submit", "order-1", "--target", "noop", "--payload"]
+    first = answer(invoke(*submission, '{"to": "x"}', "--json"))
+    assert (first["status"], first["new"], first["attempts"]) == ("PENDING", True, [])
+    done = answer(invoke(*submission, '{"to": "x"}', "--work", "--json"))
+    assert (done["status"], done["finalOutcome"], done["new"]) == ("ACCEPTED", "accepted", False)
+    shown = answer(invoke("intent", "show", "order-1", "--json"))
+    assert [attempt["outcome"] for attempt in shown["attempts"]] == ["accepted"]
+    assert "was sent by noop" in invoke("intent", "show", "order-1").output
+    conflict = invoke(*submission, '{"to": "y"}', "--json")
+    assert json.loads(conflict.stdout)["error"]["code"] == "IDEMPOTENCY_CONFLICT"
+
+
+def test_an_intent_that_cannot_be_submitted_is_told_why(invoke: Invoke, tmp_path: Path) -> None:
+    invoke("migrate")
+    for payload, says in (("[]", "not a JSON object"), ("@missing.json", "cannot be read")):
+        result = invoke("intent", "submit", "a", "--target", "noop", "--payload", payload)
+        assert result.exit_code == 1
+        assert says in result.stderr
+    (tmp_path / "payload.json").write_text('{"to": "x"}')
+    result = invoke("intent", "submit", "a", "--target", "noop", "--payload", "@payload.json")
+    assert result.exit_code == 0
+
+
+def test_the_state_of_targets_is_shown(invoke: Invoke) -> None:
+    invoke("migrate")
+    assert answer(invoke("registry", "state", "--json")) == {"items": [], "next": None}
+    assert "no target has a rate" in invoke("registry", "state").output
+
+
+def test_a_worker_reloads_the_registry_on_sighup_and_leaves_on_sigterm(tmp_path: Path) -> None:
+    file = tmp_path / "registry.json"
+    file.write_bytes(registry(target("noop", "noop", "noop:")))
+    environment = {
+        **os.environ,
+        "OUTRIDER_DATABASE_URL": f"sqlite:///{tmp_path}/x.db",
+        "OUTRIDER_REGISTRY": str(file),
+    }
+    command = [sys.executable, "-m", "outrider"]
+    subprocess.run([*command, "migrate"], env=environment, check=True, capture_output=True)
+    worker = subprocess.Popen(
+        [*command, "work", "--json"],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert worker.stdout is not None
+    assert json.loads(worker.stdout.readline()) == {"worker": "ready"}
+    file.write_text("{")
+    worker.send_signal(signal.SIGHUP)
+    assert worker.stderr is not None
+    lines = iter(worker.stderr.readline, "")
+    assert any("registry_reload_refused" in line for line in lines)
+    file.write_bytes(registry(target("noop", "noop", "noop:")))
+    worker.send_signal(signal.SIGHUP)
+    assert any("registry_reloaded" in line for line in lines)
+    worker.terminate()
+    worker.communicate(timeout=30)
+    assert worker.returncode == 0

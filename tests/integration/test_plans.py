@@ -30,8 +30,9 @@ SMALL_BY_NATURE = {
     "job_queue_lanes",
     "job_queue_locked",
     "job_queue_unfinished",
+    "target_states_pkey",
 }
-"""Partial indexes that hold only what somebody has still to deal with, or a few lanes a target."""
+"""Indexes that hold only what somebody has still to deal with, or a few rows a target."""
 
 
 @pytest.fixture

@@ -375,3 +375,37 @@ async def test_a_fallback_is_never_used_on_silence(database: str, tmp_path: Path
             await until(outrider, "a", lambda intent: intent.doubted_at is not None)
         assert first.requests == 4
         assert backup.requests == 0
+
+
+async def test_a_doubt_at_a_gateway_that_dedupes_is_settled_by_asking_again(
+    database: str, tmp_path: Path
+) -> None:
+    async with Sandbox(Faults(drop_rate=1)) as sandbox:
+        entry = target("sms", "sms", sandbox.http_url, maxAttempts=2)
+        async with opened(database, tmp_path, entry) as outrider, at_work(outrider):
+            await submit(outrider, "a")
+            await until(outrider, "a", lambda intent: intent.doubted_at is not None)
+            sandbox.change_faults({"dropRate": 0})
+            done = await outrider.doubt_resolver.reconcile(
+                DEFAULT_SCOPE, run_id=None, received=None, absent=None, evidence="", actor="test"
+            )
+            assert (done.asked_again, done.left) == (1, 0)
+            intent, attempts = await until(outrider, "a", ended)
+        assert intent.status == "ACCEPTED"
+        assert [attempt.outcome for attempt in attempts] == ["error", "abandoned", "accepted"]
+        assert sandbox.deliveries.total() == 1
+
+
+async def test_a_doubt_at_a_gateway_that_cannot_dedupe_is_left_to_evidence(
+    database: str, tmp_path: Path
+) -> None:
+    async with Sandbox(Faults(drop_rate=1)) as sandbox:
+        entry = target("mail", "smtp", sandbox.smtp_url)
+        async with opened(database, tmp_path, entry) as outrider, at_work(outrider):
+            await submit(outrider, "a", "mail", to="a@example.test", subject="S", body="B")
+            await until(outrider, "a", lambda each: each.doubted_at is not None)
+            done = await outrider.doubt_resolver.reconcile(
+                DEFAULT_SCOPE, run_id=None, received=None, absent=None, evidence="", actor="test"
+            )
+            assert (done.asked_again, done.left) == (0, 1)
+        assert sandbox.requests == 1

@@ -113,7 +113,7 @@ def reconcile(
         typer.Option(
             metavar="FILE",
             help="A complete record of what the provider received: one JSON object a line with a"
-            " `referenceId`. Without it, gateways that can look up are asked.",
+            " `referenceId`. Without it, gateways that dedupe or can look up are asked.",
         ),
     ] = None,
     absent: Annotated[
@@ -139,12 +139,13 @@ def reconcile(
     if as_json:
         print_json(
             {"sent": done.sent, "resubmitted": done.resubmitted, "failed": done.failed,
-             "left": done.left, "success": True}
+             "askedAgain": done.asked_again, "left": done.left, "success": True}
         )  # fmt: skip
         return
     out.print(
         f"{done.sent:,} were sent, {done.resubmitted:,} will be sent again,"
-        f" {done.failed:,} failed, {done.left:,} stay in doubt"
+        f" {done.failed:,} failed, {done.asked_again:,} are asked again under their reference,"
+        f" {done.left:,} stay in doubt"
     )
 
 

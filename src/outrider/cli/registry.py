@@ -1,19 +1,23 @@
 """`outrider registry`: check a registry before it is used, show the one in force."""
 
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, assert_never
 
 import typer
 from rich.markup import escape
 
-from outrider.bootstrap import load_registry
+from outrider.bootstrap import Outrider, load_registry
 from outrider.cli.console import Json, err, fail, out, print_json, print_rows
-from outrider.cli.session import settings_of
+from outrider.cli.session import execute, settings_of
 from outrider.documents.target_settings import setting_warnings
 from outrider.domain.contracts import contract_document
 from outrider.domain.errors import OutriderError
 from outrider.domain.submission import Contract, Deadline, MaxAttempts, OneShot, Policy
+from outrider.domain.targets import TargetState
+from outrider.domain.times import rfc3339
 from outrider.gateways.directory import GATEWAY_TYPES
+from outrider.kernel.transactions import targets
 from outrider.settings import Settings
 
 app = typer.Typer(
@@ -76,6 +80,42 @@ def show(context: typer.Context, as_json: Json = False) -> None:
         ],
         "the registry has no submission targets; examples/registry.json has some",
     )
+
+
+@app.command()
+def state(context: typer.Context, as_json: Json = False) -> None:
+    """How each target fares: its breaker, its failures in a row, until when it is left alone."""
+
+    async def work(outrider: Outrider) -> dict[str, TargetState]:
+        return await outrider.store.read(targets.all_states(outrider.limits.page_items))
+
+    states = execute(context, work, as_json=as_json)
+    if as_json:
+        items = [
+            {
+                "submissionTarget": name,
+                "breaker": each.breaker.value,
+                "failures": each.failures,
+                "resumeAt": rfc3339(each.resume_at) if each.resume_at else None,
+                "probeAt": rfc3339(each.probe_at) if each.probe_at else None,
+            }
+            for name, each in states.items()
+        ]
+        print_json({"items": items, "next": None})
+        return
+    print_rows(
+        ["target", "breaker", "failures in a row", "left alone until", "next probe"],
+        [
+            (name, each.breaker.value, each.failures, _moment(each.resume_at),
+             _moment(each.probe_at))
+            for name, each in states.items()
+        ],
+        "no target has a rate or was ever in trouble",
+    )  # fmt: skip
+
+
+def _moment(at: datetime | None) -> str:
+    return rfc3339(at) if at else ""
 
 
 def _loaded(

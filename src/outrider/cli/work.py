@@ -52,6 +52,8 @@ def work(
             loop = asyncio.get_running_loop()
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(number, worker.stop)
+            # Items keep the contract they were submitted under; whoever submits here sees the new.
+            loop.add_signal_handler(signal.SIGHUP, outrider.registry_keeper.reload)
             if as_json:
                 print_json({"worker": "ready"})
             log.info("worker_ready", database=outrider.store.scheme)

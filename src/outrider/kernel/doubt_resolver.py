@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from outrider.domain.errors import Conflict
 from outrider.domain.ids import IdempotencyKey, OutboxId, Scope
 from outrider.kernel.contract_shelf import ContractShelf
+from outrider.kernel.routes import remembers
 from outrider.kernel.transactions import doubts, inspection
 from outrider.kernel.transactions.doubts import Doubt, DoubtVerdict
 from outrider.ports.clock import Clock, IdSource
@@ -25,6 +26,7 @@ class Reconciliation:
     sent: int = 0
     resubmitted: int = 0
     failed: int = 0
+    asked_again: int = 0
     left: int = 0
 
 
@@ -78,18 +80,21 @@ class DoubtResolver:
     ) -> Reconciliation:
         """Settle what evidence can settle.
 
-        `received` is the complete set of references a provider says it has; without it, gateways
-        that can look up are asked. `absent` is the verdict on what is provably not there; without
-        it such items stay in doubt.
+        `received` is the complete set of references a provider says it has. Without it, gateways
+        that dedupe are called again under the same reference, and those that can look up are
+        asked. `absent` is the verdict on what is provably not there; without it such items stay in
+        doubt.
         """
         counts = dict.fromkeys(DoubtVerdict, 0)
-        left = 0
-        page: list[Doubt] = []
+        asked_again = left = 0
         # Collected first: resolving while paging would move the pages under our feet.
-        async for doubt in self.doubts(scope, run_id):
-            page.append(doubt)
-        for contract_id in {doubt.contract_id for doubt in page}:
-            group = [doubt for doubt in page if doubt.contract_id == contract_id]
+        found = [doubt async for doubt in self.doubts(scope, run_id)]
+        for contract_id in {doubt.contract_id for doubt in found}:
+            group = [doubt for doubt in found if doubt.contract_id == contract_id]
+            if received is None:
+                known_again = await self._ask_again(scope, contract_id, group, actor)
+                asked_again += len(known_again)
+                group = [doubt for doubt in group if doubt.id not in known_again]
             known = await self._evidence(contract_id, group, received)
             verdicts: dict[DoubtVerdict, list[OutboxId]] = {}
             for doubt in group:
@@ -106,8 +111,23 @@ class DoubtResolver:
             counts[DoubtVerdict.SENT],
             counts[DoubtVerdict.RESUBMIT],
             counts[DoubtVerdict.FAILED],
+            asked_again,
             left,
         )
+
+    async def _ask_again(
+        self, scope: Scope, contract_id: int, group: list[Doubt], actor: str
+    ) -> set[OutboxId]:
+        """Where the gateway dedupes and still remembers, the same reference settles it."""
+        gateway, now = await self._gateway(contract_id), self._clock.now()
+        safe = [doubt.id for doubt in group if remembers(gateway, doubt.submitted_at, now)]
+        asked: set[OutboxId] = set()
+        for start in range(0, len(safe), self._limits.reconcile_items):
+            window = safe[start : start + self._limits.reconcile_items]
+            asked.update(
+                await self._store.write(doubts.ask_again(scope, window, actor, self._ids, now))
+            )
+        return asked
 
     async def _evidence(
         self, contract_id: int, group: list[Doubt], received: Collection[IdempotencyKey] | None

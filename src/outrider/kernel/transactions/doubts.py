@@ -10,7 +10,7 @@ from outrider.domain.states import Channel, success_status
 from outrider.kernel.transactions.audit import AuditEntry, record
 from outrider.kernel.transactions.inspection import run
 from outrider.ports.clock import IdSource
-from outrider.ports.store import Transaction, ask
+from outrider.ports.store import Rows, Transaction, ask
 
 
 class DoubtVerdict(StrEnum):
@@ -37,6 +37,7 @@ class Doubt(NamedTuple):
     error: str | None
     opened_at: datetime | None
     doubted_at: datetime
+    submitted_at: datetime
 
 
 def doubts_page(
@@ -70,17 +71,57 @@ def resolve(
         case DoubtVerdict.FAILED:
             yield from ask("resolve_failed", {"id": found}, now=now)
         case DoubtVerdict.RESUBMIT:
-            yield from ask("archive_disproved", {"id": found}, now=now)
-            yield from ask("resolve_resubmit", {"id": found}, now=now)
+            yield from _call_again(found, arrived_for_all_we_know=False, now=now)
         case other:
             assert_never(other)
+    call_again = verdict is DoubtVerdict.RESUBMIT
+    yield from _recorded(scope, locked, verdict.value, evidence, actor, call_again, ids, now)
+    return found
+
+
+def ask_again(
+    scope: Scope, outbox_ids: Sequence[OutboxId], actor: str, ids: IdSource, now: datetime
+) -> Transaction[list[OutboxId]]:
+    """Call again under the same reference, at gateways that know it if they have it."""
+    locked = yield from ask("lock_doubts", {"id": outbox_ids}, **scope._asdict())
+    if not locked:
+        return []
+    found = [row[0] for row in locked]
+    yield from _call_again(found, arrived_for_all_we_know=True, now=now)
+    evidence = "the gateway dedupes by reference"
+    yield from _recorded(scope, locked, "ask_again", evidence, actor, True, ids, now)
+    return found
+
+
+def _call_again(
+    outbox_ids: Sequence[OutboxId], *, arrived_for_all_we_know: bool, now: datetime
+) -> Transaction[None]:
+    window = {"id": outbox_ids}
+    outcome = "abandoned" if arrived_for_all_we_know else "disproved"
+    yield from ask("archive_doubted", window, outcome=outcome, now=now)
     yield from ask(
-        "wake_jobs",
-        {"id": sorted({row[2] for row in locked if row[2]})},
-        call_again=verdict is DoubtVerdict.RESUBMIT,
+        "resolve_resubmit",
+        window,
+        maybe_received=arrived_for_all_we_know,
+        reason="asked_again" if arrived_for_all_we_know else "resolved_resubmit",
         now=now,
     )
-    detail: dict[str, object] = {"verdict": verdict.value, "evidence": evidence}
+
+
+def _recorded(
+    scope: Scope,
+    locked: Rows,
+    verdict: str,
+    evidence: str,
+    actor: str,
+    call_again: bool,
+    ids: IdSource,
+    now: datetime,
+) -> Transaction[None]:
+    """Wake the jobs of these items, and write down who said what of them, and why."""
+    job_ids = sorted({row[2] for row in locked if row[2]})
+    yield from ask("wake_jobs", {"id": job_ids}, call_again=call_again, now=now)
+    detail: dict[str, object] = {"verdict": verdict, "evidence": evidence}
     yield from record(
         [
             AuditEntry(scope, "doubt.resolved", actor, campaign_id, run_id, job_id, item, detail)
@@ -89,4 +130,3 @@ def resolve(
         ids,
         now,
     )
-    return found

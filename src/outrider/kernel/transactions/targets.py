@@ -43,6 +43,11 @@ def state_of(submission_target: str) -> Transaction[TargetState | None]:
     return _state(found[0]) if found else None
 
 
+def all_states(most: int) -> Transaction[dict[str, TargetState]]:
+    rows = yield from ask("target_states", most=most)
+    return {row[0]: _state(row[1:]) for row in rows}
+
+
 def _state(row: Row) -> TargetState:
     tokens, refilled_at, resume_at, failures, breaker, probe_at = row
     return TargetState(tokens, refilled_at, resume_at, failures, Breaker(breaker), probe_at)

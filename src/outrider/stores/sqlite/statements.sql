@@ -509,7 +509,7 @@ SELECT attempt, opened_at, closed_at, progress, outcome, reason, error, provider
 -- name: doubts_page
 SELECT o.id, o.run_id, o.job_id, o.recipient_id, o.recipient_address, o.channel, o.provider,
        o.contract_id, lower(hex(o.idempotency_key)), o.attempts, o.progress, o.reason, o.error,
-       o.attempt_opened_at, o.doubted_at
+       o.attempt_opened_at, o.doubted_at, o.created_at
   FROM channel_outbox o
  WHERE o.tenant_id = :tenant_id AND o.workspace_id = :workspace_id
    AND o.doubted_at IS NOT NULL AND (o.run_id = :run_id OR :run_id IS NULL)
@@ -539,19 +539,19 @@ UPDATE channel_outbox
        reason = 'resolved_failed', next_attempt_at = NULL, updated_at = :now
  WHERE id IN (SELECT value ->> 0 FROM json_each(:window)) AND doubted_at IS NOT NULL;
 
--- name: archive_disproved
+-- name: archive_doubted
 INSERT INTO attempt_history (outbox_id, attempt, fence, opened_at, closed_at, progress, outcome,
                              reason, error)
-SELECT id, attempts, attempt_fence, attempt_opened_at, :now, coalesce(progress, 'NOT_SENT'),
-       'disproved', reason, error
+SELECT id, attempts, attempt_fence, attempt_opened_at, :now, coalesce(progress, 'SENT_NO_ANSWER'),
+       :outcome, reason, error
   FROM channel_outbox
- WHERE id IN (SELECT value ->> 0 FROM json_each(:window)) AND doubted_at IS NOT NULL
-   AND attempt_opened_at IS NOT NULL;
+ WHERE id IN (SELECT value ->> 0 FROM json_each(:window)) AND doubted_at IS NOT NULL AND attempt_opened_at IS NOT NULL;
 
 -- name: resolve_resubmit
+-- To be called again: evidence says that it never arrived, or the gateway knows it if it did.
 UPDATE channel_outbox
-   SET doubted_at = NULL, maybe_received = false, attempt_opened_at = NULL,
-       attempt_fence = NULL, progress = NULL, reason = 'resolved_resubmit', error = NULL,
+   SET doubted_at = NULL, maybe_received = :maybe_received, attempt_opened_at = NULL,
+       attempt_fence = NULL, progress = NULL, reason = :reason, error = NULL,
        next_attempt_at = :now, updated_at = :now
  WHERE id IN (SELECT value ->> 0 FROM json_each(:window)) AND doubted_at IS NOT NULL;
 
@@ -654,6 +654,10 @@ SELECT tokens, refilled_at, resume_at, failures, breaker, probe_at FROM target_s
 -- name: target_state
 SELECT tokens, refilled_at, resume_at, failures, breaker, probe_at FROM target_states
  WHERE submission_target = :submission_target;
+
+-- name: target_states
+SELECT submission_target, tokens, refilled_at, resume_at, failures, breaker, probe_at
+  FROM target_states ORDER BY submission_target LIMIT :most;
 
 -- name: save_target_state
 UPDATE target_states SET tokens = :tokens, refilled_at = :refilled_at, resume_at = :resume_at,
