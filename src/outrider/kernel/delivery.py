@@ -23,7 +23,7 @@ from outrider.kernel.caller import Caller, Deferred, Done, Lost, Passage
 from outrider.kernel.contract_shelf import ContractShelf
 from outrider.kernel.drafter import Drafter
 from outrider.kernel.reservations import OpenAttempt, Reserver
-from outrider.kernel.routes import Past, Route, Routes
+from outrider.kernel.routes import Route, Routes, past_of
 from outrider.kernel.transactions import campaigns, jobs, ledger
 from outrider.kernel.transactions.jobs import ClaimedJob
 from outrider.kernel.transactions.ledger import Draft, JobContext, LedgerRow, Member
@@ -151,20 +151,13 @@ class Delivery:
     ) -> list[tuple[Route, list[Again]]]:
         """Items to call again by the route they take; those with none are put in doubt."""
         job, now = context.job, self._clock.now()
-        groups: dict[str, tuple[Route, list[Again]]] = {}
-        unsafe = []
-        for row, member in again:
-            silent = row.is_open or bool(row.maybe_received)
-            past = Past(row.attempts, row.attempt_target, silent, row.created_at)
-            route = await self._routes.next(context.contract, past, now)
-            if route is None:
-                unsafe.append(row.id)
-            else:
-                groups.setdefault(route.submission_target, (route, []))[1].append((row, member))
+        routed, unsafe = await self._routes.sorted_by_route(
+            (((row, member), context.contract, past_of(row)) for row, member in again), now
+        )
         if unsafe:
-            await self._store.write(ledger.doubt(job, unsafe, now))
+            await self._store.write(ledger.doubt(job, [row.id for row, _ in unsafe], now))
             log.warning("items_in_doubt", job_id=job.id, items=len(unsafe), why="worker_lost")
-        return list(groups.values())
+        return routed
 
     # reserve and open
 

@@ -16,7 +16,7 @@ from outrider.domain.submission import Contract
 from outrider.kernel.caller import Caller, Deferred, Done, Lost, Passage
 from outrider.kernel.contract_shelf import ContractShelf
 from outrider.kernel.reservations import OpenAttempt, Reserver
-from outrider.kernel.routes import Past, Route, Routes
+from outrider.kernel.routes import Route, Routes, past_of
 from outrider.kernel.transactions import ledger, submissions
 from outrider.kernel.transactions.jobs import ClaimedLane
 from outrider.kernel.transactions.ledger import Draft
@@ -96,22 +96,13 @@ class LaneDelivery:
     async def _routed(self, lane: ClaimedLane, due: Sequence[Due]) -> list[tuple[Route, list[Due]]]:
         """Items by the route they take; those that must not be called again are put in doubt."""
         now = self._clock.now()
-        # An item keeps the contract it was submitted under, so one target may have several URLs.
-        groups: dict[tuple[str, int], tuple[Route, list[Due]]] = {}
-        unsafe = []
-        for row, contract in due:
-            silent = row.is_open or bool(row.maybe_received)
-            past = Past(row.attempts, row.attempt_target, silent, row.created_at)
-            route = await self._routes.next(contract, past, now)
-            if route is None:
-                unsafe.append(row.id)
-            else:
-                key = route.submission_target, id(route.gateway)
-                groups.setdefault(key, (route, []))[1].append((row, contract))
+        routed, unsafe = await self._routes.sorted_by_route(
+            (((row, contract), contract, past_of(row)) for row, contract in due), now
+        )
         if unsafe:
-            await self._store.write(ledger.doubt(lane, unsafe, now))
+            await self._store.write(ledger.doubt(lane, [row.id for row, _ in unsafe], now))
             log.warning("items_in_doubt", job_id=lane.id, items=len(unsafe), why="worker_lost")
-        return list(groups.values())
+        return routed
 
     async def _open(
         self, lane: ClaimedLane, route: Route, window: Sequence[Due]

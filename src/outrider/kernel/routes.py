@@ -4,8 +4,10 @@ A fallback is duplicate-safe by one rule: it is used only when every earlier att
 to have been taken. After a silence only the provider that was silent may be asked again.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Protocol, TypeVar
 
 import structlog
 
@@ -15,6 +17,8 @@ from outrider.kernel.target_gate import TargetGate
 from outrider.ports.gateway import Gateway, GatewayDirectory
 
 log = structlog.get_logger()
+
+Element = TypeVar("Element")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +35,27 @@ class Past:
     last_target: str | None
     maybe_received: bool
     submitted_at: datetime
+
+
+class Attempted(Protocol):
+    """A ledger row that may be called again."""
+
+    @property
+    def attempts(self) -> int: ...
+    @property
+    def attempt_target(self) -> str | None: ...
+    @property
+    def maybe_received(self) -> bool: ...
+    @property
+    def is_open(self) -> bool: ...
+    @property
+    def created_at(self) -> datetime: ...
+
+
+def past_of(row: Attempted) -> Past:
+    """An attempt that was left open is a silence like any other."""
+    silent = bool(row.is_open or row.maybe_received)
+    return Past(row.attempts, row.attempt_target, silent, row.created_at)
 
 
 class Routes:
@@ -60,6 +85,22 @@ class Routes:
             log.warning("fallback_unusable", submission_target=fallback)
             return own
         return other
+
+    async def sorted_by_route(
+        self, elements: Iterable[tuple[Element, Contract, Past]], now: datetime
+    ) -> tuple[list[tuple[Route, list[Element]]], list[Element]]:
+        """Elements by the route they take, and those that must not be called again."""
+        # Items keep the contract they were submitted under, so one target may have several URLs.
+        groups: dict[tuple[str, int], tuple[Route, list[Element]]] = {}
+        unsafe = []
+        for element, contract, past in elements:
+            route = await self.next(contract, past, now)
+            if route is None:
+                unsafe.append(element)
+            else:
+                key = route.submission_target, id(route.gateway)
+                groups.setdefault(key, (route, []))[1].append(element)
+        return list(groups.values()), unsafe
 
     async def _to(self, submission_target: str | None, contract: Contract) -> Route | None:
         if submission_target in (None, contract.submission_target):

@@ -84,7 +84,8 @@ SELECT id::text, version, message_id, channel, submission_target, subject, body,
   FROM assets WHERE id = :asset_id;
 
 -- name: lock_phase
-SELECT state, run_id::text FROM campaign_phases WHERE campaign_id = :campaign_id AND phase = :phase FOR UPDATE;
+SELECT state, run_id::text FROM campaign_phases WHERE campaign_id = :campaign_id AND phase = :phase
+   FOR UPDATE;
 
 -- name: set_phase_state
 UPDATE campaign_phases SET state = :state, run_id = :run_id, updated_at = :now
@@ -130,7 +131,8 @@ SELECT sha256, submission_target, document::json, :now
 ON CONFLICT (sha256) DO NOTHING;
 
 -- name: contracts_by_sha256
-SELECT id, sha256 FROM contract_snapshots WHERE sha256 = ANY (ARRAY(SELECT sha256 FROM json_to_recordset(:window) AS item (sha256 text)));
+SELECT id, sha256 FROM contract_snapshots WHERE sha256
+       = ANY (ARRAY(SELECT sha256 FROM json_to_recordset(:window) AS item (sha256 text)));
 
 -- name: contract_by_id
 SELECT document FROM contract_snapshots WHERE id = :contract_id;
@@ -177,7 +179,8 @@ UPDATE campaign_runs SET status = 'running', started_at = :now
 RETURNING id::text, campaign_id::text, tenant_id::text, workspace_id::text;
 
 -- name: claimed_jobs
-SELECT j.id::text, j.tenant_id::text, j.workspace_id::text, r.campaign_id::text, j.run_id::text, j.asset_id::text,
+SELECT j.id::text, j.tenant_id::text, j.workspace_id::text, r.campaign_id::text, j.run_id::text,
+       j.asset_id::text,
        j.contract_id, j.first_position, j.last_position, j.item_count, j.attempts,
        j.max_attempts, j.fence, r.scheduled_for
   FROM job_queue j JOIN campaign_runs r ON r.id = j.run_id
@@ -187,7 +190,8 @@ SELECT j.id::text, j.tenant_id::text, j.workspace_id::text, r.campaign_id::text,
 -- name: claimed_lanes
 SELECT j.id::text, j.tenant_id::text, j.workspace_id::text, j.submission_target, j.fence
   FROM job_queue j
- WHERE j.id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid))) AND j.run_id IS NULL
+ WHERE j.id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)))
+   AND j.run_id IS NULL
  ORDER BY j.id;
 
 -- name: heartbeat_jobs
@@ -237,7 +241,8 @@ SELECT DISTINCT locked_by FROM job_queue WHERE status = 'locked';
 UPDATE job_queue SET status = 'queued', attempts = attempts + 1, run_at = :now,
        last_error = 'worker died: ' || locked_by, locked_by = NULL, locked_at = NULL,
        heartbeat_at = NULL, lease_expires_at = NULL, updated_at = :now
- WHERE status = 'locked' AND locked_by = ANY (ARRAY(SELECT locked_by FROM json_to_recordset(:window) AS item (locked_by text)))
+ WHERE status = 'locked' AND locked_by
+       = ANY (ARRAY(SELECT locked_by FROM json_to_recordset(:window) AS item (locked_by text)))
 RETURNING id::text, run_id::text, tenant_id::text, workspace_id::text, last_error;
 
 -- name: wake_resolved
@@ -309,7 +314,8 @@ INSERT INTO attempt_history (outbox_id, attempt, fence, opened_at, closed_at, pr
 SELECT o.id, o.attempts, o.attempt_fence, o.attempt_opened_at, :now, 'SENT_NO_ANSWER',
        'abandoned', 'worker_lost'
   FROM channel_outbox o
- WHERE o.id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid))) AND o.status = 'queued' AND o.attempt_opened_at IS NOT NULL
+ WHERE o.id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)))
+   AND o.status = 'queued' AND o.attempt_opened_at IS NOT NULL
    AND o.attempt_closed_at IS NULL AND o.attempt_fence < :fence AND o.doubted_at IS NULL
    FOR UPDATE;
 
@@ -343,7 +349,8 @@ UPDATE channel_outbox AS o
    SET status = :status, intent_status = item.intent_status,
        exhausted_reason = item.exhausted_reason, progress = 'ANSWERED', reason = NULL,
        error = NULL, provider_message_id = item.message_id,
-       attempt_closed_at = item.closed_at, doubted_at = NULL, next_attempt_at = NULL, updated_at = :now
+       attempt_closed_at = item.closed_at, doubted_at = NULL, next_attempt_at = NULL,
+       updated_at = :now
   FROM json_to_recordset(:window)
     AS item (id uuid, attempt int, fence bigint, closed_at timestamptz, intent_status text,
              exhausted_reason text, message_id text)
@@ -412,7 +419,8 @@ UPDATE channel_outbox
    AND attempt_opened_at IS NULL;
 
 -- name: lock_job
-SELECT status, fence, item_count, attempts, max_attempts FROM job_queue WHERE id = :job_id FOR UPDATE;
+SELECT status, fence, item_count, attempts, max_attempts FROM job_queue WHERE id = :job_id
+   FOR UPDATE;
 
 -- name: tally_job
 SELECT count(*) FILTER (WHERE status IN ('sent', 'called', 'posted')),
@@ -446,13 +454,15 @@ SELECT DISTINCT outcome FROM job_queue WHERE run_id = :run_id;
 UPDATE campaign_runs SET status = :status, finished_at = :now WHERE id = :run_id;
 
 -- name: run_by_id
-SELECT id::text, campaign_id::text, phase, channel, status, intended, scheduled_for, retry_of::text, created_at,
+SELECT id::text, campaign_id::text, phase, channel, status, intended, scheduled_for,
+       retry_of::text, created_at,
        started_at, finished_at
   FROM campaign_runs
  WHERE id = :run_id AND tenant_id = :tenant_id AND workspace_id = :workspace_id;
 
 -- name: runs_of_campaign
-SELECT id::text, campaign_id::text, phase, channel, status, intended, scheduled_for, retry_of::text, created_at,
+SELECT id::text, campaign_id::text, phase, channel, status, intended, scheduled_for,
+       retry_of::text, created_at,
        started_at, finished_at
   FROM campaign_runs WHERE campaign_id = :campaign_id ORDER BY created_at, id;
 
@@ -537,7 +547,8 @@ SELECT attempt, opened_at, closed_at, progress, outcome, reason, error, provider
   FROM submission_attempts WHERE outbox_id = :outbox_id ORDER BY attempt;
 
 -- name: doubts_page
-SELECT o.id::text, o.run_id::text, o.job_id::text, o.recipient_id, o.recipient_address, o.channel, o.provider,
+SELECT o.id::text, o.run_id::text, o.job_id::text, o.recipient_id, o.recipient_address, o.channel,
+       o.provider,
        o.contract_id, encode(o.idempotency_key, 'hex'), o.attempts, o.progress, o.reason, o.error,
        o.attempt_opened_at, o.doubted_at, o.created_at
   FROM channel_outbox o
@@ -550,7 +561,8 @@ SELECT o.id::text, o.run_id::text, o.job_id::text, o.recipient_id, o.recipient_a
 SELECT o.id::text, o.run_id::text, o.job_id::text, o.channel, r.campaign_id::text
   FROM channel_outbox o LEFT JOIN campaign_runs r ON r.id = o.run_id
  WHERE o.tenant_id = :tenant_id AND o.workspace_id = :workspace_id
-   AND o.id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid))) AND o.doubted_at IS NOT NULL
+   AND o.id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)))
+   AND o.doubted_at IS NOT NULL
    FOR UPDATE OF o;
 
 -- name: resolve_sent
@@ -569,7 +581,8 @@ UPDATE channel_outbox
    SET status = 'failed', intent_status = 'EXHAUSTED', doubted_at = NULL,
        attempt_closed_at = CASE WHEN attempt_opened_at IS NOT NULL THEN :now::timestamptz END,
        reason = 'resolved_failed', next_attempt_at = NULL, updated_at = :now
- WHERE id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid))) AND doubted_at IS NOT NULL;
+ WHERE id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)))
+   AND doubted_at IS NOT NULL;
 
 -- name: archive_doubted
 INSERT INTO attempt_history (outbox_id, attempt, fence, opened_at, closed_at, progress, outcome,
@@ -577,7 +590,8 @@ INSERT INTO attempt_history (outbox_id, attempt, fence, opened_at, closed_at, pr
 SELECT id, attempts, attempt_fence, attempt_opened_at, :now, coalesce(progress, 'SENT_NO_ANSWER'),
        :outcome, reason, error
   FROM channel_outbox
- WHERE id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid))) AND doubted_at IS NOT NULL AND attempt_opened_at IS NOT NULL;
+ WHERE id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)))
+   AND doubted_at IS NOT NULL AND attempt_opened_at IS NOT NULL;
 
 -- name: resolve_resubmit
 -- To be called again: evidence says that it never arrived, or the gateway knows it if it did.
@@ -585,7 +599,8 @@ UPDATE channel_outbox
    SET doubted_at = NULL, maybe_received = :maybe_received, attempt_opened_at = NULL,
        attempt_fence = NULL, progress = NULL, reason = :reason, error = NULL,
        next_attempt_at = :now, updated_at = :now
- WHERE id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid))) AND doubted_at IS NOT NULL;
+ WHERE id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)))
+   AND doubted_at IS NOT NULL;
 
 -- name: wake_jobs
 -- A verdict came: let a worker look at these parked jobs now. Who says "call it again" grants a
@@ -593,7 +608,8 @@ UPDATE channel_outbox
 UPDATE job_queue SET run_at = :now, updated_at = :now,
        attempts = CASE WHEN :call_again AND run_id IS NOT NULL
                        THEN least(attempts, max_attempts - 1) ELSE attempts END
- WHERE id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid))) AND status = 'queued'
+ WHERE id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)))
+   AND status = 'queued'
    AND (run_at IS NULL OR run_at > :now OR :call_again);
 
 -- name: latest_contract

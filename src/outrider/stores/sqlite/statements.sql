@@ -325,7 +325,8 @@ UPDATE channel_outbox
    SET status = :status, intent_status = item.intent_status,
        exhausted_reason = item.exhausted_reason, progress = 'ANSWERED', reason = NULL,
        error = NULL, provider_message_id = item.message_id,
-       attempt_closed_at = item.closed_at, doubted_at = NULL, next_attempt_at = NULL, updated_at = :now
+       attempt_closed_at = item.closed_at, doubted_at = NULL, next_attempt_at = NULL,
+       updated_at = :now
   FROM (SELECT value ->> 0 AS id, value ->> 1 AS attempt, value ->> 2 AS fence,
                value ->> 3 AS closed_at, value ->> 4 AS intent_status,
                value ->> 5 AS exhausted_reason, value ->> 6 AS message_id
@@ -477,7 +478,8 @@ SELECT o.job_id, o.id, lower(hex(o.idempotency_key)), o.status, o.provider,
 SELECT EXISTS (
   SELECT 1 FROM pragma_index_list('channel_outbox') i
    WHERE i."unique" = 1 AND i.partial = 0
-     AND (SELECT group_concat(name) FROM (SELECT name FROM pragma_index_info(i.name) ORDER BY seqno))
+     AND (SELECT group_concat(name)
+            FROM (SELECT name FROM pragma_index_info(i.name) ORDER BY seqno))
          = 'tenant_id,workspace_id,idempotency_key');
 
 -- name: item_by_id
@@ -545,7 +547,8 @@ INSERT INTO attempt_history (outbox_id, attempt, fence, opened_at, closed_at, pr
 SELECT id, attempts, attempt_fence, attempt_opened_at, :now, coalesce(progress, 'SENT_NO_ANSWER'),
        :outcome, reason, error
   FROM channel_outbox
- WHERE id IN (SELECT value ->> 0 FROM json_each(:window)) AND doubted_at IS NOT NULL AND attempt_opened_at IS NOT NULL;
+ WHERE id IN (SELECT value ->> 0 FROM json_each(:window)) AND doubted_at IS NOT NULL
+   AND attempt_opened_at IS NOT NULL;
 
 -- name: resolve_resubmit
 -- To be called again: evidence says that it never arrived, or the gateway knows it if it did.
