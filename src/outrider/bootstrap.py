@@ -19,7 +19,7 @@ from outrider.domain.targets import TargetPolicy
 from outrider.engines.local import LocalWorker
 from outrider.engines.process_identity import is_dead, this_worker
 from outrider.gateways.directory import GATEWAY_TYPES, Gateways
-from outrider.kernel.caller import Caller
+from outrider.kernel.caller import Caller, Leases
 from outrider.kernel.campaign_deployer import CampaignDeployer
 from outrider.kernel.certifier import Certifier
 from outrider.kernel.contract_shelf import ContractShelf
@@ -170,17 +170,19 @@ class Outrider:
         gate = TargetGate(
             self.store, self.clock, self.limits, self.policies, TargetPolicy(retry=retry)
         )
-        routes = Routes(self.gateways, shelf, gate)
-        caller = Caller(closer, gate, self.clock, self.ids, self.limits, watch)
+        routes = Routes(self.gateways, shelf)
+        leases = Leases()
+        caller = Caller(closer, gate, leases, self.clock, self.ids, self.limits, watch)
         drafter = Drafter(renderer, self.ids, watch)
         delivery = Delivery(
-            self.store, routes, shelf, drafter, reserver, caller, self.clock, self.ids, name, watch
-        )
+            self.store, routes, shelf, drafter, reserver, caller, self.clock, self.ids, name,
+            self.limits, watch,
+        )  # fmt: skip
         lanes = LaneDelivery(
             self.store, routes, shelf, reserver, caller, self.clock, self.limits, watch
         )
         dispatcher = JobDispatcher(
-            self.store, delivery, lanes, self.clock, self.ids, name, self.limits, watch
+            self.store, delivery, lanes, leases, self.clock, self.ids, name, self.limits, watch
         )
         rescuer = LeaseRescuer(self.store, self.clock, self.ids, name, self.limits, is_dead)
         try:

@@ -274,7 +274,10 @@ def test_evidence_that_is_none_is_refused_with_its_line(invoke: Invoke, tmp_path
     invoke("migrate")
     file = tmp_path / "log.ndjson"
     file.write_text('{"referenceId": "a"}\nnot json\n')
-    result = invoke("doubts", "reconcile", "--evidence", str(file))
+    unnamed = invoke("doubts", "reconcile", "--evidence", str(file))
+    assert unnamed.exit_code == 2
+    assert "says nothing of another's" in unnamed.output
+    result = invoke("doubts", "reconcile", "--target", "noop", "--evidence", str(file))
     assert result.exit_code == 1
     assert "line 2 is not evidence" in result.stderr
 
@@ -340,3 +343,31 @@ def test_a_worker_reloads_the_registry_on_sighup_and_leaves_on_sigterm(tmp_path:
     worker.terminate()
     worker.communicate(timeout=30)
     assert worker.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('[targets."sms', "outrider.toml cannot be read"),
+        ('[targets."sms.x"]\nrate = 5', "outrider.toml: targets.sms.x.rate"),
+        ('[targets.x.credentials]\nkey = "hunter2"', "should be env:NAME or file:PATH"),
+    ],
+)
+def test_a_mistake_in_the_settings_file_is_told_with_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, says: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "outrider.toml").write_text(text)
+    result = CliRunner().invoke(app, ["migrate"])
+    assert result.exit_code == 1
+    assert says in result.stderr
+    assert "hunter2" not in result.output
+
+
+def test_ids_in_tables_stay_whole_however_narrow_the_terminal(
+    invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    invoke("migrate")
+    campaign = answer(invoke("campaign", "create", written(tmp_path), "--json"))["campaignId"]
+    assert campaign in invoke("campaign", "list").output

@@ -390,8 +390,9 @@ async def test_a_doubt_at_a_gateway_that_dedupes_is_settled_by_asking_again(
                 DEFAULT_SCOPE, run_id=None, received=None, absent=None, evidence="", actor="test"
             )
             assert (done.asked_again, done.left) == (1, 0)
-            intent, attempts = await until(outrider, "a", ended)
-        assert intent.status == "ACCEPTED"
+            intent, attempts = await until(outrider, "a", lambda each: each.item_status == "sent")
+        # Both are true: it was sent, and its contract had been used up before that was known.
+        assert (intent.status, intent.exhausted_reason) == ("EXHAUSTED", "max_attempts")
         assert [attempt.outcome for attempt in attempts] == ["error", "abandoned", "accepted"]
         assert sandbox.deliveries.total() == 1
 
@@ -409,3 +410,129 @@ async def test_a_doubt_at_a_gateway_that_cannot_dedupe_is_left_to_evidence(
             )
             assert (done.asked_again, done.left) == (0, 1)
         assert sandbox.requests == 1
+
+
+async def test_after_a_silence_only_the_very_gateway_that_was_silent_is_asked(
+    database: str, tmp_path: Path
+) -> None:
+    """The registry moves the fallback elsewhere; the item's silent attempt was not made there."""
+    async with Sandbox(Faults(drop_rate=1)) as silent, Sandbox() as moved:
+        settings = {"sms": TargetSettings(fallback="backup", retry_first_seconds=0.05)}
+        own = target("sms", "sms", "http://127.0.0.1:1", maxAttempts=6)
+        before = (own, target("backup", "sms", silent.http_url))
+        async with (
+            opened(database, tmp_path, *before, targets=settings) as outrider,
+            at_work(outrider),
+        ):
+            await submit(outrider, "a")
+            await until(outrider, "a", lambda intent: intent.attempts >= 2)
+        after = (own, target("backup", "sms", moved.http_url))
+        async with opened(database, tmp_path, *after, targets=settings) as outrider:
+            silent.change_faults({"dropRate": 0})
+            async with at_work(outrider):
+                await submit(outrider, "b")
+                await until(outrider, "a", lambda each: each.item_status == "sent")
+                await until(outrider, "b", ended)
+        assert silent.deliveries[intent_key("a")] == 1
+        assert dict(moved.deliveries) == {intent_key("b"): 1}
+
+
+async def test_a_closed_fallback_does_not_hold_up_the_target_itself(
+    database: str, tmp_path: Path
+) -> None:
+    async with (
+        Sandbox(Faults(fail_rate=1)) as own,
+        Sandbox(Faults(throttle_rate=1, retry_after_seconds=60)) as backup,
+    ):
+        entries = (
+            target("sms", "sms", own.http_url, maxAttempts=50),
+            target("backup", "sms", backup.http_url),
+        )
+        settings = {"sms": TargetSettings(fallback="backup", retry_first_seconds=0.05)}
+        async with (
+            opened(database, tmp_path, *entries, targets=settings) as outrider,
+            at_work(outrider),
+        ):
+            for number in range(8):
+                await submit(outrider, f"first-{number}")
+
+            async def throttled() -> bool:
+                return backup.requests > 0
+
+            await eventually(throttled)
+            own.change_faults({"failRate": 0})
+            for number in range(20):
+                await submit(outrider, f"later-{number}")
+            for number in range(20):
+                intent, _ = await until(outrider, f"later-{number}", ended)
+                assert intent.status == "ACCEPTED"
+
+
+async def test_a_fallback_that_cannot_be_used_does_not_stop_its_target(
+    database: str, tmp_path: Path
+) -> None:
+    async with Sandbox(Faults(fail_rate=1)) as sandbox:
+        entries = (
+            target("sms", "sms", sandbox.http_url, maxAttempts=50),
+            # Its credentials are missing, so no gateway can be made of it.
+            target("backup", "twilio_sms", sandbox.http_url),
+        )
+        settings = {"sms": TargetSettings(fallback="backup", retry_first_seconds=0.05)}
+        async with (
+            opened(database, tmp_path, *entries, targets=settings) as outrider,
+            at_work(outrider),
+        ):
+            await submit(outrider, "a")
+            await until(outrider, "a", lambda intent: intent.attempts >= 2)
+            sandbox.change_faults({"failRate": 0})
+            intent, _ = await until(outrider, "a", ended)
+            assert intent.status == "ACCEPTED"
+
+
+async def test_no_call_is_made_after_the_acceptance_deadline(database: str, tmp_path: Path) -> None:
+    async with Sandbox() as sandbox:
+        entry = target("sms", "sms", sandbox.http_url, policy="deadline", maxAcceptanceSeconds=0.2)
+        async with opened(database, tmp_path, entry) as outrider:
+            await submit(outrider, "a")
+            await asyncio.sleep(0.3)
+            async with at_work(outrider):
+                intent, _ = await until(outrider, "a", ended)
+        assert (intent.status, intent.exhausted_reason) == ("EXHAUSTED", "deadline_exceeded")
+        assert sandbox.requests == 0
+
+
+async def test_two_batches_with_the_same_intents_in_any_order_do_not_block_each_other(
+    database: str, tmp_path: Path
+) -> None:
+    async with opened(database, tmp_path, target("sms", "noop", "noop:")) as outrider:
+        for round_number in range(5):
+            names = [f"{round_number}-{number}" for number in range(100)]
+            batch = [Submission(name, "sms", {"n": 1}) for name in names]
+            answers = await asyncio.gather(
+                outrider.submissions.submit_all(DEFAULT_SCOPE, batch),
+                outrider.submissions.submit_all(DEFAULT_SCOPE, batch[::-1]),
+            )
+            fresh = [each[1] for answer in answers for each in answer if isinstance(each, tuple)]
+            assert sum(fresh) == 100
+
+
+async def test_one_providers_record_says_nothing_of_anothers_doubts(
+    database: str, tmp_path: Path
+) -> None:
+    async with Sandbox(Faults(drop_rate=1)) as one, Sandbox(Faults(drop_rate=1)) as two:
+        entries = (target("one", "smtp", one.smtp_url), target("two", "smtp", two.smtp_url))
+        async with opened(database, tmp_path, *entries) as outrider, at_work(outrider):
+            for name in ("one", "two"):
+                await submit(outrider, name, name, to="a@example.test", subject="S", body="B")
+                await until(outrider, name, lambda each: each.doubted_at is not None)
+            done = await outrider.doubt_resolver.reconcile(
+                DEFAULT_SCOPE,
+                run_id=None,
+                received={intent_key("one")},
+                absent=DoubtVerdict.RESUBMIT,
+                evidence="the log of one",
+                actor="test",
+                submission_target="one",
+            )
+            assert (done.sent, done.resubmitted, done.left) == (1, 0, 1)
+        assert two.requests == 1

@@ -196,7 +196,10 @@ def test_a_duplicate_reference_on_a_later_attempt_proves_receipt() -> None:
 
 
 def test_a_duplicate_reference_proves_receipt_even_where_it_is_listed_as_terminal() -> None:
-    judged = verdict(Rejected(DUPLICATE_REFERENCE), number=2, terminal=(DUPLICATE_REFERENCE,))
+    judged = verdict(
+        Rejected(DUPLICATE_REFERENCE), number=2, maybe_received=True,
+        terminal=(DUPLICATE_REFERENCE,),
+    )  # fmt: skip
     assert judged.status is ItemStatus.SENT
 
 
@@ -206,13 +209,21 @@ def test_a_duplicate_reference_on_a_first_attempt_is_a_rejection_like_any_other(
     assert verdict(Rejected(DUPLICATE_REFERENCE)).status is ItemStatus.QUEUED
 
 
+def test_a_duplicate_reference_without_a_silence_before_it_proves_nothing() -> None:
+    """A fallback that says so on its first call never had the item from us."""
+    assert verdict(Rejected(DUPLICATE_REFERENCE), number=2).status is ItemStatus.QUEUED
+
+
 def test_a_duplicate_reference_proves_nothing_at_a_gateway_that_forgets() -> None:
     judged = verdict(Rejected(DUPLICATE_REFERENCE), gateway=FORGETS, number=2)
     assert judged.status is ItemStatus.QUEUED
 
 
 def test_a_late_proof_of_receipt_is_sent_and_exhausted() -> None:
-    judged = verdict(Rejected(DUPLICATE_REFERENCE), policy=TEN_SECONDS, number=2, after_seconds=11)
+    judged = verdict(
+        Rejected(DUPLICATE_REFERENCE), policy=TEN_SECONDS, number=2, after_seconds=11,
+        maybe_received=True,
+    )  # fmt: skip
     assert (judged.status, judged.intent_status) == (ItemStatus.SENT, IntentStatus.EXHAUSTED)
 
 
@@ -265,7 +276,9 @@ def test_every_result_has_exactly_one_ending(
     waits = judged.status is ItemStatus.QUEUED
     assert waits == (judged.next_attempt_at is not None or judged.in_doubt)
     assert not (judged.in_doubt and judged.next_attempt_at)
-    assert waits == (judged.intent_status is IntentStatus.PENDING)
+    # Both can be true: the contract is used up, and whether the call arrived is not known.
+    used_up = judged.in_doubt and judged.intent_status is IntentStatus.EXHAUSTED
+    assert waits == (judged.intent_status is IntentStatus.PENDING or used_up)
     assert (judged.intent_status is IntentStatus.EXHAUSTED) == (judged.exhausted_reason is not None)
     # Silence is never success: only an answer can make an item a success.
     if judged.status in SUCCESSES:

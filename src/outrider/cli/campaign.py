@@ -74,6 +74,9 @@ def start(
         run_id, intended = await outrider.deployer.deploy(
             DEFAULT_SCOPE, CampaignId(campaign_id), actor()
         )
+        if not as_json:
+            # At once: whoever interrupts the work below needs to know what goes on without them.
+            out.print(f"[green]started[/green] run {run_id}: {intended:,} items")
         if not here:
             return run_id, intended, None
         async with working(outrider):
@@ -92,12 +95,12 @@ def start(
             }
         )
         return
-    out.print(f"[green]started[/green] run {run_id}: {intended:,} items")
     if accounting is None:
         out.print(f"next: outrider work, and outrider campaign watch {campaign_id}", style="dim")
         return
     out.print(accounting_line(accounting))
-    out.print(f"next: outrider run certificate {run_id}", style="dim")
+    step = f"doubts list --run {run_id}" if accounting.in_doubt else f"run certificate {run_id}"
+    out.print(f"next: outrider {step}", style="dim")
 
 
 @app.command()

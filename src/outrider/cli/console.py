@@ -11,7 +11,6 @@ import msgspec
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from outrider.domain.errors import InvalidInput, OutriderError
 from outrider.domain.outbox import Accounting
@@ -27,22 +26,24 @@ def print_json(document: object) -> None:
     sys.stdout.flush()
 
 
-def table(*columns: str) -> Table:
-    made = Table(box=None, header_style="bold", pad_edge=False)
-    for column in columns:
-        made.add_column(column, overflow="fold")
-    return made
-
-
 def print_rows(columns: Sequence[str], rows: Sequence[Sequence[object]], empty: str) -> None:
-    """A table, or a sentence that says what to do when there is nothing to show."""
+    """A table, or a sentence that says what to do when there is nothing to show.
+
+    Cells stay whole, whatever the width of the terminal: an id that is cut cannot be copied.
+    """
     if not rows:
         out.print(empty)
         return
-    shown = table(*columns)
-    for row in rows:
-        shown.add_row(*("" if cell is None else escape(str(cell)) for cell in row))
-    out.print(shown)
+    cells = [["" if cell is None else str(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
+
+    def line(row: Sequence[str]) -> str:
+        padded = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        return escape("  ".join(padded).rstrip())
+
+    out.print(line(columns), style="bold")
+    for row in cells:
+        out.print(line(row))
 
 
 ACCOUNTING_COLOURS = {

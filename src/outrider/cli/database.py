@@ -8,7 +8,7 @@ import typer
 import uvloop
 
 from outrider.bootstrap import Outrider, load_registry, make_gateways, open_outrider
-from outrider.cli.console import Json, err, fail, out, print_json
+from outrider.cli.console import Json, fail, out, print_json
 from outrider.cli.session import execute, settings_of
 from outrider.domain.errors import InvalidInput, OutriderError, Problem
 from outrider.domain.submission import Contract
@@ -51,7 +51,7 @@ def check(context: typer.Context, as_json: Json = False) -> None:
         return
     out.print(f"[green]ok:[/green] settings, database, and {len(targets)} submission targets")
     for target in targets:
-        err.print(f"  {target}", style="dim")
+        out.print(f"  {target}", style="dim")
 
 
 def _count(problems: list[Problem]) -> str:

@@ -197,6 +197,7 @@ async def _reconcile(outrider: Outrider, run_id: RunId, witness: Path) -> Reconc
         absent=DoubtVerdict.RESUBMIT,
         evidence="the mail simulator's own log",
         actor=ACTOR,
+        submission_target="email.realtime",
     )
 
 

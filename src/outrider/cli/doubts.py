@@ -116,6 +116,10 @@ def reconcile(
             " `referenceId`. Without it, gateways that dedupe or can look up are asked.",
         ),
     ] = None,
+    target: Annotated[
+        str | None,
+        typer.Option(help="The submission target whose provider's record it is."),
+    ] = None,
     absent: Annotated[
         DoubtVerdict | None,
         typer.Option(help="What to do with items that the evidence shows never arrived."),
@@ -123,6 +127,11 @@ def reconcile(
     as_json: Json = False,
 ) -> None:
     """Settle all that evidence can settle; what it cannot stays in doubt."""
+    if evidence is not None and target is None:
+        raise typer.BadParameter(
+            "one provider's record says nothing of another's: name the target it is of",
+            param_hint="--target",
+        )
 
     async def work(outrider: Outrider) -> Reconciliation:
         received = references_in(evidence) if evidence else None
@@ -133,6 +142,7 @@ def reconcile(
             absent=absent,
             evidence=f"reconciled with {evidence.name}" if evidence else "gateway look-up",
             actor=actor(),
+            submission_target=target,
         )
 
     done = execute(context, work, as_json=as_json)
@@ -147,6 +157,10 @@ def reconcile(
         f" {done.failed:,} failed, {done.asked_again:,} are asked again under their reference,"
         f" {done.left:,} stay in doubt"
     )
+    if done.left and evidence is not None and absent is None:
+        out.print(
+            "next: --absent resubmit sends again what the record shows never arrived", style="dim"
+        )
 
 
 class _Line(msgspec.Struct, rename="camel"):

@@ -87,6 +87,8 @@ def print_certificate(proof: Certificate) -> None:
         mark = "[green]✓[/green]" if criterion.holds else "[red]✗[/red]"
         out.print(f"  {mark} {criterion.name.replace('_', ' ')}: {escape(criterion.detail)}")
     out.print(f"  ledger digest {proof.digest}", style="dim")
+    if not proof.holds:
+        out.print(f"next: outrider run explain {proof.run.id}", style="dim")
 
 
 @app.command()

@@ -2,6 +2,7 @@
 
 import asyncio
 import getpass
+import tomllib
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
@@ -24,11 +25,22 @@ def settings_of(context: typer.Context) -> Settings:
     try:
         return Settings(**{name: value for name, value in flags.items() if value is not None})
     except ValidationError as error:
-        problems = [
-            Problem("OUTRIDER_" + str(each["loc"][0]).upper(), each["msg"])
-            for each in error.errors()
-        ]
+        problems = [_setting_problem(each["loc"], each["msg"]) for each in error.errors()]
         raise InvalidInput("the settings are not valid", problems) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+        raise InvalidInput(
+            f"outrider.toml cannot be read: {error}", hint="mend the file, or move it away"
+        ) from error
+
+
+def _setting_problem(location: tuple[int | str, ...], message: str) -> Problem:
+    """Settings are known by their variable, those of a target by their place in the file."""
+    name, *inside = (str(step) for step in location)
+    if not inside:
+        return Problem(f"OUTRIDER_{name.upper()}", message)
+    if "match pattern" in message:
+        message = "should be env:NAME or file:PATH, never the secret itself"
+    return Problem(f"outrider.toml: {name}.{'.'.join(inside)}", message)
 
 
 def actor() -> str:

@@ -5,7 +5,7 @@ submitted under. Gateway semantics are never reinterpreted here, and silence is 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import assert_never
@@ -182,18 +182,23 @@ def judge(
             assert_never(other)
 
 
+def deadline_passed(contract: Contract, submitted_at: datetime, now: datetime) -> bool:
+    """Whether an acceptance could only come too late."""
+    policy = contract.policy
+    return isinstance(policy, Deadline) and now >= submitted_at + timedelta(
+        seconds=policy.max_acceptance_seconds
+    )
+
+
 def _proves_receipt(gateway: GatewayType, facts: AttemptFacts) -> bool:
-    """A gateway remembers what it took: on a later attempt "duplicate" means it took an earlier
-    one, on a first attempt it is a rejection like any other."""
-    return gateway.dedupes_by_reference and facts.number > 1
+    """After a silence "duplicate" says that the earlier call arrived; else it is a rejection."""
+    return gateway.dedupes_by_reference and facts.maybe_received
 
 
 def _accepted(
     contract: Contract, gateway: GatewayType, facts: AttemptFacts, message_id: str | None
 ) -> Verdict:
-    late = isinstance(contract.policy, Deadline) and facts.closed_at >= (
-        facts.submitted_at + timedelta(seconds=contract.policy.max_acceptance_seconds)
-    )
+    late = deadline_passed(contract, facts.submitted_at, facts.closed_at)
     return Verdict(
         success_status(gateway.channel),
         IntentStatus.EXHAUSTED if late else IntentStatus.ACCEPTED,
@@ -226,8 +231,12 @@ def _retry_or_end(
             next_attempt_at=due, maybe_received=doubtful,
         )  # fmt: skip
     if doubtful:
-        # Policy is used up, but an earlier call may have arrived: calling that a failure would lie.
-        return _in_doubt(progress, reason, detail)
+        # Policy is used up, but a call may have arrived: both are true, and neither is a failure.
+        return replace(
+            _in_doubt(progress, reason, detail),
+            intent_status=IntentStatus.EXHAUSTED,
+            exhausted_reason=exhausted,
+        )
     return Verdict(
         ItemStatus.FAILED, IntentStatus.EXHAUSTED, progress, reason, detail or None, exhausted
     )

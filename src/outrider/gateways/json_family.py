@@ -153,6 +153,9 @@ def interpret(gateway: GatewayType, reference: IdempotencyKey, answer: Answer) -
     if status in PROXY_HEARD_NOTHING:
         return AttemptError(Progress.SENT_NO_ANSWER, f"http_{status}")
     success, refusal = 200 <= status < 300, 400 <= status < 500
+    if status >= 500:
+        # A server that failed says nothing of whether it had taken the message before.
+        return AttemptError(Progress.SENT_NO_ANSWER, f"http_{status}")
     if not success and not refusal:
         return AttemptError(Progress.ANSWERED, f"http_{status}")
     try:
@@ -168,11 +171,14 @@ def interpret(gateway: GatewayType, reference: IdempotencyKey, answer: Answer) -
     if document.status == "rejected":
         if document.reason in gateway.rejection_reasons:
             return Rejected(document.reason, retry_after_seconds=answer.retry_after_seconds)
-        return _nonsense(200, f"unknown rejection reason {document.reason!r:.80}")
+        # Whatever it means by that reason, it did not take the message.
+        detail = f"unknown rejection reason {document.reason!r:.80}"
+        return AttemptError(Progress.ANSWERED, "invalid_answer", detail)
     return _nonsense(status, f"status {document.status!r:.80} with HTTP {status}")
 
 
 def _nonsense(http_status: int, detail: str) -> AttemptError:
-    """A plain HTTP refusal is known by its number; everything else is an invalid answer."""
-    code = "invalid_answer" if http_status < 300 else f"http_{http_status}"
-    return AttemptError(Progress.ANSWERED, code, detail)
+    """A plain HTTP refusal is known by its number. A success that makes no sense may be one."""
+    if http_status >= 300:
+        return AttemptError(Progress.ANSWERED, f"http_{http_status}", detail)
+    return AttemptError(Progress.SENT_NO_ANSWER, "invalid_answer", detail)

@@ -11,11 +11,19 @@ from typing import TypeVar
 
 import structlog
 
-from outrider.domain.submission import AttemptError, AttemptFacts, CallResult, Progress, judge
+from outrider.domain.ids import JobId
+from outrider.domain.submission import (
+    AttemptError,
+    AttemptFacts,
+    CallResult,
+    Progress,
+    deadline_passed,
+    judge,
+)
 from outrider.kernel.reservations import OpenAttempt
 from outrider.kernel.result_closer import ResultCloser
 from outrider.kernel.routes import Route
-from outrider.kernel.target_gate import LEASE_ENDED, TargetGate
+from outrider.kernel.target_gate import DEADLINE_PASSED, LEASE_ENDED, TargetGate
 from outrider.kernel.transactions.ledger import ClosedAttempt
 from outrider.ports.clock import Clock, IdSource
 from outrider.ports.gateway import Gateway
@@ -47,11 +55,34 @@ class Lost:
 Passage = Done | Deferred | Lost
 
 
+def earliest(known: Deferred | None, passage: Done | Deferred) -> Deferred | None:
+    if not isinstance(passage, Deferred):
+        return known
+    return passage if known is None or passage.until < known.until else known
+
+
+class Leases:
+    """Until when each job of this process is surely ours, as heartbeats last confirmed it."""
+
+    def __init__(self) -> None:
+        self._until: dict[JobId, datetime] = {}
+
+    def confirm(self, job_id: JobId, until: datetime) -> None:
+        self._until[job_id] = until
+
+    def forget(self, job_id: JobId) -> None:
+        self._until.pop(job_id, None)
+
+    def end(self, job_id: JobId, taken_until: datetime) -> datetime:
+        return max(taken_until, self._until.get(job_id, taken_until))
+
+
 class Caller:
     def __init__(
         self,
         closer: ResultCloser,
         gate: TargetGate,
+        leases: Leases,
         clock: Clock,
         ids: IdSource,
         limits: Limits,
@@ -59,6 +90,7 @@ class Caller:
     ) -> None:
         self._closer = closer
         self._gate = gate
+        self._leases = leases
         self._clock = clock
         self._ids = ids
         self._limits = limits
@@ -120,11 +152,13 @@ class Caller:
             await self._closer.barrier()
 
     async def _call_once(self, gateway: Gateway, attempt: OpenAttempt) -> CallResult:
-        late = self._clock.now() >= attempt.identity.call_by
-        if late and not gateway.type.dedupes_by_reference:
-            # This process was frozen so long that the item may have been doubted meanwhile and, on
-            # evidence that it never arrived, called again. It must not arrive now.
+        now, who = self._clock.now(), attempt.identity
+        if now >= self._leases.end(who.job_id, who.call_by):
+            # This process was frozen so long that others may have dealt with the item meanwhile:
+            # doubted it, repeated it on evidence, or sent it elsewhere. It must not arrive now.
             return AttemptError(Progress.NOT_SENT, LEASE_ENDED)
+        if not who.maybe_received and deadline_passed(who.contract, who.submitted_at, now):
+            return AttemptError(Progress.NOT_SENT, DEADLINE_PASSED)
         try:
             return await gateway.call(attempt)
         except Exception as bug:

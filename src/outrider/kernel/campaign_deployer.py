@@ -78,6 +78,9 @@ class CampaignDeployer:
             run_id=run_id,
             assets=assets,
             contracts=snapshots(targets, self._contracts(), self._fallback_of),
+            fallbacks={
+                target: fallback for target in targets if (fallback := self._fallback_of(target))
+            },
             batch_size=definition.batch_size,
             scheduled_for=definition.scheduled_for,
             max_attempts=self._limits.job_max_attempts,

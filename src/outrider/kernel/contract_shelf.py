@@ -31,11 +31,6 @@ class ContractShelf:
             self._by_id[contract_id] = _contract(text)
         return self._by_id[contract_id]
 
-    async def latest(self, submission_target: str) -> Contract | None:
-        """The newest snapshot of a target; None where nobody has used it on this database."""
-        text = await self._store.read(inspection.latest_contract(submission_target))
-        return _contract(text) if text is not None else None
-
 
 def snapshots(
     targets: Iterable[str],

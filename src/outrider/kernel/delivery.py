@@ -9,6 +9,7 @@ doubt. Each stage is one statement a window, or none.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import assert_never
 
 import structlog
@@ -19,7 +20,7 @@ from outrider.domain.ids import WorkerId
 from outrider.domain.jobs import Parked, Settlement
 from outrider.domain.recipients import address_kind
 from outrider.domain.states import ItemStatus
-from outrider.kernel.caller import Caller, Deferred, Done, Lost, Passage
+from outrider.kernel.caller import Caller, Deferred, Done, Lost, Passage, earliest
 from outrider.kernel.contract_shelf import ContractShelf
 from outrider.kernel.drafter import Drafter
 from outrider.kernel.reservations import OpenAttempt, Reserver
@@ -31,6 +32,7 @@ from outrider.kernel.transactions.settlement import LeaseLost, settle_job
 from outrider.ports.clock import Clock, IdSource
 from outrider.ports.stages import Stage, StageObserver, observed
 from outrider.ports.store import Store
+from outrider.settings import Limits
 
 log = structlog.get_logger()
 
@@ -60,6 +62,7 @@ class Delivery:
         clock: Clock,
         ids: IdSource,
         worker_id: WorkerId,
+        limits: Limits,
         observer: StageObserver,
     ) -> None:
         self._store = store
@@ -72,6 +75,7 @@ class Delivery:
         self._ids = ids
         self._worker_id = worker_id
         self._observer = observer
+        self._lease = timedelta(seconds=limits.lease_seconds)
         self._assets: dict[str, Asset] = {}
 
     async def process(self, job: ClaimedJob) -> Settlement | LeaseLost:
@@ -96,8 +100,10 @@ class Delivery:
                 assert_never(other)
 
     async def _deliver(self, context: JobContext) -> Passage:
+        """Every route gets its turn: one that takes no more does not hold up the others."""
         own = self._routes.own(context.contract)
         work = await self._load(context)
+        deferred = None
         for route, again in await self._routed(context, work.again):
 
             async def open_again(
@@ -106,13 +112,17 @@ class Delivery:
                 return await self._open_again(context, route, window)
 
             passage = await self._caller.in_windows(route, again, open_again)
-            if not isinstance(passage, Done):
+            if isinstance(passage, Lost):
                 return passage
+            deferred = earliest(deferred, passage)
 
         async def reserve(window: Sequence[Member]) -> list[OpenAttempt] | None:
             return await self._reserve(context, await self._drafter.draft(context, window))
 
-        return await self._caller.in_windows(own, work.fresh, reserve)
+        passage = await self._caller.in_windows(own, work.fresh, reserve)
+        if isinstance(passage, Lost):
+            return passage
+        return earliest(deferred, passage) or Done()
 
     async def _bury(self, context: JobContext) -> Passage:
         """A job that killed too many workers: record its items as failed, touching nothing else."""
@@ -120,8 +130,9 @@ class Delivery:
         drafts = self._drafter.give_up(context, work.fresh, JOB_DEAD)
         if drafts and await self._reserve(context, drafts) is None:
             return Lost()
-        await self._store.write(ledger.bury(context.job, self._clock.now()))
-        return Done()
+        now = self._clock.now()
+        ours = await self._store.write(ledger.bury(context.job, now + self._lease, now))
+        return Done() if ours else Lost()
 
     # load
 
@@ -152,7 +163,11 @@ class Delivery:
         """Items to call again by the route they take; those with none are put in doubt."""
         job, now = context.job, self._clock.now()
         routed, unsafe = await self._routes.sorted_by_route(
-            (((row, member), context.contract, past_of(row)) for row, member in again), now
+            (
+                ((row, member), context.contract, job.fallback_contract_id, past_of(row))
+                for row, member in again
+            ),
+            now,
         )
         if unsafe:
             await self._store.write(ledger.doubt(job, [row.id for row, _ in unsafe], now))
@@ -182,7 +197,7 @@ class Delivery:
             row.id: (draft, context.contract) for (row, _), draft in zip(again, drafts, strict=True)
         }
         self._observer.before(Stage.OPEN)
-        opened = await self._reserver.reopen(context.job, route.submission_target, by_row)
+        opened = await self._reserver.reopen(context.job, route.contract_id, by_row)
         self._observer.after(Stage.OPEN)
         return opened
 

@@ -77,13 +77,15 @@ class DoubtResolver:
         absent: DoubtVerdict | None,
         evidence: str,
         actor: str,
+        submission_target: str | None = None,
     ) -> Reconciliation:
         """Settle what evidence can settle.
 
         `received` is the complete set of references a provider says it has. Without it, gateways
         that dedupe are called again under the same reference, and those that can look up are
         asked. `absent` is the verdict on what is provably not there; without it such items stay in
-        doubt.
+        doubt. `submission_target` is whose record the evidence is: it judges only attempts made
+        there. Without it, it is the record of all providers.
         """
         counts = dict.fromkeys(DoubtVerdict, 0)
         asked_again = left = 0
@@ -91,6 +93,10 @@ class DoubtResolver:
         found = [doubt async for doubt in self.doubts(scope, run_id)]
         for contract_id in {doubt.contract_id for doubt in found}:
             group = [doubt for doubt in found if doubt.contract_id == contract_id]
+            contract = await self._shelf.by_id(contract_id)
+            if submission_target not in (None, contract.submission_target):
+                left += len(group)
+                continue
             if received is None:
                 known_again = await self._ask_again(scope, contract_id, group, actor)
                 asked_again += len(known_again)

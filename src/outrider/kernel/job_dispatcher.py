@@ -13,6 +13,7 @@ from outrider.domain.errors import StoreError, StoreUnavailable
 from outrider.domain.ids import WorkerId
 from outrider.domain.jobs import Settlement, Unfinished
 from outrider.domain.retry import JOB
+from outrider.kernel.caller import Leases
 from outrider.kernel.delivery import Delivery
 from outrider.kernel.lane_delivery import LaneDelivery
 from outrider.kernel.transactions import jobs
@@ -32,6 +33,7 @@ class JobDispatcher:
         store: Store,
         delivery: Delivery,
         lane_delivery: LaneDelivery,
+        leases: Leases,
         clock: Clock,
         ids: IdSource,
         worker_id: WorkerId,
@@ -41,6 +43,7 @@ class JobDispatcher:
         self._store = store
         self._delivery = delivery
         self._lane_delivery = lane_delivery
+        self._leases = leases
         self._clock = clock
         self._ids = ids
         self._worker_id = worker_id
@@ -84,7 +87,9 @@ class JobDispatcher:
                 log.warning("heartbeat_failed", error=error.message)
                 continue
             for job in held:
-                if job.id not in kept and job in self._held.values():
+                if job.id in kept:
+                    self._leases.confirm(job.id, now + self._lease)
+                elif job in self._held.values():
                     log.warning("lease_lost", job_id=job.id)
 
     @property
@@ -153,5 +158,5 @@ class JobDispatcher:
             log.warning("job_left_to_its_lease", job_id=job.id, error=lost.message)
 
     def _let_go(self, task: asyncio.Task[None]) -> None:
-        self._held.pop(task)
+        self._leases.forget(self._held.pop(task).id)
         task.result()

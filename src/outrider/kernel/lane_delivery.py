@@ -13,7 +13,7 @@ import structlog
 from outrider.domain.ids import RecipientId
 from outrider.domain.states import ItemStatus
 from outrider.domain.submission import Contract
-from outrider.kernel.caller import Caller, Deferred, Done, Lost, Passage
+from outrider.kernel.caller import Caller, Deferred, Done, Lost, Passage, earliest
 from outrider.kernel.contract_shelf import ContractShelf
 from outrider.kernel.reservations import OpenAttempt, Reserver
 from outrider.kernel.routes import Route, Routes, past_of
@@ -81,6 +81,8 @@ class LaneDelivery:
         return [(row, await self._shelf.by_id(row.contract_id)) for row in rows]
 
     async def _deliver(self, lane: ClaimedLane, due: Sequence[Due]) -> Passage:
+        """Every route gets its turn: one that takes no more does not hold up the others."""
+        deferred, progressed = None, False
         for route, group in await self._routed(lane, due):
 
             async def open_window(
@@ -89,15 +91,25 @@ class LaneDelivery:
                 return await self._open(lane, route, window)
 
             passage = await self._caller.in_windows(route, group, open_window)
-            if not isinstance(passage, Done):
+            if isinstance(passage, Lost):
                 return passage
-        return Done()
+            progressed = progressed or isinstance(passage, Done)
+            deferred = earliest(deferred, passage)
+        if deferred is not None and progressed:
+            # What comes in meanwhile for the open routes must not wait for the closed one.
+            soon = self._clock.now() + timedelta(seconds=self._limits.gate_patience_seconds)
+            return Deferred(min(deferred.until, soon))
+        return deferred or Done()
 
     async def _routed(self, lane: ClaimedLane, due: Sequence[Due]) -> list[tuple[Route, list[Due]]]:
         """Items by the route they take; those that must not be called again are put in doubt."""
         now = self._clock.now()
         routed, unsafe = await self._routes.sorted_by_route(
-            (((row, contract), contract, past_of(row)) for row, contract in due), now
+            (
+                ((row, contract), contract, row.fallback_contract_id, past_of(row))
+                for row, contract in due
+            ),
+            now,
         )
         if unsafe:
             await self._store.write(ledger.doubt(lane, [row.id for row, _ in unsafe], now))
@@ -109,7 +121,7 @@ class LaneDelivery:
     ) -> list[OpenAttempt] | None:
         drafts = {row.id: (_draft(row), contract) for row, contract in window}
         self._observer.before(Stage.OPEN)
-        opened = await self._reserver.reopen(lane, route.submission_target, drafts)
+        opened = await self._reserver.reopen(lane, route.contract_id, drafts)
         self._observer.after(Stage.OPEN)
         return opened
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from outrider.domain.ids import Fence, IdempotencyKey, OutboxId
+from outrider.domain.ids import Fence, IdempotencyKey, JobId, OutboxId
 from outrider.domain.states import ItemStatus
 from outrider.domain.submission import Contract
 from outrider.kernel.transactions import ledger
@@ -24,9 +24,10 @@ class AttemptIdentity:
     """Which attempt of the item it is, and what calling and closing it need to know.
 
     `call_by` is the end of the lease that opening it took: until then nobody can have had cause to
-    doubt the attempt, let alone to repeat it.
+    doubt the attempt, let alone to repeat it. Heartbeats of its job move that end.
     """
 
+    job_id: JobId
     number: int
     contract: Contract
     fence: Fence
@@ -86,7 +87,13 @@ class Reserver:
         if opened is None:
             return None
         first = AttemptIdentity(
-            1, context.contract, context.job.fence, now, maybe_received=False, call_by=lease_end
+            context.job.id,
+            1,
+            context.contract,
+            context.job.fence,
+            now,
+            maybe_received=False,
+            call_by=lease_end,
         )
         return [
             OpenAttempt(draft.id, draft, first)
@@ -97,14 +104,14 @@ class Reserver:
     async def reopen(
         self,
         job: Claim,
-        submission_target: str,
+        attempt_contract_id: int | None,
         drafts: Mapping[OutboxId, tuple[Draft, Contract]],
     ) -> list[OpenAttempt] | None:
         """Open the next attempt of items that have a row already; same reference as before."""
         now = self._clock.now()
         lease_end = now + self._lease
         reopened = await self._store.write(
-            ledger.reopen(job, list(drafts), submission_target, lease_end, now)
+            ledger.reopen(job, list(drafts), attempt_contract_id, lease_end, now)
         )
         if reopened is None:
             return None
@@ -112,6 +119,7 @@ class Reserver:
         for row in reopened:
             draft, contract = drafts[row.id]
             identity = AttemptIdentity(
+                job.id,
                 row.attempt,
                 contract,
                 job.fence,

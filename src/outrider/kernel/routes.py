@@ -5,15 +5,15 @@ to have been taken. After a silence only the provider that was silent may be ask
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Protocol, TypeVar
 
 import structlog
 
+from outrider.domain.errors import OutriderError
 from outrider.domain.submission import Contract
 from outrider.kernel.contract_shelf import ContractShelf
-from outrider.kernel.target_gate import TargetGate
 from outrider.ports.gateway import Gateway, GatewayDirectory
 
 log = structlog.get_logger()
@@ -23,8 +23,11 @@ Element = TypeVar("Element")
 
 @dataclass(frozen=True, slots=True)
 class Route:
+    """A gateway, and the contract it belongs to: None where that is the item's own."""
+
     submission_target: str
     gateway: Gateway
+    contract_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +35,7 @@ class Past:
     """What the ledger says of an item's earlier attempts."""
 
     attempts: int
-    last_target: str | None
+    last_contract_id: int | None
     maybe_received: bool
     submitted_at: datetime
 
@@ -43,7 +46,7 @@ class Attempted(Protocol):
     @property
     def attempts(self) -> int: ...
     @property
-    def attempt_target(self) -> str | None: ...
+    def attempt_contract_id(self) -> int | None: ...
     @property
     def maybe_received(self) -> bool: ...
     @property
@@ -55,14 +58,13 @@ class Attempted(Protocol):
 def past_of(row: Attempted) -> Past:
     """An attempt that was left open is a silence like any other."""
     silent = bool(row.is_open or row.maybe_received)
-    return Past(row.attempts, row.attempt_target, silent, row.created_at)
+    return Past(row.attempts, row.attempt_contract_id, silent, row.created_at)
 
 
 class Routes:
-    def __init__(self, gateways: GatewayDirectory, shelf: ContractShelf, gate: TargetGate) -> None:
+    def __init__(self, gateways: GatewayDirectory, shelf: ContractShelf) -> None:
         self._gateways = gateways
         self._shelf = shelf
-        self._gate = gate
 
     def own(self, contract: Contract) -> Route:
         return Route(
@@ -72,29 +74,31 @@ class Routes:
             ),
         )
 
-    async def next(self, contract: Contract, past: Past, now: datetime) -> Route | None:
+    async def next(
+        self, contract: Contract, fallback_contract_id: int | None, past: Past, now: datetime
+    ) -> Route | None:
         """The route of the next attempt; None where calling again could be a second delivery."""
         if past.maybe_received:
-            route = await self._to(past.last_target, contract)
+            route = await self._to(past.last_contract_id, contract)
             return route if route and remembers(route.gateway, past.submitted_at, now) else None
-        fallback = self._gate.policy(contract.submission_target).fallback
-        if fallback is None or past.attempts % 2 == 0:
-            return self.own(contract)
-        own, other = self.own(contract), await self._to(fallback, contract)
+        own = self.own(contract)
+        if fallback_contract_id is None or past.attempts % 2 == 0:
+            return own
+        other = await self._to(fallback_contract_id, contract)
         if other is None or other.gateway.type.channel is not own.gateway.type.channel:
-            log.warning("fallback_unusable", submission_target=fallback)
+            log.warning("fallback_unusable", contract_id=fallback_contract_id)
             return own
         return other
 
     async def sorted_by_route(
-        self, elements: Iterable[tuple[Element, Contract, Past]], now: datetime
+        self, elements: Iterable[tuple[Element, Contract, int | None, Past]], now: datetime
     ) -> tuple[list[tuple[Route, list[Element]]], list[Element]]:
         """Elements by the route they take, and those that must not be called again."""
         # Items keep the contract they were submitted under, so one target may have several URLs.
         groups: dict[tuple[str, int], tuple[Route, list[Element]]] = {}
         unsafe = []
-        for element, contract, past in elements:
-            route = await self.next(contract, past, now)
+        for element, contract, fallback_contract_id, past in elements:
+            route = await self.next(contract, fallback_contract_id, past, now)
             if route is None:
                 unsafe.append(element)
             else:
@@ -102,11 +106,18 @@ class Routes:
                 groups.setdefault(key, (route, []))[1].append(element)
         return list(groups.values()), unsafe
 
-    async def _to(self, submission_target: str | None, contract: Contract) -> Route | None:
-        if submission_target in (None, contract.submission_target):
+    async def _to(self, contract_id: int | None, contract: Contract) -> Route | None:
+        """The gateway of exactly that contract: a target of the same name may be another today."""
+        if contract_id is None:
             return self.own(contract)
-        found = await self._shelf.latest(submission_target)
-        return self.own(found) if found else None
+        other = await self._shelf.by_id(contract_id)
+        try:
+            route = self.own(other)
+        except OutriderError as error:
+            # What is wrong with a fallback must not stop the target that has it.
+            log.error("gateway_unusable", contract_id=contract_id, error=error.message)
+            return None
+        return replace(route, contract_id=contract_id)
 
 
 def remembers(gateway: Gateway, submitted_at: datetime, now: datetime) -> bool:

@@ -96,6 +96,7 @@ class SubmissionManager:
         return NewIntent(
             given.intent_id,
             given.submission_target,
+            self._fallback_of(given.submission_target),
             int(key[:8], 16) % LANES_PER_TARGET,
             gateway.channel.value,
             gateway.name,
@@ -163,7 +164,7 @@ def _check(batch: Sequence[Submission], in_force: Mapping[str, Contract]) -> Non
             )
         try:
             size = len(_canonical(given.payload).encode())
-        except (TypeError, ValueError, RecursionError) as error:
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
             problems.append(Problem(f"{where}payload", f"is not a JSON object: {error}"))
         else:
             if size > INTENT_PAYLOAD_MAX_BYTES:

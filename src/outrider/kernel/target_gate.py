@@ -28,6 +28,8 @@ log = structlog.get_logger()
 
 THROTTLED = "throttled"
 LEASE_ENDED = "lease_ended"
+DEADLINE_PASSED = "deadline_passed"
+NO_FAULT_OF_THE_TARGET = frozenset({THROTTLED, LEASE_ENDED, DEADLINE_PASSED})
 
 
 class TargetGate:
@@ -85,7 +87,7 @@ class TargetGate:
             self._remember(submission_target, now)
         else:
             self._untroubled_until.pop(submission_target, None)
-        if before.breaker is not after.breaker and Breaker.PROBING is not after.breaker:
+        if {before.breaker, after.breaker} == {Breaker.CLOSED, Breaker.OPEN}:
             log.warning("breaker_" + after.breaker.value, submission_target=submission_target)
 
     def _remember(self, submission_target: str, now: datetime) -> None:
@@ -102,7 +104,7 @@ def summary(results: list[CallResult]) -> Report:
             asked = getattr(result, "retry_after_seconds", None)
         else:
             asked = result.retry_after_seconds
-            failures += result.code not in (THROTTLED, LEASE_ENDED)
+            failures += result.code not in NO_FAULT_OF_THE_TARGET
         if asked is not None:
             retry_after = max(retry_after or 0.0, asked)
     return Report(answered, failures, retry_after)

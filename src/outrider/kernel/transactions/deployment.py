@@ -41,6 +41,7 @@ class Deployment:
     run_id: RunId
     assets: Sequence[Asset]
     contracts: Mapping[str, ContractSnapshot]
+    fallbacks: Mapping[str, str]
     batch_size: int
     scheduled_for: datetime | None
     max_attempts: int
@@ -98,7 +99,8 @@ def deploy(deployment: Deployment, ids: IdSource, now: datetime) -> Transaction[
     except InvalidTransition as refused:
         raise Conflict(
             f"the launch of campaign {deployment.campaign_id} is '{refused.state}' already",
-            hint=f"`outrider campaign status {deployment.campaign_id}` shows its run",
+            hint=f"`outrider campaign status {deployment.campaign_id}` shows its run;"
+            " `outrider work` goes on with it",
         ) from refused
     entry = AuditEntry(
         scope, "run.deployed", deployment.actor, deployment.campaign_id, run_id,
@@ -141,6 +143,10 @@ def _insert_jobs(
             "submission_target": [plan.asset.message.submission_target for plan in plans],
             "asset_id": [plan.asset.id for plan in plans],
             "contract_id": [contract_ids[plan.asset.message.submission_target] for plan in plans],
+            "fallback_contract_id": [
+                contract_ids.get(deployment.fallbacks.get(plan.asset.message.submission_target, ""))
+                for plan in plans
+            ],
             "first_position": [plan.first_position for plan in plans],
             "last_position": [plan.last_position for plan in plans],
             "item_count": [plan.item_count for plan in plans],

@@ -214,11 +214,6 @@ def contract_document(contract_id: int) -> Transaction[str]:
     return document
 
 
-def latest_contract(submission_target: str) -> Transaction[str | None]:
-    rows = yield from ask("latest_contract", submission_target=submission_target)
-    return rows[0][0] if rows else None
-
-
 def audit_of_run(
     scope: Scope, run_id: RunId, after: str, most: int
 ) -> Transaction[list[AuditRecord]]:

@@ -30,6 +30,7 @@ class ClaimedJob(NamedTuple):
     run_id: RunId
     asset_id: AssetId
     contract_id: int
+    fallback_contract_id: int | None
     first_position: int
     last_position: int
     item_count: int
@@ -59,6 +60,7 @@ class ClaimedLane(NamedTuple):
     workspace_id: WorkspaceId
     submission_target: str
     fence: Fence
+    attempts: int
 
     @property
     def scope(self) -> Scope:
@@ -71,10 +73,6 @@ class ClaimedLane(NamedTuple):
     @property
     def run_id(self) -> None:
         return None
-
-    @property
-    def attempts(self) -> int:
-        return 0
 
 
 Claim = ClaimedJob | ClaimedLane
@@ -110,9 +108,10 @@ def heartbeat(
     held: Sequence[Claim], lease_expires_at: datetime, now: datetime
 ) -> Transaction[set[JobId]]:
     """Extend the leases of all jobs at once; returns those that are still ours."""
+    in_order = sorted(held, key=lambda job: job.id)
     rows = yield from ask(
         "heartbeat_jobs",
-        {"id": [job.id for job in held], "fence": [job.fence for job in held]},
+        {"id": [job.id for job in in_order], "fence": [job.fence for job in in_order]},
         lease_expires_at=lease_expires_at,
         now=now,
     )

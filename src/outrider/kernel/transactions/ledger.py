@@ -37,7 +37,7 @@ class LedgerRow(NamedTuple):
     next_attempt_at: datetime | None
     is_doubted: bool
     attempts: int
-    attempt_target: str | None
+    attempt_contract_id: int | None
     maybe_received: bool
     created_at: datetime
 
@@ -109,9 +109,13 @@ def doubt_abandoned(job: ClaimedJob, now: datetime) -> Transaction[int]:
     return len(rows)
 
 
-def bury(job: ClaimedJob, now: datetime) -> Transaction[None]:
+def bury(job: ClaimedJob, lease_expires_at: datetime, now: datetime) -> Transaction[bool]:
+    """Give up what waits; False: the job is no longer ours to give up."""
+    if not (yield from hold(job, lease_expires_at, now)):
+        return False
     yield from doubt_abandoned(job, now)
     yield from ask("bury_waiting", run_id=job.run_id, job_id=job.id, now=now)
+    return True
 
 
 def reserve(
@@ -160,7 +164,7 @@ def doubt(job: Claim, outbox_ids: Sequence[OutboxId], now: datetime) -> Transact
 def reopen(
     job: Claim,
     outbox_ids: Sequence[OutboxId],
-    submission_target: str,
+    attempt_contract_id: int | None,
     lease_expires_at: datetime,
     now: datetime,
 ) -> Transaction[list[Reopened] | None]:
@@ -174,7 +178,7 @@ def reopen(
         "reopen_window",
         window,
         fence=job.fence,
-        target=submission_target,
+        attempt_contract_id=attempt_contract_id,
         call_by=lease_expires_at,
         now=now,
     )
@@ -269,6 +273,8 @@ def _close_doubted(group: Sequence[ClosedAttempt], now: datetime) -> Transaction
             "progress": [attempt.verdict.progress for attempt in group],
             "reason": [storable(attempt.verdict.reason) for attempt in group],
             "error": [storable(attempt.verdict.error) for attempt in group],
+            "intent_status": [attempt.verdict.intent_status for attempt in group],
+            "exhausted_reason": [attempt.verdict.exhausted_reason for attempt in group],
         },
         now=now,
     )

@@ -17,6 +17,7 @@ from outrider.ports.store import Transaction, ask
 class NewIntent(NamedTuple):
     intent_id: str
     submission_target: str
+    fallback_target: str | None
     lane: int
     channel: str
     provider: str
@@ -49,7 +50,8 @@ class DueIntent(NamedTuple):
     contract_id: int
     payload: str
     attempts: int
-    attempt_target: str | None
+    fallback_contract_id: int | None
+    attempt_contract_id: int | None
     maybe_received: bool
     is_open: bool
     created_at: datetime
@@ -63,6 +65,10 @@ def submit(
     now: datetime,
 ) -> Transaction[tuple[set[str], dict[IdempotencyKey, Intent]]]:
     """Returns which intents are new, and all of them as they stand now."""
+    # One order for everybody, so that two batches with the same intents cannot block each other.
+    intents = sorted(
+        intents, key=lambda intent: (intent.submission_target, intent.lane, intent.key)
+    )
     contract_ids = yield from snapshot_contracts(contracts, now)
     lanes: dict[tuple[str, int], JobId] = {}
     for intent in intents:
@@ -78,6 +84,9 @@ def submit(
             "provider": [intent.provider for intent in intents],
             "submission_target": [intent.submission_target for intent in intents],
             "contract_id": [contract_ids[intent.submission_target] for intent in intents],
+            "fallback_contract_id": [
+                contract_ids.get(intent.fallback_target or "") for intent in intents
+            ],
             "intent_id": [intent.intent_id for intent in intents],
             "payload": [intent.payload for intent in intents],
             "key": [intent.key for intent in intents],

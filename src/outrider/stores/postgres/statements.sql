@@ -2,7 +2,7 @@
 -- ../sqlite/statements.sql. A window arrives as one JSON array of objects in :window, because
 -- that was measured to cost a third of what one array per column costs. Plans are generic and may
 -- be made while tables are empty, so each statement is written to have no plan that reads a whole
--- table: `= ANY (ARRAY(…))` bounds a join to the window, LATERAL and LIMIT keep a lookup a lookup.
+-- table: `= ANY (ARRAY(…))` bounds a join to the window, LATERAL and LIMIT keep a lookup one.
 
 -- name: insert_campaign
 INSERT INTO campaigns (id, tenant_id, workspace_id, name, definition, created_at)
@@ -150,13 +150,14 @@ VALUES (:id, :tenant_id, :workspace_id, :campaign_id, :phase, :channel, :intende
 
 -- name: insert_jobs
 INSERT INTO job_queue (id, tenant_id, workspace_id, run_id, job_type, submission_target, asset_id,
-                       contract_id, first_position, last_position, item_count, max_attempts,
-                       run_at, created_at, updated_at)
+                       contract_id, fallback_contract_id, first_position, last_position,
+                       item_count, max_attempts, run_at, created_at, updated_at)
 SELECT id, :tenant_id, :workspace_id, :run_id, job_type, submission_target, asset_id,
-       contract_id, first_position, last_position, item_count, :max_attempts, :run_at, :now, :now
+       contract_id, fallback_contract_id, first_position, last_position, item_count,
+       :max_attempts, :run_at, :now, :now
   FROM json_to_recordset(:window)
     AS item (id uuid, job_type text, submission_target text, asset_id uuid, contract_id int,
-             first_position int, last_position int, item_count int);
+             fallback_contract_id int, first_position int, last_position int, item_count int);
 
 -- name: claim_jobs
 -- The oldest due jobs become ours: a higher fence shuts out whoever held them before.
@@ -181,14 +182,15 @@ RETURNING id::text, campaign_id::text, tenant_id::text, workspace_id::text;
 -- name: claimed_jobs
 SELECT j.id::text, j.tenant_id::text, j.workspace_id::text, r.campaign_id::text, j.run_id::text,
        j.asset_id::text,
-       j.contract_id, j.first_position, j.last_position, j.item_count, j.attempts,
+       j.contract_id, j.fallback_contract_id, j.first_position, j.last_position, j.item_count,
+       j.attempts,
        j.max_attempts, j.fence, r.scheduled_for
   FROM job_queue j JOIN campaign_runs r ON r.id = j.run_id
  WHERE j.id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)))
  ORDER BY j.id;
 
 -- name: claimed_lanes
-SELECT j.id::text, j.tenant_id::text, j.workspace_id::text, j.submission_target, j.fence
+SELECT j.id::text, j.tenant_id::text, j.workspace_id::text, j.submission_target, j.fence, j.attempts
   FROM job_queue j
  WHERE j.id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)))
    AND j.run_id IS NULL
@@ -246,11 +248,19 @@ UPDATE job_queue SET status = 'queued', attempts = attempts + 1, run_at = :now,
 RETURNING id::text, run_id::text, tenant_id::text, workspace_id::text, last_error;
 
 -- name: wake_resolved
--- Jobs parked for a verdict that have none to wait for, or have other items to go on with.
+-- Parked jobs that have no verdict to wait for, or have other items to go on with; and lanes whose
+-- next item was set after they were released.
 UPDATE job_queue SET run_at = :now, updated_at = :now
- WHERE status = 'queued' AND run_at IS NULL AND run_id IS NOT NULL
-   AND (SELECT count(o.doubted_at) = 0 OR count(o.next_attempt_at) > 0
-          FROM channel_outbox o WHERE o.run_id = job_queue.run_id AND o.job_id = job_queue.id)
+ WHERE status = 'queued' AND run_at IS NULL
+   AND CASE WHEN run_id IS NOT NULL THEN
+         (SELECT count(o.doubted_at) = 0 OR count(o.next_attempt_at) > 0 FROM channel_outbox o
+           WHERE o.run_id = job_queue.run_id AND o.job_id = job_queue.id)
+       ELSE
+         (SELECT count(*) > 0 FROM (
+           SELECT 1 FROM channel_outbox o
+            WHERE o.job_id = job_queue.id AND o.run_id IS NULL AND o.next_attempt_at IS NOT NULL
+            LIMIT 1) next)
+       END
 RETURNING id::text;
 
 -- name: load_members
@@ -265,7 +275,7 @@ SELECT recipient_id,
 -- name: load_job_rows
 SELECT id::text, recipient_id, status,
        attempt_opened_at IS NOT NULL AND attempt_closed_at IS NULL,
-       next_attempt_at, doubted_at IS NOT NULL, attempts, attempt_target, maybe_received,
+       next_attempt_at, doubted_at IS NOT NULL, attempts, attempt_contract_id, maybe_received,
        created_at
   FROM channel_outbox WHERE run_id = :run_id AND job_id = :job_id;
 
@@ -333,7 +343,7 @@ UPDATE channel_outbox SET status = 'skipped', skipped = true, intent_status = NU
 
 -- name: reopen_window
 UPDATE channel_outbox
-   SET attempts = attempts + 1, attempt_target = :target, attempt_fence = :fence,
+   SET attempts = attempts + 1, attempt_contract_id = :attempt_contract_id, attempt_fence = :fence,
        attempt_opened_at = :now,
        maybe_received = maybe_received OR attempt_opened_at IS NOT NULL,
        next_attempt_at = CASE WHEN run_id IS NULL THEN :call_by::timestamptz END,
@@ -344,10 +354,13 @@ UPDATE channel_outbox
 RETURNING id::text, attempts, maybe_received, created_at;
 
 -- name: close_accepted
--- Only the attempt that was really made is closed: its number and fence must still stand.
+-- Only the attempt that was really made is closed: its number and fence must still stand. An
+-- acceptance of the last attempt counts even after a verdict said that it never arrived.
 UPDATE channel_outbox AS o
-   SET status = :status, intent_status = item.intent_status,
-       exhausted_reason = item.exhausted_reason, progress = 'ANSWERED', reason = NULL,
+   SET status = :status, intent_status = CASE WHEN o.intent_status = 'EXHAUSTED' THEN 'EXHAUSTED'
+                            ELSE item.intent_status END,
+       exhausted_reason = coalesce(o.exhausted_reason, item.exhausted_reason),
+       progress = 'ANSWERED', reason = NULL,
        error = NULL, provider_message_id = item.message_id,
        attempt_closed_at = item.closed_at, doubted_at = NULL, next_attempt_at = NULL,
        updated_at = :now
@@ -355,13 +368,16 @@ UPDATE channel_outbox AS o
     AS item (id uuid, attempt int, fence bigint, closed_at timestamptz, intent_status text,
              exhausted_reason text, message_id text)
  WHERE o.id = item.id AND o.status = 'queued' AND o.attempts = item.attempt
-   AND o.attempt_fence = item.fence AND o.attempt_opened_at IS NOT NULL
+   AND ((o.attempt_fence = item.fence AND o.attempt_opened_at IS NOT NULL)
+        OR (o.attempt_fence IS NULL AND o.attempt_opened_at IS NULL))
    AND o.id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS bound (id uuid)));
 
 -- name: close_failed
 UPDATE channel_outbox AS o
-   SET status = 'failed', intent_status = item.intent_status,
-       exhausted_reason = item.exhausted_reason, progress = item.progress,
+   SET status = 'failed', intent_status = CASE WHEN o.intent_status = 'EXHAUSTED' THEN 'EXHAUSTED'
+                            ELSE item.intent_status END,
+       exhausted_reason = coalesce(o.exhausted_reason, item.exhausted_reason),
+       progress = item.progress,
        reason = item.reason, error = item.error, attempt_closed_at = item.closed_at,
        doubted_at = NULL, next_attempt_at = NULL, updated_at = :now
   FROM json_to_recordset(:window)
@@ -399,11 +415,15 @@ UPDATE channel_outbox AS o
 
 -- name: close_doubted
 UPDATE channel_outbox AS o
-   SET doubted_at = item.closed_at, progress = item.progress, reason = item.reason,
-       error = item.error, next_attempt_at = NULL, updated_at = :now
+   SET doubted_at = item.closed_at,
+       intent_status = CASE WHEN o.intent_status = 'EXHAUSTED' THEN 'EXHAUSTED'
+                            ELSE item.intent_status END,
+       exhausted_reason = coalesce(o.exhausted_reason, item.exhausted_reason),
+       progress = item.progress, reason = item.reason, error = item.error, next_attempt_at = NULL,
+       updated_at = :now
   FROM json_to_recordset(:window)
     AS item (id uuid, attempt int, fence bigint, closed_at timestamptz, progress text,
-             reason text, error text)
+             reason text, error text, intent_status text, exhausted_reason text)
  WHERE o.id = item.id AND o.status = 'queued' AND o.attempts = item.attempt
    AND o.attempt_fence = item.fence AND o.attempt_opened_at IS NOT NULL
    AND o.id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS bound (id uuid)));
@@ -549,7 +569,8 @@ SELECT attempt, opened_at, closed_at, progress, outcome, reason, error, provider
 -- name: doubts_page
 SELECT o.id::text, o.run_id::text, o.job_id::text, o.recipient_id, o.recipient_address, o.channel,
        o.provider,
-       o.contract_id, encode(o.idempotency_key, 'hex'), o.attempts, o.progress, o.reason, o.error,
+       coalesce(o.attempt_contract_id, o.contract_id),
+       encode(o.idempotency_key, 'hex'), o.attempts, o.progress, o.reason, o.error,
        o.attempt_opened_at, o.doubted_at, o.created_at
   FROM channel_outbox o
  WHERE o.tenant_id = :tenant_id AND o.workspace_id = :workspace_id
@@ -567,7 +588,9 @@ SELECT o.id::text, o.run_id::text, o.job_id::text, o.channel, r.campaign_id::tex
 
 -- name: resolve_sent
 UPDATE channel_outbox AS o
-   SET status = item.status, intent_status = 'ACCEPTED', attempt_closed_at = :now,
+   SET status = item.status, intent_status = CASE WHEN o.intent_status = 'EXHAUSTED'
+                                                THEN 'EXHAUSTED' ELSE 'ACCEPTED' END,
+       attempt_closed_at = :now,
        attempt_opened_at = coalesce(o.attempt_opened_at, :now),
        attempt_fence = coalesce(o.attempt_fence, 0), progress = 'ANSWERED',
        reason = 'resolved_sent', error = NULL, doubted_at = NULL, next_attempt_at = NULL,
@@ -609,12 +632,8 @@ UPDATE job_queue SET run_at = :now, updated_at = :now,
        attempts = CASE WHEN :call_again AND run_id IS NOT NULL
                        THEN least(attempts, max_attempts - 1) ELSE attempts END
  WHERE id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)))
-   AND status = 'queued'
+   AND (status = 'queued' OR run_id IS NULL)
    AND (run_at IS NULL OR run_at > :now OR :call_again);
-
--- name: latest_contract
-SELECT document FROM contract_snapshots WHERE submission_target = :submission_target
- ORDER BY id DESC LIMIT 1;
 
 -- name: insert_lane
 INSERT INTO job_queue (id, tenant_id, workspace_id, job_type, submission_target, lane, item_count,
@@ -631,14 +650,16 @@ SELECT id::text FROM job_queue
 -- name: insert_intents
 INSERT INTO channel_outbox (
   id, tenant_id, workspace_id, origin, job_id, channel, provider, submission_target, contract_id,
-  recipient_id, payload, idempotency_key, status, intent_status, next_attempt_at, created_at,
+  fallback_contract_id, recipient_id, payload, idempotency_key, status, intent_status,
+       next_attempt_at, created_at,
   updated_at)
 SELECT id, :tenant_id, :workspace_id, 'intent', job_id, channel, provider, submission_target,
-       contract_id, intent_id, payload::json, decode(key, 'hex'), 'queued', 'PENDING', :now, :now,
+       contract_id, fallback_contract_id, intent_id, payload::json, decode(key, 'hex'), 'queued',
+       'PENDING', :now, :now,
        :now
   FROM json_to_recordset(:window)
     AS item (id uuid, job_id uuid, channel text, provider text, submission_target text,
-             contract_id int, intent_id text, payload text, key text)
+             contract_id int, fallback_contract_id int, intent_id text, payload text, key text)
 ON CONFLICT (tenant_id, workspace_id, idempotency_key) DO NOTHING
 RETURNING recipient_id;
 
@@ -662,7 +683,7 @@ SELECT encode(o.idempotency_key, 'hex'), o.recipient_id, o.submission_target, o.
 -- name: due_in_lane
 -- What is due now, and what a former holder of the lane left open.
 SELECT id::text, recipient_id, encode(idempotency_key, 'hex'), contract_id, payload, attempts,
-       attempt_target, maybe_received,
+       fallback_contract_id, attempt_contract_id, maybe_received,
        attempt_opened_at IS NOT NULL AND attempt_closed_at IS NULL, created_at
   FROM channel_outbox
  WHERE job_id = :job_id AND run_id IS NULL AND next_attempt_at <= :horizon

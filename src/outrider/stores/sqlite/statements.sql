@@ -138,10 +138,11 @@ VALUES (:id, :tenant_id, :workspace_id, :campaign_id, :phase, :channel, :intende
 
 -- name: insert_jobs
 INSERT INTO job_queue (id, tenant_id, workspace_id, run_id, job_type, submission_target, asset_id,
-                       contract_id, first_position, last_position, item_count, max_attempts,
-                       run_at, created_at, updated_at)
+                       contract_id, fallback_contract_id, first_position, last_position,
+                       item_count, max_attempts, run_at, created_at, updated_at)
 SELECT value ->> 0, :tenant_id, :workspace_id, :run_id, value ->> 1, value ->> 2, value ->> 3,
-       value ->> 4, value ->> 5, value ->> 6, value ->> 7, :max_attempts, :run_at, :now, :now
+       value ->> 4, value ->> 5, value ->> 6, value ->> 7, value ->> 8, :max_attempts, :run_at,
+       :now, :now
   FROM json_each(:window);
 
 -- name: claim_jobs
@@ -163,14 +164,15 @@ RETURNING id, campaign_id, tenant_id, workspace_id;
 
 -- name: claimed_jobs
 SELECT j.id, j.tenant_id, j.workspace_id, r.campaign_id, j.run_id, j.asset_id,
-       j.contract_id, j.first_position, j.last_position, j.item_count, j.attempts,
+       j.contract_id, j.fallback_contract_id, j.first_position, j.last_position, j.item_count,
+       j.attempts,
        j.max_attempts, j.fence, r.scheduled_for
   FROM job_queue j JOIN campaign_runs r ON r.id = j.run_id
  WHERE j.id IN (SELECT value ->> 0 FROM json_each(:window))
  ORDER BY j.id;
 
 -- name: claimed_lanes
-SELECT j.id, j.tenant_id, j.workspace_id, j.submission_target, j.fence
+SELECT j.id, j.tenant_id, j.workspace_id, j.submission_target, j.fence, j.attempts
   FROM job_queue j
  WHERE j.id IN (SELECT value ->> 0 FROM json_each(:window)) AND j.run_id IS NULL
  ORDER BY j.id;
@@ -225,11 +227,19 @@ UPDATE job_queue SET status = 'queued', attempts = attempts + 1, run_at = :now,
 RETURNING id, run_id, tenant_id, workspace_id, last_error;
 
 -- name: wake_resolved
--- Jobs parked for a verdict that have none to wait for, or have other items to go on with.
+-- Parked jobs that have no verdict to wait for, or have other items to go on with; and lanes whose
+-- next item was set after they were released.
 UPDATE job_queue SET run_at = :now, updated_at = :now
- WHERE status = 'queued' AND run_at IS NULL AND run_id IS NOT NULL
-   AND (SELECT count(o.doubted_at) = 0 OR count(o.next_attempt_at) > 0
-          FROM channel_outbox o WHERE o.run_id = job_queue.run_id AND o.job_id = job_queue.id)
+ WHERE status = 'queued' AND run_at IS NULL
+   AND CASE WHEN run_id IS NOT NULL THEN
+         (SELECT count(o.doubted_at) = 0 OR count(o.next_attempt_at) > 0 FROM channel_outbox o
+           WHERE o.run_id = job_queue.run_id AND o.job_id = job_queue.id)
+       ELSE
+         (SELECT count(*) > 0 FROM (
+           SELECT 1 FROM channel_outbox o
+            WHERE o.job_id = job_queue.id AND o.run_id IS NULL AND o.next_attempt_at IS NOT NULL
+            LIMIT 1) next)
+       END
 RETURNING id;
 
 -- name: load_members
@@ -243,7 +253,7 @@ SELECT recipient_id,
 
 -- name: load_job_rows
 SELECT id, recipient_id, status, attempt_opened_at IS NOT NULL AND attempt_closed_at IS NULL,
-       next_attempt_at, doubted_at IS NOT NULL, attempts, attempt_target, maybe_received,
+       next_attempt_at, doubted_at IS NOT NULL, attempts, attempt_contract_id, maybe_received,
        created_at
   FROM channel_outbox WHERE run_id = :run_id AND job_id = :job_id;
 
@@ -309,7 +319,7 @@ UPDATE channel_outbox SET status = 'skipped', skipped = true, intent_status = NU
 
 -- name: reopen_window
 UPDATE channel_outbox
-   SET attempts = attempts + 1, attempt_target = :target, attempt_fence = :fence,
+   SET attempts = attempts + 1, attempt_contract_id = :attempt_contract_id, attempt_fence = :fence,
        attempt_opened_at = :now,
        maybe_received = maybe_received OR attempt_opened_at IS NOT NULL,
        next_attempt_at = CASE WHEN run_id IS NULL THEN :call_by END,
@@ -320,10 +330,14 @@ UPDATE channel_outbox
 RETURNING id, attempts, maybe_received, created_at;
 
 -- name: close_accepted
--- Only the attempt that was really made is closed: its number and fence must still stand.
+-- Only the attempt that was really made is closed: its number and fence must still stand. An
+-- acceptance of the last attempt counts even after a verdict said that it never arrived.
 UPDATE channel_outbox
-   SET status = :status, intent_status = item.intent_status,
-       exhausted_reason = item.exhausted_reason, progress = 'ANSWERED', reason = NULL,
+   SET status = :status,
+       intent_status = CASE WHEN channel_outbox.intent_status = 'EXHAUSTED' THEN 'EXHAUSTED'
+                            ELSE item.intent_status END,
+       exhausted_reason = coalesce(channel_outbox.exhausted_reason, item.exhausted_reason),
+       progress = 'ANSWERED', reason = NULL,
        error = NULL, provider_message_id = item.message_id,
        attempt_closed_at = item.closed_at, doubted_at = NULL, next_attempt_at = NULL,
        updated_at = :now
@@ -332,12 +346,16 @@ UPDATE channel_outbox
                value ->> 5 AS exhausted_reason, value ->> 6 AS message_id
           FROM json_each(:window)) item
  WHERE channel_outbox.id = item.id AND status = 'queued' AND attempts = item.attempt
-   AND attempt_fence = item.fence AND attempt_opened_at IS NOT NULL;
+   AND ((attempt_fence = item.fence AND attempt_opened_at IS NOT NULL)
+        OR (attempt_fence IS NULL AND attempt_opened_at IS NULL));
 
 -- name: close_failed
 UPDATE channel_outbox
-   SET status = 'failed', intent_status = item.intent_status,
-       exhausted_reason = item.exhausted_reason, progress = item.progress,
+   SET status = 'failed',
+       intent_status = CASE WHEN channel_outbox.intent_status = 'EXHAUSTED' THEN 'EXHAUSTED'
+                            ELSE item.intent_status END,
+       exhausted_reason = coalesce(channel_outbox.exhausted_reason, item.exhausted_reason),
+       progress = item.progress,
        reason = item.reason, error = item.error, attempt_closed_at = item.closed_at,
        doubted_at = NULL, next_attempt_at = NULL, updated_at = :now
   FROM (SELECT value ->> 0 AS id, value ->> 1 AS attempt, value ->> 2 AS fence,
@@ -371,11 +389,16 @@ UPDATE channel_outbox
 
 -- name: close_doubted
 UPDATE channel_outbox
-   SET doubted_at = item.closed_at, progress = item.progress, reason = item.reason,
+   SET doubted_at = item.closed_at,
+       intent_status = CASE WHEN channel_outbox.intent_status = 'EXHAUSTED' THEN 'EXHAUSTED'
+                            ELSE item.intent_status END,
+       exhausted_reason = coalesce(channel_outbox.exhausted_reason, item.exhausted_reason),
+       progress = item.progress, reason = item.reason,
        error = item.error, next_attempt_at = NULL, updated_at = :now
   FROM (SELECT value ->> 0 AS id, value ->> 1 AS attempt, value ->> 2 AS fence,
                value ->> 3 AS closed_at, value ->> 4 AS progress, value ->> 5 AS reason,
-               value ->> 6 AS error
+               value ->> 6 AS error, value ->> 7 AS intent_status,
+               value ->> 8 AS exhausted_reason
           FROM json_each(:window)) item
  WHERE channel_outbox.id = item.id AND status = 'queued' AND attempts = item.attempt
    AND attempt_fence = item.fence AND attempt_opened_at IS NOT NULL;
@@ -510,7 +533,8 @@ SELECT attempt, opened_at, closed_at, progress, outcome, reason, error, provider
 
 -- name: doubts_page
 SELECT o.id, o.run_id, o.job_id, o.recipient_id, o.recipient_address, o.channel, o.provider,
-       o.contract_id, lower(hex(o.idempotency_key)), o.attempts, o.progress, o.reason, o.error,
+       coalesce(o.attempt_contract_id, o.contract_id),
+       lower(hex(o.idempotency_key)), o.attempts, o.progress, o.reason, o.error,
        o.attempt_opened_at, o.doubted_at, o.created_at
   FROM channel_outbox o
  WHERE o.tenant_id = :tenant_id AND o.workspace_id = :workspace_id
@@ -526,7 +550,9 @@ SELECT o.id, o.run_id, o.job_id, o.channel, r.campaign_id
 
 -- name: resolve_sent
 UPDATE channel_outbox
-   SET status = item.status, intent_status = 'ACCEPTED', attempt_closed_at = :now,
+   SET status = item.status, intent_status = CASE WHEN intent_status = 'EXHAUSTED'
+                                                THEN 'EXHAUSTED' ELSE 'ACCEPTED' END,
+       attempt_closed_at = :now,
        attempt_opened_at = coalesce(attempt_opened_at, :now),
        attempt_fence = coalesce(attempt_fence, 0), progress = 'ANSWERED',
        reason = 'resolved_sent', error = NULL, doubted_at = NULL, next_attempt_at = NULL,
@@ -564,12 +590,8 @@ UPDATE channel_outbox
 UPDATE job_queue SET run_at = :now, updated_at = :now,
        attempts = CASE WHEN :call_again AND run_id IS NOT NULL
                        THEN min(attempts, max_attempts - 1) ELSE attempts END
- WHERE id IN (SELECT value ->> 0 FROM json_each(:window)) AND status = 'queued'
+ WHERE id IN (SELECT value ->> 0 FROM json_each(:window)) AND (status = 'queued' OR run_id IS NULL)
    AND (run_at IS NULL OR run_at > :now OR :call_again);
-
--- name: latest_contract
-SELECT document FROM contract_snapshots WHERE submission_target = :submission_target
- ORDER BY id DESC LIMIT 1;
 
 -- name: insert_lane
 INSERT INTO job_queue (id, tenant_id, workspace_id, job_type, submission_target, lane, item_count,
@@ -586,11 +608,12 @@ SELECT id FROM job_queue
 -- name: insert_intents
 INSERT INTO channel_outbox (
   id, tenant_id, workspace_id, origin, job_id, channel, provider, submission_target, contract_id,
-  recipient_id, payload, idempotency_key, status, intent_status, next_attempt_at, created_at,
+  fallback_contract_id, recipient_id, payload, idempotency_key, status, intent_status,
+       next_attempt_at, created_at,
   updated_at)
 SELECT value ->> 0, :tenant_id, :workspace_id, 'intent', value ->> 1, value ->> 2, value ->> 3,
-       value ->> 4, value ->> 5, value ->> 6, value ->> 7, unhex(value ->> 8), 'queued',
-       'PENDING', :now, :now, :now
+       value ->> 4, value ->> 5, value ->> 6, value ->> 7, value ->> 8, unhex(value ->> 9),
+       'queued', 'PENDING', :now, :now, :now
   FROM json_each(:window) WHERE true
 ON CONFLICT (tenant_id, workspace_id, idempotency_key) DO NOTHING
 RETURNING recipient_id;
@@ -612,7 +635,7 @@ SELECT lower(hex(o.idempotency_key)), o.recipient_id, o.submission_target, o.pay
 -- name: due_in_lane
 -- What is due now, and what a former holder of the lane left open.
 SELECT id, recipient_id, lower(hex(idempotency_key)), contract_id, payload, attempts,
-       attempt_target, maybe_received,
+       fallback_contract_id, attempt_contract_id, maybe_received,
        attempt_opened_at IS NOT NULL AND attempt_closed_at IS NULL, created_at
   FROM channel_outbox
  WHERE job_id = :job_id AND run_id IS NULL AND next_attempt_at <= :horizon

@@ -90,7 +90,7 @@ class DoubtConformance:
         [item_id] = await shop.open(await shop.claim_one(), 0)
         given_up = await shop.take_over(now=at(31))
         assert given_up.job.is_exhausted
-        await store.write(ledger.bury(given_up.job, at(31)))
+        await store.write(ledger.bury(given_up.job, at(10_000), at(31)))
         assert await shop.settle(given_up, now=at(31)) == Parked(None)
         await _resolve(shop, [item_id], DoubtVerdict.RESUBMIT, now=at(60))
         revived = await shop.claim_one(now=at(60))
@@ -166,7 +166,7 @@ class DoubtConformance:
             dead = await shop.claim_one()
             (item_id,) = await shop.open(dead, 0)
             await shop.close(dead, (item_id, again(5, maybe_received=True)))
-            await store.write(ledger.bury(dead.job, at(6)))
+            await store.write(ledger.bury(dead.job, at(10_000), at(6)))
             assert await _resolve(shop, [item_id], verdict, now=at(60)) == [item_id]
             statuses[verdict] = (await shop.item(item_id)).status
             await store.write(jobs.release(dead.job, at(10**6), at(61)))

@@ -147,7 +147,7 @@ class RetryConformance:
             dead, (waiting, again(5)), (silent, again(5, maybe_received=True)), (sent, ACCEPTED)
         )
         context = await shop.take_over(now=at(31))
-        await store.write(ledger.bury(context.job, at(32)))
+        await store.write(ledger.bury(context.job, at(10_000), at(32)))
         failed = await shop.item(waiting)
         assert (failed.status, failed.reason) == ("failed", "job_dead")
         assert (await shop.item(silent)).doubted_at == at(32)

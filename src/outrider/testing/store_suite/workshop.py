@@ -121,7 +121,7 @@ class Workshop:
         run_id = RunId(self.ids.new())
         plan = Deployment(
             DEFAULT_SCOPE, campaign_id, run_id, assets,
-            {asset.message.submission_target: snapshot for asset in assets},
+            {asset.message.submission_target: snapshot for asset in assets}, {},
             batch_size, scheduled_for, max_attempts, "suite",
         )  # fmt: skip
         await self.store.write(deployment.deploy(plan, self.ids, NOON))
@@ -205,9 +205,7 @@ class Workshop:
         self, context: JobContext, *outbox_ids: OutboxId, now: datetime
     ) -> list[Reopened] | None:
         lease = now + timedelta(seconds=LEASE_SECONDS)
-        return await self.store.write(
-            ledger.reopen(context.job, outbox_ids, CONTRACT.submission_target, lease, now)
-        )
+        return await self.store.write(ledger.reopen(context.job, outbox_ids, None, lease, now))
 
     async def close(
         self,

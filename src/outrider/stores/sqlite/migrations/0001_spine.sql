@@ -98,8 +98,6 @@ CREATE TABLE contract_snapshots (
   created_at text NOT NULL
 ) STRICT;
 
-CREATE INDEX contract_snapshots_by_target ON contract_snapshots (submission_target, id);
-
 -- What all workers of this database know of a target: its token bucket, until when its provider
 -- asked to be left alone, and its circuit breaker.
 CREATE TABLE target_states (
@@ -144,6 +142,7 @@ CREATE TABLE job_queue (
   lane integer,
   asset_id text REFERENCES assets (id),
   contract_id integer REFERENCES contract_snapshots (id),
+  fallback_contract_id integer REFERENCES contract_snapshots (id),
   first_position integer,
   last_position integer,
   item_count integer NOT NULL CHECK (item_count >= 0),
@@ -207,7 +206,8 @@ CREATE TABLE channel_outbox (
   reason text,
   error text,
   attempts integer NOT NULL DEFAULT 0,
-  attempt_target text,
+  fallback_contract_id integer,
+  attempt_contract_id integer,
   attempt_fence integer,
   attempt_opened_at text,
   attempt_closed_at text,
