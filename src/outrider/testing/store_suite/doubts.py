@@ -97,6 +97,16 @@ class DoubtConformance:
         assert not revived.job.is_exhausted
         assert await shop.reopen(revived, item_id, now=at(61))
 
+    async def test_only_the_holder_of_a_job_can_give_it_up(self, store: Store) -> None:
+        shop = Workshop(store)
+        await shop.launch(1)
+        lost = await shop.claim_one()
+        [item_id] = await shop.open(lost, 0)
+        await shop.close(lost, (item_id, again(5)))
+        await shop.take_over(now=at(31))
+        assert not await store.write(ledger.bury(lost.job, at(60), at(32)))
+        assert (await shop.item(item_id)).status == "queued"
+
     async def test_a_retry_does_not_wait_for_the_verdict_on_another_item(
         self, store: Store
     ) -> None:
