@@ -112,6 +112,25 @@ async def test_a_call_not_begun_within_its_lease_is_not_made_after_evidence_had_
     await scene.ends_well()
 
 
+async def test_a_call_not_begun_within_its_lease_is_not_made_where_the_gateway_dedupes_either(
+    scene: Scene,
+) -> None:
+    """By then the item may have been rejected elsewhere, and so have ended or moved on."""
+    await scene.launch(Provider.SMS, BATCH, batch_size=BATCH)
+    zombie = scene.start_worker(stall_at="open:after:1")
+    await zombie.is_stalled()
+    second = scene.start_worker()
+    await scene.watcher.until(lambda look: look.is_terminal)
+    calls = scene.sandbox.requests
+
+    zombie.thaw()
+    await zombie.has_logged("lease_lost")
+    await zombie.stop()
+    await second.stop()
+    assert scene.sandbox.requests == calls == BATCH
+    await scene.ends_well()
+
+
 async def test_an_answer_that_comes_after_the_item_was_called_again_changes_nothing(
     scene: Scene,
 ) -> None:
