@@ -30,7 +30,7 @@ from outrider.gateways.smtp import SmtpGateway, mail_server
 from outrider.gateways.smtp_message import Letterhead
 from outrider.ports.gateway import GatewayDirectory
 from outrider.secret_store import LocalSecrets
-from outrider.settings import MAIL_FROM_DEFAULT, SMTP_TIMEOUT_SECONDS
+from outrider.settings import MAIL_FROM_DEFAULT, SMTP_TIMEOUT_SECONDS, TargetSettings
 from tests.integration.broken_server import (
     LATE_SECONDS,
     REFERENCE,
@@ -647,6 +647,13 @@ def test_an_unknown_gateway_type_is_refused_with_the_known_ones() -> None:
 def test_a_url_a_gateway_cannot_use_is_refused_at_once(gateway_type: str, url: str) -> None:
     with pytest.raises(InvalidInput):
         Gateways(LocalSecrets()).gateway("target", gateway_type, url)
+
+
+@pytest.mark.parametrize("gateway_type", ["sms", "push"])
+def test_an_option_that_a_family_does_not_know_is_refused_at_once(gateway_type: str) -> None:
+    targets = {"target": TargetSettings(options={"accountSid": "AC"})}
+    with pytest.raises(InvalidInput, match="unknown options: accountSid"):
+        Gateways(LocalSecrets(), targets=targets).gateway("target", gateway_type, "http://one.test")
 
 
 def test_a_sender_with_a_line_break_is_refused_at_once() -> None:

@@ -1,6 +1,6 @@
 """A gateway family: what the code knows of it, and how to make one of its gateways for a target."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import dataclass
 
 from outrider.domain.errors import InvalidInput
@@ -22,6 +22,15 @@ class Target:
     secrets: SecretStore
     mail_from: str
     allow_private: bool = True
+
+    def refuse_options_but(self, gateway_type: str, known: Set[str]) -> None:
+        """A misspelt `starttls = "required"` must not quietly mean "auto"."""
+        unknown = sorted(self.settings.options.keys() - known)
+        if unknown:
+            raise InvalidInput(
+                f"submission target '{self.name}' has unknown options: {', '.join(unknown)}",
+                hint=f"{gateway_type} knows {', '.join(sorted(known)) or 'none'}",
+            )
 
     def option(self, name: str, default: str | None = None) -> str:
         """An option of the target's settings; without a default it is required."""

@@ -20,7 +20,7 @@ from outrider.domain.submission import (
     Progress,
     Rejected,
 )
-from outrider.gateways.family import Family
+from outrider.gateways.family import Family, Target
 from outrider.gateways.http import Answer, HttpClient, base_url
 from outrider.ports.gateway import Reservation
 from outrider.settings import HTTP_CONCURRENCY, HTTP_WINDOW_ITEMS, TargetSettings
@@ -139,8 +139,18 @@ def push_gateway(
     return JsonGateway(PUSH, push_document, gateway_url, client, settings)
 
 
-SMS_FAMILY = Family(SMS, lambda target: sms_gateway(target.url, target.client, target.settings))
-PUSH_FAMILY = Family(PUSH, lambda target: push_gateway(target.url, target.client, target.settings))
+def _make_sms(target: Target) -> JsonGateway:
+    target.refuse_options_but(SMS.name, frozenset())
+    return sms_gateway(target.url, target.client, target.settings)
+
+
+def _make_push(target: Target) -> JsonGateway:
+    target.refuse_options_but(PUSH.name, frozenset())
+    return push_gateway(target.url, target.client, target.settings)
+
+
+SMS_FAMILY = Family(SMS, _make_sms)
+PUSH_FAMILY = Family(PUSH, _make_push)
 
 
 def interpret(gateway: GatewayType, reference: IdempotencyKey, answer: Answer) -> CallResult:

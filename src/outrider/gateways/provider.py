@@ -89,12 +89,7 @@ class ProviderGateway(ABC):
     addressed: ClassVar[bool] = True
 
     def __init__(self, target: Target, *credentials: str) -> None:
-        unknown = sorted(target.settings.options.keys() - self.options)
-        if unknown:
-            raise InvalidInput(
-                f"submission target '{target.name}' has unknown options: {', '.join(unknown)}",
-                hint=f"{self.type.name} knows {', '.join(sorted(self.options))}",
-            )
+        target.refuse_options_but(self.type.name, self.options)
         dedupes = self.type.dedupes_by_reference
         self.concurrency = target.settings.concurrency or (
             HTTP_CONCURRENCY if dedupes else PROVIDER_CONCURRENCY

@@ -145,13 +145,7 @@ def _trusting(ca_file: str | None) -> ssl.SSLContext:
 
 def _make(target: Target) -> SmtpGateway:
     settings = target.settings
-    unknown = sorted(settings.options.keys() - OPTIONS)
-    if unknown:
-        # A misspelt `starttls = "required"` must not quietly mean "auto".
-        raise InvalidInput(
-            f"submission target '{target.name}' has unknown options: {', '.join(unknown)}",
-            hint=f"smtp knows {', '.join(sorted(OPTIONS))}",
-        )
+    target.refuse_options_but(SMTP.name, OPTIONS)
     login = None
     if "username" in settings.options or settings.credentials:
         login = Login(target.option("username"), target.credential("password"))
