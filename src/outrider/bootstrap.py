@@ -3,6 +3,7 @@
 Settings go in; a wired `Outrider` comes out, from which entry points take the roles they need.
 """
 
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -10,6 +11,9 @@ from functools import cached_property
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from outrider.artifact_store import LocalArtifacts
+from outrider.documents.audience import read_audience
+from outrider.documents.campaign import PHASES
 from outrider.documents.registry import Registry, parse_registry
 from outrider.documents.registry_file import LocalRegistryFile
 from outrider.domain.errors import InvalidInput
@@ -19,6 +23,7 @@ from outrider.domain.targets import TargetPolicy
 from outrider.engines.local import LocalWorker
 from outrider.engines.process_identity import is_dead, this_worker
 from outrider.gateways.directory import GATEWAY_TYPES, Gateways
+from outrider.kernel.audience_intake import AudienceIntake
 from outrider.kernel.caller import Caller, Leases
 from outrider.kernel.campaign_deployer import CampaignDeployer
 from outrider.kernel.certifier import Certifier
@@ -26,22 +31,42 @@ from outrider.kernel.contract_shelf import ContractShelf
 from outrider.kernel.delivery import Delivery
 from outrider.kernel.doubt_resolver import DoubtResolver
 from outrider.kernel.drafter import Drafter
+from outrider.kernel.event_hub import EventHub
+from outrider.kernel.idempotency_keeper import DatabaseIdempotency
 from outrider.kernel.job_dispatcher import JobDispatcher
+from outrider.kernel.key_keeper import KeyKeeper
 from outrider.kernel.lane_delivery import LaneDelivery
 from outrider.kernel.lease_rescuer import LeaseRescuer
+from outrider.kernel.phase_controller import PhaseController
+from outrider.kernel.phase_desk import Desks
+from outrider.kernel.phase_restorer import PhaseRestorer
+from outrider.kernel.phase_work import PhaseWork
+from outrider.kernel.previewer import Previewer
+from outrider.kernel.progress_reporter import ProgressReporter
 from outrider.kernel.registry_keeper import RegistryKeeper
 from outrider.kernel.reservations import Reserver
 from outrider.kernel.result_closer import ResultCloser
 from outrider.kernel.routes import Routes
 from outrider.kernel.submission_manager import SubmissionManager
+from outrider.kernel.suppression_keeper import SuppressionKeeper
 from outrider.kernel.target_gate import TargetGate
+from outrider.phases.registry import load_handlers
 from outrider.ports.clock import Clock, IdSource
+from outrider.ports.idempotency import IdempotencyStore
+from outrider.ports.phases import PhaseHandler
 from outrider.ports.stages import StageObserver, Unobserved
 from outrider.ports.store import Store
 from outrider.rendering.renderer import ProcessRenderer
 from outrider.secret_store import LocalSecrets
-from outrider.settings import Limits, Settings, TargetSettings
+from outrider.settings import (
+    IDEMPOTENCY_RUNNING_SECONDS,
+    IDEMPOTENCY_TTL_SECONDS,
+    Limits,
+    Settings,
+    TargetSettings,
+)
 from outrider.stores.postgres.store import PostgresStore
+from outrider.stores.redis_idempotency import RedisIdempotency
 from outrider.stores.sqlite.store import SqliteStore
 from outrider.system import SystemClock, SystemIds
 
@@ -105,6 +130,7 @@ class Outrider:
     gateways: Gateways
     clock: Clock
     ids: IdSource
+    preview_renderer: ProcessRenderer
 
     @cached_property
     def registry_keeper(self) -> RegistryKeeper:
@@ -145,12 +171,68 @@ class Outrider:
         return policy.fallback if policy else None
 
     @cached_property
+    def audience_intake(self) -> AudienceIntake:
+        return AudienceIntake(self.store, self.clock, self.ids, read_audience)
+
+    @cached_property
+    def previewer(self) -> Previewer:
+        return Previewer(self.store, self.preview_renderer)
+
+    @cached_property
+    def suppression_keeper(self) -> SuppressionKeeper:
+        return SuppressionKeeper(self.store, self.clock, self.ids)
+
+    @cached_property
+    def known_phases(self) -> tuple[str, ...]:
+        """What a campaign may list: the launch, and every phase with a handler."""
+        return (*PHASES, *(name for name in self.handlers if name not in PHASES))
+
+    @cached_property
+    def hub(self) -> EventHub:
+        return EventHub(self.store, self.limits)
+
+    @cached_property
+    def handlers(self) -> dict[str, PhaseHandler]:
+        return load_handlers(self.settings.nameservers, self.settings.allow_private_gateways)
+
+    @cached_property
+    def artifacts(self) -> LocalArtifacts:
+        return LocalArtifacts(self.settings.artifacts)
+
+    @cached_property
+    def desks(self) -> Desks:
+        return Desks(self.store, self.artifacts, self.certifier, self.clock, self.ids, self.limits)
+
+    @cached_property
+    def phase_controller(self) -> PhaseController:
+        return PhaseController(
+            self.store, self.deployer, self.handlers, self.desks, self.hub, self.clock, self.ids,
+            self.limits,
+        )  # fmt: skip
+
+    @cached_property
+    def phase_restorer(self) -> PhaseRestorer:
+        return PhaseRestorer(self.store, self.hub, self.clock, self.limits)
+
+    @cached_property
     def certifier(self) -> Certifier:
         return Certifier(self.store, self.clock, self.limits, GATEWAY_TYPES)
 
     @cached_property
     def doubt_resolver(self) -> DoubtResolver:
         return DoubtResolver(self.store, self.gateways, self.clock, self.ids, self.limits)
+
+    @cached_property
+    def idempotency(self) -> IdempotencyStore:
+        """In Redis where one is set, for servers that do not share a database's load; or here."""
+        kept_for = IDEMPOTENCY_TTL_SECONDS, IDEMPOTENCY_RUNNING_SECONDS
+        if self.settings.redis_url is not None:
+            return RedisIdempotency(self.settings.redis_url, *kept_for)
+        return DatabaseIdempotency(self.store, self.clock, self.ids, *kept_for)
+
+    @cached_property
+    def key_keeper(self) -> KeyKeeper:
+        return KeyKeeper(self.store, self.clock, self.ids, os.urandom, self.settings.root_key)
 
     @asynccontextmanager
     async def worker(
@@ -181,13 +263,16 @@ class Outrider:
         lanes = LaneDelivery(
             self.store, routes, shelf, reserver, caller, self.clock, self.limits, watch
         )
+        phase_work = PhaseWork(self.store, self.handlers, self.desks, self.clock, self.ids, name)
         dispatcher = JobDispatcher(
-            self.store, delivery, lanes, leases, self.clock, self.ids, name, self.limits, watch
-        )
+            self.store, delivery, lanes, phase_work, leases, self.clock, self.ids, name,
+            self.limits, watch,
+        )  # fmt: skip
         rescuer = LeaseRescuer(self.store, self.clock, self.ids, name, self.limits, is_dead)
+        reporter = ProgressReporter(self.store, self.hub, self.clock, self.limits)
         try:
             await renderer.start()
-            yield LocalWorker(dispatcher, closer, rescuer, self.clock, self.limits)
+            yield LocalWorker(dispatcher, closer, rescuer, reporter)
         finally:
             await renderer.close()
 
@@ -198,6 +283,7 @@ async def open_outrider(
 ) -> AsyncIterator[Outrider]:
     store = make_store(settings.database_url)
     gateways = make_gateways(settings)
+    preview_renderer = ProcessRenderer()
     try:
         yield Outrider(
             settings,
@@ -206,7 +292,9 @@ async def open_outrider(
             gateways,
             clock or SystemClock(),
             SystemIds(),
+            preview_renderer,
         )
     finally:
+        await preview_renderer.close()
         await gateways.close()
         await store.close()

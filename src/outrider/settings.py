@@ -18,6 +18,9 @@ from pydantic_settings import (
 
 SecretReference = Annotated[str, Field(pattern=r"^(env:[A-Za-z_][A-Za-z0-9_]*|file:/?[^\x00]+)$")]
 
+WebOrigin = Annotated[str, Field(pattern=r"^https?://[A-Za-z0-9.:\[\]-]+$")]
+"""Exactly what a browser sends as `Origin`: scheme, host, and port where it is not the usual."""
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -43,6 +46,39 @@ class Limits:
     lane_rounds: int = 50
     page_items: int = 1_000
     certificate_page_items: int = 5_000
+    control_attempts: int = 3
+    control_backoff_seconds: float = 0.05
+    phase_jobs: int = 100_000
+    progress_seconds: float = 1.0
+    progress_phases: int = 100
+    progress_events_kept: int = 20
+    replay_events: int = 500
+    watcher_events: int = 1_000
+    event_poll_seconds: float = 0.25
+    bypass_poll_seconds: float = 5.0
+    bypass_page: int = 100
+
+
+@dataclass(frozen=True)
+class ApiLimits:
+    """Every body, wait, stream and stop of the HTTP server."""
+
+    body_max_bytes: int = 1024 * 1024
+    campaign_max_bytes: int = 64 * 1024 * 1024
+    upload_max_bytes: int = 2 * 1024 * 1024 * 1024
+    page_default: int = 100
+    page_max: int = 1_000
+    retry_after_seconds: int = 1
+    idempotency_wait_seconds: float = 10.0
+    idempotency_poll_seconds: float = 0.02
+    idempotency_poll_most_seconds: float = 0.5
+    streams: int = 1_000
+    stream_ping_seconds: float = 15.0
+    stream_send_seconds: float = 20.0
+    stop_seconds: float = 10.0
+    worker_stop_seconds: float = 300.0
+    child_restart_seconds: float = 1.0
+    good_keys_remembered: int = 1_000
 
 
 BATCH_SIZE_DEFAULT = 500
@@ -79,6 +115,11 @@ ERROR_DETAIL_MAX_CHARACTERS = 300
 SANDBOX_BODY_MAX_BYTES = 1_048_576
 SANDBOX_STOP_SECONDS = 1.0
 
+ARTIFACT_MAX_BYTES = 8 * 1024 * 1024 * 1024
+ARTIFACT_PIECE_BYTES = 1024 * 1024
+UPLOAD_CHUNK_RECORDS = 500
+PHASE_DETAIL_MAX_BYTES = 262_144
+
 ATTRIBUTES_DEPTH_MAX = 32
 AUDIENCE_LINE_MAX_CHARACTERS = 1024 * 1024
 REGISTRY_MAX_BYTES = 16 * 1024 * 1024
@@ -96,6 +137,39 @@ RENDER_FUEL = 200_000
 RENDER_DEATHS_PER_WINDOW = 3
 RENDER_REQUEST_BYTES = 4 * 1024 * 1024
 RENDER_CHECK_HERE_MAX_CHARACTERS = 4_096
+
+IMPORT_PROBLEMS_SHOWN_MAX = 20
+DNS_CONCURRENCY = 64
+DNS_TIMEOUT_SECONDS = 2.0
+DNS_TRIES = 3
+DNS_PAUSE_SECONDS = 0.1
+DNS_CACHE_DOMAINS = 100_000
+DNS_CACHE_SECONDS = 600.0
+DNS_DOMAINS_SHOWN_MAX = 50
+LINKS_MAX = 5_000
+LINKS_PER_JOB = 25
+LINK_MAX_CHARACTERS = 2_048
+LINK_CONCURRENCY = 16
+LINK_CONNECTIONS_PER_HOST = 4
+LINK_CONNECT_SECONDS = 5.0
+LINK_SECONDS = 20.0
+LINK_REDIRECTS_MAX = 5
+REPORT_REASONS_SHOWN_MAX = 12
+REPORT_NAME_SHOWN_CHARACTERS = 80
+
+IDEMPOTENCY_TTL_SECONDS = 300
+IDEMPOTENCY_RUNNING_SECONDS = 120
+IDEMPOTENCY_PRUNE_ITEMS = 10
+REDIS_CONNECTIONS = 32
+REDIS_TIMEOUT_SECONDS = 5.0
+
+ROOT_KEY_MIN_CHARACTERS = 16
+KEYS_REMEMBERED = 1_000
+KEY_REMEMBER_SECONDS = 5.0
+FAILED_AUTH_BURST = 10
+FAILED_AUTH_REFILL_SECONDS = 6.0
+FAILED_AUTH_ADDRESSES = 10_000
+FAILED_AUTH_ADDRESS_MAX_CHARACTERS = 64
 
 
 class TargetSettings(BaseModel):
@@ -132,9 +206,14 @@ class Settings(BaseSettings):
     log: Literal["console", "json"] = "console"
     mail_from: str = MAIL_FROM_DEFAULT
     allow_private_gateways: bool = True
+    artifacts: Path = Path("outrider-artifacts")
+    nameservers: list[str] = Field(default_factory=list)
+    redis_url: str | None = Field(default=None, repr=False)
+    cors_origins: list[WebOrigin] = Field(default_factory=list)
     targets: dict[str, TargetSettings] = Field(default_factory=dict)
     jobs_in_parallel: int = Field(default=Limits.jobs_in_parallel, ge=1, le=64)
     lease_seconds: float = Field(default=Limits.lease_seconds, ge=0.5, le=3_600)
+    root_key: str | None = Field(default=None, min_length=ROOT_KEY_MIN_CHARACTERS, repr=False)
 
     @classmethod
     def settings_customise_sources(
@@ -149,7 +228,7 @@ class Settings(BaseSettings):
 
     def as_environment(self) -> dict[str, str]:
         """The same settings for a child process."""
-        document = self.model_dump(mode="json")
+        document = self.model_dump(mode="json", exclude_none=True)
         return {
             f"OUTRIDER_{name.upper()}": value if isinstance(value, str) else json.dumps(value)
             for name, value in document.items()

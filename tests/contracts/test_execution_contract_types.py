@@ -15,6 +15,7 @@ SOURCE = Path(outrider.__file__).parent
 HEAD = """
 from outrider.domain.ids import IdempotencyKey, OutboxId
 from outrider.kernel.reservations import Reserver
+from outrider.kernel.transactions.jobs import Hold
 from outrider.kernel.transactions.ledger import Draft, JobContext
 from outrider.ports.gateway import Gateway, Reservation
 """
@@ -61,7 +62,7 @@ async def send(
     gateway: Gateway, reserver: Reserver, context: JobContext, drafts: list[Draft]
 ) -> None:
     attempts = await reserver.reserve(context, drafts)
-    if attempts is None:
+    if isinstance(attempts, Hold):
         return
     for attempt in attempts:
         await gateway.call(attempt)

@@ -19,11 +19,14 @@ from outrider.stores.statements import to_positional
 from outrider.testing.postgres import create_database, drop_database
 
 GROWING = {
+    "api_keys", "artifacts", "audience_uploads", "idempotency_records", "retry_exclusions",
     "audience_members", "attempt_history", "campaign_audit_log", "campaign_events",
     "campaign_runs", "campaigns", "channel_outbox", "job_queue", "suppressions",
 }  # fmt: skip
 
 SMALL_BY_NATURE = {
+    "campaign_audit_log_bypasses",
+    "campaign_phases_in_flight",
     "channel_outbox_doubted",
     "job_queue_due",
     "job_queue_failed",
@@ -33,6 +36,9 @@ SMALL_BY_NATURE = {
     "target_states_pkey",
 }
 """Indexes that hold only what somebody has still to deal with, or a few rows a target."""
+
+SORTED_BY_NATURE = {"runs_page", "claim_progress", "doubts_page"}
+"""Pages of what a campaign has a handful of, and of what waits for a person."""
 
 
 @pytest.fixture
@@ -73,6 +79,27 @@ async def test_no_plan_of_postgres_reads_a_whole_table(
     explained = await planner.fetchval(f"EXPLAIN (FORMAT JSON) EXECUTE statement{nothing}")
     plan = json.loads(explained)[0]["Plan"]
     assert [node for node in nodes(plan) if reads_all(node)] == []
+
+
+@pytest.mark.parametrize(
+    "name", sorted(name for name, each in postgres.STATEMENTS.items() if ":most" in each.sql)
+)
+async def test_no_page_of_postgres_sorts_more_than_the_page(
+    planner: "asyncpg.Connection[asyncpg.Record]", name: str
+) -> None:
+    sql, parameters = to_positional(postgres.STATEMENTS[name].sql)
+    await planner.execute(f"PREPARE statement AS {sql}")
+    nothing = ", ".join(["NULL"] * len(parameters))
+    explained = await planner.fetchval(f"EXPLAIN (FORMAT JSON) EXECUTE statement({nothing})")
+    plan = json.loads(explained)[0]["Plan"]
+    sorting = [
+        child["Sort Key"]
+        for node in nodes(plan)
+        if node["Node Type"] == "Limit"
+        for child in nodes(node)
+        if "Sort Key" in child and name not in SORTED_BY_NATURE
+    ]
+    assert sorting == []
 
 
 @pytest.mark.parametrize("name", sorted(sqlite.STATEMENTS))

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from outrider import __version__
-from outrider.cli import campaign, database, demo, doubts, intent, registry, run, sandbox, work
+from outrider.cli import campaign, database, demo, doubts, intent, key, registry, run, sandbox, work
 
 app = typer.Typer(
     name="outrider",
@@ -61,6 +61,7 @@ app.add_typer(campaign.app, name="campaign")
 app.add_typer(run.app, name="run")
 app.add_typer(doubts.app, name="doubts")
 app.add_typer(intent.app, name="intent")
+app.add_typer(key.app, name="key")
 app.add_typer(registry.app, name="registry")
 app.command()(work.work)
 app.command()(sandbox.sandbox)

@@ -5,7 +5,7 @@ The mistakes of both are raised together. A bad address is none: it is skipped w
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -54,7 +54,11 @@ class CampaignDocument:
 
 
 def parse_campaign(
-    raw: bytes, *, check_template: TemplateCheck, source_root: Path | None
+    raw: bytes,
+    *,
+    check_template: TemplateCheck,
+    source_root: Path | None,
+    known_phases: Collection[str] = PHASES,
 ) -> CampaignDocument:
     """The campaign, or InvalidInput with all its problems.
 
@@ -68,7 +72,9 @@ def parse_campaign(
     given = load_json(raw, problems)
     document = None
     try:
-        document = _Campaign.model_validate(given, context=_Context(check_template, source_root))
+        document = _Campaign.model_validate(
+            given, context=_Context(check_template, source_root, known_phases)
+        )
     except ValidationError as error:
         problems.add_all(error)
     message_ids = _message_ids(given, problems)
@@ -88,6 +94,7 @@ class _Context:
 
     check_template: TemplateCheck
     source_root: Path | None
+    known_phases: Collection[str]
 
     @classmethod
     def of(cls, info: ValidationInfo) -> "_Context":
@@ -107,9 +114,10 @@ def _small(body: str) -> str:
     return body
 
 
-def _phase(name: str) -> str:
-    if name not in PHASES:
-        raise ValueError(f"is not a known phase; those are {', '.join(PHASES)}")
+def _phase(name: str, info: ValidationInfo) -> str:
+    known = _Context.of(info).known_phases
+    if name not in known:
+        raise ValueError(f"is not a known phase; those are {', '.join(known)}")
     return name
 
 
@@ -216,7 +224,7 @@ class _Audience(Document):
 class _Campaign(Document):
     name: Name
     phases: list[Annotated[str, AfterValidator(_phase)]] = Field(default=[LAUNCH])
-    audience: _Audience
+    audience: _Audience = Field(default=_Audience(recipients=[]))
     messages: Annotated[list[_Message], Field(min_length=1, max_length=MESSAGES_MAX)]
     scheduled_for: Annotated[datetime | None, BeforeValidator(_instant)] = None
     batch_size: Annotated[int, Field(ge=1, le=BATCH_SIZE_MAX)] = BATCH_SIZE_DEFAULT

@@ -4,7 +4,10 @@ OutriderError
 ├── InvalidInput            somebody's document or argument is wrong; carries every problem at once
 ├── NotFound                the named object does not exist in this workspace
 ├── Conflict                the object is not in a state that allows this
-│   └── IdempotencyConflict the same id was used before for something else
+│   ├── IdempotencyConflict the same id was used before for something else
+│   ├── InvalidPhaseTransition  the phase's state machine has no such transition
+│   ├── ExpectedStateMismatch   the phase is not in the state its controller believed
+│   └── PreconditionFailed      the phase could, but something else stands in its way
 ├── InvalidTransition       a state machine refused a trigger
 └── StoreError
     ├── StoreUnavailable    the database cannot be reached or dropped us; trying again may help
@@ -24,6 +27,11 @@ class OutriderError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = hint
+
+    @property
+    def details(self) -> dict[str, object]:
+        """What machines should know beside the code, in the contracts' own words."""
+        return {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +65,65 @@ class Conflict(OutriderError):
 
 class IdempotencyConflict(Conflict):
     code = "IDEMPOTENCY_CONFLICT"
+
+
+class InvalidPhaseTransition(Conflict):
+    code = "INVALID_PHASE_TRANSITION"
+
+    def __init__(self, state: str, aim: str, action: str) -> None:
+        super().__init__(f"Cannot transition from '{state}' to '{aim}'")
+        self.state, self.action = state, action
+
+    @property
+    def details(self) -> dict[str, object]:
+        return {"current_state": self.state, "attempted_action": self.action}
+
+
+class ExpectedStateMismatch(Conflict):
+    code = "EXPECTED_STATE_MISMATCH"
+
+    def __init__(self, state: str, expected: str, action: str) -> None:
+        super().__init__(
+            f"Expected state '{expected}' but current state is '{state}'; cannot {action}"
+        )
+        self.state, self.expected, self.action = state, expected, action
+
+    @property
+    def details(self) -> dict[str, object]:
+        return {
+            "current_state": self.state,
+            "expected_state": self.expected,
+            "attempted_action": self.action,
+        }
+
+
+BLOCKED_BECAUSE = {
+    "another_phase_in_progress": "'{blocking}' is in progress",
+    "another_phase_paused": "'{blocking}' is paused; resume or stop it first",
+    "predecessor_not_completed": "'{blocking}' comes before it and is not completed",
+    "previous_run_not_finished": "its last run has still items to end; try again in a moment",
+    "run_not_finished": "its run has not ended; a phase completes when its run does",
+    "confirmation_required": 'everybody would be sent to again; say "confirm": true',
+    "nothing_to_send": "its last run left nobody over to send to",
+    "no_handler": "no handler of this phase is installed here",
+}
+
+
+class PreconditionFailed(Conflict):
+    def __init__(self, action: str, reason: str, blocking: str | None) -> None:
+        why = BLOCKED_BECAUSE[reason].format(blocking=blocking)
+        super().__init__(f"Cannot {action} the phase: {why}")
+        self.action, self.reason, self.blocking = action, reason, blocking
+        again = action in ("rerun", "retry")
+        self.code = "RERUN_PRECONDITION_FAILED" if again else "PHASE_PRECONDITION_FAILED"
+
+    @property
+    def details(self) -> dict[str, object]:
+        return {
+            "reason": self.reason,
+            "blocking_phase": self.blocking,
+            "attempted_action": self.action,
+        }
 
 
 class InvalidTransition(OutriderError):

@@ -11,7 +11,10 @@ from outrider.domain.states import JobOutcome
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """How the ledger rows of one job stand. `open` are attempts whose answer is still awaited."""
+    """How the ledger rows of one job stand. `open` are attempts whose answer is still awaited.
+
+    `cancelled` are those of the failed and skipped that a stop took.
+    """
 
     intended: int
     succeeded: int = 0
@@ -21,6 +24,7 @@ class Tally:
     open: int = 0
     retrying: int = 0
     next_attempt_at: datetime | None = None
+    cancelled: int = 0
 
     @property
     def terminal(self) -> int:
@@ -57,8 +61,11 @@ Settlement = Completed | Parked | Unfinished
 
 
 def job_outcome(tally: Tally) -> JobOutcome:
-    """Skipped items are legitimate: they neither fail a job nor count as its success."""
-    if tally.failed == 0:
+    """Skipped items are legitimate: they neither fail a job nor count as its success.
+
+    Those that were cancelled are not: somebody stopped the job before its end.
+    """
+    if tally.failed == 0 and tally.cancelled == 0:
         return JobOutcome.COMPLETED
     return JobOutcome.PARTIAL if tally.succeeded else JobOutcome.FAILED
 

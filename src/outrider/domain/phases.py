@@ -1,6 +1,19 @@
-"""Phases of a campaign: the trigger names people use and the lifecycle event each one records."""
+"""Phases of a campaign: which phase a control targets, and what each control asks of it.
 
+A state and an action go in; the triggers to fire come out, none where there is nothing to do.
+"""
+
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+
+from outrider.domain.errors import (
+    ExpectedStateMismatch,
+    InvalidPhaseTransition,
+    PreconditionFailed,
+)
 from outrider.domain.states import PHASE_MACHINE, PhaseState
+
+AUDIENCE_IMPORT = "audience_import"
 
 LIFECYCLE_EVENTS = {
     "start": "phase_started",
@@ -12,7 +25,78 @@ LIFECYCLE_EVENTS = {
     "retry": "phase_started",
 }
 
+PROGRESS_EVENT = "campaign_progress"
+"""Tells how far a phase is, and never what state it is in."""
+
+BEGINNINGS = frozenset({"start", "rerun", "retry"})
+
+
+class Action(StrEnum):
+    """What people ask of a phase. Only its run completes it; to ask for that is refused."""
+
+    START = "start"
+    PAUSE = "pause"
+    RESUME = "resume"
+    STOP = "stop"
+    RERUN = "rerun"
+    RETRY = "retry"
+    COMPLETE = "complete"
+
+
+AIMS = {
+    Action.START: PhaseState.IN_PROGRESS,
+    Action.PAUSE: PhaseState.PAUSED,
+    Action.RESUME: PhaseState.IN_PROGRESS,
+    Action.STOP: PhaseState.FAILED,
+    Action.RERUN: PhaseState.IN_PROGRESS,
+    Action.RETRY: PhaseState.IN_PROGRESS,
+    Action.COMPLETE: PhaseState.COMPLETED,
+}
+
+_STOPPING = {PhaseState.IN_PROGRESS: ("fail",), PhaseState.PAUSED: ("resume", "fail")}
+
 
 def transition(state: PhaseState, trigger: str) -> tuple[PhaseState, str]:
     """The state after the trigger, and the lifecycle event that must be written with it."""
     return PHASE_MACHINE.after(state, trigger), LIFECYCLE_EVENTS[trigger]
+
+
+def control_phase(states: Iterable[tuple[str, PhaseState]]) -> str | None:
+    """The one phase that controls target: what is paused, else what is in progress."""
+    first: dict[PhaseState, str] = {}
+    for phase, state in states:
+        first.setdefault(state, phase)
+    return first.get(PhaseState.PAUSED) or first.get(PhaseState.IN_PROGRESS)
+
+
+def decide(state: PhaseState, action: Action, expected: PhaseState | None) -> tuple[str, ...]:
+    """The triggers that carry out the action; none where the phase is there already."""
+    if expected is not None and expected is not state:
+        raise ExpectedStateMismatch(state.value, expected.value, action.value)
+    if state is AIMS[action]:
+        return ()
+    if action is Action.STOP:
+        triggers = _STOPPING.get(state, ())
+    else:
+        triggers = (action.value,) if PHASE_MACHINE.allows(state, action.value) else ()
+    if not triggers:
+        raise InvalidPhaseTransition(state.value, AIMS[action].value, action.value)
+    if action is Action.COMPLETE:
+        raise PreconditionFailed(action.value, "run_not_finished", None)
+    return triggers
+
+
+def check_free_to_begin(phase: str, action: Action, states: Mapping[str, PhaseState]) -> None:
+    """One phase at a time, in the campaign's order: `states` are in that order."""
+    for other, state in states.items():
+        if other == phase:
+            continue
+        if state is PhaseState.IN_PROGRESS:
+            raise PreconditionFailed(action.value, "another_phase_in_progress", other)
+        if state is PhaseState.PAUSED:
+            raise PreconditionFailed(action.value, "another_phase_paused", other)
+    for other, state in states.items():
+        if other == phase:
+            return
+        if state is not PhaseState.COMPLETED:
+            raise PreconditionFailed(action.value, "predecessor_not_completed", other)

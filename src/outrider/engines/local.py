@@ -11,9 +11,8 @@ import structlog
 from outrider.domain.errors import StoreUnavailable
 from outrider.kernel.job_dispatcher import JobDispatcher
 from outrider.kernel.lease_rescuer import LeaseRescuer
+from outrider.kernel.progress_reporter import ProgressReporter
 from outrider.kernel.result_closer import ResultCloser
-from outrider.ports.clock import Clock
-from outrider.settings import Limits
 
 log = structlog.get_logger()
 
@@ -24,14 +23,12 @@ class LocalWorker:
         dispatcher: JobDispatcher,
         closer: ResultCloser,
         rescuer: LeaseRescuer,
-        clock: Clock,
-        limits: Limits,
+        reporter: ProgressReporter,
     ) -> None:
         self._dispatcher = dispatcher
         self._closer = closer
         self._rescuer = rescuer
-        self._clock = clock
-        self._limits = limits
+        self._reporter = reporter
 
     def stop(self) -> None:
         self._dispatcher.stop()
@@ -44,6 +41,7 @@ class LocalWorker:
                 group.create_task(self._closer.run(), name="result closer"),
                 group.create_task(self._dispatcher.keep_leases(), name="lease keeper"),
                 group.create_task(self._rescuer.run(), name="lease rescuer"),
+                group.create_task(self._reporter.run(), name="progress reporter"),
             ]
             await self._dispatcher.run()
             for loop in loops:

@@ -24,6 +24,7 @@ from outrider.kernel.reservations import OpenAttempt
 from outrider.kernel.result_closer import ResultCloser
 from outrider.kernel.routes import Route
 from outrider.kernel.target_gate import DEADLINE_PASSED, LEASE_ENDED, TargetGate
+from outrider.kernel.transactions.jobs import Hold
 from outrider.kernel.transactions.ledger import ClosedAttempt
 from outrider.ports.clock import Clock, IdSource
 from outrider.ports.gateway import Gateway
@@ -52,7 +53,12 @@ class Lost:
     """The job is no longer ours."""
 
 
-Passage = Done | Deferred | Lost
+@dataclass(frozen=True, slots=True)
+class Suspended:
+    """The job's phase was paused or stopped: calls that were out have ended, no more are made."""
+
+
+Passage = Done | Deferred | Lost | Suspended
 
 
 def earliest(known: Deferred | None, passage: Done | Deferred) -> Deferred | None:
@@ -100,7 +106,7 @@ class Caller:
         self,
         route: Route,
         elements: Sequence[Element],
-        open_window: Callable[[Sequence[Element]], Awaitable[list[OpenAttempt] | None]],
+        open_window: Callable[[Sequence[Element]], Awaitable[list[OpenAttempt] | Hold]],
     ) -> Passage:
         """Open and call, a window at a time, as many as the target's gate lets through."""
         start = 0
@@ -110,8 +116,8 @@ class Caller:
             if isinstance(granted, Deferred):
                 return granted
             attempts = await open_window(elements[start : start + granted])
-            if attempts is None:
-                return Lost()
+            if isinstance(attempts, Hold):
+                return Lost() if attempts is Hold.LOST else Suspended()
             await self._call(route, attempts)
             start += granted
         return Done()

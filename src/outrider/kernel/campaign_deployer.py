@@ -4,18 +4,15 @@ It only ever writes `queued`. Which contract applies is decided here, once, and 
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime
 
-import msgspec
-
-from outrider.domain.campaigns import CampaignDefinition
-from outrider.domain.errors import InvalidInput, Problem
+from outrider.domain.campaigns import LAUNCH, CampaignDefinition
+from outrider.domain.errors import Conflict, InvalidInput, InvalidTransition, Problem
 from outrider.domain.ids import CampaignId, RunId, Scope
 from outrider.domain.recipients import Recipient
 from outrider.domain.submission import Contract, GatewayType
 from outrider.kernel.contract_shelf import snapshots
 from outrider.kernel.transactions import campaigns, deployment
-from outrider.kernel.transactions.deployment import Deployment
+from outrider.kernel.transactions.deployment import Beginning, Deployment
 from outrider.ports.clock import Clock, IdSource
 from outrider.ports.store import Store, Transaction
 from outrider.settings import Limits
@@ -54,7 +51,7 @@ class CampaignDeployer:
         size = await self._store.write(
             campaigns.create_campaign(
                 scope, campaign_id, definition, recipients, self._ids, self._clock.now(), actor,
-                progress or _unwatched,
+                progress or unwatched,
             )
         )  # fmt: skip
         return campaign_id, size
@@ -62,20 +59,25 @@ class CampaignDeployer:
     async def deploy(self, scope: Scope, campaign_id: CampaignId, actor: str) -> tuple[RunId, int]:
         """Start the launch: returns the run's id and how many items it intends."""
         run_id = RunId(self._ids.new())
-        intended = await self._store.write(self._deploy(scope, campaign_id, run_id, actor))
-        return run_id, intended
+        beginning = Beginning(scope, campaign_id, LAUNCH, run_id, "start", actor)
+        try:
+            return run_id, await self._store.write(self.launch(beginning))
+        except InvalidTransition as refused:
+            raise Conflict(
+                f"the launch of campaign {campaign_id} is '{refused.state}' already",
+                hint=f"`outrider campaign status {campaign_id}` shows its run;"
+                " `outrider work` goes on with it",
+            ) from refused
 
-    def _deploy(
-        self, scope: Scope, campaign_id: CampaignId, run_id: RunId, actor: str
-    ) -> Transaction[int]:
-        record = yield from campaigns.campaign(scope, campaign_id)
+    def launch(self, beginning: Beginning) -> Transaction[int]:
+        """The script of a launch, for whoever has more to do in the same transaction."""
+        campaign_id = beginning.campaign_id
+        record = yield from campaigns.campaign(beginning.scope, campaign_id)
         assets = yield from campaigns.assets_of(campaign_id)
-        definition = msgspec.json.decode(record.definition, type=_StoredDefinition)
+        definition = campaigns.read_definition(record.definition)
         targets = {asset.message.submission_target for asset in assets}
         plan = Deployment(
-            scope=scope,
-            campaign_id=campaign_id,
-            run_id=run_id,
+            beginning=beginning,
             assets=assets,
             contracts=snapshots(targets, self._contracts(), self._fallback_of),
             fallbacks={
@@ -84,7 +86,6 @@ class CampaignDeployer:
             batch_size=definition.batch_size,
             scheduled_for=definition.scheduled_for,
             max_attempts=self._limits.job_max_attempts,
-            actor=actor,
         )
         return (yield from deployment.deploy(plan, self._ids, self._clock.now()))
 
@@ -113,12 +114,5 @@ class CampaignDeployer:
             raise InvalidInput("the campaign does not fit the registry", problems)
 
 
-def _unwatched(_imported: int) -> None:
+def unwatched(_imported: int) -> None:
     """Nobody watches this import."""
-
-
-class _StoredDefinition(msgspec.Struct, rename="camel"):
-    """The part of a stored definition that deploying needs."""
-
-    batch_size: int
-    scheduled_for: datetime | None = None

@@ -9,7 +9,7 @@ doubt. Each stage is one statement a window, or none.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import assert_never
 
 import structlog
@@ -20,13 +20,13 @@ from outrider.domain.ids import WorkerId
 from outrider.domain.jobs import Parked, Settlement
 from outrider.domain.recipients import address_kind
 from outrider.domain.states import ItemStatus
-from outrider.kernel.caller import Caller, Deferred, Done, Lost, Passage, earliest
+from outrider.kernel.caller import Caller, Deferred, Done, Lost, Passage, Suspended, earliest
 from outrider.kernel.contract_shelf import ContractShelf
 from outrider.kernel.drafter import Drafter
 from outrider.kernel.reservations import OpenAttempt, Reserver
 from outrider.kernel.routes import Route, Routes, past_of
 from outrider.kernel.transactions import campaigns, jobs, ledger
-from outrider.kernel.transactions.jobs import ClaimedJob
+from outrider.kernel.transactions.jobs import ClaimedJob, Hold
 from outrider.kernel.transactions.ledger import Draft, JobContext, LedgerRow, Member
 from outrider.kernel.transactions.settlement import LeaseLost, settle_job
 from outrider.ports.clock import Clock, IdSource
@@ -37,6 +37,7 @@ from outrider.settings import Limits
 log = structlog.get_logger()
 
 JOB_DEAD = "job_dead"
+CANCELLED = "cancelled"
 ASSETS_REMEMBERED_MAX = 1_000
 
 Again = tuple[LedgerRow, Member]
@@ -83,14 +84,15 @@ class Delivery:
         contract = await self._shelf.by_id(job.contract_id)
         context = JobContext(job, await self._asset(job), contract)
         # A job that is given up needs no gateway, which may be the very thing it failed over.
-        passage = await (self._bury(context) if job.is_exhausted else self._deliver(context))
+        given_up = job.is_exhausted or job.cancelled
+        passage = await (self._bury(context) if given_up else self._deliver(context))
         match passage:
             case Lost():
                 return LeaseLost()
             case Deferred(until):
-                now = self._clock.now()
-                ours = await self._store.write(jobs.release(job, until, now))
-                return Parked(until) if ours else LeaseLost()
+                return await self._release(job, until)
+            case Suspended():
+                return await self._release(job, self._clock.now())
             case Done():
                 with observed(self._observer, Stage.SETTLE):
                     return await self._store.write(
@@ -98,6 +100,10 @@ class Delivery:
                     )
             case other:
                 assert_never(other)
+
+    async def _release(self, job: ClaimedJob, until: datetime) -> Parked | LeaseLost:
+        ours = await self._store.write(jobs.release(job, until, self._clock.now()))
+        return Parked(until) if ours else LeaseLost()
 
     async def _deliver(self, context: JobContext) -> Passage:
         """Every route gets its turn: one that takes no more does not hold up the others."""
@@ -108,30 +114,33 @@ class Delivery:
 
             async def open_again(
                 window: Sequence[Again], route: Route = route
-            ) -> list[OpenAttempt] | None:
+            ) -> list[OpenAttempt] | Hold:
                 return await self._open_again(context, route, window)
 
             passage = await self._caller.in_windows(route, again, open_again)
-            if isinstance(passage, Lost):
+            if isinstance(passage, Lost | Suspended):
                 return passage
             deferred = earliest(deferred, passage)
 
-        async def reserve(window: Sequence[Member]) -> list[OpenAttempt] | None:
+        async def reserve(window: Sequence[Member]) -> list[OpenAttempt] | Hold:
             return await self._reserve(context, await self._drafter.draft(context, window))
 
         passage = await self._caller.in_windows(own, work.fresh, reserve)
-        if isinstance(passage, Lost):
+        if isinstance(passage, Lost | Suspended):
             return passage
         return earliest(deferred, passage) or Done()
 
     async def _bury(self, context: JobContext) -> Passage:
-        """A job that killed too many workers: record its items as failed, touching nothing else."""
+        """Record what is left, and call nobody: the job was stopped, or killed too many workers."""
         work = await self._load(context)
-        drafts = self._drafter.give_up(context, work.fresh, JOB_DEAD)
-        if drafts and await self._reserve(context, drafts) is None:
+        status, reason = ItemStatus.FAILED, JOB_DEAD
+        if context.job.cancelled:
+            status, reason = ItemStatus.SKIPPED, CANCELLED
+        drafts = self._drafter.give_up(context, work.fresh, status, reason)
+        if drafts and await self._reserve(context, drafts) is Hold.LOST:
             return Lost()
         now = self._clock.now()
-        ours = await self._store.write(ledger.bury(context.job, now + self._lease, now))
+        ours = await self._store.write(ledger.bury(context.job, reason, now + self._lease, now))
         return Done() if ours else Lost()
 
     # load
@@ -178,7 +187,7 @@ class Delivery:
 
     async def _reserve(
         self, context: JobContext, drafts: Sequence[Draft]
-    ) -> list[OpenAttempt] | None:
+    ) -> list[OpenAttempt] | Hold:
         """One statement reserves and opens the window; what it returns may be called."""
         self._observer.before(Stage.RESERVE)
         opened = await self._reserver.reserve(context, drafts)
@@ -187,7 +196,7 @@ class Delivery:
 
     async def _open_again(
         self, context: JobContext, route: Route, again: Sequence[Again]
-    ) -> list[OpenAttempt] | None:
+    ) -> list[OpenAttempt] | Hold:
         drafts = await self._drafter.draft(context, [member for _, member in again])
         unrendered = [draft for draft in drafts if draft.status is not ItemStatus.QUEUED]
         if unrendered:

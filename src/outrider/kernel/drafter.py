@@ -70,12 +70,14 @@ class Drafter:
             for member in members
         ]
 
-    def give_up(self, context: JobContext, members: Sequence[Member], reason: str) -> list[Draft]:
-        """Drafts that only record a failure: nothing is rendered, nothing will be called."""
+    def give_up(
+        self, context: JobContext, members: Sequence[Member], status: ItemStatus, reason: str
+    ) -> list[Draft]:
+        """Drafts that only record an ending: nothing is rendered, nothing will be called."""
         keys = self._keys(context, members)
         outbox_ids = self._ids.batch(len(members))
         return [
-            _drop(outbox_id, member, key, ItemStatus.FAILED, reason)
+            _drop(outbox_id, member, key, status, reason)
             for member, key, outbox_id in zip(members, keys, outbox_ids, strict=True)
         ]
 

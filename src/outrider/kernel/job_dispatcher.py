@@ -6,6 +6,7 @@ the calls it has out and refuses it a new one.
 
 import asyncio
 from datetime import timedelta
+from typing import assert_never
 
 import structlog
 
@@ -16,8 +17,9 @@ from outrider.domain.retry import JOB
 from outrider.kernel.caller import Leases
 from outrider.kernel.delivery import Delivery
 from outrider.kernel.lane_delivery import LaneDelivery
+from outrider.kernel.phase_work import PhaseWork
 from outrider.kernel.transactions import jobs
-from outrider.kernel.transactions.jobs import Claim, ClaimedLane
+from outrider.kernel.transactions.jobs import Claim, ClaimedJob, ClaimedLane, ClaimedPhaseJob
 from outrider.kernel.transactions.settlement import LeaseLost
 from outrider.ports.clock import Clock, IdSource
 from outrider.ports.stages import Stage, StageObserver
@@ -33,6 +35,7 @@ class JobDispatcher:
         store: Store,
         delivery: Delivery,
         lane_delivery: LaneDelivery,
+        phase_work: PhaseWork,
         leases: Leases,
         clock: Clock,
         ids: IdSource,
@@ -43,6 +46,7 @@ class JobDispatcher:
         self._store = store
         self._delivery = delivery
         self._lane_delivery = lane_delivery
+        self._phase_work = phase_work
         self._leases = leases
         self._clock = clock
         self._ids = ids
@@ -129,10 +133,15 @@ class JobDispatcher:
     async def _process(self, job: Claim) -> None:
         settlement: Settlement | LeaseLost | None
         try:
-            if isinstance(job, ClaimedLane):
-                settlement = await self._lane_delivery.process(job)
-            else:
-                settlement = await self._delivery.process(job)
+            match job:
+                case ClaimedLane():
+                    settlement = await self._lane_delivery.process(job)
+                case ClaimedPhaseJob():
+                    settlement = await self._phase_work.process(job)
+                case ClaimedJob():
+                    settlement = await self._delivery.process(job)
+                case other:
+                    assert_never(other)
         except Exception as error:
             log.exception("job_failed", job_id=job.id, run_id=job.run_id)
             await self._fail(job, f"{type(error).__name__}: {error}")

@@ -13,12 +13,12 @@ import structlog
 from outrider.domain.ids import RecipientId
 from outrider.domain.states import ItemStatus
 from outrider.domain.submission import Contract
-from outrider.kernel.caller import Caller, Deferred, Done, Lost, Passage, earliest
+from outrider.kernel.caller import Caller, Deferred, Done, Lost, Passage, Suspended, earliest
 from outrider.kernel.contract_shelf import ContractShelf
 from outrider.kernel.reservations import OpenAttempt, Reserver
 from outrider.kernel.routes import Route, Routes, past_of
 from outrider.kernel.transactions import ledger, submissions
-from outrider.kernel.transactions.jobs import ClaimedLane
+from outrider.kernel.transactions.jobs import ClaimedLane, Hold
 from outrider.kernel.transactions.ledger import Draft
 from outrider.kernel.transactions.settlement import LeaseLost
 from outrider.kernel.transactions.submissions import DueIntent
@@ -62,7 +62,7 @@ class LaneDelivery:
             if not due:
                 break
             passage = await self._deliver(lane, due)
-            if isinstance(passage, Lost):
+            if isinstance(passage, Lost | Suspended):
                 return LeaseLost()
             if isinstance(passage, Deferred):
                 not_before = passage.until
@@ -87,11 +87,11 @@ class LaneDelivery:
 
             async def open_window(
                 window: Sequence[Due], route: Route = route
-            ) -> list[OpenAttempt] | None:
+            ) -> list[OpenAttempt] | Hold:
                 return await self._open(lane, route, window)
 
             passage = await self._caller.in_windows(route, group, open_window)
-            if isinstance(passage, Lost):
+            if isinstance(passage, Lost | Suspended):
                 return passage
             progressed = progressed or isinstance(passage, Done)
             deferred = earliest(deferred, passage)
@@ -118,7 +118,7 @@ class LaneDelivery:
 
     async def _open(
         self, lane: ClaimedLane, route: Route, window: Sequence[Due]
-    ) -> list[OpenAttempt] | None:
+    ) -> list[OpenAttempt] | Hold:
         drafts = {row.id: (_draft(row), contract) for row, contract in window}
         self._observer.before(Stage.OPEN)
         opened = await self._reserver.reopen(lane, route.contract_id, drafts)

@@ -12,7 +12,7 @@ from outrider.domain.ids import Fence, IdempotencyKey, JobId, OutboxId
 from outrider.domain.states import ItemStatus
 from outrider.domain.submission import Contract
 from outrider.kernel.transactions import ledger
-from outrider.kernel.transactions.jobs import Claim
+from outrider.kernel.transactions.jobs import Claim, Hold
 from outrider.kernel.transactions.ledger import Draft, JobContext
 from outrider.ports.clock import Clock
 from outrider.ports.gateway import Reservation
@@ -79,13 +79,13 @@ class Reserver:
 
     async def reserve(
         self, context: JobContext, drafts: Sequence[Draft]
-    ) -> list[OpenAttempt] | None:
-        """Reserve and open new items. None: the job is no longer ours, and nothing was written."""
+    ) -> list[OpenAttempt] | Hold:
+        """Reserve and open new items. A `Hold` says why nothing was written."""
         now = self._clock.now()
         lease_end = now + self._lease
         opened = await self._store.write(ledger.reserve(context, drafts, lease_end, now))
-        if opened is None:
-            return None
+        if isinstance(opened, Hold):
+            return opened
         first = AttemptIdentity(
             context.job.id,
             1,
@@ -106,15 +106,15 @@ class Reserver:
         job: Claim,
         attempt_contract_id: int | None,
         drafts: Mapping[OutboxId, tuple[Draft, Contract]],
-    ) -> list[OpenAttempt] | None:
+    ) -> list[OpenAttempt] | Hold:
         """Open the next attempt of items that have a row already; same reference as before."""
         now = self._clock.now()
         lease_end = now + self._lease
         reopened = await self._store.write(
             ledger.reopen(job, list(drafts), attempt_contract_id, lease_end, now)
         )
-        if reopened is None:
-            return None
+        if isinstance(reopened, Hold):
+            return reopened
         attempts = []
         for row in reopened:
             draft, contract = drafts[row.id]

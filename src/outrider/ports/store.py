@@ -4,7 +4,7 @@ The kernel writes each transaction once, as a generator that yields `Statement`s
 rows back. A store knows the SQL behind each name and how to run a script atomically; that is all.
 """
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import AsyncIterator, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -50,6 +50,14 @@ class Store(Protocol):
 
     async def verify_schema(self) -> None:
         """Raise SchemaMismatch unless the schema is exactly the one this code was written for."""
+        ...
+
+    def announcements(self) -> AsyncIterator[str]:
+        """What other processes of this database announce as it happens: a campaign's new events.
+
+        Ends at once where the database announces nothing, and its readers have to look for
+        themselves; raises StoreUnavailable where the line is lost.
+        """
         ...
 
     async def close(self) -> None: ...

@@ -1,4 +1,4 @@
-"""Named statements: a `.sql` file goes in, a table of name → SQL comes out.
+"""Named statements: a folder of `.sql` files goes in, a table of name → SQL comes out.
 
 Each statement begins with `-- name: some_name`; the comment lines after it say what it is for.
 """
@@ -18,11 +18,12 @@ class NamedSql:
     sql: str
 
 
-def load_statements(path: Path) -> dict[str, NamedSql]:
-    pieces = _NAME.split(path.read_text())[1:]
+def load_statements(folder: Path) -> dict[str, NamedSql]:
+    files = sorted(folder.glob("*.sql"))
+    pieces = [piece for file in files for piece in _NAME.split(file.read_text())[1:]]
     statements: dict[str, NamedSql] = {}
     for name, text in zip(pieces[::2], pieces[1::2], strict=True):
-        assert name not in statements, f"statement {name} stands twice in {path.name}"
+        assert name not in statements, f"statement {name} stands twice in {folder}"
         lines = text.strip().splitlines()
         comments = [line for line in lines if line.startswith("--")]
         sql = "\n".join(line for line in lines if not line.startswith("--")).rstrip(";")

@@ -2,21 +2,21 @@
 
 from collections.abc import Callable, Iterable
 from datetime import datetime
-from itertools import islice
 from typing import NamedTuple
 
 import msgspec
 
 from outrider.domain.campaigns import Asset, CampaignDefinition, Message
-from outrider.domain.errors import InvalidInput, NotFound
+from outrider.domain.errors import NotFound
 from outrider.domain.ids import AssetId, CampaignId, Scope, is_uuid
+from outrider.domain.phases import AUDIENCE_IMPORT
 from outrider.domain.recipients import Recipient
 from outrider.domain.states import Channel
 from outrider.domain.times import rfc3339
+from outrider.kernel.transactions import audience
 from outrider.kernel.transactions.audit import AuditEntry, record
 from outrider.ports.clock import IdSource
 from outrider.ports.store import Row, Rows, Transaction, ask
-from outrider.settings import IMPORT_WINDOW_ITEMS, RECIPIENTS_MAX
 
 
 class CampaignRecord(NamedTuple):
@@ -43,6 +43,10 @@ class PhaseRecord(NamedTuple):
     state: str
     run_id: str | None
     updated_at: datetime
+    last_sequence: int
+    reason: str | None
+    started_at: datetime | None
+    finished_at: datetime | None
 
 
 def create_campaign(
@@ -55,7 +59,10 @@ def create_campaign(
     actor: str,
     progress: Callable[[int], None],
 ) -> Transaction[int]:
-    """Write the whole campaign; returns the audience's size. A mistake midway leaves nothing."""
+    """Write the whole campaign; returns the audience's size. A mistake midway leaves nothing.
+
+    A campaign with an audience_import keeps its recipients as given until that phase runs.
+    """
     owner = scope._asdict()
     yield from ask(
         "insert_campaign",
@@ -73,9 +80,10 @@ def create_campaign(
         now=now,
     )
     yield from _insert_assets(scope, campaign_id, definition.messages, ids, now)
-    size = yield from _insert_members(campaign_id, recipients, progress)
-    yield from ask("mark_duplicates", campaign_id=campaign_id)
-    yield from ask("set_audience_size", campaign_id=campaign_id, size=size)
+    if AUDIENCE_IMPORT in phases:
+        size = yield from audience.stage(campaign_id, recipients, progress)
+    else:
+        size = yield from audience.insert(campaign_id, recipients, progress)
     detail: dict[str, object] = {"recipients": size, "messages": len(definition.messages)}
     entry = AuditEntry(scope, "campaign.created", actor, campaign_id, detail=detail)
     yield from record([entry], ids, now)
@@ -106,36 +114,6 @@ def _insert_assets(
     )
 
 
-def _insert_members(
-    campaign_id: CampaignId, recipients: Iterable[Recipient], progress: Callable[[int], None]
-) -> Transaction[int]:
-    stream = iter(recipients)
-    size = 0
-    while window := list(islice(stream, IMPORT_WINDOW_ITEMS)):
-        yield from ask(
-            "insert_members",
-            {
-                "position": range(size, size + len(window)),
-                "recipient_id": [member.id for member in window],
-                "email": [member.email for member in window],
-                "phone": [member.phone for member in window],
-                "push_token": [member.push_token for member in window],
-                "attributes": [member.attributes for member in window],
-                "message_id": [member.message_id for member in window],
-                "invalid": [int(member.invalid) for member in window],
-            },
-            campaign_id=campaign_id,
-        )
-        size += len(window)
-        if size > RECIPIENTS_MAX:
-            raise InvalidInput(
-                f"an audience has at most {RECIPIENTS_MAX:,} recipients",
-                hint="split the audience over several campaigns",
-            )
-        progress(size)
-    return size
-
-
 def definition_document(definition: CampaignDefinition) -> str:
     """The definition as it is stored and shown: the API's own words, without the audience."""
     document = {
@@ -157,6 +135,47 @@ def definition_document(definition: CampaignDefinition) -> str:
         "requireApproval": definition.require_approval,
     }
     return msgspec.json.encode(document).decode()
+
+
+class _StoredMessage(msgspec.Struct, rename="camel"):
+    id: str
+    channel: str
+    submission_target: str
+    body: str
+    subject: str | None = None
+    script_version: str | None = None
+
+
+class _StoredDefinition(msgspec.Struct, rename="camel"):
+    name: str
+    phases: list[str]
+    messages: list[_StoredMessage]
+    batch_size: int
+    scheduled_for: datetime | None = None
+    require_approval: bool = False
+
+
+def read_definition(document: str) -> CampaignDefinition:
+    """What `definition_document` wrote."""
+    stored = msgspec.json.decode(document, type=_StoredDefinition)
+    return CampaignDefinition(
+        stored.name,
+        tuple(stored.phases),
+        tuple(
+            Message(
+                message.id,
+                Channel(message.channel),
+                message.submission_target,
+                message.body,
+                message.subject,
+                message.script_version,
+            )
+            for message in stored.messages
+        ),
+        stored.batch_size,
+        stored.scheduled_for,
+        stored.require_approval,
+    )
 
 
 def campaign(scope: Scope, campaign_id: CampaignId) -> Transaction[CampaignRecord]:

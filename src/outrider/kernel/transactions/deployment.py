@@ -1,19 +1,25 @@
-"""Deploying a launch: one run and its jobs, written queued; a job is a range of positions.
+"""Deploying a run of a phase: the run and its jobs, written queued, and the phase's beginning.
 
-A million recipients at a batch size of 500 are two thousand rows a message.
+A launch's job is a range of positions: a million recipients at a batch size of 500 are two
+thousand rows a message. A retry takes up, job by job, what an earlier run left over.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from outrider.domain.campaigns import JOB_TYPES, LAUNCH, Asset, run_channel
-from outrider.domain.errors import Conflict, InvalidInput, InvalidTransition
+import msgspec
+
+from outrider.domain.campaigns import JOB_TYPES, Asset, run_channel
+from outrider.domain.errors import InvalidInput, PreconditionFailed
 from outrider.domain.ids import CampaignId, JobId, RunId, Scope
 from outrider.kernel.transactions.audit import AuditEntry, record
 from outrider.kernel.transactions.phases import transition_phase
 from outrider.ports.clock import IdSource
+from outrider.ports.phases import PhaseJobPlan
 from outrider.ports.store import Rows, Transaction, ask
+
+NO_CHANNEL = "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,22 +36,33 @@ class JobPlan:
     first_position: int
     last_position: int
     item_count: int
+    retry_job_id: JobId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """Which run of which phase begins, by which trigger; `retry_of` names the run it goes on."""
+
+    scope: Scope
+    campaign_id: CampaignId
+    phase: str
+    run_id: RunId
+    trigger: str
+    actor: str
+    retry_of: RunId | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """What to deploy: everything the transaction needs that is not in the database."""
+    """What to launch: everything the transaction needs that is not in the database."""
 
-    scope: Scope
-    campaign_id: CampaignId
-    run_id: RunId
+    beginning: Beginning
     assets: Sequence[Asset]
     contracts: Mapping[str, ContractSnapshot]
     fallbacks: Mapping[str, str]
     batch_size: int
     scheduled_for: datetime | None
     max_attempts: int
-    actor: str
 
 
 def plan_jobs(assets: Sequence[Asset], batch_size: int, batches: Rows) -> list[JobPlan]:
@@ -64,50 +81,125 @@ def plan_jobs(assets: Sequence[Asset], batch_size: int, batches: Rows) -> list[J
 
 
 def deploy(deployment: Deployment, ids: IdSource, now: datetime) -> Transaction[int]:
-    """Returns how many items the run intends. Only ever writes `queued`."""
-    scope, run_id = deployment.scope, deployment.run_id
-    owner = scope._asdict()
+    """Returns how many items the launch intends. Only ever writes `queued`."""
+    beginning = deployment.beginning
+    if beginning.retry_of is None:
+        plans = yield from _plan_everybody(deployment)
+    else:
+        plans = yield from _plan_remainder(deployment, beginning.retry_of)
+    contract_ids = yield from snapshot_contracts(deployment.contracts, now)
+    intended = sum(plan.item_count for plan in plans)
+    channel = run_channel(tuple(plan.asset.message for plan in plans))
+    scheduled_for = deployment.scheduled_for or now
+    yield from _insert_run(beginning, channel, intended, scheduled_for, now)
+    yield from _insert_jobs(deployment, plans, contract_ids, ids, now)
+    yield from _begun(beginning, intended, len(plans), ids, now)
+    return intended
+
+
+def _plan_everybody(deployment: Deployment) -> Transaction[list[JobPlan]]:
+    campaign_id = deployment.beginning.campaign_id
     batches = yield from ask(
-        "count_batches", campaign_id=deployment.campaign_id, batch_size=deployment.batch_size
+        "count_batches", campaign_id=campaign_id, batch_size=deployment.batch_size
     )
     plans = plan_jobs(deployment.assets, deployment.batch_size, batches)
-    intended = sum(plan.item_count for plan in plans)
-    if not intended:
+    if not plans:
         raise InvalidInput(
-            f"campaign {deployment.campaign_id} has nobody to send to",
-            hint="create it again with recipients",
+            f"campaign {campaign_id} has nobody to send to",
+            hint="add recipients, and complete its audience_import if it has one",
         )
-    contract_ids = yield from snapshot_contracts(deployment.contracts, now)
+    return plans
+
+
+def _plan_remainder(deployment: Deployment, previous: RunId) -> Transaction[list[JobPlan]]:
+    """Jobs over what the earlier run left, less what is in doubt now, which stays out for good."""
+    beginning = deployment.beginning
+    runs = {"previous_run_id": previous, "run_id": beginning.run_id}
+    yield from ask("exclude_doubted", **runs)
+    left = yield from ask("count_remainder", **runs)
+    if not left:
+        raise PreconditionFailed(beginning.trigger, "nothing_to_send", beginning.phase)
+    assets = {asset.id: asset for asset in deployment.assets}
+    return [
+        JobPlan(assets[asset_id], first, last, count, JobId(job_id))
+        for job_id, asset_id, first, last, count in left
+    ]
+
+
+def _insert_run(
+    beginning: Beginning, channel: str, intended: int, scheduled_for: datetime, now: datetime
+) -> Transaction[None]:
     yield from ask(
         "insert_run",
-        **owner,
-        id=run_id,
-        campaign_id=deployment.campaign_id,
-        phase=LAUNCH,
-        channel=run_channel(tuple(asset.message for asset in deployment.assets)),
+        **beginning.scope._asdict(),
+        id=beginning.run_id,
+        campaign_id=beginning.campaign_id,
+        phase=beginning.phase,
+        channel=channel,
         intended=intended,
-        scheduled_for=deployment.scheduled_for or now,
-        retry_of=None,
+        scheduled_for=scheduled_for,
+        retry_of=beginning.retry_of,
         now=now,
     )
-    yield from _insert_jobs(deployment, plans, contract_ids, ids, now)
-    try:
-        yield from transition_phase(
-            deployment.campaign_id, LAUNCH, "start", now, run_id=run_id,
-            payload={"runId": run_id, "intended": intended},
-        )  # fmt: skip
-    except InvalidTransition as refused:
-        raise Conflict(
-            f"the launch of campaign {deployment.campaign_id} is '{refused.state}' already",
-            hint=f"`outrider campaign status {deployment.campaign_id}` shows its run;"
-            " `outrider work` goes on with it",
-        ) from refused
+
+
+def deploy_phase(
+    beginning: Beginning,
+    plans: Sequence[PhaseJobPlan],
+    max_attempts: int,
+    ids: IdSource,
+    now: datetime,
+) -> Transaction[int]:
+    """A run of a phase that a handler processes; returns how many items it intends."""
+    intended = sum(plan.items for plan in plans)
+    yield from _insert_run(beginning, NO_CHANNEL, intended, now, now)
+    nothing: list[None] = [None] * len(plans)
+    yield from ask(
+        "insert_jobs",
+        {
+            "id": sorted(ids.batch(len(plans))),
+            "job_type": [beginning.phase] * len(plans),
+            "submission_target": [beginning.phase] * len(plans),
+            "asset_id": nothing,
+            "contract_id": nothing,
+            "fallback_contract_id": nothing,
+            "first_position": nothing,
+            "last_position": nothing,
+            "item_count": [plan.items for plan in plans],
+            "retry_job_id": nothing,
+            "detail": [msgspec.json.encode(plan.detail).decode() for plan in plans],
+        },
+        **beginning.scope._asdict(),
+        run_id=beginning.run_id,
+        max_attempts=max_attempts,
+        run_at=now,
+        now=now,
+    )
+    yield from _begun(beginning, intended, len(plans), ids, now)
+    return intended
+
+
+def _begun(
+    beginning: Beginning, intended: int, jobs: int, ids: IdSource, now: datetime
+) -> Transaction[None]:
+    yield from transition_phase(
+        beginning.campaign_id,
+        beginning.phase,
+        beginning.trigger,
+        now,
+        run_id=beginning.run_id,
+        payload={
+            "runId": beginning.run_id,
+            "intended": intended,
+            "trigger": beginning.trigger,
+            "retryOf": beginning.retry_of,
+        },
+    )
     entry = AuditEntry(
-        scope, "run.deployed", deployment.actor, deployment.campaign_id, run_id,
-        detail={"intended": intended, "jobs": len(plans)},
+        beginning.scope, "run.deployed", beginning.actor, beginning.campaign_id, beginning.run_id,
+        detail={"phase": beginning.phase, "intended": intended, "jobs": jobs},
     )  # fmt: skip
     yield from record([entry], ids, now)
-    return intended
 
 
 def snapshot_contracts(
@@ -150,9 +242,11 @@ def _insert_jobs(
             "first_position": [plan.first_position for plan in plans],
             "last_position": [plan.last_position for plan in plans],
             "item_count": [plan.item_count for plan in plans],
+            "retry_job_id": [plan.retry_job_id for plan in plans],
+            "detail": [None] * len(plans),
         },
-        **deployment.scope._asdict(),
-        run_id=deployment.run_id,
+        **deployment.beginning.scope._asdict(),
+        run_id=deployment.beginning.run_id,
         max_attempts=deployment.max_attempts,
         run_at=max(deployment.scheduled_for or now, now),
         now=now,

@@ -24,6 +24,28 @@ class RunRecord(NamedTuple):
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
+    stopped_at: datetime | None
+
+
+class JobLine(NamedTuple):
+    """One job of a run, as a list shows it."""
+
+    id: str
+    job_type: str
+    submission_target: str
+    status: str
+    outcome: str | None
+    attempts: int
+    items: int
+    sent: int
+    failed: int
+    skipped: int
+    paused: bool
+    cancelled: bool
+    last_error: str | None
+    run_at: datetime | None
+    result: str | None
+    updated_at: datetime
 
 
 class JobCount(NamedTuple):
@@ -124,6 +146,23 @@ def runs_of(campaign_id: CampaignId) -> Transaction[list[RunRecord]]:
     return [RunRecord(*row) for row in rows]
 
 
+def run_anywhere(run_id: RunId) -> Transaction[RunRecord]:
+    """For the kernel's own loops, which serve every tenant."""
+    rows = yield from ask("run_by_id_anywhere", run_id=run_id)
+    return RunRecord(*rows[0])
+
+
+def runs_page(campaign_id: CampaignId, before: str, most: int) -> Transaction[list[RunRecord]]:
+    """The newest first."""
+    rows = yield from ask("runs_page", campaign_id=campaign_id, before=before, most=most)
+    return [RunRecord(*row) for row in rows]
+
+
+def jobs_page(run_id: RunId, after: str, most: int) -> Transaction[list[JobLine]]:
+    rows = yield from ask("jobs_page", run_id=run_id, after=after, most=most)
+    return [JobLine(*row) for row in rows]
+
+
 def accounting(record: RunRecord) -> Transaction[Accounting]:
     """Settled jobs carry their counts; only the rows of unsettled ones are counted."""
     finished = yield from ask("count_finished_jobs", run_id=record.id)
@@ -188,6 +227,7 @@ def items_of_run(
     *,
     most: int,
     recipient_id: str | None = None,
+    status: str | None = None,
     after: LedgerPosition | None = None,
 ) -> Transaction[list[Item]]:
     begin = after or LedgerPosition()
@@ -196,6 +236,7 @@ def items_of_run(
         **scope._asdict(),
         run_id=run_id,
         recipient_id=recipient_id,
+        status=status,
         after_job=begin.job_id,
         after_id=begin.outbox_id,
         most=most,
@@ -218,6 +259,11 @@ def audit_of_run(
     scope: Scope, run_id: RunId, after: str, most: int
 ) -> Transaction[list[AuditRecord]]:
     rows = yield from ask("audit_of_run", **scope._asdict(), run_id=run_id, after=after, most=most)
+    return [AuditRecord(*row) for row in rows]
+
+
+def audit_of_workspace(scope: Scope, after: str, most: int) -> Transaction[list[AuditRecord]]:
+    rows = yield from ask("audit_of_workspace", **scope._asdict(), after=after, most=most)
     return [AuditRecord(*row) for row in rows]
 
 

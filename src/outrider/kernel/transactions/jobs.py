@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from enum import Enum
 from typing import NamedTuple
 
 from outrider.domain.ids import (
@@ -38,6 +39,9 @@ class ClaimedJob(NamedTuple):
     max_attempts: int
     fence: Fence
     scheduled_for: datetime
+    cancelled: bool
+    retry_of: RunId | None
+    retry_job_id: JobId | None
 
     @property
     def scope(self) -> Scope:
@@ -75,7 +79,41 @@ class ClaimedLane(NamedTuple):
         return None
 
 
-Claim = ClaimedJob | ClaimedLane
+class ClaimedPhaseJob(NamedTuple):
+    """A job of a phase that a handler processes; it has no items in the ledger."""
+
+    id: JobId
+    tenant_id: TenantId
+    workspace_id: WorkspaceId
+    campaign_id: CampaignId
+    run_id: RunId
+    phase: str
+    item_count: int
+    attempts: int
+    max_attempts: int
+    fence: Fence
+    cancelled: bool
+    detail: str
+
+    @property
+    def scope(self) -> Scope:
+        return Scope(self.tenant_id, self.workspace_id)
+
+    @property
+    def is_exhausted(self) -> bool:
+        return self.attempts >= self.max_attempts
+
+
+Claim = ClaimedJob | ClaimedLane | ClaimedPhaseJob
+
+
+class Hold(Enum):
+    """Whether a job is ours to go on with. Suspended: it is, but its phase was paused or stopped,
+    and no attempt may be opened."""
+
+    OURS = "ours"
+    SUSPENDED = "suspended"
+    LOST = "lost"
 
 
 def claim(
@@ -101,6 +139,9 @@ def claim(
     claimed: list[Claim] = [ClaimedJob(*row) for row in rows]
     if len(claimed) < len(locked):
         claimed += [ClaimedLane(*row) for row in (yield from ask("claimed_lanes", window))]
+    if len(claimed) < len(locked):
+        rows = yield from ask("claimed_phase_jobs", window)
+        claimed += [ClaimedPhaseJob(*row) for row in rows]
     return claimed
 
 
@@ -118,12 +159,14 @@ def heartbeat(
     return {row[0] for row in rows}
 
 
-def hold(job: Claim, lease_expires_at: datetime, now: datetime) -> Transaction[bool]:
+def hold(job: Claim, lease_expires_at: datetime, now: datetime) -> Transaction[Hold]:
     """Inside another script: is the job ours, and does it stay ours until the commit?"""
     rows = yield from ask(
         "hold_job", job_id=job.id, fence=job.fence, lease_expires_at=lease_expires_at, now=now
     )
-    return bool(rows)
+    if not rows:
+        return Hold.LOST
+    return Hold.SUSPENDED if rows[0][0] else Hold.OURS
 
 
 def release(job: Claim, run_at: datetime, now: datetime) -> Transaction[bool]:

@@ -15,7 +15,7 @@ from outrider.domain.recipients import AddressKind
 from outrider.domain.states import SUCCESSES, ItemStatus
 from outrider.domain.submission import Contract, Progress, Verdict
 from outrider.domain.texts import storable
-from outrider.kernel.transactions.jobs import Claim, ClaimedJob, hold
+from outrider.kernel.transactions.jobs import Claim, ClaimedJob, Hold, hold
 from outrider.ports.store import Transaction, ask
 
 
@@ -85,6 +85,16 @@ class JobContext:
 
 def members(context: JobContext, kind: AddressKind) -> Transaction[list[Member]]:
     job = context.job
+    if job.retry_job_id is not None:
+        rows = yield from ask(
+            "load_remainder",
+            campaign_id=job.campaign_id,
+            kind=int(kind),
+            previous_run_id=job.retry_of,
+            previous_job_id=job.retry_job_id,
+            run_id=job.run_id,
+        )
+        return [Member(*row) for row in rows]
     rows = yield from ask(
         "load_members",
         campaign_id=job.campaign_id,
@@ -109,25 +119,29 @@ def doubt_abandoned(job: ClaimedJob, now: datetime) -> Transaction[int]:
     return len(rows)
 
 
-def bury(job: ClaimedJob, lease_expires_at: datetime, now: datetime) -> Transaction[bool]:
+def bury(
+    job: ClaimedJob, reason: str, lease_expires_at: datetime, now: datetime
+) -> Transaction[bool]:
     """Give up what waits; False: the job is no longer ours to give up."""
-    if not (yield from hold(job, lease_expires_at, now)):
+    if (yield from hold(job, lease_expires_at, now)) is Hold.LOST:
         return False
     yield from doubt_abandoned(job, now)
-    yield from ask("bury_waiting", run_id=job.run_id, job_id=job.id, now=now)
+    yield from ask("bury_waiting", run_id=job.run_id, job_id=job.id, reason=reason, now=now)
     return True
 
 
 def reserve(
     context: JobContext, drafts: Sequence[Draft], lease_expires_at: datetime, now: datetime
-) -> Transaction[set[OutboxId] | None]:
-    """Write the window's rows; the ids that may be called now. None: the job is no longer ours.
+) -> Transaction[set[OutboxId] | Hold]:
+    """Write the window's rows; the ids that may be called now. A `Hold`: nothing was written.
 
     A key that exists already belongs to somebody else's attempt and is not among them.
     """
     job, message = context.job, context.asset.message
-    if not (yield from hold(job, lease_expires_at, now)):
-        return None
+    held = yield from hold(job, lease_expires_at, now)
+    opens = any(draft.status is ItemStatus.QUEUED for draft in drafts)
+    if held is Hold.LOST or (held is Hold.SUSPENDED and opens):
+        return held
     rows = yield from ask(
         "reserve_window",
         {
@@ -167,10 +181,11 @@ def reopen(
     attempt_contract_id: int | None,
     lease_expires_at: datetime,
     now: datetime,
-) -> Transaction[list[Reopened] | None]:
+) -> Transaction[list[Reopened] | Hold]:
     """Open the next attempt of waiting rows, and of rows a former holder abandoned."""
-    if not (yield from hold(job, lease_expires_at, now)):
-        return None
+    held = yield from hold(job, lease_expires_at, now)
+    if held is not Hold.OURS:
+        return held
     window = {"id": outbox_ids}
     yield from ask("archive_abandoned", window, fence=job.fence, now=now)
     yield from ask("skip_suppressed", window, now=now)

@@ -3,17 +3,36 @@
 Rows are locked in one order: job, run, phase.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import assert_never
 
-from outrider.domain.ids import CampaignId, WorkerId
-from outrider.domain.jobs import Completed, Parked, Settlement, Tally, Unfinished, settle
+import msgspec
+
+from outrider.domain.ids import CampaignId, RunId, Scope, WorkerId
+from outrider.domain.jobs import (
+    Completed,
+    Parked,
+    Settlement,
+    Tally,
+    Unfinished,
+    job_outcome,
+    settle,
+)
+from outrider.domain.phases import AUDIENCE_IMPORT
 from outrider.domain.runs import PHASE_TRIGGER, RUN_TRIGGER, run_status
-from outrider.domain.states import JOB_MACHINE, RUN_MACHINE, JobOutcome, JobStatus, RunStatus
+from outrider.domain.states import (
+    JOB_MACHINE,
+    RUN_MACHINE,
+    JobOutcome,
+    JobStatus,
+    PhaseState,
+    RunStatus,
+)
+from outrider.kernel.transactions import audience
 from outrider.kernel.transactions.audit import AuditEntry, record
-from outrider.kernel.transactions.jobs import ClaimedJob
+from outrider.kernel.transactions.jobs import ClaimedJob, ClaimedPhaseJob
 from outrider.kernel.transactions.phases import transition_phase
 from outrider.ports.clock import IdSource
 from outrider.ports.store import Transaction, ask
@@ -34,69 +53,112 @@ def settle_job(
     counted = yield from ask("tally_job", run_id=job.run_id, job_id=job.id)
     tally = Tally(item_count, *counted[0])
     settlement = settle(tally)
-    entries: list[AuditEntry] = []
     match settlement:
         case Unfinished():
             return settlement
         case Parked(until):
             yield from ask("release_job", job_id=job.id, fence=job.fence, run_at=until, now=now)
-            entries.append(_entry(job, worker_id, "job.parked", _numbers(tally)))
+            yield from record([_entry(job, worker_id, "job.parked", _numbers(tally))], ids, now)
         case Completed(outcome):
-            ended = _ended(job)
-            yield from ask(
-                "finish_job",
-                job_id=job.id,
-                status=ended.value,
-                outcome=outcome.value,
-                sent=tally.succeeded,
-                failed=tally.failed,
-                skipped=tally.skipped,
-                now=now,
-            )
-            detail = {"outcome": outcome.value, **_numbers(tally)}
-            entries.append(_entry(job, worker_id, f"job.{ended.value}", detail))
-            entries += yield from _settle_run(job, worker_id, now)
+            yield from _finish(job, outcome, tally, None, worker_id, ids, now)
         case other:
             assert_never(other)
-    yield from record(entries, ids, now)
     return settlement
 
 
-def _ended(job: ClaimedJob) -> JobStatus:
-    if not job.is_exhausted:
+def settle_phase_job(
+    job: ClaimedPhaseJob,
+    tally: Tally,
+    result: Mapping[str, object],
+    worker_id: WorkerId,
+    ids: IdSource,
+    now: datetime,
+) -> Transaction[Settlement | LeaseLost]:
+    """A handler's job has ended; its numbers are the handler's word."""
+    locked = yield from ask("lock_job", job_id=job.id)
+    status, fence, *_ = locked[0]
+    if status != JobStatus.LOCKED or fence != job.fence:
+        return LeaseLost()
+    outcome = job_outcome(tally)
+    document = msgspec.json.encode(result).decode()
+    yield from _finish(job, outcome, tally, document, worker_id, ids, now)
+    return Completed(outcome)
+
+
+def _finish(
+    job: ClaimedJob | ClaimedPhaseJob,
+    outcome: JobOutcome,
+    tally: Tally,
+    result: str | None,
+    worker_id: WorkerId,
+    ids: IdSource,
+    now: datetime,
+) -> Transaction[None]:
+    ended = _ended(job)
+    yield from ask(
+        "finish_job",
+        job_id=job.id,
+        status=ended.value,
+        outcome=outcome.value,
+        sent=tally.succeeded,
+        failed=tally.failed,
+        skipped=tally.skipped,
+        result=result,
+        now=now,
+    )
+    detail = {"outcome": outcome.value, **_numbers(tally)}
+    yield from record([_entry(job, worker_id, f"job.{ended.value}", detail)], ids, now)
+    yield from finish_run_if_done(job.scope, job.run_id, worker_id, ids, now)
+
+
+def _ended(job: ClaimedJob | ClaimedPhaseJob) -> JobStatus:
+    if job.cancelled or not job.is_exhausted:
         return JOB_MACHINE.after(JobStatus.LOCKED, "complete")
     return JOB_MACHINE.after(JOB_MACHINE.after(JobStatus.LOCKED, "fail"), "bury")
 
 
-def _settle_run(
-    job: ClaimedJob, worker_id: WorkerId, now: datetime
-) -> Transaction[Sequence[AuditEntry]]:
-    """If this was the run's last job, the run ends, and its phase with it."""
-    locked = yield from ask("lock_run", run_id=job.run_id)
-    status, campaign_id, phase = locked[0]
-    unfinished = yield from ask("run_has_unfinished_jobs", run_id=job.run_id)
+def finish_run_if_done(
+    scope: Scope, run_id: RunId, actor: str, ids: IdSource, now: datetime
+) -> Transaction[bool]:
+    """If no job of the run is left, the run ends, and its phase with it.
+
+    While its phase is paused a run does not end: what is paused cannot complete. Resuming asks
+    again. A phase that was stopped has failed already; its run ends quietly.
+    """
+    locked = yield from ask("lock_run", run_id=run_id)
+    status, campaign_id, phase, stopped_at = locked[0]
+    unfinished = yield from ask("run_has_unfinished_jobs", run_id=run_id)
     if unfinished[0][0]:
-        return []
-    outcomes = yield from ask("run_outcomes", run_id=job.run_id)
+        return False
+    state, _ = (yield from ask("lock_phase", campaign_id=campaign_id, phase=phase))[0]
+    if state == PhaseState.PAUSED:
+        return False
+    outcomes = yield from ask("run_outcomes", run_id=run_id)
     ended = run_status([JobOutcome(row[0]) for row in outcomes])
+    if status == RunStatus.QUEUED:
+        # Nothing of it was ever claimed: a phase without work, or stopped before any.
+        status = RUN_MACHINE.after(RunStatus.QUEUED, "start")
     assert RUN_MACHINE.after(RunStatus(status), RUN_TRIGGER[ended]) is ended
-    yield from ask("finish_run", run_id=job.run_id, status=ended.value, now=now)
-    yield from transition_phase(
-        CampaignId(campaign_id),
-        phase,
-        PHASE_TRIGGER[ended],
-        now,
-        payload={"runId": job.run_id, "status": ended.value},
-    )
+    yield from ask("finish_run", run_id=run_id, status=ended.value, now=now)
+    if phase == AUDIENCE_IMPORT:
+        yield from audience.complete(CampaignId(campaign_id))
+    if stopped_at is None:
+        yield from transition_phase(
+            CampaignId(campaign_id),
+            phase,
+            PHASE_TRIGGER[ended],
+            now,
+            payload={"runId": run_id, "status": ended.value},
+        )
     entry = AuditEntry(
-        job.scope, "run.finished", worker_id, campaign_id, job.run_id,
-        detail={"status": ended.value},
-    )  # fmt: skip
-    return [entry]
+        scope, "run.finished", actor, campaign_id, run_id, detail={"status": ended.value}
+    )
+    yield from record([entry], ids, now)
+    return True
 
 
 def _entry(
-    job: ClaimedJob, worker_id: WorkerId, event: str, detail: dict[str, object]
+    job: ClaimedJob | ClaimedPhaseJob, worker_id: WorkerId, event: str, detail: dict[str, object]
 ) -> AuditEntry:
     return AuditEntry(
         job.scope, event, worker_id, job.campaign_id, job.run_id, job.id, detail=detail

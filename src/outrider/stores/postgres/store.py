@@ -24,7 +24,7 @@ from outrider.stores import migrations
 from outrider.stores.statements import load_statements, to_positional
 
 HERE = Path(__file__).parent
-STATEMENTS = load_statements(HERE / "statements.sql")
+STATEMENTS = load_statements(HERE / "statements")
 MIGRATIONS = migrations.load_migrations(HERE / "migrations")
 MIGRATION_LOCK = 0x6F757472
 """An advisory lock, so that two processes never migrate at the same time."""
@@ -32,6 +32,9 @@ MIGRATION_LOCK = 0x6F757472
 PLANS_BY_KEY = {"jit": "off", "plan_cache_mode": "force_generic_plan", "enable_seqscan": "off"}
 """Every statement of the kernel goes by a key. A plan that was made while a table was small, and
 kept, would read all of it for every window once it is large; a test looks at all of them."""
+
+EVENTS_CHANNEL = "outrider_campaign_events"
+ANNOUNCEMENTS_KEPT = 1_000
 
 Isolation = Literal["read_committed", "repeatable_read"]
 # Quoted, because the stubs are generic and the classes are not.
@@ -86,6 +89,31 @@ class PostgresStore:
     async def verify_schema(self) -> None:
         async with self._transaction("repeatable_read", readonly=True) as connection:
             migrations.verify(MIGRATIONS, await _applied(connection))
+
+    async def announcements(self) -> AsyncIterator[str]:
+        """A connection of its own that listens; a full queue only means: look anyway."""
+        heard: asyncio.Queue[str | None] = asyncio.Queue(ANNOUNCEMENTS_KEPT)
+
+        def hear(announced: str | None) -> None:
+            if announced is None and heard.full():
+                heard.get_nowait()
+            if not heard.full():
+                heard.put_nowait(announced)
+
+        try:
+            connection = await asyncpg.connect(self._url, timeout=POSTGRES_CONNECT_SECONDS)
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+            raise _translated(error) from error
+        try:
+            connection.add_termination_listener(lambda _: hear(None))
+            await connection.add_listener(EVENTS_CHANNEL, lambda *call: hear(str(call[-1])))
+            # Whoever listens from now on may have missed what was announced before.
+            yield ""
+            while (announced := await heard.get()) is not None:
+                yield announced
+            raise StoreUnavailable("Postgres closed the connection that listened for events")
+        finally:
+            connection.terminate()
 
     async def close(self) -> None:
         if self._pool is not None:

@@ -4,7 +4,7 @@ A transaction's script runs whole inside its thread, so a lock is never held acr
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,7 +20,7 @@ from outrider.stores import migrations
 from outrider.stores.statements import NamedSql, load_statements
 
 HERE = Path(__file__).parent
-STATEMENTS = load_statements(HERE / "statements.sql")
+STATEMENTS = load_statements(HERE / "statements")
 MIGRATIONS = migrations.load_migrations(HERE / "migrations")
 
 Answer = TypeVar("Answer")
@@ -70,6 +70,11 @@ class SqliteStore:
         await self._in_thread(
             self._writer, lambda db: migrations.verify(MIGRATIONS, self._applied(db))
         )
+
+    async def announcements(self) -> AsyncIterator[str]:
+        """SQLite tells other processes nothing."""
+        return
+        yield
 
     async def close(self) -> None:
         for executor in (self._writer, self._reader):

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from outrider.domain.campaigns import LAUNCH
-from outrider.domain.errors import Conflict, InvalidInput, NotFound, StoreRefused
+from outrider.domain.errors import InvalidInput, InvalidTransition, NotFound, StoreRefused
 from outrider.domain.ids import DEFAULT_SCOPE, CampaignId
 from outrider.domain.recipients import AddressKind, Recipient, address_kind, recipient
 from outrider.domain.states import Channel, PhaseState
@@ -136,13 +136,15 @@ class CampaignConformance:
         assert (phase.state, phase.run_id) == (PhaseState.IN_PROGRESS, run_id)
         record = await store.read(campaigns.campaign(DEFAULT_SCOPE, campaign_id))
         assert record.last_sequence == 1
-        assert await shop.audit(run_id) == [("run.deployed", {"intended": 1, "jobs": 1})]
+        assert await shop.audit(run_id) == [
+            ("run.deployed", {"phase": "launch", "intended": 1, "jobs": 1})
+        ]
 
     async def test_a_second_deploy_is_a_conflict_and_writes_nothing(self, store: Store) -> None:
         shop = Workshop(store)
         campaign_id = await shop.campaign(1)
         run_id = await shop.deploy(campaign_id)
-        with pytest.raises(Conflict, match="in_progress"):
+        with pytest.raises(InvalidTransition, match="in_progress"):
             await shop.deploy(campaign_id)
         runs = await store.read(inspection.runs_of(campaign_id))
         assert [run.id for run in runs] == [run_id]

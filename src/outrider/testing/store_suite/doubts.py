@@ -9,6 +9,7 @@ from outrider.domain.jobs import Completed, Parked
 from outrider.domain.states import JobOutcome
 from outrider.kernel.transactions import doubts, inspection, jobs, ledger
 from outrider.kernel.transactions.doubts import DoubtVerdict
+from outrider.kernel.transactions.jobs import Hold
 from outrider.ports.store import Store
 from outrider.testing.store_suite.workshop import (
     ACCEPTED,
@@ -76,7 +77,7 @@ class DoubtConformance:
         assert (await shop.accounting(run_id)).waiting == 1
         context = await shop.claim_one(now=at(60))
         reopened = await shop.reopen(context, item_id, now=at(61))
-        assert reopened is not None
+        assert not isinstance(reopened, Hold)
         assert [(row.attempt, bool(row.maybe_received)) for row in reopened] == [(2, False)]
         await shop.close(context, (item_id, ACCEPTED), attempt=2, now=at(62))
         assert await shop.settle(context, now=at(63)) == Completed(JobOutcome.COMPLETED)
@@ -90,7 +91,7 @@ class DoubtConformance:
         [item_id] = await shop.open(await shop.claim_one(), 0)
         given_up = await shop.take_over(now=at(31))
         assert given_up.job.is_exhausted
-        await store.write(ledger.bury(given_up.job, at(10_000), at(31)))
+        await store.write(ledger.bury(given_up.job, "job_dead", at(10_000), at(31)))
         assert await shop.settle(given_up, now=at(31)) == Parked(None)
         await _resolve(shop, [item_id], DoubtVerdict.RESUBMIT, now=at(60))
         revived = await shop.claim_one(now=at(60))
@@ -104,7 +105,7 @@ class DoubtConformance:
         [item_id] = await shop.open(lost, 0)
         await shop.close(lost, (item_id, again(5)))
         await shop.take_over(now=at(31))
-        assert not await store.write(ledger.bury(lost.job, at(60), at(32)))
+        assert not await store.write(ledger.bury(lost.job, "job_dead", at(60), at(32)))
         assert (await shop.item(item_id)).status == "queued"
 
     async def test_a_retry_does_not_wait_for_the_verdict_on_another_item(
@@ -176,7 +177,7 @@ class DoubtConformance:
             dead = await shop.claim_one()
             (item_id,) = await shop.open(dead, 0)
             await shop.close(dead, (item_id, again(5, maybe_received=True)))
-            await store.write(ledger.bury(dead.job, at(10_000), at(6)))
+            await store.write(ledger.bury(dead.job, "job_dead", at(10_000), at(6)))
             assert await _resolve(shop, [item_id], verdict, now=at(60)) == [item_id]
             statuses[verdict] = (await shop.item(item_id)).status
             await store.write(jobs.release(dead.job, at(10**6), at(61)))

@@ -4,6 +4,7 @@ import asyncio
 
 from outrider.domain.ids import WorkerId
 from outrider.kernel.transactions import jobs
+from outrider.kernel.transactions.jobs import Hold
 from outrider.ports.store import Store
 from outrider.testing.store_suite.workshop import MOST, ONE, OTHER, Workshop, at
 
@@ -75,11 +76,11 @@ class JobConformance:
         (new,) = await shop.claim(OTHER, now=at(31))
         now, lease = at(32), at(62)
         assert await store.write(jobs.heartbeat([old], lease, now)) == set()
-        assert not await store.write(jobs.hold(old, lease, now))
+        assert await store.write(jobs.hold(old, lease, now)) is Hold.LOST
         assert not await store.write(jobs.release(old, now, now))
         assert not await store.write(jobs.fail(old, "late", now, ONE, shop.ids, now))
         assert await store.write(jobs.heartbeat([new], lease, now)) == {new.id}
-        assert await store.write(jobs.hold(new, lease, now))
+        assert await store.write(jobs.hold(new, lease, now)) is Hold.OURS
 
     async def test_a_job_that_was_rescued_is_nobodys_until_claimed(self, store: Store) -> None:
         shop = Workshop(store)
@@ -87,7 +88,7 @@ class JobConformance:
         (job,) = await shop.claim()
         await shop.rescue(at(31))
         assert await store.write(jobs.heartbeat([job], at(90), at(32))) == set()
-        assert not await store.write(jobs.hold(job, at(90), at(32)))
+        assert await store.write(jobs.hold(job, at(90), at(32))) is Hold.LOST
 
     async def test_a_heartbeat_extends_the_leases_of_all_jobs_that_are_ours(
         self, store: Store

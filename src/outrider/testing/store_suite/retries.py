@@ -2,6 +2,7 @@
 
 from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.kernel.transactions import ledger
+from outrider.kernel.transactions.jobs import Hold
 from outrider.ports.store import Store
 from outrider.testing.store_suite.workshop import ACCEPTED, NOON, Workshop, again, at
 
@@ -15,7 +16,7 @@ class RetryConformance:
         before = await shop.item(item_id)
         await shop.close(context, (item_id, again(5)), now=at(1))
         reopened = await shop.reopen(context, item_id, now=at(5))
-        assert reopened is not None
+        assert not isinstance(reopened, Hold)
         (attempt,) = reopened
         assert (attempt.id, attempt.attempt) == (item_id, 2)
         assert not attempt.maybe_received
@@ -43,7 +44,7 @@ class RetryConformance:
         (item_id,) = await shop.open(zombie, 0)
         await shop.close(zombie, (item_id, again(5)))
         await shop.take_over(now=at(31))
-        assert await shop.reopen(zombie, item_id, now=at(32)) is None
+        assert await shop.reopen(zombie, item_id, now=at(32)) is Hold.LOST
         assert (await shop.item(item_id)).attempts == 1
 
     async def test_an_abandoned_attempt_is_archived_when_the_next_one_opens(
@@ -55,7 +56,7 @@ class RetryConformance:
         (item_id,) = await shop.open(dead, 0)
         context = await shop.take_over(now=at(31))
         reopened = await shop.reopen(context, item_id, now=at(32))
-        assert reopened is not None
+        assert not isinstance(reopened, Hold)
         (attempt,) = reopened
         assert attempt.attempt == 2
         assert attempt.maybe_received
@@ -94,7 +95,7 @@ class RetryConformance:
         await shop.close(context, (item_id, again(5, maybe_received=True)))
         await store.write(ledger.suppress(DEFAULT_SCOPE, "sms", ["+447700000000"], "stop", at(1)))
         reopened = await shop.reopen(context, item_id, now=at(5))
-        assert reopened is not None
+        assert not isinstance(reopened, Hold)
         assert [attempt.maybe_received for attempt in reopened] == [True]
 
     async def test_what_a_former_holder_left_open_can_be_put_in_doubt(self, store: Store) -> None:
@@ -147,7 +148,7 @@ class RetryConformance:
             dead, (waiting, again(5)), (silent, again(5, maybe_received=True)), (sent, ACCEPTED)
         )
         context = await shop.take_over(now=at(31))
-        await store.write(ledger.bury(context.job, at(10_000), at(32)))
+        await store.write(ledger.bury(context.job, "job_dead", at(10_000), at(32)))
         failed = await shop.item(waiting)
         assert (failed.status, failed.reason) == ("failed", "job_dead")
         assert (await shop.item(silent)).doubted_at == at(32)

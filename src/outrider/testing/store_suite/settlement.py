@@ -10,6 +10,7 @@ from outrider.domain.jobs import Completed, Parked, Unfinished
 from outrider.domain.states import ItemStatus, JobOutcome
 from outrider.domain.submission import Verdict
 from outrider.kernel.transactions import campaigns, inspection, jobs
+from outrider.kernel.transactions.jobs import Hold
 from outrider.kernel.transactions.settlement import LeaseLost
 from outrider.ports.store import Store
 from outrider.testing.store_suite.workshop import (
@@ -130,7 +131,7 @@ class SettlementConformance:
         await shop.close(context, (item_id, ACCEPTED))
         assert await shop.settle(context) == Unfinished(unreserved=2, open=0)
         assert await shop.jobs_by_status(run_id) == {"locked": 1}
-        assert await store.write(jobs.hold(context.job, at(30), at(1)))
+        assert await store.write(jobs.hold(context.job, at(30), at(1))) is Hold.OURS
 
     async def test_who_lost_the_job_settles_nothing(self, store: Store) -> None:
         shop = Workshop(store)

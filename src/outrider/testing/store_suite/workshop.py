@@ -35,9 +35,9 @@ from outrider.domain.submission import (
 )
 from outrider.domain.times import rfc3339
 from outrider.kernel.transactions import campaigns, deployment, inspection, jobs, ledger, settlement
-from outrider.kernel.transactions.deployment import ContractSnapshot, Deployment
+from outrider.kernel.transactions.deployment import Beginning, ContractSnapshot, Deployment
 from outrider.kernel.transactions.inspection import Item
-from outrider.kernel.transactions.jobs import ClaimedJob
+from outrider.kernel.transactions.jobs import ClaimedJob, Hold
 from outrider.kernel.transactions.ledger import ClosedAttempt, Draft, JobContext, Reopened
 from outrider.kernel.transactions.settlement import LeaseLost
 from outrider.ports.store import Store
@@ -119,10 +119,10 @@ class Workshop:
         assets = await self.store.read(campaigns.assets_of(campaign_id))
         snapshot = ContractSnapshot(contract_sha256(CONTRACT), contract_text(CONTRACT))
         run_id = RunId(self.ids.new())
+        beginning = Beginning(DEFAULT_SCOPE, campaign_id, LAUNCH, run_id, "start", "suite")
         plan = Deployment(
-            DEFAULT_SCOPE, campaign_id, run_id, assets,
-            {asset.message.submission_target: snapshot for asset in assets}, {},
-            batch_size, scheduled_for, max_attempts, "suite",
+            beginning, assets, {asset.message.submission_target: snapshot for asset in assets}, {},
+            batch_size, scheduled_for, max_attempts,
         )  # fmt: skip
         await self.store.write(deployment.deploy(plan, self.ids, NOON))
         return run_id
@@ -188,7 +188,7 @@ class Workshop:
 
     async def reserve(
         self, context: JobContext, drafts: Sequence[Draft], *, now: datetime = NOON
-    ) -> set[OutboxId] | None:
+    ) -> set[OutboxId] | Hold:
         lease = now + timedelta(seconds=LEASE_SECONDS)
         return await self.store.write(ledger.reserve(context, drafts, lease, now))
 
@@ -203,7 +203,7 @@ class Workshop:
 
     async def reopen(
         self, context: JobContext, *outbox_ids: OutboxId, now: datetime
-    ) -> list[Reopened] | None:
+    ) -> list[Reopened] | Hold:
         lease = now + timedelta(seconds=LEASE_SECONDS)
         return await self.store.write(ledger.reopen(context.job, outbox_ids, None, lease, now))
 

@@ -1,5 +1,5 @@
 -- Every statement the kernel can name, in SQLite's dialect. The same names stand in
--- ../postgres/statements.sql. A window arrives as one JSON array of rows in :window.
+-- ../../postgres/statements/. A window arrives as one JSON array of rows in :window.
 
 -- name: insert_campaign
 INSERT INTO campaigns (id, tenant_id, workspace_id, name, definition, created_at)
@@ -14,13 +14,6 @@ INSERT INTO assets (id, version, tenant_id, workspace_id, campaign_id, message_i
                     submission_target, subject, body, script_version, created_at)
 SELECT value ->> 0, 1, :tenant_id, :workspace_id, :campaign_id, value ->> 1, value ->> 2,
        value ->> 3, value ->> 4, value ->> 5, value ->> 6, :now
-  FROM json_each(:window);
-
--- name: insert_members
-INSERT INTO audience_members (campaign_id, position, recipient_id, email, phone, push_token,
-                              attributes, message_id, invalid)
-SELECT :campaign_id, value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5,
-       value ->> 6, value ->> 7
   FROM json_each(:window);
 
 -- name: mark_duplicates
@@ -64,7 +57,8 @@ SELECT c.id, c.name, c.audience_size, c.created_at,
  ORDER BY c.id DESC LIMIT :most;
 
 -- name: phases_of_campaign
-SELECT phase, state, run_id, updated_at FROM campaign_phases
+SELECT phase, state, run_id, updated_at, last_sequence, reason, started_at, finished_at
+  FROM campaign_phases
  WHERE campaign_id = :campaign_id ORDER BY ordinal;
 
 -- name: assets_of_campaign
@@ -79,7 +73,12 @@ SELECT id, version, message_id, channel, submission_target, subject, body, scrip
 SELECT state, run_id FROM campaign_phases WHERE campaign_id = :campaign_id AND phase = :phase;
 
 -- name: set_phase_state
-UPDATE campaign_phases SET state = :state, run_id = :run_id, updated_at = :now
+-- Comes after its event: a trigger takes note of a state that came without one.
+UPDATE campaign_phases
+   SET state = :state, run_id = :run_id, last_sequence = :sequence, reason = :reason,
+       started_at = CASE WHEN :begins THEN :now ELSE started_at END,
+       finished_at = CASE WHEN :ends THEN :now END,
+       progress = CASE WHEN :begins THEN NULL ELSE progress END, updated_at = :now
  WHERE campaign_id = :campaign_id AND phase = :phase;
 
 -- name: next_sequence
@@ -101,14 +100,14 @@ SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->
 -- name: audit_of_run
 SELECT id, created_at, actor, event, run_id, job_id, outbox_id, detail
   FROM campaign_audit_log
- WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id
+ WHERE +tenant_id = :tenant_id AND +workspace_id = :workspace_id
    AND run_id = :run_id AND id > :after
  ORDER BY id LIMIT :most;
 
 -- name: audit_of_campaign
 SELECT id, created_at, actor, event, run_id, job_id, outbox_id, detail
   FROM campaign_audit_log
- WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id
+ WHERE +tenant_id = :tenant_id AND +workspace_id = :workspace_id
    AND campaign_id = :campaign_id AND id > :after
  ORDER BY id LIMIT :most;
 
@@ -139,10 +138,11 @@ VALUES (:id, :tenant_id, :workspace_id, :campaign_id, :phase, :channel, :intende
 -- name: insert_jobs
 INSERT INTO job_queue (id, tenant_id, workspace_id, run_id, job_type, submission_target, asset_id,
                        contract_id, fallback_contract_id, first_position, last_position,
-                       item_count, max_attempts, run_at, created_at, updated_at)
+                       item_count, retry_job_id, detail, max_attempts, run_at, created_at,
+                       updated_at)
 SELECT value ->> 0, :tenant_id, :workspace_id, :run_id, value ->> 1, value ->> 2, value ->> 3,
-       value ->> 4, value ->> 5, value ->> 6, value ->> 7, value ->> 8, :max_attempts, :run_at,
-       :now, :now
+       value ->> 4, value ->> 5, value ->> 6, value ->> 7, value ->> 8, value ->> 9, value ->> 10,
+       :max_attempts, :run_at, :now, :now
   FROM json_each(:window);
 
 -- name: claim_jobs
@@ -151,7 +151,8 @@ UPDATE job_queue
    SET status = 'locked', fence = fence + 1, locked_by = :worker_id, locked_at = :now,
        heartbeat_at = :now, lease_expires_at = :lease_expires_at, updated_at = :now,
        run_at = CASE WHEN run_id IS NOT NULL THEN run_at END
- WHERE id IN (SELECT id FROM job_queue WHERE status = 'queued' AND run_at <= :now
+ WHERE id IN (SELECT id FROM job_queue
+               WHERE status = 'queued' AND paused = 0 AND run_at <= :now
                ORDER BY run_at, id LIMIT :most)
 RETURNING id;
 
@@ -166,9 +167,9 @@ RETURNING id, campaign_id, tenant_id, workspace_id;
 SELECT j.id, j.tenant_id, j.workspace_id, r.campaign_id, j.run_id, j.asset_id,
        j.contract_id, j.fallback_contract_id, j.first_position, j.last_position, j.item_count,
        j.attempts,
-       j.max_attempts, j.fence, r.scheduled_for
+       j.max_attempts, j.fence, r.scheduled_for, j.cancelled, r.retry_of, j.retry_job_id
   FROM job_queue j JOIN campaign_runs r ON r.id = j.run_id
- WHERE j.id IN (SELECT value ->> 0 FROM json_each(:window))
+ WHERE j.id IN (SELECT value ->> 0 FROM json_each(:window)) AND j.asset_id IS NOT NULL
  ORDER BY j.id;
 
 -- name: claimed_lanes
@@ -184,10 +185,11 @@ UPDATE job_queue SET heartbeat_at = :now, lease_expires_at = :lease_expires_at
 RETURNING job_queue.id;
 
 -- name: hold_job
--- Prove, and keep for the rest of this transaction, that the job is still ours.
+-- Prove, and keep for the rest of this transaction, that the job is still ours; and tell whether
+-- its phase was paused or stopped meanwhile.
 UPDATE job_queue SET heartbeat_at = :now, lease_expires_at = :lease_expires_at
  WHERE id = :job_id AND fence = :fence AND status = 'locked'
-RETURNING id;
+RETURNING paused OR cancelled;
 
 -- name: release_job
 UPDATE job_queue SET status = 'queued', run_at = :run_at, locked_by = NULL, locked_at = NULL,
@@ -230,7 +232,7 @@ RETURNING id, run_id, tenant_id, workspace_id, last_error;
 -- Parked jobs that have no verdict to wait for, or have other items to go on with; and lanes whose
 -- next item was set after they were released.
 UPDATE job_queue SET run_at = :now, updated_at = :now
- WHERE status = 'queued' AND run_at IS NULL
+ WHERE status = 'queued' AND paused = 0 AND run_at IS NULL
    AND CASE WHEN run_id IS NOT NULL THEN
          (SELECT count(o.doubted_at) = 0 OR count(o.next_attempt_at) > 0 FROM channel_outbox o
            WHERE o.run_id = job_queue.run_id AND o.job_id = job_queue.id)
@@ -409,7 +411,7 @@ UPDATE channel_outbox
    SET status = CASE WHEN maybe_received THEN 'queued' ELSE 'failed' END,
        doubted_at = CASE WHEN maybe_received THEN :now END,
        intent_status = CASE WHEN maybe_received THEN 'PENDING' END,
-       reason = 'job_dead', next_attempt_at = NULL, updated_at = :now
+       reason = :reason, next_attempt_at = NULL, updated_at = :now
  WHERE run_id = :run_id AND job_id = :job_id AND status = 'queued' AND doubted_at IS NULL
    AND attempt_opened_at IS NULL;
 
@@ -425,17 +427,18 @@ SELECT count(*) FILTER (WHERE status IN ('sent', 'called', 'posted')),
                           AND attempt_opened_at IS NOT NULL),
        count(*) FILTER (WHERE status = 'queued' AND doubted_at IS NULL
                           AND attempt_opened_at IS NULL),
-       min(next_attempt_at) AS next_attempt_at
+       min(next_attempt_at) AS next_attempt_at,
+       count(*) FILTER (WHERE reason = 'cancelled' AND status IN ('failed', 'skipped'))
   FROM channel_outbox WHERE run_id = :run_id AND job_id = :job_id;
 
 -- name: finish_job
 UPDATE job_queue SET status = :status, outcome = :outcome, sent = :sent, failed = :failed,
-       skipped = :skipped, run_at = NULL, locked_by = NULL, locked_at = NULL,
+       skipped = :skipped, result = :result, run_at = NULL, locked_by = NULL, locked_at = NULL,
        heartbeat_at = NULL, lease_expires_at = NULL, updated_at = :now
  WHERE id = :job_id;
 
 -- name: lock_run
-SELECT status, campaign_id, phase FROM campaign_runs WHERE id = :run_id;
+SELECT status, campaign_id, phase, stopped_at FROM campaign_runs WHERE id = :run_id;
 
 -- name: run_has_unfinished_jobs
 SELECT EXISTS (SELECT 1 FROM job_queue
@@ -449,13 +452,13 @@ UPDATE campaign_runs SET status = :status, finished_at = :now WHERE id = :run_id
 
 -- name: run_by_id
 SELECT id, campaign_id, phase, channel, status, intended, scheduled_for, retry_of, created_at,
-       started_at, finished_at
+       started_at, finished_at, stopped_at
   FROM campaign_runs
  WHERE id = :run_id AND tenant_id = :tenant_id AND workspace_id = :workspace_id;
 
 -- name: runs_of_campaign
 SELECT id, campaign_id, phase, channel, status, intended, scheduled_for, retry_of, created_at,
-       started_at, finished_at
+       started_at, finished_at, stopped_at
   FROM campaign_runs WHERE campaign_id = :campaign_id ORDER BY created_at, id;
 
 -- name: count_finished_jobs
@@ -525,6 +528,7 @@ SELECT id, recipient_id, recipient_address, channel, provider, submission_target
  WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id
    AND run_id = :run_id AND (job_id, id) > (:after_job, :after_id)
    AND (recipient_id = :recipient_id OR :recipient_id IS NULL)
+   AND (status = :status OR :status IS NULL)
  ORDER BY job_id, id LIMIT :most;
 
 -- name: attempts_of_item

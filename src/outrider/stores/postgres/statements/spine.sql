@@ -1,8 +1,10 @@
 -- Every statement the kernel can name, in Postgres's dialect. The same names stand in
--- ../sqlite/statements.sql. A window arrives as one JSON array of objects in :window, because
+-- ../../sqlite/statements/. A window arrives as one JSON array of objects in :window, because
 -- that was measured to cost a third of what one array per column costs. Plans are generic and may
 -- be made while tables are empty, so each statement is written to have no plan that reads a whole
 -- table: `= ANY (ARRAY(…))` bounds a join to the window, LATERAL and LIMIT keep a lookup one.
+-- `IS NOT DISTINCT FROM` keeps a condition out of the choice of an index.
+-- Where `id::text` is selected, `ORDER BY id` would sort by that text: name the table there.
 
 -- name: insert_campaign
 INSERT INTO campaigns (id, tenant_id, workspace_id, name, definition, created_at)
@@ -21,15 +23,6 @@ SELECT id, 1, :tenant_id, :workspace_id, :campaign_id, message_id, channel, subm
   FROM json_to_recordset(:window)
     AS item (id uuid, message_id text, channel text, submission_target text, subject text,
              body text, script_version text);
-
--- name: insert_members
-INSERT INTO audience_members (campaign_id, position, recipient_id, email, phone, push_token,
-                              attributes, message_id, invalid)
-SELECT :campaign_id, position, recipient_id, email, phone, push_token, attributes::json,
-       message_id, invalid
-  FROM json_to_recordset(:window)
-    AS item (position int, recipient_id text, email text, phone text, push_token text,
-             attributes text, message_id text, invalid int);
 
 -- name: mark_duplicates
 -- A member is a duplicate on an address if an earlier member gets the same message there.
@@ -72,12 +65,13 @@ SELECT c.id::text, c.name, c.audience_size, c.created_at,
  ORDER BY c.id DESC LIMIT :most;
 
 -- name: phases_of_campaign
-SELECT phase, state, run_id::text, updated_at FROM campaign_phases
+SELECT phase, state, run_id::text, updated_at, last_sequence, reason, started_at, finished_at
+  FROM campaign_phases
  WHERE campaign_id = :campaign_id ORDER BY ordinal;
 
 -- name: assets_of_campaign
 SELECT id::text, version, message_id, channel, submission_target, subject, body, script_version
-  FROM assets WHERE campaign_id = :campaign_id ORDER BY id;
+  FROM assets WHERE campaign_id = :campaign_id ORDER BY assets.id;
 
 -- name: asset_by_id
 SELECT id::text, version, message_id, channel, submission_target, subject, body, script_version
@@ -88,7 +82,12 @@ SELECT state, run_id::text FROM campaign_phases WHERE campaign_id = :campaign_id
    FOR UPDATE;
 
 -- name: set_phase_state
-UPDATE campaign_phases SET state = :state, run_id = :run_id, updated_at = :now
+-- Comes after its event: a trigger takes note of a state that came without one.
+UPDATE campaign_phases
+   SET state = :state, run_id = :run_id, last_sequence = :sequence, reason = :reason,
+       started_at = CASE WHEN :begins::boolean THEN :now ELSE started_at END,
+       finished_at = CASE WHEN :ends::boolean THEN :now::timestamptz END,
+       progress = CASE WHEN :begins THEN NULL ELSE progress END, updated_at = :now
  WHERE campaign_id = :campaign_id AND phase = :phase;
 
 -- name: next_sequence
@@ -112,16 +111,18 @@ SELECT id, tenant_id, workspace_id, campaign_id, run_id, job_id, outbox_id, acto
 -- name: audit_of_run
 SELECT id::text, created_at, actor, event, run_id::text, job_id::text, outbox_id::text, detail
   FROM campaign_audit_log
- WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id
-   AND run_id = :run_id AND id > :after
- ORDER BY id LIMIT :most;
+ WHERE run_id = :run_id AND id > :after
+   AND tenant_id IS NOT DISTINCT FROM :tenant_id
+   AND workspace_id IS NOT DISTINCT FROM :workspace_id
+ ORDER BY campaign_audit_log.id LIMIT :most;
 
 -- name: audit_of_campaign
 SELECT id::text, created_at, actor, event, run_id::text, job_id::text, outbox_id::text, detail
   FROM campaign_audit_log
- WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id
-   AND campaign_id = :campaign_id AND id > :after
- ORDER BY id LIMIT :most;
+ WHERE campaign_id = :campaign_id AND id > :after
+   AND tenant_id IS NOT DISTINCT FROM :tenant_id
+   AND workspace_id IS NOT DISTINCT FROM :workspace_id
+ ORDER BY campaign_audit_log.id LIMIT :most;
 
 -- name: insert_contracts
 -- Content-addressed: the same contract is stored once, however often it is used.
@@ -151,18 +152,20 @@ VALUES (:id, :tenant_id, :workspace_id, :campaign_id, :phase, :channel, :intende
 -- name: insert_jobs
 INSERT INTO job_queue (id, tenant_id, workspace_id, run_id, job_type, submission_target, asset_id,
                        contract_id, fallback_contract_id, first_position, last_position,
-                       item_count, max_attempts, run_at, created_at, updated_at)
+                       item_count, retry_job_id, detail, max_attempts, run_at, created_at,
+                       updated_at)
 SELECT id, :tenant_id, :workspace_id, :run_id, job_type, submission_target, asset_id,
        contract_id, fallback_contract_id, first_position, last_position, item_count,
-       :max_attempts, :run_at, :now, :now
+       retry_job_id, detail::json, :max_attempts, :run_at, :now, :now
   FROM json_to_recordset(:window)
     AS item (id uuid, job_type text, submission_target text, asset_id uuid, contract_id int,
-             fallback_contract_id int, first_position int, last_position int, item_count int);
+             fallback_contract_id int, first_position int, last_position int, item_count int,
+             retry_job_id uuid, detail text);
 
 -- name: claim_jobs
 -- The oldest due jobs become ours: a higher fence shuts out whoever held them before.
 WITH due AS MATERIALIZED (
-  SELECT id FROM job_queue WHERE status = 'queued' AND run_at <= :now
+  SELECT id FROM job_queue WHERE status = 'queued' AND NOT paused AND run_at <= :now
    ORDER BY run_at, id LIMIT :most FOR UPDATE SKIP LOCKED
 )
 UPDATE job_queue AS j
@@ -184,9 +187,11 @@ SELECT j.id::text, j.tenant_id::text, j.workspace_id::text, r.campaign_id::text,
        j.asset_id::text,
        j.contract_id, j.fallback_contract_id, j.first_position, j.last_position, j.item_count,
        j.attempts,
-       j.max_attempts, j.fence, r.scheduled_for
+       j.max_attempts, j.fence, r.scheduled_for, j.cancelled, r.retry_of::text,
+       j.retry_job_id::text
   FROM job_queue j JOIN campaign_runs r ON r.id = j.run_id
  WHERE j.id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)))
+   AND j.asset_id IS NOT NULL
  ORDER BY j.id;
 
 -- name: claimed_lanes
@@ -204,10 +209,11 @@ UPDATE job_queue AS j SET heartbeat_at = :now, lease_expires_at = :lease_expires
 RETURNING j.id::text;
 
 -- name: hold_job
--- Prove, and keep for the rest of this transaction, that the job is still ours.
+-- Prove, and keep for the rest of this transaction, that the job is still ours; and tell whether
+-- its phase was paused or stopped meanwhile.
 UPDATE job_queue SET heartbeat_at = :now, lease_expires_at = :lease_expires_at
  WHERE id = :job_id AND fence = :fence AND status = 'locked'
-RETURNING id::text;
+RETURNING paused OR cancelled;
 
 -- name: release_job
 UPDATE job_queue SET status = 'queued', run_at = :run_at, locked_by = NULL, locked_at = NULL,
@@ -251,7 +257,7 @@ RETURNING id::text, run_id::text, tenant_id::text, workspace_id::text, last_erro
 -- Parked jobs that have no verdict to wait for, or have other items to go on with; and lanes whose
 -- next item was set after they were released.
 UPDATE job_queue SET run_at = :now, updated_at = :now
- WHERE status = 'queued' AND run_at IS NULL
+ WHERE status = 'queued' AND NOT paused AND run_at IS NULL
    AND CASE WHEN run_id IS NOT NULL THEN
          (SELECT count(o.doubted_at) = 0 OR count(o.next_attempt_at) > 0 FROM channel_outbox o
            WHERE o.run_id = job_queue.run_id AND o.job_id = job_queue.id)
@@ -434,7 +440,7 @@ UPDATE channel_outbox
    SET status = CASE WHEN maybe_received THEN 'queued' ELSE 'failed' END,
        doubted_at = CASE WHEN maybe_received THEN :now::timestamptz END,
        intent_status = CASE WHEN maybe_received THEN 'PENDING' END,
-       reason = 'job_dead', next_attempt_at = NULL, updated_at = :now
+       reason = :reason, next_attempt_at = NULL, updated_at = :now
  WHERE run_id = :run_id AND job_id = :job_id AND status = 'queued' AND doubted_at IS NULL
    AND attempt_opened_at IS NULL;
 
@@ -451,17 +457,19 @@ SELECT count(*) FILTER (WHERE status IN ('sent', 'called', 'posted')),
                           AND attempt_opened_at IS NOT NULL),
        count(*) FILTER (WHERE status = 'queued' AND doubted_at IS NULL
                           AND attempt_opened_at IS NULL),
-       min(next_attempt_at) AS next_attempt_at
+       min(next_attempt_at) AS next_attempt_at,
+       count(*) FILTER (WHERE reason = 'cancelled' AND status IN ('failed', 'skipped'))
   FROM channel_outbox WHERE run_id = :run_id AND job_id = :job_id;
 
 -- name: finish_job
 UPDATE job_queue SET status = :status, outcome = :outcome, sent = :sent, failed = :failed,
-       skipped = :skipped, run_at = NULL, locked_by = NULL, locked_at = NULL,
+       skipped = :skipped, result = :result, run_at = NULL, locked_by = NULL, locked_at = NULL,
        heartbeat_at = NULL, lease_expires_at = NULL, updated_at = :now
  WHERE id = :job_id;
 
 -- name: lock_run
-SELECT status, campaign_id::text, phase FROM campaign_runs WHERE id = :run_id FOR UPDATE;
+SELECT status, campaign_id::text, phase, stopped_at FROM campaign_runs WHERE id = :run_id
+   FOR UPDATE;
 
 -- name: run_has_unfinished_jobs
 SELECT EXISTS (SELECT 1 FROM job_queue
@@ -476,15 +484,15 @@ UPDATE campaign_runs SET status = :status, finished_at = :now WHERE id = :run_id
 -- name: run_by_id
 SELECT id::text, campaign_id::text, phase, channel, status, intended, scheduled_for,
        retry_of::text, created_at,
-       started_at, finished_at
+       started_at, finished_at, stopped_at
   FROM campaign_runs
  WHERE id = :run_id AND tenant_id = :tenant_id AND workspace_id = :workspace_id;
 
 -- name: runs_of_campaign
 SELECT id::text, campaign_id::text, phase, channel, status, intended, scheduled_for,
        retry_of::text, created_at,
-       started_at, finished_at
-  FROM campaign_runs WHERE campaign_id = :campaign_id ORDER BY created_at, id;
+       started_at, finished_at, stopped_at
+  FROM campaign_runs WHERE campaign_id = :campaign_id ORDER BY created_at, campaign_runs.id;
 
 -- name: count_finished_jobs
 SELECT coalesce(sum(item_count), 0), coalesce(sum(sent), 0), coalesce(sum(failed), 0),
@@ -560,7 +568,8 @@ SELECT id::text, recipient_id, recipient_address, channel, provider, submission_
  WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id
    AND run_id = :run_id AND (job_id, id) > (:after_job, :after_id)
    AND (recipient_id = :recipient_id OR :recipient_id::text IS NULL)
- ORDER BY job_id, id LIMIT :most;
+   AND (status = :status OR :status::text IS NULL)
+ ORDER BY channel_outbox.job_id, channel_outbox.id LIMIT :most;
 
 -- name: attempts_of_item
 SELECT attempt, opened_at, closed_at, progress, outcome, reason, error, provider_message_id

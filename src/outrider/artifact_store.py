@@ -1,0 +1,61 @@
+"""Artifacts as files in one folder: written beside, synced and renamed, so never seen half."""
+
+import asyncio
+import hashlib
+import os
+import secrets
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from outrider.domain.errors import InvalidInput, NotFound
+from outrider.ports.artifacts import StoredArtifact
+from outrider.settings import ARTIFACT_MAX_BYTES, ARTIFACT_PIECE_BYTES
+
+SCHEME = "file:"
+
+
+class LocalArtifacts:
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    async def put(self, folder: str, name: str, content: AsyncIterator[bytes]) -> StoredArtifact:
+        target = self._path(f"{folder}/{name}")
+        await asyncio.to_thread(target.parent.mkdir, parents=True, exist_ok=True)
+        beside = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
+        digest, size = hashlib.sha256(), 0
+        try:
+            with beside.open("xb") as file:
+                async for piece in content:
+                    size += len(piece)
+                    if size > ARTIFACT_MAX_BYTES:
+                        raise InvalidInput(f"{name} is over {ARTIFACT_MAX_BYTES:,} bytes")
+                    digest.update(piece)
+                    await asyncio.to_thread(file.write, piece)
+                await asyncio.to_thread(_sync, file.fileno())
+            await asyncio.to_thread(beside.replace, target)
+        finally:
+            beside.unlink(missing_ok=True)
+        return StoredArtifact(f"{SCHEME}{folder}/{name}", digest.hexdigest(), size)
+
+    async def read(self, reference: str) -> AsyncIterator[bytes]:
+        path = self._path(reference.removeprefix(SCHEME))
+        try:
+            file = await asyncio.to_thread(path.open, "rb")
+        except OSError as error:
+            raise NotFound(
+                f"the artifact {reference} cannot be read: {error.strerror}",
+                hint="look at OUTRIDER_ARTIFACTS: it should be the folder it was written to",
+            ) from error
+        with file:
+            while piece := await asyncio.to_thread(file.read, ARTIFACT_PIECE_BYTES):
+                yield piece
+
+    def _path(self, relative: str) -> Path:
+        path = (self._root / relative).resolve()
+        if not path.is_relative_to(self._root.resolve()):
+            raise NotFound("there is no such artifact")
+        return path
+
+
+def _sync(descriptor: int) -> None:
+    os.fsync(descriptor)

@@ -1,0 +1,342 @@
+"""The phase controller: start, pause, resume, stop, rerun and retry the phases of a campaign.
+
+A control is one transaction: the phase's new state, its event, and what its jobs have to know of
+it. Asking for what is already so changes nothing and is told so.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+import structlog
+
+from outrider.domain.campaigns import LAUNCH
+from outrider.domain.errors import Conflict, NotFound, PreconditionFailed, StoreUnavailable
+from outrider.domain.ids import CampaignId, RunId, Scope
+from outrider.domain.phases import Action, check_free_to_begin, control_phase, decide
+from outrider.domain.states import TERMINAL_RUNS, PhaseState, RunStatus
+from outrider.kernel.campaign_deployer import CampaignDeployer
+from outrider.kernel.event_hub import EventHub
+from outrider.kernel.phase_desk import Desks
+from outrider.kernel.transactions import campaigns, inspection, phases, settlement, snapshots
+from outrider.kernel.transactions.audit import AuditEntry, record
+from outrider.kernel.transactions.deployment import Beginning, deploy_phase
+from outrider.kernel.transactions.phases import LockedPhase, lock_phases, transition_phase
+from outrider.kernel.transactions.snapshots import CampaignSnapshot
+from outrider.ports.clock import Clock, IdSource
+from outrider.ports.phases import PhaseHandler, PhaseJobPlan
+from outrider.ports.store import Store, Transaction, ask
+from outrider.settings import Limits
+
+log = structlog.get_logger()
+
+STOPPED = "stopped"
+_BEGINNINGS = frozenset({Action.START, Action.RERUN, Action.RETRY})
+
+
+class RerunScope(StrEnum):
+    """Whom a rerun is for: those the last run left over, or everybody again."""
+
+    REMAINDER = "remainder"
+    ALL = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """One control as somebody asked for it."""
+
+    action: Action
+    actor: str
+    expected: PhaseState | None = None
+    scope: RerunScope | None = None
+    confirm: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ControlAnswer:
+    """How the phase stands after a control; `sequence` is that of the event that made it so."""
+
+    campaign_id: CampaignId
+    phase: str
+    state: PhaseState
+    sequence: int
+    changed: bool
+    run_id: RunId | None
+
+    def as_document(self) -> dict[str, object]:
+        return {
+            "campaignId": self.campaign_id,
+            "phase": self.phase,
+            "state": self.state.value,
+            "sequence": self.sequence,
+            "changed": self.changed,
+            "runId": self.run_id,
+            "success": True,
+        }
+
+
+class PhaseController:
+    def __init__(
+        self,
+        store: Store,
+        deployer: CampaignDeployer,
+        handlers: Mapping[str, PhaseHandler],
+        desks: Desks,
+        hub: EventHub,
+        clock: Clock,
+        ids: IdSource,
+        limits: Limits,
+    ) -> None:
+        self._store = store
+        self._deployer = deployer
+        self._handlers = handlers
+        self._desks = desks
+        self._hub = hub
+        self._clock = clock
+        self._ids = ids
+        self._limits = limits
+
+    async def snapshot(self, scope: Scope, campaign_id: CampaignId) -> CampaignSnapshot:
+        return await self._store.read(snapshots.snapshot(scope, campaign_id))
+
+    async def control(
+        self, scope: Scope, campaign_id: CampaignId, phase: str, control: Control
+    ) -> ControlAnswer:
+        plans: list[PhaseJobPlan] = []
+        run_id = RunId(self._ids.new())
+        if control.action in _BEGINNINGS and phase != LAUNCH:
+            plans = await self._plan(scope, campaign_id, phase, control, run_id)
+        return await self._written(
+            campaign_id, lambda: self._control(scope, campaign_id, phase, control, run_id, plans)
+        )
+
+    async def stop_campaign(
+        self, scope: Scope, campaign_id: CampaignId, control: Control
+    ) -> ControlAnswer:
+        """Stop the one phase that is under way, whichever it is."""
+        return await self._written(
+            campaign_id, lambda: self._stop_campaign(scope, campaign_id, control)
+        )
+
+    async def _written(
+        self, campaign_id: CampaignId, script: Callable[[], Transaction[ControlAnswer]]
+    ) -> ControlAnswer:
+        """Deadlocks and dropped connections are tried again: a control changes nothing twice."""
+        for attempt in range(1, self._limits.control_attempts + 1):
+            try:
+                answer = await self._store.write(script())
+                break
+            except StoreUnavailable:
+                if attempt == self._limits.control_attempts:
+                    raise
+                await self._clock.sleep(self._limits.control_backoff_seconds)
+        if answer.changed:
+            log.info(
+                "phase_controlled",
+                campaign_id=campaign_id,
+                phase=answer.phase,
+                state=answer.state.value,
+                sequence=answer.sequence,
+                run_id=answer.run_id,
+            )
+            self._hub.wake(campaign_id)
+        return answer
+
+    async def _plan(
+        self,
+        scope: Scope,
+        campaign_id: CampaignId,
+        phase: str,
+        control: Control,
+        run_id: RunId,
+    ) -> list[PhaseJobPlan]:
+        """Ask the handler before the transaction, and only if there is a beginning to plan."""
+        standing = await self._store.read(self._standing(scope, campaign_id, phase))
+        if not decide(PhaseState(standing[phase].state), control.action, control.expected):
+            return []
+        check_free_to_begin(phase, control.action, _states(standing))
+        handler = self._handlers.get(phase)
+        if handler is None:
+            raise PreconditionFailed(control.action.value, "no_handler", phase)
+        desk = await self._desks.desk(scope, campaign_id, run_id)
+        plans = list(await handler.plan(desk))
+        if len(plans) > self._limits.phase_jobs:
+            raise Conflict(
+                f"the phase '{phase}' planned {len(plans):,} jobs, more than"
+                f" {self._limits.phase_jobs:,}",
+                hint="let each of its jobs do more",
+            )
+        return plans
+
+    def _standing(
+        self, scope: Scope, campaign_id: CampaignId, phase: str
+    ) -> Transaction[dict[str, LockedPhase]]:
+        yield from campaigns.campaign(scope, campaign_id)
+        found = {
+            each.phase: LockedPhase(
+                each.phase,
+                each.state,
+                RunId(each.run_id) if each.run_id else None,
+                each.last_sequence,
+            )
+            for each in (yield from campaigns.phases_of(campaign_id))
+        }
+        _require(phase, found)
+        return found
+
+    def _control(
+        self,
+        scope: Scope,
+        campaign_id: CampaignId,
+        phase: str,
+        control: Control,
+        run_id: RunId,
+        plans: list[PhaseJobPlan],
+    ) -> Transaction[ControlAnswer]:
+        yield from campaigns.campaign(scope, campaign_id)
+        yield from ask("serialise_controls", campaign_id=campaign_id)
+        # Read before locking: jobs are locked before their phase, here as in settling.
+        standing = _require(phase, (yield from self._standing(scope, campaign_id, phase)))
+        triggers = decide(PhaseState(standing.state), control.action, control.expected)
+        if triggers and standing.run_id is not None and control.action not in _BEGINNINGS:
+            yield from self._tell_jobs(standing.run_id, control.action)
+        locked = yield from lock_phases(campaign_id)
+        found = _require(phase, locked)
+        state = PhaseState(found.state)
+        if state != standing.state:
+            # It completed or failed just now, while the jobs were being told; look again.
+            triggers = decide(state, control.action, control.expected)
+        if not triggers:
+            return ControlAnswer(
+                campaign_id, phase, state, found.last_sequence, False, found.run_id
+            )
+        if control.action in _BEGINNINGS:
+            check_free_to_begin(phase, control.action, _states(locked))
+            yield from self._begin(scope, campaign_id, found, control, run_id, plans)
+        else:
+            yield from self._steer(scope, campaign_id, found, triggers, control)
+        return (yield from self._answer(campaign_id, phase))
+
+    def _tell_jobs(self, run_id: RunId, action: Action) -> Transaction[None]:
+        now = self._clock.now()
+        match action:
+            case Action.PAUSE:
+                yield from ask("pause_jobs", run_id=run_id, now=now)
+            case Action.RESUME:
+                yield from ask("resume_jobs", run_id=run_id, now=now)
+            case Action.STOP:
+                yield from ask("cancel_jobs", run_id=run_id, now=now)
+                yield from ask("stop_run", run_id=run_id, now=now)
+            case _:
+                raise AssertionError(action)
+
+    def _steer(
+        self,
+        scope: Scope,
+        campaign_id: CampaignId,
+        found: LockedPhase,
+        triggers: tuple[str, ...],
+        control: Control,
+    ) -> Transaction[None]:
+        now = self._clock.now()
+        for trigger in triggers:
+            reason = STOPPED if trigger == "fail" else None
+            payload: dict[str, object] = {"runId": found.run_id}
+            yield from transition_phase(
+                campaign_id, found.phase, trigger, now, reason=reason, payload=payload
+            )
+        detail: dict[str, object] = {"phase": found.phase, "action": control.action.value}
+        entry = AuditEntry(
+            scope, "phase.controlled", control.actor, campaign_id, found.run_id, detail=detail
+        )
+        yield from record([entry], self._ids, now)
+        if found.run_id is not None and control.action is not Action.PAUSE:
+            # The last job may have ended while the phase was paused.
+            yield from settlement.finish_run_if_done(
+                scope, found.run_id, control.actor, self._ids, now
+            )
+
+    def _begin(
+        self,
+        scope: Scope,
+        campaign_id: CampaignId,
+        found: LockedPhase,
+        control: Control,
+        run_id: RunId,
+        plans: list[PhaseJobPlan],
+    ) -> Transaction[None]:
+        trigger, actor = control.action.value, control.actor
+        if found.phase == LAUNCH:
+            retry_of = yield from self._remainder_of(scope, found, control)
+            beginning = Beginning(scope, campaign_id, LAUNCH, run_id, trigger, actor, retry_of)
+            yield from self._deployer.launch(beginning)
+            return
+        previous = found.run_id
+        if previous is not None:
+            yield from self._require_ended(previous, control.action, found.phase)
+        beginning = Beginning(scope, campaign_id, found.phase, run_id, trigger, actor, previous)
+        now = self._clock.now()
+        most = self._limits.job_max_attempts
+        yield from deploy_phase(beginning, plans, most, self._ids, now)
+        if not plans:
+            yield from settlement.finish_run_if_done(scope, run_id, actor, self._ids, now)
+
+    def _remainder_of(
+        self, scope: Scope, found: LockedPhase, control: Control
+    ) -> Transaction[RunId | None]:
+        """The run whose remainder a launch takes up; None: it is for everybody."""
+        if found.run_id is None:
+            return None
+        last = yield from inspection.run(scope, found.run_id)
+        accounting = yield from inspection.accounting(last)
+        if accounting.waiting:
+            raise PreconditionFailed(control.action.value, "previous_run_not_finished", found.phase)
+        if control.action is Action.RETRY:
+            return last.id
+        default = RerunScope.REMAINDER if last.status == RunStatus.PARTIAL else RerunScope.ALL
+        if (control.scope or default) is RerunScope.REMAINDER:
+            return last.id
+        if not control.confirm:
+            raise PreconditionFailed(control.action.value, "confirmation_required", None)
+        return None
+
+    def _require_ended(self, run_id: RunId, action: Action, phase: str) -> Transaction[None]:
+        run = yield from inspection.run_anywhere(run_id)
+        if RunStatus(run.status) not in TERMINAL_RUNS:
+            raise PreconditionFailed(action.value, "previous_run_not_finished", phase)
+
+    def _stop_campaign(
+        self, scope: Scope, campaign_id: CampaignId, control: Control
+    ) -> Transaction[ControlAnswer]:
+        yield from campaigns.campaign(scope, campaign_id)
+        standing = yield from campaigns.phases_of(campaign_id)
+        target = control_phase((each.phase, PhaseState(each.state)) for each in standing)
+        if target is None:
+            # Nothing is under way: what was stopped before stays stopped, which is what was asked.
+            failed = [each.phase for each in standing if each.state == PhaseState.FAILED]
+            started = [each.phase for each in standing if each.state != PhaseState.NOT_STARTED]
+            target = (failed or started or [standing[0].phase])[-1]
+        nothing_planned: list[PhaseJobPlan] = []
+        return (
+            yield from self._control(
+                scope, campaign_id, target, control, RunId(""), nothing_planned
+            )
+        )
+
+    def _answer(self, campaign_id: CampaignId, phase: str) -> Transaction[ControlAnswer]:
+        after = (yield from phases.lock_phases(campaign_id))[phase]
+        return ControlAnswer(
+            campaign_id, phase, PhaseState(after.state), after.last_sequence, True, after.run_id
+        )
+
+
+def _require(phase: str, found: Mapping[str, LockedPhase]) -> LockedPhase:
+    if phase not in found:
+        raise NotFound(
+            f"the campaign has no phase '{phase}'", hint=f"its phases are {', '.join(found)}"
+        )
+    return found[phase]
+
+
+def _states(found: Mapping[str, LockedPhase]) -> dict[str, PhaseState]:
+    return {name: PhaseState(each.state) for name, each in found.items()}

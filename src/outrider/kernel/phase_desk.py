@@ -1,0 +1,186 @@
+"""The desk at which a phase handler works: its campaign's audience, launches and artifacts.
+
+Each call is one bounded transaction; a handler reaches nothing else through it.
+"""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+
+from outrider.domain.campaigns import LAUNCH, CampaignDefinition
+from outrider.domain.errors import InvalidInput
+from outrider.domain.ids import CampaignId, RunId, Scope
+from outrider.domain.recipients import AddressKind, Recipient
+from outrider.domain.times import rfc3339
+from outrider.kernel.certifier import Certifier
+from outrider.kernel.transactions import artifacts, audience, campaigns, inspection
+from outrider.kernel.transactions.inspection import LedgerPosition, RunRecord
+from outrider.ports.artifacts import ArtifactStore
+from outrider.ports.clock import Clock, IdSource
+from outrider.ports.phases import AudienceChunk, AudienceMember, ResultLine
+from outrider.ports.store import Store, Transaction
+from outrider.settings import BATCH_SIZE_MAX, Limits
+
+
+class Desks:
+    """Opens the desk of a run."""
+
+    def __init__(
+        self,
+        store: Store,
+        artifact_store: ArtifactStore,
+        certifier: Certifier,
+        clock: Clock,
+        ids: IdSource,
+        limits: Limits,
+    ) -> None:
+        self._store = store
+        self._artifact_store = artifact_store
+        self._certifier = certifier
+        self._clock = clock
+        self._ids = ids
+        self._limits = limits
+
+    async def desk(self, scope: Scope, campaign_id: CampaignId, run_id: RunId) -> "PhaseDesk":
+        record = await self._store.read(campaigns.campaign(scope, campaign_id))
+        return PhaseDesk(
+            scope,
+            campaign_id,
+            run_id,
+            campaigns.read_definition(record.definition),
+            self._store,
+            self._artifact_store,
+            self._certifier,
+            self._clock,
+            self._ids,
+            self._limits,
+        )
+
+
+class PhaseDesk:
+    def __init__(
+        self,
+        scope: Scope,
+        campaign_id: CampaignId,
+        run_id: RunId,
+        definition: CampaignDefinition,
+        store: Store,
+        artifact_store: ArtifactStore,
+        certifier: Certifier,
+        clock: Clock,
+        ids: IdSource,
+        limits: Limits,
+    ) -> None:
+        self._scope = scope
+        self._campaign_id = campaign_id
+        self._run_id = run_id
+        self._definition = definition
+        self._store = store
+        self._artifact_store = artifact_store
+        self._certifier = certifier
+        self._clock = clock
+        self._ids = ids
+        self._limits = limits
+
+    @property
+    def campaign_id(self) -> CampaignId:
+        return self._campaign_id
+
+    @property
+    def run_id(self) -> RunId:
+        return self._run_id
+
+    @property
+    def definition(self) -> CampaignDefinition:
+        return self._definition
+
+    async def positions(self) -> int:
+        return await self._store.read(audience.next_position(self._campaign_id))
+
+    async def members(self, first: int, last: int) -> Sequence[AudienceMember]:
+        if last - first >= BATCH_SIZE_MAX:
+            raise InvalidInput(f"at most {BATCH_SIZE_MAX:,} members can be read at once")
+        return await self._store.read(audience.members(self._campaign_id, first, last))
+
+    async def mark_invalid(self, kind: AddressKind, positions: Sequence[int]) -> None:
+        await self._store.write(audience.mark_invalid(self._campaign_id, kind, positions))
+
+    async def uploads(self) -> Sequence[AudienceChunk]:
+        return await self._store.read(audience.uploads(self._campaign_id))
+
+    async def upload(self, chunk: int) -> Sequence[object]:
+        return await self._store.read(audience.upload(self._campaign_id, chunk))
+
+    async def add_members(self, first: int, recipients: Sequence[Recipient | None]) -> int:
+        return await self._store.write(audience.add_members(self._campaign_id, first, recipients))
+
+    async def launch_summary(self) -> Mapping[str, object] | None:
+        launches = await self._store.read(self._launches())
+        if not launches:
+            return None
+        last = launches[0]
+        certificate = await self._certifier.certify(self._scope, last.id)
+        reasons = await self._store.read(inspection.reason_counts(last.id))
+        return {
+            "run": {
+                "runId": last.id,
+                "status": last.status,
+                "startedAt": rfc3339(last.started_at) if last.started_at else None,
+                "finishedAt": rfc3339(last.finished_at) if last.finished_at else None,
+                "retryOf": last.retry_of,
+            },
+            "accounting": certificate.accounting.as_document(),
+            "certificate": certificate.as_document(),
+            "reasons": [reason._asdict() for reason in reasons],
+        }
+
+    async def launch_lines(self) -> AsyncIterator[Sequence[ResultLine]]:
+        for run in await self._store.read(self._launches()):
+            after = LedgerPosition()
+            while True:
+                page = await self._store.read(
+                    inspection.items_of_run(
+                        self._scope, run.id, most=self._limits.page_items, after=after
+                    )
+                )
+                if page:
+                    yield [
+                        ResultLine(
+                            item.id,
+                            item.recipient_id,
+                            item.address,
+                            item.channel,
+                            item.submission_target,
+                            item.status,
+                            item.reason,
+                            item.attempts,
+                            item.provider_message_id,
+                            rfc3339(item.updated_at),
+                        )
+                        for item in page
+                    ]
+                if len(page) < self._limits.page_items:
+                    break
+                after = LedgerPosition(page[-1].job_id or "", page[-1].id)
+
+    async def keep(self, name: str, media_type: str, content: AsyncIterator[bytes]) -> None:
+        stored = await self._artifact_store.put(self._run_id, name, content)
+        await self._store.write(
+            artifacts.save(
+                self._scope,
+                self._campaign_id,
+                self._run_id,
+                self._ids.new(),
+                name,
+                media_type,
+                stored,
+                self._clock.now(),
+            )
+        )
+
+    def _launches(self) -> Transaction[list[RunRecord]]:
+        """The latest launch, and before it the ones whose remainder it took up."""
+        runs = yield from inspection.runs_of(self._campaign_id)
+        by_id = {run.id: run for run in runs}
+        chain = [run for run in runs if run.phase == LAUNCH][-1:]
+        while chain and chain[-1].retry_of is not None:
+            chain.append(by_id[RunId(chain[-1].retry_of)])
+        return chain

@@ -1,0 +1,189 @@
+"""The previewer: what one recipient would read, and what would become of everybody, if sent now."""
+
+from typing import NamedTuple
+
+from outrider.domain.campaigns import LAUNCH, Message
+from outrider.domain.errors import InvalidInput, NotFound
+from outrider.domain.ids import CampaignId, RunId, Scope
+from outrider.domain.recipients import AddressKind, address_kind, screen
+from outrider.domain.states import Channel, RunStatus
+from outrider.kernel.transactions import campaigns, inspection
+from outrider.kernel.transactions.inspection import RunRecord
+from outrider.ports.renderer import Renderer, RenderProblem
+from outrider.ports.store import Rows, Store, Transaction, ask
+
+
+class _Reader(NamedTuple):
+    """The member of the audience that a preview is for."""
+
+    recipient_id: str
+    email: str | None
+    phone: str | None
+    push_token: str | None
+    attributes: str
+    invalid: int
+    duplicate: int
+
+    def address(self, kind: AddressKind) -> str | None:
+        addresses = {
+            AddressKind.EMAIL: self.email,
+            AddressKind.PHONE: self.phone,
+            AddressKind.PUSH_TOKEN: self.push_token,
+        }
+        return addresses.get(kind)
+
+
+class _Forecast(NamedTuple):
+    """How many a message would go to, and how many would be skipped, by reason."""
+
+    message: Message
+    would_send: int
+    skipped: dict[str, int]
+
+
+class Previewer:
+    def __init__(self, store: Store, renderer: Renderer) -> None:
+        self._store = store
+        self._renderer = renderer
+
+    async def preview(
+        self,
+        scope: Scope,
+        campaign_id: CampaignId,
+        recipient_id: str | None = None,
+        message_id: str | None = None,
+    ) -> dict[str, object]:
+        message, reader = await self._store.read(
+            self._chosen(scope, campaign_id, recipient_id, message_id)
+        )
+        html = message.channel is Channel.EMAIL and message.body.lstrip().startswith("<")
+        (text,) = await self._renderer.render(
+            message.subject, message.body, [reader.attributes], html=html
+        )
+        kind = address_kind(message.channel)
+        address = reader.address(kind)
+        failed = isinstance(text, RenderProblem)
+        return {
+            "campaignId": campaign_id,
+            "messageId": message.id,
+            "channel": message.channel.value,
+            "recipientId": reader.recipient_id,
+            "address": address,
+            "subject": None if isinstance(text, RenderProblem) else text.subject,
+            "body": None if isinstance(text, RenderProblem) else text.body,
+            "html": html,
+            "problem": text.detail if isinstance(text, RenderProblem) else None,
+            "skippedBecause": None
+            if failed
+            else screen(kind, address, reader.invalid, reader.duplicate),
+        }
+
+    def _chosen(
+        self,
+        scope: Scope,
+        campaign_id: CampaignId,
+        recipient_id: str | None,
+        message_id: str | None,
+    ) -> Transaction[tuple[Message, _Reader]]:
+        record = yield from campaigns.campaign(scope, campaign_id)
+        messages = {each.id: each for each in campaigns.read_definition(record.definition).messages}
+        message = messages.get(message_id) if message_id else next(iter(messages.values()))
+        if message is None:
+            raise NotFound(
+                f"the campaign has no message '{message_id}'",
+                hint=f"its messages are {', '.join(messages)}",
+            )
+        rows: Rows
+        if recipient_id is None:
+            rows = yield from ask("first_member", campaign_id=campaign_id)
+        else:
+            rows = yield from ask(
+                "member_for_preview", campaign_id=campaign_id, recipient_id=recipient_id
+            )
+        if not rows and recipient_id is not None:
+            raise NotFound(f"the campaign has no recipient '{recipient_id}'")
+        if not rows:
+            raise InvalidInput(
+                "the campaign has no recipients yet",
+                hint="add some, and complete its audience_import if it has one",
+            )
+        return message, _Reader(*rows[0])
+
+    async def dry_run(
+        self, scope: Scope, campaign_id: CampaignId, rerun_scope: str | None = None
+    ) -> dict[str, object]:
+        """Numbers by message; nothing is written, and nobody is called."""
+        return await self._store.read(self._dry_run(scope, campaign_id, rerun_scope))
+
+    def _dry_run(
+        self, scope: Scope, campaign_id: CampaignId, rerun_scope: str | None
+    ) -> Transaction[dict[str, object]]:
+        yield from campaigns.campaign(scope, campaign_id)
+        last = yield from self._last_launch(campaign_id)
+        if rerun_scope is None:
+            partial = last is not None and last.status in (RunStatus.PARTIAL, RunStatus.FAILED)
+            rerun_scope = "remainder" if partial else "all"
+        left = (yield from self._left_over(last)) if rerun_scope == "remainder" else None
+        forecasts: list[_Forecast] = []
+        for asset in (yield from campaigns.assets_of(campaign_id)):
+            if left is not None:
+                forecasts.append(_Forecast(asset.message, left.get(asset.id, 0), {}))
+            else:
+                screened = yield from self._screened(scope, campaign_id, asset.message)
+                forecasts.append(_Forecast(asset.message, *screened))
+        sent = 0
+        if last is not None:
+            sent = (yield from inspection.accounting(last)).sent
+        return {
+            "campaignId": campaign_id,
+            "scope": rerun_scope,
+            "messages": [
+                {
+                    "messageId": each.message.id,
+                    "channel": each.message.channel.value,
+                    "wouldSend": each.would_send,
+                    "skipped": each.skipped,
+                }
+                for each in forecasts
+            ],
+            "wouldSend": sum(each.would_send for each in forecasts),
+            "skipped": _summed([each.skipped for each in forecasts]),
+            "alreadySent": sent,
+        }
+
+    def _last_launch(self, campaign_id: CampaignId) -> Transaction[RunRecord | None]:
+        for phase in (yield from campaigns.phases_of(campaign_id)):
+            if phase.phase == LAUNCH and phase.run_id is not None:
+                return (yield from inspection.run_anywhere(RunId(phase.run_id)))
+        return None
+
+    def _left_over(self, last: RunRecord | None) -> Transaction[dict[str, int]]:
+        """What the last launch left, by asset."""
+        left: dict[str, int] = {}
+        if last is not None:
+            rows = yield from ask("count_remainder", previous_run_id=last.id, run_id=last.id)
+            for _, asset_id, _, _, count in rows:
+                left[asset_id] = left.get(asset_id, 0) + count
+        return left
+
+    def _screened(
+        self, scope: Scope, campaign_id: CampaignId, message: Message
+    ) -> Transaction[tuple[int, dict[str, int]]]:
+        rows = yield from ask(
+            "count_screened",
+            **scope._asdict(),
+            campaign_id=campaign_id,
+            kind=int(address_kind(message.channel)),
+            channel=message.channel.value,
+            message_id=message.id,
+        )
+        counts = {row[0]: row[1] for row in rows}
+        return counts.pop(None, 0), counts
+
+
+def _summed(parts: list[dict[str, int]]) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for part in parts:
+        for reason, count in part.items():
+            total[reason] = total.get(reason, 0) + count
+    return total

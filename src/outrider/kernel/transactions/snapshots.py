@@ -1,0 +1,76 @@
+"""The snapshot of a campaign: each phase's state and accounting at one moment, and the sequence."""
+
+from datetime import datetime
+from typing import NamedTuple
+
+from outrider.domain.ids import CampaignId, RunId, Scope
+from outrider.domain.outbox import Accounting
+from outrider.domain.phases import control_phase
+from outrider.domain.states import PhaseState
+from outrider.kernel.transactions import campaigns, inspection
+from outrider.ports.store import Transaction
+
+
+class PhaseSnapshot(NamedTuple):
+    phase: str
+    state: PhaseState
+    run_id: RunId | None
+    sequence: int
+    reason: str | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    updated_at: datetime
+    run_status: str | None
+    accounting: Accounting | None
+
+    @property
+    def progress_percentage(self) -> float:
+        """How much of what the phase's run intends has ended, one way or another."""
+        if self.accounting is None:
+            return 0.0
+        return progress_percentage(self.accounting)
+
+
+class CampaignSnapshot(NamedTuple):
+    campaign_id: CampaignId
+    name: str
+    audience_size: int
+    last_sequence: int
+    phases: list[PhaseSnapshot]
+
+    @property
+    def control_phase(self) -> str | None:
+        return control_phase((phase.phase, phase.state) for phase in self.phases)
+
+
+def progress_percentage(accounting: Accounting) -> float:
+    if not accounting.intended:
+        return 100.0
+    return round(100 * accounting.terminal / accounting.intended, 2)
+
+
+def snapshot(scope: Scope, campaign_id: CampaignId) -> Transaction[CampaignSnapshot]:
+    record = yield from campaigns.campaign(scope, campaign_id)
+    phases = []
+    for phase in (yield from campaigns.phases_of(record.id)):
+        accounting, status = None, None
+        if phase.run_id is not None:
+            run = yield from inspection.run_anywhere(RunId(phase.run_id))
+            accounting, status = (yield from inspection.accounting(run)), run.status
+        phases.append(
+            PhaseSnapshot(
+                phase.phase,
+                PhaseState(phase.state),
+                RunId(phase.run_id) if phase.run_id else None,
+                phase.last_sequence,
+                phase.reason,
+                phase.started_at,
+                phase.finished_at,
+                phase.updated_at,
+                status,
+                accounting,
+            )
+        )
+    return CampaignSnapshot(
+        record.id, record.name, record.audience_size, record.last_sequence, phases
+    )

@@ -1,0 +1,145 @@
+"""The phase port: what a phase of a campaign does, in two parts, and the desk it does it at.
+
+`plan` says which jobs a run of the phase has; `process` does one of them, on any worker, and may be
+asked to do it again after a crash: what it writes must come out the same the second time. A job
+that has finished is never processed again, so jobs are the checkpoints.
+"""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from outrider.domain.campaigns import CampaignDefinition
+from outrider.domain.ids import CampaignId, RunId
+from outrider.domain.recipients import AddressKind, Recipient
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseJobPlan:
+    """A job to be: how many items it stands for, and a small JSON task for `process`."""
+
+    items: int
+    detail: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseJob:
+    """One job of the phase's run. Its id is the same however often it is processed."""
+
+    id: str
+    items: int
+    detail: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseResult:
+    """What came of a job's items; the three numbers add up to the items it was planned with.
+
+    Skipped is for what legitimately needs nothing; failed makes the run partial, or failed where
+    nothing succeeded. `detail` is a small JSON document for people to read.
+    """
+
+    succeeded: int
+    failed: int = 0
+    skipped: int = 0
+    detail: Mapping[str, object] = field(default_factory=dict)
+
+
+class AudienceMember(NamedTuple):
+    position: int
+    recipient_id: str
+    email: str | None
+    phone: str | None
+    push_token: str | None
+    invalid: int
+
+
+class AudienceChunk(NamedTuple):
+    """Recipients as they were given (JSON objects), to be imported from `first_position` on."""
+
+    chunk: int
+    first_position: int
+    record_count: int
+
+
+class ResultLine(NamedTuple):
+    """One ledger row of a run, as a report shows it."""
+
+    outbox_id: str
+    recipient_id: str
+    address: str | None
+    channel: str
+    submission_target: str
+    status: str
+    reason: str | None
+    attempts: int
+    provider_message_id: str | None
+    updated_at: str
+
+
+class Desk(Protocol):
+    """All that a phase handler may touch, for one run of one campaign. Every call is bounded."""
+
+    @property
+    def campaign_id(self) -> CampaignId: ...
+
+    @property
+    def run_id(self) -> RunId: ...
+
+    @property
+    def definition(self) -> CampaignDefinition: ...
+
+    async def positions(self) -> int:
+        """One more than the highest position of the audience."""
+        ...
+
+    async def members(self, first: int, last: int) -> Sequence[AudienceMember]:
+        """The audience between two positions, both included, at most a batch of them."""
+        ...
+
+    async def mark_invalid(self, kind: AddressKind, positions: Sequence[int]) -> None:
+        """These members cannot be reached on that kind of address; the launch will skip them."""
+        ...
+
+    async def uploads(self) -> Sequence[AudienceChunk]:
+        """What waits to be imported."""
+        ...
+
+    async def upload(self, chunk: int) -> Sequence[object]:
+        """The records of one chunk, as they were given."""
+        ...
+
+    async def add_members(self, first: int, recipients: Sequence[Recipient | None]) -> int:
+        """Import recipients at consecutive positions from `first` on; None leaves a gap.
+
+        Returns how many of them are in the audience now: one whose id is there already is left out.
+        """
+        ...
+
+    async def launch_summary(self) -> Mapping[str, object] | None:
+        """The latest launch: `run`, `accounting`, `certificate`, `reasons`; None before the first.
+
+        `reasons` is a list of {status, reason, items}.
+        """
+        ...
+
+    def launch_lines(self) -> AsyncIterator[Sequence[ResultLine]]:
+        """Every ledger row of the latest launch and of the launches it retried, in pages."""
+        ...
+
+    async def keep(self, name: str, media_type: str, content: AsyncIterator[bytes]) -> None:
+        """Store an artifact of this run, with its size and sha256; the same name again replaces."""
+        ...
+
+
+class PhaseHandler(Protocol):
+    """Registered under the entry point `outrider.phases`; its name is the phase's name."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def plan(self, desk: Desk) -> Sequence[PhaseJobPlan]:
+        """The jobs of a run; none means there is nothing to do, and the phase completes."""
+        ...
+
+    async def process(self, desk: Desk, job: PhaseJob) -> PhaseResult: ...

@@ -1,0 +1,263 @@
+-- The control plane, in Postgres's dialect: phases, their events and their own jobs.
+
+-- name: serialise_controls
+-- One control of a campaign at a time, before any row of it is locked.
+SELECT pg_advisory_xact_lock(1869640814, hashtext(:campaign_id::uuid::text));
+
+-- name: lock_phases
+SELECT phase, state, run_id::text, last_sequence FROM campaign_phases
+ WHERE campaign_id = :campaign_id ORDER BY ordinal FOR UPDATE;
+
+-- name: pause_jobs
+-- In the order in which heartbeats lock them too.
+WITH mine AS MATERIALIZED (
+  SELECT id FROM job_queue
+   WHERE run_id = :run_id AND status IN ('queued', 'locked', 'failed') ORDER BY id FOR UPDATE
+)
+UPDATE job_queue AS j SET paused = true, updated_at = :now FROM mine WHERE j.id = mine.id;
+
+-- name: resume_jobs
+WITH mine AS MATERIALIZED (
+  SELECT id FROM job_queue
+   WHERE run_id = :run_id AND status IN ('queued', 'locked', 'failed') ORDER BY id FOR UPDATE
+)
+UPDATE job_queue AS j SET paused = false, updated_at = :now FROM mine WHERE j.id = mine.id;
+
+-- name: cancel_jobs
+-- Due at once, so that a worker ends them; who holds one opens no more attempts.
+WITH mine AS MATERIALIZED (
+  SELECT id FROM job_queue
+   WHERE run_id = :run_id AND status IN ('queued', 'locked', 'failed') ORDER BY id FOR UPDATE
+)
+UPDATE job_queue AS j SET cancelled = true, paused = false, updated_at = :now,
+       status = CASE status WHEN 'failed' THEN 'queued' ELSE status END, run_at = :now
+  FROM mine WHERE j.id = mine.id;
+
+-- name: stop_run
+UPDATE campaign_runs SET stopped_at = :now WHERE id = :run_id AND stopped_at IS NULL;
+
+-- name: claimed_phase_jobs
+SELECT j.id::text, j.tenant_id::text, j.workspace_id::text, r.campaign_id::text, j.run_id::text,
+       j.job_type, j.item_count,
+       j.attempts, j.max_attempts, j.fence, j.cancelled, j.detail
+  FROM job_queue j JOIN campaign_runs r ON r.id = j.run_id
+ WHERE j.id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)))
+   AND j.asset_id IS NULL
+ ORDER BY j.id;
+
+-- name: exclude_doubted
+INSERT INTO retry_exclusions (run_id, outbox_id)
+SELECT :run_id::uuid, id FROM channel_outbox
+ WHERE run_id = :previous_run_id AND doubted_at IS NOT NULL;
+
+-- name: count_remainder
+-- What a run left over, job by job: what failed, and what a stop cancelled.
+SELECT j.id::text, j.asset_id::text, j.first_position, j.last_position, count(*)
+  FROM job_queue j JOIN channel_outbox o ON o.run_id = j.run_id AND o.job_id = j.id
+ WHERE j.run_id = :previous_run_id
+   AND (o.status = 'failed' OR (o.status = 'skipped' AND o.reason = 'cancelled'))
+   AND NOT EXISTS (SELECT 1 FROM retry_exclusions x
+                    WHERE x.run_id = :run_id AND x.outbox_id = o.id)
+ GROUP BY j.id ORDER BY j.id;
+
+-- name: load_remainder
+SELECT m.recipient_id,
+       CASE :kind::int WHEN 1 THEN m.email WHEN 2 THEN m.phone WHEN 4 THEN m.push_token END,
+       m.attributes, m.invalid, m.duplicate
+  FROM channel_outbox o JOIN audience_members m
+    ON m.campaign_id = :campaign_id AND m.recipient_id = o.recipient_id
+ WHERE o.run_id = :previous_run_id AND o.job_id = :previous_job_id
+   AND (o.status = 'failed' OR (o.status = 'skipped' AND o.reason = 'cancelled'))
+   AND NOT EXISTS (SELECT 1 FROM retry_exclusions x
+                    WHERE x.run_id = :run_id AND x.outbox_id = o.id)
+ ORDER BY m.position;
+
+-- name: campaign_events_after
+SELECT sequence, type, phase, payload, created_at FROM campaign_events
+ WHERE campaign_id = :campaign_id AND sequence > :after
+ ORDER BY sequence LIMIT :most;
+
+-- name: campaign_sequences
+SELECT id::text, last_sequence FROM campaigns
+ WHERE id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)));
+
+-- name: claim_progress
+-- Whose progress was not told for a while; who asks tells it, and nobody else meanwhile.
+WITH due AS MATERIALIZED (
+  SELECT campaign_id, phase FROM campaign_phases
+   WHERE state IN ('in_progress', 'paused') AND state = 'in_progress'
+     AND (progress_at IS NULL OR progress_at <= :told_before)
+   LIMIT :most FOR UPDATE SKIP LOCKED
+)
+UPDATE campaign_phases AS p SET progress_at = :now
+  FROM due WHERE p.campaign_id = due.campaign_id AND p.phase = due.phase
+RETURNING p.campaign_id::text, p.phase, p.run_id::text, p.progress;
+
+-- name: save_progress
+UPDATE campaign_phases SET progress = :progress
+ WHERE campaign_id = :campaign_id AND phase = :phase;
+
+-- name: prune_progress
+DELETE FROM campaign_events
+ WHERE campaign_id = :campaign_id AND phase = :phase AND type = 'campaign_progress'
+   AND sequence < :before;
+
+-- name: run_by_id_anywhere
+SELECT id::text, campaign_id::text, phase, channel, status, intended, scheduled_for,
+       retry_of::text, created_at, started_at, finished_at, stopped_at
+  FROM campaign_runs WHERE id = :run_id;
+
+-- name: set_phase_direct
+-- Outside the state machine, and therefore seen by the trigger.
+UPDATE campaign_phases
+   SET state = :state, bypass_caller = :caller, bypass_reason = :reason, finished_at = :now,
+       updated_at = :now
+ WHERE campaign_id = :campaign_id AND phase = :phase;
+
+-- name: end_bypass
+UPDATE campaign_phases
+   SET bypass_caller = NULL, bypass_reason = NULL, last_sequence = :sequence, reason = :reason
+ WHERE campaign_id = :campaign_id AND phase = :phase;
+
+-- name: disagreeing_phases
+-- In flight, while their run has ended or never was.
+SELECT p.campaign_id::text, p.phase, p.state, r.status
+  FROM campaign_phases p LEFT JOIN campaign_runs r ON r.id = p.run_id
+ WHERE p.state IN ('in_progress', 'paused')
+   AND (r.id IS NULL OR r.status IN ('completed', 'partial', 'failed'))
+ LIMIT :most;
+
+-- name: count_bypasses
+SELECT count(*) FROM campaign_audit_log WHERE event = 'phase.transition_bypassed';
+
+-- name: latest_bypass
+SELECT id::text FROM campaign_audit_log WHERE event = 'phase.transition_bypassed'
+ ORDER BY campaign_audit_log.id DESC LIMIT 1;
+
+-- name: bypasses_after
+SELECT id::text, campaign_id::text, detail FROM campaign_audit_log
+ WHERE event = 'phase.transition_bypassed' AND id > :after ORDER BY campaign_audit_log.id LIMIT :most;
+
+-- name: count_members
+SELECT count(*) FROM audience_members WHERE campaign_id = :campaign_id;
+
+-- name: next_position
+SELECT coalesce(max(position) + 1, 0) FROM audience_members WHERE campaign_id = :campaign_id;
+
+-- name: members_between
+SELECT position, recipient_id, email, phone, push_token, invalid FROM audience_members
+ WHERE campaign_id = :campaign_id AND position BETWEEN :first AND :last ORDER BY position;
+
+-- name: count_placed
+-- How many of these are in the audience, and at these positions.
+SELECT count(*) FROM json_to_recordset(:window) AS item (position int, recipient_id text)
+ CROSS JOIN LATERAL (
+   SELECT 1 FROM audience_members m
+    WHERE m.campaign_id = :campaign_id AND m.position = item.position
+      AND m.recipient_id = item.recipient_id LIMIT 1) found;
+
+-- name: import_members
+-- A second time changes nothing; an id that is there already is left out.
+INSERT INTO audience_members (campaign_id, position, recipient_id, email, phone, push_token,
+                              attributes, message_id, invalid)
+SELECT :campaign_id, position, recipient_id, email, phone, push_token, attributes::json,
+       message_id, invalid
+  FROM json_to_recordset(:window)
+    AS item (position int, recipient_id text, email text, phone text, push_token text,
+             attributes text, message_id text, invalid int)
+ON CONFLICT DO NOTHING;
+
+-- name: mark_invalid
+UPDATE audience_members SET invalid = invalid | :kind
+ WHERE campaign_id = :campaign_id
+   AND position = ANY (ARRAY(
+         SELECT position FROM json_to_recordset(:window) AS item (position int)));
+
+-- name: member_for_preview
+SELECT recipient_id, email, phone, push_token, attributes, invalid, duplicate FROM audience_members
+ WHERE campaign_id = :campaign_id AND recipient_id = :recipient_id;
+
+-- name: first_member
+SELECT recipient_id, email, phone, push_token, attributes, invalid, duplicate FROM audience_members
+ WHERE campaign_id = :campaign_id ORDER BY position LIMIT 1;
+
+-- name: upload_totals
+SELECT coalesce(max(chunk) + 1, 0), coalesce(max(first_position + record_count), 0)
+  FROM audience_uploads WHERE campaign_id = :campaign_id;
+
+-- name: insert_upload
+INSERT INTO audience_uploads (campaign_id, chunk, first_position, record_count, records)
+VALUES (:campaign_id, :chunk, :first_position, :record_count, :records);
+
+-- name: uploads_of_campaign
+SELECT chunk, first_position, record_count FROM audience_uploads
+ WHERE campaign_id = :campaign_id ORDER BY chunk;
+
+-- name: upload_by_chunk
+SELECT records FROM audience_uploads WHERE campaign_id = :campaign_id AND chunk = :chunk;
+
+-- name: save_artifact
+INSERT INTO artifacts (id, tenant_id, workspace_id, campaign_id, run_id, name, media_type,
+                       reference, sha256, size_bytes, created_at)
+VALUES (:id, :tenant_id, :workspace_id, :campaign_id, :run_id, :name, :media_type, :reference,
+        :sha256, :size_bytes, :now)
+ON CONFLICT (run_id, name) DO UPDATE
+   SET media_type = excluded.media_type, reference = excluded.reference, sha256 = excluded.sha256,
+       size_bytes = excluded.size_bytes, created_at = excluded.created_at;
+
+-- name: artifacts_of_campaign
+SELECT id::text, run_id::text, name, media_type, reference, sha256, size_bytes, created_at
+  FROM artifacts
+ WHERE campaign_id = :campaign_id AND id > :after ORDER BY artifacts.id LIMIT :most;
+
+-- name: artifact_by_id
+SELECT id::text, run_id::text, name, media_type, reference, sha256, size_bytes, created_at
+  FROM artifacts
+ WHERE id = :artifact_id AND tenant_id = :tenant_id AND workspace_id = :workspace_id;
+
+-- name: runs_page
+SELECT id::text, campaign_id::text, phase, channel, status, intended, scheduled_for,
+       retry_of::text, created_at, started_at, finished_at, stopped_at
+  FROM campaign_runs WHERE campaign_id = :campaign_id AND id < :before
+ ORDER BY campaign_runs.id DESC LIMIT :most;
+
+-- name: jobs_page
+SELECT id::text, job_type, submission_target, status, outcome, attempts, item_count, sent, failed,
+       skipped, paused, cancelled, last_error, run_at, result, updated_at
+  FROM job_queue WHERE run_id = :run_id AND id > :after ORDER BY job_queue.id LIMIT :most;
+
+-- name: audit_of_workspace
+SELECT id::text, created_at, actor, event, run_id::text, job_id::text, outbox_id::text, detail
+  FROM campaign_audit_log
+ WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id AND id > :after
+ ORDER BY campaign_audit_log.id LIMIT :most;
+
+-- name: suppressions_page
+SELECT channel, address, reason, created_at FROM suppressions
+ WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id
+   AND (channel, address) > (:after_channel, :after_address)
+ ORDER BY channel, address LIMIT :most;
+
+-- name: delete_suppressions
+DELETE FROM suppressions
+ WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id
+   AND (channel, address) IN (SELECT channel, lower(address) FROM json_to_recordset(:window)
+                                AS item (channel text, address text))
+RETURNING channel;
+
+-- name: count_screened
+-- What would become of everybody who gets this message, if it were sent now.
+SELECT CASE WHEN :kind::int = 0 THEN NULL
+            WHEN address IS NULL OR address = '' THEN 'no_address'
+            WHEN invalid & :kind > 0 THEN 'invalid_address'
+            WHEN duplicate & :kind > 0 THEN 'duplicate_address'
+            WHEN EXISTS (SELECT 1 FROM suppressions s
+                          WHERE s.tenant_id = :tenant_id AND s.workspace_id = :workspace_id
+                            AND s.channel = :channel AND s.address = lower(member.address))
+              THEN 'suppressed' END AS why, count(*)
+  FROM (SELECT CASE :kind::int WHEN 1 THEN email WHEN 2 THEN phone WHEN 4 THEN push_token END
+                 AS address, invalid, duplicate
+          FROM audience_members
+         WHERE campaign_id = :campaign_id
+           AND (message_id IS NULL OR message_id = :message_id)) member
+ GROUP BY 1 ORDER BY 1;

@@ -1,0 +1,29 @@
+-- Answers to requests that came with an idempotency key.
+
+-- name: claim_idempotency_key
+-- A new record, or an expired one taken over; no row if somebody else's stands.
+INSERT INTO idempotency_records (tenant_id, workspace_id, key, fingerprint, owner, expires_at)
+VALUES (:tenant_id, :workspace_id, :key, :fingerprint, :owner, :expires_at)
+ON CONFLICT (tenant_id, workspace_id, key) DO UPDATE
+   SET fingerprint = excluded.fingerprint, owner = excluded.owner, answer = NULL,
+       expires_at = excluded.expires_at
+ WHERE idempotency_records.expires_at <= :now
+RETURNING owner;
+
+-- name: idempotency_record
+SELECT fingerprint, answer FROM idempotency_records
+ WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id AND key = :key;
+
+-- name: finish_idempotency_key
+UPDATE idempotency_records SET answer = :answer, expires_at = :expires_at
+ WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id AND key = :key
+   AND owner = :owner AND answer IS NULL;
+
+-- name: abandon_idempotency_key
+DELETE FROM idempotency_records
+ WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id AND key = :key
+   AND owner = :owner AND answer IS NULL;
+
+-- name: prune_idempotency_records
+DELETE FROM idempotency_records WHERE rowid IN (
+  SELECT rowid FROM idempotency_records WHERE expires_at <= :now ORDER BY expires_at LIMIT :most);

@@ -1,0 +1,47 @@
+-- API keys, and the workspaces they open.
+
+-- name: insert_api_key
+INSERT INTO api_keys (id, tenant_id, workspace_id, name, scopes, salt, digest, created_at)
+VALUES (:id, :tenant_id, :workspace_id, :name, :scopes, :salt, :digest, :now);
+
+-- name: api_key_to_check
+SELECT tenant_id, workspace_id, name, scopes, salt, digest FROM api_keys
+ WHERE id = :id AND revoked_at IS NULL;
+
+-- name: api_key_by_id
+SELECT id, name, scopes, created_at, revoked_at FROM api_keys
+ WHERE id = :id AND tenant_id = :tenant_id AND workspace_id = :workspace_id;
+
+-- name: api_keys_page
+SELECT k.id, k.name, k.scopes, k.created_at, k.revoked_at FROM api_keys k
+ WHERE k.tenant_id = :tenant_id AND k.workspace_id = :workspace_id AND k.id > :after
+ ORDER BY k.id LIMIT :most;
+
+-- name: revoke_api_key
+UPDATE api_keys SET revoked_at = :now
+ WHERE id = :id AND tenant_id = :tenant_id AND workspace_id = :workspace_id AND revoked_at IS NULL
+RETURNING id;
+
+-- name: usable_api_key
+SELECT id FROM api_keys
+ WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id AND revoked_at IS NULL
+ LIMIT 1;
+
+-- name: lock_workspace
+-- One at a time from here to the end of the transaction.
+SELECT id FROM workspaces WHERE id = :workspace_id AND tenant_id = :tenant_id;
+
+-- name: tenant_by_name
+-- Names are not unique; the oldest bearer has it.
+SELECT t.id FROM tenants t WHERE t.name = :name ORDER BY t.created_at, t.id LIMIT 1;
+
+-- name: insert_tenant
+INSERT INTO tenants (id, name, created_at) VALUES (:id, :name, :now);
+
+-- name: workspace_by_name
+SELECT id FROM workspaces
+ WHERE tenant_id = :tenant_id AND project = :project AND environment = :environment;
+
+-- name: insert_workspace
+INSERT INTO workspaces (id, tenant_id, project, environment, created_at)
+VALUES (:id, :tenant_id, :project, :environment, :now);

