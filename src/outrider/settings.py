@@ -68,6 +68,7 @@ class ApiLimits:
     upload_max_bytes: int = 2 * 1024 * 1024 * 1024
     page_default: int = 100
     page_max: int = 1_000
+    cursor_max_characters: int = 8_192
     retry_after_seconds: int = 1
     idempotency_wait_seconds: float = 10.0
     idempotency_poll_seconds: float = 0.02

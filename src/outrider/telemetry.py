@@ -18,6 +18,8 @@ def configure_logging(form: Literal["console", "json"], level: int = logging.INF
     )
     structlog.configure(
         processors=[
+            # What a request is bound to, its id above all, stands on every line it causes.
+            structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info,

@@ -60,7 +60,8 @@ def written(tmp_path: Path, **changes: object) -> str:
 
 
 def test_a_launch_from_file_to_certificate(invoke: Invoke, tmp_path: Path) -> None:
-    assert answer(invoke("migrate", "--json")) == {"applied": ["0001_spine", "0002_control_plane"], "success": True}
+    applied = ["0001_spine", "0002_control_plane"]
+    assert answer(invoke("migrate", "--json")) == {"applied": applied, "success": True}
     assert answer(invoke("check", "--json"))["targets"] == ["noop"]
     created = answer(invoke("campaign", "create", written(tmp_path), "--json"))
     assert created["recipients"] == 2
@@ -70,7 +71,8 @@ def test_a_launch_from_file_to_certificate(invoke: Invoke, tmp_path: Path) -> No
         "intended": 2, "waiting": 0, "inDoubt": 0, "sent": 1, "failed": 0, "skipped": 1,
     }  # fmt: skip
     status = answer(invoke("campaign", "status", campaign, "--json"))
-    assert status["phases"]["launch"] == {"state": "completed", "runId": started["runId"]}
+    assert status["phases"]["launch"]["state"] == "completed"
+    assert status["phases"]["launch"]["runId"] == started["runId"]
     watched = answer(invoke("campaign", "watch", campaign, "--json"))
     assert watched["status"] == "completed"
     assert answer(invoke("campaign", "list", "--json"))["items"][0]["campaignId"] == campaign
@@ -101,15 +103,40 @@ def test_a_run_that_is_not_finished_has_no_certificate(invoke: Invoke, tmp_path:
     assert "no worker holds a job of it" in invoke("run", "explain", run).output
 
 
-def test_starting_twice_is_refused_and_says_where_to_look(invoke: Invoke, tmp_path: Path) -> None:
+def test_starting_twice_starts_once_and_says_so(invoke: Invoke, tmp_path: Path) -> None:
+    invoke("migrate")
+    campaign = answer(invoke("campaign", "create", written(tmp_path), "--json"))["campaignId"]
+    first = answer(invoke("campaign", "start", campaign, "--json"))
+    again = answer(invoke("campaign", "start", campaign, "--json"))
+    assert (first["changed"], again["changed"]) == (True, False)
+    assert first["runId"] == again["runId"]
+
+
+def test_the_controls_of_a_campaign_from_the_command_line(invoke: Invoke, tmp_path: Path) -> None:
     invoke("migrate")
     campaign = answer(invoke("campaign", "create", written(tmp_path), "--json"))["campaignId"]
     answer(invoke("campaign", "start", campaign, "--json"))
-    again = invoke("campaign", "start", campaign, "--json")
-    assert again.exit_code == 1
-    error = json.loads(again.stdout)["error"]
-    assert error["code"] == "CONFLICT"
-    assert "outrider campaign status" in error["hint"]
+    states = []
+    for action in ("pause", "resume", "pause", "stop"):
+        states.append(answer(invoke("campaign", action, campaign, "--json"))["state"])
+    assert states == ["paused", "in_progress", "paused", "failed"]
+    refused = invoke("campaign", "resume", campaign, "--json")
+    assert refused.exit_code == 1
+    assert json.loads(refused.stdout)["error"]["code"] == "INVALID_PHASE_TRANSITION"
+    early = invoke("campaign", "retry", campaign, "--json")
+    assert json.loads(early.stdout)["error"]["code"] == "RERUN_PRECONDITION_FAILED"
+
+
+def test_all_phases_of_a_campaign_in_one_command(invoke: Invoke, tmp_path: Path) -> None:
+    invoke("migrate")
+    phases = ["audience_import", "launch", "report"]
+    file = written(tmp_path, phases=phases)
+    campaign = answer(invoke("campaign", "create", file, "--json"))["campaignId"]
+    done = answer(invoke("campaign", "start", campaign, "--all", "--work", "--json"))
+    assert (done["phase"], done["state"]) == ("report", "completed")
+    status = answer(invoke("campaign", "status", campaign, "--json"))
+    assert {each["state"] for each in status["phases"].values()} == {"completed"}
+    assert len(list((tmp_path / "outrider-artifacts").rglob("report.html"))) == 1
 
 
 def test_commands_on_an_empty_database_say_to_migrate(invoke: Invoke) -> None:

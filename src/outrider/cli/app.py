@@ -6,7 +6,19 @@ from typing import Annotated
 import typer
 
 from outrider import __version__
-from outrider.cli import campaign, database, demo, doubts, intent, key, registry, run, sandbox, work
+from outrider.cli import (
+    campaign,
+    database,
+    demo,
+    doubts,
+    intent,
+    key,
+    registry,
+    run,
+    sandbox,
+    serve,
+    work,
+)
 
 app = typer.Typer(
     name="outrider",
@@ -47,11 +59,19 @@ def root(
             " (or OUTRIDER_REGISTRY)",
         ),
     ] = None,
+    server: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            envvar="OUTRIDER_SERVER",
+            help="Ask this server instead of the database; its key comes from OUTRIDER_KEY.",
+        ),
+    ] = None,
     version: Annotated[  # noqa: ARG001 - the callback answers it
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    context.obj = {"database_url": database_url, "registry": registry}
+    context.obj = {"database_url": database_url, "registry": registry, "server": server}
 
 
 app.command()(demo.demo)
@@ -63,6 +83,7 @@ app.add_typer(doubts.app, name="doubts")
 app.add_typer(intent.app, name="intent")
 app.add_typer(key.app, name="key")
 app.add_typer(registry.app, name="registry")
+app.command()(serve.serve)
 app.command()(work.work)
 app.command()(sandbox.sandbox)
 

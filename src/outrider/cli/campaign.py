@@ -1,30 +1,47 @@
-"""`outrider campaign`: create, start, status, watch, list."""
+"""`outrider campaign`: create, list, status, watch, and the controls of its phases.
 
+Every command shows the API's own documents, made here or asked of a server.
+"""
+
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+import msgspec
 import typer
+from rich.markup import escape
 
+from outrider.api.models.campaigns import CampaignCreated, CampaignLine
+from outrider.api.models.phases import CampaignStatus, ControlDone
 from outrider.bootstrap import Outrider
-from outrider.cli.console import Json, accounting_line, out, print_json, print_rows
+from outrider.cli.console import Json, accounting_of, out, print_json, print_rows
+from outrider.cli.remote import Document, Remote
 from outrider.cli.session import actor, execute
-from outrider.cli.watching import progress_bar, watch
+from outrider.cli.watching import progress_bar, watch_phase
 from outrider.cli.work import working
 from outrider.documents.campaign import parse_campaign
+from outrider.domain.campaigns import LAUNCH
 from outrider.domain.errors import Conflict, InvalidInput
-from outrider.domain.ids import DEFAULT_SCOPE, CampaignId, RunId
-from outrider.domain.outbox import Accounting
-from outrider.domain.times import rfc3339
-from outrider.kernel.transactions import campaigns, inspection
-from outrider.kernel.transactions.campaigns import CampaignRecord, PhaseRecord
-from outrider.kernel.transactions.inspection import LAST, RunRecord
-from outrider.ports.store import Transaction
+from outrider.domain.ids import DEFAULT_SCOPE, CampaignId
+from outrider.domain.phases import Action
+from outrider.domain.states import PhaseState
+from outrider.kernel.phase_controller import Control, RerunScope
+from outrider.kernel.transactions import campaigns
+from outrider.kernel.transactions.inspection import LAST
 from outrider.rendering.renderer import check_template
 
-app = typer.Typer(no_args_is_help=True, help="Create campaigns, start them, see how they stand.")
+app = typer.Typer(no_args_is_help=True, help="Create campaigns, control them, see how they stand.")
 
 Id = Annotated[str, typer.Argument(metavar="CAMPAIGN", help="The campaign's id.")]
-State = tuple[CampaignRecord, list[PhaseRecord], list[tuple[RunRecord, Accounting]]]
+Phase = Annotated[
+    str | None, typer.Argument(metavar="[PHASE]", help="Left out, the one that is meant.")
+]
+Expected = Annotated[
+    PhaseState | None,
+    typer.Option("--expected-state", help="Refuse unless the phase is in this state."),
+]
+MEDIA_TYPES = {".csv": "text/csv"}
+NDJSON = "application/x-ndjson"
 
 
 @app.command()
@@ -35,113 +52,70 @@ def create(
 ) -> None:
     """Create a campaign from FILE: all of it, or nothing and every mistake in it."""
 
-    async def work(outrider: Outrider) -> tuple[CampaignId, int]:
-        try:
-            raw = file.read_bytes()
-        except OSError as error:
-            raise InvalidInput(f"{file} cannot be read: {error.strerror}") from error
-        document = parse_campaign(raw, check_template=check_template, source_root=file.parent)
+    async def here(outrider: Outrider) -> Document:
+        document = parse_campaign(
+            _read(file),
+            check_template=check_template,
+            source_root=file.parent,
+            known_phases=outrider.known_phases,
+        )
+        definition = document.definition
         with progress_bar() as progress:
             task = progress.add_task("importing recipients", total=None, note="")
-            return await outrider.deployer.create(
+            campaign_id, size = await outrider.deployer.create(
                 DEFAULT_SCOPE,
-                document.definition,
+                definition,
                 document.recipients(),
                 actor(),
                 lambda imported: progress.update(task, completed=imported),
             )
-
-    campaign_id, size = execute(context, work, as_json=as_json)
-    if as_json:
-        print_json({"campaignId": campaign_id, "recipients": size, "success": True})
-    else:
-        out.print(f"[green]created[/green] {campaign_id} with {size:,} recipients")
-        out.print(f"next: outrider campaign start {campaign_id} --work", style="dim")
-
-
-@app.command()
-def start(
-    context: typer.Context,
-    campaign_id: Id,
-    here: Annotated[
-        bool, typer.Option("--work", help="Also work here until the launch has ended.")
-    ] = False,
-    as_json: Json = False,
-) -> None:
-    """Start the launch: a run of queued jobs that any worker takes up."""
-
-    async def work(outrider: Outrider) -> tuple[RunId, int, Accounting | None]:
-        run_id, intended = await outrider.deployer.deploy(
-            DEFAULT_SCOPE, CampaignId(campaign_id), actor()
-        )
-        if not as_json:
-            # At once: whoever interrupts the work below needs to know what goes on without them.
-            out.print(f"[green]started[/green] run {run_id}: {intended:,} items")
-        if not here:
-            return run_id, intended, None
-        async with working(outrider):
-            _, accounting = await watch(outrider, run_id, "sending")
-        return run_id, intended, accounting
-
-    run_id, intended, accounting = execute(context, work, as_json=as_json)
-    if as_json:
-        print_json(
-            {
-                "campaignId": campaign_id,
-                "runId": run_id,
-                "intended": intended,
-                "accounting": accounting.as_document() if accounting else None,
-                "success": True,
-            }
-        )
-        return
-    if accounting is None:
-        out.print(f"next: outrider work, and outrider campaign watch {campaign_id}", style="dim")
-        return
-    out.print(accounting_line(accounting))
-    step = f"doubts list --run {run_id}" if accounting.in_doubt else f"run certificate {run_id}"
-    out.print(f"next: outrider {step}", style="dim")
-
-
-@app.command()
-def status(context: typer.Context, campaign_id: Id, as_json: Json = False) -> None:
-    """Where the campaign stands: its phases, and its runs with their accounting."""
-    record, phases, runs = execute(
-        context, lambda outrider: outrider.store.read(_state(campaign_id)), as_json=as_json
-    )
-    if as_json:
-        print_json(_document(record, phases, runs))
-        return
-    out.print(f"[bold]{record.name}[/bold]  {record.audience_size:,} recipients")
-    print_rows(["phase", "state"], [(phase.phase, phase.state) for phase in phases], "no phases")
-    for run, accounting in runs:
-        out.print(f"run {run.id}  [bold]{run.status}[/bold]")
-        out.print(f"  {accounting_line(accounting)}")
-    if not runs:
-        out.print(f"next: outrider campaign start {campaign_id} --work", style="dim")
-
-
-@app.command(name="watch")
-def watch_command(context: typer.Context, campaign_id: Id, as_json: Json = False) -> None:
-    """Follow the latest run until it ends, or until only in-doubt items keep it open."""
-
-    async def work(outrider: Outrider) -> tuple[RunRecord, Accounting]:
-        record, _, runs = await outrider.store.read(_state(campaign_id))
-        if not runs:
-            raise Conflict(
-                f"campaign {campaign_id} was not started",
-                hint=f"outrider campaign start {campaign_id}",
+        return _dump(
+            CampaignCreated(
+                campaign_id=campaign_id,
+                name=definition.name,
+                recipients=size,
+                phases=list(definition.phases),
             )
-        return await watch(outrider, runs[-1][0].id, record.name)
+        )
 
-    run, accounting = execute(context, work, as_json=as_json)
+    created = execute(context, here, as_json=as_json, remote=lambda server: _send(server, file))
     if as_json:
-        print_json({"runId": run.id, "status": run.status, "accounting": accounting.as_document()})
+        print_json(created)
         return
-    out.print(f"run {run.id}  [bold]{run.status}[/bold]")
-    out.print(accounting_line(accounting))
-    if accounting.in_doubt:
-        out.print(f"next: outrider doubts list --run {run.id}", style="dim")
+    campaign_id = created["campaignId"]
+    out.print(f"[green]created[/green] {campaign_id} with {created['recipients']:,} recipients")
+    out.print(f"next: outrider campaign start {campaign_id} --work", style="dim")
+
+
+async def _send(server: Remote, file: Path) -> Document:
+    """A file that the campaign names is on this machine, so it is uploaded after the campaign."""
+    raw = _read(file)
+    try:
+        given: Any = msgspec.json.decode(raw)
+    except msgspec.MsgspecError:
+        given = None
+    source = None
+    if isinstance(given, dict) and isinstance(given.get("audience"), dict):
+        source = given["audience"].get("source")
+    if source is None:
+        return await server.send("campaigns", content=raw, media_type="application/json")
+    path = file.parent / str(source)
+    if not path.is_file():
+        raise InvalidInput(f"there is no file {path}, which audience.source names")
+    given["audience"] = {"recipients": []}
+    created = await server.post("campaigns", json=given)
+    media_type = MEDIA_TYPES.get(path.suffix.lower(), NDJSON)
+    added = await server.upload(
+        "campaigns", created["campaignId"], "audience", file=path, media_type=media_type
+    )
+    return {**created, "recipients": added["recipients"]}
+
+
+def _read(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise InvalidInput(f"{file} cannot be read: {error.strerror}") from error
 
 
 @app.command(name="list")
@@ -151,57 +125,328 @@ def list_campaigns(
     as_json: Json = False,
 ) -> None:
     """The newest campaigns."""
-    lines = execute(
-        context,
-        lambda outrider: outrider.store.read(campaigns.campaigns_page(DEFAULT_SCOPE, LAST, limit)),
-        as_json=as_json,
-    )
-    if as_json:
+
+    async def here(outrider: Outrider) -> Document:
+        lines = await outrider.store.read(campaigns.campaigns_page(DEFAULT_SCOPE, LAST, limit))
         items = [
-            {
-                "campaignId": line.id,
-                "name": line.name,
-                "recipients": line.audience_size,
-                "launch": line.launch_state,
-                "createdAt": rfc3339(line.created_at),
-            }
+            _dump(
+                CampaignLine(
+                    campaign_id=line.id,
+                    name=line.name,
+                    recipients=line.audience_size,
+                    launch=PhaseState(line.launch_state) if line.launch_state else None,
+                    created_at=line.created_at,
+                )
+            )
             for line in lines
         ]
-        print_json({"items": items, "next": lines[-1].id if len(lines) == limit else None})
+        return {"items": items, "next": lines[-1].id if len(lines) == limit else None}
+
+    page = execute(
+        context, here, as_json=as_json, remote=lambda server: server.get("campaigns", limit=limit)
+    )
+    if as_json:
+        print_json(page)
         return
     print_rows(
         ["campaign", "name", "recipients", "launch", "created"],
         [
-            (line.id, line.name, f"{line.audience_size:,}", line.launch_state,
-             f"{line.created_at:%Y-%m-%d %H:%M}")
-            for line in lines
+            (line["campaignId"], line["name"], f"{line['recipients']:,}", line["launch"],
+             line["createdAt"][:16].replace("T", " "))
+            for line in page["items"]
         ],
         "no campaigns yet; next: outrider campaign create FILE",
     )  # fmt: skip
 
 
-def _state(campaign_id: str) -> Transaction[State]:
-    record = yield from campaigns.campaign(DEFAULT_SCOPE, CampaignId(campaign_id))
-    phases = yield from campaigns.phases_of(record.id)
-    runs = []
-    for run in (yield from inspection.runs_of(record.id)):
-        runs.append((run, (yield from inspection.accounting(run))))
-    return record, phases, runs
-
-
-def _document(
-    record: CampaignRecord,
-    phases: list[PhaseRecord],
-    runs: list[tuple[RunRecord, Accounting]],
-) -> dict[str, object]:
-    return {
-        "campaignId": record.id,
-        "name": record.name,
-        "recipients": record.audience_size,
-        "lastSequence": record.last_sequence,
-        "phases": {phase.phase: {"state": phase.state, "runId": phase.run_id} for phase in phases},
-        "runs": [
-            {"runId": run.id, "status": run.status, "accounting": accounting.as_document()}
-            for run, accounting in runs
+@app.command()
+def status(context: typer.Context, campaign_id: Id, as_json: Json = False) -> None:
+    """Where the campaign stands: its phases, how far each is, and their accounting."""
+    snapshot = execute(
+        context,
+        lambda outrider: _snapshot(outrider, campaign_id),
+        as_json=as_json,
+        remote=lambda server: server.get("campaigns", campaign_id, "status"),
+    )
+    if as_json:
+        print_json(snapshot)
+        return
+    out.print(f"[bold]{escape(snapshot['name'])}[/bold]  {snapshot['recipients']:,} recipients")
+    phases = [(name, snapshot["phases"][name]) for name in snapshot["phaseOrder"]]
+    print_rows(
+        ["phase", "state", "progress", "run", "why"],
+        [
+            (name, phase["state"], f"{phase['progressPercentage']:.0f} %", phase["runId"],
+             phase["reason"])
+            for name, phase in phases
         ],
-    }
+        "no phases",
+    )  # fmt: skip
+    for name, phase in phases:
+        if phase["accounting"]:
+            out.print(f"{name}: {accounting_of(phase['accounting'])}")
+    following = _first(snapshot, PhaseState.NOT_STARTED)
+    if following is not None and snapshot["controlPhase"] is None:
+        out.print(f"next: outrider campaign start {campaign_id} {following}", style="dim")
+
+
+@app.command(name="watch")
+def watch_command(
+    context: typer.Context, campaign_id: Id, phase: Phase = None, as_json: Json = False
+) -> None:
+    """Follow a phase until it ends, is paused, or only in-doubt items keep it open."""
+
+    async def follow(fetch: Callable[[], Awaitable[Document]]) -> Document:
+        snapshot = await fetch()
+        started = [
+            name
+            for name in snapshot["phaseOrder"]
+            if snapshot["phases"][name]["state"] != PhaseState.NOT_STARTED
+        ]
+        chosen = phase or snapshot["controlPhase"] or (started[-1] if started else None)
+        if chosen is None:
+            raise Conflict(
+                f"campaign {campaign_id} was not started",
+                hint=f"outrider campaign start {campaign_id}",
+            )
+        return await watch_phase(fetch, chosen, snapshot["name"])
+
+    seen = execute(
+        context,
+        lambda outrider: follow(lambda: _snapshot(outrider, campaign_id)),
+        as_json=as_json,
+        remote=lambda server: follow(lambda: server.get("campaigns", campaign_id, "status")),
+    )
+    if as_json:
+        print_json(seen)
+        return
+    _print_ending(seen)
+
+
+@app.command()
+def start(
+    context: typer.Context,
+    campaign_id: Id,
+    phase: Phase = None,
+    here: Annotated[
+        bool, typer.Option("--work", help="Also work here until what was started has ended.")
+    ] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="With --work: this phase and all that follow, in order.")
+    ] = False,
+    expected: Expected = None,
+    as_json: Json = False,
+) -> None:
+    """Start a phase, by default the next one: a run of queued jobs that any worker takes up."""
+    if everything and not here:
+        raise typer.BadParameter("it needs --work: somebody has to wait", param_hint="--all")
+
+    async def local(outrider: Outrider) -> Document:
+        if not here:
+            return await _control(
+                outrider, campaign_id, phase, Control(Action.START, actor(), expected)
+            )
+        async with working(outrider):
+            return await _through(outrider, campaign_id, phase, everything, expected, as_json)
+
+    async def remote(server: Remote) -> Document:
+        if here:
+            raise InvalidInput("--work works on the database itself", hint="leave --server out")
+        return await _ask(server, campaign_id, phase, Action.START, _expecting(expected))
+
+    done = execute(context, local, as_json=as_json, remote=remote)
+    if as_json:
+        print_json({**done, "success": True})
+    elif not here:
+        _print_control(done)
+        out.print(f"next: outrider work, and outrider campaign watch {campaign_id}", style="dim")
+
+
+async def _through(
+    outrider: Outrider,
+    campaign_id: str,
+    phase: str | None,
+    everything: bool,
+    expected: PhaseState | None,
+    as_json: bool,
+) -> Document:
+    """Start a phase and see it through; then the next, where all are wanted."""
+    while True:
+        control = Control(Action.START, actor(), expected)
+        done = await _control(outrider, campaign_id, phase, control)
+        if not as_json:
+            # At once: whoever interrupts the work below needs to know what goes on without them.
+            _print_control(done)
+        seen = await watch_phase(
+            lambda: _snapshot(outrider, campaign_id), done["phase"], done["phase"]
+        )
+        if not as_json:
+            _print_ending(seen)
+        done = {**done, "state": seen["state"], "accounting": seen["accounting"]}
+        snapshot = await _snapshot(outrider, campaign_id)
+        phase = _first(snapshot, PhaseState.NOT_STARTED)
+        if not everything or phase is None or seen["state"] != PhaseState.COMPLETED:
+            return done
+
+
+@app.command()
+def pause(
+    context: typer.Context,
+    campaign_id: Id,
+    phase: Phase = None,
+    expected: Expected = None,
+    as_json: Json = False,
+) -> None:
+    """Pause the phase under way: calls that are out end, no more are made. Resume goes on there."""
+    _steer(context, campaign_id, phase, Action.PAUSE, expected, as_json)
+
+
+@app.command()
+def resume(
+    context: typer.Context,
+    campaign_id: Id,
+    phase: Phase = None,
+    expected: Expected = None,
+    as_json: Json = False,
+) -> None:
+    """Resume the paused phase where it was."""
+    _steer(context, campaign_id, phase, Action.RESUME, expected, as_json)
+
+
+@app.command()
+def stop(
+    context: typer.Context,
+    campaign_id: Id,
+    phase: Phase = None,
+    expected: Expected = None,
+    as_json: Json = False,
+) -> None:
+    """Stop the phase under way for good: what was never attempted is skipped, until a `retry`."""
+    _steer(context, campaign_id, phase, Action.STOP, expected, as_json)
+
+
+@app.command()
+def retry(
+    context: typer.Context,
+    campaign_id: Id,
+    phase: Phase = None,
+    expected: Expected = None,
+    as_json: Json = False,
+) -> None:
+    """Retry a failed phase: a new run over what failed or was stopped, and nothing else."""
+    _steer(context, campaign_id, phase, Action.RETRY, expected, as_json)
+
+
+@app.command()
+def rerun(
+    context: typer.Context,
+    campaign_id: Id,
+    phase: Phase = None,
+    scope: Annotated[
+        RerunScope | None,
+        typer.Option(help="Whom for; by default the remainder of a partial run."),
+    ] = None,
+    confirm: Annotated[
+        bool, typer.Option("--confirm", help="Everybody is sent to a second time, and I mean it.")
+    ] = False,
+    expected: Expected = None,
+    as_json: Json = False,
+) -> None:
+    """Run a completed phase again, for those it left over or for everybody."""
+    _steer(context, campaign_id, phase, Action.RERUN, expected, as_json, scope, confirm)
+
+
+def _steer(
+    context: typer.Context,
+    campaign_id: str,
+    phase: str | None,
+    action: Action,
+    expected: PhaseState | None,
+    as_json: bool,
+    scope: RerunScope | None = None,
+    confirm: bool = False,
+) -> None:
+    control = Control(action, actor(), expected, scope, confirm)
+    body = _expecting(expected)
+    if action is Action.RERUN:
+        body |= {"scope": scope, "confirm": confirm}
+    done = execute(
+        context,
+        lambda outrider: _control(outrider, campaign_id, phase, control),
+        as_json=as_json,
+        remote=lambda server: _ask(server, campaign_id, phase, action, body),
+    )
+    if as_json:
+        print_json(done)
+    else:
+        _print_control(done)
+
+
+async def _control(
+    outrider: Outrider, campaign_id: str, phase: str | None, control: Control
+) -> Document:
+    chosen = phase or _meant(await _snapshot(outrider, campaign_id), control.action)
+    answer = await outrider.phase_controller.control(
+        DEFAULT_SCOPE, CampaignId(campaign_id), chosen, control
+    )
+    return _dump(ControlDone.of(answer))
+
+
+async def _ask(
+    server: Remote, campaign_id: str, phase: str | None, action: Action, body: Document
+) -> Document:
+    if phase is None:
+        phase = _meant(await server.get("campaigns", campaign_id, "status"), action)
+    return await server.post("campaigns", campaign_id, "phases", phase, action.value, json=body)
+
+
+def _meant(snapshot: Document, action: Action) -> str:
+    """The phase somebody means who names none; the kernel judges whether it can be done."""
+    match action:
+        case Action.START:
+            found = snapshot["controlPhase"] or _first(snapshot, PhaseState.NOT_STARTED)
+        case Action.RETRY:
+            found = _first(snapshot, PhaseState.FAILED)
+        case Action.STOP:
+            found = snapshot["controlPhase"] or _first(snapshot, PhaseState.FAILED)
+        case Action.RERUN:
+            found = LAUNCH
+        case _:
+            found = snapshot["controlPhase"]
+    return str(found or snapshot["phaseOrder"][0])
+
+
+def _first(snapshot: Document, state: PhaseState) -> str | None:
+    phases = snapshot["phases"]
+    return next((name for name in snapshot["phaseOrder"] if phases[name]["state"] == state), None)
+
+
+def _expecting(expected: PhaseState | None) -> Document:
+    return {} if expected is None else {"expected_state": expected.value}
+
+
+async def _snapshot(outrider: Outrider, campaign_id: str) -> Document:
+    found = await outrider.phase_controller.snapshot(DEFAULT_SCOPE, CampaignId(campaign_id))
+    return _dump(CampaignStatus.of(found))
+
+
+def _dump(answer: Any) -> Document:
+    document: Document = answer.model_dump(mode="json")
+    return document
+
+
+def _print_control(done: Document) -> None:
+    how = "[green]now[/green]" if done["changed"] else "already"
+    run = f"  run {done['runId']}" if done["runId"] else ""
+    out.print(f"{done['phase']} is {how} [bold]{done['state']}[/bold]{run}")
+
+
+def _print_ending(seen: Document) -> None:
+    out.print(f"{seen['phase']} is [bold]{seen['state']}[/bold]  run {seen['runId']}")
+    if not seen["accounting"]:
+        return
+    out.print(accounting_of(seen["accounting"]))
+    if seen["accounting"]["inDoubt"]:
+        out.print(f"next: outrider doubts list --run {seen['runId']}", style="dim")
+    elif seen["phase"] == LAUNCH:
+        out.print(f"next: outrider run certificate {seen['runId']}", style="dim")

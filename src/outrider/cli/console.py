@@ -4,7 +4,7 @@ Errors go to standard error with what to do next; standard output carries answer
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, NoReturn
 
 import msgspec
@@ -53,7 +53,10 @@ ACCOUNTING_COLOURS = {
 
 def accounting_line(accounting: Accounting) -> str:
     """`2,000 intended = 0 waiting + …`: the identity, as it stands."""
-    document = accounting.as_document()
+    return accounting_of(accounting.as_document())
+
+
+def accounting_of(document: Mapping[str, int]) -> str:
     names = {"inDoubt": "in doubt"}
     terms = [
         f"[{colour}]{document[key]:,} {names.get(key, key)}[/{colour}]"

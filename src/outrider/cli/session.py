@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from outrider.bootstrap import Outrider, open_outrider
 from outrider.cli.console import fail
+from outrider.cli.remote import Remote, open_remote
 from outrider.domain.errors import InvalidInput, OutriderError, Problem
 from outrider.settings import Settings
 from outrider.telemetry import configure_logging
@@ -57,10 +58,23 @@ def execute(
     *,
     as_json: bool,
     schema: bool = True,
+    remote: Callable[[Remote], Awaitable[Answer]] | None = None,
 ) -> Answer:
-    """Run `work` on a wired Outrider whose schema fits, and turn its errors into an exit."""
+    """Run `work` on a wired Outrider whose schema fits, and turn its errors into an exit.
+
+    With `--server`, `remote` is run instead, for those commands that have one.
+    """
+    server: str | None = (context.obj or {}).get("server")
 
     async def run(settings: Settings) -> Answer:
+        if server is not None:
+            if remote is None:
+                raise InvalidInput(
+                    f"`{context.command_path}` works on the database itself",
+                    hint="leave --server out, and set OUTRIDER_DATABASE_URL",
+                )
+            async with open_remote(server) as opened:
+                return await remote(opened)
         async with open_outrider(settings) as outrider:
             if schema:
                 await outrider.store.verify_schema()

@@ -2,16 +2,17 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from outrider.bootstrap import Outrider
 from outrider.cli.console import err
-from outrider.domain.errors import OutriderError
+from outrider.domain.errors import NotFound, OutriderError
 from outrider.domain.ids import DEFAULT_SCOPE, RunId
 from outrider.domain.outbox import Accounting
-from outrider.domain.states import TERMINAL_RUNS, RunStatus
+from outrider.domain.states import TERMINAL_RUNS, PhaseState, RunStatus
 from outrider.kernel.transactions import inspection
 from outrider.kernel.transactions.inspection import RunRecord
 
@@ -69,3 +70,30 @@ def _note(accounting: Accounting) -> str:
     if accounting.failed:
         notes.append(f"[red]{accounting.failed:,} failed[/red]")
     return " ".join(notes)
+
+
+async def watch_phase(
+    fetch: Callable[[], Awaitable[dict[str, Any]]], phase: str, label: str
+) -> dict[str, Any]:
+    """Follow a phase by its snapshots; returns when it is at rest, or only doubts keep it open."""
+    with progress_bar() as progress:
+        task = progress.add_task(label, total=100, note="")
+        while True:
+            seen = (await fetch())["phases"].get(phase)
+            if seen is None:
+                raise NotFound(f"the campaign has no phase '{phase}'")
+            accounting = seen["accounting"] or {}
+            note = "" if seen["state"] == PhaseState.IN_PROGRESS else seen["state"]
+            if doubts := accounting.get("inDoubt"):
+                note += f" [yellow]{doubts:,} in doubt[/yellow]"
+            progress.update(task, completed=seen["progressPercentage"], note=note)
+            stuck = accounting.get("inDoubt", 0) > 0 and accounting["waiting"] == 0
+            if seen["state"] != PhaseState.IN_PROGRESS or stuck:
+                return {
+                    "phase": phase,
+                    "state": seen["state"],
+                    "runId": seen["runId"],
+                    "status": seen["runStatus"],
+                    "accounting": seen["accounting"],
+                }
+            await asyncio.sleep(WATCH_SECONDS)

@@ -1,7 +1,10 @@
-"""A clock that stands still until a test moves it."""
+"""Clocks that a test moves: one that stands still meanwhile, and one for another process."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from outrider.system import SystemClock
 
 
 class FakeClock:
@@ -18,3 +21,14 @@ class FakeClock:
 
     async def sleep(self, seconds: float) -> None:  # noqa: ARG002 - time is the test's to move
         await asyncio.sleep(0)
+
+
+class ShiftedClock(SystemClock):
+    """The real clock, moved by as many seconds as a file says: for servers of their own process."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    def now(self) -> datetime:
+        shift = float(self._file.read_text()) if self._file.exists() else 0.0
+        return super().now() + timedelta(seconds=shift)

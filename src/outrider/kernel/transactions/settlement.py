@@ -20,6 +20,7 @@ from outrider.domain.jobs import (
     job_outcome,
     settle,
 )
+from outrider.domain.outbox import Accounting
 from outrider.domain.phases import AUDIENCE_IMPORT
 from outrider.domain.runs import PHASE_TRIGGER, RUN_TRIGGER, run_status
 from outrider.domain.states import (
@@ -148,13 +149,24 @@ def finish_run_if_done(
             phase,
             PHASE_TRIGGER[ended],
             now,
-            payload={"runId": run_id, "status": ended.value},
+            payload={
+                "runId": run_id,
+                "status": ended.value,
+                "accounting": (yield from _final_accounting(run_id)),
+            },
         )
     entry = AuditEntry(
         scope, "run.finished", actor, campaign_id, run_id, detail={"status": ended.value}
     )
     yield from record([entry], ids, now)
     return True
+
+
+def _final_accounting(run_id: RunId) -> Transaction[dict[str, int]]:
+    """Of a run whose jobs have all ended: each carries its counts."""
+    counted = yield from ask("count_finished_jobs", run_id=run_id)
+    intended, sent, failed, skipped = (int(number) for number in counted[0])
+    return Accounting(intended=intended, sent=sent, failed=failed, skipped=skipped).as_document()
 
 
 def _entry(

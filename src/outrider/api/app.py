@@ -1,0 +1,120 @@
+"""The application: routes, errors and the envelope around them, over one wired Outrider."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI
+from starlette.middleware.cors import CORSMiddleware
+
+from outrider import __version__
+from outrider.api import errors, request_ids
+from outrider.api.envelope import Envelope
+from outrider.api.idempotency import HEADERS, REPLAYED
+from outrider.api.models.problems import ProblemAnswer
+from outrider.api.routes import (
+    artifacts,
+    audience,
+    audit,
+    campaigns,
+    doubts,
+    events,
+    front,
+    health,
+    intents,
+    keys,
+    outbox,
+    phases,
+    registry,
+    runs,
+    suppressions,
+)
+from outrider.api.services import Services
+from outrider.bootstrap import Outrider
+from outrider.settings import ApiLimits
+
+ROUTERS = (
+    campaigns.router, audience.router, phases.router, events.router, runs.router, outbox.router,
+    doubts.router, intents.router, registry.router, suppressions.router, keys.router,
+    audit.router, artifacts.router, health.router, front.router,
+)  # fmt: skip
+
+DESCRIPTION = """\
+Campaigns and single messages through a durable ledger. Every change takes an idempotency key, every
+error is `application/problem+json` with `error.code`, every list has a cursor."""
+
+
+def create_app(
+    outrider: Outrider,
+    *,
+    limits: ApiLimits | None = None,
+    run_worker: bool = False,
+    on_failure: Callable[[], None] = lambda: None,
+) -> FastAPI:
+    """`on_failure` is called when a role beside the requests has failed for good."""
+    services = Services(
+        outrider, limits or ApiLimits(), run_worker=run_worker, on_failure=on_failure
+    )
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        async with services.running():
+            yield
+
+    app = FastAPI(
+        title="Outrider",
+        version=__version__,
+        description=DESCRIPTION,
+        lifespan=lifespan,
+        # The pages that FastAPI would serve load scripts from elsewhere.
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        separate_input_output_schemas=False,
+        strict_content_type=False,
+    )
+    app.state.services = services
+    errors.install(app)
+    for router in ROUTERS:
+        app.include_router(router)
+    if outrider.settings.cors_origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=outrider.settings.cors_origins,
+            allow_methods=["GET", "POST", "PUT", "DELETE"],
+            allow_headers=["Authorization", "Last-Event-ID", request_ids.HEADER, *HEADERS],
+            expose_headers=[request_ids.HEADER, REPLAYED, "Retry-After"],
+        )
+    app.add_middleware(Envelope, metrics=services.metrics)
+    _document_problems(app)
+    return app
+
+
+def _document_problems(app: FastAPI) -> None:
+    """The schemas that errors refer to, which no route returns; and none that nothing returns."""
+    generate = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            document = generate()
+            schemas = document["components"]["schemas"]
+            problem = ProblemAnswer.model_json_schema(
+                ref_template="#/components/schemas/{model}", mode="serialization"
+            )
+            schemas.update(problem.pop("$defs"))
+            schemas["ProblemAnswer"] = problem
+            for operations in document["paths"].values():
+                for operation in operations.values():
+                    _without_framework_error(operation)
+            for unused in ("HTTPValidationError", "ValidationError"):
+                schemas.pop(unused, None)
+        return app.openapi_schema or {}
+
+    app.openapi = openapi  # type: ignore[method-assign]
+
+
+def _without_framework_error(operation: dict[str, Any]) -> None:
+    """FastAPI documents its own 422; ours are 400."""
+    documented = operation["responses"].get("422", {})
+    if "application/json" in documented.get("content", {}):
+        del operation["responses"]["422"]

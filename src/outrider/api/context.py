@@ -1,0 +1,52 @@
+"""What endpoints ask for: the wired Outrider, who is asking, and which page of a list."""
+
+from typing import Annotated
+
+from fastapi import Depends, Query, Request
+from fastapi.security import HTTPBearer
+
+from outrider.api.services import Services
+from outrider.bootstrap import Outrider
+from outrider.domain.keys import Principal
+from outrider.settings import ApiLimits
+
+_bearer = HTTPBearer(
+    auto_error=False, scheme_name="key", description="An API key: `outrider_…`, or the root key."
+)
+
+
+def services_of(request: Request) -> Services:
+    services: Services = request.app.state.services
+    return services
+
+
+def _outrider(request: Request) -> Outrider:
+    return services_of(request).outrider
+
+
+def _principal(request: Request, _: Annotated[object, Depends(_bearer)]) -> Principal:
+    """The route has authenticated; declaring the scheme tells the OpenAPI document so."""
+    principal: Principal = request.state.principal
+    return principal
+
+
+async def _registry(request: Request) -> None:
+    await services_of(request).require_registry()
+
+
+Wired = Annotated[Outrider, Depends(_outrider)]
+Asker = Annotated[Principal, Depends(_principal)]
+NEEDS_REGISTRY = Depends(_registry)
+
+Limit = Annotated[
+    int, Query(ge=1, le=ApiLimits.page_max, description="How many items at the most.")
+]
+After = Annotated[
+    str | None,
+    Query(
+        max_length=ApiLimits.cursor_max_characters,
+        pattern=r"^[A-Za-z0-9_-]+$",
+        description="The `next` of the page before.",
+    ),
+]
+PAGE_DEFAULT = ApiLimits.page_default

@@ -1,0 +1,184 @@
+"""Every error as one answer: RFC 9457's problem details around the contracts' error envelope.
+
+What the kernel raises on purpose is told; what it did not foresee is logged, and not told.
+"""
+
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+import structlog
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic.alias_generators import to_camel
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from outrider.api.request_ids import request_id
+from outrider.documents import json_path
+from outrider.domain.errors import (
+    Conflict,
+    InvalidInput,
+    InvalidTransition,
+    NotFound,
+    OutriderError,
+    Problem,
+    SchemaMismatch,
+    StoreUnavailable,
+)
+from outrider.settings import ApiLimits
+
+log = structlog.get_logger()
+
+PROBLEM_TYPE = "application/problem+json"
+INTERNAL = "INTERNAL_ERROR"
+
+
+class ApiError(Exception):
+    """What only the HTTP surface can be asked wrongly, or cannot do now."""
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        message: str,
+        *,
+        hint: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status, self.code, self.message = status, code, message
+        self.hint, self.headers = hint, headers
+
+
+def problem(
+    status: int,
+    code: str,
+    message: str,
+    *,
+    details: Mapping[str, object] | None = None,
+    fields: Sequence[Problem] = (),
+    hint: str | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    error: dict[str, object] = {"code": code, "message": message, **(details or {})}
+    if fields:
+        error["fields"] = [{"path": each.path, "message": each.message} for each in fields]
+    if hint:
+        error["hint"] = hint
+    document = {
+        "type": "about:blank",
+        "title": HTTPStatus(status).phrase,
+        "status": status,
+        "detail": message,
+        "error": error,
+        "requestId": request_id(),
+        "success": False,
+    }
+    return Response(
+        msgspec.json.encode(_encodable(document)), status, headers, media_type=PROBLEM_TYPE
+    )
+
+
+def answer_to(error: Exception) -> Response | None:
+    """The answer to an error that was foreseen; None for one that was not."""
+    match error:
+        case ApiError():
+            return problem(
+                error.status, error.code, error.message, hint=error.hint, headers=error.headers
+            )
+        case OutriderError():
+            return _kernel_error(error)
+        case RequestValidationError():
+            found = _fields(error.errors())
+            return problem(400, InvalidInput.code, f"the request has {_count(found)}", fields=found)
+        case HTTPException():
+            return _framework_error(error)
+        case _:
+            return None
+
+
+def unforeseen() -> Response:
+    """Nothing of the error itself: it may hold anything. The log has it, under the same id."""
+    return problem(500, INTERNAL, "something went wrong here; the log says what")
+
+
+def install(app: FastAPI) -> None:
+    async def answer(_: Request, error: Exception) -> Response:
+        return answer_to(error) or unforeseen()
+
+    for kind in (ApiError, OutriderError, RequestValidationError, HTTPException):
+        app.add_exception_handler(kind, answer)
+
+
+def _kernel_error(error: OutriderError) -> Response:
+    retry = {"Retry-After": str(ApiLimits.retry_after_seconds)}
+    match error:
+        case InvalidInput():
+            return problem(400, error.code, error.message, fields=error.problems, hint=error.hint)
+        case NotFound():
+            return problem(404, error.code, error.message, hint=error.hint)
+        case Conflict() | InvalidTransition():
+            return problem(409, error.code, error.message, details=error.details, hint=error.hint)
+        case StoreUnavailable():
+            # What a driver says may name hosts and files: it is for the log.
+            log.error("store_unavailable", error=error.message)
+            return problem(503, error.code, "the database cannot be used now", headers=retry)
+        case SchemaMismatch():
+            log.error("schema_mismatch", error=error.message)
+            return problem(
+                503, error.code, "the database's schema is not the one this server needs",
+                hint="run `outrider migrate`", headers=retry,
+            )  # fmt: skip
+        case _:
+            log.error("request_failed", exc_info=error)
+            return unforeseen()
+
+
+def _framework_error(error: HTTPException) -> Response:
+    status = error.status_code
+    code = {
+        400: InvalidInput.code, 404: NotFound.code, 405: "METHOD_NOT_ALLOWED",
+    }.get(status, HTTPStatus(status).name)  # fmt: skip
+    message = {404: "there is nothing at this path", 405: "this path has no such method"}.get(
+        status, str(error.detail)
+    )
+    return problem(status, code, message, headers=error.headers)
+
+
+def _fields(errors: Sequence[Any]) -> list[Problem]:
+    return [_field(each) for each in errors]
+
+
+def _field(detail: Mapping[str, Any]) -> Problem:
+    place, *location = detail["loc"]
+    if detail["type"] != "extra_forbidden" and place == "body":
+        # Pydantic names a field that was left out as Python does, not as people write it.
+        location = [_written(step) if isinstance(step, str) else step for step in location]
+    message = {
+        "missing": "is required",
+        "extra_forbidden": "is not a known field",
+        "model_type": "should be an object",
+        "model_attributes_type": "should be an object",
+    }.get(detail["type"], str(detail["msg"]).replace("Input should", "should"))
+    return Problem(json_path(location), message.removeprefix("Value error, "))
+
+
+def _written(step: str) -> str:
+    return step if step == "expected_state" else to_camel(step)
+
+
+def _count(found: Sequence[Problem]) -> str:
+    return "a problem" if len(found) == 1 else f"{len(found)} problems"
+
+
+def _encodable(value: Any) -> Any:
+    """Text that somebody sent may hold half a character, which JSON cannot: it is escaped."""
+    if isinstance(value, str):
+        return value.encode(errors="backslashreplace").decode()
+    if isinstance(value, dict):
+        return {_encodable(key): _encodable(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_encodable(inner) for inner in value]
+    return value

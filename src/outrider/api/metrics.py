@@ -1,0 +1,86 @@
+"""What Prometheus scrapes: requests and streams of this process, and figures of the database.
+
+Labels are closed sets: no id of anybody or anything ever becomes one.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from outrider import __version__
+
+BUCKETS = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What the database counts, read once a scrape."""
+
+    bypasses: int = 0
+    in_doubt: int = 0
+    jobs: Mapping[str, int] = field(default_factory=dict)
+
+
+class _Database(Collector):
+    """Shows the figures that were read last; none where they could not be read."""
+
+    def __init__(self) -> None:
+        self.figures: Figures | None = None
+
+    def collect(self) -> Iterator[Metric]:
+        if self.figures is None:
+            return
+        yield CounterMetricFamily(
+            "outrider_transition_bypass",
+            "Phase states that were changed past the state machine",
+            self.figures.bypasses,
+        )
+        yield GaugeMetricFamily(
+            "outrider_items_in_doubt",
+            "Items whose call may or may not have arrived",
+            self.figures.in_doubt,
+        )
+        jobs = GaugeMetricFamily(
+            "outrider_jobs", "Jobs that have not ended, by status", labels=["status"]
+        )
+        for status, count in self.figures.jobs.items():
+            jobs.add_metric([status], count)
+        yield jobs
+
+
+class Metrics:
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        self._requests = Counter(
+            "outrider_http_requests_total", "Requests answered", ["method", "route", "status"],
+            registry=self._registry,
+        )  # fmt: skip
+        self._durations = Histogram(
+            "outrider_http_request_duration_seconds", "How long requests took",
+            ["method", "route"], buckets=BUCKETS, registry=self._registry,
+        )  # fmt: skip
+        self.streams = Gauge(
+            "outrider_sse_clients", "Event streams that are open", registry=self._registry
+        )
+        self.auth_failures = Counter(
+            "outrider_auth_failures_total", "Requests with a key that is none",
+            registry=self._registry,
+        )  # fmt: skip
+        Info("outrider_build", "What runs here", registry=self._registry).info(
+            {"version": __version__}
+        )
+        self._database = _Database()
+        self._registry.register(self._database)
+
+    def answered(self, method: str, route: str, status: int, seconds: float) -> None:
+        known = method if method in METHODS else "OTHER"
+        self._requests.labels(known, route, str(status)).inc()
+        self._durations.labels(known, route).observe(seconds)
+
+    def page(self, figures: Figures | None) -> bytes:
+        self._database.figures = figures
+        return generate_latest(self._registry)

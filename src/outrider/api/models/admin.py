@@ -1,0 +1,182 @@
+"""Health, registry, keys, suppressions, audit and artifacts on the wire."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import ConfigDict, Field
+
+from outrider.api.models.common import Answer, Line, Success
+from outrider.documents import Document
+from outrider.domain.contracts import PolicyName, contract_document
+from outrider.domain.keys import KeyScope
+from outrider.domain.states import Channel
+from outrider.domain.submission import Contract
+from outrider.domain.targets import Breaker, TargetState
+from outrider.kernel.transactions.artifacts import ArtifactRecord
+from outrider.kernel.transactions.inspection import AuditRecord
+from outrider.kernel.transactions.keys import ApiKeyRecord, in_order
+from outrider.settings import NAME_MAX_CHARACTERS
+
+ADDRESSES_MAX = 1_000
+ADDRESS_MAX_CHARACTERS = 4_096
+
+
+class Health(Answer):
+    status: Literal["alive", "ready"]
+
+
+class TargetStanding(Answer):
+    """How a target fares; null where it has no rate and was never in trouble."""
+
+    breaker: Breaker
+    failures: int
+    resume_at: datetime | None
+    probe_at: datetime | None
+
+
+class TargetAnswer(Answer):
+    """A contract as it is registered, and how its target fares."""
+
+    submission_target: str
+    gateway_type: str
+    gateway_url: str
+    mode: str
+    policy: PolicyName
+    max_acceptance_seconds: float | None = None
+    max_attempts: int | None = None
+    terminal_outcomes: list[str]
+    state: TargetStanding | None
+
+    @classmethod
+    def of(cls, contract: Contract, state: TargetState | None) -> "TargetAnswer":
+        standing = None
+        if state is not None:
+            standing = TargetStanding(
+                breaker=state.breaker,
+                failures=state.failures,
+                resume_at=state.resume_at,
+                probe_at=state.probe_at,
+            )
+        return cls.model_validate({**contract_document(contract), "state": standing})
+
+
+class RegistryAnswer(Answer):
+    targets: list[TargetAnswer]
+
+
+class KeyBody(Document):
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"name": "ci", "scopes": ["operate"]}]}
+    )
+
+    name: Annotated[Line, Field(min_length=1, max_length=NAME_MAX_CHARACTERS)]
+    scopes: Annotated[
+        list[Annotated[KeyScope, Field(strict=False)]],
+        Field(min_length=1, max_length=len(KeyScope)),
+    ]
+
+
+class KeyAnswer(Answer):
+    id: str
+    name: str
+    scopes: list[KeyScope]
+    created_at: datetime
+    revoked_at: datetime | None
+
+    @classmethod
+    def of(cls, key: ApiKeyRecord) -> "KeyAnswer":
+        return cls(
+            id=key.id,
+            name=key.name,
+            scopes=in_order(key.scopes),
+            created_at=key.created_at,
+            revoked_at=key.revoked_at,
+        )
+
+
+class NewKey(KeyAnswer, Success):
+    key: str | None = Field(description="Shown once: a repeat of the request has null here.")
+
+
+class RevokedKey(KeyAnswer, Success):
+    pass
+
+
+Address = Annotated[Line, Field(min_length=1, max_length=ADDRESS_MAX_CHARACTERS)]
+Addresses = Annotated[list[Address], Field(min_length=1, max_length=ADDRESSES_MAX)]
+ChannelName = Annotated[Channel, Field(strict=False)]
+
+
+class SuppressionsBody(Document):
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"channel": "email", "addresses": ["a@example.test"], "reason": "STOP"}]
+        }
+    )
+
+    channel: ChannelName
+    addresses: Addresses
+    reason: Annotated[Line, Field(min_length=1, max_length=NAME_MAX_CHARACTERS)] = "opted_out"
+
+
+class UnsuppressBody(Document):
+    channel: ChannelName
+    addresses: Addresses
+
+
+class SuppressionAnswer(Answer):
+    channel: Channel
+    address: str
+    reason: str
+    created_at: datetime
+
+
+class SuppressionsDone(Success):
+    channel: Channel
+    addresses: int = Field(description="How many of them this changed.")
+
+
+class AuditAnswer(Answer):
+    id: str
+    created_at: datetime
+    actor: str
+    event: str
+    run_id: str | None
+    job_id: str | None
+    outbox_id: str | None
+    detail: dict[str, Any]
+
+    @classmethod
+    def of(cls, record: AuditRecord, detail: dict[str, Any]) -> "AuditAnswer":
+        return cls(
+            id=record.id,
+            created_at=record.created_at,
+            actor=record.actor,
+            event=record.event,
+            run_id=record.run_id,
+            job_id=record.job_id,
+            outbox_id=record.outbox_id,
+            detail=detail,
+        )
+
+
+class ArtifactAnswer(Answer):
+    id: str
+    run_id: str
+    name: str
+    media_type: str
+    sha256: str
+    size_bytes: int
+    created_at: datetime
+
+    @classmethod
+    def of(cls, artifact: ArtifactRecord) -> "ArtifactAnswer":
+        return cls(
+            id=artifact.id,
+            run_id=artifact.run_id,
+            name=artifact.name,
+            media_type=artifact.media_type,
+            sha256=artifact.sha256,
+            size_bytes=artifact.size_bytes,
+            created_at=artifact.created_at,
+        )

@@ -1,0 +1,177 @@
+"""Campaigns on the wire: created, listed, shown, previewed, and given an audience."""
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from pydantic import ConfigDict, Field
+
+from outrider.api.models.common import Answer, Line, Success
+from outrider.documents import Document
+from outrider.domain.states import Channel, PhaseState
+from outrider.kernel.phase_controller import RerunScope
+from outrider.settings import NAME_MAX_CHARACTERS, RECIPIENT_ID_MAX_CHARACTERS
+
+EXAMPLE = {
+    "name": "Spring offer",
+    "phases": ["audience_import", "launch", "report"],
+    "audience": {
+        "recipients": [
+            {
+                "id": "lead-1",
+                "email": "ada@example.test",
+                "phone": "+447700900123",
+                "attributes": {"firstName": "Ada"},
+            }
+        ]
+    },
+    "messages": [
+        {
+            "id": "offer",
+            "channel": "sms",
+            "submissionTarget": "sms.realtime",
+            "body": "Hi {{ firstName }}",
+        }
+    ],
+    "batchSize": 500,
+}
+
+
+class CampaignCreated(Success):
+    campaign_id: str
+    name: str
+    recipients: int
+    phases: list[str]
+
+
+class CampaignLine(Answer):
+    campaign_id: str
+    name: str
+    recipients: int
+    launch: PhaseState | None
+    created_at: datetime
+
+
+class MessageAnswer(Answer):
+    id: str
+    channel: Channel
+    submission_target: str
+    subject: str | None
+    body: str
+    script_version: str | None
+
+
+class CampaignAnswer(Answer):
+    """The definition as it was written, without the audience, which may be large."""
+
+    campaign_id: str
+    name: str
+    phases: list[str]
+    messages: list[MessageAnswer]
+    scheduled_for: datetime | None
+    batch_size: int
+    require_approval: bool
+    recipients: int
+    last_sequence: int
+    created_at: datetime
+
+
+class AudienceAdded(Success):
+    campaign_id: str
+    recipients: int
+    staged: bool = Field(description="True where they wait for the campaign's audience_import.")
+
+
+class PreviewBody(Document):
+    recipient_id: Annotated[
+        Annotated[Line, Field(min_length=1, max_length=RECIPIENT_ID_MAX_CHARACTERS)] | None,
+        Field(description="The first recipient where it is left out."),
+    ] = None
+    message_id: Annotated[
+        Annotated[Line, Field(min_length=1, max_length=NAME_MAX_CHARACTERS)] | None,
+        Field(description="The first message where it is left out."),
+    ] = None
+
+
+class DryRunBody(Document):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"scope": "remainder"}]})
+
+    scope: Annotated[RerunScope | None, Field(strict=False)] = None
+
+
+class Preview(Answer):
+    campaign_id: str
+    message_id: str
+    channel: Channel
+    recipient_id: str
+    address: str | None
+    subject: str | None
+    body: str | None
+    html: bool
+    problem: str | None = Field(description="Why the message cannot be rendered for them.")
+    skipped_because: str | None
+
+
+class MessageDryRun(Answer):
+    message_id: str
+    channel: Channel
+    would_send: int
+    skipped: dict[str, int]
+
+
+class DryRun(Answer):
+    campaign_id: str
+    scope: RerunScope
+    messages: list[MessageDryRun]
+    would_send: int
+    skipped: dict[str, int] = Field(description="How many, by reason.")
+    already_sent: int = Field(description="By the last launch.")
+
+
+def campaign_document() -> dict[str, Any]:
+    """How a campaign is written, for the OpenAPI document; `outrider.documents` reads it."""
+    text: dict[str, Any] = {"type": "string", "minLength": 1}
+    recipient = {
+        "type": "object",
+        "required": ["id"],
+        "additionalProperties": False,
+        "properties": {
+            "id": {**text, "maxLength": RECIPIENT_ID_MAX_CHARACTERS},
+            "email": {"type": ["string", "null"]},
+            "phone": {"type": ["string", "null"]},
+            "pushToken": {"type": ["string", "null"]},
+            "attributes": {"type": ["object", "null"]},
+            "message": {"type": ["string", "null"]},
+        },
+    }
+    message = {
+        "type": "object",
+        "required": ["id", "channel", "submissionTarget", "body"],
+        "additionalProperties": False,
+        "properties": {
+            "id": {**text, "maxLength": NAME_MAX_CHARACTERS},
+            "channel": {"enum": [each.value for each in Channel]},
+            "submissionTarget": {**text, "maxLength": NAME_MAX_CHARACTERS},
+            "subject": {"type": ["string", "null"]},
+            "body": text,
+            "scriptVersion": {"type": ["string", "null"]},
+        },
+    }
+    return {
+        "type": "object",
+        "required": ["name", "messages"],
+        "additionalProperties": False,
+        "properties": {
+            "name": {**text, "maxLength": NAME_MAX_CHARACTERS},
+            "phases": {"type": "array", "items": {"type": "string"}, "uniqueItems": True},
+            "audience": {
+                "type": "object",
+                "additionalProperties": False,
+                "properties": {"recipients": {"type": "array", "items": recipient}},
+            },
+            "messages": {"type": "array", "minItems": 1, "items": message},
+            "scheduledFor": {"type": ["string", "null"], "format": "date-time"},
+            "batchSize": {"type": "integer", "minimum": 1},
+            "requireApproval": {"type": "boolean"},
+        },
+        "examples": [EXAMPLE],
+    }

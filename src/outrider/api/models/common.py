@@ -1,0 +1,57 @@
+"""The manners of all answers: camelCase, exact fields, pages with a cursor."""
+
+from typing import Annotated, Generic, Literal, TypeVar
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from outrider.documents import one_line, storable
+from outrider.domain.outbox import Accounting
+
+Item = TypeVar("Item")
+
+
+class Answer(BaseModel):
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        extra="forbid",
+        frozen=True,
+        validate_by_alias=True,
+        validate_by_name=True,
+        serialize_by_alias=True,
+    )
+
+
+class Page(Answer, Generic[Item]):
+    items: list[Item]
+    next: str | None = Field(description="The `after` of the next page; null where this is all.")
+
+
+class Success(Answer):
+    success: Literal[True] = True
+
+
+class AccountingAnswer(Answer):
+    """intended = waiting + inDoubt + sent + failed + skipped, always."""
+
+    intended: int
+    waiting: int
+    in_doubt: int
+    sent: int = Field(description="Sent, called and posted.")
+    failed: int
+    skipped: int
+
+    @classmethod
+    def of(cls, accounting: Accounting) -> "AccountingAnswer":
+        return cls(
+            intended=accounting.intended,
+            waiting=accounting.waiting,
+            in_doubt=accounting.in_doubt,
+            sent=accounting.sent,
+            failed=accounting.failed,
+            skipped=accounting.skipped,
+        )
+
+
+Line = Annotated[str, AfterValidator(one_line)]
+Text = Annotated[str, AfterValidator(storable)]

@@ -1,0 +1,192 @@
+"""Ledger items on the wire: with their attempts, in doubt, or as intents."""
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from pydantic import ConfigDict, Field
+
+from outrider.api.models.common import Answer, Success, Text
+from outrider.documents import Document
+from outrider.domain.states import Channel, IntentStatus, ItemStatus
+from outrider.domain.submission import ExhaustedReason, Progress
+from outrider.kernel.transactions.doubts import Doubt, DoubtVerdict
+from outrider.kernel.transactions.inspection import Attempt, Item
+from outrider.settings import INTENT_ID_MAX_CHARACTERS, NAME_MAX_CHARACTERS
+
+EVIDENCE_MAX_CHARACTERS = 4_000
+
+
+class ItemLine(Answer):
+    outbox_id: str
+    run_id: str | None
+    job_id: str | None
+    recipient_id: str
+    address: str | None
+    channel: Channel
+    provider: str
+    submission_target: str
+    status: ItemStatus
+    intent_status: IntentStatus | None
+    exhausted_reason: ExhaustedReason | None
+    reason: str | None
+    error: str | None
+    attempts_made: int
+    in_doubt: bool
+    doubted_at: datetime | None
+    next_attempt_at: datetime | None
+    provider_message_id: str | None
+    reference: str = Field(description="What the provider was told; look for it there.")
+    created_at: datetime
+    updated_at: datetime
+
+    @classmethod
+    def of(cls, item: Item) -> "ItemLine":
+        return cls(**item_fields(item))
+
+
+class AttemptAnswer(Answer):
+    number: int
+    opened_at: datetime
+    closed_at: datetime | None
+    progress: Progress | None
+    outcome: str | None
+    reason: str | None
+    error: str | None
+    provider_message_id: str | None
+
+    @classmethod
+    def of(cls, attempt: Attempt) -> "AttemptAnswer":
+        return cls(**attempt._asdict())
+
+
+class ItemAnswer(ItemLine):
+    subject: str | None
+    attempts: list[AttemptAnswer]
+
+    @classmethod
+    def whole(cls, item: Item, attempts: list[Attempt]) -> "ItemAnswer":
+        return cls(
+            **item_fields(item),
+            subject=item.subject,
+            attempts=[AttemptAnswer.of(attempt) for attempt in attempts],
+        )
+
+
+class DoubtAnswer(Answer):
+    outbox_id: str
+    run_id: str | None
+    recipient_id: str
+    channel: Channel
+    provider: str
+    reference: str
+    attempts: int
+    reason: str | None
+    doubted_at: datetime
+
+    @classmethod
+    def of(cls, doubt: Doubt) -> "DoubtAnswer":
+        return cls(
+            outbox_id=doubt.id,
+            run_id=doubt.run_id,
+            recipient_id=doubt.recipient_id,
+            channel=Channel(doubt.channel),
+            provider=doubt.provider,
+            reference=doubt.reference,
+            attempts=doubt.attempts,
+            reason=doubt.reason,
+            doubted_at=doubt.doubted_at,
+        )
+
+
+class VerdictBody(Document):
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"verdict": "sent", "evidence": "found in the provider's export"}]
+        }
+    )
+
+    verdict: Annotated[DoubtVerdict, Field(strict=False)]
+    evidence: Annotated[
+        Text,
+        Field(
+            min_length=1,
+            max_length=EVIDENCE_MAX_CHARACTERS,
+            pattern=r"\S",
+            description="How you know; it is kept in the audit log for good.",
+        ),
+    ]
+
+
+class Resolved(Success):
+    outbox_id: str
+    verdict: DoubtVerdict
+
+
+class IntentBody(Document):
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "intentId": "order-4711-shipped",
+                    "submissionTarget": "sms.realtime",
+                    "payload": {"to": "+447700900123", "message": "On its way"},
+                }
+            ]
+        }
+    )
+
+    intent_id: Annotated[
+        str,
+        Field(min_length=1, max_length=INTENT_ID_MAX_CHARACTERS, description="A repeat is safe."),
+    ]
+    submission_target: Annotated[str, Field(min_length=1, max_length=NAME_MAX_CHARACTERS)]
+    payload: dict[str, Any]
+
+
+class IntentAttempt(Answer):
+    number: int
+    opened_at: datetime
+    closed_at: datetime | None
+    outcome: str | None
+    reason: str | None
+    progress: Progress | None
+
+
+class IntentAnswer(Answer):
+    """Contract 001's intent as it stands."""
+
+    intent_id: str
+    submission_target: str
+    payload: dict[str, Any]
+    status: IntentStatus
+    final_outcome: str | None
+    exhausted_reason: ExhaustedReason | None
+    in_doubt: bool
+    created_at: datetime
+    attempts: list[IntentAttempt]
+
+
+def item_fields(item: Item) -> dict[str, Any]:
+    return {
+        "outbox_id": item.id,
+        "run_id": item.run_id,
+        "job_id": item.job_id,
+        "recipient_id": item.recipient_id,
+        "address": item.address,
+        "channel": Channel(item.channel),
+        "provider": item.provider,
+        "submission_target": item.submission_target,
+        "status": ItemStatus(item.status),
+        "intent_status": item.intent_status,
+        "exhausted_reason": item.exhausted_reason,
+        "reason": item.reason,
+        "error": item.error,
+        "attempts_made": item.attempts,
+        "in_doubt": item.doubted_at is not None,
+        "doubted_at": item.doubted_at,
+        "next_attempt_at": item.next_attempt_at,
+        "provider_message_id": item.provider_message_id,
+        "reference": item.reference,
+        "created_at": item.created_at,
+        "updated_at": item.updated_at,
+    }

@@ -1,0 +1,119 @@
+"""Phases on the wire: controls, their answers, the snapshot, and the envelope of an event."""
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from pydantic import ConfigDict, Field
+
+from outrider.api.models.common import AccountingAnswer, Answer, Success
+from outrider.documents import Document
+from outrider.domain.states import PhaseState, RunStatus
+from outrider.kernel.phase_controller import ControlAnswer, RerunScope
+from outrider.kernel.transactions.snapshots import CampaignSnapshot, PhaseSnapshot
+
+ExpectedState = Annotated[
+    PhaseState | None,
+    Field(
+        alias="expected_state",
+        strict=False,
+        description="Refuse, and change nothing, unless the phase is in this state.",
+    ),
+]
+
+
+class ControlBody(Document):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"expected_state": "in_progress"}]})
+
+    expected_state: ExpectedState = None
+
+
+class RerunBody(ControlBody):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"scope": "remainder"}]})
+
+    scope: Annotated[
+        RerunScope | None,
+        Field(
+            strict=False,
+            description="For those the last run left over, or for everybody again; the default is"
+            " the remainder of a partial run.",
+        ),
+    ] = None
+    confirm: bool = Field(
+        default=False, description="Needed for everybody: they are sent to a second time."
+    )
+
+
+class ControlDone(Success):
+    campaign_id: str
+    phase: str
+    state: PhaseState
+    sequence: int = Field(description="Of the event that brought the phase into this state.")
+    changed: bool = Field(description="False where it was so already.")
+    run_id: str | None
+
+    @classmethod
+    def of(cls, answer: ControlAnswer) -> "ControlDone":
+        return cls.model_validate(answer.as_document())
+
+
+class PhaseStatus(Answer):
+    state: PhaseState
+    progress_percentage: float
+    run_id: str | None
+    run_status: RunStatus | None
+    sequence: int
+    reason: str | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    updated_at: datetime
+    accounting: AccountingAnswer | None
+
+    @classmethod
+    def of(cls, phase: PhaseSnapshot) -> "PhaseStatus":
+        return cls(
+            state=phase.state,
+            progress_percentage=phase.progress_percentage,
+            run_id=phase.run_id,
+            run_status=RunStatus(phase.run_status) if phase.run_status else None,
+            sequence=phase.sequence,
+            reason=phase.reason,
+            started_at=phase.started_at,
+            finished_at=phase.finished_at,
+            updated_at=phase.updated_at,
+            accounting=AccountingAnswer.of(phase.accounting) if phase.accounting else None,
+        )
+
+
+class CampaignStatus(Answer):
+    """The snapshot: authoritative, and what a client takes as its new baseline."""
+
+    campaign_id: str
+    name: str
+    control_phase: str | None = Field(description="The phase that pause, resume and stop target.")
+    last_sequence: int
+    recipients: int
+    phases: dict[str, PhaseStatus]
+    phase_order: list[str]
+
+    @classmethod
+    def of(cls, snapshot: CampaignSnapshot) -> "CampaignStatus":
+        return cls(
+            campaign_id=snapshot.campaign_id,
+            name=snapshot.name,
+            control_phase=snapshot.control_phase,
+            last_sequence=snapshot.last_sequence,
+            recipients=snapshot.audience_size,
+            phases={phase.phase: PhaseStatus.of(phase) for phase in snapshot.phases},
+            phase_order=[phase.phase for phase in snapshot.phases],
+        )
+
+
+class EventEnvelope(Answer):
+    """The `data:` of each event of the stream; its `id:` is the sequence."""
+
+    type: str
+    campaign_id: str
+    phase: str
+    sequence: int
+    timestamp: datetime
+    payload: dict[str, Any]

@@ -1,0 +1,133 @@
+"""Runs on the wire: their accounting, jobs, ledger items, and the certificate."""
+
+from datetime import datetime
+from typing import Any
+
+from pydantic import Field
+
+from outrider.api.models.common import AccountingAnswer, Answer
+from outrider.domain.outbox import Accounting
+from outrider.domain.states import JobOutcome, JobStatus, RunStatus
+from outrider.kernel.transactions.inspection import JobCount, JobLine, ReasonCount, RunRecord
+
+
+class RunLine(Answer):
+    run_id: str
+    campaign_id: str
+    phase: str
+    channel: str
+    status: RunStatus
+    retry_of: str | None = Field(description="The run whose remainder this one took up.")
+    scheduled_for: datetime
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    stopped_at: datetime | None
+    accounting: AccountingAnswer
+
+    @classmethod
+    def of(cls, run: RunRecord, accounting: Accounting) -> "RunLine":
+        return cls(**run_fields(run, accounting))
+
+
+class JobsByStatus(Answer):
+    status: JobStatus
+    outcome: JobOutcome | None
+    jobs: int
+    attempts: int = Field(description="Attempts that were lost.")
+    last_error: str | None
+
+
+class ItemsByReason(Answer):
+    status: str
+    reason: str
+    items: int
+
+
+class RunAnswer(RunLine):
+    jobs: list[JobsByStatus]
+    reasons: list[ItemsByReason]
+
+    @classmethod
+    def whole(
+        cls,
+        run: RunRecord,
+        accounting: Accounting,
+        jobs: list[JobCount],
+        reasons: list[ReasonCount],
+    ) -> "RunAnswer":
+        return cls(
+            **run_fields(run, accounting),
+            jobs=[JobsByStatus(**count._asdict()) for count in jobs],
+            reasons=[ItemsByReason(**count._asdict()) for count in reasons],
+        )
+
+
+class JobAnswer(Answer):
+    job_id: str
+    job_type: str
+    submission_target: str
+    status: JobStatus
+    outcome: JobOutcome | None
+    attempts: int
+    items: int
+    sent: int
+    failed: int
+    skipped: int
+    paused: bool
+    cancelled: bool
+    last_error: str | None
+    run_at: datetime | None
+    result: dict[str, Any] | None = Field(description="What a phase's own job came to.")
+    updated_at: datetime
+
+    @classmethod
+    def of(cls, line: JobLine, result: dict[str, Any] | None) -> "JobAnswer":
+        fields = {**line._asdict(), "result": result}
+        return cls(job_id=fields.pop("id"), **fields)
+
+
+class Criterion(Answer):
+    name: str
+    holds: bool
+    detail: str
+
+
+class CertificateAnswer(Answer):
+    """The launch proof, counted from the ledger's own rows."""
+
+    run_id: str
+    campaign_id: str
+    status: RunStatus
+    holds: bool
+    criteria: list[Criterion]
+    accounting: AccountingAnswer
+    ledger_digest: str
+    issued_at: datetime
+
+
+class Explanation(Answer):
+    outbox_id: str
+    sentences: list[str]
+
+
+class RunExplanation(Answer):
+    run_id: str
+    sentences: list[str]
+
+
+def run_fields(run: RunRecord, accounting: Accounting) -> dict[str, Any]:
+    return {
+        "run_id": run.id,
+        "campaign_id": run.campaign_id,
+        "phase": run.phase,
+        "channel": run.channel,
+        "status": RunStatus(run.status),
+        "retry_of": run.retry_of,
+        "scheduled_for": run.scheduled_for,
+        "created_at": run.created_at,
+        "started_at": run.started_at,
+        "finished_at": run.finished_at,
+        "stopped_at": run.stopped_at,
+        "accounting": AccountingAnswer.of(accounting),
+    }

@@ -1,0 +1,167 @@
+"""A route of the API: who may ask, how much they may send, and what a repeat is answered.
+
+In this order, before the endpoint runs: authenticate, bound and read the body, claim the
+idempotency key, and read JSON strictly. The OpenAPI document is told the same options.
+"""
+
+import hashlib
+from collections.abc import Awaitable, Callable, Coroutine
+from enum import StrEnum
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+from fastapi.routing import APIRoute
+
+from outrider.api import bodies, envelope
+from outrider.api.context import services_of
+from outrider.api.errors import answer_to
+from outrider.api.idempotency import HEADERS, KEY_MAX_CHARACTERS, fingerprint, key_of
+from outrider.api.models.problems import PROBLEMS
+from outrider.domain.keys import KeyScope
+from outrider.settings import ApiLimits
+
+PREFIX = "/api/v2"
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+
+SCOPE = "x-required-scope"
+BODY_MOST = "x-max-body-bytes"
+BODY_KIND = "x-body"
+IDEMPOTENT = "x-idempotency-key"
+
+
+class BodyKind(StrEnum):
+    """JSON is read strictly before the endpoint; raw bytes and streams are the endpoint's."""
+
+    JSON = "json"
+    RAW = "raw"
+    STREAM = "stream"
+
+
+def options(
+    *,
+    scope: KeyScope | None = None,
+    body: BodyKind = BodyKind.JSON,
+    body_most: int = ApiLimits.body_max_bytes,
+    idempotent: bool = True,
+    request_body: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """What a route may say of itself, as its `openapi_extra`."""
+    said: dict[str, Any] = {BODY_KIND: body.value, BODY_MOST: body_most, IDEMPOTENT: idempotent}
+    if scope is not None:
+        said[SCOPE] = scope.value
+    if request_body is not None:
+        said["requestBody"] = request_body
+    return said
+
+
+class NotedRoute(APIRoute):
+    """Leaves its template and parameters in the request's state, for the log and the metrics."""
+
+    def get_route_handler(self) -> Handler:
+        handler = super().get_route_handler()
+
+        async def handle(request: Request) -> Response:
+            self.note(request)
+            return await handler(request)
+
+        return handle
+
+    def note(self, request: Request) -> None:
+        setattr(request.state, envelope.TEMPLATE, self.path)
+        setattr(request.state, envelope.PATH_PARAMS, dict(request.path_params))
+
+
+class ApiRoute(NotedRoute):
+    def __init__(self, path: str, endpoint: Callable[..., Any], **given: Any) -> None:
+        said = given.pop("openapi_extra", None) or options()
+        changes = bool(set(given.get("methods") or ["GET"]) - {"GET"})
+        said.setdefault(SCOPE, KeyScope.OPERATE.value if changes else KeyScope.READ.value)
+        self.needed = KeyScope(said[SCOPE])
+        self.body_kind = BodyKind(said.pop(BODY_KIND))
+        self.body_most: int = said[BODY_MOST]
+        self.idempotent = changes and bool(said.pop(IDEMPOTENT))
+        self.changes = changes
+        if not changes:
+            del said[BODY_MOST]
+        if self.idempotent:
+            said["parameters"] = _KEY_PARAMETERS
+        given["responses"] = {**PROBLEMS, **(given.get("responses") or {})}
+        super().__init__(path, endpoint, openapi_extra=said, **given)
+
+    def get_route_handler(self) -> Handler:
+        handler = super().get_route_handler()
+
+        async def handle(request: Request) -> Response:
+            self.note(request)
+            services = services_of(request)
+            principal = await services.doorkeeper.admit(request, self.needed)
+            request.state.principal = principal
+            if not self.changes or self.body_kind is BodyKind.STREAM:
+                return await handler(request)
+            raw = await bodies.read_bounded(request, self.body_most)
+            key = key_of(request.headers) if self.idempotent else None
+
+            async def work() -> Response:
+                parsed = None
+                if raw and self.body_kind is BodyKind.JSON:
+                    bodies.require_json(request)
+                    parsed = bodies.strict_json(raw)
+                return await handler(ReadRequest(request, raw, parsed))
+
+            if key is None:
+                return await work()
+            same = fingerprint(request, hashlib.sha256(raw).hexdigest())
+            return await services.once.answer(principal.scope, key, same, answered(work))
+
+        return handle
+
+
+class ReadRequest(Request):
+    """A request whose body was read already, and judged."""
+
+    def __init__(self, request: Request, raw: bytes, parsed: object) -> None:
+        super().__init__(request.scope, request.receive)
+        self._raw = raw
+        self._parsed = parsed
+
+    async def body(self) -> bytes:
+        return self._raw
+
+    async def json(self) -> Any:
+        return self._parsed
+
+
+def answered(work: Callable[[], Awaitable[Response]]) -> Callable[[], Awaitable[Response]]:
+    """The same work with foreseen errors as answers, which can be kept."""
+
+    async def answer() -> Response:
+        try:
+            return await work()
+        except Exception as error:
+            response = answer_to(error)
+            if response is None:
+                raise
+            return response
+
+    return answer
+
+
+def api_router(tag: str) -> APIRouter:
+    return APIRouter(prefix=PREFIX, route_class=ApiRoute, tags=[tag], strict_content_type=False)
+
+
+_KEY_PARAMETERS = [
+    {
+        "name": name,
+        "in": "header",
+        "required": False,
+        "description": "Makes a repeat safe: it gets the first answer again, for five minutes.",
+        "schema": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": KEY_MAX_CHARACTERS,
+            "pattern": r"^[\x20-\x7e]+$",
+        },
+    }
+    for name in HEADERS
+]

@@ -1,0 +1,123 @@
+"""Campaigns: created whole or not at all, listed, shown, previewed."""
+
+import asyncio
+from collections.abc import Collection
+from typing import Any
+
+import msgspec
+from fastapi import Request
+
+from outrider.api import cursors
+from outrider.api.bodies import require_json
+from outrider.api.context import NEEDS_REGISTRY, PAGE_DEFAULT, After, Asker, Limit, Wired
+from outrider.api.models.campaigns import (
+    CampaignAnswer,
+    CampaignCreated,
+    CampaignLine,
+    Preview,
+    PreviewBody,
+    campaign_document,
+)
+from outrider.api.models.common import Page
+from outrider.api.route import BodyKind, api_router, options
+from outrider.documents.campaign import CampaignDocument, parse_campaign
+from outrider.domain.ids import CampaignId
+from outrider.domain.states import PhaseState
+from outrider.kernel.transactions import campaigns
+from outrider.kernel.transactions.inspection import LAST
+from outrider.rendering.renderer import check_template
+from outrider.settings import ApiLimits
+
+router = api_router("campaigns")
+
+
+@router.post(
+    "/campaigns",
+    status_code=201,
+    operation_id="createCampaign",
+    summary="Create a campaign: all of it, or nothing and every mistake in it",
+    dependencies=[NEEDS_REGISTRY],
+    openapi_extra=options(
+        body=BodyKind.RAW,
+        body_most=ApiLimits.campaign_max_bytes,
+        request_body={
+            "required": True,
+            "content": {"application/json": {"schema": campaign_document()}},
+        },
+    ),
+)
+async def create(request: Request, outrider: Wired, asker: Asker) -> CampaignCreated:
+    require_json(request)
+    raw = await request.body()
+    # In a thread: a large audience takes seconds to check.
+    document = await asyncio.to_thread(_parsed, raw, outrider.known_phases)
+    campaign_id, size = await outrider.deployer.create(
+        asker.scope, document.definition, document.recipients(), asker.actor
+    )
+    return CampaignCreated(
+        campaign_id=campaign_id,
+        name=document.definition.name,
+        recipients=size,
+        phases=list(document.definition.phases),
+    )
+
+
+def _parsed(raw: bytes, known_phases: Collection[str]) -> CampaignDocument:
+    return parse_campaign(
+        raw, check_template=check_template, source_root=None, known_phases=known_phases
+    )
+
+
+@router.get("/campaigns", operation_id="listCampaigns", summary="Campaigns, newest first")
+async def list_campaigns(
+    outrider: Wired, asker: Asker, limit: Limit = PAGE_DEFAULT, after: After = None
+) -> Page[CampaignLine]:
+    before = cursors.id_after(after, LAST)
+    lines = await outrider.store.read(campaigns.campaigns_page(asker.scope, before, limit))
+    return Page(
+        items=[
+            CampaignLine(
+                campaign_id=line.id,
+                name=line.name,
+                recipients=line.audience_size,
+                launch=PhaseState(line.launch_state) if line.launch_state else None,
+                created_at=line.created_at,
+            )
+            for line in lines
+        ],
+        next=cursors.encode(lines[-1].id) if len(lines) == limit else None,
+    )
+
+
+@router.get(
+    "/campaigns/{campaign_id}",
+    operation_id="getCampaign",
+    summary="A campaign's definition, without its audience",
+)
+async def show(campaign_id: str, outrider: Wired, asker: Asker) -> CampaignAnswer:
+    record = await outrider.store.read(campaigns.campaign(asker.scope, CampaignId(campaign_id)))
+    definition: dict[str, Any] = msgspec.json.decode(record.definition)
+    return CampaignAnswer.model_validate(
+        {
+            **definition,
+            "campaignId": record.id,
+            "recipients": record.audience_size,
+            "lastSequence": record.last_sequence,
+            "createdAt": record.created_at,
+        }
+    )
+
+
+@router.post(
+    "/campaigns/{campaign_id}/preview",
+    operation_id="previewMessage",
+    summary="What one recipient would read; nothing is sent",
+)
+async def preview(
+    campaign_id: str, outrider: Wired, asker: Asker, body: PreviewBody | None = None
+) -> Preview:
+    asked = body or PreviewBody()
+    found = await outrider.previewer.preview(
+        asker.scope, CampaignId(campaign_id), asked.recipient_id, asked.message_id
+    )
+    return Preview.model_validate(found)

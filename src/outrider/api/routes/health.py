@@ -1,0 +1,84 @@
+"""For machines that look after this one: alive, ready, and its metrics. No key, no tenants."""
+
+from ipaddress import ip_address
+
+import structlog
+from fastapi import APIRouter, Request
+from prometheus_client import CONTENT_TYPE_LATEST
+from starlette.responses import Response
+
+from outrider.api.context import services_of
+from outrider.api.errors import ApiError
+from outrider.api.metrics import Figures
+from outrider.api.models.admin import Health
+from outrider.api.models.problems import PROBLEMS
+from outrider.api.route import NotedRoute
+from outrider.domain.errors import StoreError
+from outrider.domain.keys import KeyScope
+from outrider.kernel.transactions import figures
+from outrider.settings import ApiLimits
+
+log = structlog.get_logger()
+
+router = APIRouter(route_class=NotedRoute, tags=["health"])
+
+
+@router.get("/healthz", operation_id="getHealth", summary="The process is alive")
+async def healthz() -> Health:
+    return Health(status="alive")
+
+
+@router.get(
+    "/readyz",
+    operation_id="getReadiness",
+    summary="The database can be used, and has the right schema",
+    responses={503: PROBLEMS[503]},
+)
+async def readyz(request: Request) -> Health:
+    try:
+        await services_of(request).outrider.store.verify_schema()
+    except StoreError as error:
+        log.warning("not_ready", error=error.message)
+        raise ApiError(
+            503, "NOT_READY", "the database cannot be used, or has another schema",
+            headers={"Retry-After": str(ApiLimits.retry_after_seconds)},
+        ) from error  # fmt: skip
+    return Health(status="ready")
+
+
+@router.get(
+    "/metrics",
+    operation_id="getMetrics",
+    summary="Prometheus metrics; from elsewhere than this machine with a key only",
+    response_class=Response,
+    responses={
+        200: {"content": {"text/plain": {"schema": {"type": "string"}}}},
+        401: PROBLEMS[401],
+        403: PROBLEMS[403],
+        429: PROBLEMS[429],
+    },
+)
+async def metrics(request: Request) -> Response:
+    services = services_of(request)
+    if not _is_here(request):
+        await services.doorkeeper.admit(request, KeyScope.READ)
+    found: Figures | None = None
+    try:
+        bypasses, in_doubt, jobs = await services.outrider.store.read(figures.figures())
+        found = Figures(bypasses, in_doubt, jobs)
+    except StoreError as error:
+        log.warning("figures_not_read", error=error.message)
+    return Response(services.metrics.page(found), media_type=CONTENT_TYPE_LATEST)
+
+
+def _is_here(request: Request) -> bool:
+    """A proxy's own address is no proof: whoever comes through one is sent on by its headers."""
+    forwarded = "forwarded" in request.headers or "x-forwarded-for" in request.headers
+    try:
+        return (
+            not forwarded
+            and request.client is not None
+            and ip_address(request.client.host).is_loopback
+        )
+    except ValueError:
+        return False

@@ -1,0 +1,55 @@
+"""API keys of the workspace: made and shown once, listed without their secret, revoked."""
+
+from outrider.api import cursors
+from outrider.api.context import PAGE_DEFAULT, After, Asker, Limit, Wired
+from outrider.api.idempotency import ShownOnce
+from outrider.api.models.admin import KeyAnswer, KeyBody, NewKey, RevokedKey
+from outrider.api.models.common import Page
+from outrider.api.route import api_router, options
+from outrider.domain.keys import KeyId, KeyScope
+from outrider.kernel.transactions.inspection import FIRST
+
+router = api_router("keys")
+
+
+@router.get(
+    "/keys",
+    operation_id="listKeys",
+    summary="Keys of the workspace, revoked ones included, without their text",
+    openapi_extra=options(scope=KeyScope.ADMIN),
+)
+async def list_keys(
+    outrider: Wired, asker: Asker, limit: Limit = PAGE_DEFAULT, after: After = None
+) -> Page[KeyAnswer]:
+    found = await outrider.key_keeper.list(asker.scope, cursors.id_after(after, FIRST), limit)
+    return Page(
+        items=[KeyAnswer.of(key) for key in found],
+        next=cursors.encode(found[-1].id) if len(found) == limit else None,
+    )
+
+
+@router.post(
+    "/keys",
+    status_code=201,
+    operation_id="createKey",
+    summary="Make a key; its text is in this answer and nowhere else",
+    response_model=NewKey,
+    openapi_extra=options(scope=KeyScope.ADMIN),
+)
+async def create(body: KeyBody, outrider: Wired, asker: Asker) -> ShownOnce:
+    made, text = await outrider.key_keeper.create(asker.scope, body.name, body.scopes, asker.actor)
+    answer = NewKey(**KeyAnswer.of(made).model_dump(), key=text)
+    response = ShownOnce(answer.model_dump_json(), 201, media_type="application/json")
+    response.later = answer.model_copy(update={"key": None}).model_dump_json().encode()
+    return response
+
+
+@router.delete(
+    "/keys/{key_id}",
+    operation_id="revokeKey",
+    summary="Revoke a key for good",
+    openapi_extra=options(scope=KeyScope.ADMIN),
+)
+async def revoke(key_id: str, outrider: Wired, asker: Asker) -> RevokedKey:
+    revoked = await outrider.key_keeper.revoke(asker.scope, KeyId(key_id), asker.actor)
+    return RevokedKey(**KeyAnswer.of(revoked).model_dump())

@@ -1,0 +1,34 @@
+"""One ledger item: everything that is known of it, and why it was or was not sent."""
+
+from outrider.api.context import Asker, Wired
+from outrider.api.models.items import ItemAnswer
+from outrider.api.models.runs import Explanation
+from outrider.api.route import api_router
+from outrider.domain.ids import OutboxId, Scope
+from outrider.kernel.explainer import explain_item
+from outrider.kernel.transactions import inspection
+from outrider.kernel.transactions.inspection import Attempt, Item
+from outrider.ports.store import Transaction
+
+router = api_router("outbox")
+
+
+@router.get("/outbox/{outbox_id}", operation_id="getItem", summary="One item with its attempts")
+async def show(outbox_id: str, outrider: Wired, asker: Asker) -> ItemAnswer:
+    item, attempts = await outrider.store.read(_whole(asker.scope, OutboxId(outbox_id)))
+    return ItemAnswer.whole(item, attempts)
+
+
+@router.get(
+    "/outbox/{outbox_id}/explain",
+    operation_id="explainItem",
+    summary="Why one item was or was not sent, in sentences",
+)
+async def explain(outbox_id: str, outrider: Wired, asker: Asker) -> Explanation:
+    item, attempts = await outrider.store.read(_whole(asker.scope, OutboxId(outbox_id)))
+    return Explanation(outbox_id=item.id, sentences=explain_item(item, attempts))
+
+
+def _whole(scope: Scope, outbox_id: OutboxId) -> Transaction[tuple[Item, list[Attempt]]]:
+    item = yield from inspection.item(scope, outbox_id)
+    return item, (yield from inspection.attempts_of(item.id))

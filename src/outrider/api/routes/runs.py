@@ -1,0 +1,174 @@
+"""Runs: listed, shown, explained and certified, with their jobs and their ledger items."""
+
+from typing import Annotated, Any
+
+import msgspec
+from fastapi import Query
+
+from outrider.api import cursors
+from outrider.api.context import PAGE_DEFAULT, After, Asker, Limit, Wired
+from outrider.api.models.common import Page
+from outrider.api.models.items import ItemLine
+from outrider.api.models.runs import (
+    CertificateAnswer,
+    JobAnswer,
+    RunAnswer,
+    RunExplanation,
+    RunLine,
+)
+from outrider.api.route import api_router
+from outrider.domain.ids import CampaignId, RunId, Scope
+from outrider.domain.outbox import Accounting
+from outrider.domain.states import ItemStatus
+from outrider.kernel.explainer import explain_run
+from outrider.kernel.transactions import campaigns, inspection
+from outrider.kernel.transactions.inspection import (
+    FIRST,
+    LAST,
+    Item,
+    JobCount,
+    JobLine,
+    LedgerPosition,
+    ReasonCount,
+    RunRecord,
+)
+from outrider.ports.store import Transaction
+from outrider.settings import RECIPIENT_ID_MAX_CHARACTERS
+
+router = api_router("runs")
+
+Picture = tuple[RunRecord, Accounting, list[JobCount], list[ReasonCount]]
+
+
+@router.get(
+    "/campaigns/{campaign_id}/runs",
+    operation_id="listRuns",
+    summary="A campaign's runs, newest first, with their accounting",
+)
+async def list_runs(
+    campaign_id: str,
+    outrider: Wired,
+    asker: Asker,
+    limit: Limit = PAGE_DEFAULT,
+    after: After = None,
+) -> Page[RunLine]:
+    before = cursors.id_after(after, LAST)
+    found = await outrider.store.read(_runs(asker.scope, CampaignId(campaign_id), before, limit))
+    return Page(
+        items=[RunLine.of(run, accounting) for run, accounting in found],
+        next=cursors.encode(found[-1][0].id) if len(found) == limit else None,
+    )
+
+
+@router.get("/runs/{run_id}", operation_id="getRun", summary="A run with its accounting")
+async def show(run_id: str, outrider: Wired, asker: Asker) -> RunAnswer:
+    picture = await outrider.store.read(_picture(asker.scope, RunId(run_id)))
+    return RunAnswer.whole(*picture)
+
+
+@router.get(
+    "/runs/{run_id}/explain",
+    operation_id="explainRun",
+    summary="Why a run stands as it does, in sentences",
+)
+async def explain(run_id: str, outrider: Wired, asker: Asker) -> RunExplanation:
+    picture = await outrider.store.read(_picture(asker.scope, RunId(run_id)))
+    return RunExplanation(run_id=run_id, sentences=explain_run(*picture))
+
+
+@router.get(
+    "/runs/{run_id}/certificate",
+    operation_id="getCertificate",
+    summary="The launch proof, counted afresh from the ledger's rows",
+)
+async def certificate(run_id: str, outrider: Wired, asker: Asker) -> CertificateAnswer:
+    proof = await outrider.certifier.certify(asker.scope, RunId(run_id))
+    return CertificateAnswer.model_validate(proof.as_document())
+
+
+@router.get("/runs/{run_id}/jobs", operation_id="listJobs", summary="A run's jobs")
+async def list_jobs(
+    run_id: str, outrider: Wired, asker: Asker, limit: Limit = PAGE_DEFAULT, after: After = None
+) -> Page[JobAnswer]:
+    begin = cursors.id_after(after, FIRST)
+    lines = await outrider.store.read(_jobs(asker.scope, RunId(run_id), begin, limit))
+    return Page(
+        items=[JobAnswer.of(line, _decoded(line.result)) for line in lines],
+        next=cursors.encode(lines[-1].id) if len(lines) == limit else None,
+    )
+
+
+@router.get("/runs/{run_id}/outbox", operation_id="listOutbox", summary="A run's ledger items")
+async def list_outbox(
+    run_id: str,
+    outrider: Wired,
+    asker: Asker,
+    status: Annotated[ItemStatus | None, Query(description="Only items in this status.")] = None,
+    recipient_id: Annotated[
+        str | None,
+        Query(
+            alias="recipientId",
+            max_length=RECIPIENT_ID_MAX_CHARACTERS,
+            pattern=r"^[^\x00-\x1f]+$",
+            description="Only items of this recipient.",
+        ),
+    ] = None,
+    limit: Limit = PAGE_DEFAULT,
+    after: After = None,
+) -> Page[ItemLine]:
+    begin = LedgerPosition(*cursors.decode_ids(after, 2)) if after is not None else None
+    items = await outrider.store.read(
+        _items(asker.scope, RunId(run_id), limit, recipient_id, status, begin)
+    )
+    last = items[-1] if len(items) == limit else None
+    return Page(
+        items=[ItemLine.of(item) for item in items],
+        next=cursors.encode(last.job_id or FIRST, last.id) if last else None,
+    )
+
+
+def _runs(
+    scope: Scope, campaign_id: CampaignId, before: str, most: int
+) -> Transaction[list[tuple[RunRecord, Accounting]]]:
+    yield from campaigns.campaign(scope, campaign_id)
+    found = []
+    for run in (yield from inspection.runs_page(campaign_id, before, most)):
+        found.append((run, (yield from inspection.accounting(run))))
+    return found
+
+
+def _picture(scope: Scope, run_id: RunId) -> Transaction[Picture]:
+    run, accounting = yield from inspection.run_with_accounting(scope, run_id)
+    jobs = yield from inspection.job_counts(run_id)
+    reasons = yield from inspection.reason_counts(run_id)
+    return run, accounting, jobs, reasons
+
+
+def _jobs(scope: Scope, run_id: RunId, after: str, most: int) -> Transaction[list[JobLine]]:
+    yield from inspection.run(scope, run_id)
+    return (yield from inspection.jobs_page(run_id, after, most))
+
+
+def _items(
+    scope: Scope,
+    run_id: RunId,
+    most: int,
+    recipient_id: str | None,
+    status: ItemStatus | None,
+    after: LedgerPosition | None,
+) -> Transaction[list[Item]]:
+    yield from inspection.run(scope, run_id)
+    return (
+        yield from inspection.items_of_run(
+            scope,
+            run_id,
+            most=most,
+            recipient_id=recipient_id,
+            status=status.value if status else None,
+            after=after,
+        )
+    )
+
+
+def _decoded(result: str | None) -> dict[str, Any] | None:
+    return msgspec.json.decode(result, type=dict[str, Any]) if result else None

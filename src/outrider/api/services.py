@@ -1,0 +1,120 @@
+"""What runs beside the requests: the event hub, the phase restorer and, where wished, a worker.
+
+They start before the first request and end after the last one. Should one of them fail, the server
+is told, because it could no longer keep its promises.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+import structlog
+
+from outrider.api.auth import Doorkeeper
+from outrider.api.errors import ApiError
+from outrider.api.idempotency import Once
+from outrider.api.metrics import Metrics
+from outrider.api.streams import Streams
+from outrider.bootstrap import Outrider
+from outrider.domain.errors import InvalidInput
+from outrider.engines.local import LocalWorker
+from outrider.settings import ApiLimits
+
+log = structlog.get_logger()
+
+
+class Services:
+    def __init__(
+        self,
+        outrider: Outrider,
+        limits: ApiLimits,
+        *,
+        run_worker: bool,
+        on_failure: Callable[[], None],
+    ) -> None:
+        self.outrider = outrider
+        self.limits = limits
+        self.metrics = Metrics()
+        self.streams = Streams(limits, self.metrics.streams)
+        self.doorkeeper = Doorkeeper(
+            outrider.key_keeper, outrider.clock, self.metrics.auth_failures,
+            limits.good_keys_remembered,
+        )  # fmt: skip
+        self.once = Once(outrider.idempotency, limits)
+        self._run_worker = run_worker
+        self._on_failure = on_failure
+        self._worker: LocalWorker | None = None
+        self._has_registry = False
+        self.failure: BaseException | None = None
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        outrider = self.outrider
+        restored = await outrider.phase_restorer.start()
+        if restored:
+            log.warning("phases_restored", phases=restored)
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(outrider.idempotency.close)
+            loops = [
+                self._start("event hub", outrider.hub.run()),
+                self._start("phase restorer", outrider.phase_restorer.run()),
+            ]
+            working = None
+            if self._run_worker:
+                self._worker = await stack.enter_async_context(outrider.worker())
+                working = self._start("worker", self._worker.run())
+            try:
+                yield
+            finally:
+                self.begin_stop()
+                if working is not None:
+                    await self._ended(working)
+                for loop in loops:
+                    loop.cancel()
+                await asyncio.gather(*loops, return_exceptions=True)
+
+    def begin_stop(self) -> None:
+        """Claim no more jobs and end the streams; requests under way are still answered."""
+        self.streams.close()
+        if self._worker is not None:
+            self._worker.stop()
+
+    async def require_registry(self) -> None:
+        """The contracts in force are there, or nobody can be served: that is not the client's."""
+        if self._has_registry:
+            return
+        try:
+            await asyncio.to_thread(self.outrider.registry_keeper.contracts)
+        except InvalidInput as error:
+            log.error("registry_not_read", error=error.message, problems=len(error.problems))
+            raise ApiError(
+                503,
+                "REGISTRY_UNAVAILABLE",
+                "this server has no registry of submission targets that it can use",
+                hint="PUT /api/v2/registry, or `outrider registry check`",
+                headers={"Retry-After": str(self.limits.retry_after_seconds)},
+            ) from error
+        self._has_registry = True
+
+    def _start(self, name: str, role: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(role, name=name)
+        task.add_done_callback(self._role_ended)
+        return task
+
+    def _role_ended(self, task: asyncio.Task[None]) -> None:
+        if task.cancelled():
+            return
+        error = task.exception()
+        if error is not None:
+            log.error("role_failed", role=task.get_name(), exc_info=error)
+            self.failure = error
+            self._on_failure()
+
+    async def _ended(self, working: asyncio.Task[None]) -> None:
+        """Held jobs are finished first; past the limit they are left to their leases."""
+        done, _ = await asyncio.wait({working}, timeout=self.limits.worker_stop_seconds)
+        if not done:
+            log.error("worker_cut_off", seconds=self.limits.worker_stop_seconds)
+            working.cancel()
+            await asyncio.gather(working, return_exceptions=True)

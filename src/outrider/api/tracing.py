@@ -1,0 +1,32 @@
+"""Spans through OpenTelemetry's API; an SDK, where one is installed, makes them more than nothing.
+
+The attribute names stand here and nowhere else, because the conventions still move.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from opentelemetry import propagate, trace
+from opentelemetry.trace import Span, SpanKind
+
+METHOD = "http.request.method"
+ROUTE = "http.route"
+STATUS = "http.response.status_code"
+REQUEST_ID = "outrider.request.id"
+TENANT_ID = "outrider.tenant.id"
+CAMPAIGN_ID = "outrider.campaign.id"
+RUN_ID = "outrider.run.id"
+
+_tracer = trace.get_tracer("outrider.api")
+
+
+@contextmanager
+def request_span(method: str, request_id: str, headers: Mapping[str, str]) -> Iterator[Span]:
+    """The span of one request, below the caller's where it sent `traceparent`."""
+    with _tracer.start_as_current_span(
+        method,
+        propagate.extract(headers),
+        SpanKind.SERVER,
+        {METHOD: method, REQUEST_ID: request_id},
+    ) as span:
+        yield span

@@ -1,0 +1,114 @@
+"""A server instead of a database: `--server URL` makes commands ask it over HTTP.
+
+The key comes from OUTRIDER_KEY, or OUTRIDER_ROOT_KEY; what the server refuses is told in its words.
+"""
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import aiohttp
+import msgspec
+
+from outrider.domain.errors import InvalidInput, OutriderError, Problem, StoreUnavailable
+
+REMOTE_SECONDS = 60.0
+UPLOAD_PIECE_BYTES = 256 * 1024
+KEY_VARIABLES = ("OUTRIDER_KEY", "OUTRIDER_ROOT_KEY")
+
+Document = dict[str, Any]
+
+
+class RemoteRefusal(OutriderError):
+    """What the server answered instead, in its own words."""
+
+    def __init__(self, code: str, message: str, hint: str | None) -> None:
+        super().__init__(message, hint=hint)
+        self.code = code
+
+
+class Remote:
+    def __init__(self, url: str, session: aiohttp.ClientSession) -> None:
+        self._url = url.rstrip("/")
+        self._session = session
+
+    async def get(self, *path: str, **query: str | int | None) -> Document:
+        return await self._ask("GET", path, query)
+
+    async def post(self, *path: str, json: object = None, **query: str | int | None) -> Document:
+        data = None if json is None else msgspec.json.encode(json)
+        return await self._ask("POST", path, query, data, "application/json")
+
+    async def delete(self, *path: str) -> Document:
+        return await self._ask("DELETE", path, {})
+
+    async def send(self, *path: str, content: bytes, media_type: str) -> Document:
+        return await self._ask("POST", path, {}, content, media_type)
+
+    async def upload(self, *path: str, file: Path, media_type: str) -> Document:
+        with file.open("rb") as opened:
+            return await self._ask("POST", path, {}, _pieces(opened), media_type)
+
+    async def _ask(
+        self,
+        method: str,
+        path: tuple[str, ...],
+        query: dict[str, str | int | None],
+        data: Any = None,
+        media_type: str | None = None,
+    ) -> Document:
+        url = "/".join((self._url, "api", "v2", *(quote(step, safe="") for step in path)))
+        given = {name: str(value) for name, value in query.items() if value is not None}
+        headers = {"Content-Type": media_type} if data is not None and media_type else {}
+        try:
+            async with self._session.request(
+                method, url, params=given, data=data, headers=headers
+            ) as response:
+                body = await response.read()
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise StoreUnavailable(
+                f"the server at {self._url} does not answer: {str(error) or type(error).__name__}",
+                hint="check --server, and that `outrider serve` runs there",
+            ) from error
+        return _document(response.status, body)
+
+
+async def _pieces(opened: Any) -> AsyncIterator[bytes]:
+    while piece := opened.read(UPLOAD_PIECE_BYTES):
+        yield piece
+
+
+def _document(status: int, body: bytes) -> Document:
+    try:
+        document: Document = msgspec.json.decode(body)
+    except msgspec.MsgspecError:
+        raise StoreUnavailable(
+            f"the server answered {status}, and not in JSON",
+            hint="is there an `outrider serve` at --server?",
+        ) from None
+    if status < 400:
+        return document
+    error = document.get("error", {})
+    hint = error.get("hint")
+    if status == 401:
+        hint = f"set {KEY_VARIABLES[0]} to a key of that server"
+    if fields := error.get("fields"):
+        problems = [Problem(each["path"], each["message"]) for each in fields]
+        raise InvalidInput(error["message"], problems, hint=hint)
+    raise RemoteRefusal(error.get("code", f"HTTP_{status}"), error.get("message", ""), hint)
+
+
+@asynccontextmanager
+async def open_remote(url: str) -> AsyncIterator[Remote]:
+    key = next((found for name in KEY_VARIABLES if (found := os.environ.get(name))), None)
+    if key is None:
+        raise InvalidInput(
+            "a server wants a key", hint=f"set {KEY_VARIABLES[0]}; `outrider key create` makes one"
+        )
+    timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=REMOTE_SECONDS)
+    headers = {"Authorization": f"Bearer {key}"}
+    async with aiohttp.ClientSession(timeout=timeout, headers=headers) as session:
+        yield Remote(url, session)
