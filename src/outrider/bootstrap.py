@@ -272,7 +272,7 @@ class Outrider:
         reporter = ProgressReporter(self.store, self.hub, self.clock, self.limits)
         try:
             await renderer.start()
-            yield LocalWorker(dispatcher, closer, rescuer, reporter)
+            yield LocalWorker(dispatcher, caller, closer, rescuer, reporter)
         finally:
             await renderer.close()
 

@@ -392,3 +392,19 @@ async def test_a_letter_in_any_script_or_form_is_sent(
 
 def _log(log_path: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in log_path.read_text().splitlines()]
+
+
+async def test_a_worker_that_is_stopped_finishes_its_window_and_gives_the_job_back(
+    outrider: Outrider, sandbox: Sandbox, log_path: Path
+) -> None:
+    sandbox.faults.latency_ms = 50
+    run_id = await launch(outrider, [SMS], people(2000), batch_size=2000)
+    await work_until(outrider, run_id, lambda accounting: accounting.sent > 0)
+    jobs = await outrider.store.read(inspection.job_counts(run_id))
+    assert [(count.status, count.attempts) for count in jobs] == [("queued", 0)]
+    _, accounting = await observe(outrider, run_id)
+    assert 0 < accounting.sent < 2000
+    assert accounting.in_doubt == 0
+    sandbox.faults.latency_ms = 0
+    assert (await work_until_terminal(outrider, run_id)).sent == 2000
+    assert set(references_delivered(log_path).values()) == {1}

@@ -1,7 +1,7 @@
 """The local engine: one worker process, its roles as concurrent loops over the job queue.
 
-Dispatcher, lease keeper, closer and rescuer start together and stop together; on `stop` no new job
-is claimed, calls under way are closed, and held jobs are settled.
+Its roles start together and stop together; on `stop` no new job is claimed, windows under way are
+called to their end and closed, and held jobs are settled or given back.
 """
 
 import asyncio
@@ -9,6 +9,7 @@ import asyncio
 import structlog
 
 from outrider.domain.errors import StoreUnavailable
+from outrider.kernel.caller import Caller
 from outrider.kernel.job_dispatcher import JobDispatcher
 from outrider.kernel.lease_rescuer import LeaseRescuer
 from outrider.kernel.progress_reporter import ProgressReporter
@@ -21,17 +22,20 @@ class LocalWorker:
     def __init__(
         self,
         dispatcher: JobDispatcher,
+        caller: Caller,
         closer: ResultCloser,
         rescuer: LeaseRescuer,
         reporter: ProgressReporter,
     ) -> None:
         self._dispatcher = dispatcher
+        self._caller = caller
         self._closer = closer
         self._rescuer = rescuer
         self._reporter = reporter
 
     def stop(self) -> None:
         self._dispatcher.stop()
+        self._caller.stop()
 
     async def run(self) -> None:
         """Work until `stop` is called."""

@@ -47,8 +47,10 @@ class AudienceIntake:
     def _add(
         self, scope: Scope, campaign_id: CampaignId, path: Path, actor: str
     ) -> Transaction[AudienceAnswer]:
-        found = yield from campaigns.campaign(scope, campaign_id)
+        yield from campaigns.campaign(scope, campaign_id)
         yield from ask("serialise_controls", campaign_id=campaign_id)
+        # Read again: somebody may have added recipients while this waited for its turn.
+        found = yield from campaigns.campaign(scope, campaign_id)
         definition = campaigns.read_definition(found.definition)
         staged = AUDIENCE_IMPORT in definition.phases
         gate = AUDIENCE_IMPORT if staged else LAUNCH

@@ -55,7 +55,8 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class Suspended:
-    """The job's phase was paused or stopped: calls that were out have ended, no more are made."""
+    """The job's phase was paused or stopped, or this worker stops: calls that were out have ended,
+    and no more are made."""
 
 
 Passage = Done | Deferred | Lost | Suspended
@@ -101,6 +102,11 @@ class Caller:
         self._ids = ids
         self._limits = limits
         self._observer = observer
+        self._stopping = False
+
+    def stop(self) -> None:
+        """Begin no more windows; those under way are called to their end."""
+        self._stopping = True
 
     async def in_windows(
         self,
@@ -111,6 +117,8 @@ class Caller:
         """Open and call, a window at a time, as many as the target's gate lets through."""
         start = 0
         while start < len(elements):
+            if self._stopping:
+                return Suspended()
             want = min(route.gateway.window_items, len(elements) - start)
             granted = await self._pass(route.submission_target, want)
             if isinstance(granted, Deferred):

@@ -62,8 +62,10 @@ class LaneDelivery:
             if not due:
                 break
             passage = await self._deliver(lane, due)
-            if isinstance(passage, Lost | Suspended):
+            if isinstance(passage, Lost):
                 return LeaseLost()
+            if isinstance(passage, Suspended):
+                break
             if isinstance(passage, Deferred):
                 not_before = passage.until
                 break

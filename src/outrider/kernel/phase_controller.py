@@ -7,6 +7,7 @@ it. Asking for what is already so changes nothing and is told so.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 
 import structlog
 
@@ -18,7 +19,14 @@ from outrider.domain.states import TERMINAL_RUNS, PhaseState, RunStatus
 from outrider.kernel.campaign_deployer import CampaignDeployer
 from outrider.kernel.event_hub import EventHub
 from outrider.kernel.phase_desk import Desks
-from outrider.kernel.transactions import campaigns, inspection, phases, settlement, snapshots
+from outrider.kernel.transactions import (
+    audience,
+    campaigns,
+    inspection,
+    phases,
+    settlement,
+    snapshots,
+)
 from outrider.kernel.transactions.audit import AuditEntry, record
 from outrider.kernel.transactions.deployment import Beginning, deploy_phase
 from outrider.kernel.transactions.phases import LockedPhase, lock_phases, transition_phase
@@ -75,6 +83,18 @@ class ControlAnswer:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """The jobs of a run to be, and how much was uploaded when they were planned."""
+
+    jobs: list[PhaseJobPlan]
+    uploaded: int
+
+
+class _PlanOutdated(Exception):
+    """A run is to begin that nobody planned, or more was uploaded since."""
+
+
 class PhaseController:
     def __init__(
         self,
@@ -102,12 +122,18 @@ class PhaseController:
     async def control(
         self, scope: Scope, campaign_id: CampaignId, phase: str, control: Control
     ) -> ControlAnswer:
-        plans: list[PhaseJobPlan] = []
         run_id = RunId(self._ids.new())
-        if control.action in _BEGINNINGS and phase != LAUNCH:
-            plans = await self._plan(scope, campaign_id, phase, control, run_id)
-        return await self._written(
-            campaign_id, lambda: self._control(scope, campaign_id, phase, control, run_id, plans)
+        for _ in range(self._limits.control_attempts):
+            plan: _Plan | None = None
+            if control.action in _BEGINNINGS and phase != LAUNCH:
+                plan = await self._plan(scope, campaign_id, phase, control, run_id)
+            script = partial(self._control, scope, campaign_id, phase, control, run_id, plan)
+            try:
+                return await self._written(campaign_id, script)
+            except _PlanOutdated:
+                continue
+        raise Conflict(
+            f"the phase '{phase}' changed whenever it had been planned", hint="try again"
         )
 
     async def stop_campaign(
@@ -149,16 +175,17 @@ class PhaseController:
         phase: str,
         control: Control,
         run_id: RunId,
-    ) -> list[PhaseJobPlan]:
+    ) -> _Plan | None:
         """Ask the handler before the transaction, and only if there is a beginning to plan."""
         standing = await self._store.read(self._standing(scope, campaign_id, phase))
         if not decide(PhaseState(standing[phase].state), control.action, control.expected):
-            return []
+            return None
         check_free_to_begin(phase, control.action, _states(standing))
         handler = self._handlers.get(phase)
         if handler is None:
             raise PreconditionFailed(control.action.value, "no_handler", phase)
         desk = await self._desks.desk(scope, campaign_id, run_id)
+        uploaded = await self._store.read(audience.uploaded(campaign_id))
         plans = list(await handler.plan(desk))
         if len(plans) > self._limits.phase_jobs:
             raise Conflict(
@@ -166,7 +193,7 @@ class PhaseController:
                 f" {self._limits.phase_jobs:,}",
                 hint="let each of its jobs do more",
             )
-        return plans
+        return _Plan(plans, uploaded)
 
     def _standing(
         self, scope: Scope, campaign_id: CampaignId, phase: str
@@ -191,7 +218,7 @@ class PhaseController:
         phase: str,
         control: Control,
         run_id: RunId,
-        plans: list[PhaseJobPlan],
+        plan: _Plan | None,
     ) -> Transaction[ControlAnswer]:
         yield from campaigns.campaign(scope, campaign_id)
         yield from ask("serialise_controls", campaign_id=campaign_id)
@@ -212,7 +239,7 @@ class PhaseController:
             )
         if control.action in _BEGINNINGS:
             check_free_to_begin(phase, control.action, _states(locked))
-            yield from self._begin(scope, campaign_id, found, control, run_id, plans)
+            yield from self._begin(scope, campaign_id, found, control, run_id, plan)
         else:
             yield from self._steer(scope, campaign_id, found, triggers, control)
         return (yield from self._answer(campaign_id, phase))
@@ -263,22 +290,28 @@ class PhaseController:
         found: LockedPhase,
         control: Control,
         run_id: RunId,
-        plans: list[PhaseJobPlan],
+        plan: _Plan | None,
     ) -> Transaction[None]:
         trigger, actor = control.action.value, control.actor
         if found.phase == LAUNCH:
             retry_of = yield from self._remainder_of(scope, found, control)
             beginning = Beginning(scope, campaign_id, LAUNCH, run_id, trigger, actor, retry_of)
-            yield from self._deployer.launch(beginning)
+            intended = yield from self._deployer.launch(beginning)
+            if not intended:
+                yield from settlement.finish_run_if_done(
+                    scope, run_id, actor, self._ids, self._clock.now()
+                )
             return
+        if plan is None or plan.uploaded != (yield from audience.uploaded(campaign_id)):
+            raise _PlanOutdated
         previous = found.run_id
         if previous is not None:
             yield from self._require_ended(previous, control.action, found.phase)
         beginning = Beginning(scope, campaign_id, found.phase, run_id, trigger, actor, previous)
         now = self._clock.now()
         most = self._limits.job_max_attempts
-        yield from deploy_phase(beginning, plans, most, self._ids, now)
-        if not plans:
+        yield from deploy_phase(beginning, plan.jobs, most, self._ids, now)
+        if not plan.jobs:
             yield from settlement.finish_run_if_done(scope, run_id, actor, self._ids, now)
 
     def _remainder_of(
@@ -316,12 +349,7 @@ class PhaseController:
             failed = [each.phase for each in standing if each.state == PhaseState.FAILED]
             started = [each.phase for each in standing if each.state != PhaseState.NOT_STARTED]
             target = (failed or started or [standing[0].phase])[-1]
-        nothing_planned: list[PhaseJobPlan] = []
-        return (
-            yield from self._control(
-                scope, campaign_id, target, control, RunId(""), nothing_planned
-            )
-        )
+        return (yield from self._control(scope, campaign_id, target, control, RunId(""), None))
 
     def _answer(self, campaign_id: CampaignId, phase: str) -> Transaction[ControlAnswer]:
         after = (yield from phases.lock_phases(campaign_id))[phase]

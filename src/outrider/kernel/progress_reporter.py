@@ -11,6 +11,7 @@ import structlog
 
 from outrider.domain.errors import StoreUnavailable
 from outrider.domain.ids import CampaignId, RunId
+from outrider.domain.outbox import Accounting
 from outrider.domain.phases import PROGRESS_EVENT
 from outrider.domain.states import PhaseState
 from outrider.kernel.event_hub import EventHub
@@ -46,8 +47,10 @@ class ProgressReporter:
         told = 0
         for campaign_id, phase, run_id, last in due:
             if run_id is not None:
+                # Read on one snapshot: counted in the writing transaction, it might not add up.
+                accounting = await self._store.read(_accounting(RunId(run_id)))
                 told += await self._store.write(
-                    self._tell(CampaignId(campaign_id), phase, RunId(run_id), last)
+                    self._tell(CampaignId(campaign_id), phase, RunId(run_id), accounting, last)
                 )
         if told:
             self._hub.wake()
@@ -63,9 +66,13 @@ class ProgressReporter:
         return [(row[0], row[1], row[2], row[3]) for row in rows]
 
     def _tell(
-        self, campaign_id: CampaignId, phase: str, run_id: RunId, last: str | None
+        self,
+        campaign_id: CampaignId,
+        phase: str,
+        run_id: RunId,
+        accounting: Accounting,
+        last: str | None,
     ) -> Transaction[int]:
-        accounting = yield from inspection.accounting((yield from inspection.run_anywhere(run_id)))
         payload: dict[str, object] = {
             "progressPercentage": progress_percentage(accounting),
             "accounting": accounting.as_document(),
@@ -88,3 +95,7 @@ class ProgressReporter:
             before=sequence - self._limits.progress_events_kept,
         )
         return 1
+
+
+def _accounting(run_id: RunId) -> Transaction[Accounting]:
+    return (yield from inspection.accounting((yield from inspection.run_anywhere(run_id))))

@@ -113,6 +113,7 @@ def intent_document(intent: Intent, attempts: Sequence[Attempt]) -> dict[str, ob
     """An intent as clients see it."""
     return {
         "intentId": intent.intent_id,
+        "outboxId": intent.outbox_id,
         "submissionTarget": intent.submission_target,
         "payload": msgspec.Raw(intent.payload.encode()),
         "status": intent.status,

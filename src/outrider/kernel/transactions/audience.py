@@ -83,6 +83,13 @@ def _as_given(recipient: Recipient) -> dict[str, object]:
     }
 
 
+def uploaded(campaign_id: CampaignId) -> Transaction[int]:
+    """How many chunks were uploaded; none is ever taken away."""
+    totals = yield from ask("upload_totals", campaign_id=campaign_id)
+    chunks: int = totals[0][0]
+    return chunks
+
+
 def uploads(campaign_id: CampaignId) -> Transaction[list[AudienceChunk]]:
     rows = yield from ask("uploads_of_campaign", campaign_id=campaign_id)
     return [AudienceChunk(*row) for row in rows]

@@ -13,6 +13,8 @@ import msgspec
 from outrider.domain.campaigns import JOB_TYPES, Asset, run_channel
 from outrider.domain.errors import InvalidInput, PreconditionFailed
 from outrider.domain.ids import CampaignId, JobId, RunId, Scope
+from outrider.domain.states import TERMINAL_RUNS, RunStatus
+from outrider.kernel.transactions import inspection
 from outrider.kernel.transactions.audit import AuditEntry, record
 from outrider.kernel.transactions.phases import transition_phase
 from outrider.ports.clock import IdSource
@@ -89,7 +91,9 @@ def deploy(deployment: Deployment, ids: IdSource, now: datetime) -> Transaction[
         plans = yield from _plan_remainder(deployment, beginning.retry_of)
     contract_ids = yield from snapshot_contracts(deployment.contracts, now)
     intended = sum(plan.item_count for plan in plans)
-    channel = run_channel(tuple(plan.asset.message for plan in plans))
+    channel = run_channel(tuple(asset.message for asset in deployment.assets))
+    if plans:
+        channel = run_channel(tuple(plan.asset.message for plan in plans))
     scheduled_for = deployment.scheduled_for or now
     yield from _insert_run(beginning, channel, intended, scheduled_for, now)
     yield from _insert_jobs(deployment, plans, contract_ids, ids, now)
@@ -112,18 +116,26 @@ def _plan_everybody(deployment: Deployment) -> Transaction[list[JobPlan]]:
 
 
 def _plan_remainder(deployment: Deployment, previous: RunId) -> Transaction[list[JobPlan]]:
-    """Jobs over what the earlier run left, less what is in doubt now, which stays out for good."""
+    """Jobs over what the earlier run left, less what is in doubt now, which stays out for good.
+
+    None at all, for the retry of a run that was stopped and yet left nobody over: there is no
+    other way for its phase to complete.
+    """
     beginning = deployment.beginning
     runs = {"previous_run_id": previous, "run_id": beginning.run_id}
     yield from ask("exclude_doubted", **runs)
     left = yield from ask("count_remainder", **runs)
-    if not left:
+    if not left and not (beginning.trigger == "retry" and (yield from _has_ended(previous))):
         raise PreconditionFailed(beginning.trigger, "nothing_to_send", beginning.phase)
     assets = {asset.id: asset for asset in deployment.assets}
     return [
         JobPlan(assets[asset_id], first, last, count, JobId(job_id))
         for job_id, asset_id, first, last, count in left
     ]
+
+
+def _has_ended(run_id: RunId) -> Transaction[bool]:
+    return RunStatus((yield from inspection.run_anywhere(run_id)).status) in TERMINAL_RUNS
 
 
 def _insert_run(

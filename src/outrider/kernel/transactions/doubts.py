@@ -82,8 +82,12 @@ def resolve(
 def ask_again(
     scope: Scope, outbox_ids: Sequence[OutboxId], actor: str, ids: IdSource, now: datetime
 ) -> Transaction[list[OutboxId]]:
-    """Call again under the same reference, at gateways that know it if they have it."""
-    locked = yield from ask("lock_doubts", {"id": outbox_ids}, **scope._asdict())
+    """Call again under the same reference, at gateways that know it if they have it.
+
+    Not where a stop cancelled the job: nobody is called any more, whatever the answer would be.
+    """
+    found_doubts = yield from ask("lock_doubts", {"id": outbox_ids}, **scope._asdict())
+    locked = [row for row in found_doubts if not row[5]]
     if not locked:
         return []
     found = [row[0] for row in locked]
@@ -125,7 +129,7 @@ def _recorded(
     yield from record(
         [
             AuditEntry(scope, "doubt.resolved", actor, campaign_id, run_id, job_id, item, detail)
-            for item, run_id, job_id, _, campaign_id in locked
+            for item, run_id, job_id, _, campaign_id, _ in locked
         ],
         ids,
         now,

@@ -124,15 +124,17 @@ def finish_run_if_done(
     """If no job of the run is left, the run ends, and its phase with it.
 
     While its phase is paused a run does not end: what is paused cannot complete. Resuming asks
-    again. A phase that was stopped has failed already; its run ends quietly.
+    again. A phase that was stopped has failed already, and may have gone on with another run;
+    then this one ends quietly.
     """
     locked = yield from ask("lock_run", run_id=run_id)
     status, campaign_id, phase, stopped_at = locked[0]
     unfinished = yield from ask("run_has_unfinished_jobs", run_id=run_id)
     if unfinished[0][0]:
         return False
-    state, _ = (yield from ask("lock_phase", campaign_id=campaign_id, phase=phase))[0]
-    if state == PhaseState.PAUSED:
+    state, current_run = (yield from ask("lock_phase", campaign_id=campaign_id, phase=phase))[0]
+    is_current = current_run == run_id
+    if is_current and state == PhaseState.PAUSED:
         return False
     outcomes = yield from ask("run_outcomes", run_id=run_id)
     ended = run_status([JobOutcome(row[0]) for row in outcomes])
@@ -143,7 +145,8 @@ def finish_run_if_done(
     yield from ask("finish_run", run_id=run_id, status=ended.value, now=now)
     if phase == AUDIENCE_IMPORT:
         yield from audience.complete(CampaignId(campaign_id))
-    if stopped_at is None:
+    # A phase that is not in progress any more was ended by a hand in the database, on record.
+    if is_current and stopped_at is None and state == PhaseState.IN_PROGRESS:
         yield from transition_phase(
             CampaignId(campaign_id),
             phase,

@@ -1,0 +1,79 @@
+"""The canonical events of a run: what happened to it and its steps, each with one identity.
+
+An event is its run's, its step's where it is about one, and its logical attempt's. The same thing
+told twice has the same key, so the log keeps it once.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from outrider.domain.ids import IdempotencyKey, RunId, idempotency_key
+
+
+class RunEventType(StrEnum):
+    RUN_APPROVED = "RunApproved"
+    RUN_STARTED = "RunStarted"
+    STEP_STARTED = "StepStarted"
+    STEP_COMPLETED = "StepCompleted"
+    STEP_FAILED = "StepFailed"
+    STEP_SKIPPED = "StepSkipped"
+    SIGNAL_ACCEPTED = "SignalAccepted"
+    SIGNAL_REJECTED = "SignalRejected"
+    RUN_PAUSED = "RunPaused"
+    RUN_RESUMED = "RunResumed"
+    RUN_COMPLETED = "RunCompleted"
+    RUN_FAILED = "RunFailed"
+    RUN_CANCELLED = "RunCancelled"
+
+
+class Emitter(StrEnum):
+    PLANNER = "planner"
+    ENGINE = "engine"
+    ACTIVITY = "activity"
+    AUTHORISATION = "authorisation"
+
+
+EMITTERS = {
+    RunEventType.RUN_APPROVED: Emitter.PLANNER,
+    RunEventType.RUN_STARTED: Emitter.ENGINE,
+    RunEventType.STEP_STARTED: Emitter.ACTIVITY,
+    RunEventType.STEP_COMPLETED: Emitter.ACTIVITY,
+    RunEventType.STEP_FAILED: Emitter.ACTIVITY,
+    RunEventType.STEP_SKIPPED: Emitter.ENGINE,
+    RunEventType.SIGNAL_ACCEPTED: Emitter.AUTHORISATION,
+    RunEventType.SIGNAL_REJECTED: Emitter.AUTHORISATION,
+    RunEventType.RUN_PAUSED: Emitter.ENGINE,
+    RunEventType.RUN_RESUMED: Emitter.ENGINE,
+    RunEventType.RUN_COMPLETED: Emitter.ENGINE,
+    RunEventType.RUN_FAILED: Emitter.ENGINE,
+    RunEventType.RUN_CANCELLED: Emitter.ENGINE,
+}
+"""Who may say what: nobody else's word is taken for it."""
+
+FIRST_LOGICAL_ATTEMPT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class RunEvent:
+    """One line of a run's log. `type` is text: a log may hold types that this code never knew."""
+
+    run_id: RunId
+    run_seq: int
+    type: str
+    occurred_at: datetime
+    step_id: str | None = None
+    logical_attempt: int = FIRST_LOGICAL_ATTEMPT
+    engine_attempt: int | None = None
+    payload: Mapping[str, object] = field(default_factory=dict)
+
+
+def event_key(
+    run_id: str, step_id: str | None, logical_attempt: int, event_type: str, plan_version: str
+) -> IdempotencyKey:
+    """The contract's formula. The engine's attempt is no part of it: a retry says nothing new.
+
+    An event of the run as a whole has an empty step.
+    """
+    return idempotency_key(run_id, step_id or "", str(logical_attempt), event_type, plan_version)
