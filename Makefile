@@ -18,8 +18,13 @@ $(VENV)/.ready: requirements/dev.txt pyproject.toml
 demo: setup ## send a campaign through real sockets, kill the worker, recover, prove it
 	$(BIN)/outrider demo
 
-serve: setup ## provider simulators on loopback (the API server comes with the control plane)
-	$(BIN)/outrider sandbox
+# Ctrl-C reaches both by itself; a signal to make alone is passed on. The second wait is for the end.
+serve: setup ## the API server and, beside it, provider simulators, on loopback, in examples/
+	@cd examples && { \
+	  ../$(BIN)/outrider sandbox --log received.ndjson & sandbox=$$!; \
+	  ../$(BIN)/outrider serve & server=$$!; \
+	  trap 'kill $$sandbox 2>/dev/null' EXIT; trap : INT; trap 'kill $$server' TERM HUP; \
+	  wait $$server || wait $$server; }
 
 test: setup ## every test, on real SQLite, Postgres, HTTP and SMTP
 	$(BIN)/pytest -n auto --dist worksteal

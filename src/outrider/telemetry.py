@@ -30,3 +30,24 @@ def configure_logging(form: Literal["console", "json"], level: int = logging.INF
         logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
         cache_logger_on_first_use=False,
     )
+
+
+class _Bridge(logging.Handler):
+    """A library's warning as a line of ours: its name and words, and the kind of its error."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        kind = record.exc_info[0] if record.exc_info else None
+        structlog.get_logger().log(
+            record.levelno,
+            "library",
+            library=record.name,
+            says=record.getMessage().partition("\n")[0],
+            **({"error": kind.__qualname__} if kind else {}),
+        )
+
+
+def bridge_library_logs() -> None:
+    """Have warnings of the web server and the event loop come out as our own lines do."""
+    for name in ("uvicorn", "asyncio", "sse_starlette"):
+        library = logging.getLogger(name)
+        library.handlers, library.propagate = [_Bridge(logging.WARNING)], False

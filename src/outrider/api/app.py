@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from fastapi import FastAPI
+from fastapi.routing import APIRoute
 from starlette.middleware.cors import CORSMiddleware
 
 from outrider import __version__
@@ -74,7 +75,7 @@ def create_app(
         strict_content_type=False,
     )
     app.state.services = services
-    errors.install(app)
+    errors.install(app, _methods_of)
     for router in ROUTERS:
         app.include_router(router)
     if outrider.settings.cors_origins:
@@ -88,6 +89,16 @@ def create_app(
     app.add_middleware(Envelope, metrics=services.metrics)
     _document_problems(app)
     return app
+
+
+def _methods_of(path: str) -> list[str]:
+    routes = (route for router in ROUTERS for route in router.routes)
+    return sorted(
+        method
+        for route in routes
+        if isinstance(route, APIRoute) and route.path_regex.match(path)
+        for method in route.methods or ()
+    )
 
 
 def _document_problems(app: FastAPI) -> None:

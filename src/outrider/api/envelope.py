@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from outrider.api import request_ids, tracing
 from outrider.api.errors import unforeseen
+from outrider.api.failures import log_failure
 from outrider.api.metrics import Metrics
 
 log = structlog.get_logger()
@@ -72,7 +73,7 @@ class Envelope:
             except ClientDisconnect:
                 status = status or CLIENT_GONE
             except Exception as error:
-                log.error("request_failed", exc_info=error)
+                log_failure(error)
                 if status:
                     # The answer was under way; all that is left is to break it off.
                     raise

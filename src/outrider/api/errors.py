@@ -3,7 +3,7 @@
 What the kernel raises on purpose is told; what it did not foresee is logged, and not told.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -15,6 +15,7 @@ from pydantic.alias_generators import to_camel
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from outrider.api.failures import log_failure
 from outrider.api.request_ids import request_id
 from outrider.documents import json_path
 from outrider.domain.errors import (
@@ -27,7 +28,7 @@ from outrider.domain.errors import (
     SchemaMismatch,
     StoreUnavailable,
 )
-from outrider.settings import ApiLimits
+from outrider.settings import PROBLEMS_SHOWN_MAX, ApiLimits
 
 log = structlog.get_logger()
 
@@ -91,8 +92,9 @@ def answer_to(error: Exception) -> Response | None:
         case OutriderError():
             return _kernel_error(error)
         case RequestValidationError():
-            found = _fields(error.errors())
-            return problem(400, InvalidInput.code, f"the request has {_count(found)}", fields=found)
+            found = [_field(each) for each in error.errors()]
+            shown = found[:PROBLEMS_SHOWN_MAX]
+            return problem(400, InvalidInput.code, f"the request has {_count(found)}", fields=shown)
         case HTTPException():
             return _framework_error(error)
         case _:
@@ -104,9 +106,14 @@ def unforeseen() -> Response:
     return problem(500, INTERNAL, "something went wrong here; the log says what")
 
 
-def install(app: FastAPI) -> None:
-    async def answer(_: Request, error: Exception) -> Response:
-        return answer_to(error) or unforeseen()
+def install(app: FastAPI, methods_of: Callable[[str], list[str]]) -> None:
+    """`methods_of` a path: the framework only knows those of the first route that it tried."""
+
+    async def answer(request: Request, error: Exception) -> Response:
+        response = answer_to(error) or unforeseen()
+        if response.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+            response.headers["Allow"] = ", ".join(methods_of(request.url.path))
+        return response
 
     for kind in (ApiError, OutriderError, RequestValidationError, HTTPException):
         app.add_exception_handler(kind, answer)
@@ -132,7 +139,7 @@ def _kernel_error(error: OutriderError) -> Response:
                 hint="run `outrider migrate`", headers=retry,
             )  # fmt: skip
         case _:
-            log.error("request_failed", exc_info=error)
+            log_failure(error)
             return unforeseen()
 
 
@@ -145,10 +152,6 @@ def _framework_error(error: HTTPException) -> Response:
         status, str(error.detail)
     )
     return problem(status, code, message, headers=error.headers)
-
-
-def _fields(errors: Sequence[Any]) -> list[Problem]:
-    return [_field(each) for each in errors]
 
 
 def _field(detail: Mapping[str, Any]) -> Problem:

@@ -15,7 +15,8 @@ from outrider.api.models.campaigns import CampaignCreated, CampaignLine
 from outrider.api.models.phases import CampaignStatus, ControlDone
 from outrider.bootstrap import Outrider
 from outrider.cli.console import Json, accounting_of, out, print_json, print_rows
-from outrider.cli.remote import Document, Remote
+from outrider.cli.documents import Document, document_of
+from outrider.cli.remote import Remote
 from outrider.cli.session import actor, execute
 from outrider.cli.watching import progress_bar, watch_phase
 from outrider.cli.work import working
@@ -69,7 +70,7 @@ def create(
                 actor(),
                 lambda imported: progress.update(task, completed=imported),
             )
-        return _dump(
+        return document_of(
             CampaignCreated(
                 campaign_id=campaign_id,
                 name=definition.name,
@@ -129,7 +130,7 @@ def list_campaigns(
     async def here(outrider: Outrider) -> Document:
         lines = await outrider.store.read(campaigns.campaigns_page(DEFAULT_SCOPE, LAST, limit))
         items = [
-            _dump(
+            document_of(
                 CampaignLine(
                     campaign_id=line.id,
                     name=line.name,
@@ -389,7 +390,7 @@ async def _control(
     answer = await outrider.phase_controller.control(
         DEFAULT_SCOPE, CampaignId(campaign_id), chosen, control
     )
-    return _dump(ControlDone.of(answer))
+    return document_of(ControlDone.of(answer))
 
 
 async def _ask(
@@ -427,12 +428,7 @@ def _expecting(expected: PhaseState | None) -> Document:
 
 async def _snapshot(outrider: Outrider, campaign_id: str) -> Document:
     found = await outrider.phase_controller.snapshot(DEFAULT_SCOPE, CampaignId(campaign_id))
-    return _dump(CampaignStatus.of(found))
-
-
-def _dump(answer: Any) -> Document:
-    document: Document = answer.model_dump(mode="json")
-    return document
+    return document_of(CampaignStatus.of(found))
 
 
 def _print_control(done: Document) -> None:

@@ -9,7 +9,7 @@ import uvloop
 
 from outrider.bootstrap import Outrider, load_registry, make_gateways, open_outrider
 from outrider.cli.console import Json, fail, out, print_json
-from outrider.cli.session import execute, settings_of
+from outrider.cli.session import execute, refuse_server, settings_of
 from outrider.domain.errors import InvalidInput, OutriderError, Problem
 from outrider.domain.submission import Contract
 from outrider.gateways.address_guard import connect
@@ -36,6 +36,7 @@ def migrate(context: typer.Context, as_json: Json = False) -> None:
 
 def check(context: typer.Context, as_json: Json = False) -> None:
     """Check settings, registry, database and the way to each gateway; every problem at once."""
+    refuse_server(context, as_json=as_json)
     try:
         settings = settings_of(context)
     except OutriderError as error:

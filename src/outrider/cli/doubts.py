@@ -6,14 +6,18 @@ from typing import Annotated
 import msgspec
 import typer
 
+from outrider.api import cursors
+from outrider.api.models.common import Page
+from outrider.api.models.items import DoubtAnswer, Resolved
 from outrider.bootstrap import Outrider
 from outrider.cli.console import Json, out, print_json, print_rows
+from outrider.cli.documents import Document, document_of
 from outrider.cli.session import actor, execute
 from outrider.domain.errors import InvalidInput
 from outrider.domain.ids import DEFAULT_SCOPE, IdempotencyKey, OutboxId
-from outrider.domain.times import rfc3339
 from outrider.kernel.doubt_resolver import Reconciliation
-from outrider.kernel.transactions.doubts import Doubt, DoubtVerdict
+from outrider.kernel.transactions.doubts import DoubtVerdict, doubts_page
+from outrider.kernel.transactions.inspection import FIRST
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -32,42 +36,33 @@ def list_doubts(
 ) -> None:
     """What is in doubt, since when, and the reference to look for at the provider."""
 
-    async def work(outrider: Outrider) -> list[Doubt]:
-        found: list[Doubt] = []
-        async for doubt in outrider.doubt_resolver.doubts(DEFAULT_SCOPE, run_id):
-            found.append(doubt)
-            if len(found) == limit:
-                break
-        return found
+    async def here(outrider: Outrider) -> Document:
+        found = await outrider.store.read(doubts_page(DEFAULT_SCOPE, run_id, FIRST, limit))
+        page = Page(
+            items=[DoubtAnswer.of(doubt) for doubt in found],
+            next=cursors.encode(found[-1].id) if len(found) == limit else None,
+        )
+        return document_of(page)
 
-    found = execute(context, work, as_json=as_json)
+    page = execute(
+        context,
+        here,
+        as_json=as_json,
+        remote=lambda server: server.get("doubts", runId=run_id, limit=limit),
+    )
     if as_json:
-        items = [
-            {
-                "outboxId": doubt.id,
-                "runId": doubt.run_id,
-                "recipientId": doubt.recipient_id,
-                "channel": doubt.channel,
-                "provider": doubt.provider,
-                "reference": doubt.reference,
-                "attempts": doubt.attempts,
-                "reason": doubt.reason,
-                "doubtedAt": rfc3339(doubt.doubted_at),
-            }
-            for doubt in found
-        ]
-        print_json({"items": items, "next": found[-1].id if len(found) == limit else None})
+        print_json(page)
         return
     print_rows(
         ["item", "recipient", "provider", "why", "since", "reference"],
         [
-            (doubt.id, doubt.recipient_id, doubt.provider, doubt.reason,
-             f"{doubt.doubted_at:%Y-%m-%d %H:%M:%S}", doubt.reference)
-            for doubt in found
+            (doubt["outboxId"], doubt["recipientId"], doubt["provider"], doubt["reason"],
+             doubt["doubtedAt"][:19].replace("T", " "), doubt["reference"])
+            for doubt in page["items"]
         ],
         "nothing is in doubt",
     )  # fmt: skip
-    if found:
+    if page["items"]:
         out.print(
             "next: look for the references at the provider, then `outrider doubts resolve ITEM"
             " --verdict sent|failed|resubmit --evidence TEXT`",
@@ -91,17 +86,24 @@ def resolve(
     """Settle one item by hand. What you say, and how you know it, is recorded."""
     if not evidence.strip():
         raise typer.BadParameter("say how you know", param_hint="--evidence")
-    execute(
-        context,
-        lambda outrider: outrider.doubt_resolver.resolve(
+
+    async def here(outrider: Outrider) -> Document:
+        await outrider.doubt_resolver.resolve(
             DEFAULT_SCOPE, OutboxId(outbox_id), verdict, evidence, actor()
-        ),
+        )
+        return document_of(Resolved(outbox_id=outbox_id, verdict=verdict))
+
+    said = {"verdict": verdict.value, "evidence": evidence}
+    resolved = execute(
+        context,
+        here,
         as_json=as_json,
+        remote=lambda server: server.post("doubts", outbox_id, "resolve", json=said),
     )
     if as_json:
-        print_json({"outboxId": outbox_id, "verdict": verdict.value, "success": True})
+        print_json(resolved)
     else:
-        out.print(f"[green]resolved[/green] {outbox_id}: {verdict.value}")
+        out.print(f"[green]resolved[/green] {resolved['outboxId']}: {resolved['verdict']}")
 
 
 @app.command()

@@ -10,6 +10,8 @@ from rich.markup import escape
 
 from outrider.bootstrap import Outrider
 from outrider.cli.console import Json, out, print_json
+from outrider.cli.documents import Document
+from outrider.cli.remote import Remote
 from outrider.cli.session import execute
 from outrider.cli.work import working
 from outrider.domain.errors import InvalidInput
@@ -18,14 +20,10 @@ from outrider.domain.states import IntentStatus
 from outrider.kernel.explainer import explain_item
 from outrider.kernel.submission_manager import Submission, intent_document
 from outrider.kernel.transactions import inspection
-from outrider.kernel.transactions.inspection import Attempt
-from outrider.kernel.transactions.submissions import Intent
 
 app = typer.Typer(no_args_is_help=True, help="Submit single messages, and see what became of them.")
 
 WATCH_SECONDS = 0.05
-
-Found = tuple[Intent, list[Attempt]]
 
 
 @app.command()
@@ -45,21 +43,32 @@ def submit(
 ) -> None:
     """Submit one message under the target's contract; time and attempts are ours from then on."""
 
-    async def work(outrider: Outrider) -> tuple[Found, bool]:
+    async def local(outrider: Outrider) -> Document:
         given = Submission(intent_id, target, _payload(payload))
         _, is_new = await outrider.submissions.submit(DEFAULT_SCOPE, given)
         if here:
             async with working(outrider):
                 await _settled(outrider, intent_id)
-        return await outrider.submissions.intent(DEFAULT_SCOPE, intent_id), is_new
+        found = await outrider.submissions.intent(DEFAULT_SCOPE, intent_id)
+        return {**intent_document(*found), "new": is_new}
 
-    (intent, attempts), is_new = execute(context, work, as_json=as_json)
+    async def remote(server: Remote) -> Document:
+        if here:
+            raise InvalidInput("--work works on the database itself", hint="leave --server out")
+        given = {
+            "intentId": intent_id, "submissionTarget": target, "payload": _payload(payload),
+        }  # fmt: skip
+        intent, is_new = await server.post_once("intents", json=given)
+        return {**intent, "new": is_new}
+
+    intent = execute(context, local, as_json=as_json, remote=remote)
     if as_json:
-        print_json({**intent_document(intent, attempts), "new": is_new, "success": True})
+        print_json({**intent, "success": True})
         return
-    out.print(f"[green]{'submitted' if is_new else 'known already'}[/green] {escape(intent_id)}")
+    how = "submitted" if intent["new"] else "known already"
+    out.print(f"[green]{how}[/green] {escape(intent_id)}")
     out.print(_line(intent))
-    if not here and is_new:
+    if not here and intent["new"]:
         out.print(f"next: outrider work, and outrider intent show {escape(intent_id)}", style="dim")
 
 
@@ -73,24 +82,29 @@ def show(
 ) -> None:
     """The intent's status under its contract, and every attempt in sentences."""
 
-    async def work(outrider: Outrider) -> tuple[Found, list[str]]:
+    async def here(outrider: Outrider) -> tuple[Document, list[str]]:
         intent, attempts = await outrider.submissions.intent(DEFAULT_SCOPE, intent_id)
         item = await outrider.store.read(inspection.item(DEFAULT_SCOPE, intent.outbox_id))
-        return (intent, attempts), explain_item(item, attempts)
+        return intent_document(intent, attempts), explain_item(item, attempts)
 
-    (intent, attempts), sentences = execute(context, work, as_json=as_json)
+    async def remote(server: Remote) -> tuple[Document, list[str]]:
+        intent = await server.get("intents", intent_id)
+        told = await server.get("outbox", intent["outboxId"], "explain")
+        return intent, told["sentences"]
+
+    intent, sentences = execute(context, here, as_json=as_json, remote=remote)
     if as_json:
-        print_json(intent_document(intent, attempts))
+        print_json(intent)
         return
     out.print(_line(intent))
     for sentence in sentences:
         out.print(escape(sentence))
 
 
-def _line(intent: Intent) -> str:
-    why = intent.final_outcome or intent.exhausted_reason
-    doubt = " [yellow]in doubt[/yellow]" if intent.doubted_at else ""
-    return f"[bold]{intent.status}[/bold]{f' ({why})' if why else ''}{doubt}"
+def _line(intent: Document) -> str:
+    why = intent["finalOutcome"] or intent["exhaustedReason"]
+    doubt = " [yellow]in doubt[/yellow]" if intent["inDoubt"] else ""
+    return f"[bold]{intent['status']}[/bold]{f' ({why})' if why else ''}{doubt}"
 
 
 def _payload(text: str) -> dict[str, Any]:

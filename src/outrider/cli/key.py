@@ -5,15 +5,19 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
+from outrider.api import cursors
+from outrider.api.models.admin import KeyAnswer, NewKey, RevokedKey
+from outrider.api.models.common import Page
 from outrider.bootstrap import Outrider
 from outrider.cli.console import Json, out, print_json, print_rows
+from outrider.cli.documents import Document, document_of
+from outrider.cli.remote import Remote
 from outrider.cli.session import actor, execute
 from outrider.domain.errors import InvalidInput
 from outrider.domain.ids import DEFAULT_SCOPE, Scope
 from outrider.domain.keys import KeyId, KeyScope
-from outrider.domain.times import rfc3339
 from outrider.kernel.transactions.inspection import FIRST
-from outrider.kernel.transactions.keys import ApiKeyRecord, in_order
+from outrider.settings import ApiLimits
 
 app = typer.Typer(no_args_is_help=True, help="Make, list and revoke API keys.")
 
@@ -36,57 +40,67 @@ def create(
 ) -> None:
     """Make a key and show it, this once. A workspace that does not exist is made with it."""
 
-    async def work(outrider: Outrider) -> tuple[ApiKeyRecord, str]:
+    wanted = scopes or [KeyScope.READ, KeyScope.OPERATE]
+
+    async def here(outrider: Outrider) -> Document:
         scope = DEFAULT_SCOPE
         if workspace is not None:
             scope = await outrider.key_keeper.open_workspace(*_parts(workspace))
-        wanted = scopes or [KeyScope.READ, KeyScope.OPERATE]
-        return await outrider.key_keeper.create(scope, name, wanted, actor())
+        made, text = await outrider.key_keeper.create(scope, name, wanted, actor())
+        return document_of(NewKey(**KeyAnswer.of(made).model_dump(), key=text))
 
-    record, text = execute(context, work, as_json=as_json)
+    async def remote(server: Remote) -> Document:
+        _only_its_own(workspace)
+        return await server.post("keys", json={"name": name, "scopes": wanted})
+
+    made = execute(context, here, as_json=as_json, remote=remote)
     if as_json:
-        print_json({**_document(record), "key": text, "success": True})
+        print_json(made)
         return
-    out.print(f"[green]created[/green] {record.id} {escape(record.name)}: {_scopes(record)}")
-    out.print(text)
+    out.print(f"[green]created[/green] {made['id']} {escape(made['name'])}: {_scopes(made)}")
+    out.print(made["key"])
     out.print("keep it now: it is not shown again", style="dim")
 
 
 @app.command(name="list")
 def list_keys(
     context: typer.Context,
-    after: Annotated[str, typer.Option(help="Go on after this id.", metavar="ID")] = FIRST,
+    after: Annotated[
+        str | None, typer.Option(help="Go on after a page: its `next`.", metavar="CURSOR")
+    ] = None,
     workspace: Workspace = None,
     as_json: Json = False,
 ) -> None:
     """The workspace's keys, oldest first, also those that were revoked."""
 
-    async def work(outrider: Outrider) -> tuple[list[ApiKeyRecord], bool]:
+    async def here(outrider: Outrider) -> Document:
         most = outrider.limits.page_items
         scope = await _found(outrider, workspace)
-        page = await outrider.key_keeper.list(scope, after, most + 1)
-        return list(page[:most]), len(page) > most
-
-    records, more = execute(context, work, as_json=as_json)
-    if as_json:
-        print_json(
-            {
-                "items": [_document(record) for record in records],
-                "next": records[-1].id if more else None,
-            }
+        keys = await outrider.key_keeper.list(scope, cursors.id_after(after, FIRST), most + 1)
+        page = Page(
+            items=[KeyAnswer.of(key) for key in keys[:most]],
+            next=cursors.encode(keys[most - 1].id) if len(keys) > most else None,
         )
+        return document_of(page)
+
+    async def remote(server: Remote) -> Document:
+        _only_its_own(workspace)
+        return await server.get("keys", after=after, limit=ApiLimits.page_max)
+
+    page = execute(context, here, as_json=as_json, remote=remote)
+    if as_json:
+        print_json(page)
         return
     print_rows(
         ["id", "name", "scopes", "created", "revoked"],
         [
-            (record.id, record.name, _scopes(record), rfc3339(record.created_at),
-             rfc3339(record.revoked_at) if record.revoked_at else "")
-            for record in records
+            (key["id"], key["name"], _scopes(key), key["createdAt"], key["revokedAt"])
+            for key in page["items"]
         ],
         "no keys; `outrider key create NAME` makes one",
-    )  # fmt: skip
-    if more:
-        out.print(f"next: outrider key list --after {records[-1].id}", style="dim")
+    )
+    if page["next"]:
+        out.print(f"next: outrider key list --after {page['next']}", style="dim")
 
 
 @app.command()
@@ -98,15 +112,20 @@ def revoke(
 ) -> None:
     """Have a key refused from now on. Servers that have just seen it take a few seconds."""
 
-    async def work(outrider: Outrider) -> ApiKeyRecord:
+    async def here(outrider: Outrider) -> Document:
         scope = await _found(outrider, workspace)
-        return await outrider.key_keeper.revoke(scope, KeyId(key_id), actor())
+        revoked = await outrider.key_keeper.revoke(scope, KeyId(key_id), actor())
+        return document_of(RevokedKey(**KeyAnswer.of(revoked).model_dump()))
 
-    record = execute(context, work, as_json=as_json)
+    async def remote(server: Remote) -> Document:
+        _only_its_own(workspace)
+        return await server.delete("keys", key_id)
+
+    revoked = execute(context, here, as_json=as_json, remote=remote)
     if as_json:
-        print_json({**_document(record), "success": True})
+        print_json(revoked)
         return
-    out.print(f"[green]revoked[/green] {record.id} {escape(record.name)}")
+    out.print(f"[green]revoked[/green] {revoked['id']} {escape(revoked['name'])}")
 
 
 async def _found(outrider: Outrider, workspace: str | None) -> Scope:
@@ -125,15 +144,13 @@ def _parts(workspace: str) -> tuple[str, str, str]:
     return tenant, project, environment
 
 
-def _scopes(record: ApiKeyRecord) -> str:
-    return ", ".join(in_order(record.scopes))
+def _only_its_own(workspace: str | None) -> None:
+    if workspace is not None:
+        raise InvalidInput(
+            "a server answers for the workspace of the key it is asked with",
+            hint="leave --workspace out, or --server",
+        )
 
 
-def _document(record: ApiKeyRecord) -> dict[str, object]:
-    return {
-        "id": record.id,
-        "name": record.name,
-        "scopes": in_order(record.scopes),
-        "createdAt": rfc3339(record.created_at),
-        "revokedAt": rfc3339(record.revoked_at) if record.revoked_at else None,
-    }
+def _scopes(key: Document) -> str:
+    return ", ".join(key["scopes"])

@@ -1,21 +1,21 @@
 """`outrider registry`: check a registry before it is used, show the one in force."""
 
-from datetime import datetime
 from pathlib import Path
 from typing import Annotated, assert_never
 
 import typer
 from rich.markup import escape
 
+from outrider.api.models.admin import TargetStanding
 from outrider.bootstrap import Outrider, load_registry
 from outrider.cli.console import Json, err, fail, out, print_json, print_rows
-from outrider.cli.session import execute, settings_of
+from outrider.cli.documents import Document, document_of
+from outrider.cli.remote import Remote
+from outrider.cli.session import execute, refuse_server, settings_of
 from outrider.documents.target_settings import setting_warnings
-from outrider.domain.contracts import contract_document
+from outrider.domain.contracts import PolicyName, contract_document
 from outrider.domain.errors import OutriderError
-from outrider.domain.submission import Contract, Deadline, MaxAttempts, OneShot, Policy
-from outrider.domain.targets import TargetState
-from outrider.domain.times import rfc3339
+from outrider.domain.submission import Contract
 from outrider.gateways.directory import GATEWAY_TYPES
 from outrider.kernel.transactions import targets
 from outrider.settings import Settings
@@ -35,6 +35,7 @@ def check(context: typer.Context, file: File = None, as_json: Json = False) -> N
 
     Warns where the settings name targets or fallbacks that do not fit it.
     """
+    refuse_server(context, as_json=as_json)
     settings, contracts = _loaded(context, file, as_json=as_json)
     warnings = setting_warnings(contracts, settings.targets, GATEWAY_TYPES)
     if as_json:
@@ -60,23 +61,34 @@ def check(context: typer.Context, file: File = None, as_json: Json = False) -> N
 @app.command()
 def show(context: typer.Context, as_json: Json = False) -> None:
     """The contracts in force for what is submitted now. Older items keep the one they had."""
-    _, contracts = _loaded(context, None, as_json=as_json)
-    in_order = [contracts[name] for name in sorted(contracts)]
+
+    async def here(outrider: Outrider) -> Document:
+        contracts = outrider.registry.contracts
+        return {"targets": [contract_document(contracts[name]) for name in sorted(contracts)]}
+
+    # Without the schema: a registry can be shown before there is a database.
+    registry = execute(
+        context,
+        here,
+        as_json=as_json,
+        schema=False,
+        remote=lambda server: server.get("registry"),
+    )
     if as_json:
-        print_json({"targets": [contract_document(contract) for contract in in_order]})
+        print_json(registry)
         return
     print_rows(
         ["target", "type", "gateway", "mode", "policy", "ends at"],
         [
             (
-                contract.submission_target,
-                contract.gateway_type,
-                contract.gateway_url,
-                contract.mode,
-                _policy(contract.policy),
-                ", ".join(["accepted", *sorted(contract.terminal_outcomes)]),
+                target["submissionTarget"],
+                target["gatewayType"],
+                target["gatewayUrl"],
+                target["mode"],
+                _policy(target),
+                ", ".join(["accepted", *target["terminalOutcomes"]]),
             )
-            for contract in in_order
+            for target in registry["targets"]
         ],
         "the registry has no submission targets; examples/registry.json has some",
     )
@@ -86,36 +98,36 @@ def show(context: typer.Context, as_json: Json = False) -> None:
 def state(context: typer.Context, as_json: Json = False) -> None:
     """How each target fares: its breaker, its failures in a row, until when it is left alone."""
 
-    async def work(outrider: Outrider) -> dict[str, TargetState]:
-        return await outrider.store.read(targets.all_states(outrider.limits.page_items))
-
-    states = execute(context, work, as_json=as_json)
-    if as_json:
+    async def here(outrider: Outrider) -> Document:
+        states = await outrider.store.read(targets.all_states(outrider.limits.page_items))
         items = [
-            {
-                "submissionTarget": name,
-                "breaker": each.breaker.value,
-                "failures": each.failures,
-                "resumeAt": rfc3339(each.resume_at) if each.resume_at else None,
-                "probeAt": rfc3339(each.probe_at) if each.probe_at else None,
-            }
+            {"submissionTarget": name, **document_of(TargetStanding.of(each))}
             for name, each in states.items()
         ]
-        print_json({"items": items, "next": None})
+        return {"items": items, "next": None}
+
+    async def remote(server: Remote) -> Document:
+        registry = await server.get("registry")
+        items = [
+            {"submissionTarget": target["submissionTarget"], **target["state"]}
+            for target in registry["targets"]
+            if target["state"] is not None
+        ]
+        return {"items": items, "next": None}
+
+    page = execute(context, here, as_json=as_json, remote=remote)
+    if as_json:
+        print_json(page)
         return
     print_rows(
         ["target", "breaker", "failures in a row", "left alone until", "next probe"],
         [
-            (name, each.breaker.value, each.failures, _moment(each.resume_at),
-             _moment(each.probe_at))
-            for name, each in states.items()
+            (each["submissionTarget"], each["breaker"], each["failures"], each["resumeAt"],
+             each["probeAt"])
+            for each in page["items"]
         ],
         "no target has a rate or was ever in trouble",
     )  # fmt: skip
-
-
-def _moment(at: datetime | None) -> str:
-    return rfc3339(at) if at else ""
 
 
 def _loaded(
@@ -128,13 +140,14 @@ def _loaded(
         fail(error, as_json=as_json)
 
 
-def _policy(policy: Policy) -> str:
-    match policy:
-        case Deadline(seconds):
-            return f"within {seconds:g} s"
-        case MaxAttempts(attempts):
-            return f"{attempts} attempts"
-        case OneShot():
+def _policy(contract: Document) -> str:
+    name: PolicyName = contract["policy"]
+    match name:
+        case "deadline":
+            return f"within {contract['maxAcceptanceSeconds']:g} s"
+        case "max_attempts":
+            return f"{contract['maxAttempts']} attempts"
+        case "one_shot":
             return "one attempt"
         case other:
             assert_never(other)

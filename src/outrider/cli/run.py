@@ -5,18 +5,21 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
+from outrider.api.models.runs import CertificateAnswer, RunAnswer, RunExplanation
 from outrider.bootstrap import Outrider
-from outrider.cli.console import Json, accounting_line, out, print_json, print_rows
+from outrider.cli.console import Json, accounting_of, out, print_json, print_rows
+from outrider.cli.documents import Document, document_of
+from outrider.cli.remote import Remote
 from outrider.cli.session import execute
 from outrider.domain.errors import NotFound
 from outrider.domain.ids import DEFAULT_SCOPE, RunId
 from outrider.domain.outbox import Accounting
-from outrider.domain.times import rfc3339
 from outrider.kernel.certifier import Certificate
 from outrider.kernel.explainer import explain_item, explain_run
 from outrider.kernel.transactions import inspection
 from outrider.kernel.transactions.inspection import JobCount, ReasonCount, RunRecord
 from outrider.ports.store import Transaction
+from outrider.settings import MESSAGES_MAX
 
 app = typer.Typer(no_args_is_help=True, help="Inspect one run, prove it, and explain it.")
 
@@ -27,37 +30,29 @@ Picture = tuple[RunRecord, Accounting, list[JobCount], list[ReasonCount]]
 @app.command()
 def show(context: typer.Context, run_id: Id, as_json: Json = False) -> None:
     """The run's status, its accounting, its jobs and the reasons of what was not sent."""
-    run, accounting, jobs, reasons = execute(
-        context, lambda outrider: outrider.store.read(_picture(RunId(run_id))), as_json=as_json
-    )
+
+    async def here(outrider: Outrider) -> Document:
+        picture = await outrider.store.read(_picture(RunId(run_id)))
+        return document_of(RunAnswer.whole(*picture))
+
+    run = execute(context, here, as_json=as_json, remote=lambda server: server.get("runs", run_id))
     if as_json:
-        print_json(
-            {
-                "runId": run.id,
-                "campaignId": run.campaign_id,
-                "phase": run.phase,
-                "channel": run.channel,
-                "status": run.status,
-                "accounting": accounting.as_document(),
-                "jobs": [count._asdict() for count in jobs],
-                "reasons": [reason._asdict() for reason in reasons],
-                "createdAt": rfc3339(run.created_at),
-                "startedAt": rfc3339(run.started_at) if run.started_at else None,
-                "finishedAt": rfc3339(run.finished_at) if run.finished_at else None,
-            }
-        )
+        print_json(run)
         return
-    out.print(f"run {run.id}  [bold]{run.status}[/bold]  {run.channel}")
-    out.print(accounting_line(accounting))
+    out.print(f"run {run['runId']}  [bold]{run['status']}[/bold]  {run['channel']}")
+    out.print(accounting_of(run["accounting"]))
     print_rows(
         ["jobs", "status", "outcome", "attempts lost", "last error"],
-        [(job.jobs, job.status, job.outcome, job.attempts, job.last_error) for job in jobs],
+        [
+            (job["jobs"], job["status"], job["outcome"], job["attempts"], job["lastError"])
+            for job in run["jobs"]
+        ],
         "no jobs",
     )
-    if reasons:
+    if run["reasons"]:
         print_rows(
             ["items", "status", "reason"],
-            [(reason.items, reason.status, reason.reason) for reason in reasons],
+            [(reason["items"], reason["status"], reason["reason"]) for reason in run["reasons"]],
             "",
         )
 
@@ -65,30 +60,39 @@ def show(context: typer.Context, run_id: Id, as_json: Json = False) -> None:
 @app.command()
 def certificate(context: typer.Context, run_id: Id, as_json: Json = False) -> None:
     """The launch proof, counted from the ledger's rows. Exit 1 if it does not hold."""
+
+    async def here(outrider: Outrider) -> Document:
+        return certificate_document(await outrider.certifier.certify(DEFAULT_SCOPE, RunId(run_id)))
+
     proof = execute(
         context,
-        lambda outrider: outrider.certifier.certify(DEFAULT_SCOPE, RunId(run_id)),
+        here,
         as_json=as_json,
+        remote=lambda server: server.get("runs", run_id, "certificate"),
     )
     if as_json:
-        print_json(proof.as_document())
+        print_json(proof)
     else:
         print_certificate(proof)
-    if not proof.holds:
+    if not proof["holds"]:
         raise typer.Exit(1)
 
 
-def print_certificate(proof: Certificate) -> None:
+def certificate_document(proof: Certificate) -> Document:
+    return document_of(CertificateAnswer.model_validate(proof.as_document()))
+
+
+def print_certificate(proof: Document) -> None:
     verdict = (
-        "[bold green]holds[/bold green]" if proof.holds else "[bold red]does not hold[/bold red]"
+        "[bold green]holds[/bold green]" if proof["holds"] else "[bold red]does not hold[/bold red]"
     )
-    out.print(f"[bold]Launch certificate[/bold] of run {proof.run.id}: {verdict}")
-    for criterion in proof.criteria:
-        mark = "[green]✓[/green]" if criterion.holds else "[red]✗[/red]"
-        out.print(f"  {mark} {criterion.name.replace('_', ' ')}: {escape(criterion.detail)}")
-    out.print(f"  ledger digest {proof.digest}", style="dim")
-    if not proof.holds:
-        out.print(f"next: outrider run explain {proof.run.id}", style="dim")
+    out.print(f"[bold]Launch certificate[/bold] of run {proof['runId']}: {verdict}")
+    for criterion in proof["criteria"]:
+        mark = "[green]✓[/green]" if criterion["holds"] else "[red]✗[/red]"
+        out.print(f"  {mark} {criterion['name'].replace('_', ' ')}: {escape(criterion['detail'])}")
+    out.print(f"  ledger digest {proof['ledgerDigest']}", style="dim")
+    if not proof["holds"]:
+        out.print(f"next: outrider run explain {proof['runId']}", style="dim")
 
 
 @app.command()
@@ -102,20 +106,43 @@ def explain(
 ) -> None:
     """Why the run stands as it does, or why one recipient was (not) sent to, in sentences."""
 
-    async def work(outrider: Outrider) -> list[str]:
+    async def here(outrider: Outrider) -> Document:
         if recipient is None:
-            run, accounting, jobs, reasons = await outrider.store.read(_picture(RunId(run_id)))
-            return explain_run(run, accounting, jobs, reasons)
-        return await outrider.store.read(
-            _recipient(RunId(run_id), recipient, outrider.limits.page_items)
-        )
+            picture = await outrider.store.read(_picture(RunId(run_id)))
+            return document_of(RunExplanation(run_id=run_id, sentences=explain_run(*picture)))
+        sentences = await outrider.store.read(_recipient(RunId(run_id), recipient))
+        return {"runId": run_id, "sentences": sentences}
 
-    sentences = execute(context, work, as_json=as_json)
+    async def remote(server: Remote) -> Document:
+        if recipient is None:
+            return await server.get("runs", run_id, "explain")
+        return {"runId": run_id, "sentences": await _ask(server, run_id, recipient)}
+
+    told = execute(context, here, as_json=as_json, remote=remote)
     if as_json:
-        print_json({"runId": run_id, "recipientId": recipient, "sentences": sentences})
+        print_json({**told, "recipientId": recipient})
         return
-    for sentence in sentences:
+    for sentence in told["sentences"]:
         out.print(escape(sentence))
+
+
+async def _ask(server: Remote, run_id: str, recipient_id: str) -> list[str]:
+    page = await server.get("runs", run_id, "outbox", recipientId=recipient_id, limit=MESSAGES_MAX)
+    if not page["items"]:
+        run = await server.get("runs", run_id)
+        raise _no_row(run_id, recipient_id, run["status"])
+    sentences: list[str] = []
+    for item in page["items"]:
+        told = await server.get("outbox", item["outboxId"], "explain")
+        sentences += told["sentences"]
+    return sentences
+
+
+def _no_row(run_id: str, recipient_id: str, status: str) -> NotFound:
+    return NotFound(
+        f"run {run_id} has no ledger row for recipient {recipient_id}",
+        hint=f"the run is {status}: either it was not its turn yet, or the id is wrong",
+    )
 
 
 def _picture(run_id: RunId) -> Transaction[Picture]:
@@ -125,16 +152,13 @@ def _picture(run_id: RunId) -> Transaction[Picture]:
     return run, accounting, jobs, reasons
 
 
-def _recipient(run_id: RunId, recipient_id: str, most: int) -> Transaction[list[str]]:
+def _recipient(run_id: RunId, recipient_id: str) -> Transaction[list[str]]:
     run = yield from inspection.run(DEFAULT_SCOPE, run_id)
     items = yield from inspection.items_of_run(
-        DEFAULT_SCOPE, run_id, recipient_id=recipient_id, most=most
+        DEFAULT_SCOPE, run_id, recipient_id=recipient_id, most=MESSAGES_MAX
     )
     if not items:
-        raise NotFound(
-            f"run {run_id} has no ledger row for recipient {recipient_id}",
-            hint=f"the run is {run.status}: either it was not its turn yet, or the id is wrong",
-        )
+        raise _no_row(run_id, recipient_id, run.status)
     sentences: list[str] = []
     for item in items:
         attempts = yield from inspection.attempts_of(item.id)

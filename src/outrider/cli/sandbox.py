@@ -9,11 +9,13 @@ import typer
 import uvloop
 
 from outrider.cli.console import Json, err, fail, out, print_json
+from outrider.cli.session import refuse_server
 from outrider.domain.errors import InvalidInput
 from outrider.gateways.sandbox import Faults, Sandbox
 
 
 def sandbox(
+    context: typer.Context,
     port: Annotated[int, typer.Option(min=0, max=65535, help="HTTP port; 0 picks one.")] = 8090,
     smtp_port: Annotated[
         int, typer.Option(min=0, max=65535, help="SMTP port; 0 picks one.")
@@ -46,6 +48,7 @@ def sandbox(
 
     Faults can be changed while it runs: PUT /sandbox/faults. What arrived: GET /sandbox/received.
     """
+    refuse_server(context, as_json=as_json)
     faults = Faults(latency_ms, fail_rate, drop_rate, throttle_rate, retry_after, dedupe, seed)
 
     async def serve() -> None:

@@ -24,6 +24,7 @@ from outrider.domain.errors import InvalidInput, OutriderError
 from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.kernel.transactions.inspection import FIRST
 from outrider.settings import ApiLimits, Settings
+from outrider.telemetry import bridge_library_logs
 
 log = structlog.get_logger()
 
@@ -52,10 +53,10 @@ def serve(
     async def work(outrider: Outrider) -> None:
         await _prepare_schema(outrider)
         await _check_exposure(outrider, host, behind_tls=behind_tls)
-        listening = _bind(host, port)
+        listening = bind(host, port)
         key = await outrider.key_keeper.ensure_first_key(actor())
-        url = _url(host, listening)
-        await _run(outrider, listening, workers, lambda: _announce(url, key, as_json=as_json))
+        url = url_of(host, listening)
+        await run_server(outrider, listening, workers, lambda: announce(url, key, as_json=as_json))
 
     execute(context, work, as_json=as_json, schema=False)
 
@@ -76,9 +77,10 @@ class Server(uvicorn.Server):
         yield
 
 
-async def _run(
+async def run_server(
     outrider: Outrider, listening: socket.socket, workers: int, on_listening: Callable[[], None]
 ) -> None:
+    bridge_library_logs()
     limits = ApiLimits()
     failed = asyncio.Event()
     app = create_app(outrider, limits=limits, run_worker=workers > 0, on_failure=failed.set)
@@ -178,7 +180,7 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _bind(host: str, port: int) -> socket.socket:
+def bind(host: str, port: int) -> socket.socket:
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, _, _, _, address = found[0]
@@ -192,12 +194,12 @@ def _bind(host: str, port: int) -> socket.socket:
         ) from error
 
 
-def _url(host: str, listening: socket.socket) -> str:
+def url_of(host: str, listening: socket.socket) -> str:
     name = f"[{host}]" if ":" in host else host
     return f"http://{name}:{listening.getsockname()[1]}"
 
 
-def _announce(url: str, key: str | None, *, as_json: bool) -> None:
+def announce(url: str, key: str | None, *, as_json: bool) -> None:
     log.info("server_ready", url=url)
     if as_json:
         print_json({"url": url, "key": key})

@@ -52,6 +52,19 @@ def actor() -> str:
         return "cli"
 
 
+def refuse_server(context: typer.Context, *, as_json: bool) -> None:
+    """For commands that do without `execute`: whoever names a server is told it is not asked."""
+    if (context.obj or {}).get("server") is not None:
+        fail(_cannot_be_asked(context), as_json=as_json)
+
+
+def _cannot_be_asked(context: typer.Context) -> InvalidInput:
+    return InvalidInput(
+        f"`{context.command_path}` works on this machine and cannot be asked of a server",
+        hint="leave --server and OUTRIDER_SERVER out",
+    )
+
+
 def execute(
     context: typer.Context,
     work: Callable[[Outrider], Awaitable[Answer]],
@@ -69,10 +82,7 @@ def execute(
     async def run(settings: Settings) -> Answer:
         if server is not None:
             if remote is None:
-                raise InvalidInput(
-                    f"`{context.command_path}` works on the database itself",
-                    hint="leave --server out, and set OUTRIDER_DATABASE_URL",
-                )
+                raise _cannot_be_asked(context)
             async with open_remote(server) as opened:
                 return await remote(opened)
         async with open_outrider(settings) as outrider:

@@ -14,7 +14,7 @@ import typer
 
 from outrider.bootstrap import Outrider
 from outrider.cli.console import Json, print_json
-from outrider.cli.session import execute, settings_of
+from outrider.cli.session import execute, refuse_server, settings_of
 from outrider.domain.errors import OutriderError
 
 log = structlog.get_logger()
@@ -45,6 +45,7 @@ def work(
     if concurrency is not None:
         context.obj = {**(context.obj or {}), "jobs_in_parallel": concurrency}
     if processes > 1:
+        refuse_server(context, as_json=as_json)
         raise typer.Exit(_supervise(context, processes, concurrency))
 
     async def run(outrider: Outrider) -> None:

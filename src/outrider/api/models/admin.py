@@ -33,6 +33,15 @@ class TargetStanding(Answer):
     resume_at: datetime | None
     probe_at: datetime | None
 
+    @classmethod
+    def of(cls, state: TargetState) -> "TargetStanding":
+        return cls(
+            breaker=state.breaker,
+            failures=state.failures,
+            resume_at=state.resume_at,
+            probe_at=state.probe_at,
+        )
+
 
 class TargetAnswer(Answer):
     """A contract as it is registered, and how its target fares."""
@@ -49,14 +58,7 @@ class TargetAnswer(Answer):
 
     @classmethod
     def of(cls, contract: Contract, state: TargetState | None) -> "TargetAnswer":
-        standing = None
-        if state is not None:
-            standing = TargetStanding(
-                breaker=state.breaker,
-                failures=state.failures,
-                resume_at=state.resume_at,
-                probe_at=state.probe_at,
-            )
+        standing = TargetStanding.of(state) if state is not None else None
         return cls.model_validate({**contract_document(contract), "state": standing})
 
 

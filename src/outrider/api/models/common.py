@@ -16,6 +16,7 @@ class Answer(BaseModel):
         alias_generator=to_camel,
         extra="forbid",
         frozen=True,
+        hide_input_in_errors=True,
         validate_by_alias=True,
         validate_by_name=True,
         serialize_by_alias=True,

@@ -156,6 +156,7 @@ class IntentAnswer(Answer):
     """Contract 001's intent as it stands."""
 
     intent_id: str
+    outbox_id: str = Field(description="Its ledger item, which can be explained.")
     submission_target: str
     payload: dict[str, Any]
     status: IntentStatus

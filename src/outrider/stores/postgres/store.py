@@ -106,7 +106,10 @@ class PostgresStore:
             raise _translated(error) from error
         try:
             connection.add_termination_listener(lambda _: hear(None))
-            await connection.add_listener(EVENTS_CHANNEL, lambda *call: hear(str(call[-1])))
+            try:
+                await connection.add_listener(EVENTS_CHANNEL, lambda *call: hear(str(call[-1])))
+            except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+                raise _translated(error) from error
             # Whoever listens from now on may have missed what was announced before.
             yield ""
             while (announced := await heard.get()) is not None:

@@ -6,20 +6,20 @@ SELECT pg_advisory_xact_lock(1869640814, hashtext(:campaign_id::uuid::text));
 
 -- name: lock_phases
 SELECT phase, state, run_id::text, last_sequence FROM campaign_phases
- WHERE campaign_id = :campaign_id ORDER BY ordinal FOR UPDATE;
+ WHERE campaign_id = :campaign_id ORDER BY ordinal FOR NO KEY UPDATE;
 
 -- name: pause_jobs
 -- In the order in which heartbeats lock them too.
 WITH mine AS MATERIALIZED (
   SELECT id FROM job_queue
-   WHERE run_id = :run_id AND status IN ('queued', 'locked', 'failed') ORDER BY id FOR UPDATE
+   WHERE run_id = :run_id AND status IN ('queued', 'locked', 'failed') ORDER BY id FOR NO KEY UPDATE
 )
 UPDATE job_queue AS j SET paused = true, updated_at = :now FROM mine WHERE j.id = mine.id;
 
 -- name: resume_jobs
 WITH mine AS MATERIALIZED (
   SELECT id FROM job_queue
-   WHERE run_id = :run_id AND status IN ('queued', 'locked', 'failed') ORDER BY id FOR UPDATE
+   WHERE run_id = :run_id AND status IN ('queued', 'locked', 'failed') ORDER BY id FOR NO KEY UPDATE
 )
 UPDATE job_queue AS j SET paused = false, updated_at = :now FROM mine WHERE j.id = mine.id;
 
@@ -27,14 +27,16 @@ UPDATE job_queue AS j SET paused = false, updated_at = :now FROM mine WHERE j.id
 -- Due at once, so that a worker ends them; who holds one opens no more attempts.
 WITH mine AS MATERIALIZED (
   SELECT id FROM job_queue
-   WHERE run_id = :run_id AND status IN ('queued', 'locked', 'failed') ORDER BY id FOR UPDATE
+   WHERE run_id = :run_id AND status IN ('queued', 'locked', 'failed') ORDER BY id FOR NO KEY UPDATE
 )
 UPDATE job_queue AS j SET cancelled = true, paused = false, updated_at = :now,
        status = CASE status WHEN 'failed' THEN 'queued' ELSE status END, run_at = :now
   FROM mine WHERE j.id = mine.id;
 
 -- name: stop_run
-UPDATE campaign_runs SET stopped_at = :now WHERE id = :run_id AND stopped_at IS NULL;
+-- A run that has ended by itself just now was not stopped.
+UPDATE campaign_runs SET stopped_at = :now
+ WHERE id = :run_id AND stopped_at IS NULL AND finished_at IS NULL;
 
 -- name: claimed_phase_jobs
 SELECT j.id::text, j.tenant_id::text, j.workspace_id::text, r.campaign_id::text, j.run_id::text,
@@ -46,9 +48,10 @@ SELECT j.id::text, j.tenant_id::text, j.workspace_id::text, r.campaign_id::text,
  ORDER BY j.id;
 
 -- name: exclude_doubted
+-- In doubt, or no longer since a moment ago: whatever has no end yet.
 INSERT INTO retry_exclusions (run_id, outbox_id)
 SELECT :run_id::uuid, id FROM channel_outbox
- WHERE run_id = :previous_run_id AND doubted_at IS NOT NULL;
+ WHERE run_id = :previous_run_id AND status = 'queued';
 
 -- name: count_remainder
 -- What a run left over, job by job: what failed, and what a stop cancelled.
@@ -125,7 +128,7 @@ SELECT p.campaign_id::text, p.phase, p.state, r.status
   FROM campaign_phases p LEFT JOIN campaign_runs r ON r.id = p.run_id
  WHERE p.state IN ('in_progress', 'paused')
    AND (r.id IS NULL OR r.status IN ('completed', 'partial', 'failed'))
- LIMIT :most;
+ LIMIT :most FOR NO KEY UPDATE OF p;
 
 -- name: count_bypasses
 SELECT count(*) FROM campaign_audit_log WHERE event = 'phase.transition_bypassed';

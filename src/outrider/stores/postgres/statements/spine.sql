@@ -4,6 +4,7 @@
 -- be made while tables are empty, so each statement is written to have no plan that reads a whole
 -- table: `= ANY (ARRAY(…))` bounds a join to the window, LATERAL and LIMIT keep a lookup one.
 -- `IS NOT DISTINCT FROM` keeps a condition out of the choice of an index.
+-- Rows are locked FOR NO KEY UPDATE: a new row that refers to one does not have to wait for it.
 -- Where `id::text` is selected, `ORDER BY id` would sort by that text: name the table there.
 
 -- name: insert_campaign
@@ -79,7 +80,7 @@ SELECT id::text, version, message_id, channel, submission_target, subject, body,
 
 -- name: lock_phase
 SELECT state, run_id::text FROM campaign_phases WHERE campaign_id = :campaign_id AND phase = :phase
-   FOR UPDATE;
+   FOR NO KEY UPDATE;
 
 -- name: set_phase_state
 -- Comes after its event: a trigger takes note of a state that came without one.
@@ -216,13 +217,17 @@ UPDATE job_queue SET heartbeat_at = :now, lease_expires_at = :lease_expires_at
 RETURNING paused OR cancelled;
 
 -- name: release_job
-UPDATE job_queue SET status = 'queued', run_at = :run_at, locked_by = NULL, locked_at = NULL,
+-- What was cancelled meanwhile is due at once, unless only a verdict can wake it.
+UPDATE job_queue SET status = 'queued', locked_by = NULL, locked_at = NULL,
+       run_at = CASE WHEN cancelled AND :run_at::timestamptz IS NOT NULL THEN :now::timestamptz ELSE :run_at END,
        heartbeat_at = NULL, lease_expires_at = NULL, updated_at = :now
  WHERE id = :job_id AND fence = :fence AND status = 'locked'
 RETURNING id::text;
 
 -- name: fail_job
-UPDATE job_queue SET status = 'failed', attempts = attempts + 1, run_at = :run_at,
+-- What was cancelled meanwhile is tried again at once; giving it up calls nobody.
+UPDATE job_queue SET status = 'failed', attempts = attempts + 1,
+       run_at = CASE WHEN cancelled THEN :now::timestamptz ELSE :run_at::timestamptz END,
        last_error = :error, locked_by = NULL, locked_at = NULL, heartbeat_at = NULL,
        lease_expires_at = NULL, updated_at = :now
  WHERE id = :job_id AND fence = :fence AND status = 'locked'
@@ -446,7 +451,7 @@ UPDATE channel_outbox
 
 -- name: lock_job
 SELECT status, fence, item_count, attempts, max_attempts FROM job_queue WHERE id = :job_id
-   FOR UPDATE;
+   FOR NO KEY UPDATE;
 
 -- name: tally_job
 SELECT count(*) FILTER (WHERE status IN ('sent', 'called', 'posted')),
@@ -469,7 +474,7 @@ UPDATE job_queue SET status = :status, outcome = :outcome, sent = :sent, failed 
 
 -- name: lock_run
 SELECT status, campaign_id::text, phase, stopped_at FROM campaign_runs WHERE id = :run_id
-   FOR UPDATE;
+   FOR NO KEY UPDATE;
 
 -- name: run_has_unfinished_jobs
 SELECT EXISTS (SELECT 1 FROM job_queue
@@ -588,7 +593,8 @@ SELECT o.id::text, o.run_id::text, o.job_id::text, o.recipient_id, o.recipient_a
  ORDER BY o.id LIMIT :most;
 
 -- name: lock_doubts
-SELECT o.id::text, o.run_id::text, o.job_id::text, o.channel, r.campaign_id::text
+SELECT o.id::text, o.run_id::text, o.job_id::text, o.channel, r.campaign_id::text,
+       EXISTS (SELECT 1 FROM job_queue j WHERE j.id = o.job_id AND j.cancelled)
   FROM channel_outbox o LEFT JOIN campaign_runs r ON r.id = o.run_id
  WHERE o.tenant_id = :tenant_id AND o.workspace_id = :workspace_id
    AND o.id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)))

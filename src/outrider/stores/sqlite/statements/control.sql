@@ -23,7 +23,9 @@ UPDATE job_queue SET cancelled = 1, paused = 0, updated_at = :now,
  WHERE run_id = :run_id AND status IN ('queued', 'locked', 'failed');
 
 -- name: stop_run
-UPDATE campaign_runs SET stopped_at = :now WHERE id = :run_id AND stopped_at IS NULL;
+-- A run that has ended by itself just now was not stopped.
+UPDATE campaign_runs SET stopped_at = :now
+ WHERE id = :run_id AND stopped_at IS NULL AND finished_at IS NULL;
 
 -- name: claimed_phase_jobs
 SELECT j.id, j.tenant_id, j.workspace_id, r.campaign_id, j.run_id, j.job_type, j.item_count,
@@ -33,9 +35,10 @@ SELECT j.id, j.tenant_id, j.workspace_id, r.campaign_id, j.run_id, j.job_type, j
  ORDER BY j.id;
 
 -- name: exclude_doubted
+-- In doubt, or no longer since a moment ago: whatever has no end yet.
 INSERT INTO retry_exclusions (run_id, outbox_id)
 SELECT :run_id, id FROM channel_outbox
- WHERE run_id = :previous_run_id AND doubted_at IS NOT NULL;
+ WHERE run_id = :previous_run_id AND status = 'queued';
 
 -- name: count_remainder
 -- What a run left over, job by job: what failed, and what a stop cancelled.

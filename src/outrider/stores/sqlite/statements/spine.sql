@@ -192,13 +192,17 @@ UPDATE job_queue SET heartbeat_at = :now, lease_expires_at = :lease_expires_at
 RETURNING paused OR cancelled;
 
 -- name: release_job
-UPDATE job_queue SET status = 'queued', run_at = :run_at, locked_by = NULL, locked_at = NULL,
+-- What was cancelled meanwhile is due at once, unless only a verdict can wake it.
+UPDATE job_queue SET status = 'queued', locked_by = NULL, locked_at = NULL,
+       run_at = CASE WHEN cancelled AND :run_at IS NOT NULL THEN :now ELSE :run_at END,
        heartbeat_at = NULL, lease_expires_at = NULL, updated_at = :now
  WHERE id = :job_id AND fence = :fence AND status = 'locked'
 RETURNING id;
 
 -- name: fail_job
-UPDATE job_queue SET status = 'failed', attempts = attempts + 1, run_at = :run_at,
+-- What was cancelled meanwhile is tried again at once; giving it up calls nobody.
+UPDATE job_queue SET status = 'failed', attempts = attempts + 1,
+       run_at = CASE WHEN cancelled THEN :now ELSE :run_at END,
        last_error = :error, locked_by = NULL, locked_at = NULL, heartbeat_at = NULL,
        lease_expires_at = NULL, updated_at = :now
  WHERE id = :job_id AND fence = :fence AND status = 'locked'
@@ -547,7 +551,8 @@ SELECT o.id, o.run_id, o.job_id, o.recipient_id, o.recipient_address, o.channel,
  ORDER BY o.id LIMIT :most;
 
 -- name: lock_doubts
-SELECT o.id, o.run_id, o.job_id, o.channel, r.campaign_id
+SELECT o.id, o.run_id, o.job_id, o.channel, r.campaign_id,
+       EXISTS (SELECT 1 FROM job_queue j WHERE j.id = o.job_id AND j.cancelled)
   FROM channel_outbox o LEFT JOIN campaign_runs r ON r.id = o.run_id
  WHERE o.tenant_id = :tenant_id AND o.workspace_id = :workspace_id
    AND o.id IN (SELECT value ->> 0 FROM json_each(:window)) AND o.doubted_at IS NOT NULL;

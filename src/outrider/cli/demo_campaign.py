@@ -1,0 +1,62 @@
+"""What the demo sends: three messages with a link in them, to people of whom each gets one."""
+
+from pathlib import Path
+
+import msgspec
+
+from outrider.domain.campaigns import LAUNCH, CampaignDefinition, Message
+from outrider.domain.states import Channel
+
+BATCH_SIZE = 200
+AUDIENCE_IMPORT, HTTP_VALIDATION, REPORT = "audience_import", "http_validation", "report"
+PHASES = (AUDIENCE_IMPORT, HTTP_VALIDATION, LAUNCH, REPORT)
+MAIL_TARGET = "email.realtime"
+CHANNELS = 3
+
+
+def definition(link: str) -> CampaignDefinition:
+    return CampaignDefinition("Demo", PHASES, _messages(link), BATCH_SIZE)
+
+
+def _messages(link: str) -> tuple[Message, ...]:
+    hello, ready = "Hi {{ firstName }}", f"Your table is ready: {link}"
+    return (
+        Message("text", Channel.SMS, "sms.realtime", f"{hello}. {ready}"),
+        Message("note", Channel.PUSH, "push.realtime", ready, hello),
+        Message("mail", Channel.EMAIL, MAIL_TARGET, ready, hello),
+    )
+
+
+def write_people(path: Path, count: int, messages: tuple[Message, ...]) -> None:
+    """A third is reached by each channel."""
+    with path.open("wb") as file:
+        for number in range(count):
+            person = {
+                "id": f"guest-{number}",
+                "email": f"guest{number}@example.test",
+                "phone": f"+4477{number:08d}",
+                "pushToken": f"token-{number}",
+                "attributes": {"firstName": f"Guest {number}"},
+                "message": messages[number % len(messages)].id,
+            }
+            file.write(msgspec.json.encode(person) + b"\n")
+
+
+def registry(http_url: str, smtp_url: str) -> bytes:
+    targets = [
+        {
+            "submissionTarget": target,
+            "gatewayType": gateway_type,
+            "gatewayUrl": url,
+            "mode": "realtime",
+            "policy": "max_attempts",
+            "maxAttempts": 5,
+            "terminalOutcomes": [],
+        }
+        for target, gateway_type, url in (
+            ("sms.realtime", "sms", http_url),
+            ("push.realtime", "push", http_url),
+            (MAIL_TARGET, "smtp", smtp_url),
+        )
+    ]
+    return msgspec.json.encode({"targets": targets})
