@@ -1,0 +1,373 @@
+"""Who may see and do what: every route of the OpenAPI document, walked as a stranger would."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import pytest_asyncio
+
+from outrider.bootstrap import open_outrider
+from outrider.domain.keys import KeyScope
+from outrider.settings import FAILED_AUTH_BURST, ApiLimits, Settings
+from tests.integration.api_server import Answer, ApiServer, campaign, running_server
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+ORIGIN = "https://console.example.test"
+PREFIX = "/api/v2"
+
+
+class Operation(NamedTuple):
+    method: str
+    path: str
+    name: str
+    scope: str
+
+
+class Scene(NamedTuple):
+    """One server; tenant A's things on it; keys of A with each scope; a key of tenant B."""
+
+    server: ApiServer
+    things: dict[str, str]
+    keys: dict[str, str]
+    stranger: str
+    operations: list[Operation]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def scene(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Scene]:
+    folder = tmp_path_factory.mktemp("security")
+    environment = {"OUTRIDER_CORS_ORIGINS": json.dumps([ORIGIN])}
+    async with running_server(folder, environment=environment) as server:
+        things = await tenant_things(server)
+        keys = {"admin": server.key}
+        for scope in ("read", "operate"):
+            made = await server.post("/keys", {"name": scope, "scopes": [scope]})
+            keys[scope] = made["key"]
+            things["key_id"] = made["id"]
+        stranger = await other_tenants_key(folder)
+        yield Scene(server, things, keys, stranger, await operations_of(server))
+
+
+async def tenant_things(server: ApiServer) -> dict[str, str]:
+    """One of everything that has an id."""
+    created = await server.post("/campaigns", campaign(2, phases=["launch", "report"]))
+    campaign_id = created["campaignId"]
+    for phase in ("launch", "report"):
+        await server.post(f"/campaigns/{campaign_id}/phases/{phase}/start")
+        async with asyncio.timeout(30):
+            while True:
+                status = await server.get(f"/campaigns/{campaign_id}/status")
+                if status["phases"][phase]["state"] == "completed":
+                    break
+                await asyncio.sleep(0.02)
+    run_id = status["phases"]["launch"]["runId"]
+    items = (await server.get(f"/runs/{run_id}/outbox"))["items"]
+    artifacts = (await server.get(f"/campaigns/{campaign_id}/artifacts"))["items"]
+    intent = {"intentId": "order-1", "submissionTarget": "noop", "payload": {}}
+    await server.post("/intents", intent)
+    await server.post("/suppressions", {"channel": "sms", "addresses": ["+447700900999"]})
+    return {
+        "campaign_id": campaign_id,
+        "run_id": run_id,
+        "phase": "launch",
+        "outbox_id": items[0]["outboxId"],
+        "artifact_id": artifacts[0]["id"],
+        "intent_id": "order-1",
+    }
+
+
+async def other_tenants_key(folder: Path) -> str:
+    settings = Settings(database_url=f"sqlite:///{folder}/outrider.db")
+    async with open_outrider(settings) as outrider:
+        scope = await outrider.key_keeper.open_workspace("another", "project", "production")
+        _, text = await outrider.key_keeper.create(scope, "b", {KeyScope.ADMIN}, "test")
+        return text
+
+
+async def operations_of(server: ApiServer) -> list[Operation]:
+    document = (await server.request("GET", "/openapi.json")).json
+    found = [
+        Operation(method.upper(), path, each["operationId"], each["x-required-scope"])
+        for path, methods in document["paths"].items()
+        for method, each in methods.items()
+        if path.startswith(PREFIX)
+    ]
+    assert len(found) > 30
+    return found
+
+
+BODIES: dict[str, Any] = {
+    "createCampaign": campaign(),
+    "submitIntent": {"intentId": "b-1", "submissionTarget": "noop", "payload": {}},
+    "createKey": {"name": "b", "scopes": ["read"]},
+    "suppress": {"channel": "sms", "addresses": ["+447700900111"]},
+    "unsuppress": {"channel": "sms", "addresses": ["+447700900999"]},
+    "resolveDoubt": {"verdict": "sent", "evidence": "I say so"},
+}
+
+
+async def ask(scene: Scene, operation: Operation, key: str) -> Answer:
+    path = operation.path.removeprefix(PREFIX).format(**scene.things)
+    given: dict[str, Any] = {"json": BODIES.get(operation.name)}
+    if operation.name == "addAudience":
+        given = {"data": b"id\nx\n", "headers": {"Content-Type": "text/csv"}}
+    return await scene.server.request(operation.method, path, key=key, **given)
+
+
+def with_ids(scene: Scene) -> Iterator[Operation]:
+    return (operation for operation in scene.operations if "{" in operation.path)
+
+
+async def test_another_tenants_objects_do_not_exist(scene: Scene) -> None:
+    walked = 0
+    for operation in with_ids(scene):
+        answer = await ask(scene, operation, scene.stranger)
+        assert answer.status == 404, (operation, answer.body)
+        assert answer.json["error"]["code"] == "NOT_FOUND"
+        walked += 1
+    assert walked > 20
+
+
+async def test_lists_show_nothing_of_another_tenant(scene: Scene) -> None:
+    hidden = [scene.things[name] for name in ("campaign_id", "run_id", "outbox_id")]
+    hidden += ["447700900999", "key:first", scene.things["key_id"]]
+    lists = [each for each in scene.operations if each.method == "GET" and "{" not in each.path]
+    assert {each.name for each in lists} == {
+        "listCampaigns", "listDoubts", "listSuppressions", "listKeys", "listAudit", "getRegistry",
+    }  # fmt: skip
+    for operation in lists:
+        answer = await ask(scene, operation, scene.stranger)
+        assert answer.status == 200
+        for text in hidden:
+            assert text not in answer.body.decode(), operation
+    for query in (f"campaignId={scene.things['campaign_id']}", f"runId={scene.things['run_id']}"):
+        answer = await scene.server.request("GET", f"/audit?{query}", key=scene.stranger)
+        assert answer.status == 404
+    answer = await scene.server.request(
+        "GET", f"/doubts?runId={scene.things['run_id']}", key=scene.stranger
+    )
+    assert answer.status == 404
+
+
+async def test_the_owner_sees_all_of_it(scene: Scene) -> None:
+    """Else the walks above would prove nothing."""
+    for operation in with_ids(scene):
+        if operation.method == "GET" and operation.name != "watchCampaign":
+            answer = await ask(scene, operation, scene.keys["read"])
+            assert answer.status == 200, (operation, answer.body)
+
+
+async def test_a_stranger_cannot_take_an_intents_id_away(scene: Scene) -> None:
+    mine = {"intentId": "shared-1", "submissionTarget": "noop", "payload": {}}
+    await scene.server.post("/intents", mine)
+    theirs = {**mine, "payload": {"other": 1}}
+    answer = await scene.server.request("POST", "/intents", theirs, key=scene.stranger)
+    assert answer.status == 201
+    assert (await scene.server.get("/intents/shared-1"))["payload"] == {}
+
+
+async def test_without_a_key_every_route_is_closed(scene: Scene) -> None:
+    for operation in scene.operations:
+        answer = await ask(scene, operation, "")
+        assert answer.status == 401, operation
+        assert answer.headers["WWW-Authenticate"].startswith("Bearer")
+        assert answer.headers["Content-Type"] == "application/problem+json"
+        assert answer.json["error"]["code"] == "UNAUTHENTICATED"
+
+
+async def test_a_key_with_too_small_a_scope_changes_nothing(scene: Scene) -> None:
+    refused = 0
+    for operation in scene.operations:
+        if operation.method != "GET":
+            assert operation.scope in ("operate", "admin"), operation
+        for key in ("read", "operate"):
+            if [*KeyScope].index(KeyScope(key)) >= [*KeyScope].index(KeyScope(operation.scope)):
+                continue
+            answer = await ask(scene, operation, scene.keys[key])
+            assert answer.status == 403, operation
+            assert answer.json["error"]["code"] == "INSUFFICIENT_SCOPE"
+            refused += 1
+    assert refused > 15
+
+
+async def test_keys_and_registry_are_for_admins(scene: Scene) -> None:
+    needed = {operation.name: operation.scope for operation in scene.operations}
+    for name in ("listKeys", "createKey", "revokeKey", "replaceRegistry"):
+        assert needed[name] == "admin"
+
+
+async def test_a_revoked_key_opens_nothing(scene: Scene) -> None:
+    made = await scene.server.post("/keys", {"name": "short", "scopes": ["read"]})
+    assert (await scene.server.request("GET", "/campaigns", key=made["key"])).status == 200
+    revoked = await scene.server.request("DELETE", f"/keys/{made['id']}")
+    assert revoked.json["revokedAt"] is not None
+    assert (await scene.server.request("GET", "/campaigns", key=made["key"])).status == 401
+
+
+@pytest.mark.parametrize("path", ["/", "/healthz", "/metrics", "/openapi.json", "/keys", "/none"])
+async def test_every_answer_protects_its_reader(scene: Scene, path: str) -> None:
+    headers = (await scene.server.request("GET", path)).headers
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert headers["Referrer-Policy"] == "no-referrer"
+    assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
+    assert headers["Cache-Control"] == "no-store"
+    assert "Server" not in headers
+    assert "Access-Control-Allow-Origin" not in headers
+
+
+async def test_only_the_named_origins_may_read_answers(scene: Scene) -> None:
+    for origin, allowed in (
+        (ORIGIN, ORIGIN),
+        ("https://evil.example.test", None),
+        (f"{ORIGIN}.evil.example", None),
+        ("null", None),
+    ):
+        answer = await scene.server.request("GET", "/campaigns", headers={"Origin": origin})
+        assert answer.headers.get("Access-Control-Allow-Origin") == allowed
+        assert "Access-Control-Allow-Credentials" not in answer.headers
+        preflight = await scene.server.request(
+            "OPTIONS",
+            "/campaigns",
+            headers={"Origin": origin, "Access-Control-Request-Method": "POST"},
+            key="",
+        )
+        assert preflight.headers.get("Access-Control-Allow-Origin") == allowed
+        assert preflight.status == (200 if allowed else 400)
+
+
+async def test_a_request_id_is_taken_if_it_is_fit_and_made_if_not(scene: Scene) -> None:
+    for given, taken in (("order-1.A_b", True), ("x" * 101, False), ("a b", False), ("é", False)):
+        answer = await scene.server.request("GET", "/none", headers={"X-Request-ID": given})
+        assert (answer.headers["X-Request-ID"] == given) is taken
+        assert answer.json["requestId"] == answer.headers["X-Request-ID"]
+
+
+async def test_a_body_over_the_limit_is_refused_before_it_is_read(scene: Scene) -> None:
+    host, port = scene.server.url.removeprefix("http://").split(":")
+    for path, most in (
+        ("/intents", ApiLimits.body_max_bytes),
+        ("/campaigns", ApiLimits.campaign_max_bytes),
+        (f"/campaigns/{scene.things['campaign_id']}/audience", ApiLimits.upload_max_bytes),
+    ):
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(
+            f"POST {PREFIX}{path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer"
+            f" {scene.server.key}\r\nContent-Type: text/csv\r\n"
+            f"Content-Length: {most + 1}\r\n\r\n".encode()
+        )
+        async with asyncio.timeout(10):
+            assert b" 413 " in await reader.readline()
+        writer.close()
+
+
+async def test_a_body_without_a_length_is_cut_at_the_limit(scene: Scene) -> None:
+    async def endless() -> AsyncIterator[bytes]:
+        for _ in range(40):
+            yield b" " * 65_536
+
+    answer = await scene.server.request(
+        "POST", "/intents", data=endless(), headers={"Content-Type": "application/json"}
+    )
+    assert answer.status == 413
+    assert answer.json["error"]["code"] == "BODY_TOO_LARGE"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[" * 100_000,
+        b'{"a":' * 50_000,
+        b'{"intentId": "n", "submissionTarget": "noop", "payload": {"x": NaN}}',
+        b'{"intentId": "n", "submissionTarget": "noop", "payload": {"x": 1e999}}',
+        b'{"intentId": "n", "submissionTarget": "noop", "payload": {"x": "\\u0000"}}',
+        b'{"intentId": "n", "submissionTarget": "noop", "payload": {"\\ud800": 1}}',
+        b'{"intentId": "n", "submissionTarget": "noop", "payload": {"x": "\\udfff"}}',
+        b'{"intentId": "n", "intentId": "m", "submissionTarget": "noop", "payload": {}}',
+        b'{"intentId": "a|b", "submissionTarget": "noop", "payload": {}}',
+        b'{"intentId": "n", "submissionTarget": "noop", "payload": {"x": ' + b"9" * 5000 + b"}}",
+        b'\xff\xfe{"intentId": 1}',
+        b"nul\x00",
+        b"",
+        b"null",
+        b"[]",
+        b'"text"',
+    ],
+    ids=range(16),
+)
+async def test_what_is_not_proper_json_is_a_mistake_of_the_client(
+    scene: Scene, body: bytes
+) -> None:
+    answer = await scene.server.request(
+        "POST", "/intents", data=body, headers={"Content-Type": "application/json"}
+    )
+    assert answer.status == 400, answer.body
+    assert answer.json["error"]["code"] == "INVALID_REQUEST"
+    assert answer.json["error"]["fields"]
+    for path in ("/campaigns", "/registry"):
+        method = "PUT" if path == "/registry" else "POST"
+        answer = await scene.server.request(
+            method, path, data=body, headers={"Content-Type": "application/json"}
+        )
+        assert answer.status == 400, answer.body
+
+
+@pytest.mark.parametrize(
+    "path", ["/campaigns/%00/status", "/runs/%ff", "/intents/%00%0a", "/outbox/.."]
+)
+async def test_ids_that_cannot_be_are_not_found(scene: Scene, path: str) -> None:
+    assert (await scene.server.request("GET", path)).status == 404
+
+
+async def test_metrics_are_for_this_machine_or_a_key(scene: Scene) -> None:
+    metrics = await scene.server.request("GET", "/metrics", key="")
+    assert metrics.status == 200
+    # Whoever comes through a proxy comes from elsewhere.
+    forwarded = {"X-Forwarded-For": "127.0.0.1"}
+    assert (await scene.server.request("GET", "/metrics", headers=forwarded, key="")).status == 401
+    seen = await scene.server.request("GET", "/metrics", headers=forwarded, key=scene.keys["read"])
+    assert seen.status == 200
+    for thing in scene.things.values():
+        if thing != "launch":
+            assert thing not in metrics.body.decode()
+
+
+async def test_the_log_has_ids_and_neither_keys_nor_queries_nor_bodies(scene: Scene) -> None:
+    await scene.server.request(
+        "DELETE", "/suppressions?channel=email&address=secret@example.test",
+        headers={"X-Request-ID": "look-for-me"},
+    )  # fmt: skip
+    line = json.loads(await scene.server.logged("look-for-me"))
+    assert line["route"] == "/api/v2/suppressions"
+    assert (line["method"], line["status"]) == ("DELETE", 200)
+    assert line["duration_ms"] > 0
+    assert line["tenant_id"] == "00000000-0000-7000-8000-000000000001"
+    log = scene.server.log
+    assert "secret@example.test" not in log
+    assert "447700900999" not in log
+    for key in (*scene.keys.values(), scene.stranger):
+        assert key not in log
+        assert key.rpartition("_")[2] not in log
+
+
+async def test_wrong_keys_have_to_wait_and_good_ones_do_not(tmp_path: Path) -> None:
+    async with running_server(tmp_path, workers=0) as server:
+        assert (await server.request("GET", "/campaigns")).status == 200
+        statuses = [
+            (await server.request("GET", "/campaigns", key=f"wrong-{number}")).status
+            for number in range(FAILED_AUTH_BURST)
+        ]
+        assert set(statuses) == {401}
+        limited = await server.request("GET", "/campaigns", key="wrong again")
+        assert limited.status == 429
+        assert int(limited.headers["Retry-After"]) >= 1
+        assert limited.json["error"]["code"] == "TOO_MANY_FAILED_AUTHENTICATIONS"
+        # Somebody else's mistakes do not shut out who is known already.
+        assert (await server.request("GET", "/campaigns")).status == 200
+        # No key at all is no guess, and is told what is missing.
+        assert (await server.request("GET", "/campaigns", key="")).status == 401
+        metrics = (await server.request("GET", "/metrics")).body.decode()
+        assert f"outrider_auth_failures_total {FAILED_AUTH_BURST}.0" in metrics
