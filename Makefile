@@ -21,7 +21,7 @@ demo: setup ## send a campaign through real sockets, kill the worker, recover, p
 # Ctrl-C reaches both by itself; a signal to make alone is passed on. The second wait is for the end.
 serve: setup ## the API server and, beside it, provider simulators, on loopback, in examples/
 	@cd examples && { \
-	  ../$(BIN)/outrider sandbox --log received.ndjson & sandbox=$$!; \
+	  ../$(BIN)/outrider sandbox --latency-ms 100 --log received.ndjson & sandbox=$$!; \
 	  ../$(BIN)/outrider serve & server=$$!; \
 	  trap 'kill $$sandbox 2>/dev/null' EXIT; trap : INT; trap 'kill $$server' TERM HUP; \
 	  wait $$server || wait $$server; }

@@ -73,6 +73,7 @@ def _limits(options: argparse.Namespace) -> Limits:
         lease_seconds=options.lease_seconds,
         heartbeat_seconds=NEVER_SECONDS if quiet else options.lease_seconds / 3,
         rescue_interval_seconds=NEVER_SECONDS if quiet else 0.2,
+        progress_seconds=NEVER_SECONDS if quiet else Limits.progress_seconds,
         idle_poll_seconds=0.02,
         jobs_in_parallel=options.jobs_in_parallel,
         close_group_seconds=options.close_group_seconds,
