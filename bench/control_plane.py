@@ -19,13 +19,14 @@ from typing import Any
 import aiohttp
 import psutil
 
-from outrider.gateways.sandbox import Faults, Sandbox
 from outrider.testing.launches import registry, target
 from outrider.testing.postgres import PrivatePostgres, create_database
 
 CLIENTS = int(os.environ.get("CLIENTS", "200"))
 ROUNDS = int(os.environ.get("ROUNDS", "100"))
 RECIPIENTS = int(os.environ.get("RECIPIENTS", "200000"))
+WORKERS = os.environ.get("WORKERS", "1")
+"""1 is a worker in the server's own process; more are processes beside it."""
 LATENCY_MS = 50.0
 
 
@@ -53,6 +54,21 @@ class Client:
 
 
 @asynccontextmanager
+async def sandbox(folder: Path) -> AsyncIterator[str]:
+    """In its own process, so that its work is not taken for the server's slowness."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "outrider", "sandbox", "--port", "0", "--smtp-port", "0", "--json",
+        "--latency-ms", str(LATENCY_MS), cwd=folder, stdout=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdout is not None
+    try:
+        yield json.loads(await process.stdout.readline())["http"]
+    finally:
+        process.terminate()
+        await process.wait()
+
+
+@asynccontextmanager
 async def server(database: str, folder: Path, sandbox_url: str) -> AsyncIterator[tuple[Any, int]]:
     file = folder / "registry.json"
     file.write_bytes(registry(target("sms", "sms", sandbox_url, maxAttempts=5)))
@@ -68,6 +84,7 @@ async def server(database: str, folder: Path, sandbox_url: str) -> AsyncIterator
     with (folder / "server.log").open("wb") as log:
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "outrider", "serve", "--port", "0", "--json",
+            "--workers", WORKERS,
             env=environment, cwd=folder, stdout=asyncio.subprocess.PIPE, stderr=log,
         )  # fmt: skip
         assert process.stdout is not None
@@ -84,8 +101,8 @@ def line(name: str, seconds: list[float]) -> str:
 
 
 async def measure(database: str, folder: Path) -> None:
-    async with Sandbox(Faults(latency_ms=LATENCY_MS)) as sandbox, server(
-        database, folder, sandbox.http_url
+    async with sandbox(folder) as sandbox_url, server(
+        database, folder, sandbox_url
     ) as (said, pid), aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=0), timeout=aiohttp.ClientTimeout(total=None)
     ) as session:  # fmt: skip
@@ -130,7 +147,8 @@ async def measure(database: str, folder: Path) -> None:
             listener.cancel()
         await asyncio.gather(*listeners, return_exceptions=True)
         store = database.partition(":")[0]
-        print(f"\n{store}: {CLIENTS} streams, {ROUNDS} rounds, {sent:,} sent meanwhile")
+        beside = "a worker inside" if WORKERS == "1" else f"{WORKERS} workers beside"
+        print(f"\n{store}: {CLIENTS} streams, {beside}, {ROUNDS} rounds, {sent:,} sent meanwhile")
         print(f"{'':<34}{'p50':>11}{'p99':>13}")
         print(line("POST …/pause", pauses))
         print(line("POST …/resume", resumes))

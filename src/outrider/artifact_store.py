@@ -6,6 +6,7 @@ import os
 import secrets
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import BinaryIO
 
 from outrider.domain.errors import InvalidInput, NotFound
 from outrider.ports.artifacts import StoredArtifact
@@ -19,6 +20,9 @@ class LocalArtifacts:
         self._root = root
 
     async def put(self, folder: str, name: str, content: AsyncIterator[bytes]) -> StoredArtifact:
+        for part in (folder, name):
+            if part in ("", ".", "..") or "/" in part or "\0" in part:
+                raise InvalidInput(f"{part!r} cannot name an artifact or its folder")
         target = self._path(f"{folder}/{name}")
         await asyncio.to_thread(target.parent.mkdir, parents=True, exist_ok=True)
         beside = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
@@ -31,8 +35,9 @@ class LocalArtifacts:
                         raise InvalidInput(f"{name} is over {ARTIFACT_MAX_BYTES:,} bytes")
                     digest.update(piece)
                     await asyncio.to_thread(file.write, piece)
-                await asyncio.to_thread(_sync, file.fileno())
+                await asyncio.to_thread(_sync, file)
             await asyncio.to_thread(beside.replace, target)
+            await asyncio.to_thread(_sync_folders, target.parent, self._root)
         finally:
             beside.unlink(missing_ok=True)
         return StoredArtifact(f"{SCHEME}{folder}/{name}", digest.hexdigest(), size)
@@ -51,11 +56,23 @@ class LocalArtifacts:
                 yield piece
 
     def _path(self, relative: str) -> Path:
-        path = (self._root / relative).resolve()
+        path = (self._root / relative.replace("\0", "?")).resolve()
         if not path.is_relative_to(self._root.resolve()):
             raise NotFound("there is no such artifact")
         return path
 
 
-def _sync(descriptor: int) -> None:
-    os.fsync(descriptor)
+def _sync(file: BinaryIO) -> None:
+    # What is still in this process's buffer cannot be synced.
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _sync_folders(*folders: Path) -> None:
+    """A rename is durable once the folder that records it is, and a new folder in the same way."""
+    for folder in folders:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

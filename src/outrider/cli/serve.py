@@ -210,4 +210,5 @@ def announce(url: str, key: str | None, *, as_json: bool) -> None:
         shown = key
     else:
         shown = "$OUTRIDER_KEY"
+        out.print("with a key you have; `outrider key create NAME` makes another", style="dim")
     out.print(f'try: curl -H "Authorization: Bearer {shown}" {url}/api/v2/campaigns', style="dim")

@@ -33,7 +33,7 @@ async def submit(body: IntentBody, outrider: Wired, asker: Asker) -> Response:
 
 
 @router.get(
-    "/intents/{intent_id}",
+    "/intents/{intent_id:path}",
     operation_id="getIntent",
     summary="An intent's status under its contract, with its attempts",
     response_model=IntentAnswer,

@@ -203,10 +203,17 @@ SELECT j.id::text, j.tenant_id::text, j.workspace_id::text, j.submission_target,
  ORDER BY j.id;
 
 -- name: heartbeat_jobs
+-- In the order of their ids, as controls lock them too: so neither can wait for the other in turn.
+WITH mine AS MATERIALIZED (
+  SELECT j.id FROM job_queue j
+    JOIN json_to_recordset(:window) AS held (id uuid, fence bigint)
+      ON j.id = held.id AND j.fence = held.fence
+   WHERE j.status = 'locked'
+     AND j.id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS bound (id uuid)))
+   ORDER BY j.id FOR NO KEY UPDATE OF j
+)
 UPDATE job_queue AS j SET heartbeat_at = :now, lease_expires_at = :lease_expires_at
-  FROM json_to_recordset(:window) AS held (id uuid, fence bigint)
- WHERE j.id = held.id AND j.fence = held.fence AND j.status = 'locked'
-   AND j.id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS bound (id uuid)))
+  FROM mine WHERE j.id = mine.id
 RETURNING j.id::text;
 
 -- name: hold_job
@@ -234,45 +241,63 @@ UPDATE job_queue SET status = 'failed', attempts = attempts + 1,
 RETURNING id::text;
 
 -- name: requeue_failed
-UPDATE job_queue SET status = 'queued', updated_at = :now
- WHERE status = 'failed' AND run_at <= :now
-RETURNING id::text;
+-- What somebody is writing is left to the next look, here and below: no deadlock with a control.
+WITH due AS MATERIALIZED (
+  SELECT id FROM job_queue WHERE status = 'failed' AND run_at <= :now
+   FOR NO KEY UPDATE SKIP LOCKED
+)
+UPDATE job_queue AS j SET status = 'queued', updated_at = :now FROM due WHERE j.id = due.id
+RETURNING j.id::text;
 
 -- name: rescue_expired
 -- Leases that ran out, and whatever the lease says, locks without a heartbeat for too long.
-UPDATE job_queue SET status = 'queued', attempts = attempts + 1, run_at = :now,
+WITH expired AS MATERIALIZED (
+  SELECT id FROM job_queue
+   WHERE status = 'locked' AND (lease_expires_at <= :now OR heartbeat_at <= :stale_before)
+   FOR NO KEY UPDATE SKIP LOCKED
+)
+UPDATE job_queue AS j SET status = 'queued', attempts = attempts + 1, run_at = :now,
        last_error = 'lease expired: ' || locked_by, locked_by = NULL, locked_at = NULL,
        heartbeat_at = NULL, lease_expires_at = NULL, updated_at = :now
- WHERE status = 'locked' AND (lease_expires_at <= :now OR heartbeat_at <= :stale_before)
-RETURNING id::text, run_id::text, tenant_id::text, workspace_id::text, last_error;
+  FROM expired WHERE j.id = expired.id
+RETURNING j.id::text, run_id::text, tenant_id::text, workspace_id::text, last_error;
 
 -- name: lock_holders
 SELECT DISTINCT locked_by FROM job_queue WHERE status = 'locked';
 
 -- name: rescue_from
 -- Jobs of workers that are known to be dead need not wait for their leases.
-UPDATE job_queue SET status = 'queued', attempts = attempts + 1, run_at = :now,
+WITH held AS MATERIALIZED (
+  SELECT id FROM job_queue
+   WHERE status = 'locked' AND locked_by
+         = ANY (ARRAY(SELECT locked_by FROM json_to_recordset(:window) AS item (locked_by text)))
+   ORDER BY id FOR NO KEY UPDATE
+)
+UPDATE job_queue AS j SET status = 'queued', attempts = attempts + 1, run_at = :now,
        last_error = 'worker died: ' || locked_by, locked_by = NULL, locked_at = NULL,
        heartbeat_at = NULL, lease_expires_at = NULL, updated_at = :now
- WHERE status = 'locked' AND locked_by
-       = ANY (ARRAY(SELECT locked_by FROM json_to_recordset(:window) AS item (locked_by text)))
-RETURNING id::text, run_id::text, tenant_id::text, workspace_id::text, last_error;
+  FROM held WHERE j.id = held.id
+RETURNING j.id::text, run_id::text, tenant_id::text, workspace_id::text, last_error;
 
 -- name: wake_resolved
 -- Parked jobs that have no verdict to wait for, or have other items to go on with; and lanes whose
 -- next item was set after they were released.
-UPDATE job_queue SET run_at = :now, updated_at = :now
- WHERE status = 'queued' AND NOT paused AND run_at IS NULL
-   AND CASE WHEN run_id IS NOT NULL THEN
-         (SELECT count(o.doubted_at) = 0 OR count(o.next_attempt_at) > 0 FROM channel_outbox o
-           WHERE o.run_id = job_queue.run_id AND o.job_id = job_queue.id)
-       ELSE
-         (SELECT count(*) > 0 FROM (
-           SELECT 1 FROM channel_outbox o
-            WHERE o.job_id = job_queue.id AND o.run_id IS NULL AND o.next_attempt_at IS NOT NULL
-            LIMIT 1) next)
-       END
-RETURNING id::text;
+WITH woken AS MATERIALIZED (
+  SELECT id FROM job_queue
+   WHERE status = 'queued' AND NOT paused AND run_at IS NULL
+     AND CASE WHEN run_id IS NOT NULL THEN
+           (SELECT count(o.doubted_at) = 0 OR count(o.next_attempt_at) > 0 FROM channel_outbox o
+             WHERE o.run_id = job_queue.run_id AND o.job_id = job_queue.id)
+         ELSE
+           (SELECT count(*) > 0 FROM (
+             SELECT 1 FROM channel_outbox o
+              WHERE o.job_id = job_queue.id AND o.run_id IS NULL AND o.next_attempt_at IS NOT NULL
+              LIMIT 1) next)
+         END
+   FOR NO KEY UPDATE SKIP LOCKED
+)
+UPDATE job_queue AS j SET run_at = :now, updated_at = :now FROM woken WHERE j.id = woken.id
+RETURNING j.id::text;
 
 -- name: load_members
 SELECT recipient_id,
@@ -643,12 +668,17 @@ UPDATE channel_outbox
 -- name: wake_jobs
 -- A verdict came: let a worker look at these parked jobs now. Who says "call it again" grants a
 -- job that was given up one more attempt.
-UPDATE job_queue SET run_at = :now, updated_at = :now,
+WITH parked AS MATERIALIZED (
+  SELECT id FROM job_queue
+   WHERE id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)))
+     AND (status = 'queued' OR run_id IS NULL)
+     AND (run_at IS NULL OR run_at > :now OR :call_again)
+   ORDER BY id FOR NO KEY UPDATE
+)
+UPDATE job_queue AS j SET run_at = :now, updated_at = :now,
        attempts = CASE WHEN :call_again AND run_id IS NOT NULL
                        THEN least(attempts, max_attempts - 1) ELSE attempts END
- WHERE id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)))
-   AND (status = 'queued' OR run_id IS NULL)
-   AND (run_at IS NULL OR run_at > :now OR :call_again);
+  FROM parked WHERE j.id = parked.id;
 
 -- name: insert_lane
 INSERT INTO job_queue (id, tenant_id, workspace_id, job_type, submission_target, lane, item_count,
