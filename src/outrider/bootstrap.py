@@ -193,7 +193,7 @@ class Outrider:
 
     @cached_property
     def handlers(self) -> dict[str, PhaseHandler]:
-        return load_handlers(self.settings.nameservers, self.settings.allow_private_gateways)
+        return load_handlers(self.settings.nameservers, self.settings.allow_private_links)
 
     @cached_property
     def artifacts(self) -> LocalArtifacts:

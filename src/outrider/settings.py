@@ -76,6 +76,7 @@ class ApiLimits:
     streams: int = 1_000
     stream_ping_seconds: float = 15.0
     stream_send_seconds: float = 20.0
+    stream_recheck_seconds: float = 5.0
     stop_seconds: float = 10.0
     worker_stop_seconds: float = 300.0
     child_restart_seconds: float = 1.0
@@ -207,6 +208,7 @@ class Settings(BaseSettings):
     log: Literal["console", "json"] = "console"
     mail_from: str = MAIL_FROM_DEFAULT
     allow_private_gateways: bool = True
+    allow_private_links: bool = False
     artifacts: Path = Path("outrider-artifacts")
     nameservers: list[str] = Field(default_factory=list)
     redis_url: str | None = Field(default=None, repr=False)

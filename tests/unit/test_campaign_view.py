@@ -1,4 +1,4 @@
-"""A client's view by contract 003's rules: snapshots win, stale events never, progress is guarded."""
+"""A client's view by contract 003: snapshots win, stale events never, progress is guarded."""
 
 from typing import Any
 
@@ -76,7 +76,7 @@ def test_progress_is_shown_only_of_a_phase_in_progress_and_never_changes_a_state
     applied = view.apply_event(event(11, PROGRESS_EVENT, progress=80.0))
     assert applied is (state is PhaseState.IN_PROGRESS)
     assert view.progress["launch"] == (80.0 if applied else 50.0)
-    assert view.states == {phase: state for phase in PHASES}
+    assert view.states == dict.fromkeys(PHASES, state)
 
 
 def test_progress_that_comes_after_a_pause_cannot_flip_it_back() -> None:
@@ -121,13 +121,13 @@ def test_events_in_any_order_and_number_never_leave_the_view_behind_its_snapshot
     """The snapshot was taken somewhere in the history; a network brings back what it likes."""
     events = [event(sequence, *each) for sequence, each in enumerate(history, start=1)]
     at = data.draw(st.integers(0, len(events)))
-    truth = CampaignView({phase: PhaseState.NOT_STARTED for phase in PHASES})
+    truth = CampaignView(dict.fromkeys(PHASES, PhaseState.NOT_STARTED))
     for each in events[:at]:
         truth.apply_event(each)
     known = dict(truth.states)
     view = CampaignView(dict(known), dict(truth.progress), at)
     brought = data.draw(st.lists(st.sampled_from(events))) if events else []
-    newest = {phase: 0 for phase in PHASES}
+    newest = dict.fromkeys(PHASES, 0)
     last = at
     for each in brought:
         applied = view.apply_event(each)

@@ -190,9 +190,7 @@ def test_a_phase_begins_alone_and_after_all_that_come_before_it(phase: str, acti
         begins_alone_and_in_order(phase, action, dict(zip(ORDER, states, strict=True)))
 
 
-def begins_alone_and_in_order(
-    phase: str, action: Action, standing: dict[str, PhaseState]
-) -> None:
+def begins_alone_and_in_order(phase: str, action: Action, standing: dict[str, PhaseState]) -> None:
     others = {name: state for name, state in standing.items() if name != phase}
     active = [name for name, state in others.items() if state in (IN_PROGRESS, PAUSED)]
     behind = [name for name in ORDER[: ORDER.index(phase)] if standing[name] is not COMPLETED]

@@ -62,6 +62,12 @@ class Doorkeeper:
             )
         return principal
 
+    async def is_still_good(self, request: Request, needed: KeyScope) -> bool:
+        """For what outlives its request: the key may have been revoked since."""
+        key = _bearer(request)
+        principal = await self._keys.authenticate(key) if key else None
+        return principal is not None and principal.allows(needed)
+
     def _remember(self, digest: bytes) -> None:
         self._good[digest] = None
         self._good.move_to_end(digest)

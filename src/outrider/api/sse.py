@@ -5,7 +5,8 @@ off; its browser comes back with the last id it saw, and misses nothing.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from typing import Any
 
 import msgspec
 import structlog
@@ -36,11 +37,12 @@ class EventStream(EventSourceResponse):
         limits: ApiLimits,
         campaign_id: CampaignId,
         after: int,
+        is_still_good: Callable[[], Awaitable[bool]],
     ) -> None:
         streams.enter()
         self._streams = streams
         self._events: AsyncGenerator[ServerSentEvent, None] = _events(
-            hub, streams, campaign_id, after
+            hub, streams, campaign_id, after, is_still_good, limits.stream_recheck_seconds
         )
         super().__init__(
             self._events,
@@ -61,13 +63,21 @@ class EventStream(EventSourceResponse):
 
 
 async def _events(
-    hub: EventHub, streams: Streams, campaign_id: CampaignId, after: int
+    hub: EventHub,
+    streams: Streams,
+    campaign_id: CampaignId,
+    after: int,
+    is_still_good: Callable[[], Awaitable[bool]],
+    recheck_seconds: float,
 ) -> AsyncGenerator[ServerSentEvent, None]:
-    closing = asyncio.create_task(streams.closing.wait())
+    ends = {
+        asyncio.create_task(streams.closing.wait()),
+        asyncio.create_task(_until_revoked(is_still_good, recheck_seconds)),
+    }
     try:
         async with hub.watch(campaign_id, after) as watcher:
             yield ServerSentEvent(comment=f"after {after}", sep=SEPARATOR)
-            while (event := await _next(watcher, closing)) is not None:
+            while (event := await _next(watcher, ends)) is not None:
                 yield ServerSentEvent(
                     envelope(campaign_id, event),
                     event=event.type,
@@ -79,14 +89,24 @@ async def _events(
     except StoreError as error:
         log.warning("stream_lost_its_store", error=error.message)
     finally:
-        closing.cancel()
+        for end in ends:
+            end.cancel()
 
 
-async def _next(watcher: Watcher, closing: "asyncio.Task[bool]") -> CampaignEvent | None:
-    """The next event, or None when the server stops."""
+async def _until_revoked(
+    is_still_good: Callable[[], Awaitable[bool]], recheck_seconds: float
+) -> None:
+    while True:
+        await asyncio.sleep(recheck_seconds)
+        if not await is_still_good():
+            return
+
+
+async def _next(watcher: Watcher, ends: "set[asyncio.Task[Any]]") -> CampaignEvent | None:
+    """The next event, or None when the server stops or the key was revoked."""
     coming = asyncio.create_task(watcher.next())
     try:
-        await asyncio.wait({coming, closing}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({coming, *ends}, return_when=asyncio.FIRST_COMPLETED)
         return coming.result() if coming.done() else None
     finally:
         coming.cancel()

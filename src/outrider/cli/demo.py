@@ -98,6 +98,7 @@ def _settings(folder: Path, http_url: str, smtp_url: str) -> Settings:
         registry=file,
         artifacts=folder / "artifacts",
         allow_private_gateways=True,
+        allow_private_links=True,
         targets={},
     )
 

@@ -105,6 +105,7 @@ BLOCKED_BECAUSE = {
     "run_not_finished": "its run has not ended; a phase completes when its run does",
     "confirmation_required": 'everybody would be sent to again; say "confirm": true',
     "nothing_to_send": "its last run left nobody over to send to",
+    "approval_required": "its campaign requires an approval, which cannot be given yet",
     "no_handler": "no handler of this phase is installed here",
 }
 

@@ -8,7 +8,6 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from outrider.domain.campaigns import LAUNCH
 from outrider.domain.errors import Conflict
 from outrider.domain.ids import CampaignId, Scope
 from outrider.domain.phases import AUDIENCE_IMPORT
@@ -53,11 +52,12 @@ class AudienceIntake:
         found = yield from campaigns.campaign(scope, campaign_id)
         definition = campaigns.read_definition(found.definition)
         staged = AUDIENCE_IMPORT in definition.phases
-        gate = AUDIENCE_IMPORT if staged else LAUNCH
         for phase in (yield from campaigns.phases_of(campaign_id)):
-            if phase.phase == gate and phase.state != PhaseState.NOT_STARTED:
+            # Whatever has begun has counted the audience, or sent to it.
+            closes = phase.phase == AUDIENCE_IMPORT or not staged
+            if closes and phase.state != PhaseState.NOT_STARTED:
                 raise Conflict(
-                    f"the audience is closed: the phase '{gate}' is {phase.state}",
+                    f"the audience is closed: the phase '{phase.phase}' is {phase.state}",
                     hint="create another campaign for more recipients",
                 )
         recipients = self._read_file(path, {message.id for message in definition.messages})

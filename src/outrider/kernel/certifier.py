@@ -82,6 +82,7 @@ class Certifier:
             known = self._gateway_types.get(line.provider)
             unsafe += line.was_abandoned and not (known and known.dedupes_by_reference)
         unique = await self._store.read(inspection.key_is_unique_in_schema())
+        left = await self._store.read(inspection.left_in_doubt(run.campaign_id))
         return Certificate(
             run,
             accounting,
@@ -90,6 +91,7 @@ class Certifier:
                 _items_terminal(run, statuses),
                 _duplicates_impossible(unique, repeated, unsafe),
                 _adds_up(accounting, statuses),
+                *([_earlier_settled(left)] if run.retry_of else []),
             ),
             digest.hexdigest(),
             rfc3339(self._clock.now()),
@@ -132,6 +134,12 @@ def _duplicates_impossible(unique: bool, repeated: int, unsafe: int) -> Criterio
             "every key is unique, by constraint; no call was repeated where it could count twice"
         )
     return Criterion("duplicates_impossible", unique and not repeated and not unsafe, detail)
+
+
+def _earlier_settled(left: int) -> Criterion:
+    """A retry leaves out what was in doubt; until a verdict, nobody can say who was sent to."""
+    detail = f"{left:,} items of the runs it retried are in doubt"
+    return Criterion("earlier_runs_settled", left == 0, detail)
 
 
 def _adds_up(accounting: Accounting, statuses: Counter[ItemStatus]) -> Criterion:

@@ -222,6 +222,9 @@ class PhaseController:
     ) -> Transaction[ControlAnswer]:
         yield from campaigns.campaign(scope, campaign_id)
         yield from ask("serialise_controls", campaign_id=campaign_id)
+        if control.action in _BEGINNINGS and (yield from ask("run_by_id_anywhere", run_id=run_id)):
+            # This very control was committed, and the answer to that was lost.
+            return (yield from self._answer(campaign_id, phase))
         # Read before locking: jobs are locked before their phase, here as in settling.
         standing = _require(phase, (yield from self._standing(scope, campaign_id, phase)))
         triggers = decide(PhaseState(standing.state), control.action, control.expected)
@@ -294,6 +297,9 @@ class PhaseController:
     ) -> Transaction[None]:
         trigger, actor = control.action.value, control.actor
         if found.phase == LAUNCH:
+            stored = yield from campaigns.campaign(scope, campaign_id)
+            if campaigns.read_definition(stored.definition).require_approval:
+                raise PreconditionFailed(trigger, "approval_required", found.phase)
             retry_of = yield from self._remainder_of(scope, found, control)
             beginning = Beginning(scope, campaign_id, LAUNCH, run_id, trigger, actor, retry_of)
             intended = yield from self._deployer.launch(beginning)
@@ -318,7 +324,7 @@ class PhaseController:
         self, scope: Scope, found: LockedPhase, control: Control
     ) -> Transaction[RunId | None]:
         """The run whose remainder a launch takes up; None: it is for everybody."""
-        if found.run_id is None:
+        if not (found.run_id and (yield from ask("run_by_id_anywhere", run_id=found.run_id))):
             return None
         last = yield from inspection.run(scope, found.run_id)
         accounting = yield from inspection.accounting(last)
@@ -342,6 +348,7 @@ class PhaseController:
         self, scope: Scope, campaign_id: CampaignId, control: Control
     ) -> Transaction[ControlAnswer]:
         yield from campaigns.campaign(scope, campaign_id)
+        yield from ask("serialise_controls", campaign_id=campaign_id)
         standing = yield from campaigns.phases_of(campaign_id)
         target = control_phase((each.phase, PhaseState(each.state)) for each in standing)
         if target is None:

@@ -8,7 +8,7 @@ from outrider.domain.ids import CampaignId, RunId, Scope
 from outrider.domain.recipients import AddressKind, address_kind, screen
 from outrider.domain.states import Channel, RunStatus
 from outrider.kernel.transactions import campaigns, inspection
-from outrider.kernel.transactions.inspection import RunRecord
+from outrider.kernel.transactions.inspection import FIRST, RunRecord
 from outrider.ports.renderer import Renderer, RenderProblem
 from outrider.ports.store import Rows, Store, Transaction, ask
 
@@ -132,8 +132,10 @@ class Previewer:
                 screened = yield from self._screened(scope, campaign_id, asset.message)
                 forecasts.append(_Forecast(asset.message, *screened))
         sent = 0
-        if last is not None:
-            sent = (yield from inspection.accounting(last)).sent
+        while last is not None:
+            sent += (yield from inspection.accounting(last)).sent
+            retried = last.retry_of
+            last = (yield from inspection.run_anywhere(RunId(retried))) if retried else None
         return {
             "campaignId": campaign_id,
             "scope": rerun_scope,
@@ -161,7 +163,7 @@ class Previewer:
         """What the last launch left, by asset."""
         left: dict[str, int] = {}
         if last is not None:
-            rows = yield from ask("count_remainder", previous_run_id=last.id, run_id=last.id)
+            rows = yield from ask("count_remainder", previous_run_id=last.id, run_id=FIRST)
             for _, asset_id, _, _, count in rows:
                 left[asset_id] = left.get(asset_id, 0) + count
         return left

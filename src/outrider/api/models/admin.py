@@ -48,7 +48,7 @@ class TargetAnswer(Answer):
 
     submission_target: str
     gateway_type: str
-    gateway_url: str
+    gateway_url: str | None = Field(description="Null for other workspaces than the default one.")
     mode: str
     policy: PolicyName
     max_acceptance_seconds: float | None = None

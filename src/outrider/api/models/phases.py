@@ -67,6 +67,9 @@ class PhaseStatus(Answer):
     finished_at: datetime | None
     updated_at: datetime
     accounting: AccountingAnswer | None
+    earlier_in_doubt: int = Field(
+        description="Items that the runs this one retried left in doubt; not in the accounting."
+    )
 
     @classmethod
     def of(cls, phase: PhaseSnapshot) -> "PhaseStatus":
@@ -81,6 +84,7 @@ class PhaseStatus(Answer):
             finished_at=phase.finished_at,
             updated_at=phase.updated_at,
             accounting=AccountingAnswer.of(phase.accounting) if phase.accounting else None,
+            earlier_in_doubt=phase.earlier_in_doubt,
         )
 
 

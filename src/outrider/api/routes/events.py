@@ -11,6 +11,7 @@ from outrider.api.route import api_router
 from outrider.api.sse import EventStream
 from outrider.domain.errors import InvalidInput, Problem
 from outrider.domain.ids import CampaignId
+from outrider.domain.keys import KeyScope
 from outrider.kernel.transactions import campaigns
 
 router = api_router("phases")
@@ -44,7 +45,14 @@ async def events(
     given = last_event_id if last_event_id is not None else after
     begin = record.last_sequence if given is None else _sequence(given, last_event_id is not None)
     services = services_of(request)
-    return EventStream(outrider.hub, services.streams, services.limits, record.id, begin)
+    return EventStream(
+        outrider.hub,
+        services.streams,
+        services.limits,
+        record.id,
+        begin,
+        lambda: services.doorkeeper.is_still_good(request, KeyScope.READ),
+    )
 
 
 def _sequence(given: str, in_header: bool) -> int:

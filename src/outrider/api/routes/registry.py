@@ -1,6 +1,7 @@
 """The registry of submission targets: what is in force, and how another takes its place."""
 
 import asyncio
+import hashlib
 from collections.abc import Mapping
 
 import structlog
@@ -13,9 +14,11 @@ from outrider.api.models.admin import RegistryAnswer, TargetAnswer
 from outrider.api.route import BodyKind, api_router, options
 from outrider.bootstrap import Outrider
 from outrider.domain.errors import InvalidInput
+from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.keys import KeyScope
 from outrider.domain.submission import Contract
-from outrider.kernel.transactions import targets
+from outrider.kernel.transactions import audit, targets
+from outrider.kernel.transactions.audit import AuditEntry
 from outrider.settings import REGISTRY_MAX_BYTES, ApiLimits
 
 log = structlog.get_logger()
@@ -72,8 +75,9 @@ DOCUMENT = {
     summary="The contracts in force, and how their targets fare",
     dependencies=[NEEDS_REGISTRY],
 )
-async def show(outrider: Wired, asker: Asker) -> RegistryAnswer:  # noqa: ARG001 - it is the same for all
-    return await _answer(outrider, outrider.registry_keeper.contracts())
+async def show(outrider: Wired, asker: Asker) -> RegistryAnswer:
+    in_force = outrider.registry_keeper.contracts()
+    return await _answer(outrider, in_force, with_urls=asker.scope == DEFAULT_SCOPE)
 
 
 @router.put(
@@ -90,7 +94,15 @@ async def show(outrider: Wired, asker: Asker) -> RegistryAnswer:  # noqa: ARG001
         },
     ),
 )
-async def replace(request: Request, outrider: Wired, asker: Asker) -> RegistryAnswer:  # noqa: ARG001 - the route has checked who it is
+async def replace(request: Request, outrider: Wired, asker: Asker) -> RegistryAnswer:
+    if asker.scope != DEFAULT_SCOPE:
+        # All tenants send through it: whoever may change it decides where their messages go.
+        raise ApiError(
+            403,
+            "INSUFFICIENT_SCOPE",
+            "the registry is all tenants', and only the default workspace may change it",
+            hint="use the root key, or an admin key of the default workspace",
+        )
     require_json(request)
     raw = await request.body()
     # In a thread: it waits for the disk.
@@ -107,11 +119,20 @@ async def replace(request: Request, outrider: Wired, asker: Asker) -> RegistryAn
             "the registry could not be written; the old one is still in force",
             headers={"Retry-After": str(ApiLimits.retry_after_seconds)},
         ) from error
-    return await _answer(outrider, in_force)
+    detail: dict[str, object] = {
+        "targets": len(in_force),
+        "sha256": hashlib.sha256(raw).hexdigest(),
+    }
+    entry = AuditEntry(asker.scope, "registry.replaced", asker.actor, detail=detail)
+    await outrider.store.write(audit.record([entry], outrider.ids, outrider.clock.now()))
+    return await _answer(outrider, in_force, with_urls=True)
 
 
-async def _answer(outrider: Outrider, contracts: Mapping[str, Contract]) -> RegistryAnswer:
+async def _answer(
+    outrider: Outrider, contracts: Mapping[str, Contract], *, with_urls: bool
+) -> RegistryAnswer:
     states = await outrider.store.read(targets.all_states(outrider.limits.page_items))
-    return RegistryAnswer(
-        targets=[TargetAnswer.of(contracts[name], states.get(name)) for name in sorted(contracts)]
-    )
+    found = [TargetAnswer.of(contracts[name], states.get(name)) for name in sorted(contracts)]
+    if not with_urls:
+        found = [each.model_copy(update={"gateway_url": None}) for each in found]
+    return RegistryAnswer(targets=found)

@@ -36,16 +36,29 @@ def stage(
 
 
 def insert(
-    campaign_id: CampaignId, recipients: Iterable[Recipient], progress: Callable[[int], None]
+    campaign_id: CampaignId,
+    recipients: Iterable[Recipient],
+    progress: Callable[[int], None],
+    *,
+    is_new: bool = False,
 ) -> Transaction[int]:
-    """Add recipients to the audience itself; returns its size. An id that is there is left out."""
+    """Add recipients to the audience itself; returns its size.
+
+    An id that is there is left out; in a new audience that is a mistake, as it is in a file.
+    """
     position = yield from next_position(campaign_id)
     for window in _windows(recipients, IMPORT_WINDOW_ITEMS):
         yield from _import(campaign_id, list(enumerate(window, start=position)))
         position += len(window)
         _require_room(position)
         progress(position)
-    return (yield from complete(campaign_id))
+    size = yield from complete(campaign_id)
+    if is_new and size != position:
+        raise InvalidInput(
+            f"{position - size:,} of {position:,} recipients have an id that another one has",
+            hint="give every recipient an id of its own",
+        )
+    return size
 
 
 def complete(campaign_id: CampaignId) -> Transaction[int]:

@@ -83,7 +83,7 @@ def create_campaign(
     if AUDIENCE_IMPORT in phases:
         size = yield from audience.stage(campaign_id, recipients, progress)
     else:
-        size = yield from audience.insert(campaign_id, recipients, progress)
+        size = yield from audience.insert(campaign_id, recipients, progress, is_new=True)
     detail: dict[str, object] = {"recipients": size, "messages": len(definition.messages)}
     entry = AuditEntry(scope, "campaign.created", actor, campaign_id, detail=detail)
     yield from record([entry], ids, now)

@@ -112,18 +112,22 @@ def _plan_everybody(deployment: Deployment) -> Transaction[list[JobPlan]]:
             f"campaign {campaign_id} has nobody to send to",
             hint="add recipients, and complete its audience_import if it has one",
         )
+    yield from ask("forget_left_out", campaign_id=campaign_id, run_id=deployment.beginning.run_id)
     return plans
 
 
 def _plan_remainder(deployment: Deployment, previous: RunId) -> Transaction[list[JobPlan]]:
-    """Jobs over what the earlier run left, less what is in doubt now, which stays out for good.
+    """Jobs over what the earlier run left, less what is in doubt now; and over what was in doubt at
+    an earlier retry, and has since been found to have failed.
 
     None at all, for the retry of a run that was stopped and yet left nobody over: there is no
     other way for its phase to complete.
     """
     beginning = deployment.beginning
-    runs = {"previous_run_id": previous, "run_id": beginning.run_id}
-    yield from ask("exclude_doubted", **runs)
+    campaign_id, run_id = beginning.campaign_id, beginning.run_id
+    runs = {"previous_run_id": previous, "run_id": run_id}
+    yield from ask("exclude_doubted", campaign_id=campaign_id, **runs)
+    yield from ask("take_left_out", campaign_id=campaign_id, run_id=run_id)
     left = yield from ask("count_remainder", **runs)
     if not left and not (beginning.trigger == "retry" and (yield from _has_ended(previous))):
         raise PreconditionFailed(beginning.trigger, "nothing_to_send", beginning.phase)

@@ -152,6 +152,13 @@ def run_anywhere(run_id: RunId) -> Transaction[RunRecord]:
     return RunRecord(*rows[0])
 
 
+def left_in_doubt(campaign_id: CampaignId) -> Transaction[int]:
+    """How many items earlier launches left in doubt, which the later ones do not count."""
+    rows = yield from ask("count_left_in_doubt", campaign_id=campaign_id)
+    count: int = rows[0][0]
+    return count
+
+
 def runs_page(campaign_id: CampaignId, before: str, most: int) -> Transaction[list[RunRecord]]:
     """The newest first."""
     rows = yield from ask("runs_page", campaign_id=campaign_id, before=before, most=most)

@@ -3,6 +3,7 @@
 from datetime import datetime
 from typing import NamedTuple
 
+from outrider.domain.campaigns import LAUNCH
 from outrider.domain.ids import CampaignId, RunId, Scope
 from outrider.domain.outbox import Accounting
 from outrider.domain.phases import control_phase
@@ -22,6 +23,7 @@ class PhaseSnapshot(NamedTuple):
     updated_at: datetime
     run_status: str | None
     accounting: Accounting | None
+    earlier_in_doubt: int
 
     @property
     def progress_percentage(self) -> float:
@@ -53,10 +55,12 @@ def snapshot(scope: Scope, campaign_id: CampaignId) -> Transaction[CampaignSnaps
     record = yield from campaigns.campaign(scope, campaign_id)
     phases = []
     for phase in (yield from campaigns.phases_of(record.id)):
-        accounting, status = None, None
+        accounting, status, earlier = None, None, 0
         if phase.run_id is not None:
             run = yield from inspection.run_anywhere(RunId(phase.run_id))
             accounting, status = (yield from inspection.accounting(run)), run.status
+            if run.retry_of is not None and phase.phase == LAUNCH:
+                earlier = yield from inspection.left_in_doubt(record.id)
         phases.append(
             PhaseSnapshot(
                 phase.phase,
@@ -69,6 +73,7 @@ def snapshot(scope: Scope, campaign_id: CampaignId) -> Transaction[CampaignSnaps
                 phase.updated_at,
                 status,
                 accounting,
+                earlier,
             )
         )
     return CampaignSnapshot(

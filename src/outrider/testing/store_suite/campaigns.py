@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from outrider.domain.campaigns import LAUNCH
-from outrider.domain.errors import InvalidInput, InvalidTransition, NotFound, StoreRefused
+from outrider.domain.errors import InvalidInput, InvalidTransition, NotFound
 from outrider.domain.ids import DEFAULT_SCOPE, CampaignId
 from outrider.domain.recipients import AddressKind, Recipient, address_kind, recipient
 from outrider.domain.states import Channel, PhaseState
@@ -48,7 +48,7 @@ class CampaignConformance:
         self, store: Store
     ) -> None:
         shop = Workshop(store)
-        with pytest.raises(StoreRefused):
+        with pytest.raises(InvalidInput, match="1 of 3"):
             await shop.campaign([*people(2), *people(1)])
         assert await store.read(campaigns.campaigns_page(DEFAULT_SCOPE, inspection.LAST, 10)) == []
 

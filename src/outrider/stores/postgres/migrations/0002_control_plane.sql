@@ -45,11 +45,17 @@ DROP INDEX job_queue_due;
 CREATE INDEX job_queue_due ON job_queue (run_at, id) WHERE status = 'queued' AND NOT paused;
 
 -- What was in doubt when a retry was planned, and so is not part of it, whatever becomes of it.
+-- `taken_by` is the later run that took it up, once a verdict had made it part of the remainder.
 CREATE TABLE retry_exclusions (
+  campaign_id uuid NOT NULL,
   run_id uuid NOT NULL,
   outbox_id uuid NOT NULL,
+  taken_by uuid,
   PRIMARY KEY (run_id, outbox_id)
 );
+CREATE INDEX retry_exclusions_left ON retry_exclusions (campaign_id) WHERE taken_by IS NULL;
+CREATE INDEX retry_exclusions_taken ON retry_exclusions (taken_by, outbox_id)
+  WHERE taken_by IS NOT NULL;
 
 -- Recipients as they were given, waiting for the campaign's audience_import.
 CREATE TABLE audience_uploads (

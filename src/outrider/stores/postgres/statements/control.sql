@@ -48,20 +48,46 @@ SELECT j.id::text, j.tenant_id::text, j.workspace_id::text, r.campaign_id::text,
  ORDER BY j.id;
 
 -- name: exclude_doubted
--- In doubt, or no longer since a moment ago: whatever has no end yet.
-INSERT INTO retry_exclusions (run_id, outbox_id)
-SELECT :run_id::uuid, id FROM channel_outbox
- WHERE run_id = :previous_run_id AND status = 'queued';
+INSERT INTO retry_exclusions (campaign_id, run_id, outbox_id)
+SELECT :campaign_id::uuid, :run_id::uuid, id FROM channel_outbox
+ WHERE run_id = :previous_run_id AND doubted_at IS NOT NULL;
+
+-- name: take_left_out
+-- What earlier retries left out in doubt, and a verdict has since made part of the remainder.
+UPDATE retry_exclusions SET taken_by = :run_id
+ WHERE campaign_id = :campaign_id AND taken_by IS NULL
+   AND EXISTS (SELECT 1 FROM channel_outbox o
+                WHERE o.id = retry_exclusions.outbox_id
+                  AND (o.status = 'failed' OR (o.status = 'skipped' AND o.reason = 'cancelled')));
+
+-- name: forget_left_out
+-- Everybody is sent to again, and with them whoever was left out before.
+UPDATE retry_exclusions SET taken_by = :run_id
+ WHERE campaign_id = :campaign_id AND taken_by IS NULL;
+
+-- name: count_left_in_doubt
+SELECT count(*) FROM retry_exclusions x JOIN channel_outbox o ON o.id = x.outbox_id
+ WHERE x.campaign_id = :campaign_id AND x.taken_by IS NULL AND o.doubted_at IS NOT NULL;
 
 -- name: count_remainder
--- What a run left over, job by job: what failed, and what a stop cancelled.
+-- What a run left over, job by job: what failed, and what a stop cancelled; less what this retry
+-- leaves out, and with what earlier ones did and it takes up.
+SELECT j.id::text, j.asset_id::text, j.first_position, j.last_position, c.items
+  FROM job_queue j
+ CROSS JOIN LATERAL (
+   SELECT count(*) AS items FROM channel_outbox o
+    WHERE o.run_id = j.run_id AND o.job_id = j.id
+      AND (o.status = 'failed' OR (o.status = 'skipped' AND o.reason = 'cancelled'))
+      AND NOT EXISTS (SELECT 1 FROM retry_exclusions x
+                       WHERE x.run_id = :run_id AND x.outbox_id = o.id)) c
+ WHERE j.run_id = :previous_run_id AND c.items > 0
+UNION ALL
 SELECT j.id::text, j.asset_id::text, j.first_position, j.last_position, count(*)
-  FROM job_queue j JOIN channel_outbox o ON o.run_id = j.run_id AND o.job_id = j.id
- WHERE j.run_id = :previous_run_id
-   AND (o.status = 'failed' OR (o.status = 'skipped' AND o.reason = 'cancelled'))
-   AND NOT EXISTS (SELECT 1 FROM retry_exclusions x
-                    WHERE x.run_id = :run_id AND x.outbox_id = o.id)
- GROUP BY j.id ORDER BY j.id;
+  FROM retry_exclusions x
+ CROSS JOIN LATERAL (SELECT o.job_id FROM channel_outbox o WHERE o.id = x.outbox_id LIMIT 1) o
+  JOIN job_queue j ON j.id = o.job_id
+ WHERE x.taken_by = :run_id
+ GROUP BY j.id;
 
 -- name: load_remainder
 SELECT m.recipient_id,
@@ -69,10 +95,14 @@ SELECT m.recipient_id,
        m.attributes, m.invalid, m.duplicate
   FROM channel_outbox o JOIN audience_members m
     ON m.campaign_id = :campaign_id AND m.recipient_id = o.recipient_id
- WHERE o.run_id = :previous_run_id AND o.job_id = :previous_job_id
+ WHERE o.run_id = (SELECT j.run_id FROM job_queue j WHERE j.id = :previous_job_id)
+   AND o.job_id = :previous_job_id
    AND (o.status = 'failed' OR (o.status = 'skipped' AND o.reason = 'cancelled'))
-   AND NOT EXISTS (SELECT 1 FROM retry_exclusions x
-                    WHERE x.run_id = :run_id AND x.outbox_id = o.id)
+   AND CASE WHEN o.run_id = :previous_run_id
+            THEN NOT EXISTS (SELECT 1 FROM retry_exclusions x
+                              WHERE x.run_id = :run_id AND x.outbox_id = o.id)
+            ELSE EXISTS (SELECT 1 FROM retry_exclusions x
+                          WHERE x.taken_by = :run_id AND x.outbox_id = o.id) END
  ORDER BY m.position;
 
 -- name: campaign_events_after
@@ -90,7 +120,7 @@ WITH due AS MATERIALIZED (
   SELECT campaign_id, phase FROM campaign_phases
    WHERE state IN ('in_progress', 'paused') AND state = 'in_progress'
      AND (progress_at IS NULL OR progress_at <= :told_before)
-   LIMIT :most FOR UPDATE SKIP LOCKED
+   ORDER BY progress_at NULLS FIRST LIMIT :most FOR UPDATE SKIP LOCKED
 )
 UPDATE campaign_phases AS p SET progress_at = :now
   FROM due WHERE p.campaign_id = due.campaign_id AND p.phase = due.phase

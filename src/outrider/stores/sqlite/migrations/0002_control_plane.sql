@@ -86,11 +86,17 @@ CREATE INDEX job_queue_unfinished ON job_queue (run_id)
   WHERE status IN ('queued', 'locked', 'failed');
 
 -- What was in doubt when a retry was planned, and so is not part of it, whatever becomes of it.
+-- `taken_by` is the later run that took it up, once a verdict had made it part of the remainder.
 CREATE TABLE retry_exclusions (
+  campaign_id text NOT NULL,
   run_id text NOT NULL,
   outbox_id text NOT NULL,
+  taken_by text,
   PRIMARY KEY (run_id, outbox_id)
 ) STRICT;
+CREATE INDEX retry_exclusions_left ON retry_exclusions (campaign_id) WHERE taken_by IS NULL;
+CREATE INDEX retry_exclusions_taken ON retry_exclusions (taken_by, outbox_id)
+  WHERE taken_by IS NOT NULL;
 
 -- Recipients as they were given, waiting for the campaign's audience_import.
 CREATE TABLE audience_uploads (

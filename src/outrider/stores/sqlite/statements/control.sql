@@ -35,20 +35,43 @@ SELECT j.id, j.tenant_id, j.workspace_id, r.campaign_id, j.run_id, j.job_type, j
  ORDER BY j.id;
 
 -- name: exclude_doubted
--- In doubt, or no longer since a moment ago: whatever has no end yet.
-INSERT INTO retry_exclusions (run_id, outbox_id)
-SELECT :run_id, id FROM channel_outbox
- WHERE run_id = :previous_run_id AND status = 'queued';
+INSERT INTO retry_exclusions (campaign_id, run_id, outbox_id)
+SELECT :campaign_id, :run_id, id FROM channel_outbox
+ WHERE run_id = :previous_run_id AND doubted_at IS NOT NULL;
+
+-- name: take_left_out
+-- What earlier retries left out in doubt, and a verdict has since made part of the remainder.
+UPDATE retry_exclusions SET taken_by = :run_id
+ WHERE campaign_id = :campaign_id AND taken_by IS NULL
+   AND EXISTS (SELECT 1 FROM channel_outbox o
+                WHERE o.id = retry_exclusions.outbox_id
+                  AND (o.status = 'failed' OR (o.status = 'skipped' AND o.reason = 'cancelled')));
+
+-- name: forget_left_out
+-- Everybody is sent to again, and with them whoever was left out before.
+UPDATE retry_exclusions SET taken_by = :run_id
+ WHERE campaign_id = :campaign_id AND taken_by IS NULL;
+
+-- name: count_left_in_doubt
+SELECT count(*) FROM retry_exclusions x CROSS JOIN channel_outbox o ON o.id = x.outbox_id
+ WHERE x.campaign_id = :campaign_id AND x.taken_by IS NULL AND o.doubted_at IS NOT NULL;
 
 -- name: count_remainder
--- What a run left over, job by job: what failed, and what a stop cancelled.
+-- What a run left over, job by job: what failed, and what a stop cancelled; less what this retry
+-- leaves out, and with what earlier ones did and it takes up.
 SELECT j.id, j.asset_id, j.first_position, j.last_position, count(*)
   FROM job_queue j CROSS JOIN channel_outbox o ON o.run_id = j.run_id AND o.job_id = j.id
  WHERE j.run_id = :previous_run_id
    AND (o.status = 'failed' OR (o.status = 'skipped' AND o.reason = 'cancelled'))
    AND NOT EXISTS (SELECT 1 FROM retry_exclusions x
                     WHERE x.run_id = :run_id AND x.outbox_id = o.id)
- GROUP BY j.id ORDER BY j.id;
+ GROUP BY j.id
+UNION ALL
+SELECT j.id, j.asset_id, j.first_position, j.last_position, count(*)
+  FROM retry_exclusions x CROSS JOIN channel_outbox o ON o.id = x.outbox_id
+  CROSS JOIN job_queue j ON j.id = o.job_id
+ WHERE x.taken_by = :run_id
+ GROUP BY j.id;
 
 -- name: load_remainder
 SELECT m.recipient_id,
@@ -56,10 +79,14 @@ SELECT m.recipient_id,
        m.attributes, m.invalid, m.duplicate
   FROM channel_outbox o CROSS JOIN audience_members m
     ON m.campaign_id = :campaign_id AND m.recipient_id = o.recipient_id
- WHERE o.run_id = :previous_run_id AND o.job_id = :previous_job_id
+ WHERE o.run_id = (SELECT j.run_id FROM job_queue j WHERE j.id = :previous_job_id)
+   AND o.job_id = :previous_job_id
    AND (o.status = 'failed' OR (o.status = 'skipped' AND o.reason = 'cancelled'))
-   AND NOT EXISTS (SELECT 1 FROM retry_exclusions x
-                    WHERE x.run_id = :run_id AND x.outbox_id = o.id)
+   AND CASE WHEN o.run_id = :previous_run_id
+            THEN NOT EXISTS (SELECT 1 FROM retry_exclusions x
+                              WHERE x.run_id = :run_id AND x.outbox_id = o.id)
+            ELSE EXISTS (SELECT 1 FROM retry_exclusions x
+                          WHERE x.taken_by = :run_id AND x.outbox_id = o.id) END
  ORDER BY m.position;
 
 -- name: campaign_events_after
@@ -78,7 +105,7 @@ UPDATE campaign_phases SET progress_at = :now
    SELECT campaign_id, phase FROM campaign_phases
     WHERE state IN ('in_progress', 'paused') AND state = 'in_progress'
       AND (progress_at IS NULL OR progress_at <= :told_before)
-    LIMIT :most)
+    ORDER BY progress_at LIMIT :most)
 RETURNING campaign_id, phase, run_id, progress;
 
 -- name: save_progress
