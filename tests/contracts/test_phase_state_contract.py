@@ -5,18 +5,21 @@ The eleven validation scenarios come first, each a test of its name; restarts ar
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from outrider.domain.phases import Action
 from outrider.domain.states import PHASE_MACHINE, PhaseState
 from outrider.gateways.sandbox import Faults, Sandbox, references_delivered
 from outrider.testing.campaign_view import STATUS_SET_BY, CampaignView
+from outrider.testing.clock import ShiftedClock
 from outrider.testing.launches import target
+from outrider.testing.postgres import create_database, drop_database
 from tests.integration.api_server import Answer, ApiServer, Stream, campaign, running_server
 from tests.raw_sql import raw_sql
 
@@ -24,17 +27,42 @@ ROOT = Path(__file__).parents[2]
 PATIENCE_SECONDS = 30.0
 SLOW_MS = 40.0
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 Look = Callable[[dict[str, Any]], bool]
 
 
 class Scene:
     """A server, its provider, and a campaign that takes a while."""
 
-    def __init__(self, server: ApiServer, sandbox: Sandbox, log_path: Path) -> None:
+    def __init__(self, server: ApiServer, sandbox: Sandbox, log_path: Path, database: str) -> None:
         self.server = server
         self.sandbox = sandbox
         self.log_path = log_path
+        self.database = database
         self.campaign_id = ""
+
+    def begin(self) -> None:
+        """The provider as it is at first: slow, and with nothing received."""
+        self.campaign_id = ""
+        self.sandbox.faults.latency_ms = SLOW_MS
+        self.sandbox.requests = 0
+        os.truncate(self.log_path, 0)
+
+    async def end(self) -> None:
+        """Leave nothing to the next test: stop what is under way, and let it be swept up."""
+        if not self.campaign_id:
+            return
+        self.sandbox.faults.latency_ms = 0
+        await self.server.request("POST", f"/campaigns/{self.campaign_id}/stop")
+        await self.until(
+            lambda seen: (
+                not any(
+                    phase["accounting"] and phase["accounting"]["waiting"]
+                    for phase in seen["phases"].values()
+                )
+            )
+        )
 
     async def create(self, recipients: int = 400, **changes: object) -> str:
         message = {
@@ -105,9 +133,6 @@ class Scene:
         ]
 
 
-Play = Callable[..., Awaitable[None]]
-
-
 @asynccontextmanager
 async def playing(
     database: str, tmp_path: Path, *, module: str = "outrider", **environment: str
@@ -121,13 +146,35 @@ async def playing(
         async with running_server(
             tmp_path, database=database, targets=targets, module=module, environment=environment
         ) as server:
-            yield Scene(server, sandbox, log_path)
+            yield Scene(server, sandbox, log_path, database)
 
 
-@pytest.fixture
-async def scene(database: str, tmp_path: Path) -> AsyncIterator[Scene]:
-    async with playing(database, tmp_path) as scene:
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=["sqlite", "postgres"])
+async def stage(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Scene]:
+    """One server of each store for all tests here; to start one takes seconds."""
+    folder = tmp_path_factory.mktemp("phases")
+    async with fresh_database(request, folder) as database, playing(database, folder) as scene:
         yield scene
+
+
+@asynccontextmanager
+async def fresh_database(request: pytest.FixtureRequest, folder: Path) -> AsyncIterator[str]:
+    if request.param == "sqlite":
+        yield f"sqlite:///{folder}/outrider.db"
+        return
+    server_url: str = request.getfixturevalue("postgres_url")
+    url = await create_database(server_url)
+    yield url
+    await drop_database(server_url, url)
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def scene(stage: Scene) -> AsyncIterator[Scene]:
+    stage.begin()
+    yield stage
+    await stage.end()
 
 
 # 11. Required validation scenarios
@@ -262,7 +309,10 @@ async def test_scenario_8_expected_state_precondition(scene: Scene) -> None:
 async def test_scenario_9_idempotency_key_deduplication(scene: Scene, header: str) -> None:
     await scene.start()
     first, second = await asyncio.gather(
-        *(scene.act("pause", headers={header: "double-click"}) for _ in range(2))
+        *(
+            scene.act("pause", headers={header: f"double-click {scene.campaign_id}"})
+            for _ in range(2)
+        )
     )
     assert (first.status, second.status) == (200, 200)
     assert first.body == second.body
@@ -270,9 +320,15 @@ async def test_scenario_9_idempotency_key_deduplication(scene: Scene, header: st
     assert (await scene.lifecycle()).count("phase_paused") == 1
 
 
-async def test_scenario_10_idempotency_key_expiration(database: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+async def test_scenario_10_idempotency_key_expiration(
+    kind: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    database = f"sqlite:///{tmp_path}/outrider.db"
+    if kind == "postgres":
+        database = await create_database(request.getfixturevalue("postgres_url"))
     shift = tmp_path / "shift"
-    shift.write_text("0")
+    ShiftedClock.shift(shift, 0)
     paths = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     async with playing(
         database,
@@ -284,9 +340,9 @@ async def test_scenario_10_idempotency_key_expiration(database: str, tmp_path: P
         await scene.start()
         key = {"X-Idempotency-Key": "abc"}
         first = await scene.act("pause", headers=key)
-        shift.write_text("240")
+        ShiftedClock.shift(shift, 240)
         assert (await scene.act("pause", headers=key)).body == first.body
-        shift.write_text("301")
+        ShiftedClock.shift(shift, 301)
         await scene.act("resume")
         again = await scene.act("pause", headers=key)
         assert again.status == 200
@@ -295,12 +351,12 @@ async def test_scenario_10_idempotency_key_expiration(database: str, tmp_path: P
         assert (await scene.lifecycle()).count("phase_paused") == 2
 
 
-async def test_scenario_11_bypass_audit_detection(scene: Scene, database: str) -> None:
+async def test_scenario_11_bypass_audit_detection(scene: Scene) -> None:
     await scene.start()
     await scene.act("pause")
-    assert await bypasses(scene) == 0
+    before = await bypasses(scene)
     await scene.server.kill()
-    async with raw_sql(database) as raw:
+    async with raw_sql(scene.database) as raw:
         await raw.run(
             "UPDATE campaign_runs SET status = 'completed', finished_at = created_at"
             f" WHERE campaign_id = '{scene.campaign_id}'"
@@ -311,10 +367,12 @@ async def test_scenario_11_bypass_audit_detection(scene: Scene, database: str) -
         assert field in line
     for name in ("campaign_id", "phase", "from_status", "to_status", "caller", "reason"):
         assert f'"{name}"' in line
-    assert await bypasses(scene) == 1
+    assert await bypasses(scene) == before + 1
     assert await scene.state() == "completed"
     trail = await scene.server.get(f"/audit?campaignId={scene.campaign_id}")
     assert "phase.transition_bypassed" in [entry["event"] for entry in trail["items"]]
+    # Its jobs were paused, and stay so: the run that they belong to was ended by hand.
+    scene.campaign_id = ""
 
 
 async def bypasses(scene: Scene) -> float:
@@ -413,15 +471,13 @@ async def test_snapshot_and_stream_cannot_diverge(scene: Scene) -> None:
     assert snapshot["phases"]["launch"]["state"] == "completed"
 
 
-async def test_sse_emits_what_the_database_has_and_invents_nothing(
-    scene: Scene, database: str
-) -> None:
+async def test_sse_emits_what_the_database_has_and_invents_nothing(scene: Scene) -> None:
     await scene.start()
     await scene.act("pause")
     await scene.act("resume")
     await scene.act("pause")
     told = [(event["sequence"], event["type"]) for event in await scene.events()]
-    async with raw_sql(database) as raw:
+    async with raw_sql(scene.database) as raw:
         rows = await raw.run(
             "SELECT sequence, type FROM campaign_events"
             f" WHERE campaign_id = '{scene.campaign_id}' ORDER BY sequence"
@@ -432,7 +488,7 @@ async def test_sse_emits_what_the_database_has_and_invents_nothing(
 # 6. Events
 
 
-def test_each_lifecycle_event_sets_the_state_the_contract_names() -> None:
+async def test_each_lifecycle_event_sets_the_state_the_contract_names() -> None:
     assert STATUS_SET_BY == {
         "phase_started": PhaseState.IN_PROGRESS,
         "phase_paused": PhaseState.PAUSED,
@@ -501,7 +557,7 @@ async def test_an_unknown_phase_is_not_found(scene: Scene) -> None:
 
 async def test_errors_are_cached_under_their_key_too(scene: Scene) -> None:
     await scene.create()
-    key = {"X-Idempotency-Key": "too-early"}
+    key = {"X-Idempotency-Key": f"too-early {scene.campaign_id}"}
     refused = await scene.act("pause", headers=key)
     assert refused.status == 409
     await scene.act("start")
@@ -517,7 +573,9 @@ async def test_every_control_supports_an_idempotency_key(scene: Scene, action: s
         action, []
     ):
         await scene.act(before)
-    answers = [await scene.act(action, headers={"X-Idempotency-Key": "k"}) for _ in range(3)]
+    answers = [
+        await scene.act(action, headers={"X-Idempotency-Key": scene.campaign_id}) for _ in range(3)
+    ]
     assert {answer.body for answer in answers} == {answers[0].body}
     assert answers[0].json["changed"] is True
 
@@ -526,7 +584,7 @@ async def test_stopping_the_campaign_supports_an_idempotency_key(scene: Scene) -
     await scene.start()
     path = f"/campaigns/{scene.campaign_id}/stop"
     answers = [
-        await scene.server.request("POST", path, headers={"X-Idempotency-Key": "stop"})
+        await scene.server.request("POST", path, headers={"X-Idempotency-Key": scene.campaign_id})
         for _ in range(2)
     ]
     assert answers[0].json["state"] == "failed"

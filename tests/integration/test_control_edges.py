@@ -57,7 +57,7 @@ class Looked:
 async def test_recipients_that_come_while_the_audience_is_validated_do_not_break_the_phase(
     outrider: Outrider, tmp_path: Path
 ) -> None:
-    """Without an audience_import only the launch closes the audience, so a job's range grows."""
+    """Were they let in, the range of a job that was planned without them would grow."""
     outrider.handlers["dns_validation"] = Looked()
     campaign_id = await created(outrider, 3, order=("dns_validation", LAUNCH))
     run_id = await begun(outrider, campaign_id, "dns_validation")
@@ -76,12 +76,13 @@ async def test_recipients_that_come_while_the_audience_is_validated_do_not_break
 async def test_a_rerun_whose_commit_was_not_heard_of_is_answered_as_done(
     outrider: Outrider, sandbox: Sandbox
 ) -> None:
-    """It answers 500, whose key is let go; a client that repeats it then sends to all again."""
+    """Were it an error, its key would be let go, and a client's repeat would send to all again."""
     campaign_id = await created(outrider, 5)
     await begun(outrider, campaign_id)
     async with working(outrider):
         await until_state(outrider, campaign_id, PhaseState.COMPLETED)
-        write, lost = outrider.store.write, []
+        write = outrider.store.write
+        lost: list[object] = []
 
         async def deaf(script: Transaction[Result]) -> Result:
             answer = await write(script)
@@ -136,7 +137,7 @@ async def retried_past_doubts(outrider: Outrider, sandbox: Sandbox) -> tuple[Cam
 async def test_a_launch_is_not_certified_while_the_run_it_went_on_from_has_doubts(
     outrider: Outrider, sandbox: Sandbox
 ) -> None:
-    """Nobody who looks at the phase, its report or its certificate sees those doubts."""
+    """Whoever looks at the phase, its report or its certificate must see those doubts."""
     async with working(outrider):
         campaign_id, _ = await retried_past_doubts(outrider, sandbox)
         report = await begun(outrider, campaign_id, "report")

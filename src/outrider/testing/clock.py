@@ -32,3 +32,10 @@ class ShiftedClock(SystemClock):
     def now(self) -> datetime:
         shift = float(self._file.read_text()) if self._file.exists() else 0.0
         return super().now() + timedelta(seconds=shift)
+
+    @staticmethod
+    def shift(file: Path, seconds: float) -> None:
+        """Renamed into place: whoever reads it meanwhile never sees half of it."""
+        beside = file.with_suffix(".new")
+        beside.write_text(str(seconds))
+        beside.replace(file)
