@@ -67,7 +67,7 @@ class NotedRoute(APIRoute):
         return handle
 
     def note(self, request: Request) -> None:
-        setattr(request.state, envelope.TEMPLATE, self.path)
+        setattr(request.state, envelope.TEMPLATE, self.path_format)
         setattr(request.state, envelope.PATH_PARAMS, dict(request.path_params))
 
 
