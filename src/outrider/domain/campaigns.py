@@ -29,6 +29,10 @@ class Message:
     subject: str | None = None
     script_version: str | None = None
 
+    @property
+    def is_html(self) -> bool:
+        return self.channel is Channel.EMAIL and self.body.lstrip().startswith("<")
+
 
 @dataclass(frozen=True, slots=True)
 class Asset:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from outrider.domain.ids import IdempotencyKey, OutboxId, idempotency_key, item_key_fields
 from outrider.domain.recipients import address_kind, screen
-from outrider.domain.states import Channel, ItemStatus
+from outrider.domain.states import ItemStatus
 from outrider.domain.times import rfc3339
 from outrider.kernel.transactions.ledger import Draft, JobContext, Member
 from outrider.ports.clock import IdSource
@@ -42,7 +42,7 @@ class Drafter:
                         for m, reason in zip(members, reasons, strict=True)
                         if not reason
                     ],
-                    html=message.channel is Channel.EMAIL and message.body.lstrip().startswith("<"),
+                    html=message.is_html,
                 )
             )
         drafts = []

@@ -6,7 +6,7 @@ from outrider.domain.campaigns import LAUNCH, Message
 from outrider.domain.errors import InvalidInput, NotFound
 from outrider.domain.ids import CampaignId, RunId, Scope
 from outrider.domain.recipients import AddressKind, address_kind, screen
-from outrider.domain.states import Channel, RunStatus
+from outrider.domain.states import RunStatus
 from outrider.kernel.transactions import campaigns, inspection
 from outrider.kernel.transactions.inspection import FIRST, RunRecord
 from outrider.ports.renderer import Renderer, RenderProblem
@@ -56,9 +56,8 @@ class Previewer:
         message, reader = await self._store.read(
             self._chosen(scope, campaign_id, recipient_id, message_id)
         )
-        html = message.channel is Channel.EMAIL and message.body.lstrip().startswith("<")
         (text,) = await self._renderer.render(
-            message.subject, message.body, [reader.attributes], html=html
+            message.subject, message.body, [reader.attributes], html=message.is_html
         )
         kind = address_kind(message.channel)
         address = reader.address(kind)
@@ -71,7 +70,7 @@ class Previewer:
             "address": address,
             "subject": None if isinstance(text, RenderProblem) else text.subject,
             "body": None if isinstance(text, RenderProblem) else text.body,
-            "html": html,
+            "html": message.is_html,
             "problem": text.detail if isinstance(text, RenderProblem) else None,
             "skippedBecause": None
             if failed
