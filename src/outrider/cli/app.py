@@ -7,7 +7,7 @@ import typer
 
 from outrider import __version__
 from outrider.cli import (
-    campaign,
+    campaign_controls,
     database,
     demo,
     doubts,
@@ -77,7 +77,7 @@ def root(
 app.command()(demo.demo)
 app.command()(database.migrate)
 app.command()(database.check)
-app.add_typer(campaign.app, name="campaign")
+app.add_typer(campaign_controls.app, name="campaign")
 app.add_typer(run.app, name="run")
 app.add_typer(doubts.app, name="doubts")
 app.add_typer(intent.app, name="intent")

@@ -1,4 +1,4 @@
-"""`outrider campaign`: create, list, status, watch, and the controls of its phases.
+"""`outrider campaign`: create, list, status, watch; its controls are in `campaign_controls`.
 
 Every command shows the API's own documents, made here or asked of a server.
 """
@@ -12,21 +12,18 @@ import typer
 from rich.markup import escape
 
 from outrider.api.models.campaigns import CampaignCreated, CampaignLine
-from outrider.api.models.phases import CampaignStatus, ControlDone
+from outrider.api.models.phases import CampaignStatus
 from outrider.bootstrap import Outrider
 from outrider.cli.console import Json, accounting_of, out, print_json, print_rows
 from outrider.cli.documents import Document, document_of
 from outrider.cli.remote import Remote
 from outrider.cli.session import actor, execute
 from outrider.cli.watching import progress_bar, watch_phase
-from outrider.cli.work import working
 from outrider.documents.campaign import parse_campaign
 from outrider.domain.campaigns import LAUNCH
 from outrider.domain.errors import Conflict, InvalidInput
 from outrider.domain.ids import DEFAULT_SCOPE, CampaignId
-from outrider.domain.phases import Action
 from outrider.domain.states import PhaseState
-from outrider.kernel.phase_controller import Control, RerunScope
 from outrider.kernel.transactions import campaigns
 from outrider.kernel.transactions.inspection import LAST
 from outrider.rendering.renderer import check_template
@@ -36,10 +33,6 @@ app = typer.Typer(no_args_is_help=True, help="Create campaigns, control them, se
 Id = Annotated[str, typer.Argument(metavar="CAMPAIGN", help="The campaign's id.")]
 Phase = Annotated[
     str | None, typer.Argument(metavar="[PHASE]", help="Left out, the one that is meant.")
-]
-Expected = Annotated[
-    PhaseState | None,
-    typer.Option("--expected-state", help="Refuse unless the phase is in this state."),
 ]
 MEDIA_TYPES = {".csv": "text/csv"}
 NDJSON = "application/x-ndjson"
@@ -165,7 +158,7 @@ def status(context: typer.Context, campaign_id: Id, as_json: Json = False) -> No
     """Where the campaign stands: its phases, how far each is, and their accounting."""
     snapshot = execute(
         context,
-        lambda outrider: _snapshot(outrider, campaign_id),
+        lambda outrider: snapshot_of(outrider, campaign_id),
         as_json=as_json,
         remote=lambda server: server.get("campaigns", campaign_id, "status"),
     )
@@ -186,7 +179,7 @@ def status(context: typer.Context, campaign_id: Id, as_json: Json = False) -> No
     for name, phase in phases:
         if phase["accounting"]:
             out.print(f"{name}: {accounting_of(phase['accounting'])}")
-    following = _first(snapshot, PhaseState.NOT_STARTED)
+    following = first_phase(snapshot, PhaseState.NOT_STARTED)
     if following is not None and snapshot["controlPhase"] is None:
         out.print(f"next: outrider campaign start {campaign_id} {following}", style="dim")
 
@@ -214,230 +207,27 @@ def watch_command(
 
     seen = execute(
         context,
-        lambda outrider: follow(lambda: _snapshot(outrider, campaign_id)),
+        lambda outrider: follow(lambda: snapshot_of(outrider, campaign_id)),
         as_json=as_json,
         remote=lambda server: follow(lambda: server.get("campaigns", campaign_id, "status")),
     )
     if as_json:
         print_json(seen)
         return
-    _print_ending(seen)
+    print_ending(seen)
 
 
-@app.command()
-def start(
-    context: typer.Context,
-    campaign_id: Id,
-    phase: Phase = None,
-    here: Annotated[
-        bool, typer.Option("--work", help="Also work here until what was started has ended.")
-    ] = False,
-    everything: Annotated[
-        bool, typer.Option("--all", help="With --work: this phase and all that follow, in order.")
-    ] = False,
-    expected: Expected = None,
-    as_json: Json = False,
-) -> None:
-    """Start a phase, by default the next one: a run of queued jobs that any worker takes up."""
-    if everything and not here:
-        raise typer.BadParameter("it needs --work: somebody has to wait", param_hint="--all")
-
-    async def local(outrider: Outrider) -> Document:
-        if not here:
-            return await _control(
-                outrider, campaign_id, phase, Control(Action.START, actor(), expected)
-            )
-        async with working(outrider):
-            return await _through(outrider, campaign_id, phase, everything, expected, as_json)
-
-    async def remote(server: Remote) -> Document:
-        if here:
-            raise InvalidInput("--work works on the database itself", hint="leave --server out")
-        return await _ask(server, campaign_id, phase, Action.START, _expecting(expected))
-
-    done = execute(context, local, as_json=as_json, remote=remote)
-    if as_json:
-        print_json({**done, "success": True})
-    elif not here:
-        _print_control(done)
-        out.print(f"next: outrider work, and outrider campaign watch {campaign_id}", style="dim")
-
-
-async def _through(
-    outrider: Outrider,
-    campaign_id: str,
-    phase: str | None,
-    everything: bool,
-    expected: PhaseState | None,
-    as_json: bool,
-) -> Document:
-    """Start a phase and see it through; then the next, where all are wanted."""
-    while True:
-        control = Control(Action.START, actor(), expected)
-        done = await _control(outrider, campaign_id, phase, control)
-        if not as_json:
-            # At once: whoever interrupts the work below needs to know what goes on without them.
-            _print_control(done)
-        seen = await watch_phase(
-            lambda: _snapshot(outrider, campaign_id), done["phase"], done["phase"]
-        )
-        if not as_json:
-            _print_ending(seen)
-        done = {**done, "state": seen["state"], "accounting": seen["accounting"]}
-        snapshot = await _snapshot(outrider, campaign_id)
-        phase = _first(snapshot, PhaseState.NOT_STARTED)
-        if not everything or phase is None or seen["state"] != PhaseState.COMPLETED:
-            return done
-
-
-@app.command()
-def pause(
-    context: typer.Context,
-    campaign_id: Id,
-    phase: Phase = None,
-    expected: Expected = None,
-    as_json: Json = False,
-) -> None:
-    """Pause the phase under way: calls that are out end, no more are made. Resume goes on there."""
-    _steer(context, campaign_id, phase, Action.PAUSE, expected, as_json)
-
-
-@app.command()
-def resume(
-    context: typer.Context,
-    campaign_id: Id,
-    phase: Phase = None,
-    expected: Expected = None,
-    as_json: Json = False,
-) -> None:
-    """Resume the paused phase where it was."""
-    _steer(context, campaign_id, phase, Action.RESUME, expected, as_json)
-
-
-@app.command()
-def stop(
-    context: typer.Context,
-    campaign_id: Id,
-    phase: Phase = None,
-    expected: Expected = None,
-    as_json: Json = False,
-) -> None:
-    """Stop the phase under way for good: what was never attempted is skipped, until a `retry`."""
-    _steer(context, campaign_id, phase, Action.STOP, expected, as_json)
-
-
-@app.command()
-def retry(
-    context: typer.Context,
-    campaign_id: Id,
-    phase: Phase = None,
-    expected: Expected = None,
-    as_json: Json = False,
-) -> None:
-    """Retry a failed phase: a new run over what failed or was stopped, and nothing else."""
-    _steer(context, campaign_id, phase, Action.RETRY, expected, as_json)
-
-
-@app.command()
-def rerun(
-    context: typer.Context,
-    campaign_id: Id,
-    phase: Phase = None,
-    scope: Annotated[
-        RerunScope | None,
-        typer.Option(help="Whom for; by default the remainder of a partial run."),
-    ] = None,
-    confirm: Annotated[
-        bool, typer.Option("--confirm", help="Everybody is sent to a second time, and I mean it.")
-    ] = False,
-    expected: Expected = None,
-    as_json: Json = False,
-) -> None:
-    """Run a completed phase again, for those it left over or for everybody."""
-    _steer(context, campaign_id, phase, Action.RERUN, expected, as_json, scope, confirm)
-
-
-def _steer(
-    context: typer.Context,
-    campaign_id: str,
-    phase: str | None,
-    action: Action,
-    expected: PhaseState | None,
-    as_json: bool,
-    scope: RerunScope | None = None,
-    confirm: bool = False,
-) -> None:
-    control = Control(action, actor(), expected, scope, confirm)
-    body = _expecting(expected)
-    if action is Action.RERUN:
-        body |= {"scope": scope, "confirm": confirm}
-    done = execute(
-        context,
-        lambda outrider: _control(outrider, campaign_id, phase, control),
-        as_json=as_json,
-        remote=lambda server: _ask(server, campaign_id, phase, action, body),
-    )
-    if as_json:
-        print_json(done)
-    else:
-        _print_control(done)
-
-
-async def _control(
-    outrider: Outrider, campaign_id: str, phase: str | None, control: Control
-) -> Document:
-    chosen = phase or _meant(await _snapshot(outrider, campaign_id), control.action)
-    answer = await outrider.phase_controller.control(
-        DEFAULT_SCOPE, CampaignId(campaign_id), chosen, control
-    )
-    return document_of(ControlDone.of(answer))
-
-
-async def _ask(
-    server: Remote, campaign_id: str, phase: str | None, action: Action, body: Document
-) -> Document:
-    if phase is None:
-        phase = _meant(await server.get("campaigns", campaign_id, "status"), action)
-    return await server.post("campaigns", campaign_id, "phases", phase, action.value, json=body)
-
-
-def _meant(snapshot: Document, action: Action) -> str:
-    """The phase somebody means who names none; the kernel judges whether it can be done."""
-    match action:
-        case Action.START:
-            found = snapshot["controlPhase"] or _first(snapshot, PhaseState.NOT_STARTED)
-        case Action.RETRY:
-            found = _first(snapshot, PhaseState.FAILED)
-        case Action.STOP:
-            found = snapshot["controlPhase"] or _first(snapshot, PhaseState.FAILED)
-        case Action.RERUN:
-            found = LAUNCH
-        case _:
-            found = snapshot["controlPhase"]
-    return str(found or snapshot["phaseOrder"][0])
-
-
-def _first(snapshot: Document, state: PhaseState) -> str | None:
+def first_phase(snapshot: Document, state: PhaseState) -> str | None:
     phases = snapshot["phases"]
     return next((name for name in snapshot["phaseOrder"] if phases[name]["state"] == state), None)
 
 
-def _expecting(expected: PhaseState | None) -> Document:
-    return {} if expected is None else {"expected_state": expected.value}
-
-
-async def _snapshot(outrider: Outrider, campaign_id: str) -> Document:
+async def snapshot_of(outrider: Outrider, campaign_id: str) -> Document:
     found = await outrider.phase_controller.snapshot(DEFAULT_SCOPE, CampaignId(campaign_id))
     return document_of(CampaignStatus.of(found))
 
 
-def _print_control(done: Document) -> None:
-    how = "[green]now[/green]" if done["changed"] else "already"
-    run = f"  run {done['runId']}" if done["runId"] else ""
-    out.print(f"{done['phase']} is {how} [bold]{done['state']}[/bold]{run}")
-
-
-def _print_ending(seen: Document) -> None:
+def print_ending(seen: Document) -> None:
     out.print(f"{seen['phase']} is [bold]{seen['state']}[/bold]  run {seen['runId']}")
     if not seen["accounting"]:
         return

@@ -24,7 +24,7 @@ Expected = Annotated[
 
 SUMMARIES = {
     Action.START: "Start a phase",
-    Action.PAUSE: "Pause a phase: what is under way is finished, nothing more is begun",
+    Action.PAUSE: "Pause a phase: windows under way are finished, no attempt is opened any more",
     Action.RESUME: "Resume a paused phase",
     Action.STOP: "Stop a phase for good: what was not attempted is skipped",
     Action.RETRY: "Retry a failed phase",

@@ -1,0 +1,213 @@
+"""The controls of `outrider campaign`: start, pause, resume, stop, retry and rerun its phases.
+
+Whoever names no phase means the one that the snapshot shows; the kernel judges what can be done.
+"""
+
+from collections.abc import Callable
+from typing import Annotated
+
+import typer
+
+from outrider.api.models.phases import ControlDone
+from outrider.bootstrap import Outrider
+from outrider.cli.campaign import Id, Phase, app, first_phase, print_ending, snapshot_of
+from outrider.cli.console import Json, out, print_json
+from outrider.cli.documents import Document, document_of
+from outrider.cli.remote import Remote
+from outrider.cli.session import actor, execute
+from outrider.cli.watching import watch_phase
+from outrider.cli.work import working
+from outrider.domain.campaigns import LAUNCH
+from outrider.domain.errors import InvalidInput
+from outrider.domain.ids import DEFAULT_SCOPE, CampaignId
+from outrider.domain.phases import Action
+from outrider.domain.states import PhaseState
+from outrider.kernel.phase_controller import Control, RerunScope
+
+__all__ = ["app"]
+
+Expected = Annotated[
+    PhaseState | None,
+    typer.Option("--expected-state", help="Refuse unless the phase is in this state."),
+]
+
+STEERING = {
+    Action.PAUSE: "Pause the phase under way: windows that are out are finished, none are begun.",
+    Action.RESUME: "Resume the paused phase where it was.",
+    Action.STOP: "Stop the phase under way for good: what was never attempted is skipped, until a"
+    " `retry`.",
+    Action.RETRY: "Retry a failed phase: a new run over what failed or was stopped, and nothing"
+    " else.",
+}
+
+
+def _command(action: Action) -> Callable[..., None]:
+    def command(
+        context: typer.Context,
+        campaign_id: Id,
+        phase: Phase = None,
+        expected: Expected = None,
+        as_json: Json = False,
+    ) -> None:
+        _steer(context, campaign_id, phase, action, expected, as_json)
+
+    return command
+
+
+@app.command()
+def start(
+    context: typer.Context,
+    campaign_id: Id,
+    phase: Phase = None,
+    here: Annotated[
+        bool, typer.Option("--work", help="Also work here until what was started has ended.")
+    ] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="With --work: this phase and all that follow, in order.")
+    ] = False,
+    expected: Expected = None,
+    as_json: Json = False,
+) -> None:
+    """Start a phase, by default the next one: a run of queued jobs that any worker takes up."""
+    if everything and not here:
+        raise typer.BadParameter("it needs --work: somebody has to wait", param_hint="--all")
+
+    async def local(outrider: Outrider) -> Document:
+        if not here:
+            return await _control(
+                outrider, campaign_id, phase, Control(Action.START, actor(), expected)
+            )
+        async with working(outrider):
+            return await _through(outrider, campaign_id, phase, everything, expected, as_json)
+
+    async def remote(server: Remote) -> Document:
+        if here:
+            raise InvalidInput("--work works on the database itself", hint="leave --server out")
+        return await _ask(server, campaign_id, phase, Action.START, _expecting(expected))
+
+    done = execute(context, local, as_json=as_json, remote=remote)
+    if as_json:
+        print_json({**done, "success": True})
+    elif not here:
+        _print_control(done)
+        out.print(f"next: outrider work, and outrider campaign watch {campaign_id}", style="dim")
+
+
+async def _through(
+    outrider: Outrider,
+    campaign_id: str,
+    phase: str | None,
+    everything: bool,
+    expected: PhaseState | None,
+    as_json: bool,
+) -> Document:
+    """Start a phase and see it through; then the next, where all are wanted."""
+    while True:
+        control = Control(Action.START, actor(), expected)
+        done = await _control(outrider, campaign_id, phase, control)
+        if not as_json:
+            # At once: whoever interrupts the work below needs to know what goes on without them.
+            _print_control(done)
+        seen = await watch_phase(
+            lambda: snapshot_of(outrider, campaign_id), done["phase"], done["phase"]
+        )
+        if not as_json:
+            print_ending(seen)
+        done = {**done, "state": seen["state"], "accounting": seen["accounting"]}
+        snapshot = await snapshot_of(outrider, campaign_id)
+        phase = first_phase(snapshot, PhaseState.NOT_STARTED)
+        if not everything or phase is None or seen["state"] != PhaseState.COMPLETED:
+            return done
+
+
+@app.command()
+def rerun(
+    context: typer.Context,
+    campaign_id: Id,
+    phase: Phase = None,
+    scope: Annotated[
+        RerunScope | None,
+        typer.Option(help="Whom for; by default the remainder of a partial run."),
+    ] = None,
+    confirm: Annotated[
+        bool, typer.Option("--confirm", help="Everybody is sent to a second time, and I mean it.")
+    ] = False,
+    expected: Expected = None,
+    as_json: Json = False,
+) -> None:
+    """Run a completed phase again, for those it left over or for everybody."""
+    _steer(context, campaign_id, phase, Action.RERUN, expected, as_json, scope, confirm)
+
+
+def _steer(
+    context: typer.Context,
+    campaign_id: str,
+    phase: str | None,
+    action: Action,
+    expected: PhaseState | None,
+    as_json: bool,
+    scope: RerunScope | None = None,
+    confirm: bool = False,
+) -> None:
+    control = Control(action, actor(), expected, scope, confirm)
+    body = _expecting(expected)
+    if action is Action.RERUN:
+        body |= {"scope": scope, "confirm": confirm}
+    done = execute(
+        context,
+        lambda outrider: _control(outrider, campaign_id, phase, control),
+        as_json=as_json,
+        remote=lambda server: _ask(server, campaign_id, phase, action, body),
+    )
+    if as_json:
+        print_json(done)
+    else:
+        _print_control(done)
+
+
+async def _control(
+    outrider: Outrider, campaign_id: str, phase: str | None, control: Control
+) -> Document:
+    chosen = phase or _meant(await snapshot_of(outrider, campaign_id), control.action)
+    answer = await outrider.phase_controller.control(
+        DEFAULT_SCOPE, CampaignId(campaign_id), chosen, control
+    )
+    return document_of(ControlDone.of(answer))
+
+
+async def _ask(
+    server: Remote, campaign_id: str, phase: str | None, action: Action, body: Document
+) -> Document:
+    if phase is None:
+        phase = _meant(await server.get("campaigns", campaign_id, "status"), action)
+    return await server.post("campaigns", campaign_id, "phases", phase, action.value, json=body)
+
+
+def _meant(snapshot: Document, action: Action) -> str:
+    """The phase somebody means who names none; the kernel judges whether it can be done."""
+    match action:
+        case Action.START:
+            found = snapshot["controlPhase"] or first_phase(snapshot, PhaseState.NOT_STARTED)
+        case Action.RETRY:
+            found = first_phase(snapshot, PhaseState.FAILED)
+        case Action.STOP:
+            found = snapshot["controlPhase"] or first_phase(snapshot, PhaseState.FAILED)
+        case Action.RERUN:
+            found = LAUNCH
+        case _:
+            found = snapshot["controlPhase"]
+    return str(found or snapshot["phaseOrder"][0])
+
+
+def _expecting(expected: PhaseState | None) -> Document:
+    return {} if expected is None else {"expected_state": expected.value}
+
+
+def _print_control(done: Document) -> None:
+    how = "[green]now[/green]" if done["changed"] else "already"
+    run = f"  run {done['runId']}" if done["runId"] else ""
+    out.print(f"{done['phase']} is {how} [bold]{done['state']}[/bold]{run}")
+
+
+for _action, _help in STEERING.items():
+    app.command(name=_action.value, help=_help)(_command(_action))
