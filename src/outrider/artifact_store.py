@@ -3,16 +3,27 @@
 import asyncio
 import hashlib
 import os
+import re
 import secrets
+import time
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from outrider.domain.artifacts import refuse_name
 from outrider.domain.errors import InvalidInput, NotFound
 from outrider.ports.artifacts import StoredArtifact
-from outrider.settings import ARTIFACT_MAX_BYTES, ARTIFACT_PIECE_BYTES
+from outrider.settings import (
+    ARTIFACT_LEFTOVER_SECONDS,
+    ARTIFACT_MAX_BYTES,
+    ARTIFACT_PIECE_BYTES,
+)
 
 SCHEME = "file:"
+
+RANDOM_BYTES = 8
+_LEFTOVER = re.compile(rf"\..+\.[0-9a-f]{{{2 * RANDOM_BYTES}}}")
 
 
 class LocalArtifacts:
@@ -21,11 +32,13 @@ class LocalArtifacts:
 
     async def put(self, folder: str, name: str, content: AsyncIterator[bytes]) -> StoredArtifact:
         for part in (folder, name):
-            if part in ("", ".", "..") or "/" in part or "\0" in part:
-                raise InvalidInput(f"{part!r} cannot name an artifact or its folder")
+            refuse_name(part)
+        if _LEFTOVER.fullmatch(name):
+            raise InvalidInput(f"{name!r} is how an unfinished artifact is called")
         target = self._path(f"{folder}/{name}")
         await asyncio.to_thread(target.parent.mkdir, parents=True, exist_ok=True)
-        beside = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
+        await asyncio.to_thread(_clear_leftovers, target.parent)
+        beside = target.with_name(f".{target.name}.{secrets.token_hex(RANDOM_BYTES)}")
         digest, size = hashlib.sha256(), 0
         try:
             with beside.open("xb") as file:
@@ -60,6 +73,15 @@ class LocalArtifacts:
         if not path.is_relative_to(self._root.resolve()):
             raise NotFound("there is no such artifact")
         return path
+
+
+def _clear_leftovers(folder: Path) -> None:
+    """What killed writers left behind. Whoever still writes has written within the hour."""
+    before = time.time() - ARTIFACT_LEFTOVER_SECONDS
+    for entry in os.scandir(folder):
+        with suppress(FileNotFoundError):
+            if _LEFTOVER.fullmatch(entry.name) and entry.stat().st_mtime < before:
+                os.unlink(entry.path)
 
 
 def _sync(file: BinaryIO) -> None:

@@ -16,14 +16,20 @@ from outrider.documents.audience import read_audience
 from outrider.documents.campaign import PHASES
 from outrider.documents.registry import Registry, parse_registry
 from outrider.documents.registry_file import LocalRegistryFile
+from outrider.domain.admission import AdmissionRule
 from outrider.domain.errors import InvalidInput
 from outrider.domain.ids import WorkerId
 from outrider.domain.retry import DIRECT, RetrySchedule
 from outrider.domain.targets import TargetPolicy
 from outrider.engines.local import LocalWorker
 from outrider.engines.process_identity import is_dead, this_worker
+from outrider.event_spool import LocalSpool
 from outrider.gateways.directory import GATEWAY_TYPES, Gateways
+from outrider.kernel.admission_gate import AdmissionGate
 from outrider.kernel.audience_intake import AudienceIntake
+from outrider.kernel.budgeted_store import BudgetedStore
+from outrider.kernel.bus_keeper import BusKeeper
+from outrider.kernel.bus_relay import BusRelay
 from outrider.kernel.caller import Caller, Leases
 from outrider.kernel.campaign_deployer import CampaignDeployer
 from outrider.kernel.certifier import Certifier
@@ -32,8 +38,10 @@ from outrider.kernel.delivery import Delivery
 from outrider.kernel.doubt_resolver import DoubtResolver
 from outrider.kernel.drafter import Drafter
 from outrider.kernel.event_hub import EventHub
+from outrider.kernel.housekeeper import Housekeeper
 from outrider.kernel.idempotency_keeper import DatabaseIdempotency
 from outrider.kernel.job_dispatcher import JobDispatcher
+from outrider.kernel.key_authorisation import KeyAuthorisation
 from outrider.kernel.key_keeper import KeyKeeper
 from outrider.kernel.lane_delivery import LaneDelivery
 from outrider.kernel.lease_rescuer import LeaseRescuer
@@ -43,21 +51,30 @@ from outrider.kernel.phase_restorer import PhaseRestorer
 from outrider.kernel.phase_work import PhaseWork
 from outrider.kernel.previewer import Previewer
 from outrider.kernel.progress_reporter import ProgressReporter
+from outrider.kernel.projector import Projector
 from outrider.kernel.registry_keeper import RegistryKeeper
 from outrider.kernel.reservations import Reserver
 from outrider.kernel.result_closer import ResultCloser
 from outrider.kernel.routes import Routes
+from outrider.kernel.run_reader import RunReader
+from outrider.kernel.run_reconciler import RunReconciler
+from outrider.kernel.run_signaller import RunSignaller
+from outrider.kernel.step_recorder import StepRecorder
 from outrider.kernel.submission_manager import SubmissionManager
 from outrider.kernel.suppression_keeper import SuppressionKeeper
 from outrider.kernel.target_gate import TargetGate
+from outrider.kernel.transactions.run_requests import Workspace
+from outrider.object_artifacts import ObjectArtifacts
 from outrider.phases.registry import load_handlers
+from outrider.ports.artifacts import ArtifactStore
+from outrider.ports.bus import Sink
 from outrider.ports.clock import Clock, IdSource
 from outrider.ports.idempotency import IdempotencyStore
 from outrider.ports.phases import PhaseHandler
 from outrider.ports.stages import StageObserver, Unobserved
 from outrider.ports.store import Store
 from outrider.rendering.renderer import ProcessRenderer
-from outrider.secret_store import LocalSecrets
+from outrider.secret_store import load_secrets
 from outrider.settings import (
     IDEMPOTENCY_RUNNING_SECONDS,
     IDEMPOTENCY_TTL_SECONDS,
@@ -65,6 +82,7 @@ from outrider.settings import (
     Settings,
     TargetSettings,
 )
+from outrider.sinks.directory import make_sink
 from outrider.stores.postgres.store import PostgresStore
 from outrider.stores.redis_idempotency import RedisIdempotency
 from outrider.stores.sqlite.store import SqliteStore
@@ -94,11 +112,18 @@ def make_store(url: str) -> Store:
 
 def make_gateways(settings: Settings) -> Gateways:
     return Gateways(
-        LocalSecrets(),
+        load_secrets(),
         mail_from=settings.mail_from,
         targets=settings.targets,
         allow_private=settings.allow_private_gateways,
     )
+
+
+def make_artifacts(place: Path | str) -> ArtifactStore:
+    """A folder, or an object store's URL."""
+    if "://" in str(place):
+        return ObjectArtifacts(str(place))
+    return LocalArtifacts(Path(place))
 
 
 def load_registry(path: Path) -> Registry:
@@ -196,8 +221,8 @@ class Outrider:
         return load_handlers(self.settings.nameservers, self.settings.allow_private_links)
 
     @cached_property
-    def artifacts(self) -> LocalArtifacts:
-        return LocalArtifacts(self.settings.artifacts)
+    def artifacts(self) -> ArtifactStore:
+        return make_artifacts(self.settings.artifacts)
 
     @cached_property
     def desks(self) -> Desks:
@@ -206,9 +231,88 @@ class Outrider:
     @cached_property
     def phase_controller(self) -> PhaseController:
         return PhaseController(
-            self.store, self.deployer, self.handlers, self.desks, self.hub, self.clock, self.ids,
-            self.limits,
+            self.store, self.deployer, self.handlers, self.desks, self.hub, self.admission_gate,
+            self.clock, self.ids, self.limits,
         )  # fmt: skip
+
+    @cached_property
+    def admission_gate(self) -> AdmissionGate:
+        def rule_of(workspace: Workspace) -> AdmissionRule:
+            return self.settings.admission.rule_of(workspace.project, workspace.environment)
+
+        return AdmissionGate(rule_of, self.clock)
+
+    @cached_property
+    def run_signaller(self) -> RunSignaller:
+        return RunSignaller(
+            self.store, KeyAuthorisation(), self.phase_controller, self.admission_gate, self.hub,
+            self.clock, self.ids, self.limits,
+        )  # fmt: skip
+
+    @cached_property
+    def run_reconciler(self) -> RunReconciler:
+        return RunReconciler(
+            self.store, self.admission_gate, self.hub, self.clock, this_worker(), self.limits
+        )
+
+    def step_recorder(self, worker_id: WorkerId) -> StepRecorder:
+        return StepRecorder(
+            self.store,
+            LocalSpool(self.settings.spool, self.ids),
+            self.settings.state_store.budget(),
+            self.clock,
+            worker_id,
+            self.limits,
+        )
+
+    @cached_property
+    def projector(self) -> Projector:
+        return Projector(self.store, self.clock, self.ids, self.limits)
+
+    @cached_property
+    def run_reader(self) -> RunReader:
+        return RunReader(self.store, self.limits)
+
+    @cached_property
+    def housekeeper(self) -> Housekeeper:
+        """The loops beside requests and jobs, each once in this process."""
+        return Housekeeper(
+            {
+                "projector": self.projector.run,
+                "run reconciler": self.run_reconciler.run,
+                "spool": self.step_recorder(this_worker()).reconcile,
+                **{f"bus relay {relay.name}": relay.run for relay in self.bus_relays},
+            }
+        )
+
+    @cached_property
+    def bus_keeper(self) -> BusKeeper:
+        return BusKeeper(self.store, self.clock, self.ids, self.limits, list(self.settings.bus))
+
+    @cached_property
+    def sinks(self) -> dict[str, Sink]:
+        """Those that the settings name; InvalidInput where one cannot be made."""
+        return {
+            name: make_sink(
+                name, each, load_secrets(), self.clock,
+                allow_private=self.settings.allow_private_gateways,
+            )
+            for name, each in self.settings.bus.items()
+        }  # fmt: skip
+
+    @cached_property
+    def bus_relays(self) -> list[BusRelay]:
+        return [
+            BusRelay(
+                name, sink, self.store, self.clock, self.ids, this_worker(), self.limits, is_dead,
+                max_attempts=self.settings.bus[name].max_attempts,
+            )
+            for name, sink in self.sinks.items()
+        ]  # fmt: skip
+
+    async def close(self) -> None:
+        for sink in self.__dict__.get("sinks", {}).values():
+            await sink.close()
 
     @cached_property
     def phase_restorer(self) -> PhaseRestorer:
@@ -243,6 +347,7 @@ class Outrider:
         observer: StageObserver | None = None,
     ) -> AsyncIterator[LocalWorker]:
         """A worker wired to this process's store; the caller runs it."""
+        await self.bus_keeper.register()
         name = worker_id or this_worker()
         watch = observer or Unobserved()
         renderer = ProcessRenderer()
@@ -256,23 +361,24 @@ class Outrider:
         leases = Leases()
         caller = Caller(closer, gate, leases, self.clock, self.ids, self.limits, watch)
         drafter = Drafter(renderer, self.ids, watch)
+        budgeted = BudgetedStore(self.store, self.settings.state_store.budget())
         delivery = Delivery(
-            self.store, routes, shelf, drafter, reserver, caller, self.clock, self.ids, name,
-            self.limits, watch,
+            self.store, budgeted, routes, shelf, drafter, reserver, caller, self.clock, self.ids,
+            name, self.limits, watch,
         )  # fmt: skip
         lanes = LaneDelivery(
             self.store, routes, shelf, reserver, caller, self.clock, self.limits, watch
         )
-        phase_work = PhaseWork(self.store, self.handlers, self.desks, self.clock, self.ids, name)
+        phase_work = PhaseWork(budgeted, self.handlers, self.desks, self.clock, self.ids, name)
         dispatcher = JobDispatcher(
-            self.store, delivery, lanes, phase_work, leases, self.clock, self.ids, name,
-            self.limits, watch,
+            self.store, delivery, lanes, phase_work, self.step_recorder(name), leases, self.clock,
+            self.ids, name, self.limits, watch,
         )  # fmt: skip
         rescuer = LeaseRescuer(self.store, self.clock, self.ids, name, self.limits, is_dead)
         reporter = ProgressReporter(self.store, self.hub, self.clock, self.limits)
         try:
             await renderer.start()
-            yield LocalWorker(dispatcher, caller, closer, rescuer, reporter)
+            yield LocalWorker(dispatcher, caller, closer, rescuer, reporter, self.housekeeper)
         finally:
             await renderer.close()
 
@@ -284,17 +390,19 @@ async def open_outrider(
     store = make_store(settings.database_url)
     gateways = make_gateways(settings)
     preview_renderer = ProcessRenderer()
+    outrider = Outrider(
+        settings,
+        limits or settings.limits(),
+        store,
+        gateways,
+        clock or SystemClock(),
+        SystemIds(),
+        preview_renderer,
+    )
     try:
-        yield Outrider(
-            settings,
-            limits or settings.limits(),
-            store,
-            gateways,
-            clock or SystemClock(),
-            SystemIds(),
-            preview_renderer,
-        )
+        yield outrider
     finally:
+        await outrider.close()
         await preview_renderer.close()
         await gateways.close()
         await store.close()

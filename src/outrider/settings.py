@@ -6,17 +6,47 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    field_validator,
+    model_validator,
+)
+from pydantic.alias_generators import to_camel
 from pydantic_settings import (
     BaseSettings,
+    NoDecode,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
     TomlConfigSettingsSource,
 )
 
-SecretReference = Annotated[str, Field(pattern=r"^(env:[A-Za-z_][A-Za-z0-9_]*|file:/?[^\x00]+)$")]
+from outrider.domain.admission import AdmissionRule, OverloadPolicy
+from outrider.domain.references import is_reference, names_a_secret
+from outrider.domain.run_events import RunEventType
+from outrider.domain.sink_urls import SinkKind, sink_url
+from outrider.domain.write_budget import (
+    DEFAULT_BUDGET_MS,
+    DEFAULT_FAIL_OPEN,
+    DEFAULT_NEVER_FAIL_OPEN,
+    WriteBudget,
+)
+from outrider.ports.secrets import known_schemes
+
+
+def _only_a_reference(text: str) -> str:
+    if not is_reference(text) and not is_reference(text, known_schemes()):
+        raise ValueError("should be env:NAME or file:PATH, never the secret itself")
+    return text
+
+
+SecretReference = Annotated[str, AfterValidator(_only_a_reference)]
+"""With the schemes that installed distributions register, too."""
 
 WebOrigin = Annotated[str, Field(pattern=r"^https?://[A-Za-z0-9.:\[\]-]+$")]
 """Exactly what a browser sends as `Origin`: scheme, host, and port where it is not the usual."""
@@ -57,6 +87,28 @@ class Limits:
     event_poll_seconds: float = 0.25
     bypass_poll_seconds: float = 5.0
     bypass_page: int = 100
+    bus_lease_seconds: float = 15.0
+    bus_poll_seconds: float = 0.25
+    bus_stop_seconds: float = 15.0
+    bus_window_events: int = 500
+    bus_window_runs: int = 100
+    bus_max_attempts: int = 20
+    bus_forget_items: int = 5_000
+    bus_counted: int = 100_000
+    projector_seconds: float = 0.5
+    projector_runs: int = 100
+    projector_page_events: int = 2_000
+    projector_delta_events: int = 20_000
+    projector_steps_remembered: int = 100_000
+    projector_rest_factor: float = 4.0
+    projector_lag_alert_seconds: float = 5.0
+    snapshots_kept: int = 3
+    spool_seconds: float = 2.0
+    spool_entries: int = 1_000
+    reconcile_runs_seconds: float = 1.0
+    reconcile_runs_page: int = 50
+    reconcile_runs_pages: int = 20
+    run_lease_seconds: float = 30.0
 
 
 @dataclass(frozen=True)
@@ -119,6 +171,12 @@ SANDBOX_STOP_SECONDS = 1.0
 
 ARTIFACT_MAX_BYTES = 8 * 1024 * 1024 * 1024
 ARTIFACT_PIECE_BYTES = 1024 * 1024
+ARTIFACT_LEFTOVER_SECONDS = 3_600.0
+ARTIFACT_PART_BYTES = 8 * 1024 * 1024
+ARTIFACT_PARTS_AT_ONCE = 2
+OBJECT_STORE_CONNECT_SECONDS = 5.0
+OBJECT_STORE_TIMEOUT_SECONDS = 60.0
+OBJECT_STORE_RETRIES = 3
 UPLOAD_CHUNK_RECORDS = 500
 PHASE_DETAIL_MAX_BYTES = 262_144
 
@@ -130,6 +188,8 @@ ATTEMPTS_MAX = 10_000
 
 SECRET_MAX_BYTES = 65_536
 INTENT_ID_MAX_CHARACTERS = 200
+SIGNAL_ID_MAX_CHARACTERS = 200
+REQUEST_ID_MAX_CHARACTERS = 200
 INTENT_PAYLOAD_MAX_BYTES = 262_144
 LANES_PER_TARGET = 4
 
@@ -165,6 +225,24 @@ IDEMPOTENCY_PRUNE_ITEMS = 10
 REDIS_CONNECTIONS = 32
 REDIS_TIMEOUT_SECONDS = 5.0
 
+SNOWFLAKE_CONNECTIONS = 4
+SNOWFLAKE_LOGIN_SECONDS = 30
+SNOWFLAKE_STATEMENT_SECONDS = 60
+SNOWFLAKE_WINDOW_EVENTS = 500
+SNOWFLAKE_WINDOW_BYTES = 512 * 1024
+
+SINK_TIMEOUT_SECONDS = 10.0
+SINK_NAME_PATTERN = r"^[a-z0-9][a-z0-9._-]{0,62}$"
+SINKS_MAX = 50
+WEBHOOK_CONCURRENCY = 16
+WEBHOOK_ANSWER_MAX_BYTES = 16_384
+WEBHOOK_SECRET_MIN_BYTES = 24
+WEBHOOK_SECRETS_MAX = 4
+NATS_CONCURRENCY = 64
+NATS_STREAM_KEPT_SECONDS = 7 * 86_400
+NATS_DUPLICATES_SECONDS = 7_200
+REDIS_STREAM_ENTRIES = 1_000_000
+
 ROOT_KEY_MIN_CHARACTERS = 16
 KEYS_REMEMBERED = 1_000
 KEY_REMEMBER_SECONDS = 5.0
@@ -180,7 +258,7 @@ class TargetSettings(BaseModel):
     In `outrider.toml`: `[targets."sms.realtime"]`. Credentials are references, never values.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     timeout_seconds: float | None = Field(default=None, gt=0, le=300)
     concurrency: int | None = Field(default=None, ge=1, le=1_000)
@@ -195,12 +273,142 @@ class TargetSettings(BaseModel):
     options: dict[str, str] = Field(default_factory=dict)
     credentials: dict[str, SecretReference] = Field(default_factory=dict)
 
+    @field_validator("options")
+    @classmethod
+    def _no_secret_among_options(cls, options: dict[str, str]) -> dict[str, str]:
+        secrets = sorted(name for name in options if names_a_secret(name))
+        if secrets:
+            raise ValueError(f"{', '.join(secrets)} belongs in credentials, as a reference")
+        return options
+
+
+class AdmissionSettings(BaseModel):
+    """How much a workspace may have under way, and what happens to a run beyond that."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    policy: OverloadPolicy = OverloadPolicy.QUEUE
+    concurrent_runs: int | None = Field(default=None, ge=1)
+    waiting_items: int | None = Field(default=None, ge=1)
+    retry_after_seconds: int = Field(default=30, ge=1, le=86_400)
+    delay_seconds: int = Field(default=60, ge=1, le=86_400)
+
+    def rule(self) -> AdmissionRule:
+        return AdmissionRule(
+            self.policy,
+            self.concurrent_runs,
+            self.waiting_items,
+            self.retry_after_seconds,
+            self.delay_seconds,
+        )
+
+
+class AdmissionTable(AdmissionSettings):
+    """`[admission]` is everybody's; `[admission.workspaces."project/environment"]` is one's own."""
+
+    workspaces: dict[str, AdmissionSettings] = Field(default_factory=dict)
+
+    def rule_of(self, project: str, environment: str) -> AdmissionRule:
+        return self.workspaces.get(f"{project}/{environment}", self).rule()
+
+
+class StateStoreSettings(BaseModel):
+    """The write budget of run events, in contract 002's own names."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True
+    )
+
+    write_latency_budget_ms: int = Field(default=DEFAULT_BUDGET_MS, ge=1, le=600_000)
+    fail_open_for_event_class: list[RunEventType] = Field(
+        default_factory=lambda: sorted(DEFAULT_FAIL_OPEN)
+    )
+    never_fail_open: list[RunEventType] = Field(
+        default_factory=lambda: sorted(DEFAULT_NEVER_FAIL_OPEN)
+    )
+
+    @model_validator(mode="after")
+    def _no_event_both_ways(self) -> Self:
+        both = set(self.fail_open_for_event_class) & set(self.never_fail_open)
+        if both:
+            raise ValueError(f"{', '.join(sorted(both))} cannot both fail open and never do so")
+        others = set(self.fail_open_for_event_class) - DEFAULT_FAIL_OPEN
+        if others:
+            raise ValueError(f"only StepStarted can fail open, not {', '.join(sorted(others))}")
+        return self
+
+    def budget(self) -> WriteBudget:
+        return WriteBudget(
+            self.write_latency_budget_ms,
+            frozenset(self.fail_open_for_event_class),
+            frozenset(self.never_fail_open),
+        )
+
+
+class SinkSettings(BaseModel):
+    """Who hears of run events. In `outrider.toml`: `[bus.NAME]`.
+
+    `secret` signs for a webhook, is the password or token for NATS, the password for Redis.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    url: str
+    secret: SecretReference | None = None
+    timeout_seconds: float = Field(default=SINK_TIMEOUT_SECONDS, gt=0, le=300)
+    max_attempts: int | None = Field(default=None, ge=1, le=1_000)
+
+    @field_validator("url")
+    @classmethod
+    def _known(cls, url: str) -> str:
+        sink_url(url)
+        return url
+
+    @model_validator(mode="after")
+    def _signed(self) -> Self:
+        if self.secret is None and sink_url(self.url).kind is SinkKind.WEBHOOK:
+            raise ValueError("a webhook needs a `secret` to be signed with, env:NAME or file:PATH")
+        return self
+
+
+def read_sinks(given: object) -> object:
+    """OUTRIDER_BUS is a JSON object of sinks, or in short their URLs with commas between them.
+
+    In short, sinks are named after their kinds, and webhooks are signed with OUTRIDER_BUS_SECRET.
+    """
+    if not isinstance(given, str):
+        return given
+    if given.lstrip().startswith("{"):
+        try:
+            return json.loads(given)
+        except ValueError:
+            raise ValueError("is neither a JSON object of sinks nor a list of URLs") from None
+    sinks: dict[str, object] = {}
+    counts: dict[str, int] = {}
+    for url in filter(None, (piece.strip() for piece in given.split(","))):
+        kind = sink_url(url).kind
+        counts[kind] = counts.get(kind, 0) + 1
+        name = kind.value if counts[kind] == 1 else f"{kind.value}-{counts[kind]}"
+        signed = {"secret": "env:OUTRIDER_BUS_SECRET"} if kind is SinkKind.WEBHOOK else {}
+        sinks[name] = {"url": url, **signed}
+    return sinks
+
+
+SinkName = Annotated[str, Field(pattern=SINK_NAME_PATTERN)]
+Sinks = Annotated[
+    dict[SinkName, SinkSettings], NoDecode, BeforeValidator(read_sinks), Field(max_length=SINKS_MAX)
+]
+
 
 class Settings(BaseSettings):
     """What an operator sets, as OUTRIDER_* variables or in `outrider.toml`."""
 
     model_config = SettingsConfigDict(
-        env_prefix="OUTRIDER_", toml_file="outrider.toml", extra="ignore", frozen=True
+        env_prefix="OUTRIDER_",
+        toml_file="outrider.toml",
+        extra="ignore",
+        frozen=True,
+        hide_input_in_errors=True,
     )
 
     database_url: str = "sqlite:///outrider.db"
@@ -209,11 +417,15 @@ class Settings(BaseSettings):
     mail_from: str = MAIL_FROM_DEFAULT
     allow_private_gateways: bool = True
     allow_private_links: bool = False
-    artifacts: Path = Path("outrider-artifacts")
+    artifacts: Path | str = Path("outrider-artifacts")
+    spool: Path = Path("outrider-spool")
+    admission: AdmissionTable = Field(default_factory=AdmissionTable)
+    state_store: StateStoreSettings = Field(default_factory=StateStoreSettings)
     nameservers: list[str] = Field(default_factory=list)
     redis_url: str | None = Field(default=None, repr=False)
     cors_origins: list[WebOrigin] = Field(default_factory=list)
     targets: dict[str, TargetSettings] = Field(default_factory=dict)
+    bus: Sinks = Field(default_factory=dict)
     jobs_in_parallel: int = Field(default=Limits.jobs_in_parallel, ge=1, le=64)
     lease_seconds: float = Field(default=Limits.lease_seconds, ge=0.5, le=3_600)
     root_key: str | None = Field(default=None, min_length=ROOT_KEY_MIN_CHARACTERS, repr=False)

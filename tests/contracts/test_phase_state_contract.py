@@ -357,10 +357,7 @@ async def test_scenario_11_bypass_audit_detection(scene: Scene) -> None:
     before = await bypasses(scene)
     await scene.server.kill()
     async with raw_sql(scene.database) as raw:
-        await raw.run(
-            "UPDATE campaign_runs SET status = 'completed', finished_at = created_at"
-            f" WHERE campaign_id = '{scene.campaign_id}'"
-        )
+        await raw.complete_runs(scene.campaign_id)
     await scene.server.start()
     line = await scene.server.logged("P3.4: Transition bypass detected")
     for field in (scene.campaign_id, "launch", "paused", "completed", "phase_restorer"):

@@ -8,12 +8,12 @@ import msgspec
 import pytest
 
 from outrider.bootstrap import Outrider
-from outrider.domain.campaigns import LAUNCH, CampaignDefinition
-from outrider.domain.errors import Conflict, PreconditionFailed, StoreUnavailable
+from outrider.domain.campaigns import LAUNCH
+from outrider.domain.errors import Conflict, StoreUnavailable
 from outrider.domain.ids import DEFAULT_SCOPE, CampaignId, RunId
 from outrider.domain.keys import KeyScope
 from outrider.domain.phases import PROGRESS_EVENT, Action
-from outrider.domain.states import TERMINAL_RUNS, Channel, PhaseState
+from outrider.domain.states import TERMINAL_RUNS, PhaseState
 from outrider.gateways.sandbox import Faults, Sandbox
 from outrider.kernel.phase_controller import RerunScope
 from outrider.kernel.progress_reporter import ProgressReporter
@@ -22,7 +22,7 @@ from outrider.kernel.transactions.doubts import DoubtVerdict
 from outrider.ports.phases import Desk, PhaseJob, PhaseJobPlan, PhaseResult
 from outrider.ports.store import Result, Transaction
 from outrider.settings import ApiLimits, Limits
-from outrider.testing.launches import ACTOR, message, observe, people, registry, target
+from outrider.testing.launches import ACTOR, observe, registry, target
 from tests.controls import begun, control, created, events_of, until_run, until_state
 from tests.integration.api_inside import serving, until
 from tests.whole_runs import opened, working
@@ -161,20 +161,6 @@ async def test_what_was_in_doubt_at_a_retry_and_never_arrived_can_be_sent_withou
         again = await control(outrider, campaign_id, Action.RERUN, scope=RerunScope.REMAINDER)
         _, accounting = await observe(outrider, RunId(str(again.run_id)))
         assert accounting.intended == ended.failed
-
-
-async def test_a_launch_that_requires_approval_calls_nobody_before_it(
-    outrider: Outrider, sandbox: Sandbox
-) -> None:
-    """D19; the launch is refused for as long as nobody can approve."""
-    offer = message(Channel.SMS, "sms.all", body="An offer")
-    definition = CampaignDefinition("test", (LAUNCH,), (offer,), 10, require_approval=True)
-    campaign_id, _ = await outrider.deployer.create(DEFAULT_SCOPE, definition, people(2), ACTOR)
-    with pytest.raises(PreconditionFailed, match="approval"):
-        await begun(outrider, campaign_id)
-    async with working(outrider):
-        await asyncio.sleep(0.3)
-    assert sandbox.requests == 0
 
 
 async def test_progress_is_told_of_every_phase_however_many_there_are(outrider: Outrider) -> None:

@@ -427,7 +427,7 @@ async def test_two_servers_that_start_together_repair_a_phase_once(
     campaign_id = await created(outrider, 5)
     await begun(outrider, campaign_id)
     async with raw_sql(database) as raw:
-        await raw.run("UPDATE campaign_runs SET status = 'completed', finished_at = created_at")
+        await raw.complete_runs()
     async with open_outrider(outrider.settings) as other:
         restorers = [
             PhaseRestorer(each.store, each.hub, each.clock, each.limits)

@@ -511,10 +511,7 @@ async def test_a_phase_whose_run_has_ended_is_repaired_on_start_and_that_is_reco
     await control(outrider, campaign_id, Action.START)
     await control(outrider, campaign_id, Action.PAUSE)
     async with raw_sql(database) as raw:
-        await raw.run(
-            "UPDATE campaign_runs SET status = 'completed', finished_at = created_at"
-            f" WHERE campaign_id = '{campaign_id}'"
-        )
+        await raw.complete_runs(campaign_id)
     assert await outrider.phase_restorer.start() == 1
     assert await outrider.phase_restorer.start() == 0
     assert await phase_state(outrider, campaign_id) == "completed"

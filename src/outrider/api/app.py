@@ -14,9 +14,11 @@ from outrider.api.envelope import Envelope
 from outrider.api.idempotency import HEADERS, REPLAYED
 from outrider.api.models.problems import ProblemAnswer
 from outrider.api.routes import (
+    alerts,
     artifacts,
     audience,
     audit,
+    bus,
     campaigns,
     doubts,
     events,
@@ -27,7 +29,9 @@ from outrider.api.routes import (
     outbox,
     phases,
     registry,
+    run_log,
     runs,
+    signals,
     suppressions,
 )
 from outrider.api.services import Services
@@ -35,9 +39,10 @@ from outrider.bootstrap import Outrider
 from outrider.settings import ApiLimits
 
 ROUTERS = (
-    campaigns.router, audience.router, phases.router, events.router, runs.router, outbox.router,
+    campaigns.router, audience.router, phases.router, events.router, runs.router,
+    run_log.router, signals.router, outbox.router,
     doubts.router, intents.router, registry.router, suppressions.router, keys.router,
-    audit.router, artifacts.router, health.router, front.router,
+    audit.router, artifacts.router, bus.router, alerts.router, health.router, front.router,
 )  # fmt: skip
 
 DESCRIPTION = """\

@@ -20,10 +20,12 @@ from outrider.api.request_ids import request_id
 from outrider.documents import json_path
 from outrider.domain.errors import (
     Conflict,
+    Forbidden,
     InvalidInput,
     InvalidTransition,
     NotFound,
     OutriderError,
+    Overloaded,
     Problem,
     SchemaMismatch,
     StoreUnavailable,
@@ -126,6 +128,11 @@ def _kernel_error(error: OutriderError) -> Response:
             return problem(400, error.code, error.message, fields=error.problems, hint=error.hint)
         case NotFound():
             return problem(404, error.code, error.message, hint=error.hint)
+        case Forbidden():
+            return problem(403, error.code, error.message, details=error.details)
+        case Overloaded():
+            wait = {"Retry-After": str(error.retry_after_seconds)}
+            return problem(429, error.code, error.message, hint=error.hint, headers=wait)
         case Conflict() | InvalidTransition():
             return problem(409, error.code, error.message, details=error.details, hint=error.hint)
         case StoreUnavailable():

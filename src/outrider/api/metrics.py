@@ -3,7 +3,7 @@
 Labels are closed sets: no id of anybody or anything ever becomes one.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, generate_latest
@@ -11,6 +11,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from outrider import __version__
+from outrider.kernel.transactions.alerts import AlertCode
+from outrider.kernel.transactions.bus import SinkRecord
 
 BUCKETS = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
@@ -23,6 +25,10 @@ class Figures:
     bypasses: int = 0
     in_doubt: int = 0
     jobs: Mapping[str, int] = field(default_factory=dict)
+    projection_lag_seconds: float = 0.0
+    projected_events: int = 0
+    alerts: Mapping[str, int] = field(default_factory=dict)
+    sinks: Sequence[SinkRecord] = ()
 
 
 class _Database(Collector):
@@ -44,12 +50,44 @@ class _Database(Collector):
             "Items whose call may or may not have arrived",
             self.figures.in_doubt,
         )
+        yield GaugeMetricFamily(
+            "outrider_projection_lag_seconds",
+            "Age of the oldest run event that no snapshot tells of",
+            self.figures.projection_lag_seconds,
+        )
+        yield CounterMetricFamily(
+            "outrider_projected_events",
+            "Run events that this process has projected",
+            self.figures.projected_events,
+        )
         jobs = GaugeMetricFamily(
             "outrider_jobs", "Jobs that have not ended, by status", labels=["status"]
         )
         for status, count in self.figures.jobs.items():
             jobs.add_metric([status], count)
         yield jobs
+        yield from _bus(self.figures)
+
+
+def _bus(figures: Figures) -> Iterator[Metric]:
+    alerts = GaugeMetricFamily("outrider_alerts", "Alerts that stand, by code", labels=["code"])
+    for code in AlertCode:
+        alerts.add_metric([code.value], figures.alerts.get(code, 0))
+    yield alerts
+    published = CounterMetricFamily(
+        "outrider_bus_published", "Run events that a sink was told", labels=["sink"]
+    )
+    failed = CounterMetricFamily(
+        "outrider_bus_failed", "Attempts to tell a sink that failed", labels=["sink"]
+    )
+    waiting = GaugeMetricFamily(
+        "outrider_bus_waiting", "Run events that a sink has still to hear", labels=["sink"]
+    )
+    for sink in figures.sinks:
+        published.add_metric([sink.name], sink.published)
+        failed.add_metric([sink.name], sink.failed)
+        waiting.add_metric([sink.name], sink.waiting)
+    yield from (published, failed, waiting)
 
 
 class Metrics:

@@ -51,6 +51,7 @@ class Services:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         outrider = self.outrider
+        await outrider.bus_keeper.register()
         restored = await outrider.phase_restorer.start()
         if restored:
             log.warning("phases_restored", phases=restored)
@@ -59,6 +60,7 @@ class Services:
             loops = [
                 self._start("event hub", outrider.hub.run()),
                 self._start("phase restorer", outrider.phase_restorer.run()),
+                self._start("housekeeper", outrider.housekeeper.run()),
             ]
             working = None
             if self._run_worker:

@@ -7,6 +7,8 @@ import typer
 
 from outrider import __version__
 from outrider.cli import (
+    alerts,
+    bus,
     campaign_controls,
     database,
     demo,
@@ -14,7 +16,7 @@ from outrider.cli import (
     intent,
     key,
     registry,
-    run,
+    run_log,
     sandbox,
     serve,
     work,
@@ -78,8 +80,10 @@ app.command()(demo.demo)
 app.command()(database.migrate)
 app.command()(database.check)
 app.add_typer(campaign_controls.app, name="campaign")
-app.add_typer(run.app, name="run")
+app.add_typer(run_log.app, name="run")
 app.add_typer(doubts.app, name="doubts")
+app.add_typer(bus.app, name="bus")
+app.command()(alerts.alerts)
 app.add_typer(intent.app, name="intent")
 app.add_typer(key.app, name="key")
 app.add_typer(registry.app, name="registry")

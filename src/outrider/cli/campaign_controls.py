@@ -66,6 +66,10 @@ def start(
         bool, typer.Option("--all", help="With --work: this phase and all that follow, in order.")
     ] = False,
     expected: Expected = None,
+    request_id: Annotated[
+        str | None,
+        typer.Option(help="Asked for again under the same id, the run is the one there was."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Start a phase, by default the next one: a run of queued jobs that any worker takes up."""
@@ -75,7 +79,10 @@ def start(
     async def local(outrider: Outrider) -> Document:
         if not here:
             return await _control(
-                outrider, campaign_id, phase, Control(Action.START, actor(), expected)
+                outrider,
+                campaign_id,
+                phase,
+                Control(Action.START, actor(), expected, request_id=request_id),
             )
         async with working(outrider):
             return await _through(outrider, campaign_id, phase, everything, expected, as_json)
@@ -83,7 +90,8 @@ def start(
     async def remote(server: Remote) -> Document:
         if here:
             raise InvalidInput("--work works on the database itself", hint="leave --server out")
-        return await _ask(server, campaign_id, phase, Action.START, _expecting(expected))
+        body = _expecting(expected) | ({"runRequestId": request_id} if request_id else {})
+        return await _ask(server, campaign_id, phase, Action.START, body)
 
     done = execute(context, local, as_json=as_json, remote=remote)
     if as_json:

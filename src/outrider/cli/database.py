@@ -11,9 +11,13 @@ from outrider.bootstrap import Outrider, load_registry, make_gateways, open_outr
 from outrider.cli.console import Json, fail, out, print_json
 from outrider.cli.session import execute, refuse_server, settings_of
 from outrider.domain.errors import InvalidInput, OutriderError, Problem
+from outrider.domain.sink_urls import SinkKind, sink_url
 from outrider.domain.submission import Contract
 from outrider.gateways.address_guard import connect
-from outrider.settings import Settings
+from outrider.secret_store import LocalSecrets
+from outrider.settings import Settings, SinkSettings
+from outrider.sinks.directory import make_sink
+from outrider.system import SystemClock
 
 CONNECT_SECONDS = 3.0
 DEFAULT_PORTS = {"http": 80, "https": 443, "smtp": 25, "smtps": 465}
@@ -72,6 +76,7 @@ async def _problems(settings: Settings) -> tuple[list[Problem], list[str]]:
         *(_check_route(contract, allow_private=private) for contract in contracts.values())
     )
     problems += [problem for problem in reached if problem is not None]
+    problems += await _check_sinks(settings)
     return problems, sorted(contracts)
 
 
@@ -105,20 +110,45 @@ def _check_gateways(settings: Settings, contracts: Iterable[Contract]) -> list[P
     return problems
 
 
+async def _check_sinks(settings: Settings) -> list[Problem]:
+    """Libraries and secrets that a relay would miss, and sinks that nothing answers for."""
+    found = await asyncio.gather(
+        *(_check_sink(name, each, settings) for name, each in settings.bus.items())
+    )
+    return [problem for problem in found if problem is not None]
+
+
+async def _check_sink(name: str, given: SinkSettings, settings: Settings) -> Problem | None:
+    private = settings.allow_private_gateways
+    path, url = f"bus: {name}", sink_url(given.url)
+    try:
+        sink = make_sink(name, given, LocalSecrets(), SystemClock(), allow_private=private)
+    except InvalidInput as error:
+        return Problem(path, _sentence(error))
+    await sink.close()
+    if url.host is None:
+        return None
+    # The guard is for webhooks: the other kinds are servers of one's own.
+    guarded = url.kind is SinkKind.WEBHOOK and not private
+    return await _reach(path, url.host, url.port, allow_private=not guarded)
+
+
 async def _check_route(contract: Contract, *, allow_private: bool) -> Problem | None:
     """Does something listen where the gateway should be? Nothing is sent."""
     parts = urlsplit(contract.gateway_url)
     if parts.hostname is None:
         return None
     port = parts.port or DEFAULT_PORTS[parts.scheme]
+    path = f"registry: {contract.submission_target}"
+    return await _reach(path, parts.hostname, port, allow_private=allow_private)
+
+
+async def _reach(path: str, host: str, port: int, *, allow_private: bool) -> Problem | None:
     try:
         async with asyncio.timeout(CONNECT_SECONDS):
-            line = await connect(parts.hostname, port, allow_private=allow_private)
+            line = await connect(host, port, allow_private=allow_private)
         line.close()
     except (OSError, TimeoutError) as error:
         why = str(error) or "no answer"
-        return Problem(
-            f"registry: {contract.submission_target}",
-            f"nothing can be reached at {parts.hostname}:{port} ({why})",
-        )
+        return Problem(path, f"nothing can be reached at {host}:{port} ({why})")
     return None

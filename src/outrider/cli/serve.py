@@ -52,6 +52,8 @@ def serve(
 
     async def work(outrider: Outrider) -> None:
         await _prepare_schema(outrider)
+        # A sink that cannot be made is told before anybody is served.
+        _ = outrider.bus_relays
         await _check_exposure(outrider, host, behind_tls=behind_tls)
         listening = bind(host, port)
         key = await outrider.key_keeper.ensure_first_key(actor())

@@ -37,9 +37,10 @@ def settings_of(context: typer.Context) -> Settings:
 def _setting_problem(location: tuple[int | str, ...], message: str) -> Problem:
     """Settings are known by their variable, those of a target by their place in the file."""
     name, *inside = (str(step) for step in location)
+    message = message.removeprefix("Value error, ")
     if not inside:
         return Problem(f"OUTRIDER_{name.upper()}", message)
-    if "match pattern" in message:
+    if "match pattern" in message and inside[-1] != "[key]":
         message = "should be env:NAME or file:PATH, never the secret itself"
     return Problem(f"outrider.toml: {name}.{'.'.join(inside)}", message)
 
@@ -88,6 +89,7 @@ def execute(
         async with open_outrider(settings) as outrider:
             if schema:
                 await outrider.store.verify_schema()
+                await outrider.bus_keeper.register()
             return await work(outrider)
 
     try:

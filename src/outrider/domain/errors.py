@@ -7,7 +7,10 @@ OutriderError
 │   ├── IdempotencyConflict the same id was used before for something else
 │   ├── InvalidPhaseTransition  the phase's state machine has no such transition
 │   ├── ExpectedStateMismatch   the phase is not in the state its controller believed
-│   └── PreconditionFailed      the phase could, but something else stands in its way
+│   ├── PreconditionFailed      the phase could, but something else stands in its way
+│   └── SignalRefused           the run, or its step, is not in a state for this signal
+├── Forbidden               whoever asks may not; it is on record
+├── Overloaded              there is no room for it now; trying again later may help
 ├── InvalidTransition       a state machine refused a trigger
 └── StoreError
     ├── StoreUnavailable    the database cannot be reached or dropped us; trying again may help
@@ -105,7 +108,8 @@ BLOCKED_BECAUSE = {
     "run_not_finished": "its run has not ended; a phase completes when its run does",
     "confirmation_required": 'everybody would be sent to again; say "confirm": true',
     "nothing_to_send": "its last run left nobody over to send to",
-    "approval_required": "its campaign requires an approval, which cannot be given yet",
+    "run_not_let_go": "its run waits for approval or for room; approve it, or stop it",
+    "run_not_current": "that run is not the current one of '{blocking}'",
     "no_handler": "no handler of this phase is installed here",
 }
 
@@ -125,6 +129,38 @@ class PreconditionFailed(Conflict):
             "blocking_phase": self.blocking,
             "attempted_action": self.action,
         }
+
+
+class SignalRefused(Conflict):
+    code = "SIGNAL_REJECTED"
+
+    def __init__(self, signal: str, reason: str, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.signal, self.reason = signal, reason
+
+    @property
+    def details(self) -> dict[str, object]:
+        return {"signal": self.signal, "reason": self.reason}
+
+
+class Forbidden(OutriderError):
+    code = "SIGNAL_FORBIDDEN"
+
+    def __init__(self, signal: str, reason: str) -> None:
+        super().__init__(f"{signal} is refused: {reason}")
+        self.signal, self.reason = signal, reason
+
+    @property
+    def details(self) -> dict[str, object]:
+        return {"signal": self.signal, "reason": self.reason}
+
+
+class Overloaded(OutriderError):
+    code = "OVERLOADED"
+
+    def __init__(self, message: str, retry_after_seconds: int) -> None:
+        super().__init__(message, hint=f"try again in {retry_after_seconds} seconds")
+        self.retry_after_seconds = retry_after_seconds
 
 
 class InvalidTransition(OutriderError):

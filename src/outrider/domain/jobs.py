@@ -8,6 +8,9 @@ from datetime import datetime
 
 from outrider.domain.states import JobOutcome
 
+CANCELLED = "cancelled"
+"""Why something was skipped that a stop took."""
+
 
 @dataclass(frozen=True, slots=True)
 class Tally:

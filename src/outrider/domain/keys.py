@@ -55,11 +55,12 @@ class Principal:
     key_id: KeyId
     name: str
     scopes: frozenset[KeyScope]
+    kind: str = "key"
 
     @property
     def actor(self) -> str:
-        """For the audit log."""
-        return f"key:{self.name}"
+        """For the audit log and the logs of runs."""
+        return f"{self.kind}:{self.name}"
 
     def allows(self, needed: KeyScope) -> bool:
         return allows(self.scopes, needed)

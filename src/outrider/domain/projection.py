@@ -9,11 +9,14 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple, assert_never
 
 from outrider.domain.ids import RunId
 from outrider.domain.run_events import FIRST_LOGICAL_ATTEMPT, RunEvent, RunEventType
-from outrider.domain.times import rfc3339
+from outrider.domain.runs import run_status
+from outrider.domain.states import JobOutcome, PhaseState, RunStatus
+
+CANCEL_SIGNAL = "CANCEL"
 
 
 class SnapshotStatus(StrEnum):
@@ -35,17 +38,27 @@ class StepStatus(StrEnum):
 
 
 ENDED = frozenset({SnapshotStatus.COMPLETED, SnapshotStatus.FAILED, SnapshotStatus.CANCELLED})
+ENDED_STEPS = frozenset({StepStatus.SUCCESS, StepStatus.FAILED, StepStatus.SKIPPED})
 
 
-@dataclass(frozen=True, slots=True)
-class StepError:
+class StepError(NamedTuple):
     code: str
     message: str
     retryable: bool
 
 
+class StepCounts(NamedTuple):
+    """How the step's items ended."""
+
+    sent: int
+    failed: int
+    skipped: int
+
+
 @dataclass(frozen=True, slots=True)
 class StepSnapshot:
+    """A step as its current logical attempt left it; earlier attempts are in the log."""
+
     step_id: str
     status: StepStatus
     logical_attempt: int = FIRST_LOGICAL_ATTEMPT
@@ -55,6 +68,8 @@ class StepSnapshot:
     artifacts: tuple[Mapping[str, Any], ...] = ()
     error: StepError | None = None
     reason: str | None = None
+    outcome: JobOutcome | None = None
+    counts: StepCounts | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +79,10 @@ class RunSnapshot:
     run_id: RunId
     status: SnapshotStatus = SnapshotStatus.PENDING
     last_event_seq: int = 0
-    steps: Mapping[str, StepSnapshot] = field(default_factory=lambda: MappingProxyType({}))
+    steps: MappingProxyType[str, StepSnapshot] = field(default_factory=lambda: MappingProxyType({}))
     artifacts: tuple[Mapping[str, Any], ...] = ()
     failed_steps: int = 0
+    cancel_requested: bool = False
     engine_run_ref: str | None = None
     root_cause: str | None = None
     started_at: datetime | None = None
@@ -90,26 +106,23 @@ def incremental_project(snapshot: RunSnapshot, new_events: Iterable[RunEvent]) -
     They come in strictly increasing order of their sequence: what comes otherwise is not ours to
     reorder, and is refused.
     """
-    steps = dict(snapshot.steps)
-    state = _Fold(snapshot)
-    last = snapshot.last_event_seq
+    fold = _Fold(snapshot)
     previous = 0
     for event in new_events:
+        if event.run_id != snapshot.run_id:
+            raise ValueError(f"event {event.run_seq} is of run {event.run_id}")
         if event.run_seq <= previous:
             raise ValueError(f"event {event.run_seq} comes after {previous}")
         previous = event.run_seq
-        if event.run_seq <= last:
-            continue
-        state.apply(event, steps)
-        last = event.run_seq
-    if last == snapshot.last_event_seq:
+        if previous > snapshot.last_event_seq:
+            fold.apply(event)
+    if previous <= snapshot.last_event_seq:
         return snapshot
-    failed = sum(step.status is StepStatus.FAILED for step in steps.values())
     return replace(
-        state.run,
-        last_event_seq=last,
-        steps=MappingProxyType(steps),
-        failed_steps=failed,
+        fold.run,
+        last_event_seq=previous,
+        steps=MappingProxyType(fold.steps),
+        failed_steps=fold.failed_steps,
     )
 
 
@@ -118,26 +131,100 @@ def detect_non_contiguous(last_seq: int, next_seq: int) -> bool:
     return next_seq > last_seq + 1
 
 
+class Hole(NamedTuple):
+    """Two sequences that were fetched one after the other, and are not neighbours."""
+
+    last_seq: int
+    next_seq: int
+
+
+def first_hole(last_seq: int, events: Iterable[RunEvent]) -> Hole | None:
+    """The first place where these events, fetched after that sequence, leave numbers out."""
+    for event in events:
+        if detect_non_contiguous(last_seq, event.run_seq):
+            return Hole(last_seq, event.run_seq)
+        last_seq = event.run_seq
+    return None
+
+
+def row_status(snapshot: RunSnapshot) -> RunStatus:
+    """What the run's row says where the log says this. A run that nobody started is queued."""
+    match snapshot.status:
+        case SnapshotStatus.PENDING | SnapshotStatus.APPROVED:
+            return RunStatus.QUEUED
+        case SnapshotStatus.RUNNING | SnapshotStatus.PAUSED:
+            return RunStatus.QUEUED if snapshot.started_at is None else RunStatus.RUNNING
+        case SnapshotStatus.COMPLETED:
+            ended = run_status(_outcomes(snapshot))
+            return RunStatus.PARTIAL if ended is RunStatus.FAILED else ended
+        case SnapshotStatus.CANCELLED:
+            return run_status(_outcomes(snapshot))
+        case SnapshotStatus.FAILED:
+            return RunStatus.FAILED
+        case _:
+            assert_never(snapshot.status)
+
+
+def phase_state(snapshot: RunSnapshot) -> PhaseState:
+    """The state of the phase whose current run this is. Cancelling fails it before the run ends."""
+    match snapshot.status:
+        case SnapshotStatus.COMPLETED:
+            return PhaseState.COMPLETED
+        case SnapshotStatus.FAILED | SnapshotStatus.CANCELLED:
+            return PhaseState.FAILED
+        case SnapshotStatus.PAUSED if not snapshot.cancel_requested:
+            return PhaseState.PAUSED
+        case _:
+            return PhaseState.FAILED if snapshot.cancel_requested else PhaseState.IN_PROGRESS
+
+
+def _outcomes(snapshot: RunSnapshot) -> set[JobOutcome]:
+    return {step.outcome for step in snapshot.steps.values() if step.outcome is not None}
+
+
+_KINDS = {kind.value: kind for kind in RunEventType}
+
+_STEP_STATUS = {
+    RunEventType.STEP_STARTED: StepStatus.RUNNING,
+    RunEventType.STEP_COMPLETED: StepStatus.SUCCESS,
+    RunEventType.STEP_FAILED: StepStatus.FAILED,
+    RunEventType.STEP_SKIPPED: StepStatus.SKIPPED,
+}
+
+_OUTCOMES = {outcome.value: outcome for outcome in JobOutcome}
+
+_OUTCOME_UNTOLD = {
+    RunEventType.STEP_COMPLETED: JobOutcome.COMPLETED,
+    RunEventType.STEP_FAILED: JobOutcome.FAILED,
+}
+
+
 class _Fold:
-    """The run's own fields while events are applied; steps are kept beside it."""
+    """A snapshot in the making: the run's own fields, and a copy of its steps to change."""
 
     def __init__(self, snapshot: RunSnapshot) -> None:
         self.run = snapshot
+        self.steps = snapshot.steps.copy()
+        self.failed_steps = snapshot.failed_steps
 
-    def apply(self, event: RunEvent, steps: dict[str, StepSnapshot]) -> None:
-        try:
-            kind = RunEventType(event.type)
-        except ValueError:
+    def apply(self, event: RunEvent) -> None:
+        kind = _KINDS.get(event.type)
+        if kind is None:
             # From a later version: the watermark moves past it, the state does not.
             return
-        if event.step_id is not None:
-            _apply_to_step(kind, event, steps)
-            return
-        self._apply_to_run(kind, event, steps)
+        if kind not in _STEP_STATUS:
+            self._apply_to_run(kind, event)
+        elif event.step_id is not None:
+            known = self.steps.get(event.step_id)
+            changed = _step_after(known, kind, event.step_id, event)
+            if known is not None:
+                self.failed_steps -= known.status is StepStatus.FAILED
+            self.failed_steps += changed.status is StepStatus.FAILED
+            self.steps[event.step_id] = changed
 
-    def _apply_to_run(
-        self, kind: RunEventType, event: RunEvent, steps: Mapping[str, StepSnapshot]
-    ) -> None:
+    def _apply_to_run(self, kind: RunEventType, event: RunEvent) -> None:
+        if self.run.status in ENDED:
+            return
         match kind:
             case RunEventType.RUN_APPROVED:
                 self.run = replace(self.run, status=SnapshotStatus.APPROVED)
@@ -153,62 +240,59 @@ class _Fold:
             case RunEventType.RUN_RESUMED:
                 self.run = replace(self.run, status=SnapshotStatus.RUNNING)
             case RunEventType.RUN_COMPLETED:
-                artifacts = tuple(each for step in steps.values() for each in step.artifacts)
                 self._end(SnapshotStatus.COMPLETED, event)
-                self.run = replace(self.run, artifacts=artifacts)
+                artifacts = (each for step in self.steps.values() for each in step.artifacts)
+                self.run = replace(self.run, artifacts=tuple(artifacts))
             case RunEventType.RUN_FAILED:
                 self._end(SnapshotStatus.FAILED, event)
                 self.run = replace(self.run, root_cause=_text(event.payload.get("rootCause")))
             case RunEventType.RUN_CANCELLED:
                 self._end(SnapshotStatus.CANCELLED, event)
+            case RunEventType.SIGNAL_ACCEPTED:
+                # A decision on record: what it leads to has events of its own.
+                if event.payload.get("signal") == CANCEL_SIGNAL:
+                    self.run = replace(self.run, cancel_requested=True)
             case _:
-                # Signals are decisions on record; what they lead to has events of its own.
                 return
 
     def _end(self, status: SnapshotStatus, event: RunEvent) -> None:
         self.run = replace(self.run, status=status, completed_at=event.occurred_at)
 
 
-def _apply_to_step(kind: RunEventType, event: RunEvent, steps: dict[str, StepSnapshot]) -> None:
-    step_id = event.step_id or ""
-    known = replace(
-        steps.get(step_id) or StepSnapshot(step_id, StepStatus.PENDING),
-        logical_attempt=event.logical_attempt,
-        engine_attempt=event.engine_attempt,
+def _step_after(
+    known: StepSnapshot | None, kind: RunEventType, step_id: str, event: RunEvent
+) -> StepSnapshot:
+    """The step after one more event of it. A later logical attempt begins it anew."""
+    attempt, status = event.logical_attempt, _STEP_STATUS[kind]
+    engine_attempt, started_at = event.engine_attempt, None
+    if known is not None:
+        if attempt < known.logical_attempt:
+            return known
+        if attempt == known.logical_attempt:
+            started_at = known.started_at
+            if kind is RunEventType.STEP_STARTED and known.status in ENDED_STEPS:
+                # It was kept aside while the store was slow, and is told after the end.
+                return replace(known, started_at=started_at or event.occurred_at)
+            if engine_attempt is None:
+                engine_attempt = known.engine_attempt
+    if kind is RunEventType.STEP_STARTED:
+        return StepSnapshot(
+            step_id, status, attempt, engine_attempt, started_at or event.occurred_at
+        )
+    told = event.payload
+    return StepSnapshot(
+        step_id,
+        status,
+        attempt,
+        engine_attempt,
+        started_at,
+        event.occurred_at,
+        _artifacts(told.get("artifacts")),
+        _error(told.get("error")) if kind is RunEventType.STEP_FAILED else None,
+        _text(told.get("reason")),
+        _OUTCOMES.get(str(told.get("outcome")), _OUTCOME_UNTOLD.get(kind)),
+        _counts(told),
     )
-    match kind:
-        case RunEventType.STEP_STARTED:
-            steps[step_id] = StepSnapshot(
-                step_id,
-                StepStatus.RUNNING,
-                event.logical_attempt,
-                event.engine_attempt,
-                started_at=event.occurred_at,
-            )
-        case RunEventType.STEP_COMPLETED:
-            steps[step_id] = replace(
-                known,
-                status=StepStatus.SUCCESS,
-                completed_at=event.occurred_at,
-                artifacts=_artifacts(event.payload.get("artifacts")),
-                error=None,
-            )
-        case RunEventType.STEP_FAILED:
-            steps[step_id] = replace(
-                known,
-                status=StepStatus.FAILED,
-                completed_at=event.occurred_at,
-                error=_error(event.payload.get("error")),
-            )
-        case RunEventType.STEP_SKIPPED:
-            steps[step_id] = replace(
-                known,
-                status=StepStatus.SKIPPED,
-                completed_at=event.occurred_at,
-                reason=_text(event.payload.get("reason")),
-            )
-        case _:
-            return
 
 
 def _text(given: object) -> str | None:
@@ -216,7 +300,7 @@ def _text(given: object) -> str | None:
 
 
 def _artifacts(given: object) -> tuple[Mapping[str, Any], ...]:
-    if not isinstance(given, Sequence) or isinstance(given, str):
+    if not given or not isinstance(given, Sequence) or isinstance(given, str):
         return ()
     return tuple(MappingProxyType(dict(each)) for each in given if isinstance(each, Mapping))
 
@@ -230,43 +314,8 @@ def _error(given: object) -> StepError:
     )
 
 
-def snapshot_document(snapshot: RunSnapshot) -> dict[str, object]:
-    """As contract 002 prints it; what is not known is left out."""
-    document: dict[str, object] = {
-        "runId": snapshot.run_id,
-        "status": snapshot.status.value,
-        "lastEventSeq": snapshot.last_event_seq,
-        "steps": [_step_document(step) for step in snapshot.steps.values()],
-        "artifacts": [dict(each) for each in snapshot.artifacts],
-        "failedSteps": snapshot.failed_steps,
-    }
-    optional = {
-        "engineRunRef": snapshot.engine_run_ref,
-        "rootCause": snapshot.root_cause,
-        "startedAt": snapshot.started_at and rfc3339(snapshot.started_at),
-        "completedAt": snapshot.completed_at and rfc3339(snapshot.completed_at),
-        "totalDurationMs": snapshot.total_duration_ms,
-    }
-    return document | {name: value for name, value in optional.items() if value is not None}
-
-
-def _step_document(step: StepSnapshot) -> dict[str, object]:
-    document: dict[str, object] = {
-        "stepId": step.step_id,
-        "status": step.status.value,
-        "logicalAttemptId": str(step.logical_attempt),
-        "artifacts": [dict(each) for each in step.artifacts],
-    }
-    optional = {
-        "engineAttemptId": None if step.engine_attempt is None else str(step.engine_attempt),
-        "startedAt": step.started_at and rfc3339(step.started_at),
-        "completedAt": step.completed_at and rfc3339(step.completed_at),
-        "reason": step.reason,
-        "error": step.error
-        and {
-            "code": step.error.code,
-            "message": step.error.message,
-            "retryable": step.error.retryable,
-        },
-    }
-    return document | {name: value for name, value in optional.items() if value is not None}
+def _counts(told: Mapping[str, object]) -> StepCounts | None:
+    sent, failed, skipped = told.get("sent"), told.get("failed"), told.get("skipped")
+    if isinstance(sent, int) and isinstance(failed, int) and isinstance(skipped, int):
+        return StepCounts(sent, failed, skipped)
+    return None

@@ -32,3 +32,5 @@ class RetrySchedule:
 DIRECT = RetrySchedule(first_seconds=5.0)
 WORKFLOW = RetrySchedule(first_seconds=60.0, factor=2.0, cap_seconds=3_600.0)
 JOB = RetrySchedule(first_seconds=1.0, factor=2.0, cap_seconds=300.0, jitter_share=0.2)
+BUS = RetrySchedule(first_seconds=1.0, factor=2.0, cap_seconds=300.0, jitter_share=0.2)
+"""With twenty attempts an event is given up on after about an hour."""

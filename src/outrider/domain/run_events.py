@@ -67,6 +67,9 @@ class RunEvent:
     logical_attempt: int = FIRST_LOGICAL_ATTEMPT
     engine_attempt: int | None = None
     payload: Mapping[str, object] = field(default_factory=dict)
+    emitter: str = ""
+    plan_version: str = ""
+    idempotency_key: str = ""
 
 
 def event_key(

@@ -10,6 +10,7 @@ import structlog
 
 from outrider.domain.errors import StoreUnavailable
 from outrider.kernel.caller import Caller
+from outrider.kernel.housekeeper import Housekeeper
 from outrider.kernel.job_dispatcher import JobDispatcher
 from outrider.kernel.lease_rescuer import LeaseRescuer
 from outrider.kernel.progress_reporter import ProgressReporter
@@ -26,12 +27,14 @@ class LocalWorker:
         closer: ResultCloser,
         rescuer: LeaseRescuer,
         reporter: ProgressReporter,
+        housekeeper: Housekeeper,
     ) -> None:
         self._dispatcher = dispatcher
         self._caller = caller
         self._closer = closer
         self._rescuer = rescuer
         self._reporter = reporter
+        self._housekeeper = housekeeper
 
     def stop(self) -> None:
         self._dispatcher.stop()
@@ -46,6 +49,7 @@ class LocalWorker:
                 group.create_task(self._dispatcher.keep_leases(), name="lease keeper"),
                 group.create_task(self._rescuer.run(), name="lease rescuer"),
                 group.create_task(self._reporter.run(), name="progress reporter"),
+                group.create_task(self._housekeeper.run(), name="housekeeper"),
             ]
             await self._dispatcher.run()
             for loop in loops:

@@ -17,9 +17,10 @@ import structlog
 from outrider.domain.campaigns import Asset
 from outrider.domain.errors import OutriderError
 from outrider.domain.ids import WorkerId
-from outrider.domain.jobs import Parked, Settlement
+from outrider.domain.jobs import CANCELLED, Parked, Settlement
 from outrider.domain.recipients import address_kind
 from outrider.domain.states import ItemStatus
+from outrider.kernel.budgeted_store import BudgetedStore
 from outrider.kernel.caller import Caller, Deferred, Done, Lost, Passage, Suspended, earliest
 from outrider.kernel.contract_shelf import ContractShelf
 from outrider.kernel.drafter import Drafter
@@ -37,7 +38,6 @@ from outrider.settings import Limits
 log = structlog.get_logger()
 
 JOB_DEAD = "job_dead"
-CANCELLED = "cancelled"
 ASSETS_REMEMBERED_MAX = 1_000
 
 Again = tuple[LedgerRow, Member]
@@ -55,6 +55,7 @@ class Delivery:
     def __init__(
         self,
         store: Store,
+        budgeted: BudgetedStore,
         routes: Routes,
         shelf: ContractShelf,
         drafter: Drafter,
@@ -67,6 +68,7 @@ class Delivery:
         observer: StageObserver,
     ) -> None:
         self._store = store
+        self._budgeted = budgeted
         self._routes = routes
         self._shelf = shelf
         self._drafter = drafter
@@ -95,7 +97,7 @@ class Delivery:
                 return await self._release(job, self._clock.now())
             case Done():
                 with observed(self._observer, Stage.SETTLE):
-                    return await self._store.write(
+                    return await self._budgeted.write(
                         settle_job(job, self._worker_id, self._ids, self._clock.now())
                     )
             case other:

@@ -18,6 +18,7 @@ from outrider.kernel.caller import Leases
 from outrider.kernel.delivery import Delivery
 from outrider.kernel.lane_delivery import LaneDelivery
 from outrider.kernel.phase_work import PhaseWork
+from outrider.kernel.step_recorder import StepRecorder
 from outrider.kernel.transactions import jobs
 from outrider.kernel.transactions.jobs import Claim, ClaimedJob, ClaimedLane, ClaimedPhaseJob
 from outrider.kernel.transactions.settlement import LeaseLost
@@ -36,6 +37,7 @@ class JobDispatcher:
         delivery: Delivery,
         lane_delivery: LaneDelivery,
         phase_work: PhaseWork,
+        step_recorder: StepRecorder,
         leases: Leases,
         clock: Clock,
         ids: IdSource,
@@ -47,6 +49,7 @@ class JobDispatcher:
         self._delivery = delivery
         self._lane_delivery = lane_delivery
         self._phase_work = phase_work
+        self._step_recorder = step_recorder
         self._leases = leases
         self._clock = clock
         self._ids = ids
@@ -69,10 +72,13 @@ class JobDispatcher:
         while not self._stopping.is_set():
             room = self._limits.jobs_in_parallel - len(self._held)
             claimed = await self._claim(room) if room else []
-            for job in claimed:
-                task = asyncio.create_task(self._process(job), name=f"job {job.id}")
-                self._held[task] = job
-                task.add_done_callback(self._let_go)
+            if claimed:
+                # Once for all of them, and before any of them begins.
+                telling = asyncio.create_task(self._step_recorder.started(claimed))
+                for job in claimed:
+                    task = asyncio.create_task(self._process(job, telling), name=f"job {job.id}")
+                    self._held[task] = job
+                    task.add_done_callback(self._let_go)
             await self._next_occasion(idle=not claimed)
         if self._held:
             await asyncio.wait(self._held)
@@ -130,9 +136,10 @@ class JobDispatcher:
         finally:
             stopping.cancel()
 
-    async def _process(self, job: Claim) -> None:
+    async def _process(self, job: Claim, telling: asyncio.Task[None]) -> None:
         settlement: Settlement | LeaseLost | None
         try:
+            await asyncio.shield(telling)
             match job:
                 case ClaimedLane():
                     settlement = await self._lane_delivery.process(job)

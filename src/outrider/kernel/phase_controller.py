@@ -5,7 +5,8 @@ it. Asking for what is already so changes nothing and is told so.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from enum import StrEnum
 from functools import partial
 
@@ -15,21 +16,31 @@ from outrider.domain.campaigns import LAUNCH
 from outrider.domain.errors import Conflict, NotFound, PreconditionFailed, StoreUnavailable
 from outrider.domain.ids import CampaignId, RunId, Scope
 from outrider.domain.phases import Action, check_free_to_begin, control_phase, decide
+from outrider.domain.run_events import RunEventType
+from outrider.domain.run_requests import plan_version as plan_version_of
+from outrider.domain.signals import AskedSignal, Signal
 from outrider.domain.states import TERMINAL_RUNS, PhaseState, RunStatus
+from outrider.kernel.admission_gate import AdmissionGate
 from outrider.kernel.campaign_deployer import CampaignDeployer
 from outrider.kernel.event_hub import EventHub
 from outrider.kernel.phase_desk import Desks
 from outrider.kernel.transactions import (
+    admission,
     audience,
     campaigns,
     inspection,
     phases,
+    run_log,
+    run_requests,
     settlement,
     snapshots,
 )
 from outrider.kernel.transactions.audit import AuditEntry, record
 from outrider.kernel.transactions.deployment import Beginning, deploy_phase
 from outrider.kernel.transactions.phases import LockedPhase, lock_phases, transition_phase
+from outrider.kernel.transactions.run_log import EventDraft
+from outrider.kernel.transactions.run_requests import HeldFor, RequestStatus, RunRequest
+from outrider.kernel.transactions.signals import decision, next_signal
 from outrider.kernel.transactions.snapshots import CampaignSnapshot
 from outrider.ports.clock import Clock, IdSource
 from outrider.ports.phases import PhaseHandler, PhaseJobPlan
@@ -41,6 +52,15 @@ log = structlog.get_logger()
 STOPPED = "stopped"
 _BEGINNINGS = frozenset({Action.START, Action.RERUN, Action.RETRY})
 
+SIGNALS = {
+    Action.PAUSE: Signal.PAUSE,
+    Action.RESUME: Signal.RESUME,
+    Action.STOP: Signal.CANCEL,
+}
+"""A control of a phase is a signal to its run."""
+
+RUN_EVENTS = {"pause": RunEventType.RUN_PAUSED, "resume": RunEventType.RUN_RESUMED}
+
 
 class RerunScope(StrEnum):
     """Whom a rerun is for: those the last run left over, or everybody again."""
@@ -51,13 +71,20 @@ class RerunScope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """One control as somebody asked for it."""
+    """One control as somebody asked for it.
+
+    A beginning with a `request_id` is that run request: made again, it is the same run. `signal`
+    and `run_id`: it was sent to this run, and holds only while that is the phase's own.
+    """
 
     action: Action
     actor: str
     expected: PhaseState | None = None
     scope: RerunScope | None = None
     confirm: bool = False
+    request_id: str | None = None
+    signal: AskedSignal | None = None
+    run_id: RunId | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +130,14 @@ class PhaseController:
         handlers: Mapping[str, PhaseHandler],
         desks: Desks,
         hub: EventHub,
+        admission: AdmissionGate,
         clock: Clock,
         ids: IdSource,
         limits: Limits,
     ) -> None:
         self._store = store
         self._deployer = deployer
+        self._admission = admission
         self._handlers = handlers
         self._desks = desks
         self._hub = hub
@@ -225,11 +254,20 @@ class PhaseController:
         if control.action in _BEGINNINGS and (yield from ask("run_by_id_anywhere", run_id=run_id)):
             # This very control was committed, and the answer to that was lost.
             return (yield from self._answer(campaign_id, phase))
+        if control.action in _BEGINNINGS and control.request_id is not None:
+            earlier = yield from self._run_of_request(scope, campaign_id, phase, control.request_id)
+            if earlier is not None:
+                answer = yield from self._answer(campaign_id, phase)
+                return replace(answer, changed=False, run_id=earlier)
         # Read before locking: jobs are locked before their phase, here as in settling.
         standing = _require(phase, (yield from self._standing(scope, campaign_id, phase)))
+        if control.run_id is not None and control.run_id != standing.run_id:
+            raise PreconditionFailed(control.action.value, "run_not_current", phase)
         triggers = decide(PhaseState(standing.state), control.action, control.expected)
+        plan_version = None
         if triggers and standing.run_id is not None and control.action not in _BEGINNINGS:
             yield from self._tell_jobs(standing.run_id, control.action)
+            plan_version = yield from self._hold_run(standing.run_id, phase, control.action)
         locked = yield from lock_phases(campaign_id)
         found = _require(phase, locked)
         state = PhaseState(found.state)
@@ -244,7 +282,7 @@ class PhaseController:
             check_free_to_begin(phase, control.action, _states(locked))
             yield from self._begin(scope, campaign_id, found, control, run_id, plan)
         else:
-            yield from self._steer(scope, campaign_id, found, triggers, control)
+            yield from self._steer(scope, campaign_id, found, triggers, control, plan_version)
         return (yield from self._answer(campaign_id, phase))
 
     def _tell_jobs(self, run_id: RunId, action: Action) -> Transaction[None]:
@@ -267,8 +305,11 @@ class PhaseController:
         found: LockedPhase,
         triggers: tuple[str, ...],
         control: Control,
+        plan_version: str | None,
     ) -> Transaction[None]:
         now = self._clock.now()
+        if found.run_id is not None and plan_version is not None:
+            yield from self._log(found.run_id, plan_version, triggers, control, now)
         for trigger in triggers:
             reason = STOPPED if trigger == "fail" else None
             payload: dict[str, object] = {"runId": found.run_id}
@@ -286,6 +327,47 @@ class PhaseController:
                 scope, found.run_id, control.actor, self._ids, now
             )
 
+    def _hold_run(self, run_id: RunId, phase: str, action: Action) -> Transaction[str | None]:
+        """Lock the run, after its jobs and before its phase; the version of its plan."""
+        rows = yield from ask("lock_run", run_id=run_id)
+        if not rows:
+            # Gone by a hand in the database; the restorer repairs its phase.
+            return None
+        *_, plan_version, approved_at = rows[0]
+        if approved_at is None and action is Action.PAUSE:
+            raise PreconditionFailed(action.value, "run_not_let_go", phase)
+        if action is Action.STOP:
+            skipped = RequestStatus.SKIPPED
+            yield from admission.end_request(run_id, skipped, STOPPED, self._clock.now())
+        return str(plan_version)
+
+    def _log(
+        self,
+        run_id: RunId,
+        plan_version: str,
+        triggers: tuple[str, ...],
+        control: Control,
+        now: datetime,
+    ) -> Transaction[None]:
+        """Who steered the run, and what the engine made of it."""
+        number = yield from next_signal(run_id)
+        asked = control.signal or AskedSignal(SIGNALS[control.action], self._ids.new())
+        drafts = [decision(asked, number, control.actor)]
+        drafts += [
+            EventDraft(RUN_EVENTS[trigger], logical_attempt=number)
+            for trigger in triggers
+            if trigger in RUN_EVENTS
+        ]
+        yield from run_log.append(run_id, plan_version, drafts, now)
+
+    def _run_of_request(
+        self, scope: Scope, campaign_id: CampaignId, phase: str, request_id: str
+    ) -> Transaction[RunId | None]:
+        stored = yield from campaigns.campaign(scope, campaign_id)
+        version = plan_version_of(stored.definition)
+        request = RunRequest(scope, campaign_id, phase, version, request_id)
+        return (yield from run_requests.run_of(request))
+
     def _begin(
         self,
         scope: Scope,
@@ -296,12 +378,17 @@ class PhaseController:
         plan: _Plan | None,
     ) -> Transaction[None]:
         trigger, actor = control.action.value, control.actor
+        beginning = Beginning(
+            scope, campaign_id, found.phase, run_id, trigger, actor, request_id=control.request_id
+        )
         if found.phase == LAUNCH:
             stored = yield from campaigns.campaign(scope, campaign_id)
-            if campaigns.read_definition(stored.definition).require_approval:
-                raise PreconditionFailed(trigger, "approval_required", found.phase)
             retry_of = yield from self._remainder_of(scope, found, control)
-            beginning = Beginning(scope, campaign_id, LAUNCH, run_id, trigger, actor, retry_of)
+            beginning = replace(beginning, retry_of=retry_of)
+            if campaigns.read_definition(stored.definition).require_approval:
+                beginning = replace(beginning, held=HeldFor.APPROVAL)
+            else:
+                beginning = yield from self._admission.admit(beginning)
             intended = yield from self._deployer.launch(beginning)
             if not intended:
                 yield from settlement.finish_run_if_done(
@@ -313,7 +400,7 @@ class PhaseController:
         previous = found.run_id
         if previous is not None:
             yield from self._require_ended(previous, control.action, found.phase)
-        beginning = Beginning(scope, campaign_id, found.phase, run_id, trigger, actor, previous)
+        beginning = yield from self._admission.admit(replace(beginning, retry_of=previous))
         now = self._clock.now()
         most = self._limits.job_max_attempts
         yield from deploy_phase(beginning, plan.jobs, most, self._ids, now)

@@ -79,6 +79,8 @@ class PhaseDesk:
         self._clock = clock
         self._ids = ids
         self._limits = limits
+        self.kept: list[dict[str, object]] = []
+        """References to the artifacts that were kept at this desk."""
 
     @property
     def campaign_id(self) -> CampaignId:
@@ -175,6 +177,13 @@ class PhaseDesk:
                 self._clock.now(),
             )
         )
+        reference = {
+            "uri": stored.reference,
+            "kind": name,
+            "sha256": stored.sha256,
+            "sizeBytes": stored.size_bytes,
+        }
+        self.kept.append(reference)
 
     def _launches(self) -> Transaction[list[RunRecord]]:
         """The latest launch, and before it the ones whose remainder it took up."""

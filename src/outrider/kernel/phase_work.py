@@ -3,33 +3,33 @@
 What a handler raises uses up one of the job's attempts; what it returns is settled for good.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from outrider.domain.errors import OutriderError
 from outrider.domain.ids import WorkerId
-from outrider.domain.jobs import Settlement, Tally
-from outrider.kernel.phase_desk import Desks
+from outrider.domain.jobs import CANCELLED, Settlement, Tally
+from outrider.kernel.budgeted_store import BudgetedStore
+from outrider.kernel.phase_desk import Desks, PhaseDesk
 from outrider.kernel.transactions.jobs import ClaimedPhaseJob
 from outrider.kernel.transactions.settlement import LeaseLost, settle_phase_job
 from outrider.ports.clock import Clock, IdSource
 from outrider.ports.phases import PhaseHandler, PhaseJob, PhaseResult
-from outrider.ports.store import Store
 from outrider.settings import PHASE_DETAIL_MAX_BYTES
 
 
 class PhaseWork:
     def __init__(
         self,
-        store: Store,
+        budgeted: BudgetedStore,
         handlers: Mapping[str, PhaseHandler],
         desks: Desks,
         clock: Clock,
         ids: IdSource,
         worker_id: WorkerId,
     ) -> None:
-        self._store = store
+        self._budgeted = budgeted
         self._handlers = handlers
         self._desks = desks
         self._clock = clock
@@ -38,13 +38,16 @@ class PhaseWork:
 
     async def process(self, job: ClaimedPhaseJob) -> Settlement | LeaseLost:
         cancelled = 0
+        kept: Sequence[Mapping[str, object]] = ()
         if job.cancelled:
-            result = PhaseResult(0, skipped=job.item_count, detail={"reason": "cancelled"})
+            result = PhaseResult(0, skipped=job.item_count, detail={"reason": CANCELLED})
             cancelled = job.item_count
         elif job.is_exhausted:
             result = PhaseResult(0, failed=job.item_count, detail={"reason": "job_dead"})
         else:
-            result = await self._handled(job)
+            desk = await self._desks.desk(job.scope, job.campaign_id, job.run_id)
+            result = await self._handled(job, desk)
+            kept = desk.kept
         tally = Tally(
             job.item_count,
             succeeded=result.succeeded,
@@ -52,17 +55,16 @@ class PhaseWork:
             skipped=result.skipped,
             cancelled=cancelled,
         )
-        return await self._store.write(
+        return await self._budgeted.write(
             settle_phase_job(
-                job, tally, result.detail, self._worker_id, self._ids, self._clock.now()
+                job, tally, result.detail, kept, self._worker_id, self._ids, self._clock.now()
             )
         )
 
-    async def _handled(self, job: ClaimedPhaseJob) -> PhaseResult:
+    async def _handled(self, job: ClaimedPhaseJob, desk: PhaseDesk) -> PhaseResult:
         handler = self._handlers.get(job.phase)
         if handler is None:
             raise OutriderError(f"no handler of the phase '{job.phase}' is installed here")
-        desk = await self._desks.desk(job.scope, job.campaign_id, job.run_id)
         task = PhaseJob(job.id, job.item_count, msgspec.json.decode(job.detail))
         result = await handler.process(desk, task)
         parts = result.succeeded, result.failed, result.skipped

@@ -42,3 +42,8 @@ def to_positional(sql: str) -> tuple[str, tuple[str, ...]]:
         return f"${order.index(match[1]) + 1}"
 
     return _PARAMETER.sub(number, sql), tuple(order)
+
+
+def to_named(sql: str) -> str:
+    """`:name` → `%(name)s`, as drivers of the pyformat style want it. `::` is a cast."""
+    return _PARAMETER.sub(r"%(\1)s", sql.replace("%", "%%"))

@@ -5,11 +5,12 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
 
-from outrider.api.models.common import AccountingAnswer, Answer, Success
+from outrider.api.models.common import AccountingAnswer, Answer, Line, Success
 from outrider.documents import Document
 from outrider.domain.states import PhaseState, RunStatus
 from outrider.kernel.phase_controller import ControlAnswer, RerunScope
 from outrider.kernel.transactions.snapshots import CampaignSnapshot, PhaseSnapshot
+from outrider.settings import REQUEST_ID_MAX_CHARACTERS
 
 ExpectedState = Annotated[
     PhaseState | None,
@@ -27,7 +28,19 @@ class ControlBody(Document):
     expected_state: ExpectedState = None
 
 
-class RerunBody(ControlBody):
+class BeginBody(ControlBody):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"runRequestId": "spring-1"}]})
+
+    run_request_id: Line | None = Field(
+        default=None,
+        min_length=1,
+        max_length=REQUEST_ID_MAX_CHARACTERS,
+        pattern=r"^[^|]+$",
+        description="Asked for again under the same id, the run is the one there was.",
+    )
+
+
+class RerunBody(BeginBody):
     model_config = ConfigDict(json_schema_extra={"examples": [{"scope": "remainder"}]})
 
     scope: Annotated[

@@ -16,6 +16,7 @@ from outrider.api.route import NotedRoute
 from outrider.domain.errors import StoreError
 from outrider.domain.keys import KeyScope
 from outrider.kernel.transactions import figures
+from outrider.kernel.transactions.alerts import standing_by_code
 from outrider.settings import ApiLimits
 
 log = structlog.get_logger()
@@ -65,7 +66,11 @@ async def metrics(request: Request) -> Response:
     found: Figures | None = None
     try:
         bypasses, in_doubt, jobs = await services.outrider.store.read(figures.figures())
-        found = Figures(bypasses, in_doubt, jobs)
+        lag_seconds = await services.outrider.projector.lag_seconds()
+        projected = services.outrider.projector.projected_events
+        alerts = await services.outrider.store.read(standing_by_code())
+        sinks = await services.outrider.bus_keeper.sinks()
+        found = Figures(bypasses, in_doubt, jobs, lag_seconds, projected, alerts, sinks)
     except StoreError as error:
         log.warning("figures_not_read", error=error.message)
     return Response(services.metrics.page(found), media_type=CONTENT_TYPE_LATEST)

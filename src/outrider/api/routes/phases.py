@@ -1,12 +1,19 @@
 """The phases of a campaign: the snapshot, the controls, the dry run."""
 
+from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import Query
 
 from outrider.api.context import NEEDS_REGISTRY, Asker, Wired
 from outrider.api.models.campaigns import DryRun, DryRunBody
-from outrider.api.models.phases import CampaignStatus, ControlBody, ControlDone, RerunBody
+from outrider.api.models.phases import (
+    BeginBody,
+    CampaignStatus,
+    ControlBody,
+    ControlDone,
+    RerunBody,
+)
 from outrider.api.route import api_router
 from outrider.domain.campaigns import LAUNCH
 from outrider.domain.errors import InvalidInput, Problem
@@ -97,14 +104,12 @@ async def rerun(
     )
 
 
-def _add(action: Action, summary: str) -> None:
-    begins = action in (Action.START, Action.RETRY)
-
+def _add(action: Action, summary: str, body_of: type[ControlBody]) -> None:
     @router.post(
         f"/campaigns/{{campaign_id}}/phases/{{phase}}/{action.value}",
         operation_id=f"{action.value}Phase",
         summary=summary,
-        dependencies=[NEEDS_REGISTRY] if begins else [],
+        dependencies=[NEEDS_REGISTRY] if body_of is BeginBody else [],
     )
     async def control(
         campaign_id: str,
@@ -112,7 +117,7 @@ def _add(action: Action, summary: str) -> None:
         outrider: Wired,
         asker: Asker,
         expected_state: Expected = None,
-        body: ControlBody | None = None,
+        body: body_of | None = None,  # type: ignore[valid-type]
     ) -> ControlDone:
         asked = _control(action, asker, expected_state, body)
         return ControlDone.of(
@@ -123,7 +128,8 @@ def _add(action: Action, summary: str) -> None:
 
 
 for _action, _summary in SUMMARIES.items():
-    _add(_action, _summary)
+    _begins = _action in (Action.START, Action.RETRY)
+    _add(_action, _summary, BeginBody if _begins else ControlBody)
 
 
 def _control(
@@ -136,6 +142,9 @@ def _control(
             [Problem("expected_state", f"is {in_query} in the query and {in_body} in the body")],
         )
     expected = in_query or in_body
+    control = Control(action, asker.actor, expected)
+    if isinstance(body, BeginBody):
+        control = replace(control, request_id=body.run_request_id)
     if isinstance(body, RerunBody):
-        return Control(action, asker.actor, expected, body.scope, body.confirm)
-    return Control(action, asker.actor, expected)
+        control = replace(control, scope=body.scope, confirm=body.confirm)
+    return control

@@ -13,10 +13,14 @@ import msgspec
 from outrider.domain.campaigns import JOB_TYPES, Asset, run_channel
 from outrider.domain.errors import InvalidInput, PreconditionFailed
 from outrider.domain.ids import CampaignId, JobId, RunId, Scope
+from outrider.domain.run_events import RunEventType
+from outrider.domain.run_requests import plan_version
 from outrider.domain.states import TERMINAL_RUNS, RunStatus
-from outrider.kernel.transactions import inspection
+from outrider.kernel.transactions import campaigns, inspection, run_log, run_requests
 from outrider.kernel.transactions.audit import AuditEntry, record
 from outrider.kernel.transactions.phases import transition_phase
+from outrider.kernel.transactions.run_log import EventDraft
+from outrider.kernel.transactions.run_requests import HeldFor, RunRequest
 from outrider.ports.clock import IdSource
 from outrider.ports.phases import PhaseJobPlan
 from outrider.ports.store import Rows, Transaction, ask
@@ -43,7 +47,10 @@ class JobPlan:
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """Which run of which phase begins, by which trigger; `retry_of` names the run it goes on."""
+    """Which run of which phase begins, by which trigger; `retry_of` names the run it goes on.
+
+    `held`: it is written, and waits. `not_before`: it was let in, but its jobs are due later.
+    """
 
     scope: Scope
     campaign_id: CampaignId
@@ -52,6 +59,9 @@ class Beginning:
     trigger: str
     actor: str
     retry_of: RunId | None = None
+    held: HeldFor | None = None
+    not_before: datetime | None = None
+    request_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +105,9 @@ def deploy(deployment: Deployment, ids: IdSource, now: datetime) -> Transaction[
     if plans:
         channel = run_channel(tuple(plan.asset.message for plan in plans))
     scheduled_for = deployment.scheduled_for or now
-    yield from _insert_run(beginning, channel, intended, scheduled_for, now)
+    version = yield from _insert_run(beginning, channel, intended, scheduled_for, now)
     yield from _insert_jobs(deployment, plans, contract_ids, ids, now)
+    yield from _approve(beginning, version, now)
     yield from _begun(beginning, intended, len(plans), ids, now)
     return intended
 
@@ -144,7 +155,10 @@ def _has_ended(run_id: RunId) -> Transaction[bool]:
 
 def _insert_run(
     beginning: Beginning, channel: str, intended: int, scheduled_for: datetime, now: datetime
-) -> Transaction[None]:
+) -> Transaction[str]:
+    """Returns the version of the plan that the run is of."""
+    stored = yield from campaigns.campaign(beginning.scope, beginning.campaign_id)
+    version = plan_version(stored.definition)
     yield from ask(
         "insert_run",
         **beginning.scope._asdict(),
@@ -155,8 +169,27 @@ def _insert_run(
         intended=intended,
         scheduled_for=scheduled_for,
         retry_of=beginning.retry_of,
+        plan_version=version,
+        approved_at=None if beginning.held else now,
         now=now,
     )
+    request = RunRequest(
+        beginning.scope,
+        beginning.campaign_id,
+        beginning.phase,
+        version,
+        beginning.request_id or beginning.run_id,
+    )
+    yield from run_requests.insert(request, beginning.run_id, beginning.held, now)
+    return version
+
+
+def _approve(beginning: Beginning, version: str, now: datetime) -> Transaction[None]:
+    """The planner lets the run go, unless it has to wait for somebody, or for room."""
+    if beginning.held is None:
+        payload = {"approvedBy": "planner", "requestedBy": beginning.actor}
+        draft = EventDraft(RunEventType.RUN_APPROVED, payload=payload)
+        yield from run_log.append(beginning.run_id, version, [draft], now)
 
 
 def deploy_phase(
@@ -168,7 +201,7 @@ def deploy_phase(
 ) -> Transaction[int]:
     """A run of a phase that a handler processes; returns how many items it intends."""
     intended = sum(plan.items for plan in plans)
-    yield from _insert_run(beginning, NO_CHANNEL, intended, now, now)
+    version = yield from _insert_run(beginning, NO_CHANNEL, intended, now, now)
     nothing: list[None] = [None] * len(plans)
     yield from ask(
         "insert_jobs",
@@ -188,9 +221,11 @@ def deploy_phase(
         **beginning.scope._asdict(),
         run_id=beginning.run_id,
         max_attempts=max_attempts,
-        run_at=now,
+        run_at=beginning.not_before or now,
+        held=beginning.held is not None,
         now=now,
     )
+    yield from _approve(beginning, version, now)
     yield from _begun(beginning, intended, len(plans), ids, now)
     return intended
 
@@ -264,6 +299,7 @@ def _insert_jobs(
         **deployment.beginning.scope._asdict(),
         run_id=deployment.beginning.run_id,
         max_attempts=deployment.max_attempts,
-        run_at=max(deployment.scheduled_for or now, now),
+        run_at=max(deployment.scheduled_for or now, deployment.beginning.not_before or now, now),
+        held=deployment.beginning.held is not None,
         now=now,
     )

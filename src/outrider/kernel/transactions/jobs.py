@@ -16,9 +16,12 @@ from outrider.domain.ids import (
     WorkerId,
     WorkspaceId,
 )
+from outrider.domain.run_events import RunEventType
+from outrider.kernel.transactions import run_log
 from outrider.kernel.transactions.audit import AuditEntry, record
+from outrider.kernel.transactions.run_log import EventDraft
 from outrider.ports.clock import IdSource
-from outrider.ports.store import Rows, Transaction, ask
+from outrider.ports.store import Rows, Transaction, Window, ask
 
 
 class ClaimedJob(NamedTuple):
@@ -42,6 +45,8 @@ class ClaimedJob(NamedTuple):
     cancelled: bool
     retry_of: RunId | None
     retry_job_id: JobId | None
+    logical_attempt: int
+    plan_version: str
 
     @property
     def scope(self) -> Scope:
@@ -94,6 +99,8 @@ class ClaimedPhaseJob(NamedTuple):
     fence: Fence
     cancelled: bool
     detail: str
+    logical_attempt: int
+    plan_version: str
 
     @property
     def scope(self) -> Scope:
@@ -126,15 +133,7 @@ def claim(
     if not locked:
         return []
     window = {"id": [row[0] for row in locked]}
-    started = yield from ask("start_runs", window, now=now)
-    yield from record(
-        [
-            AuditEntry(Scope(tenant, workspace), "run.started", worker_id, campaign_id, run_id)
-            for run_id, campaign_id, tenant, workspace in started
-        ],
-        ids,
-        now,
-    )
+    yield from _start_runs(window, worker_id, ids, now)
     rows = yield from ask("claimed_jobs", window)
     claimed: list[Claim] = [ClaimedJob(*row) for row in rows]
     if len(claimed) < len(locked):
@@ -143,6 +142,27 @@ def claim(
         rows = yield from ask("claimed_phase_jobs", window)
         claimed += [ClaimedPhaseJob(*row) for row in rows]
     return claimed
+
+
+def _start_runs(
+    window: Window, worker_id: WorkerId, ids: IdSource, now: datetime
+) -> Transaction[None]:
+    entries = []
+    for run_id, version, campaign_id, tenant, workspace in (
+        yield from ask("lock_runs_to_start", window)
+    ):
+        yield from start_run(run_id, version, worker_id, now)
+        scope = Scope(tenant, workspace)
+        entries.append(AuditEntry(scope, "run.started", worker_id, campaign_id, run_id))
+    yield from record(entries, ids, now)
+
+
+def start_run(run_id: RunId, version: str, by: str, now: datetime) -> Transaction[None]:
+    """The run's row is locked by whoever asks."""
+    payload = {"engineRunRef": f"local/{run_id}", "startedBy": by}
+    draft = EventDraft(RunEventType.RUN_STARTED, payload=payload)
+    appended = yield from run_log.append(run_id, version, [draft], now)
+    yield from ask("start_run", run_id=run_id, status_seq=appended[-1].run_seq, now=now)
 
 
 def heartbeat(

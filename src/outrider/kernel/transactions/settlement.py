@@ -3,7 +3,7 @@
 Rows are locked in one order: job, run, phase.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import assert_never
@@ -12,6 +12,7 @@ import msgspec
 
 from outrider.domain.ids import CampaignId, RunId, Scope, WorkerId
 from outrider.domain.jobs import (
+    CANCELLED,
     Completed,
     Parked,
     Settlement,
@@ -22,6 +23,7 @@ from outrider.domain.jobs import (
 )
 from outrider.domain.outbox import Accounting
 from outrider.domain.phases import AUDIENCE_IMPORT
+from outrider.domain.run_events import RunEventType
 from outrider.domain.runs import PHASE_TRIGGER, RUN_TRIGGER, run_status
 from outrider.domain.states import (
     JOB_MACHINE,
@@ -31,10 +33,11 @@ from outrider.domain.states import (
     PhaseState,
     RunStatus,
 )
-from outrider.kernel.transactions import audience
+from outrider.kernel.transactions import audience, run_log
 from outrider.kernel.transactions.audit import AuditEntry, record
-from outrider.kernel.transactions.jobs import ClaimedJob, ClaimedPhaseJob
+from outrider.kernel.transactions.jobs import ClaimedJob, ClaimedPhaseJob, start_run
 from outrider.kernel.transactions.phases import transition_phase
+from outrider.kernel.transactions.run_log import EventDraft
 from outrider.ports.clock import IdSource
 from outrider.ports.store import Transaction, ask
 
@@ -61,7 +64,7 @@ def settle_job(
             yield from ask("release_job", job_id=job.id, fence=job.fence, run_at=until, now=now)
             yield from record([_entry(job, worker_id, "job.parked", _numbers(tally))], ids, now)
         case Completed(outcome):
-            yield from _finish(job, outcome, tally, None, worker_id, ids, now)
+            yield from _finish(job, outcome, tally, None, (), worker_id, ids, now)
         case other:
             assert_never(other)
     return settlement
@@ -71,6 +74,7 @@ def settle_phase_job(
     job: ClaimedPhaseJob,
     tally: Tally,
     result: Mapping[str, object],
+    artifacts: Sequence[Mapping[str, object]],
     worker_id: WorkerId,
     ids: IdSource,
     now: datetime,
@@ -82,7 +86,7 @@ def settle_phase_job(
         return LeaseLost()
     outcome = job_outcome(tally)
     document = msgspec.json.encode(result).decode()
-    yield from _finish(job, outcome, tally, document, worker_id, ids, now)
+    yield from _finish(job, outcome, tally, document, artifacts, worker_id, ids, now)
     return Completed(outcome)
 
 
@@ -91,6 +95,7 @@ def _finish(
     outcome: JobOutcome,
     tally: Tally,
     result: str | None,
+    artifacts: Sequence[Mapping[str, object]],
     worker_id: WorkerId,
     ids: IdSource,
     now: datetime,
@@ -109,7 +114,46 @@ def _finish(
     )
     detail = {"outcome": outcome.value, **_numbers(tally)}
     yield from record([_entry(job, worker_id, f"job.{ended.value}", detail)], ids, now)
+    event = _step_event(job, ended, outcome, tally, artifacts)
+    yield from run_log.append(job.run_id, job.plan_version, [event], now)
     yield from finish_run_if_done(job.scope, job.run_id, worker_id, ids, now)
+
+
+def _step_event(
+    job: ClaimedJob | ClaimedPhaseJob,
+    ended: JobStatus,
+    outcome: JobOutcome,
+    tally: Tally,
+    artifacts: Sequence[Mapping[str, object]],
+) -> EventDraft:
+    """What the log is told of a job that has ended: done, failed, or never begun because of a stop.
+
+    It carries all that the job's row says of its end.
+    """
+    payload: dict[str, object] = {
+        "status": ended.value,
+        "outcome": outcome.value,
+        "sent": tally.succeeded,
+        "failed": tally.failed,
+        "skipped": tally.skipped,
+    }
+    if tally.cancelled and not tally.succeeded:
+        kind, payload["reason"] = RunEventType.STEP_SKIPPED, CANCELLED
+    elif outcome is JobOutcome.FAILED:
+        kind, payload["error"] = RunEventType.STEP_FAILED, _error(ended, tally)
+    else:
+        kind = RunEventType.STEP_COMPLETED
+        if artifacts:
+            payload["artifacts"] = list(artifacts)
+    return EventDraft(kind, job.id, job.logical_attempt, job.attempts + 1, payload)
+
+
+def _error(ended: JobStatus, tally: Tally) -> dict[str, object]:
+    """A dead job may be tried again; what a provider refused would be refused again."""
+    if ended is JobStatus.DEAD:
+        return {"code": "JOB_DEAD", "message": "its attempts are used up", "retryable": True}
+    message = f"none of its {tally.intended} items succeeded"
+    return {"code": "ITEMS_FAILED", "message": message, "retryable": False}
 
 
 def _ended(job: ClaimedJob | ClaimedPhaseJob) -> JobStatus:
@@ -128,7 +172,7 @@ def finish_run_if_done(
     then this one ends quietly.
     """
     locked = yield from ask("lock_run", run_id=run_id)
-    status, campaign_id, phase, stopped_at = locked[0]
+    status, campaign_id, phase, stopped_at, version, _ = locked[0]
     unfinished = yield from ask("run_has_unfinished_jobs", run_id=run_id)
     if unfinished[0][0]:
         return False
@@ -141,8 +185,13 @@ def finish_run_if_done(
     if status == RunStatus.QUEUED:
         # Nothing of it was ever claimed: a phase without work, or stopped before any.
         status = RUN_MACHINE.after(RunStatus.QUEUED, "start")
+        if stopped_at is None:
+            yield from start_run(run_id, version, actor, now)
     assert RUN_MACHINE.after(RunStatus(status), RUN_TRIGGER[ended]) is ended
-    yield from ask("finish_run", run_id=run_id, status=ended.value, now=now)
+    accounting = yield from _final_accounting(run_id)
+    event = _run_event(ended, accounting, stopped=stopped_at is not None)
+    seq = (yield from run_log.append(run_id, version, [event], now))[-1].run_seq
+    yield from ask("finish_run", run_id=run_id, status=ended.value, status_seq=seq, now=now)
     if phase == AUDIENCE_IMPORT:
         yield from audience.complete(CampaignId(campaign_id))
     # A phase that is not in progress any more was ended by a hand in the database, on record.
@@ -155,7 +204,7 @@ def finish_run_if_done(
             payload={
                 "runId": run_id,
                 "status": ended.value,
-                "accounting": (yield from _final_accounting(run_id)),
+                "accounting": accounting,
             },
         )
     entry = AuditEntry(
@@ -163,6 +212,16 @@ def finish_run_if_done(
     )
     yield from record([entry], ids, now)
     return True
+
+
+def _run_event(ended: RunStatus, accounting: dict[str, int], *, stopped: bool) -> EventDraft:
+    payload: dict[str, object] = {"status": ended.value, "accounting": accounting}
+    if stopped:
+        return EventDraft(RunEventType.RUN_CANCELLED, payload=payload)
+    if ended is RunStatus.FAILED:
+        payload["rootCause"] = "every step failed"
+        return EventDraft(RunEventType.RUN_FAILED, payload=payload)
+    return EventDraft(RunEventType.RUN_COMPLETED, payload=payload)
 
 
 def _final_accounting(run_id: RunId) -> Transaction[dict[str, int]]:

@@ -4,6 +4,7 @@ A transaction's script runs whole inside its thread, so a lock is never held acr
 """
 
 import asyncio
+import hashlib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -160,6 +161,7 @@ class SqliteStore:
         return known
 
     def _migrate(self, connection: apsw.Connection) -> Sequence[str]:
+        add_functions(connection)
         cursor = connection.cursor()
         cursor.execute("BEGIN IMMEDIATE")
         try:
@@ -198,6 +200,15 @@ class SqliteStore:
         if "no such table" in str(error):
             return SchemaMismatch(str(error), hint="run `outrider migrate` first")
         return StoreError(f"SQLite: {error}")
+
+
+def add_functions(connection: apsw.Connection) -> None:
+    """What migrations need and SQLite has not."""
+
+    def sha256(*given: Any) -> Any:
+        return hashlib.sha256(str(given[0]).encode()).digest()
+
+    connection.create_scalar_function("sha256", sha256, 1, deterministic=True)
 
 
 def _with_times(row: Sequence[Any], times: tuple[int, ...]) -> list[Any]:

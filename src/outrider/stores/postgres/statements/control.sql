@@ -36,12 +36,13 @@ UPDATE job_queue AS j SET cancelled = true, paused = false, updated_at = :now,
 -- name: stop_run
 -- A run that has ended by itself just now was not stopped.
 UPDATE campaign_runs SET stopped_at = :now
- WHERE id = :run_id AND stopped_at IS NULL AND finished_at IS NULL;
+ WHERE id = :run_id AND stopped_at IS NULL AND (finished_at IS NULL) IS TRUE;
 
 -- name: claimed_phase_jobs
 SELECT j.id::text, j.tenant_id::text, j.workspace_id::text, r.campaign_id::text, j.run_id::text,
        j.job_type, j.item_count,
-       j.attempts, j.max_attempts, j.fence, j.cancelled, j.detail
+       j.attempts, j.max_attempts, j.fence, j.cancelled, j.detail, j.logical_attempt,
+       r.plan_version
   FROM job_queue j JOIN campaign_runs r ON r.id = j.run_id
  WHERE j.id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)))
    AND j.asset_id IS NULL

@@ -146,18 +146,18 @@ SELECT position / :batch_size::int AS batch, message_id, count(*) FROM audience_
 
 -- name: insert_run
 INSERT INTO campaign_runs (id, tenant_id, workspace_id, campaign_id, phase, channel, intended,
-                           scheduled_for, retry_of, created_at)
+                           scheduled_for, retry_of, plan_version, approved_at, created_at)
 VALUES (:id, :tenant_id, :workspace_id, :campaign_id, :phase, :channel, :intended,
-        :scheduled_for, :retry_of, :now);
+        :scheduled_for, :retry_of, :plan_version, :approved_at, :now);
 
 -- name: insert_jobs
 INSERT INTO job_queue (id, tenant_id, workspace_id, run_id, job_type, submission_target, asset_id,
                        contract_id, fallback_contract_id, first_position, last_position,
-                       item_count, retry_job_id, detail, max_attempts, run_at, created_at,
+                       item_count, retry_job_id, detail, max_attempts, run_at, paused, created_at,
                        updated_at)
 SELECT id, :tenant_id, :workspace_id, :run_id, job_type, submission_target, asset_id,
        contract_id, fallback_contract_id, first_position, last_position, item_count,
-       retry_job_id, detail::json, :max_attempts, :run_at, :now, :now
+       retry_job_id, detail::json, :max_attempts, :run_at, :held, :now, :now
   FROM json_to_recordset(:window)
     AS item (id uuid, job_type text, submission_target text, asset_id uuid, contract_id int,
              fallback_contract_id int, first_position int, last_position int, item_count int,
@@ -176,12 +176,19 @@ UPDATE job_queue AS j
   FROM due WHERE j.id = due.id
 RETURNING j.id::text;
 
--- name: start_runs
-UPDATE campaign_runs SET status = 'running', started_at = :now
- WHERE status = 'queued'
-   AND id IN (SELECT run_id FROM job_queue
-               WHERE id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid))))
-RETURNING id::text, campaign_id::text, tenant_id::text, workspace_id::text;
+-- name: lock_runs_to_start
+-- Whose first jobs these are. What was stopped before its start never starts.
+SELECT id::text, plan_version, campaign_id::text, tenant_id::text, workspace_id::text
+  FROM campaign_runs
+ WHERE status = 'queued' AND stopped_at IS NULL
+   AND id = ANY (ARRAY(
+         SELECT run_id FROM job_queue
+          WHERE id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)))))
+ ORDER BY campaign_runs.id FOR NO KEY UPDATE;
+
+-- name: start_run
+UPDATE campaign_runs SET status = 'running', started_at = :now, status_seq = :status_seq
+ WHERE id = :run_id;
 
 -- name: claimed_jobs
 SELECT j.id::text, j.tenant_id::text, j.workspace_id::text, r.campaign_id::text, j.run_id::text,
@@ -189,7 +196,7 @@ SELECT j.id::text, j.tenant_id::text, j.workspace_id::text, r.campaign_id::text,
        j.contract_id, j.fallback_contract_id, j.first_position, j.last_position, j.item_count,
        j.attempts,
        j.max_attempts, j.fence, r.scheduled_for, j.cancelled, r.retry_of::text,
-       j.retry_job_id::text
+       j.retry_job_id::text, j.logical_attempt, r.plan_version
   FROM job_queue j JOIN campaign_runs r ON r.id = j.run_id
  WHERE j.id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)))
    AND j.asset_id IS NOT NULL
@@ -498,7 +505,8 @@ UPDATE job_queue SET status = :status, outcome = :outcome, sent = :sent, failed 
  WHERE id = :job_id;
 
 -- name: lock_run
-SELECT status, campaign_id::text, phase, stopped_at FROM campaign_runs WHERE id = :run_id
+SELECT status, campaign_id::text, phase, stopped_at, plan_version, approved_at
+  FROM campaign_runs WHERE id = :run_id
    FOR NO KEY UPDATE;
 
 -- name: run_has_unfinished_jobs
@@ -509,7 +517,8 @@ SELECT EXISTS (SELECT 1 FROM job_queue
 SELECT DISTINCT outcome FROM job_queue WHERE run_id = :run_id;
 
 -- name: finish_run
-UPDATE campaign_runs SET status = :status, finished_at = :now WHERE id = :run_id;
+UPDATE campaign_runs SET status = :status, finished_at = :now, status_seq = :status_seq
+ WHERE id = :run_id;
 
 -- name: run_by_id
 SELECT id::text, campaign_id::text, phase, channel, status, intended, scheduled_for,

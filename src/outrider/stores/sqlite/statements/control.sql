@@ -29,7 +29,8 @@ UPDATE campaign_runs SET stopped_at = :now
 
 -- name: claimed_phase_jobs
 SELECT j.id, j.tenant_id, j.workspace_id, r.campaign_id, j.run_id, j.job_type, j.item_count,
-       j.attempts, j.max_attempts, j.fence, j.cancelled, j.detail
+       j.attempts, j.max_attempts, j.fence, j.cancelled, j.detail, j.logical_attempt,
+       r.plan_version
   FROM job_queue j JOIN campaign_runs r ON r.id = j.run_id
  WHERE j.id IN (SELECT value ->> 0 FROM json_each(:window)) AND j.asset_id IS NULL
  ORDER BY j.id;

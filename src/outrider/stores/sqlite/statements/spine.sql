@@ -131,18 +131,18 @@ SELECT position / :batch_size AS batch, message_id, count(*) FROM audience_membe
 
 -- name: insert_run
 INSERT INTO campaign_runs (id, tenant_id, workspace_id, campaign_id, phase, channel, intended,
-                           scheduled_for, retry_of, created_at)
+                           scheduled_for, retry_of, plan_version, approved_at, created_at)
 VALUES (:id, :tenant_id, :workspace_id, :campaign_id, :phase, :channel, :intended,
-        :scheduled_for, :retry_of, :now);
+        :scheduled_for, :retry_of, :plan_version, :approved_at, :now);
 
 -- name: insert_jobs
 INSERT INTO job_queue (id, tenant_id, workspace_id, run_id, job_type, submission_target, asset_id,
                        contract_id, fallback_contract_id, first_position, last_position,
-                       item_count, retry_job_id, detail, max_attempts, run_at, created_at,
+                       item_count, retry_job_id, detail, max_attempts, run_at, paused, created_at,
                        updated_at)
 SELECT value ->> 0, :tenant_id, :workspace_id, :run_id, value ->> 1, value ->> 2, value ->> 3,
        value ->> 4, value ->> 5, value ->> 6, value ->> 7, value ->> 8, value ->> 9, value ->> 10,
-       :max_attempts, :run_at, :now, :now
+       :max_attempts, :run_at, :held, :now, :now
   FROM json_each(:window);
 
 -- name: claim_jobs
@@ -156,18 +156,24 @@ UPDATE job_queue
                ORDER BY run_at, id LIMIT :most)
 RETURNING id;
 
--- name: start_runs
-UPDATE campaign_runs SET status = 'running', started_at = :now
- WHERE status = 'queued'
+-- name: lock_runs_to_start
+-- Whose first jobs these are. What was stopped before its start never starts.
+SELECT id, plan_version, campaign_id, tenant_id, workspace_id FROM campaign_runs
+ WHERE status = 'queued' AND stopped_at IS NULL
    AND id IN (SELECT run_id FROM job_queue
                WHERE id IN (SELECT value ->> 0 FROM json_each(:window)))
-RETURNING id, campaign_id, tenant_id, workspace_id;
+ ORDER BY id;
+
+-- name: start_run
+UPDATE campaign_runs SET status = 'running', started_at = :now, status_seq = :status_seq
+ WHERE id = :run_id;
 
 -- name: claimed_jobs
 SELECT j.id, j.tenant_id, j.workspace_id, r.campaign_id, j.run_id, j.asset_id,
        j.contract_id, j.fallback_contract_id, j.first_position, j.last_position, j.item_count,
        j.attempts,
-       j.max_attempts, j.fence, r.scheduled_for, j.cancelled, r.retry_of, j.retry_job_id
+       j.max_attempts, j.fence, r.scheduled_for, j.cancelled, r.retry_of, j.retry_job_id,
+       j.logical_attempt, r.plan_version
   FROM job_queue j JOIN campaign_runs r ON r.id = j.run_id
  WHERE j.id IN (SELECT value ->> 0 FROM json_each(:window)) AND j.asset_id IS NOT NULL
  ORDER BY j.id;
@@ -442,7 +448,8 @@ UPDATE job_queue SET status = :status, outcome = :outcome, sent = :sent, failed 
  WHERE id = :job_id;
 
 -- name: lock_run
-SELECT status, campaign_id, phase, stopped_at FROM campaign_runs WHERE id = :run_id;
+SELECT status, campaign_id, phase, stopped_at, plan_version, approved_at
+  FROM campaign_runs WHERE id = :run_id;
 
 -- name: run_has_unfinished_jobs
 SELECT EXISTS (SELECT 1 FROM job_queue
@@ -452,7 +459,8 @@ SELECT EXISTS (SELECT 1 FROM job_queue
 SELECT DISTINCT outcome FROM job_queue WHERE run_id = :run_id;
 
 -- name: finish_run
-UPDATE campaign_runs SET status = :status, finished_at = :now WHERE id = :run_id;
+UPDATE campaign_runs SET status = :status, finished_at = :now, status_seq = :status_seq
+ WHERE id = :run_id;
 
 -- name: run_by_id
 SELECT id, campaign_id, phase, channel, status, intended, scheduled_for, retry_of, created_at,

@@ -1,0 +1,76 @@
+"""The event bus and alerts on the wire."""
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from pydantic import Field
+
+from outrider.api.models.common import Answer, Success
+from outrider.kernel.transactions.alerts import AlertRecord
+from outrider.kernel.transactions.bus import LetterRecord
+
+
+class LetterAnswer(Answer):
+    """An event that a sink could not be told, and why."""
+
+    id: str
+    sink: str
+    run_id: str
+    run_seq: int
+    event_type: str
+    attempts: int
+    error: str
+    created_at: datetime
+    redriven_at: datetime | None
+
+    @classmethod
+    def of(cls, letter: LetterRecord) -> "LetterAnswer":
+        return cls(
+            id=letter.id,
+            sink=letter.sink,
+            run_id=letter.run_id,
+            run_seq=letter.run_seq,
+            event_type=letter.type,
+            attempts=letter.attempts,
+            error=letter.error,
+            created_at=letter.created_at,
+            redriven_at=letter.redriven_at,
+        )
+
+
+class Redriven(Success):
+    id: str
+    sink: str
+
+
+class AllRedriven(Success):
+    redriven: int = Field(description="How many dead letters there were.")
+
+
+class AlertAnswer(Answer):
+    id: str
+    code: str
+    severity: str
+    subject: str = Field(description="What it is about: a run, or a sink.")
+    message: str
+    detail: dict[str, Any]
+    times: int = Field(description="How often it was raised since it stands.")
+    raised_at: datetime
+    last_seen_at: datetime
+    resolved_at: datetime | None
+
+    @classmethod
+    def of(cls, alert: AlertRecord) -> "AlertAnswer":
+        return cls(
+            id=alert.id,
+            code=alert.code,
+            severity=alert.severity,
+            subject=alert.subject,
+            message=alert.message,
+            detail=msgspec.json.decode(alert.detail, type=dict[str, Any]),
+            times=alert.times,
+            raised_at=alert.raised_at,
+            last_seen_at=alert.last_seen_at,
+            resolved_at=alert.resolved_at,
+        )

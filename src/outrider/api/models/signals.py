@@ -1,0 +1,46 @@
+"""Signals on the wire."""
+
+from typing import Annotated
+
+from pydantic import ConfigDict, Field
+
+from outrider.api.models.common import Line, Success
+from outrider.documents import Document
+from outrider.domain.signals import Signal
+from outrider.kernel.run_signaller import SignalAnswer
+from outrider.settings import SIGNAL_ID_MAX_CHARACTERS
+
+
+class SignalBody(Document):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"signal": "PAUSE"}]})
+
+    signal: Annotated[Signal, Field(strict=False)]
+    step_id: Line | None = Field(
+        default=None, max_length=SIGNAL_ID_MAX_CHARACTERS, description="For RETRY_STEP, its step."
+    )
+    signal_id: Line | None = Field(
+        default=None,
+        min_length=1,
+        max_length=SIGNAL_ID_MAX_CHARACTERS,
+        description="Sent again under the same id, a signal gets the decision it got before.",
+    )
+
+
+class SignalDone(Success):
+    run_id: str
+    signal: Signal
+    signal_id: str
+    step_id: str | None
+    run_seq: int = Field(description="The decision's place in the run's log.")
+    changed: bool = Field(description="False where it was so already.")
+
+    @classmethod
+    def of(cls, answer: SignalAnswer) -> "SignalDone":
+        return cls(
+            run_id=answer.run_id,
+            signal=answer.asked.signal,
+            signal_id=answer.asked.signal_id,
+            step_id=answer.asked.step_id,
+            run_seq=answer.run_seq,
+            changed=answer.changed,
+        )

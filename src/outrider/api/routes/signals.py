@@ -1,0 +1,26 @@
+"""Signals to a run: each is decided on once, and the decision is in the run's log."""
+
+from uuid import uuid4
+
+from outrider.api.context import Asker, Wired
+from outrider.api.models.signals import SignalBody, SignalDone
+from outrider.api.route import api_router, options
+from outrider.domain.ids import RunId
+from outrider.domain.keys import KeyScope
+from outrider.domain.signals import AskedSignal
+
+router = api_router("runs")
+
+
+@router.post(
+    "/runs/{run_id}/signals",
+    operation_id="signalRun",
+    summary="Approve, pause, resume or cancel a run, or retry one of its steps",
+    description="Which scope a signal takes is decided by the signal: APPROVE needs `admin`, the"
+    " others `operate`. A refusal is recorded in the run's log too.",
+    # A key that may only read is let in, so that what it tried is on record.
+    openapi_extra=options(scope=KeyScope.READ),
+)
+async def signal(run_id: str, outrider: Wired, asker: Asker, body: SignalBody) -> SignalDone:
+    asked = AskedSignal(body.signal, body.signal_id or str(uuid4()), body.step_id)
+    return SignalDone.of(await outrider.run_signaller.signal(asker, RunId(run_id), asked))

@@ -1,0 +1,62 @@
+"""`outrider alerts`: what somebody should look at."""
+
+from typing import Annotated
+
+import typer
+
+from outrider.api import cursors
+from outrider.api.models.bus import AlertAnswer
+from outrider.api.models.common import Page
+from outrider.bootstrap import Outrider
+from outrider.cli.console import Json, out, print_json, print_rows
+from outrider.cli.documents import Document, document_of
+from outrider.cli.session import execute
+from outrider.domain.ids import DEFAULT_SCOPE
+from outrider.kernel.transactions.alerts import LAST, alerts_page
+
+
+def alerts(
+    context: typer.Context,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also those that were resolved.")
+    ] = False,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many at the most.")] = 100,
+    after: Annotated[
+        str | None, typer.Option(help="Go on after a page: its `next`.", metavar="CURSOR")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Alerts that stand, newest first."""
+
+    async def here(outrider: Outrider) -> Document:
+        before = cursors.id_after(after, LAST)
+        found = await outrider.store.read(
+            alerts_page(DEFAULT_SCOPE, before, limit, only_standing=not everything)
+        )
+        page = Page(
+            items=[AlertAnswer.of(alert) for alert in found],
+            next=cursors.encode(found[-1].id) if len(found) == limit else None,
+        )
+        return document_of(page)
+
+    standing = None if everything else "true"
+    page = execute(
+        context,
+        here,
+        as_json=as_json,
+        remote=lambda server: server.get("alerts", standing=standing, limit=limit, after=after),
+    )
+    if as_json:
+        print_json(page)
+        return
+    print_rows(
+        ["code", "severity", "subject", "times", "last seen", "resolved", "message"],
+        [
+            (each["code"], each["severity"], each["subject"], each["times"],
+             each["lastSeenAt"][:19].replace("T", " "), each["resolvedAt"], each["message"])
+            for each in page["items"]
+        ],
+        "no alert stands",
+    )  # fmt: skip
+    if page["next"]:
+        out.print(f"next: outrider alerts --after {page['next']}", style="dim")

@@ -1,0 +1,210 @@
+"""`outrider run events` and `outrider run snapshot`: a run's log, and what it comes to."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from rich.markup import escape
+
+from outrider.api.models.run_log import events_page
+from outrider.bootstrap import Outrider
+from outrider.cli.console import Json, out, print_json, print_rows
+from outrider.cli.documents import Document, document_of
+from outrider.cli.remote import Remote
+from outrider.cli.run import Id
+from outrider.cli.run_signals import app
+from outrider.cli.session import execute
+from outrider.domain.ids import DEFAULT_SCOPE, RunId
+from outrider.domain.snapshot_documents import snapshot_document
+from outrider.kernel.transactions import inspection
+from outrider.kernel.transactions.run_log import LAST_SEQ
+from outrider.settings import ApiLimits
+
+__all__ = ["app"]
+
+FOLLOW_SECONDS = 0.5
+STEPS_SHOWN_MAX = 100
+STEP_CHARACTERS = 8
+GIST_CHARACTERS = 100
+TYPE_COLUMNS = max(map(len, ("SignalAccepted", "SignalRejected", "StepCompleted")))
+
+Fetch = Callable[[int, int], Awaitable[Document]]
+"""One page of events after a sequence, at most so many."""
+HasEnded = Callable[[], Awaitable[bool]]
+
+After = Annotated[
+    int, typer.Option(min=0, max=LAST_SEQ, metavar="SEQ", help="Only events after this one.")
+]
+
+
+@app.command()
+def events(
+    context: typer.Context,
+    run_id: Id,
+    after: After = 0,
+    limit: Annotated[
+        int, typer.Option(min=1, max=ApiLimits.page_max, help="How many events at the most.")
+    ] = ApiLimits.page_max,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on with what comes, until the run has ended.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """What happened to the run, event by event, in the order of its sequence.
+
+    With --json and --follow: one JSON document a line.
+    """
+
+    async def here(outrider: Outrider) -> Document:
+        async def fetch(begin: int, most: int) -> Document:
+            found = await outrider.run_reader.events(DEFAULT_SCOPE, RunId(run_id), begin, most)
+            return document_of(events_page(found, most))
+
+        async def has_ended() -> bool:
+            run = await outrider.store.read(inspection.run(DEFAULT_SCOPE, RunId(run_id)))
+            return run.finished_at is not None
+
+        return await _events(fetch, has_ended, after, limit, follow=follow, as_json=as_json)
+
+    async def remote(server: Remote) -> Document:
+        async def fetch(begin: int, most: int) -> Document:
+            return await server.get("runs", run_id, "events", after=begin, limit=most)
+
+        async def has_ended() -> bool:
+            return (await server.get("runs", run_id))["finishedAt"] is not None
+
+        return await _events(fetch, has_ended, after, limit, follow=follow, as_json=as_json)
+
+    page = execute(context, here, as_json=as_json, remote=remote)
+    if follow:
+        return
+    if as_json:
+        print_json(page)
+        return
+    for event in page["items"]:
+        out.print(_line(event))
+    if page["next"] is not None:
+        out.print(f"next: outrider run events {run_id} --after {page['next']}", style="dim")
+    elif not page["items"]:
+        out.print("no events")
+
+
+async def _events(
+    fetch: Fetch,
+    has_ended: HasEnded,
+    after: int,
+    limit: int,
+    *,
+    follow: bool,
+    as_json: bool,
+) -> Document:
+    """The page that was asked for; when following, the last one, and all were printed."""
+    if not follow:
+        return await fetch(after, limit)
+    while True:
+        # Asked first: of a run that had ended before, the log is read to its end.
+        ended = await has_ended()
+        page = await fetch(after, limit)
+        for event in page["items"]:
+            after = event["runSeq"]
+            if as_json:
+                print_json(event)
+            else:
+                out.print(_line(event))
+        if page["next"] is None:
+            if ended:
+                return page
+            await asyncio.sleep(FOLLOW_SECONDS)
+
+
+def _line(event: Mapping[str, Any]) -> str:
+    attempt = event["logicalAttemptId"]
+    if event["engineAttemptId"] is not None:
+        attempt += f"/{event['engineAttemptId']}"
+    cells = (
+        f"{event['runSeq']:>6}",
+        f"{event['occurredAt']:<27}",
+        event["eventType"].ljust(TYPE_COLUMNS),
+        (event["stepId"] or "")[-STEP_CHARACTERS:].ljust(STEP_CHARACTERS),
+        attempt.ljust(4),
+        _gist(event["payload"]),
+    )
+    return escape("  ".join(cells).rstrip())
+
+
+def _gist(payload: Mapping[str, Any]) -> str:
+    told = []
+    for name, value in payload.items():
+        if isinstance(value, str | int | float) and not isinstance(value, bool):
+            told.append(f"{name}={value}")
+        elif value:
+            told.append(f"{name}={msgspec.json.encode(value).decode()}")
+    gist = " ".join(" ".join(told).split())
+    return gist if len(gist) <= GIST_CHARACTERS else gist[: GIST_CHARACTERS - 1] + "…"
+
+
+@app.command()
+def snapshot(
+    context: typer.Context,
+    run_id: Id,
+    at: Annotated[
+        int | None,
+        typer.Option(
+            "--at", min=0, max=LAST_SEQ, metavar="SEQ", help="As it was after this event."
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """What the run's events come to, now or at one of them: its status and that of every step."""
+
+    async def here(outrider: Outrider) -> Document:
+        found = await outrider.run_reader.snapshot(DEFAULT_SCOPE, RunId(run_id), at)
+        return snapshot_document(found)
+
+    async def remote(server: Remote) -> Document:
+        return await server.get("runs", run_id, "snapshot", at=at)
+
+    document = execute(context, here, as_json=as_json, remote=remote)
+    if as_json:
+        print_json(document)
+    else:
+        _print_snapshot(document)
+
+
+def _print_snapshot(document: Document) -> None:
+    steps = document["steps"]
+    out.print(
+        f"run {document['runId']}  [bold]{document['status']}[/bold]"
+        f"  at event {document['lastEventSeq']}"
+    )
+    if document.get("cancelRequested"):
+        out.print("somebody has cancelled it")
+    if "rootCause" in document:
+        out.print(escape(f"root cause: {document['rootCause']}"))
+    counted = Counter(step["status"] for step in steps)
+    counts = ", ".join(f"{count:,} {status}" for status, count in sorted(counted.items()))
+    out.print(f"{len(steps):,} steps" + (f": {counts}" if counts else ""))
+    print_rows(
+        ["step", "status", "attempt", "started", "completed", "outcome", "sent", "failed",
+         "skipped", "why"],
+        [_step_row(step) for step in steps[:STEPS_SHOWN_MAX]],
+        "none of its steps has begun",
+    )  # fmt: skip
+    if len(steps) > STEPS_SHOWN_MAX:
+        out.print(f"and {len(steps) - STEPS_SHOWN_MAX:,} more: --json shows all", style="dim")
+
+
+def _step_row(step: Mapping[str, Any]) -> tuple[object, ...]:
+    attempt = step["logicalAttemptId"]
+    if "engineAttemptId" in step:
+        attempt += f"/{step['engineAttemptId']}"
+    counts = step.get("counts", {})
+    error = step.get("error")
+    why = f"{error['code']}: {error['message']}" if error else step.get("reason")
+    return (
+        step["stepId"], step["status"], attempt, step.get("startedAt"), step.get("completedAt"),
+        step.get("outcome"), counts.get("sent"), counts.get("failed"), counts.get("skipped"), why,
+    )  # fmt: skip

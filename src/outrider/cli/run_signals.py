@@ -1,0 +1,63 @@
+"""`outrider run signal`: approve, pause, resume or cancel a run, or retry one of its steps."""
+
+import getpass
+from typing import Annotated
+from uuid import uuid4
+
+import typer
+
+from outrider.api.models.signals import SignalDone
+from outrider.bootstrap import Outrider
+from outrider.cli.console import Json, out, print_json
+from outrider.cli.documents import Document, document_of
+from outrider.cli.run import Id, app
+from outrider.cli.session import execute
+from outrider.domain.ids import DEFAULT_SCOPE, RunId
+from outrider.domain.keys import KeyId, KeyScope, Principal
+from outrider.domain.signals import AskedSignal, Signal
+
+__all__ = ["app"]
+
+
+@app.command()
+def signal(
+    context: typer.Context,
+    run_id: Id,
+    sent: Annotated[Signal, typer.Argument(metavar="SIGNAL", case_sensitive=False)],
+    step: Annotated[str | None, typer.Option(help="The step, for RETRY_STEP.")] = None,
+    signal_id: Annotated[
+        str | None, typer.Option(help="Sent again under the same id, it is the same signal.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Send a run a signal: APPROVE, PAUSE, RESUME, CANCEL, or RETRY_STEP with --step.
+
+    The decision on it is recorded in the run's log (`outrider run events RUN`).
+    """
+    asked = AskedSignal(sent, signal_id or str(uuid4()), step)
+
+    async def here(outrider: Outrider) -> Document:
+        answer = await outrider.run_signaller.signal(_operator(), RunId(run_id), asked)
+        return document_of(SignalDone.of(answer))
+
+    body = {"signal": sent.value, "stepId": step, "signalId": asked.signal_id}
+    done = execute(
+        context,
+        here,
+        as_json=as_json,
+        remote=lambda server: server.post("runs", run_id, "signals", json=body),
+    )
+    if as_json:
+        print_json(done)
+        return
+    how = "[green]accepted[/green]" if done["changed"] else "accepted; it was so already"
+    out.print(f"{done['signal']} {how}  (event {done['runSeq']} of run {done['runId']})")
+
+
+def _operator() -> Principal:
+    """Whoever can open the database may do anything with it."""
+    try:
+        name = getpass.getuser()
+    except (KeyError, OSError):
+        name = "unknown"
+    return Principal(DEFAULT_SCOPE, KeyId(""), name, frozenset({KeyScope.ADMIN}), kind="cli")

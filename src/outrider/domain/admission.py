@@ -1,0 +1,78 @@
+"""Admission: whether a workspace has room for another run, and what happens where it has not."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class OverloadPolicy(StrEnum):
+    """Refuse the run, keep it until there is room, or take it and let it begin later."""
+
+    REJECT = "reject"
+    QUEUE = "queue"
+    DELAY = "delay"
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionRule:
+    """How much a workspace may have under way; None is no limit."""
+
+    policy: OverloadPolicy = OverloadPolicy.QUEUE
+    concurrent_runs: int | None = None
+    waiting_items: int | None = None
+    retry_after_seconds: int = 30
+    delay_seconds: int = 60
+
+    @property
+    def has_limit(self) -> bool:
+        return self.concurrent_runs is not None or self.waiting_items is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What a workspace has under way: runs that were let go, and items that have not ended."""
+
+    runs: int
+    waiting_items: int
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """Let it go now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    retry_after_seconds: int
+
+
+@dataclass(frozen=True, slots=True)
+class Queued:
+    """It waits until there is room."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delayed:
+    seconds: int
+
+
+Admission = Admitted | Rejected | Queued | Delayed
+
+
+def has_room(rule: AdmissionRule, load: Load) -> bool:
+    """A run of any size finds room where the limit of items is not reached yet: the largest
+    campaign would otherwise never run."""
+    if rule.concurrent_runs is not None and load.runs >= rule.concurrent_runs:
+        return False
+    return rule.waiting_items is None or load.waiting_items < rule.waiting_items
+
+
+def admit(rule: AdmissionRule, load: Load) -> Admission:
+    if has_room(rule, load):
+        return Admitted()
+    match rule.policy:
+        case OverloadPolicy.REJECT:
+            return Rejected(rule.retry_after_seconds)
+        case OverloadPolicy.QUEUE:
+            return Queued()
+        case OverloadPolicy.DELAY:
+            return Delayed(rule.delay_seconds)

@@ -1,0 +1,31 @@
+"""Run requests: which run of which plan somebody asked for, and the one key of that request.
+
+A plan is a phase of a campaign; its version is the campaign's definition, by its hash. The same
+request, made twice, is one run.
+"""
+
+import hashlib
+
+from outrider.domain.ids import CampaignId, IdempotencyKey, TenantId, idempotency_key
+
+PLAN_VERSION_CHARACTERS = 16
+
+
+def plan_id(campaign_id: CampaignId, phase: str) -> str:
+    return f"{campaign_id}:{phase}"
+
+
+def plan_version(definition: str) -> str:
+    """Two definitions that differ in anything are two versions."""
+    return hashlib.sha256(definition.encode()).hexdigest()[:PLAN_VERSION_CHARACTERS]
+
+
+def request_key(
+    tenant_id: TenantId,
+    project: str,
+    environment: str,
+    plan: str,
+    version: str,
+    run_request_id: str,
+) -> IdempotencyKey:
+    return idempotency_key(tenant_id, project, environment, plan, version, run_request_id)

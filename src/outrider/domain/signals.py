@@ -1,0 +1,34 @@
+"""Signals: how somebody steers a run. Each is authorised first, and the decision is recorded."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Signal(StrEnum):
+    APPROVE = "APPROVE"
+    PAUSE = "PAUSE"
+    RESUME = "RESUME"
+    CANCEL = "CANCEL"
+    RETRY_STEP = "RETRY_STEP"
+
+
+@dataclass(frozen=True, slots=True)
+class AskedSignal:
+    """A signal as somebody sent it; under the same id it is the same signal."""
+
+    signal: Signal
+    signal_id: str
+    step_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """Whoever sent it may."""
+
+
+@dataclass(frozen=True, slots=True)
+class Denied:
+    reason: str
+
+
+AuthorisationDecision = Allowed | Denied

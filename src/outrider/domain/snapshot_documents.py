@@ -1,0 +1,113 @@
+"""A run's snapshot as a document, in the contract's own words, and back again without loss."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any
+
+from outrider.domain.ids import RunId
+from outrider.domain.projection import (
+    RunSnapshot,
+    SnapshotStatus,
+    StepCounts,
+    StepError,
+    StepSnapshot,
+    StepStatus,
+)
+from outrider.domain.states import JobOutcome
+from outrider.domain.times import rfc3339
+
+Document = dict[str, Any]
+
+
+def snapshot_document(snapshot: RunSnapshot) -> Document:
+    """As contract 002 prints it; what is not known is left out."""
+    document: Document = {
+        "runId": snapshot.run_id,
+        "status": snapshot.status.value,
+        "lastEventSeq": snapshot.last_event_seq,
+        "steps": [_step_document(step) for step in snapshot.steps.values()],
+        "artifacts": [dict(each) for each in snapshot.artifacts],
+        "failedSteps": snapshot.failed_steps,
+    }
+    optional = {
+        "cancelRequested": snapshot.cancel_requested or None,
+        "engineRunRef": snapshot.engine_run_ref,
+        "rootCause": snapshot.root_cause,
+        "startedAt": _time(snapshot.started_at),
+        "completedAt": _time(snapshot.completed_at),
+        "totalDurationMs": snapshot.total_duration_ms,
+    }
+    return document | {name: value for name, value in optional.items() if value is not None}
+
+
+def _step_document(step: StepSnapshot) -> Document:
+    document: Document = {
+        "stepId": step.step_id,
+        "status": step.status.value,
+        "logicalAttemptId": str(step.logical_attempt),
+        "artifacts": [dict(each) for each in step.artifacts],
+    }
+    # Not one dictionary that is filtered: there are as many of these as a run has steps.
+    if step.engine_attempt is not None:
+        document["engineAttemptId"] = str(step.engine_attempt)
+    if step.started_at is not None:
+        document["startedAt"] = rfc3339(step.started_at)
+    if step.completed_at is not None:
+        document["completedAt"] = rfc3339(step.completed_at)
+    if step.error is not None:
+        document["error"] = step.error._asdict()
+    if step.reason is not None:
+        document["reason"] = step.reason
+    if step.outcome is not None:
+        document["outcome"] = step.outcome.value
+    if step.counts is not None:
+        document["counts"] = step.counts._asdict()
+    return document
+
+
+def snapshot_from(document: Mapping[str, Any]) -> RunSnapshot:
+    """The snapshot that this is the document of."""
+    return RunSnapshot(
+        run_id=RunId(document["runId"]),
+        status=SnapshotStatus(document["status"]),
+        last_event_seq=document["lastEventSeq"],
+        steps=MappingProxyType({each["stepId"]: _step_from(each) for each in document["steps"]}),
+        artifacts=_artifacts_from(document["artifacts"]),
+        failed_steps=document["failedSteps"],
+        cancel_requested=document.get("cancelRequested", False),
+        engine_run_ref=document.get("engineRunRef"),
+        root_cause=document.get("rootCause"),
+        started_at=_time_from(document.get("startedAt")),
+        completed_at=_time_from(document.get("completedAt")),
+    )
+
+
+def _step_from(document: Mapping[str, Any]) -> StepSnapshot:
+    engine_attempt = document.get("engineAttemptId")
+    error, counts, outcome = (document.get(name) for name in ("error", "counts", "outcome"))
+    return StepSnapshot(
+        step_id=document["stepId"],
+        status=StepStatus(document["status"]),
+        logical_attempt=int(document["logicalAttemptId"]),
+        engine_attempt=None if engine_attempt is None else int(engine_attempt),
+        started_at=_time_from(document.get("startedAt")),
+        completed_at=_time_from(document.get("completedAt")),
+        artifacts=_artifacts_from(document["artifacts"]),
+        error=None if error is None else StepError(**error),
+        reason=document.get("reason"),
+        outcome=None if outcome is None else JobOutcome(outcome),
+        counts=None if counts is None else StepCounts(**counts),
+    )
+
+
+def _artifacts_from(documents: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
+    return tuple(MappingProxyType(dict(each)) for each in documents)
+
+
+def _time(moment: datetime | None) -> str | None:
+    return None if moment is None else rfc3339(moment)
+
+
+def _time_from(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)

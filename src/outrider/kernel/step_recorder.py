@@ -1,0 +1,158 @@
+"""The step recorder: tells the log that steps have started, and never holds them up for it.
+
+What the store does not take in time goes to a spool on this machine, and from there to the log as
+soon as the store answers again. Its key makes it one event, however often it is told.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+import structlog
+
+from outrider.domain.errors import OutriderError, StoreUnavailable
+from outrider.domain.ids import RunId, WorkerId
+from outrider.domain.run_events import RunEventType
+from outrider.domain.write_budget import WriteBudget
+from outrider.kernel.budgeted_store import BudgetedStore
+from outrider.kernel.transactions import run_log
+from outrider.kernel.transactions.jobs import Claim, ClaimedLane
+from outrider.kernel.transactions.run_log import EventDraft
+from outrider.ports.clock import Clock
+from outrider.ports.spool import Spool
+from outrider.ports.store import Store, Transaction
+from outrider.settings import Limits
+
+log = structlog.get_logger()
+
+
+class SpooledEvents(msgspec.Struct, frozen=True):
+    """Events of one run as the spool keeps them."""
+
+    run_id: str
+    plan_version: str
+    drafts: list[dict[str, Any]]
+
+
+class StepRecorder:
+    def __init__(
+        self,
+        store: Store,
+        spool: Spool,
+        budget: WriteBudget,
+        clock: Clock,
+        worker_id: WorkerId,
+        limits: Limits,
+    ) -> None:
+        self._store = store
+        self._budgeted = BudgetedStore(store, budget)
+        self._spool = spool
+        self._budget = budget
+        self._clock = clock
+        self._worker_id = worker_id
+        self._limits = limits
+
+    async def started(self, claims: Sequence[Claim]) -> None:
+        """Tell the log of all of these; where it cannot be told now, later. May raise StoreError
+        where StepStarted is not allowed to fail open."""
+        now = self._clock.now()
+        by_run: dict[tuple[RunId, str], list[EventDraft]] = {}
+        for job in claims:
+            if not isinstance(job, ClaimedLane) and not job.cancelled:
+                by_run.setdefault((job.run_id, job.plan_version), []).append(
+                    self._draft(job.id, job.logical_attempt, job.attempts + 1, job.item_count, now)
+                )
+        if not by_run:
+            return
+        try:
+            await self._budgeted.write(_append_all(by_run, now))
+        except StoreUnavailable as error:
+            if not self._budget.fails_open(RunEventType.STEP_STARTED):
+                raise
+            log.warning("events_spooled", events=len(claims), error=error.message)
+            for (run_id, version), drafts in by_run.items():
+                entry = SpooledEvents(run_id, version, [_as_spooled(draft) for draft in drafts])
+                await self._spool.put(msgspec.json.encode(entry))
+
+    async def reconcile(self) -> None:
+        """The loop that empties the spool; runs until cancelled."""
+        while True:
+            await self._clock.sleep(self._limits.spool_seconds)
+            try:
+                await self.reconcile_once()
+            except StoreUnavailable as error:
+                log.warning("spool_not_emptied", error=error.message)
+            except OSError as error:
+                log.warning("spool_not_read", error=str(error))
+
+    async def reconcile_once(self) -> int:
+        """Returns how many events went from the spool to the log."""
+        told = 0
+        for name in await self._spool.names(self._limits.spool_entries):
+            content = await self._spool.read(name)
+            if content is None:
+                continue
+            try:
+                entry = msgspec.json.decode(content, type=SpooledEvents)
+                drafts = [_from_spooled(draft) for draft in entry.drafts]
+                await self._store.write(
+                    run_log.append(
+                        RunId(entry.run_id), entry.plan_version, drafts, self._clock.now()
+                    )
+                )
+            except StoreUnavailable:
+                raise
+            except (msgspec.MsgspecError, KeyError, ValueError, OutriderError) as error:
+                # Nothing that trying again would mend, and nothing to lose over it.
+                log.error("spool_entry_set_aside", entry=name, error=str(error))
+                await self._spool.set_aside(name)
+                continue
+            await self._spool.remove(name)
+            told += len(entry.drafts)
+        if told:
+            log.info("spool_emptied", events=told)
+        return told
+
+    def _draft(
+        self, job_id: str, logical_attempt: int, engine_attempt: int, items: int, now: datetime
+    ) -> EventDraft:
+        return EventDraft(
+            RunEventType.STEP_STARTED,
+            job_id,
+            logical_attempt,
+            engine_attempt,
+            {"worker": self._worker_id, "items": items},
+            occurred_at=now,
+        )
+
+
+def _append_all(
+    by_run: dict[tuple[RunId, str], list[EventDraft]], now: datetime
+) -> Transaction[None]:
+    """In the order of the runs' ids, so that two workers never wait for each other in turn."""
+    for (run_id, version), drafts in sorted(by_run.items(), key=lambda entry: entry[0]):
+        yield from run_log.append(run_id, version, drafts, now)
+
+
+def _as_spooled(draft: EventDraft) -> dict[str, Any]:
+    return {
+        "type": draft.type.value,
+        "stepId": draft.step_id,
+        "logicalAttempt": draft.logical_attempt,
+        "engineAttempt": draft.engine_attempt,
+        "payload": dict(draft.payload),
+        "occurredAt": draft.occurred_at.isoformat() if draft.occurred_at else None,
+    }
+
+
+def _from_spooled(document: dict[str, Any]) -> EventDraft:
+    at = document["occurredAt"]
+    return EventDraft(
+        RunEventType(document["type"]),
+        document["stepId"],
+        document["logicalAttempt"],
+        document["engineAttempt"],
+        document["payload"],
+        occurred_at=datetime.fromisoformat(at) if at else None,
+    )

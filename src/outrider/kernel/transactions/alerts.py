@@ -1,0 +1,90 @@
+"""Alerts: raised once, counted while they stand, resolved when their cause is gone."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import NamedTuple
+
+import msgspec
+
+from outrider.domain.ids import Scope
+from outrider.ports.clock import IdSource
+from outrider.ports.store import Transaction, ask
+
+
+class AlertCode(StrEnum):
+    PROJECTOR_LAG_HIGH = "PROJECTOR_LAG_HIGH"
+    PROJECTOR_NON_CONTIGUOUS_FETCH_DETECTED = "PROJECTOR_NON_CONTIGUOUS_FETCH_DETECTED"
+    EVENT_BUS_DEAD_LETTER = "EVENT_BUS_DEAD_LETTER"
+    EVENT_BUS_SINK_GONE = "EVENT_BUS_SINK_GONE"
+
+
+LAST = "ffffffff-ffff-ffff-ffff-ffffffffffff"
+"""Behind every id: where a list that shows the newest first begins."""
+
+SEVERITY = dict.fromkeys(AlertCode, "P2")
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """`subject` is what it is about (a run, a sink): one alert of a code stands for it."""
+
+    scope: Scope
+    code: AlertCode
+    subject: str
+    message: str
+    detail: Mapping[str, object] = field(default_factory=dict)
+
+
+class AlertRecord(NamedTuple):
+    id: str
+    code: str
+    severity: str
+    subject: str
+    message: str
+    detail: str
+    times: int
+    raised_at: datetime
+    last_seen_at: datetime
+    resolved_at: datetime | None
+
+
+def raise_alert(alert: Alert, ids: IdSource, now: datetime) -> Transaction[int]:
+    """Returns how often it was raised since it stands."""
+    rows = yield from ask(
+        "raise_alert",
+        **alert.scope._asdict(),
+        id=ids.new(),
+        code=alert.code.value,
+        severity=SEVERITY[alert.code],
+        subject=alert.subject,
+        message=alert.message,
+        detail=msgspec.json.encode(alert.detail).decode(),
+        now=now,
+    )
+    times: int = rows[0][0]
+    return times
+
+
+def resolve_alert(code: AlertCode, subject: str, now: datetime) -> Transaction[bool]:
+    rows = yield from ask("resolve_alert", code=code.value, subject=subject, now=now)
+    return bool(rows)
+
+
+def alerts_page(
+    scope: Scope, before: str, most: int, *, only_standing: bool
+) -> Transaction[list[AlertRecord]]:
+    rows = yield from ask(
+        "alerts_page",
+        **scope._asdict(),
+        before=before,
+        only_standing=only_standing,
+        most=most,
+    )
+    return [AlertRecord(*row) for row in rows]
+
+
+def standing_by_code() -> Transaction[dict[str, int]]:
+    rows = yield from ask("count_standing_alerts")
+    return {code: count for code, count in rows}  # noqa: C416 - a Record is no pair to dict()

@@ -1,0 +1,85 @@
+"""Snapshots of runs as they are stored: which runs are behind their log, and how one catches up."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from outrider.domain.ids import RunId, Scope, TenantId, WorkspaceId
+from outrider.domain.projection import RunSnapshot
+from outrider.kernel.transactions import inspection
+from outrider.kernel.transactions.alerts import AlertCode, resolve_alert
+from outrider.kernel.transactions.run_log import LAST_SEQ
+from outrider.ports.store import Transaction, ask
+
+
+class Behind(NamedTuple):
+    """A run whose log has got further than its snapshots, to `last_seq`."""
+
+    run_id: RunId
+    scope: Scope
+    last_seq: int
+
+
+class Stored(NamedTuple):
+    """The newest snapshot's document, if there is any, and where the log ended just then."""
+
+    document: str | None
+    last_seq: int
+
+
+class Projected(NamedTuple):
+    """What a projector has to write down about a run.
+
+    `seen_seq` is how far it saw the log, whose last numbers may be missing. Where that brought
+    nothing new there is no document.
+    """
+
+    snapshot: RunSnapshot
+    document: str | None
+    seen_seq: int
+    resolved: Sequence[AlertCode]
+
+
+def behind(after: str, most: int) -> Transaction[list[Behind]]:
+    rows = yield from ask("unprojected_runs", after=after, most=most)
+    return [
+        Behind(RunId(run_id), Scope(TenantId(tenant), WorkspaceId(workspace)), last_seq)
+        for run_id, tenant, workspace, last_seq in rows
+    ]
+
+
+def stored(run_id: RunId, until: int = LAST_SEQ) -> Transaction[Stored]:
+    """The newest that tells of nothing after `until`."""
+    found = yield from ask("newest_run_snapshot", run_id=run_id, until=until)
+    ended = yield from ask("run_log_end", run_id=run_id)
+    return Stored(found[0][0] if found else None, ended[0][0])
+
+
+def stored_of(scope: Scope, run_id: RunId, until: int) -> Transaction[Stored]:
+    """The same for whoever may see the run; NotFound for others."""
+    run = yield from inspection.run(scope, run_id)
+    return (yield from stored(run.id, until))
+
+
+def save(projected: Projected, kept: int, now: datetime) -> Transaction[None]:
+    """The run's row first: of two projectors of a run, one waits there for the other."""
+    snapshot = projected.snapshot
+    yield from ask("advance_projection", run_id=snapshot.run_id, seq=projected.seen_seq)
+    if projected.document is not None:
+        yield from ask(
+            "insert_run_snapshot",
+            run_id=snapshot.run_id,
+            last_event_seq=snapshot.last_event_seq,
+            status=snapshot.status.value,
+            document=projected.document,
+            now=now,
+        )
+        yield from ask("prune_run_snapshots", run_id=snapshot.run_id, before=kept - 1)
+    for code in projected.resolved:
+        yield from resolve_alert(code, snapshot.run_id, now)
+
+
+def oldest_unprojected(most: int) -> Transaction[datetime | None]:
+    rows = yield from ask("oldest_unprojected", most=most)
+    found: datetime | None = rows[0][0]
+    return found

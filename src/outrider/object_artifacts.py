@@ -1,0 +1,185 @@
+"""Artifacts in an object store: S3, Google Cloud Storage, Azure, or this process's memory.
+
+They stream through in parts, so neither a put nor a read holds more than a few of them; an object
+is seen when it is whole. Credentials are the cloud's own: its environment variables, its role.
+"""
+
+import hashlib
+import os
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from outrider.domain.artifacts import refuse_name
+from outrider.domain.errors import InvalidInput, NotFound, StoreUnavailable
+from outrider.ports.artifacts import StoredArtifact
+from outrider.settings import (
+    ARTIFACT_MAX_BYTES,
+    ARTIFACT_PART_BYTES,
+    ARTIFACT_PARTS_AT_ONCE,
+    ARTIFACT_PIECE_BYTES,
+    ERROR_DETAIL_MAX_CHARACTERS,
+    OBJECT_STORE_CONNECT_SECONDS,
+    OBJECT_STORE_RETRIES,
+    OBJECT_STORE_TIMEOUT_SECONDS,
+)
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore
+
+CLOUDS = {"s3": "AWS", "gs": "GOOGLE", "az": "AZURE"}
+MEMORY = "memory"
+
+
+class ObjectArtifacts:
+    """`s3://bucket/prefix`, `gs://bucket/prefix`, `az://container/prefix` or `memory://name`."""
+
+    def __init__(self, url: str) -> None:
+        self._root = url.rstrip("/") + "/"
+        self._store = _open(url)
+
+    async def put(self, folder: str, name: str, content: AsyncIterator[bytes]) -> StoredArtifact:
+        import obstore
+
+        for part in (folder, name):
+            refuse_name(part)
+        measured = _Measured(name, content)
+        try:
+            await obstore.put_async(
+                self._store,
+                f"{folder}/{name}",
+                measured.pieces(),
+                use_multipart=True,
+                chunk_size=ARTIFACT_PART_BYTES,
+                max_concurrency=ARTIFACT_PARTS_AT_ONCE,
+            )
+        except _errors() as error:
+            if measured.failed:
+                # The content's own error, which came through the object store's client.
+                raise
+            raise _unavailable(error) from error
+        reference = f"{self._root}{folder}/{name}"
+        return StoredArtifact(reference, measured.digest.hexdigest(), measured.size_bytes)
+
+    async def read(self, reference: str) -> AsyncIterator[bytes]:
+        import obstore
+
+        try:
+            found = await obstore.get_async(self._store, self._path(reference))
+        except FileNotFoundError as error:
+            raise NotFound(
+                f"the artifact {reference} is not there",
+                hint="look at OUTRIDER_ARTIFACTS: it should be the place it was written to",
+            ) from error
+        except _errors() as error:
+            raise _unavailable(error) from error
+        try:
+            async for piece in found.stream(min_chunk_size=ARTIFACT_PIECE_BYTES):
+                yield bytes(piece)
+        except _errors() as error:
+            raise _unavailable(error) from error
+
+    def _path(self, reference: str) -> str:
+        path = reference.removeprefix(self._root)
+        steps = path.split("/")
+        try:
+            for step in steps:
+                refuse_name(step)
+        except InvalidInput as error:
+            raise NotFound("there is no such artifact") from error
+        if not reference.startswith(self._root) or len(steps) != 2:
+            raise NotFound(
+                "there is no such artifact here",
+                hint="look at OUTRIDER_ARTIFACTS: it should be the place it was written to",
+            )
+        return path
+
+
+class _Measured:
+    """Content on its way: counted and hashed as it passes."""
+
+    def __init__(self, name: str, content: AsyncIterator[bytes]) -> None:
+        self._name = name
+        self._content = content
+        self.digest = hashlib.sha256()
+        self.size_bytes = 0
+        self.failed = False
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        try:
+            async for piece in self._content:
+                self.size_bytes += len(piece)
+                if self.size_bytes > ARTIFACT_MAX_BYTES:
+                    raise InvalidInput(f"{self._name} is over {ARTIFACT_MAX_BYTES:,} bytes")
+                self.digest.update(piece)
+                yield piece
+        except Exception:
+            self.failed = True
+            raise
+
+
+def _open(url: str) -> "ObjectStore":
+    parts = urlsplit(url)
+    if parts.scheme not in (*CLOUDS, MEMORY) or not parts.netloc:
+        raise InvalidInput(
+            "artifacts can be kept in a folder or in an object store, and this is neither",
+            hint="write a folder, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or az://CONTAINER/PREFIX",
+        )
+    if "@" in parts.netloc or parts.query or parts.fragment:
+        raise InvalidInput(
+            "the place of artifacts should have no user name, password, query or fragment",
+            hint="credentials come from the cloud's own environment variables",
+        )
+    try:
+        from obstore.store import MemoryStore, from_url
+    except ImportError as error:
+        raise InvalidInput(
+            "artifacts in an object store need the package obstore",
+            hint='pip install "outrider[objects]"',
+        ) from error
+    if parts.scheme == MEMORY:
+        return MemoryStore()
+    try:
+        return from_url(
+            url,
+            client_options={
+                "allow_http": _allows_http(parts.scheme),
+                "connect_timeout": timedelta(seconds=OBJECT_STORE_CONNECT_SECONDS),
+                "timeout": timedelta(seconds=OBJECT_STORE_TIMEOUT_SECONDS),
+            },
+            retry_config={
+                "max_retries": OBJECT_STORE_RETRIES,
+                "retry_timeout": timedelta(seconds=OBJECT_STORE_TIMEOUT_SECONDS),
+            },
+        )
+    except _errors() as error:
+        raise InvalidInput(
+            f"artifacts cannot be kept there: {_first_line(error)}",
+            hint="set the cloud's own environment variables",
+        ) from error
+
+
+def _allows_http(scheme: str) -> bool:
+    """Without encryption only where the environment says so, as for a server on this machine."""
+    return os.environ.get(f"{CLOUDS[scheme]}_ALLOW_HTTP", "").lower() == "true"
+
+
+def _errors() -> tuple[type[Exception], ...]:
+    from obstore.exceptions import BaseError
+
+    # Some of the client's errors are Python's own: missing, forbidden, timed out.
+    return (BaseError, OSError)
+
+
+def _unavailable(error: Exception) -> StoreUnavailable:
+    return StoreUnavailable(
+        f"the object store did not do it: {_first_line(error)}",
+        hint="check its address, the bucket and the credentials in the environment",
+    )
+
+
+def _first_line(error: Any) -> str:
+    """The rest is the client's own inside."""
+    lines = str(error).splitlines() or [type(error).__name__]
+    return lines[0][:ERROR_DETAIL_MAX_CHARACTERS]

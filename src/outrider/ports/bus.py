@@ -1,0 +1,57 @@
+"""The event bus as the kernel sees it: a sink is told a window of events and answers for each."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class BusEvent:
+    """`content` is the event as CloudEvents JSON; `id` is the same whenever it is told again."""
+
+    id: str
+    run_id: str
+    run_seq: int
+    content: bytes
+
+
+class Verdict(StrEnum):
+    """`held`: not tried, because an earlier event of its run failed. `gone`: tell it no more."""
+
+    DELIVERED = "delivered"
+    FAILED = "failed"
+    HELD = "held"
+    GONE = "gone"
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """How telling one event ended. `error` is a short code: other tenants' eyes may see it."""
+
+    verdict: Verdict
+    error: str = ""
+    retry_after_seconds: float | None = None
+
+
+DELIVERED = Delivery(Verdict.DELIVERED)
+HELD = Delivery(Verdict.HELD)
+
+
+def first_fails(window: Sequence[BusEvent], failed: Delivery) -> list[Delivery]:
+    """Nothing of a window could be told: of each run the first was tried, and holds the others."""
+    tried: dict[str, str] = {}
+    return [
+        failed if tried.setdefault(event.run_id, event.id) == event.id else HELD for event in window
+    ]
+
+
+class Sink(Protocol):
+    async def publish(self, window: Sequence[BusEvent]) -> Sequence[Delivery]:
+        """Tell these, each run's in their order; a verdict for each, in the window's order.
+
+        Once an event of a run has failed, the later ones of that run are held.
+        """
+        ...
+
+    async def close(self) -> None: ...

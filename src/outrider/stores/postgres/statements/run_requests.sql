@@ -1,0 +1,92 @@
+-- Run requests, in Postgres's dialect.
+
+-- name: workspace_by_id
+SELECT project, environment FROM workspaces WHERE id = :workspace_id AND tenant_id = :tenant_id;
+
+-- name: insert_run_request
+INSERT INTO run_requests (run_id, tenant_id, workspace_id, project, environment, plan_id,
+                          plan_version, run_request_id, idempotency_key, status, needs_approval,
+                          reason, created_at, updated_at)
+VALUES (:run_id, :tenant_id, :workspace_id, :project, :environment, :plan_id, :plan_version,
+        :run_request_id, decode(:key, 'hex'), :status, :needs_approval, :reason, :now, :now);
+
+-- name: run_of_request
+SELECT run_id::text FROM run_requests WHERE idempotency_key = decode(:key, 'hex');
+
+-- name: serialise_admission
+SELECT pg_advisory_xact_lock(1869640815, hashtext(:workspace_id::uuid::text));
+
+-- name: count_load
+-- Runs that were let go and have not ended, and the items of their jobs that have not.
+SELECT count(*), coalesce(sum((SELECT sum(j.item_count) FROM job_queue j
+                                WHERE j.run_id = r.id
+                                  AND j.status IN ('queued', 'locked', 'failed'))), 0)
+  FROM campaign_runs r
+ WHERE r.tenant_id = :tenant_id AND r.workspace_id = :workspace_id
+   AND r.finished_at IS NULL AND r.approved_at IS NOT NULL;
+
+-- name: release_held_jobs
+WITH mine AS MATERIALIZED (
+  SELECT id FROM job_queue
+   WHERE run_id = :run_id AND status IN ('queued', 'locked', 'failed') ORDER BY id FOR NO KEY UPDATE
+)
+UPDATE job_queue AS j SET paused = false, run_at = greatest(run_at, :not_before), updated_at = :now
+  FROM mine WHERE j.id = mine.id;
+
+-- name: approve_run
+UPDATE campaign_runs SET approved_at = :now WHERE id = :run_id AND approved_at IS NULL;
+
+-- name: note_approval
+UPDATE run_requests
+   SET needs_approval = false, approved_by = :approved_by, reason = 'room', updated_at = :now
+ WHERE run_id = :run_id AND status = 'waiting';
+
+-- name: end_run_request
+UPDATE run_requests
+   SET status = :status, reason = :reason, lease_owner = NULL, lease_expires_at = NULL,
+       needs_approval = false, updated_at = :now
+ WHERE run_id = :run_id AND status = 'waiting';
+
+-- name: lease_run_requests
+-- The oldest first: ids are in the order of time.
+WITH free AS MATERIALIZED (
+  SELECT run_id FROM run_requests
+   WHERE status = 'waiting' AND NOT needs_approval
+     AND (lease_expires_at IS NULL OR lease_expires_at <= :now)
+   ORDER BY run_id LIMIT :most FOR UPDATE SKIP LOCKED
+)
+UPDATE run_requests AS q
+   SET lease_owner = :owner, lease_expires_at = :expires_at, fence = fence + 1, updated_at = :now
+  FROM free WHERE q.run_id = free.run_id
+RETURNING q.run_id::text, q.tenant_id::text, q.workspace_id::text,
+          (SELECT r.campaign_id::text FROM campaign_runs r WHERE r.id = q.run_id), q.fence;
+
+-- name: hold_run_request
+SELECT run_id::text FROM run_requests
+ WHERE run_id = :run_id AND status = 'waiting' AND lease_owner = :owner AND fence = :fence
+   FOR UPDATE;
+
+-- name: release_run_request
+UPDATE run_requests SET lease_owner = NULL, lease_expires_at = NULL
+ WHERE run_id = :run_id AND status = 'waiting' AND lease_owner = :owner AND fence = :fence;
+
+-- name: lock_step
+SELECT status, asset_id IS NOT NULL, run_at, cancelled, logical_attempt, attempts
+  FROM job_queue WHERE id = :job_id AND run_id = :run_id FOR NO KEY UPDATE;
+
+-- name: retry_step
+-- A new logical attempt, with as many engine attempts before it as a new job has.
+UPDATE job_queue
+   SET status = 'queued', outcome = NULL, sent = 0, failed = 0, skipped = 0, result = NULL,
+       run_at = :now, logical_attempt = logical_attempt + 1,
+       max_attempts = attempts + :max_attempts, updated_at = :now
+ WHERE id = :job_id
+RETURNING logical_attempt;
+
+-- name: hasten_items
+-- What waits for its next attempt need not wait any longer.
+UPDATE channel_outbox SET next_attempt_at = :now, updated_at = :now
+ WHERE run_id = :run_id AND job_id = :job_id AND status = 'queued' AND next_attempt_at > :now;
+
+-- name: any_run_waits
+SELECT run_id::text FROM run_requests WHERE status = 'waiting' AND NOT needs_approval LIMIT 1;

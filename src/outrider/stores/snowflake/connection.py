@@ -1,0 +1,84 @@
+"""Connections to Snowflake, as much of them as Outrider uses, and with limits on every wait."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from outrider.domain.errors import InvalidInput, SchemaMismatch, StoreError, StoreUnavailable
+from outrider.settings import SNOWFLAKE_LOGIN_SECONDS, SNOWFLAKE_STATEMENT_SECONDS
+
+MISSING = 2003
+"""Snowflake's number for a table that is not there, or not for this role."""
+
+GIVEN_UP = frozenset({604, 625, 630})
+"""Cancelled, waited too long for another writer, ran too long: another time it may work."""
+
+
+class Cursor(Protocol):
+    def execute(self, command: str, params: dict[str, Any] | None = None, /) -> object: ...
+
+    def fetchall(self) -> Sequence[Any]: ...
+
+    @property
+    def rowcount(self) -> int | None: ...
+
+    def close(self) -> object: ...
+
+
+class Connection(Protocol):
+    def cursor(self) -> Any: ...
+
+    def close(self) -> None: ...
+
+
+def connector(**arguments: str) -> Callable[[], Connection]:
+    """Makes connections with the official connector's own arguments: account, user, role, …
+
+    A statement that waits for another writer or runs for too long is given up by Snowflake itself,
+    so that a thread here never waits for ever.
+    """
+    connect = _driver().connect
+
+    def new() -> Connection:
+        made: Connection = connect(
+            **arguments,
+            autocommit=True,
+            paramstyle="pyformat",
+            login_timeout=SNOWFLAKE_LOGIN_SECONDS,
+            network_timeout=2 * SNOWFLAKE_STATEMENT_SECONDS,
+            session_parameters={
+                "STATEMENT_TIMEOUT_IN_SECONDS": SNOWFLAKE_STATEMENT_SECONDS,
+                "LOCK_TIMEOUT": SNOWFLAKE_STATEMENT_SECONDS,
+                "QUERY_TAG": "outrider",
+                "TIMEZONE": "UTC",
+            },
+        )
+        return made
+
+    return new
+
+
+def driver_errors() -> tuple[type[Exception], ...]:
+    """How the connector says that it did not work."""
+    return (_driver().errors.Error, OSError)
+
+
+def translated(error: Exception) -> StoreError:
+    number: int | None = getattr(error, "errno", None)
+    if number == MISSING:
+        return SchemaMismatch(f"Snowflake: {error}", hint="call `migrate` on the log first")
+    if isinstance(error, _driver().errors.ProgrammingError) and number not in GIVEN_UP:
+        return StoreError(f"Snowflake: {error}")
+    return StoreUnavailable(
+        f"Snowflake did not do it: {error}", hint="tell the same again; it is written once"
+    )
+
+
+def _driver() -> Any:
+    try:
+        import snowflake.connector
+    except ImportError as error:
+        raise InvalidInput(
+            "an event log in Snowflake needs the package snowflake-connector-python",
+            hint='pip install "outrider[snowflake]"',
+        ) from error
+    return snowflake.connector

@@ -1,0 +1,223 @@
+"""The event log in Snowflake: one transaction an append, its writers in a row behind a counter.
+
+Snowflake enforces no unique key, so the first thing an append does is to UPDATE the counter of its
+run; whoever comes second waits there until the first has committed, and only then looks which keys
+are known. The connector blocks, so it works in threads, each with a connection of its own.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from outrider.domain.ids import RunId
+from outrider.domain.run_events import EMITTERS, RunEvent, event_key
+from outrider.ports.event_log import Appended, EventDraft
+from outrider.settings import (
+    SNOWFLAKE_CONNECTIONS,
+    SNOWFLAKE_WINDOW_BYTES,
+    SNOWFLAKE_WINDOW_EVENTS,
+)
+from outrider.stores.migrations import load_migrations
+from outrider.stores.snowflake.connection import Connection, Cursor, driver_errors, translated
+from outrider.stores.statements import load_statements, to_named
+
+HERE = Path(__file__).parent
+MIGRATIONS = load_migrations(HERE / "migrations")
+STATEMENTS = {
+    name: to_named(named.sql) for name, named in load_statements(HERE / "statements").items()
+}
+
+Answer = TypeVar("Answer")
+Cells = tuple[object, ...]
+
+
+class SnowflakeEventLog:
+    """`connect` makes a connection whose database and schema are chosen already."""
+
+    def __init__(
+        self, connect: Callable[[], Connection], *, connections: int = SNOWFLAKE_CONNECTIONS
+    ) -> None:
+        self._connect = connect
+        self._threads = ThreadPoolExecutor(connections, thread_name_prefix="snowflake")
+        self._own = threading.local()
+        self._open: set[Connection] = set()
+
+    async def migrate(self) -> None:
+        """Make the tables where they are missing. Snowflake commits each of these by itself."""
+
+        def make(cursor: Cursor) -> None:
+            for migration in MIGRATIONS:
+                for statement in migration.sql.split(";\n"):
+                    if any(line and line[:2] != "--" for line in statement.splitlines()):
+                        cursor.execute(statement)
+
+        await self._in_thread(make)
+
+    async def append(
+        self, run_id: RunId, plan_version: str, drafts: Sequence[EventDraft], now: datetime
+    ) -> Sequence[Appended]:
+        # Of the same told twice the first counts; a MERGE would insert both.
+        told: dict[str, EventDraft] = {}
+        for draft in drafts:
+            key = event_key(run_id, draft.step_id, draft.logical_attempt, draft.type, plan_version)
+            told.setdefault(key, draft)
+        if not told:
+            return []
+        return await self._in_thread(
+            lambda cursor: _in_transaction(
+                cursor, lambda: _append(cursor, run_id, plan_version, told, now)
+            )
+        )
+
+    async def events_after(self, run_id: RunId, after: int, most: int) -> Sequence[RunEvent]:
+        rows = await self._in_thread(
+            lambda cursor: _ask(cursor, "run_events_after", run_id=run_id, after=after, most=most)
+        )
+        return [_event(row) for row in rows]
+
+    async def close(self) -> None:
+        await asyncio.to_thread(self._threads.shutdown)
+        for connection in self._open:
+            connection.close()
+        self._open.clear()
+
+    async def _in_thread(self, work: Callable[[Cursor], Answer]) -> Answer:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._run, work)
+
+    def _run(self, work: Callable[[Cursor], Answer]) -> Answer:
+        try:
+            connection = self._connection()
+            cursor = connection.cursor()
+            try:
+                return work(cursor)
+            finally:
+                cursor.close()
+        except driver_errors() as error:
+            self._drop_connection()
+            raise translated(error) from error
+
+    def _connection(self) -> Connection:
+        found: Connection | None = getattr(self._own, "connection", None)
+        if found is None:
+            found = self._own.connection = self._connect()
+            self._open.add(found)
+        return found
+
+    def _drop_connection(self) -> None:
+        """Whatever state it is in, the next one is new."""
+        found: Connection | None = getattr(self._own, "connection", None)
+        if found is not None:
+            self._own.connection = None
+            self._open.discard(found)
+            with suppress(Exception):
+                found.close()
+
+
+def _in_transaction(cursor: Cursor, work: Callable[[], Answer]) -> Answer:
+    cursor.execute("BEGIN")
+    try:
+        answer = work()
+        cursor.execute("COMMIT")
+    except BaseException:
+        # Where the line is gone Snowflake rolls back by itself.
+        with suppress(Exception):
+            cursor.execute("ROLLBACK")
+        raise
+    return answer
+
+
+def _append(
+    cursor: Cursor,
+    run_id: RunId,
+    plan_version: str,
+    told: Mapping[str, EventDraft],
+    now: datetime,
+) -> list[Appended]:
+    counter: dict[str, Any] = {"run_id": run_id, "count": len(told)}
+    _ask(cursor, "take_run_seqs", **counter)
+    if not cursor.rowcount:
+        _ask(cursor, "hold_the_door")
+        _ask(cursor, "insert_run_counter", run_id=run_id)
+        _ask(cursor, "take_run_seqs", **counter)
+    ((last_seq,),) = _ask(cursor, "last_run_seq", run_id=run_id)
+    before = int(last_seq) - len(told)
+    rows = [
+        (before + place, key, *_cells(draft, now))
+        for place, (key, draft) in enumerate(told.items(), start=1)
+    ]
+    for window in _windows(rows):
+        _ask(cursor, "merge_run_events", window, run_id=run_id, plan_version=plan_version)
+    found = _ask(cursor, "appended_run_events", run_id=run_id, after=before)
+    return [Appended(int(run_seq), type_, step_id) for run_seq, type_, step_id in found]
+
+
+def _cells(draft: EventDraft, now: datetime) -> Cells:
+    return (
+        draft.type.value,
+        EMITTERS[draft.type].value,
+        draft.step_id,
+        draft.logical_attempt,
+        draft.engine_attempt,
+        draft.signal_id,
+        msgspec.json.encode(draft.payload).decode(),
+        (draft.occurred_at or now).astimezone(UTC).isoformat(timespec="microseconds"),
+    )
+
+
+def _windows(rows: Sequence[Cells]) -> Iterator[list[Cells]]:
+    """A statement's text is limited in Snowflake, and its values are part of it."""
+    window: list[Cells] = []
+    size = 0
+    for row in rows:
+        weight = sum(len(str(cell).encode()) for cell in row)
+        full = len(window) == SNOWFLAKE_WINDOW_EVENTS or size + weight > SNOWFLAKE_WINDOW_BYTES
+        if window and full:
+            yield window
+            window, size = [], 0
+        window.append(row)
+        size += weight
+    if window:
+        yield window
+
+
+def _ask(
+    cursor: Cursor, name: str, window: Sequence[Cells] = (), /, **params: Any
+) -> Sequence[Any]:
+    sql = STATEMENTS[name]
+    if window:
+        cells = {
+            f"cell_{row}_{column}": cell
+            for row, each in enumerate(window)
+            for column, cell in enumerate(each)
+        }
+        values = (
+            "(" + ", ".join(f"%(cell_{row}_{column})s" for column in range(len(each))) + ")"
+            for row, each in enumerate(window)
+        )
+        sql = sql.replace("%(window)s", ", ".join(values))
+        params |= cells
+    cursor.execute(sql, params)
+    return cursor.fetchall()
+
+
+def _event(row: Sequence[Any]) -> RunEvent:
+    return RunEvent(
+        run_id=RunId(row[0]),
+        run_seq=int(row[1]),
+        type=row[2],
+        occurred_at=row[3].astimezone(UTC),
+        step_id=row[4],
+        logical_attempt=int(row[5]),
+        engine_attempt=None if row[6] is None else int(row[6]),
+        payload=msgspec.json.decode(row[7], type=dict[str, object]),
+        emitter=row[8],
+        plan_version=row[9],
+        idempotency_key=row[10],
+    )

@@ -1,0 +1,48 @@
+"""A store that is slow on purpose: writes of the named scripts wait first, or for good."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from types import GeneratorType
+
+from outrider.ports.store import Result, Store, Transaction
+
+
+def script_name(transaction: Transaction[Result]) -> str:
+    """Of the function that the script is, such as `settle_job`."""
+    assert isinstance(transaction, GeneratorType)
+    return str(transaction.__name__)
+
+
+class SlowStore:
+    """`delays`: seconds by the name of the script, such as `settle_job`; change them meanwhile."""
+
+    def __init__(self, inner: Store) -> None:
+        self._inner = inner
+        self.delays: dict[str, float] = {}
+        self.delayed: list[str] = []
+
+    @property
+    def scheme(self) -> str:
+        return self._inner.scheme
+
+    async def write(self, transaction: Transaction[Result]) -> Result:
+        name = script_name(transaction)
+        if seconds := self.delays.get(name):
+            self.delayed.append(name)
+            await asyncio.sleep(seconds)
+        return await self._inner.write(transaction)
+
+    async def read(self, transaction: Transaction[Result]) -> Result:
+        return await self._inner.read(transaction)
+
+    async def migrate(self) -> Sequence[str]:
+        return await self._inner.migrate()
+
+    async def verify_schema(self) -> None:
+        await self._inner.verify_schema()
+
+    def announcements(self) -> AsyncIterator[str]:
+        return self._inner.announcements()
+
+    async def close(self) -> None:
+        await self._inner.close()

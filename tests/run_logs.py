@@ -1,0 +1,78 @@
+"""Shorthands for tests of run logs: a run's events, and its rows rebuilt from them alone."""
+
+from outrider.bootstrap import Outrider
+from outrider.domain.ids import DEFAULT_SCOPE, CampaignId, RunId
+from outrider.domain.keys import KeyId, KeyScope, Principal
+from outrider.domain.projection import RunSnapshot, phase_state, project_run, row_status
+from outrider.domain.run_events import RunEvent
+from outrider.domain.signals import AskedSignal, Signal
+from outrider.kernel.run_signaller import SignalAnswer
+from outrider.kernel.transactions import campaigns, inspection, run_log
+
+MOST = 100_000
+ADMIN = Principal(DEFAULT_SCOPE, KeyId(""), "ada", frozenset({KeyScope.ADMIN}))
+OPERATOR = Principal(DEFAULT_SCOPE, KeyId(""), "olga", frozenset({KeyScope.OPERATE}))
+READER = Principal(DEFAULT_SCOPE, KeyId(""), "rosa", frozenset({KeyScope.READ}))
+
+
+async def events_of(outrider: Outrider, run_id: RunId) -> list[RunEvent]:
+    return await outrider.store.read(run_log.events_after(run_id, 0, MOST))
+
+
+async def types_of(outrider: Outrider, run_id: RunId) -> list[str]:
+    return [event.type for event in await events_of(outrider, run_id)]
+
+
+async def projected(outrider: Outrider, run_id: RunId) -> RunSnapshot:
+    return project_run(run_id, await events_of(outrider, run_id))
+
+
+async def signal(
+    outrider: Outrider,
+    run_id: RunId,
+    sent: Signal,
+    *,
+    by: Principal = ADMIN,
+    step_id: str | None = None,
+    signal_id: str | None = None,
+) -> SignalAnswer:
+    asked = AskedSignal(sent, signal_id or outrider.ids.new(), step_id)
+    return await outrider.run_signaller.signal(by, run_id, asked)
+
+
+async def check_against_log(outrider: Outrider, campaign_id: CampaignId) -> list[RunSnapshot]:
+    """Every row that the logs of a campaign's runs imply is as they imply it."""
+    runs = await outrider.store.read(inspection.runs_of(campaign_id))
+    assert runs
+    rebuilt = []
+    for run in runs:
+        snapshot = await projected(outrider, run.id)
+        assert row_status(snapshot) == run.status, run
+        assert snapshot.started_at == run.started_at, run
+        assert snapshot.completed_at == run.finished_at, run
+        await _check_jobs(outrider, run.id, snapshot)
+        rebuilt.append(snapshot)
+    phases = await outrider.store.read(campaigns.phases_of(campaign_id))
+    latest = {run.phase: snapshot for run, snapshot in zip(runs, rebuilt, strict=True)}
+    for phase in phases:
+        if phase.phase in latest:
+            assert phase_state(latest[phase.phase]) == phase.state, phase
+        else:
+            assert phase.state == "not_started"
+    return rebuilt
+
+
+async def _check_jobs(outrider: Outrider, run_id: RunId, snapshot: RunSnapshot) -> None:
+    jobs = await outrider.store.read(inspection.jobs_page(run_id, inspection.FIRST, MOST))
+    for job in jobs:
+        step = snapshot.steps.get(job.id)
+        if job.outcome is None:
+            assert step is None or step.status in ("RUNNING", "PENDING"), (job, step)
+            continue
+        assert step is not None, job
+        assert step.outcome == job.outcome, (job, step)
+        assert step.counts is not None
+        counted = step.counts.sent, step.counts.failed, step.counts.skipped
+        assert counted == (job.sent, job.failed, job.skipped)
+        assert step.completed_at == job.updated_at, (job, step)
+    assert set(snapshot.steps) <= {job.id for job in jobs}
