@@ -61,7 +61,8 @@ class LocalSecrets:
                 hint="refer to secrets, never write them down in settings",
             )
         try:
-            value = scheme.resolve(name)
+            # An installed scheme may return anything.
+            value: object = scheme.resolve(name)
         except InvalidInput:
             raise
         except Exception as error:

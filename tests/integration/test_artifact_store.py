@@ -5,6 +5,7 @@ import hashlib
 import multiprocessing
 import os
 import signal
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 from outrider import artifact_store
 from outrider.artifact_store import LocalArtifacts
 from outrider.domain.errors import InvalidInput, NotFound
-from outrider.settings import ARTIFACT_PIECE_BYTES
+from outrider.settings import ARTIFACT_LEFTOVER_SECONDS, ARTIFACT_PIECE_BYTES
 
 RUN = "01a1e212-4aac-7faa-b47f-af878338aa53"
 OTHER_RUN = "01a1e212-4aac-7faa-b47f-000000000000"
@@ -173,13 +174,35 @@ async def test_an_artifact_is_on_disk_with_its_name_before_anybody_is_told_of_it
     assert [path for path, _ in folders] == [root / RUN, root], "the run's folder is new too"
 
 
+async def test_what_a_killed_writer_left_is_cleared_by_the_next_put_an_hour_later(
+    artifacts: LocalArtifacts, root: Path
+) -> None:
+    await artifacts.put(RUN, "report.html", pieces(b"old"))
+    long_ago = time.time() - ARTIFACT_LEFTOVER_SECONDS - 1
+    leftover, young, stranger, elsewhere = (
+        root / RUN / f".report.html.{'0' * 16}",
+        root / RUN / f".report.html.{'1' * 16}",
+        root / RUN / ".report.html.somebodys",
+        root / f".report.html.{'0' * 16}",
+    )
+    for path in (leftover, young, stranger, elsewhere):
+        path.write_bytes(b"half")
+        if path is not young:
+            os.utime(path, (long_ago, long_ago))
+    await artifacts.put(RUN, "results.csv", pieces(b"new"))
+    assert not leftover.exists()
+    assert all(path.exists() for path in (young, stranger, elsewhere))
+    assert await read(artifacts, f"file:{RUN}/report.html") == b"old"
+
+
 # Names and references of strangers
 
 
 @pytest.mark.parametrize(
     "name",
-    ["", ".", "..", "../x", f"../{OTHER_RUN}/report.html", "a/b", "/etc/passwd", "a\0b", "x/.."],
-)
+    ["", ".", "..", "../x", f"../{OTHER_RUN}/report.html", "a/b", "/etc/passwd", "a\0b", "x/..",
+     "a?b", "a#b", "a%2fb", "a\\b", f".report.html.{'0' * 16}"],
+)  # fmt: skip
 async def test_a_name_that_is_not_one_is_refused_and_writes_nothing(
     artifacts: LocalArtifacts, root: Path, name: str
 ) -> None:

@@ -7,10 +7,7 @@ was cut off: sent, open, queued and locked, and a single message in its lane.
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
-import apsw
-import asyncpg
 import pytest
 
 from outrider.bootstrap import Outrider, make_store
@@ -20,22 +17,25 @@ from outrider.domain.states import PhaseState
 from outrider.gateways.sandbox import Sandbox, references_delivered
 from outrider.kernel.phase_restorer import count_bypasses
 from outrider.kernel.submission_manager import Submission
-from outrider.stores.postgres import store as postgres
-from outrider.stores.sqlite import store as sqlite
 from outrider.testing.launches import observe, target
-from outrider.testing.postgres import create_database, drop_database
 from tests.controls import begun, control, created, until, until_ended, until_run, until_state
+from tests.integration.old_databases import (
+    OLD_TABLES,
+    columns,
+    copy_rows,
+    database_is_sqlite,
+    migrate_to,
+    other_database,
+    rows,
+    schema,
+)
 from tests.raw_sql import raw_sql
 from tests.whole_runs import opened, working
 
+__all__ = ["other_database"]
+
 ITEMS = 60
 INTENT = "intent-1"
-OLD_TABLES = (
-    "tenants", "workspaces", "campaigns", "campaign_phases", "campaign_events",
-    "audience_members", "assets", "contract_snapshots", "target_states", "campaign_runs",
-    "job_queue", "channel_outbox", "attempt_history", "suppressions", "campaign_audit_log",
-)  # fmt: skip
-"""In an order in which each refers only to those before it."""
 
 
 @pytest.fixture
@@ -47,72 +47,6 @@ def log_path(tmp_path: Path) -> Path:
 async def sandbox(log_path: Path) -> AsyncIterator[Sandbox]:
     async with Sandbox(log_path=log_path) as sandbox:
         yield sandbox
-
-
-@pytest.fixture
-async def other_database(
-    database: str, request: pytest.FixtureRequest, tmp_path: Path
-) -> AsyncIterator[str]:
-    """Another empty database of the same kind."""
-    if database.startswith("sqlite"):
-        yield f"sqlite:///{tmp_path}/other.db"
-        return
-    server_url: str = request.getfixturevalue("postgres_url")
-    url = await create_database(server_url)
-    yield url
-    await drop_database(server_url, url)
-
-
-async def migrate_to_0001(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    module = sqlite if database.startswith("sqlite") else postgres
-    with monkeypatch.context() as patched:
-        patched.setattr(module, "MIGRATIONS", module.MIGRATIONS[:1])
-        store = make_store(database)
-        assert await store.migrate() == ["0001_spine"]
-        await store.close()
-
-
-async def columns(database: str, table: str) -> list[str]:
-    async with raw_sql(database) as raw:
-        if database.startswith("sqlite"):
-            return [row[1] for row in await raw.run(f"PRAGMA table_info({table})")]
-        rows = await raw.run(
-            "SELECT column_name FROM information_schema.columns"
-            f" WHERE table_name = '{table}' ORDER BY ordinal_position"
-        )
-        return [row[0] for row in rows]
-
-
-async def rows(database: str, table: str, named: list[str]) -> list[tuple[Any, ...]]:
-    async with raw_sql(database) as raw:
-        found = await raw.run(f"SELECT {', '.join(named)} FROM {table}")
-    return sorted(found, key=repr)
-
-
-async def copy_rows(source: str, target_url: str) -> None:
-    for table in OLD_TABLES:
-        named = await columns(target_url, table)
-        found = await rows(source, table, named)
-        if database_is_sqlite(target_url):
-            connection = apsw.Connection(target_url.removeprefix("sqlite:///"))
-            marks = ", ".join("?" * len(named))
-            connection.executemany(
-                f"INSERT OR IGNORE INTO {table} ({', '.join(named)}) VALUES ({marks})", found
-            )
-            connection.close()
-        else:
-            server = await asyncpg.connect(target_url)
-            marks = ", ".join(f"${number}" for number in range(1, len(named) + 1))
-            await server.executemany(
-                f"INSERT INTO {table} ({', '.join(named)}) OVERRIDING SYSTEM VALUE"
-                f" VALUES ({marks}) ON CONFLICT DO NOTHING",
-                found,
-            )
-            await server.close()
-
-
-def database_is_sqlite(database: str) -> bool:
-    return database.startswith("sqlite")
 
 
 async def cut_off(outrider: Outrider, sandbox: Sandbox) -> tuple[CampaignId, RunId]:
@@ -133,26 +67,6 @@ async def cut_off(outrider: Outrider, sandbox: Sandbox) -> tuple[CampaignId, Run
     return campaign_id, run_id
 
 
-async def schema(database: str) -> list[tuple[Any, ...]]:
-    async with raw_sql(database) as raw:
-        if database_is_sqlite(database):
-            return await raw.run(
-                "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY 1, 2"
-            )
-        parts = [
-            "SELECT table_name, column_name, ordinal_position, data_type, is_nullable,"
-            " column_default FROM information_schema.columns WHERE table_schema = 'public'",
-            "SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'public'",
-            "SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid)"
-            " FROM pg_constraint WHERE connamespace = 'public'::regnamespace",
-            "SELECT tgname, pg_get_triggerdef(oid) FROM pg_trigger WHERE NOT tgisinternal",
-            "SELECT proname, pg_get_functiondef(oid) FROM pg_proc"
-            " WHERE pronamespace = 'public'::regnamespace",
-            "SELECT viewname, definition FROM pg_views WHERE schemaname = 'public'",
-        ]
-        return [row for part in parts for row in sorted(await raw.run(part), key=repr)]
-
-
 async def test_a_run_in_flight_outlives_the_migration_and_completes(
     database: str,
     other_database: str,
@@ -164,7 +78,7 @@ async def test_a_run_in_flight_outlives_the_migration_and_completes(
     gateway = target("sms.all", "sms", sandbox.http_url, maxAttempts=50)
     async with opened(other_database, tmp_path, gateway) as before:
         campaign_id, run_id = await cut_off(before, sandbox)
-    await migrate_to_0001(database, monkeypatch)
+    await migrate_to(database, 1, monkeypatch)
     await copy_rows(other_database, database)
     async with raw_sql(database) as raw:
         # Whoever held these is gone for longer than any lease.
@@ -234,7 +148,7 @@ async def test_a_migrated_schema_equals_a_fresh_one(
     gateway = target("sms.all", "sms", sandbox.http_url)
     async with opened(other_database, tmp_path, gateway) as fresh:
         await created(fresh, 10)
-    await migrate_to_0001(database, monkeypatch)
+    await migrate_to(database, 1, monkeypatch)
     await copy_rows(other_database, database)
     store = make_store(database)
     await store.migrate()
@@ -252,7 +166,7 @@ async def test_a_migrated_schema_equals_a_fresh_one(
 async def test_a_migration_that_fails_midway_changes_nothing(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await migrate_to_0001(database, monkeypatch)
+    await migrate_to(database, 1, monkeypatch)
     before = await schema(database)
     async with raw_sql(database) as raw:
         await raw.run("CREATE TABLE artifacts (id text)")

@@ -18,7 +18,7 @@ from outrider.settings import Limits
 from outrider.system import SystemIds
 from outrider.testing.clock import FakeClock
 from outrider.testing.store_suite.workshop import ELSEWHERE, NOON, Workshop
-from tests.integration.run_logs import (
+from tests.integration.raw_logs import (
     Crash,
     CrashingStore,
     burn_numbers,

@@ -33,7 +33,7 @@ from outrider.system import SystemIds
 from outrider.testing.clock import FakeClock
 from outrider.testing.postgres import create_database, drop_database
 from outrider.testing.store_suite.workshop import NOON, Workshop
-from tests.integration.run_logs import (
+from tests.integration.raw_logs import (
     VERSION,
     Crash,
     CrashingStore,

@@ -101,6 +101,7 @@ def _time(text: str | None) -> datetime | None:
     if text is None:
         return None
     try:
-        return datetime.fromisoformat(text).astimezone(UTC)
+        found = datetime.fromisoformat(text)
     except ValueError:
         raise InvalidInput("an artifact's expiresAt should be a time") from None
+    return found.astimezone(UTC) if found.tzinfo else found

@@ -141,20 +141,16 @@ class BusRelay:
 
     async def _publish(self, waiting: Sequence[Waiting]) -> Sequence[Delivery]:
         """The lease is kept for as long as it takes, and one bad sink is nobody else's trouble."""
-        window = [
-            BusEvent(event_id(w.event), w.event.run_id, w.event.run_seq,
-                     cloud_event(w.event, w.scope))
-            for w in waiting
-        ]  # fmt: skip
         keeping = asyncio.create_task(self._keep_lease())
         try:
+            window = [_told(each) for each in waiting]
             deliveries = await self._sink.publish(window)
         except OutriderError as error:
             log.error("bus_sink_failed", sink=self.name, error=error.message)
-            return first_fails(window, SINK_BROKE)
+            return first_fails([_untold(each) for each in waiting], SINK_BROKE)
         except Exception:
             log.exception("bus_sink_failed", sink=self.name)
-            return first_fails(window, SINK_BROKE)
+            return first_fails([_untold(each) for each in waiting], SINK_BROKE)
         finally:
             keeping.cancel()
             await asyncio.gather(keeping, return_exceptions=True)
@@ -212,3 +208,14 @@ class BusRelay:
             )  # fmt: skip
         if settled.gone is not None:
             log.error("bus_sink_gone", sink=self.name, error=settled.gone)
+
+
+def _told(waiting: Waiting) -> BusEvent:
+    event = waiting.event
+    content = cloud_event(event, waiting.scope)
+    return BusEvent(event_id(event), event.run_id, event.run_seq, content)
+
+
+def _untold(waiting: Waiting) -> BusEvent:
+    event = waiting.event
+    return BusEvent(event_id(event), event.run_id, event.run_seq, b"")

@@ -114,7 +114,7 @@ class Projector:
         if hole is not None and snapshot.last_event_seq < hole.next_seq:
             log.warning("projection_paused", run_id=run.run_id, waits_for=hole.next_seq)
             return
-        seen = max(snapshot.last_event_seq, run.last_seq)
+        seen = max(snapshot.last_event_seq, run.last_seq) if complete else snapshot.last_event_seq
         resolved = (NON_CONTIGUOUS, LAG) if complete else (NON_CONTIGUOUS,)
         await self._store.write(
             run_snapshots.save(

@@ -4,7 +4,8 @@ JetStream itself drops what it has had under the same id before. A broken connec
 and the next window makes another: nothing is buffered that might arrive late and out of order.
 """
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -43,6 +44,7 @@ class NatsSink:
         self._secrets = secrets
         self._seconds = settings.timeout_seconds
         self._client: Client | None = None
+        self._lost: asyncio.Future[None] | None = None
         self._stream_is_there = False
         self._credentials()
 
@@ -58,12 +60,14 @@ class NatsSink:
 
         async def tell(event: BusEvent) -> Delivery:
             try:
-                await jetstream.publish(
-                    f"{self._subject}.{event.run_id}",
-                    event.content,
-                    timeout=self._seconds,
-                    stream=self._stream,
-                    headers={"Nats-Msg-Id": event.id},
+                await self._unless_lost(
+                    jetstream.publish(
+                        f"{self._subject}.{event.run_id}",
+                        event.content,
+                        timeout=self._seconds,
+                        stream=self._stream,
+                        headers={"Nats-Msg-Id": event.id},
+                    )
                 )
             except NoStreamResponseError as error:
                 # It was there before: somebody has deleted it, or its server is only starting.
@@ -84,24 +88,55 @@ class NatsSink:
             await client.close()
 
     async def _jetstream(self) -> "JetStreamContext":
-        import nats
-
         if self._client is not None and not self._client.is_connected:
             await self.close()
         if self._client is None:
-            self._client = await nats.connect(
-                self._url.server,
-                name=f"outrider {self._name}",
-                allow_reconnect=False,
-                connect_timeout=self._seconds,
-                error_cb=self._told,
-                **self._credentials(),
-            )
+            self._client = await self._connected()
         jetstream = self._client.jetstream(timeout=self._seconds)
         if not self._stream_is_there:
             await self._make_stream(jetstream)
             self._stream_is_there = True
         return jetstream
+
+    async def _connected(self) -> "Client":
+        from nats.aio.client import Client
+
+        client = Client()
+        lost = self._lost = asyncio.get_running_loop().create_future()
+
+        async def closed() -> None:
+            if not lost.done():
+                lost.set_result(None)
+
+        try:
+            async with asyncio.timeout(self._seconds):
+                await client.connect(
+                    self._url.server,
+                    name=f"outrider {self._name}",
+                    allow_reconnect=False,
+                    # Otherwise a server that is not there is asked sixty times, for two minutes.
+                    max_reconnect_attempts=1,
+                    reconnect_time_wait=0,
+                    error_cb=self._told,
+                    closed_cb=closed,
+                    **self._credentials(),
+                )
+        except BaseException:
+            await client.close()
+            raise
+        return client
+
+    async def _unless_lost(self, publishing: Coroutine[Any, Any, Any]) -> None:
+        """A lost connection is known at once; the library would wait for an answer to the end."""
+        assert self._lost is not None, "there was a connection"
+        answer = asyncio.ensure_future(publishing)
+        try:
+            await asyncio.wait({answer, self._lost}, return_when=asyncio.FIRST_COMPLETED)
+            if not answer.done():
+                raise ConnectionAbortedError("NATS closed the connection")
+            answer.result()
+        finally:
+            answer.cancel()
 
     async def _make_stream(self, jetstream: "JetStreamContext") -> None:
         """A stream that is there is left as it is: its keeping is its owner's business."""

@@ -232,7 +232,9 @@ class EventLogConformance:
             return seen
 
         async with asyncio.timeout(WAIT_SECONDS):
-            watched, *given = await asyncio.gather(watch(), *map(append, range(APPENDERS)))
+            watched, given = await asyncio.gather(
+                watch(), asyncio.gather(*map(append, range(APPENDERS)))
+            )
         sequences = [sequence for each in given for sequence in each]
         assert all(each == sorted(each) for each in given)
         assert len(set(sequences)) == len(sequences) == APPENDERS * EVENTS_PER_APPENDER
