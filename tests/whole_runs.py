@@ -52,7 +52,12 @@ async def opened(
     """Outrider on a migrated database, with a registry of these targets."""
     path = folder / "registry.json"
     path.write_bytes(registry(*targets))
-    settings = Settings(database_url=database, registry=path, artifacts=folder / "artifacts")
+    settings = Settings(
+        database_url=database,
+        registry=path,
+        artifacts=folder / "artifacts",
+        spool=folder / "spool",
+    )
     async with open_outrider(settings, limits=limits, clock=clock) as outrider:
         await outrider.store.migrate()
         yield outrider

@@ -4,11 +4,13 @@ They stream through in parts, so neither a put nor a read holds more than a few 
 is seen when it is whole. Credentials are the cloud's own: its environment variables, its role.
 """
 
+import asyncio
 import hashlib
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from outrider.domain.artifacts import refuse_name
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 CLOUDS = {"s3": "AWS", "gs": "GOOGLE", "az": "AZURE"}
 MEMORY = "memory"
 
+Answer = TypeVar("Answer")
+
 
 class ObjectArtifacts:
     """`s3://bucket/prefix`, `gs://bucket/prefix`, `az://container/prefix` or `memory://name`."""
@@ -40,45 +44,52 @@ class ObjectArtifacts:
         self._store = _open(url)
 
     async def put(self, folder: str, name: str, content: AsyncIterator[bytes]) -> StoredArtifact:
-        import obstore
-
         for part in (folder, name):
             refuse_name(part)
-        measured = _Measured(name, content)
+        writer = await _in_thread(self._writer, f"{folder}/{name}")
+        digest, size = hashlib.sha256(), 0
         try:
-            await obstore.put_async(
-                self._store,
-                f"{folder}/{name}",
-                measured.pieces(),
-                use_multipart=True,
-                chunk_size=ARTIFACT_PART_BYTES,
-                max_concurrency=ARTIFACT_PARTS_AT_ONCE,
-            )
-        except _errors() as error:
-            if measured.failed:
-                # The content's own error, which came through the object store's client.
-                raise
-            raise _unavailable(error) from error
-        reference = f"{self._root}{folder}/{name}"
-        return StoredArtifact(reference, measured.digest.hexdigest(), measured.size_bytes)
+            async for piece in content:
+                size += len(piece)
+                if size > ARTIFACT_MAX_BYTES:
+                    raise InvalidInput(f"{name} is over {ARTIFACT_MAX_BYTES:,} bytes")
+                digest.update(piece)
+                await _in_thread(writer.write, piece)
+            await _in_thread(writer.close)
+        except BaseException as error:
+            # Its way out with an error: the parts that arrived are given up, nothing is seen.
+            await asyncio.to_thread(_give_up, writer, error)
+            raise
+        return StoredArtifact(f"{self._root}{folder}/{name}", digest.hexdigest(), size)
 
     async def read(self, reference: str) -> AsyncIterator[bytes]:
-        import obstore
-
-        try:
-            found = await obstore.get_async(self._store, self._path(reference))
-        except FileNotFoundError as error:
+        pieces = await _in_thread(self._pieces, self._path(reference))
+        if pieces is None:
             raise NotFound(
                 f"the artifact {reference} is not there",
                 hint="look at OUTRIDER_ARTIFACTS: it should be the place it was written to",
-            ) from error
-        except _errors() as error:
-            raise _unavailable(error) from error
+            )
+        while (piece := await _in_thread(next, pieces, None)) is not None:
+            yield bytes(piece)
+
+    def _writer(self, path: str) -> Any:
+        import obstore
+
+        return obstore.open_writer(
+            self._store,
+            path,
+            buffer_size=ARTIFACT_PART_BYTES,
+            max_concurrency=ARTIFACT_PARTS_AT_ONCE,
+        )
+
+    def _pieces(self, path: str) -> Iterator[Any] | None:
+        import obstore
+
         try:
-            async for piece in found.stream(min_chunk_size=ARTIFACT_PIECE_BYTES):
-                yield bytes(piece)
-        except _errors() as error:
-            raise _unavailable(error) from error
+            found = obstore.get(self._store, path)
+        except FileNotFoundError:
+            return None
+        return iter(found.stream(min_chunk_size=ARTIFACT_PIECE_BYTES))
 
     def _path(self, reference: str) -> str:
         path = reference.removeprefix(self._root)
@@ -96,27 +107,19 @@ class ObjectArtifacts:
         return path
 
 
-class _Measured:
-    """Content on its way: counted and hashed as it passes."""
+async def _in_thread(work: Callable[..., Answer], *arguments: object) -> Answer:
+    """The client's blocking side. Its asynchronous one sometimes aborts a process that ends."""
+    from obstore.exceptions import BaseError
 
-    def __init__(self, name: str, content: AsyncIterator[bytes]) -> None:
-        self._name = name
-        self._content = content
-        self.digest = hashlib.sha256()
-        self.size_bytes = 0
-        self.failed = False
+    try:
+        return await asyncio.to_thread(work, *arguments)
+    except (BaseError, OSError) as error:
+        raise _unavailable(error) from error
 
-    async def pieces(self) -> AsyncIterator[bytes]:
-        try:
-            async for piece in self._content:
-                self.size_bytes += len(piece)
-                if self.size_bytes > ARTIFACT_MAX_BYTES:
-                    raise InvalidInput(f"{self._name} is over {ARTIFACT_MAX_BYTES:,} bytes")
-                self.digest.update(piece)
-                yield piece
-        except Exception:
-            self.failed = True
-            raise
+
+def _give_up(writer: Any, error: BaseException) -> None:
+    with suppress(Exception):
+        writer.__exit__(type(error), error, error.__traceback__)
 
 
 def _open(url: str) -> "ObjectStore":
@@ -132,6 +135,7 @@ def _open(url: str) -> "ObjectStore":
             hint="credentials come from the cloud's own environment variables",
         )
     try:
+        from obstore.exceptions import BaseError
         from obstore.store import MemoryStore, from_url
     except ImportError as error:
         raise InvalidInput(
@@ -153,7 +157,7 @@ def _open(url: str) -> "ObjectStore":
                 "retry_timeout": timedelta(seconds=OBJECT_STORE_TIMEOUT_SECONDS),
             },
         )
-    except _errors() as error:
+    except BaseError as error:
         raise InvalidInput(
             f"artifacts cannot be kept there: {_first_line(error)}",
             hint="set the cloud's own environment variables",
@@ -163,13 +167,6 @@ def _open(url: str) -> "ObjectStore":
 def _allows_http(scheme: str) -> bool:
     """Without encryption only where the environment says so, as for a server on this machine."""
     return os.environ.get(f"{CLOUDS[scheme]}_ALLOW_HTTP", "").lower() == "true"
-
-
-def _errors() -> tuple[type[Exception], ...]:
-    from obstore.exceptions import BaseError
-
-    # Some of the client's errors are Python's own: missing, forbidden, timed out.
-    return (BaseError, OSError)
 
 
 def _unavailable(error: Exception) -> StoreUnavailable:

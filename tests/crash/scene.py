@@ -11,6 +11,7 @@ from typing import Any
 
 from outrider.bootstrap import Outrider
 from outrider.domain.ids import DEFAULT_SCOPE, IdempotencyKey, RunId
+from outrider.domain.run_events import FIRST_LOGICAL_ATTEMPT
 from outrider.domain.states import Channel, ItemStatus, RunStatus
 from outrider.gateways.sandbox import Sandbox
 from outrider.kernel.doubt_resolver import Reconciliation
@@ -22,6 +23,7 @@ from outrider.testing import launches
 from tests.crash.watcher import Watcher
 from tests.crash.witness import Witness
 from tests.crash.workers import WorkerProcess
+from tests.run_logs import check_against_log, events_of
 
 ACTOR = "crash test"
 MAIL_WINDOW_ITEMS = SMTP_CONNECTIONS
@@ -152,3 +154,14 @@ class Scene:
         assert self.witness.deliveries() == {item.reference: 1 for item in items}
         certificate = await self.outrider.certifier.certify(DEFAULT_SCOPE, self.run_id)
         assert certificate.holds, certificate.criteria
+        await self.log_agrees()
+
+    async def log_agrees(self) -> None:
+        """Whoever died where, the run's log tells of every step once, and the rows follow it."""
+        run = await self.outrider.store.read(inspection.run(DEFAULT_SCOPE, self.run_id))
+        await check_against_log(self.outrider, run.campaign_id)
+        told = await events_of(self.outrider, self.run_id)
+        steps = [event for event in told if event.step_id]
+        assert {event.logical_attempt for event in steps} == {FIRST_LOGICAL_ATTEMPT}
+        kinds = [(event.step_id, event.type) for event in steps]
+        assert len(kinds) == len(set(kinds))

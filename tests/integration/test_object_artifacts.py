@@ -149,7 +149,7 @@ async def test_content_that_ends_in_an_error_leaves_nothing_of_itself(
             await read(artifacts, root + name)
 
 
-async def test_an_upload_that_failed_or_was_cancelled_leaves_no_object(
+async def test_an_upload_that_was_cancelled_leaves_neither_an_object_nor_parts_of_it(
     server: ObjectServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in server.environment.items():
@@ -168,6 +168,7 @@ async def test_an_upload_that_failed_or_was_cancelled_leaves_no_object(
     with pytest.raises(asyncio.CancelledError):
         await putting
     assert "cancelled.bin" not in server.ask("GET", "")
+    assert "cancelled.bin" not in server.ask("GET", "?uploads")
 
 
 async def test_an_artifact_over_the_limit_is_refused_and_leaves_nothing(

@@ -236,7 +236,7 @@ def machine_on(url: str, runner: asyncio.Runner) -> Iterator[type[RunLog]]:
 
 
 def check(machine: type[RunLog], examples: int) -> None:
-    run_state_machine_as_test(  # type: ignore[no-untyped-call]
+    run_state_machine_as_test(
         machine,
         settings=settings(
             max_examples=examples,

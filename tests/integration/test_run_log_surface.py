@@ -1,4 +1,4 @@
-"""A run's log as people and machines read it: over HTTP, and with `outrider run`, here and there."""
+"""A run's log as people and machines read it: over HTTP and with `outrider run`, here and there."""
 
 import asyncio
 import json

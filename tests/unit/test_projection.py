@@ -283,7 +283,7 @@ def test_a_snapshot_is_never_changed_in_place() -> None:
         before.steps["a"] = before.steps["b"]  # type: ignore[index]
 
 
-anything = st.sampled_from(
+anything: st.SearchStrategy[object] = st.sampled_from(
     [None, True, 0, -1, 2**53, "", "text \u2603", [], [1, None], {"a": [{}]}]
 )
 """What JSON may hold where something else was expected."""

@@ -26,6 +26,7 @@ from outrider.domain.ids import DEFAULT_SCOPE, CampaignId
 from outrider.domain.states import PhaseState
 from outrider.kernel.transactions import campaigns
 from outrider.kernel.transactions.inspection import LAST
+from outrider.kernel.transactions.run_requests import HeldFor
 from outrider.rendering.renderer import check_template
 
 app = typer.Typer(no_args_is_help=True, help="Create campaigns, control them, see how they stand.")
@@ -171,7 +172,7 @@ def status(context: typer.Context, campaign_id: Id, as_json: Json = False) -> No
         ["phase", "state", "progress", "run", "why"],
         [
             (name, phase["state"], f"{phase['progressPercentage']:.0f} %", phase["runId"],
-             phase["reason"])
+             f"waits for {phase['waitsFor']}" if phase["waitsFor"] else phase["reason"])
             for name, phase in phases
         ],
         "no phases",
@@ -179,6 +180,7 @@ def status(context: typer.Context, campaign_id: Id, as_json: Json = False) -> No
     for name, phase in phases:
         if phase["accounting"]:
             out.print(f"{name}: {accounting_of(phase['accounting'])}")
+        print_waiting(phase)
     following = first_phase(snapshot, PhaseState.NOT_STARTED)
     if following is not None and snapshot["controlPhase"] is None:
         out.print(f"next: outrider campaign start {campaign_id} {following}", style="dim")
@@ -227,9 +229,19 @@ async def snapshot_of(outrider: Outrider, campaign_id: str) -> Document:
     return document_of(CampaignStatus.of(found))
 
 
+def print_waiting(seen: Document) -> None:
+    """What to do next for a run that waits for somebody."""
+    if seen["waitsFor"] == HeldFor.APPROVAL:
+        out.print(f"next: outrider run signal {seen['runId']} APPROVE", style="dim")
+
+
 def print_ending(seen: Document) -> None:
     out.print(f"{seen['phase']} is [bold]{seen['state']}[/bold]  run {seen['runId']}")
     if not seen["accounting"]:
+        return
+    if seen["waitsFor"]:
+        out.print(f"it waits for {seen['waitsFor']}")
+        print_waiting(seen)
         return
     out.print(accounting_of(seen["accounting"]))
     if seen["accounting"]["inDoubt"]:

@@ -10,7 +10,15 @@ import typer
 
 from outrider.api.models.phases import ControlDone
 from outrider.bootstrap import Outrider
-from outrider.cli.campaign import Id, Phase, app, first_phase, print_ending, snapshot_of
+from outrider.cli.campaign import (
+    Id,
+    Phase,
+    app,
+    first_phase,
+    print_ending,
+    print_waiting,
+    snapshot_of,
+)
 from outrider.cli.console import Json, out, print_json
 from outrider.cli.documents import Document, document_of
 from outrider.cli.remote import Remote
@@ -98,6 +106,7 @@ def start(
         print_json({**done, "success": True})
     elif not here:
         _print_control(done)
+        print_waiting(done)
         out.print(f"next: outrider work, and outrider campaign watch {campaign_id}", style="dim")
 
 
@@ -214,6 +223,8 @@ def _expecting(expected: PhaseState | None) -> Document:
 def _print_control(done: Document) -> None:
     how = "[green]now[/green]" if done["changed"] else "already"
     run = f"  run {done['runId']}" if done["runId"] else ""
+    if done["waitsFor"]:
+        run += f", which waits for {done['waitsFor']}"
     out.print(f"{done['phase']} is {how} [bold]{done['state']}[/bold]{run}")
 
 

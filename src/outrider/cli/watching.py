@@ -15,6 +15,7 @@ from outrider.domain.outbox import Accounting
 from outrider.domain.states import TERMINAL_RUNS, PhaseState, RunStatus
 from outrider.kernel.transactions import inspection
 from outrider.kernel.transactions.inspection import RunRecord
+from outrider.kernel.transactions.run_requests import HeldFor
 
 WATCH_SECONDS = 0.1
 
@@ -75,7 +76,7 @@ def _note(accounting: Accounting) -> str:
 async def watch_phase(
     fetch: Callable[[], Awaitable[dict[str, Any]]], phase: str, label: str
 ) -> dict[str, Any]:
-    """Follow a phase by its snapshots; returns when it is at rest, or only doubts keep it open."""
+    """Follow a phase by its snapshots; returns when it is at rest, or only a person can move it."""
     with progress_bar() as progress:
         task = progress.add_task(label, total=100, note="")
         while True:
@@ -84,10 +85,14 @@ async def watch_phase(
                 raise NotFound(f"the campaign has no phase '{phase}'")
             accounting = seen["accounting"] or {}
             note = "" if seen["state"] == PhaseState.IN_PROGRESS else seen["state"]
+            if seen["waitsFor"]:
+                note = f"waits for {seen['waitsFor']}"
             if doubts := accounting.get("inDoubt"):
                 note += f" [yellow]{doubts:,} in doubt[/yellow]"
             progress.update(task, completed=seen["progressPercentage"], note=note)
             stuck = accounting.get("inDoubt", 0) > 0 and accounting["waiting"] == 0
+            # Room comes by itself; an approval does not.
+            stuck = stuck or seen["waitsFor"] == HeldFor.APPROVAL
             if seen["state"] != PhaseState.IN_PROGRESS or stuck:
                 return {
                     "phase": phase,
@@ -95,5 +100,6 @@ async def watch_phase(
                     "runId": seen["runId"],
                     "status": seen["runStatus"],
                     "accounting": seen["accounting"],
+                    "waitsFor": seen["waitsFor"],
                 }
             await asyncio.sleep(WATCH_SECONDS)

@@ -1,6 +1,6 @@
 """A run's snapshot as a document, in the contract's own words, and back again without loss."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any
@@ -20,13 +20,18 @@ from outrider.domain.times import rfc3339
 Document = dict[str, Any]
 
 
-def snapshot_document(snapshot: RunSnapshot) -> Document:
-    """As contract 002 prints it; what is not known is left out."""
+def snapshot_document(
+    snapshot: RunSnapshot, written: Callable[[StepSnapshot], Any] | None = None
+) -> Document:
+    """As contract 002 prints it; what is not known is left out.
+
+    Whoever has the steps written already gives them.
+    """
     document: Document = {
         "runId": snapshot.run_id,
         "status": snapshot.status.value,
         "lastEventSeq": snapshot.last_event_seq,
-        "steps": [_step_document(step) for step in snapshot.steps.values()],
+        "steps": list(map(written or step_document, snapshot.steps.values())),
         "artifacts": [dict(each) for each in snapshot.artifacts],
         "failedSteps": snapshot.failed_steps,
     }
@@ -41,7 +46,7 @@ def snapshot_document(snapshot: RunSnapshot) -> Document:
     return document | {name: value for name, value in optional.items() if value is not None}
 
 
-def _step_document(step: StepSnapshot) -> Document:
+def step_document(step: StepSnapshot) -> Document:
     document: Document = {
         "stepId": step.step_id,
         "status": step.status.value,

@@ -55,6 +55,7 @@ class BusRelay:
         self._is_dead = is_dead
         self._max_attempts = max_attempts or limits.bus_max_attempts
         self._after = FIRST
+        self._lease: datetime | None = None
 
     async def run(self) -> None:
         """The loop of the role; runs until cancelled, and then ends the window under way."""
@@ -95,30 +96,39 @@ class BusRelay:
 
     async def relay_once(self) -> int | None:
         """One window, and on to the runs behind it."""
-        if not await self._take_lease():
+        if not await self._has_lease():
             return None
         now = self._clock.now()
         waiting = await self._store.read(self._due(now))
         if not waiting:
             return 0
         settled = self._judge(waiting, await self._publish(waiting))
+        until = self._lease_until()
         kept = await self._store.write(
-            bus.settle(
-                self.name, self._owner, self._lease_until(), settled, self._ids, self._clock.now()
-            )
+            bus.settle(self.name, self._owner, until, settled, self._ids, self._clock.now())
         )
+        self._lease = until if kept and settled.gone is None else None
         self._tell(settled, kept=kept)
         return len(settled.delivered)
 
-    async def _take_lease(self) -> bool:
+    async def _has_lease(self) -> bool:
+        """Written down anew only when a third of it is over: an idle relay costs few writes."""
         now = self._clock.now()
-        lease = self.name, self._owner, self._lease_until(), now
-        if await self._store.write(bus.take_lease(*lease)):
+        renew_seconds = self._limits.bus_lease_seconds * 2 / 3
+        if self._lease is not None and self._lease - now > timedelta(seconds=renew_seconds):
             return True
-        owner = await self._store.read(bus.lease_owner(self.name))
-        if owner is None or not self._is_dead(owner):
-            return False
-        return await self._store.write(bus.take_lease(*lease, dead_owner=owner))
+        return await self._take_lease()
+
+    async def _take_lease(self) -> bool:
+        now, until = self._clock.now(), self._lease_until()
+        lease = self.name, self._owner, until, now
+        taken = await self._store.write(bus.take_lease(*lease))
+        if not taken:
+            owner = await self._store.read(bus.lease_owner(self.name))
+            if owner is not None and self._is_dead(owner):
+                taken = await self._store.write(bus.take_lease(*lease, dead_owner=owner))
+        self._lease = until if taken else None
+        return taken
 
     def _lease_until(self) -> datetime:
         return self._clock.now() + timedelta(seconds=self._limits.bus_lease_seconds)
@@ -143,14 +153,14 @@ class BusRelay:
         """The lease is kept for as long as it takes, and one bad sink is nobody else's trouble."""
         keeping = asyncio.create_task(self._keep_lease())
         try:
-            window = [_told(each) for each in waiting]
+            window = [_bus_event(each) for each in waiting]
             deliveries = await self._sink.publish(window)
-        except OutriderError as error:
-            log.error("bus_sink_failed", sink=self.name, error=error.message)
-            return first_fails([_untold(each) for each in waiting], SINK_BROKE)
-        except Exception:
-            log.exception("bus_sink_failed", sink=self.name)
-            return first_fails([_untold(each) for each in waiting], SINK_BROKE)
+        except Exception as error:
+            if isinstance(error, OutriderError):
+                log.error("bus_sink_failed", sink=self.name, error=error.message)
+            else:
+                log.exception("bus_sink_failed", sink=self.name)
+            return first_fails([each.event.run_id for each in waiting], SINK_BROKE)
         finally:
             keeping.cancel()
             await asyncio.gather(keeping, return_exceptions=True)
@@ -161,9 +171,7 @@ class BusRelay:
         while True:
             await self._clock.sleep(self._limits.bus_lease_seconds / 3)
             with suppress(StoreError):
-                now = self._clock.now()
-                lease = bus.take_lease(self.name, self._owner, self._lease_until(), now)
-                await self._store.write(lease)
+                await self._take_lease()
 
     def _judge(self, waiting: Sequence[Waiting], deliveries: Sequence[Delivery]) -> Settled:
         now = self._clock.now()
@@ -210,12 +218,7 @@ class BusRelay:
             log.error("bus_sink_gone", sink=self.name, error=settled.gone)
 
 
-def _told(waiting: Waiting) -> BusEvent:
+def _bus_event(waiting: Waiting) -> BusEvent:
     event = waiting.event
     content = cloud_event(event, waiting.scope)
     return BusEvent(event_id(event), event.run_id, event.run_seq, content)
-
-
-def _untold(waiting: Waiting) -> BusEvent:
-    event = waiting.event
-    return BusEvent(event_id(event), event.run_id, event.run_seq, b"")

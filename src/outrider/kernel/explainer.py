@@ -86,7 +86,13 @@ def explain_run(
     by_status: dict[str, int] = {}
     for count in jobs:
         by_status[count.status] = by_status.get(count.status, 0) + count.jobs
-    if accounting.waiting:
+    if run.waits_for is not None:
+        how = {
+            "approval": f"an approval: `outrider run signal {run.id} APPROVE`",
+            "room": "room in its workspace, and begins by itself",
+        }[run.waits_for]
+        sentences.append(f"It waits for {how}.")
+    elif accounting.waiting:
         locked = by_status.get(JobStatus.LOCKED, 0)
         doing = f"{locked} jobs are with a worker" if locked else "no worker holds a job of it"
         sentences.append(f"{accounting.waiting:,} items wait; {doing}.")

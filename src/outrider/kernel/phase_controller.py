@@ -16,6 +16,7 @@ from outrider.domain.campaigns import LAUNCH
 from outrider.domain.errors import Conflict, NotFound, PreconditionFailed, StoreUnavailable
 from outrider.domain.ids import CampaignId, RunId, Scope
 from outrider.domain.phases import Action, check_free_to_begin, control_phase, decide
+from outrider.domain.references import refuse_secrets
 from outrider.domain.run_events import RunEventType
 from outrider.domain.run_requests import plan_version as plan_version_of
 from outrider.domain.signals import AskedSignal, Signal
@@ -97,6 +98,7 @@ class ControlAnswer:
     sequence: int
     changed: bool
     run_id: RunId | None
+    waits_for: str | None = None
 
     def as_document(self) -> dict[str, object]:
         return {
@@ -106,6 +108,7 @@ class ControlAnswer:
             "sequence": self.sequence,
             "changed": self.changed,
             "runId": self.run_id,
+            "waitsFor": self.waits_for,
             "success": True,
         }
 
@@ -222,6 +225,7 @@ class PhaseController:
                 f" {self._limits.phase_jobs:,}",
                 hint="let each of its jobs do more",
             )
+        refuse_secrets([plan.detail for plan in plans], f"the plan of the phase '{phase}'")
         return _Plan(plans, uploaded)
 
     def _standing(
@@ -447,8 +451,17 @@ class PhaseController:
 
     def _answer(self, campaign_id: CampaignId, phase: str) -> Transaction[ControlAnswer]:
         after = (yield from phases.lock_phases(campaign_id))[phase]
+        waits_for = None
+        if after.run_id is not None:
+            waits_for = (yield from inspection.run_anywhere(after.run_id)).waits_for
         return ControlAnswer(
-            campaign_id, phase, PhaseState(after.state), after.last_sequence, True, after.run_id
+            campaign_id,
+            phase,
+            PhaseState(after.state),
+            after.last_sequence,
+            True,
+            after.run_id,
+            waits_for,
         )
 
 

@@ -5,6 +5,7 @@ Each call is one bounded transaction; a handler reaches nothing else through it.
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 
+from outrider.domain.artifacts import ArtifactRef
 from outrider.domain.campaigns import LAUNCH, CampaignDefinition
 from outrider.domain.errors import InvalidInput
 from outrider.domain.ids import CampaignId, RunId, Scope
@@ -177,13 +178,8 @@ class PhaseDesk:
                 self._clock.now(),
             )
         )
-        reference = {
-            "uri": stored.reference,
-            "kind": name,
-            "sha256": stored.sha256,
-            "sizeBytes": stored.size_bytes,
-        }
-        self.kept.append(reference)
+        kept = ArtifactRef(stored.reference, name, stored.sha256, stored.size_bytes)
+        self.kept.append(kept.as_document())
 
     def _launches(self) -> Transaction[list[RunRecord]]:
         """The latest launch, and before it the ones whose remainder it took up."""

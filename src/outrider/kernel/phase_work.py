@@ -10,6 +10,7 @@ import msgspec
 from outrider.domain.errors import OutriderError
 from outrider.domain.ids import WorkerId
 from outrider.domain.jobs import CANCELLED, Settlement, Tally
+from outrider.domain.references import refuse_secrets
 from outrider.kernel.budgeted_store import BudgetedStore
 from outrider.kernel.phase_desk import Desks, PhaseDesk
 from outrider.kernel.transactions.jobs import ClaimedPhaseJob
@@ -74,4 +75,5 @@ class PhaseWork:
             )
         if len(msgspec.json.encode(result.detail)) > PHASE_DETAIL_MAX_BYTES:
             raise OutriderError(f"the handler of '{job.phase}' returned too much detail")
+        refuse_secrets(result.detail, f"the result of the phase '{job.phase}'")
         return result

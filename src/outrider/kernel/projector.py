@@ -9,7 +9,9 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
+import msgspec
 import structlog
 
 from outrider.domain.errors import StoreError, StoreUnavailable
@@ -18,11 +20,13 @@ from outrider.domain.projection import (
     ENDED,
     Hole,
     RunSnapshot,
+    StepSnapshot,
     first_hole,
     incremental_project,
 )
 from outrider.domain.run_events import RunEvent, RunEventType
-from outrider.kernel.run_reader import decoded, encoded
+from outrider.domain.snapshot_documents import snapshot_document, step_document
+from outrider.kernel.run_reader import decoded
 from outrider.kernel.transactions import run_log, run_snapshots
 from outrider.kernel.transactions.alerts import Alert, AlertCode, raise_alert
 from outrider.kernel.transactions.inspection import FIRST
@@ -99,35 +103,45 @@ class Projector:
         self._resting = {run: due for run, due in self._resting.items() if due > now}
 
     async def _project(self, run: Behind) -> None:
-        base = self._memory.get(run.run_id) or await self._stored(run.run_id)
-        events, complete = await self._delta(base)
-        hole = first_hole(base.last_event_seq, events)
-        if hole is not None:
-            # Not a step further on what was remembered: the stored snapshot, and all that the log
-            # has after it, are fetched anew.
-            await self._report(run, hole)
-            self._memory.forget(run.run_id)
-            base = await self._stored(run.run_id)
-            events, complete = await self._delta(base)
+        base, writer, events, complete, beyond_seq = await self._fetched(run)
         await self._watch_lag(run, events)
-        snapshot, document = await asyncio.to_thread(_projected, base, events)
-        if hole is not None and snapshot.last_event_seq < hole.next_seq:
-            log.warning("projection_paused", run_id=run.run_id, waits_for=hole.next_seq)
+        # In threads: a long log must not hold up everything else in this process.
+        snapshot = await asyncio.to_thread(incremental_project, base, events)
+        if snapshot.last_event_seq < beyond_seq:
+            log.warning("projection_paused", run_id=run.run_id, waits_for=beyond_seq)
             return
+        document = None
+        if snapshot is not base:
+            document = await asyncio.to_thread(writer.written, snapshot)
         seen = max(snapshot.last_event_seq, run.last_seq) if complete else snapshot.last_event_seq
         resolved = (NON_CONTIGUOUS, LAG) if complete else (NON_CONTIGUOUS,)
+        projected = Projected(snapshot, document, seen, resolved)
         await self._store.write(
-            run_snapshots.save(
-                Projected(snapshot, document, seen, resolved),
-                self._limits.snapshots_kept,
-                self._clock.now(),
-            )
+            run_snapshots.save(projected, self._limits.snapshots_kept, self._clock.now())
         )
         self.projected_events += len(events)
         if complete and snapshot.status in ENDED:
             self._memory.forget(run.run_id)
         else:
-            self._memory.keep(snapshot)
+            self._memory.keep(snapshot, writer)
+
+    async def _fetched(self, run: Behind) -> "_Fetched":
+        """The snapshot to go on from, and what comes after it.
+
+        Where numbers are missing, nothing is projected onto what was remembered: the stored
+        snapshot, and all that the log has after it, are fetched anew.
+        """
+        known = self._memory.get(run.run_id)
+        base, writer = known or (await self._stored(run.run_id), SnapshotWriter())
+        events, complete = await self._delta(base)
+        hole = first_hole(base.last_event_seq, events)
+        if hole is None:
+            return _Fetched(base, writer, events, complete, 0)
+        await self._report(run, hole)
+        self._memory.forget(run.run_id)
+        base = await self._stored(run.run_id)
+        events, complete = await self._delta(base)
+        return _Fetched(base, writer, events, complete, hole.next_seq)
 
     async def _stored(self, run_id: RunId) -> RunSnapshot:
         found = await self._store.read(run_snapshots.stored(run_id))
@@ -183,9 +197,34 @@ def oldest_witness(events: Iterable[RunEvent]) -> datetime | None:
     return happened_at
 
 
-def _projected(base: RunSnapshot, events: Iterable[RunEvent]) -> tuple[RunSnapshot, str | None]:
-    snapshot = incremental_project(base, events)
-    return snapshot, None if snapshot is base else encoded(snapshot)
+class _Fetched(NamedTuple):
+    """`beyond_seq` has to be reached before anything is stored: a hole was seen before it."""
+
+    base: RunSnapshot
+    writer: "SnapshotWriter"
+    events: list[RunEvent]
+    complete: bool
+    beyond_seq: int
+
+
+class SnapshotWriter:
+    """Writes one run's snapshots as documents; only steps that changed since are written anew."""
+
+    def __init__(self) -> None:
+        self._steps: dict[str, tuple[StepSnapshot, msgspec.Raw]] = {}
+
+    def written(self, snapshot: RunSnapshot) -> str:
+        return msgspec.json.encode(snapshot_document(snapshot, self._step)).decode()
+
+    def _step(self, step: StepSnapshot) -> msgspec.Raw:
+        known = self._steps.get(step.step_id)
+        if known is None or known[0] is not step:
+            known = step, msgspec.Raw(msgspec.json.encode(step_document(step)))
+            self._steps[step.step_id] = known
+        return known[1]
+
+
+Remembered = tuple[RunSnapshot, SnapshotWriter]
 
 
 class _Memory:
@@ -193,24 +232,24 @@ class _Memory:
 
     def __init__(self, steps_most: int) -> None:
         self._steps_most = steps_most
-        self._snapshots: OrderedDict[RunId, RunSnapshot] = OrderedDict()
+        self._runs: OrderedDict[RunId, Remembered] = OrderedDict()
         self._steps = 0
 
-    def get(self, run_id: RunId) -> RunSnapshot | None:
-        return self._snapshots.get(run_id)
+    def get(self, run_id: RunId) -> Remembered | None:
+        return self._runs.get(run_id)
 
-    def keep(self, snapshot: RunSnapshot) -> None:
+    def keep(self, snapshot: RunSnapshot, writer: SnapshotWriter) -> None:
         self.forget(snapshot.run_id)
-        self._snapshots[snapshot.run_id] = snapshot
+        self._runs[snapshot.run_id] = snapshot, writer
         self._steps += _room(snapshot)
         while self._steps > self._steps_most:
-            _, oldest = self._snapshots.popitem(last=False)
+            _, (oldest, _) = self._runs.popitem(last=False)
             self._steps -= _room(oldest)
 
     def forget(self, run_id: RunId) -> None:
-        known = self._snapshots.pop(run_id, None)
+        known = self._runs.pop(run_id, None)
         if known is not None:
-            self._steps -= _room(known)
+            self._steps -= _room(known[0])
 
 
 def _room(snapshot: RunSnapshot) -> int:

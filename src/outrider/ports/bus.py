@@ -38,12 +38,13 @@ DELIVERED = Delivery(Verdict.DELIVERED)
 HELD = Delivery(Verdict.HELD)
 
 
-def first_fails(window: Sequence[BusEvent], failed: Delivery) -> list[Delivery]:
-    """Nothing of a window could be told: of each run the first was tried, and holds the others."""
-    tried: dict[str, str] = {}
-    return [
-        failed if tried.setdefault(event.run_id, event.id) == event.id else HELD for event in window
-    ]
+def first_fails(runs: Sequence[str], failed: Delivery) -> list[Delivery]:
+    """Nothing of a window could be told: of each run the first was tried, and holds the others.
+
+    `runs` are the runs of the window's events, event by event.
+    """
+    first = {run: place for place, run in reversed(list(enumerate(runs)))}
+    return [failed if first[run] == place else HELD for place, run in enumerate(runs)]
 
 
 class Sink(Protocol):

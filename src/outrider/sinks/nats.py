@@ -56,7 +56,8 @@ class NatsSink:
             jetstream = await self._jetstream()
         except (Error, OSError, TimeoutError) as error:
             await self.close()
-            return first_fails(window, self._failed(type(error).__name__, error))
+            failed = self._failed(type(error).__name__, error)
+            return first_fails([event.run_id for event in window], failed)
 
         async def tell(event: BusEvent) -> Delivery:
             try:

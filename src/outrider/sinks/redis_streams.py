@@ -46,7 +46,8 @@ class RedisSink:
         except (RedisError, OSError, TimeoutError) as error:
             code = type(error).__name__
             log.warning("redis_failed", sink=self._name, error=code, detail=str(error))
-            return first_fails(window, Delivery(Verdict.FAILED, code))
+            failed = Delivery(Verdict.FAILED, code)
+            return first_fails([event.run_id for event in window], failed)
         return [DELIVERED] * len(window)
 
     async def close(self) -> None:

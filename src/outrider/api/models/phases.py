@@ -9,6 +9,7 @@ from outrider.api.models.common import AccountingAnswer, Answer, Line, Success
 from outrider.documents import Document
 from outrider.domain.states import PhaseState, RunStatus
 from outrider.kernel.phase_controller import ControlAnswer, RerunScope
+from outrider.kernel.transactions.run_requests import HeldFor
 from outrider.kernel.transactions.snapshots import CampaignSnapshot, PhaseSnapshot
 from outrider.settings import REQUEST_ID_MAX_CHARACTERS
 
@@ -63,6 +64,9 @@ class ControlDone(Success):
     sequence: int = Field(description="Of the event that brought the phase into this state.")
     changed: bool = Field(description="False where it was so already.")
     run_id: str | None
+    waits_for: Annotated[HeldFor | None, Field(strict=False)] = Field(
+        description="What the run waits for before it is let go: an APPROVE, or room."
+    )
 
     @classmethod
     def of(cls, answer: ControlAnswer) -> "ControlDone":
@@ -83,6 +87,9 @@ class PhaseStatus(Answer):
     earlier_in_doubt: int = Field(
         description="Items that the runs this one retried left in doubt; not in the accounting."
     )
+    waits_for: HeldFor | None = Field(
+        description="What the run waits for that was not let go yet: an APPROVE, or room."
+    )
 
     @classmethod
     def of(cls, phase: PhaseSnapshot) -> "PhaseStatus":
@@ -98,6 +105,7 @@ class PhaseStatus(Answer):
             updated_at=phase.updated_at,
             accounting=AccountingAnswer.of(phase.accounting) if phase.accounting else None,
             earlier_in_doubt=phase.earlier_in_doubt,
+            waits_for=HeldFor(phase.waits_for) if phase.waits_for else None,
         )
 
 

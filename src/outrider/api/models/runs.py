@@ -9,6 +9,7 @@ from outrider.api.models.common import AccountingAnswer, Answer
 from outrider.domain.outbox import Accounting
 from outrider.domain.states import JobOutcome, JobStatus, RunStatus
 from outrider.kernel.transactions.inspection import JobCount, JobLine, ReasonCount, RunRecord
+from outrider.kernel.transactions.run_requests import HeldFor
 
 
 class RunLine(Answer):
@@ -23,6 +24,7 @@ class RunLine(Answer):
     started_at: datetime | None
     finished_at: datetime | None
     stopped_at: datetime | None
+    waits_for: HeldFor | None = Field(description="What a run waits for that was not let go yet.")
     accounting: AccountingAnswer
 
     @classmethod
@@ -129,5 +131,6 @@ def run_fields(run: RunRecord, accounting: Accounting) -> dict[str, Any]:
         "started_at": run.started_at,
         "finished_at": run.finished_at,
         "stopped_at": run.stopped_at,
+        "waits_for": HeldFor(run.waits_for) if run.waits_for else None,
         "accounting": AccountingAnswer.of(accounting),
     }

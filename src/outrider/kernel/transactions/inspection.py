@@ -25,6 +25,8 @@ class RunRecord(NamedTuple):
     started_at: datetime | None
     finished_at: datetime | None
     stopped_at: datetime | None
+    waits_for: str | None
+    """`approval` or `room`, of a run that was not let go yet."""
 
 
 class JobLine(NamedTuple):

@@ -24,6 +24,7 @@ class PhaseSnapshot(NamedTuple):
     run_status: str | None
     accounting: Accounting | None
     earlier_in_doubt: int
+    waits_for: str | None
 
     @property
     def progress_percentage(self) -> float:
@@ -55,10 +56,11 @@ def snapshot(scope: Scope, campaign_id: CampaignId) -> Transaction[CampaignSnaps
     record = yield from campaigns.campaign(scope, campaign_id)
     phases = []
     for phase in (yield from campaigns.phases_of(record.id)):
-        accounting, status, earlier = None, None, 0
+        accounting, status, earlier, waits_for = None, None, 0, None
         if phase.run_id is not None:
             run = yield from inspection.run_anywhere(RunId(phase.run_id))
             accounting, status = (yield from inspection.accounting(run)), run.status
+            waits_for = run.waits_for
             if run.retry_of is not None and phase.phase == LAUNCH:
                 earlier = yield from inspection.left_in_doubt(record.id)
         phases.append(
@@ -74,6 +76,7 @@ def snapshot(scope: Scope, campaign_id: CampaignId) -> Transaction[CampaignSnaps
                 status,
                 accounting,
                 earlier,
+                waits_for,
             )
         )
     return CampaignSnapshot(

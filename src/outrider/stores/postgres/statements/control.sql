@@ -138,7 +138,9 @@ DELETE FROM campaign_events
 
 -- name: run_by_id_anywhere
 SELECT id::text, campaign_id::text, phase, channel, status, intended, scheduled_for,
-       retry_of::text, created_at, started_at, finished_at, stopped_at
+       retry_of::text, created_at, started_at, finished_at, stopped_at,
+       (SELECT q.reason FROM run_requests q
+         WHERE q.run_id = campaign_runs.id AND q.status = 'waiting')
   FROM campaign_runs WHERE id = :run_id;
 
 -- name: set_phase_direct
@@ -251,7 +253,9 @@ SELECT id::text, run_id::text, name, media_type, reference, sha256, size_bytes, 
 
 -- name: runs_page
 SELECT id::text, campaign_id::text, phase, channel, status, intended, scheduled_for,
-       retry_of::text, created_at, started_at, finished_at, stopped_at
+       retry_of::text, created_at, started_at, finished_at, stopped_at,
+       (SELECT q.reason FROM run_requests q
+         WHERE q.run_id = campaign_runs.id AND q.status = 'waiting')
   FROM campaign_runs WHERE campaign_id = :campaign_id AND id < :before
  ORDER BY campaign_runs.id DESC LIMIT :most;
 

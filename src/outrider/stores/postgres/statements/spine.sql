@@ -523,14 +523,18 @@ UPDATE campaign_runs SET status = :status, finished_at = :now, status_seq = :sta
 -- name: run_by_id
 SELECT id::text, campaign_id::text, phase, channel, status, intended, scheduled_for,
        retry_of::text, created_at,
-       started_at, finished_at, stopped_at
+       started_at, finished_at, stopped_at,
+       (SELECT q.reason FROM run_requests q
+         WHERE q.run_id = campaign_runs.id AND q.status = 'waiting')
   FROM campaign_runs
  WHERE id = :run_id AND tenant_id = :tenant_id AND workspace_id = :workspace_id;
 
 -- name: runs_of_campaign
 SELECT id::text, campaign_id::text, phase, channel, status, intended, scheduled_for,
        retry_of::text, created_at,
-       started_at, finished_at, stopped_at
+       started_at, finished_at, stopped_at,
+       (SELECT q.reason FROM run_requests q
+         WHERE q.run_id = campaign_runs.id AND q.status = 'waiting')
   FROM campaign_runs WHERE campaign_id = :campaign_id ORDER BY created_at, campaign_runs.id;
 
 -- name: count_finished_jobs

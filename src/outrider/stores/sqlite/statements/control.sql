@@ -120,7 +120,9 @@ DELETE FROM campaign_events
 
 -- name: run_by_id_anywhere
 SELECT id, campaign_id, phase, channel, status, intended, scheduled_for, retry_of, created_at,
-       started_at, finished_at, stopped_at
+       started_at, finished_at, stopped_at,
+       (SELECT q.reason FROM run_requests q
+         WHERE q.run_id = campaign_runs.id AND q.status = 'waiting')
   FROM campaign_runs WHERE id = :run_id;
 
 -- name: set_phase_direct
@@ -226,7 +228,9 @@ SELECT id, run_id, name, media_type, reference, sha256, size_bytes, created_at F
 
 -- name: runs_page
 SELECT id, campaign_id, phase, channel, status, intended, scheduled_for, retry_of, created_at,
-       started_at, finished_at, stopped_at
+       started_at, finished_at, stopped_at,
+       (SELECT q.reason FROM run_requests q
+         WHERE q.run_id = campaign_runs.id AND q.status = 'waiting')
   FROM campaign_runs WHERE campaign_id = :campaign_id AND id < :before
  ORDER BY id DESC LIMIT :most;
 
