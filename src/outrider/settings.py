@@ -135,6 +135,8 @@ class ApiLimits:
     good_keys_remembered: int = 1_000
 
 
+BODY_DRAINED_BYTES = 8 * 1024 * 1024
+
 BATCH_SIZE_DEFAULT = 500
 BATCH_SIZE_MAX = 10_000
 IMPORT_WINDOW_ITEMS = 2_000

@@ -201,7 +201,7 @@ async def test_controls_take_what_they_expect_from_query_or_body(server: ApiServ
         f"{path}/start?expected_state=not_started", {"expected_state": "not_started"}
     )
     assert answer.keys() == {
-        "campaignId", "phase", "state", "sequence", "changed", "runId", "success",
+        "campaignId", "phase", "state", "sequence", "changed", "runId", "waitsFor", "success",
     }  # fmt: skip
     assert (answer["state"], answer["changed"]) == ("in_progress", True)
     assert (await server.request("POST", f"{path}/explode")).status == 404

@@ -13,6 +13,7 @@ from outrider.bootstrap import open_outrider
 from outrider.domain.keys import KeyScope
 from outrider.settings import FAILED_AUTH_BURST, ApiLimits, Settings
 from tests.integration.api_server import Answer, ApiServer, campaign, running_server
+from tests.raw_sql import raw_sql
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -49,6 +50,7 @@ async def scene(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Scene
             keys[scope] = made["key"]
             things["key_id"] = made["id"]
         stranger = await other_tenants_key(folder)
+        things["letter_id"] = await dead_letter(folder, things["run_id"])
         yield Scene(server, things, keys, stranger, await operations_of(server))
 
 
@@ -80,6 +82,25 @@ async def tenant_things(server: ApiServer) -> dict[str, str]:
     }
 
 
+async def dead_letter(folder: Path, run_id: str) -> str:
+    """One event that a sink was not told, and the alert of that."""
+    letter_id = "01000000-0000-7000-8000-00000000dead"
+    async with raw_sql(f"sqlite:///{folder}/outrider.db") as raw:
+        await raw.run(
+            "INSERT INTO event_bus_dead_letters (id, tenant_id, workspace_id, sink, run_id,"
+            f" run_seq, attempts, error, created_at) SELECT '{letter_id}', tenant_id,"
+            f" workspace_id, 'audit', id, 1, 20, 'down', created_at FROM campaign_runs"
+            f" WHERE id = '{run_id}'"
+        )
+        await raw.run(
+            "INSERT INTO alerts (id, tenant_id, workspace_id, code, severity, subject, message,"
+            f" detail, raised_at, last_seen_at) SELECT '{letter_id}', tenant_id, workspace_id,"
+            f" 'PROJECTOR_LAG_HIGH', 'P2', id, 'late', '{{}}', created_at, created_at"
+            f" FROM campaign_runs WHERE id = '{run_id}'"
+        )
+    return letter_id
+
+
 async def other_tenants_key(folder: Path) -> str:
     settings = Settings(database_url=f"sqlite:///{folder}/outrider.db")
     async with open_outrider(settings) as outrider:
@@ -107,6 +128,7 @@ BODIES: dict[str, Any] = {
     "suppress": {"channel": "sms", "addresses": ["+447700900111"]},
     "unsuppress": {"channel": "sms", "addresses": ["+447700900999"]},
     "resolveDoubt": {"verdict": "sent", "evidence": "I say so"},
+    "signalRun": {"signal": "CANCEL"},
 }
 
 
@@ -133,17 +155,20 @@ async def test_another_tenants_objects_do_not_exist(scene: Scene) -> None:
 
 
 async def test_lists_show_nothing_of_another_tenant(scene: Scene) -> None:
-    hidden = [scene.things[name] for name in ("campaign_id", "run_id", "outbox_id")]
+    hidden = [scene.things[name] for name in ("campaign_id", "run_id", "outbox_id", "letter_id")]
     hidden += ["447700900999", "key:first", scene.things["key_id"]]
     lists = [each for each in scene.operations if each.method == "GET" and "{" not in each.path]
     assert {each.name for each in lists} == {
         "listCampaigns", "listDoubts", "listSuppressions", "listKeys", "listAudit", "getRegistry",
+        "listDeadLetters", "listAlerts",
     }  # fmt: skip
     for operation in lists:
         answer = await ask(scene, operation, scene.stranger)
         assert answer.status == 200
         for text in hidden:
             assert text not in answer.body.decode(), operation
+    for path in ("/bus/dead-letters", "/alerts"):
+        assert scene.things["letter_id"] in json.dumps(await scene.server.get(path))
     for query in (f"campaignId={scene.things['campaign_id']}", f"runId={scene.things['run_id']}"):
         answer = await scene.server.request("GET", f"/audit?{query}", key=scene.stranger)
         assert answer.status == 404
@@ -182,7 +207,7 @@ async def test_without_a_key_every_route_is_closed(scene: Scene) -> None:
 async def test_a_key_with_too_small_a_scope_changes_nothing(scene: Scene) -> None:
     refused = 0
     for operation in scene.operations:
-        if operation.method != "GET":
+        if operation.method != "GET" and operation.name != "signalRun":
             assert operation.scope in ("operate", "admin"), operation
         for key in ("read", "operate"):
             if [*KeyScope].index(KeyScope(key)) >= [*KeyScope].index(KeyScope(operation.scope)):
@@ -192,6 +217,17 @@ async def test_a_key_with_too_small_a_scope_changes_nothing(scene: Scene) -> Non
             assert answer.json["error"]["code"] == "INSUFFICIENT_SCOPE"
             refused += 1
     assert refused > 15
+
+
+async def test_a_signal_is_let_in_to_be_refused_on_record(scene: Scene) -> None:
+    path = f"/runs/{scene.things['run_id']}"
+    answer = await scene.server.request(
+        "POST", f"{path}/signals", {"signal": "CANCEL"}, key=scene.keys["read"]
+    )
+    assert answer.status == 403
+    assert answer.json["error"]["code"] == "SIGNAL_FORBIDDEN"
+    told = (await scene.server.get(f"{path}/events"))["items"][-1]
+    assert (told["eventType"], told["payload"]["by"]) == ("SignalRejected", "key:read")
 
 
 async def test_keys_and_registry_are_for_admins(scene: Scene) -> None:

@@ -7,6 +7,7 @@ from starlette.requests import Request
 
 from outrider.api.errors import ApiError
 from outrider.documents import Problems, load_json
+from outrider.settings import BODY_DRAINED_BYTES
 
 _SUSPECT = re.compile(rb"\\u(0000|[dD][89a-fA-F])|\x00|\xed[\xa0-\xbf]")
 _UNSTORABLE = re.compile(r"[\x00\ud800-\udfff]")
@@ -30,13 +31,18 @@ def check_length(request: Request, most: int) -> None:
 
 
 async def read_bounded(request: Request, most: int) -> bytes:
+    """What is a little too large is read on, and thrown away: a client that is cut off while it
+    writes never reads why."""
     check_length(request, most)
     pieces, size = [], 0
     async for piece in request.stream():
         size += len(piece)
-        if size > most:
-            raise too_large(most)
-        pieces.append(piece)
+        if size > most + BODY_DRAINED_BYTES:
+            break
+        if size <= most:
+            pieces.append(piece)
+    if size > most:
+        raise too_large(most)
     return b"".join(pieces)
 
 
