@@ -252,8 +252,9 @@ class Outrider:
     @cached_property
     def run_reconciler(self) -> RunReconciler:
         return RunReconciler(
-            self.store, self.admission_gate, self.hub, self.clock, this_worker(), self.limits
-        )
+            self.store, self.admission_gate, self.hub, self.clock, self.ids, this_worker(),
+            self.limits,
+        )  # fmt: skip
 
     def step_recorder(self, worker_id: WorkerId) -> StepRecorder:
         return StepRecorder(
@@ -282,7 +283,9 @@ class Outrider:
                 "run reconciler": self.run_reconciler.run,
                 "spool": self.step_recorder(this_worker()).reconcile,
                 **{f"bus relay {relay.name}": relay.run for relay in self.bus_relays},
-            }
+            },
+            self.clock,
+            self.limits,
         )
 
     @cached_property

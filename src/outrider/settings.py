@@ -103,11 +103,13 @@ class Limits:
     projector_rest_factor: float = 4.0
     projector_lag_alert_seconds: float = 5.0
     snapshots_kept: int = 3
+    housekeeper_restart_seconds: float = 5.0
     spool_seconds: float = 2.0
     spool_entries: int = 1_000
     reconcile_runs_seconds: float = 1.0
     reconcile_runs_page: int = 50
-    reconcile_runs_pages: int = 20
+    reconcile_workspaces: int = 1_000
+    signals_recorded: int = 10_000
     run_lease_seconds: float = 30.0
 
 

@@ -566,8 +566,11 @@ async def test_3_reject_is_429_with_retry_after(tmp_path: Path) -> None:
         for _ in range(2):
             made = await server.post("/campaigns", campaign(2))
             path = f"/campaigns/{made['campaignId']}/phases/launch/start"
-            answers.append(answer := await server.request("POST", path))
+            keyed = {"X-Idempotency-Key": made["campaignId"]}
+            answers.append(answer := await server.request("POST", path, headers=keyed))
         assert [each.status for each in answers] == [200, 429]
+        again = await server.request("POST", path, headers=keyed)
+        assert "Idempotency-Replayed" not in again.headers, "nothing was executed, nothing is kept"
         assert answer.headers["Retry-After"] == "9"
         assert answer.json["error"]["code"] == "OVERLOADED"
 

@@ -23,11 +23,12 @@ from outrider.gateways.sandbox import Sandbox
 from outrider.kernel.phase_controller import Control
 from outrider.kernel.run_reconciler import Dequeued, DequeueStatus, RunReconciler
 from outrider.kernel.transactions import admission, inspection
+from outrider.kernel.transactions.alerts import alerts_page
 from outrider.settings import AdmissionSettings, AdmissionTable, Settings
 from outrider.testing.launches import ACTOR, message, observe, people, registry, target
 from tests.controls import begun, control, created, until_ended
 from tests.raw_sql import Refused, raw_sql
-from tests.run_logs import check_against_log, projected, signal, types_of
+from tests.run_logs import check_against_log, events_of, projected, signal, types_of
 from tests.whole_runs import IMPATIENT, work_until_terminal, working
 
 
@@ -61,6 +62,7 @@ def reconciler(outrider: Outrider, name: str) -> RunReconciler:
         outrider.admission_gate,
         outrider.hub,
         outrider.clock,
+        outrider.ids,
         WorkerId(name),
         outrider.limits,
     )
@@ -171,7 +173,9 @@ async def test_a_reconciler_that_dies_with_its_lease_is_followed_by_another(
         now = outrider.clock.now()
         dead = WorkerId("dead")
         lease = now + timedelta(seconds=0.3)
-        (held,) = await outrider.store.write(admission.lease_requests(dead, lease, 10, now))
+        (held,) = await outrider.store.write(
+            admission.lease_requests(DEFAULT_SCOPE, dead, lease, 10, now)
+        )
         assert held.run_id == run_id
         assert await reconciler(outrider, "other").dequeue_and_start() == []
         await asyncio.sleep(0.4)
@@ -208,19 +212,21 @@ async def test_an_approved_run_waits_for_room_and_then_goes(
         definition = CampaignDefinition("test", (LAUNCH,), (offer,), 10, require_approval=True)
         campaign_id, _ = await outrider.deployer.create(DEFAULT_SCOPE, definition, people(5), ACTOR)
         run_id = await begun(outrider, campaign_id)
-        await signal(outrider, run_id, Signal.APPROVE)
+        assert (await signal(outrider, run_id, Signal.APPROVE)).changed
+        assert not (await signal(outrider, run_id, Signal.APPROVE)).changed
         assert (await projected(outrider, run_id)).status is SnapshotStatus.PENDING
         async with working(outrider):
             await until_ended(outrider, first)
             await until_ended(outrider, run_id)
-        types = await types_of(outrider, run_id)
-        assert types[:3] == ["SignalAccepted", "RunApproved", "RunStarted"]
+        told = await events_of(outrider, run_id)
+        types = [event.type for event in told]
+        assert types[:4] == ["SignalAccepted", "SignalAccepted", "RunApproved", "RunStarted"]
+        assert told[2].payload["approvedBy"] == "key:ada"
 
 
 async def test_a_full_workspace_does_not_keep_another_ones_runs_waiting(
     database: str, tmp_path: Path, sandbox: Sandbox
 ) -> None:
-    """Leases are kept through a sweep, so that each look finds the next oldest."""
     async with limited(database, tmp_path, sandbox, AdmissionTable(concurrent_runs=1)) as outrider:
         outrider.limits = replace(IMPATIENT, reconcile_runs_page=2)
         await begun(outrider, await created(outrider, 5))
@@ -238,6 +244,56 @@ async def test_a_full_workspace_does_not_keep_another_ones_runs_waiting(
                 )
         told = await reconciler(outrider, "r").dequeue_and_start()
         assert told == [Dequeued(waiting[-1], DequeueStatus.STARTED)]
+
+
+async def test_who_comes_later_waits_behind_who_waits_already(
+    database: str, tmp_path: Path, sandbox: Sandbox
+) -> None:
+    async with limited(database, tmp_path, sandbox, AdmissionTable(concurrent_runs=1)) as outrider:
+        first = await begun(outrider, await created(outrider, 5))
+        waiting = await begun(outrider, await created(outrider, 5))
+        await work_until_started_elsewhere(outrider, first)
+        newcomer = await begun(outrider, await created(outrider, 5))
+        assert (await projected(outrider, newcomer)).status is SnapshotStatus.PENDING
+        (told,) = await reconciler(outrider, "r").dequeue_and_start()
+        assert told == Dequeued(waiting, DequeueStatus.STARTED)
+
+
+async def test_two_starts_at_once_do_not_share_the_last_room(
+    database: str, tmp_path: Path, sandbox: Sandbox
+) -> None:
+    async with limited(database, tmp_path, sandbox, AdmissionTable(concurrent_runs=1)) as outrider:
+        campaigns = [await created(outrider, 5) for _ in range(6)]
+        runs = await asyncio.gather(*(begun(outrider, each) for each in campaigns))
+        statuses = [(await projected(outrider, run_id)).status for run_id in runs]
+        assert statuses.count(SnapshotStatus.APPROVED) == 1
+        assert statuses.count(SnapshotStatus.PENDING) == 5
+
+
+async def test_a_run_that_cannot_be_started_is_told_of_and_tried_again(
+    database: str, tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with limited(database, tmp_path, sandbox, AdmissionTable(concurrent_runs=1)) as outrider:
+        outrider.limits = replace(IMPATIENT, run_lease_seconds=0.2)
+        first = await begun(outrider, await created(outrider, 5))
+        run_id = await begun(outrider, await created(outrider, 5))
+        await work_until_started_elsewhere(outrider, first)
+        with monkeypatch.context() as broken:
+
+            def fail(*_: object) -> None:
+                raise RuntimeError("a bug")
+
+            broken.setattr(admission, "let_go", fail)
+            told = await reconciler(outrider, "r").dequeue_and_start()
+        assert told == [Dequeued(run_id, DequeueStatus.FAILED)]
+        page = alerts_page(DEFAULT_SCOPE, inspection.LAST, 10, only_standing=True)
+        (alert,) = await outrider.store.read(page)
+        assert (alert.code, alert.subject) == ("RUN_NOT_STARTED", run_id)
+        await asyncio.sleep(0.3)
+        told = await reconciler(outrider, "r").dequeue_and_start()
+        assert told == [Dequeued(run_id, DequeueStatus.STARTED)]
+        page = alerts_page(DEFAULT_SCOPE, inspection.LAST, 10, only_standing=True)
+        assert await outrider.store.read(page) == []
 
 
 async def test_the_same_run_request_is_one_run(

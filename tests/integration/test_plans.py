@@ -42,7 +42,7 @@ SMALL_BY_NATURE = {
 }
 """Indexes that hold only what somebody has still to deal with, or a few rows a target."""
 
-SORTED_BY_NATURE = {"runs_page", "claim_progress", "doubts_page"}
+SORTED_BY_NATURE = {"runs_page", "claim_progress", "doubts_page", "waiting_workspaces"}
 """Pages of what a campaign has a handful of, and of what waits for a person."""
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -32,7 +33,7 @@ from outrider.ports.store import Result, Transaction
 from outrider.testing.launches import ACTOR, message, observe, people, target
 from outrider.testing.slow_store import script_name
 from outrider.testing.store_suite.workshop import ELSEWHERE, ONE, Workshop
-from tests.controls import begun, control, created, phase_state, until_ended, until_run
+from tests.controls import begun, control, created, phase_state, until, until_ended, until_run
 from tests.raw_sql import raw_sql
 from tests.run_logs import (
     ADMIN,
@@ -44,7 +45,7 @@ from tests.run_logs import (
     signal,
     types_of,
 )
-from tests.whole_runs import opened, work_until_terminal, working
+from tests.whole_runs import IMPATIENT, opened, work_until_terminal, working
 
 FAR = timedelta(hours=1)
 
@@ -159,6 +160,9 @@ async def test_a_signal_sent_twice_under_its_id_is_one_signal(outrider: Outrider
     assert (await projected(outrider, run_id)).status is SnapshotStatus.RUNNING
     with pytest.raises(Conflict, match="pause-1"):
         await signal(outrider, run_id, Signal.CANCEL, signal_id="pause-1")
+    step_id = outrider.ids.new()
+    with pytest.raises(Conflict, match="pause-1"):
+        await signal(outrider, run_id, Signal.RETRY_STEP, step_id=step_id, signal_id="pause-1")
     together = await asyncio.gather(
         *(signal(outrider, run_id, Signal.CANCEL, signal_id="stop-1") for _ in range(5))
     )
@@ -186,12 +190,73 @@ async def test_what_the_runs_state_does_not_allow_is_rejected_and_recorded(
     await check_against_log(outrider, campaign_id)
 
 
+async def test_a_refusal_is_repeated_as_it_was_and_a_denial_takes_no_id_away(
+    outrider: Outrider,
+) -> None:
+    run_id = await begun(outrider, await created(outrider, 5))
+    for _ in range(2):
+        with pytest.raises(Forbidden):
+            await signal(outrider, run_id, Signal.PAUSE, by=READER, signal_id="p-1")
+    assert (await signal(outrider, run_id, Signal.PAUSE, signal_id="p-1")).changed
+    unknown = outrider.ids.new()
+    for _ in range(2):
+        with pytest.raises(NotFound, match="no step"):
+            await signal(outrider, run_id, Signal.RETRY_STEP, step_id=unknown, signal_id="r-1")
+    await signal(outrider, run_id, Signal.CANCEL)
+    async with working(outrider):
+        await until_ended(outrider, run_id)
+    for _ in range(2):
+        with pytest.raises(Conflict) as refused:
+            await signal(outrider, run_id, Signal.RESUME, signal_id="r-2")
+        assert refused.value.code == "INVALID_PHASE_TRANSITION"
+    types = await types_of(outrider, run_id)
+    assert types.count("SignalRejected") == 4
+
+
+async def test_a_log_cannot_be_filled_with_what_somebody_may_not_do(
+    database: str, tmp_path: Path
+) -> None:
+    limits = replace(IMPATIENT, signals_recorded=3)
+    noop = target("sms.all", "noop", "noop:")
+    async with opened(database, tmp_path, noop, limits=limits) as outrider:
+        run_id = await begun(outrider, await created(outrider, 5))
+        for _ in range(6):
+            with pytest.raises(Forbidden):
+                await signal(outrider, run_id, Signal.CANCEL, by=READER)
+        assert (await signal(outrider, run_id, Signal.PAUSE)).changed
+        types = await types_of(outrider, run_id)
+        assert types.count("SignalRejected") == 3
+        assert types[-2:] == ["SignalAccepted", "RunPaused"]
+
+
+async def test_one_signal_sent_many_times_at_once_is_one_decision(outrider: Outrider) -> None:
+    campaign_id = await created(outrider, 10)
+    run_id = await begun(outrider, campaign_id)
+    step_id = await failed_step(outrider)
+    answers = await asyncio.gather(
+        *(
+            signal(outrider, run_id, Signal.RETRY_STEP, step_id=step_id, signal_id="again")
+            for _ in range(8)
+        )
+    )
+    assert len({answer.run_seq for answer in answers}) == 1
+    assert (await types_of(outrider, run_id)).count("SignalAccepted") == 1
+    paused = await asyncio.gather(
+        *(signal(outrider, run_id, Signal.PAUSE, signal_id="hold") for _ in range(8))
+    )
+    assert len({answer.run_seq for answer in paused}) == 1
+    await check_against_log(outrider, campaign_id)
+
+
 async def test_a_run_that_waits_for_approval_can_be_stopped_and_not_paused(
     outrider: Outrider, sandbox: Sandbox
 ) -> None:
     campaign_id, run_id = await awaiting_approval(outrider)
-    with pytest.raises(PreconditionFailed, match="approve"):
+    with pytest.raises(PreconditionFailed, match="approve") as held:
         await control(outrider, campaign_id, Action.PAUSE)
+    assert held.value.details["current_state"] == "in_progress"
+    again = await control(outrider, campaign_id, Action.START)
+    assert (again.changed, again.waits_for) == (False, "approval")
     await control(outrider, campaign_id, Action.STOP)
     with pytest.raises(SignalRefused):
         await signal(outrider, run_id, Signal.APPROVE)
@@ -202,6 +267,24 @@ async def test_a_run_that_waits_for_approval_can_be_stopped_and_not_paused(
     assert "RunApproved" not in types
     assert "RunStarted" not in types
     assert types[-1] == "RunCancelled"
+    await check_against_log(outrider, campaign_id)
+
+
+async def test_a_run_with_nobody_left_over_needs_no_approval(
+    outrider: Outrider, sandbox: Sandbox
+) -> None:
+    campaign_id, run_id = await awaiting_approval(outrider, 5)
+    await signal(outrider, run_id, Signal.APPROVE)
+    sandbox.change_faults({"latencyMs": 200})
+    async with working(outrider):
+        await until(lambda: sandbox.requests == 5)
+        await control(outrider, campaign_id, Action.STOP)
+        await until_ended(outrider, run_id)
+        retried = await control(outrider, campaign_id, Action.RETRY)
+    assert retried.run_id is not None
+    assert (retried.state, retried.waits_for) == (PhaseState.COMPLETED, None)
+    types = await types_of(outrider, retried.run_id)
+    assert types == ["RunApproved", "RunStarted", "RunCompleted"]
     await check_against_log(outrider, campaign_id)
 
 
@@ -249,6 +332,9 @@ async def test_retry_step_needs_a_step_that_can_be_retried(outrider: Outrider) -
     for unknown in (outrider.ids.new(), "no-such-step"):
         with pytest.raises(NotFound, match="no step"):
             await signal(outrider, run_id, Signal.RETRY_STEP, step_id=unknown)
+    found = await outrider.store.read(inspection.jobs_page(run_id, inspection.FIRST, 10))
+    with pytest.raises(SignalRefused, match="nobody has begun"):
+        await signal(outrider, run_id, Signal.RETRY_STEP, step_id=found[0].id)
     (job,) = await Workshop(outrider.store).claim(ONE, now=outrider.clock.now())
     with pytest.raises(SignalRefused, match="worker is at"):
         await signal(outrider, run_id, Signal.RETRY_STEP, step_id=job.id)
@@ -297,12 +383,14 @@ async def test_retry_step_runs_a_dead_step_of_a_handlers_phase_again(
     async with raw_sql(database) as raw:
         await raw.run(
             "UPDATE job_queue SET status = 'dead', outcome = 'failed', failed = item_count,"
-            f" run_at = NULL WHERE id = '{found[0].id}'"
+            f" fence = 5, run_at = NULL WHERE id = '{found[0].id}'"
         )
+    await control(outrider, campaign_id, Action.PAUSE, "dns_validation")
     await signal(outrider, run_id, Signal.RETRY_STEP, step_id=found[0].id)
     (job, *_) = await outrider.store.read(inspection.jobs_page(run_id, inspection.FIRST, 10))
     assert (job.status, job.outcome, job.failed) == ("queued", None, 0)
-    assert await phase_state(outrider, campaign_id, "dns_validation") == PhaseState.IN_PROGRESS
+    assert job.paused, "nothing begins while its phase is paused"
+    assert await phase_state(outrider, campaign_id, "dns_validation") == PhaseState.PAUSED
     assert (await observe(outrider, run_id))[0].status == "queued"
 
 

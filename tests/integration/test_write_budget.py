@@ -1,8 +1,10 @@
 """The write budget on a store that is slow on purpose: what fails open, what fails its step."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import asyncpg
@@ -10,10 +12,16 @@ import pytest
 from pydantic import ValidationError
 
 from outrider.bootstrap import Outrider, open_outrider
+from outrider.domain.errors import StoreUnavailable
 from outrider.domain.run_events import RunEventType
+from outrider.domain.write_budget import WriteBudget
 from outrider.gateways.sandbox import Sandbox
+from outrider.kernel.budgeted_store import BudgetedStore, BudgetExceeded
+from outrider.kernel.housekeeper import Housekeeper
 from outrider.kernel.transactions import inspection
+from outrider.ports.store import Transaction, ask
 from outrider.settings import Settings, StateStoreSettings
+from outrider.stores.postgres.store import PostgresStore
 from outrider.testing.launches import registry, target
 from outrider.testing.postgres import create_database, drop_database
 from outrider.testing.slow_store import SlowStore
@@ -168,20 +176,145 @@ async def test_a_locked_row_of_a_real_postgres_is_a_slow_store_too(
     await drop_database(postgres_url, url)
 
 
+async def test_a_line_that_swallows_everything_is_given_up_in_time(
+    postgres_url: str,
+) -> None:
+    """Neither an answer nor an end: to clean up such a connection takes a driver minutes."""
+    url = await create_database(postgres_url)
+    name, folder = re.findall(r"/([^/?]+)\?host=(.*)$", url)[0]
+    swallowing = asyncio.Event()
+
+    async def pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+        while data := await source.read(65_536):
+            if swallowing.is_set():
+                continue
+            sink.write(data)
+            await sink.drain()
+        sink.close()
+
+    async def between(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there, to_there = await asyncio.open_unix_connection(f"{folder}/.s.PGSQL.5432")
+        await asyncio.gather(pump(reader, to_there), pump(there, writer), return_exceptions=True)
+
+    def long() -> Transaction[None]:
+        while True:
+            yield from ask("lock_holders")
+
+    line = await asyncio.start_server(between, "127.0.0.1", 0)
+    port = line.sockets[0].getsockname()[1]
+    store = PostgresStore(f"postgresql://postgres:@127.0.0.1:{port}/{name}?sslmode=disable")
+    await store.migrate()
+    writing = asyncio.create_task(BudgetedStore(store, WriteBudget(BUDGET_MS)).write(long()))
+    await asyncio.sleep(0.05)
+    swallowing.set()
+    with pytest.raises(BudgetExceeded):
+        async with asyncio.timeout(10):
+            await writing
+    assert store._pool is not None
+    store._pool.terminate()
+    line.close()
+    await drop_database(postgres_url, url)
+
+
+async def test_a_spool_that_cannot_be_written_holds_up_no_step(
+    database: str, tmp_path: Path, sandbox: Sandbox
+) -> None:
+    async with budgeted(database, tmp_path, sandbox) as (outrider, slow):
+        (tmp_path / "spool").write_text("no folder")
+        slow.delays = {"_append_all": 60.0}
+        campaign_id = await created(outrider, 10)
+        run_id = await begun(outrider, campaign_id)
+        async with working(outrider):
+            accounting = await until_ended(outrider, run_id)
+        assert accounting.sent == 10
+        types = await types_of(outrider, run_id)
+        assert types.count("StepStarted") == 0
+        assert types.count("StepCompleted") == 1
+        await check_against_log(outrider, campaign_id)
+
+
+async def test_what_a_loop_beside_the_sending_trips_over_ends_no_worker(
+    database: str, tmp_path: Path, sandbox: Sandbox
+) -> None:
+    async with budgeted(database, tmp_path, sandbox) as (outrider, _):
+        failures = 0
+
+        async def broken() -> None:
+            nonlocal failures
+            failures += 1
+            raise TypeError("a bug")
+
+        outrider.limits = replace(IMPATIENT, housekeeper_restart_seconds=0.05)
+        outrider.__dict__["housekeeper"] = Housekeeper(
+            {"broken": broken}, outrider.clock, outrider.limits
+        )
+        run_id = await begun(outrider, await created(outrider, 10))
+        async with working(outrider):
+            await until(lambda: failures >= 3)
+            assert (await until_ended(outrider, run_id)).sent == 10
+
+
+async def test_a_store_that_only_reads_for_a_while_loses_nothing_of_the_spool(
+    postgres_url: str, tmp_path: Path, sandbox: Sandbox
+) -> None:
+    url = await create_database(postgres_url)
+    async with budgeted(url, tmp_path, sandbox) as (outrider, slow):
+        run_id = await begun(outrider, await created(outrider, 10))
+        (job,) = await Workshop(outrider.store).claim(ONE, now=outrider.clock.now())
+        slow.delays = {"_append_all": 60.0}
+        await outrider.step_recorder(ONE).started([job])
+        await read_only(url, "on")
+        for _ in range(10):
+            # At first because the line was cut, then because nothing can be written.
+            with pytest.raises(StoreUnavailable):
+                await outrider.step_recorder(ONE).reconcile_once()
+        assert len(spooled(tmp_path)) == 1
+        await read_only(url, "off")
+        await until_told(outrider)
+        assert (await types_of(outrider, run_id))[-1] == "StepStarted"
+    await drop_database(postgres_url, url)
+
+
+async def read_only(url: str, how: str) -> None:
+    """As a failover leaves it: connections are dropped, and the next ones only read."""
+    name = re.findall(r"/([^/?]+)\?", url)[0]
+    connection = await asyncpg.connect(url)
+    await connection.execute("SET default_transaction_read_only = off")
+    await connection.execute(f'ALTER DATABASE "{name}" SET default_transaction_read_only = {how}')
+    await connection.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+        " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    )
+    await connection.close()
+
+
+async def until_told(outrider: Outrider) -> None:
+    async with asyncio.timeout(20):
+        while True:
+            try:
+                if await outrider.step_recorder(ONE).reconcile_once():
+                    return
+            except StoreUnavailable:
+                await asyncio.sleep(0.05)
+
+
 async def test_an_entry_of_the_spool_that_is_no_event_is_set_aside(
     database: str, tmp_path: Path, sandbox: Sandbox
 ) -> None:
     async with budgeted(database, tmp_path, sandbox) as (outrider, _):
         (tmp_path / "spool").mkdir()
         (tmp_path / "spool" / "junk.json").write_text("{")
+        (tmp_path / "spool" / "odd.json").write_text(
+            '{"run_id": "x", "plan_version": "1", "events": [{"type": "StepStarted"}]}'
+        )
         unknown = outrider.ids.new()
         (tmp_path / "spool" / "orphan.json").write_text(
-            f'{{"run_id": "{unknown}", "plan_version": "1", "drafts": []}}'
+            f'{{"run_id": "{unknown}", "plan_version": "1", "events": []}}'
         )
         await outrider.step_recorder(ONE).reconcile_once()
         assert spooled(tmp_path) == []
         kept = {path.name for path in (tmp_path / "spool").iterdir()}
-        assert kept == {"junk.bad", "orphan.bad"}
+        assert kept == {"junk.bad", "odd.bad", "orphan.bad"}
 
 
 def test_the_budget_is_set_in_the_contracts_own_names(

@@ -64,6 +64,9 @@ def fingerprint(request: Request, body_sha256: str) -> str:
     return hashlib.sha256("\n".join(parts).encode(errors="surrogatepass")).hexdigest()
 
 
+TOO_MANY = 429
+
+
 class Once:
     def __init__(self, store: IdempotencyStore, limits: ApiLimits) -> None:
         self._store = store
@@ -80,7 +83,8 @@ class Once:
         except Exception:
             await self._let_go(scope, key, claimed.owner)
             raise
-        if response.status_code >= 500:
+        if response.status_code >= 500 or response.status_code == TOO_MANY:
+            # Nothing was executed, and the same request may succeed later.
             await self._let_go(scope, key, claimed.owner)
         else:
             await self._keep(scope, key, claimed.owner, response)

@@ -115,20 +115,23 @@ BLOCKED_BECAUSE = {
 
 
 class PreconditionFailed(Conflict):
-    def __init__(self, action: str, reason: str, blocking: str | None) -> None:
+    def __init__(
+        self, action: str, reason: str, blocking: str | None, state: str | None = None
+    ) -> None:
         why = BLOCKED_BECAUSE[reason].format(blocking=blocking)
         super().__init__(f"Cannot {action} the phase: {why}")
-        self.action, self.reason, self.blocking = action, reason, blocking
+        self.action, self.reason, self.blocking, self.state = action, reason, blocking, state
         again = action in ("rerun", "retry")
         self.code = "RERUN_PRECONDITION_FAILED" if again else "PHASE_PRECONDITION_FAILED"
 
     @property
     def details(self) -> dict[str, object]:
-        return {
+        details: dict[str, object] = {
             "reason": self.reason,
             "blocking_phase": self.blocking,
             "attempted_action": self.action,
         }
+        return details if self.state is None else {**details, "current_state": self.state}
 
 
 class SignalRefused(Conflict):

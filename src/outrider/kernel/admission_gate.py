@@ -13,6 +13,7 @@ from outrider.domain.admission import (
     AdmissionRule,
     Admitted,
     Delayed,
+    OverloadPolicy,
     Queued,
     Rejected,
     admit,
@@ -35,14 +36,26 @@ class AdmissionGate:
 
     def decide(self, scope: Scope) -> Transaction[Admission]:
         """Whoever asks has, until the commit, the workspace's admission to itself."""
-        rule = self._rule_of((yield from run_requests.workspace(scope)))
+        rule = yield from self._rule(scope)
         if not rule.has_limit:
             return Admitted()
         return admit(rule, (yield from admission.load(scope)))
 
+    def _rule(self, scope: Scope) -> Transaction[AdmissionRule]:
+        return self._rule_of((yield from run_requests.workspace(scope)))
+
+    def newcomer(self, scope: Scope) -> Transaction[Admission]:
+        """The same for who comes now: where others wait for room already, it waits behind them."""
+        rule = yield from self._rule(scope)
+        verdict = yield from self.decide(scope)
+        waits_its_turn = rule.has_limit and rule.policy is OverloadPolicy.QUEUE
+        if waits_its_turn and (yield from admission.anything_waits(scope)):
+            return Queued()
+        return verdict
+
     def admit(self, beginning: Beginning) -> Transaction[Beginning]:
         """The beginning as it was let in. Raises Overloaded where it was not."""
-        verdict = yield from self.decide(beginning.scope)
+        verdict = yield from self.newcomer(beginning.scope)
         match verdict:
             case Admitted():
                 return beginning

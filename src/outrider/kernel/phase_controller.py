@@ -38,6 +38,7 @@ from outrider.kernel.transactions import (
 )
 from outrider.kernel.transactions.audit import AuditEntry, record
 from outrider.kernel.transactions.deployment import Beginning, deploy_phase
+from outrider.kernel.transactions.inspection import RunRecord
 from outrider.kernel.transactions.phases import LockedPhase, lock_phases, transition_phase
 from outrider.kernel.transactions.run_log import EventDraft
 from outrider.kernel.transactions.run_requests import HeldFor, RequestStatus, RunRequest
@@ -261,8 +262,14 @@ class PhaseController:
         if control.action in _BEGINNINGS and control.request_id is not None:
             earlier = yield from self._run_of_request(scope, campaign_id, phase, control.request_id)
             if earlier is not None:
-                answer = yield from self._answer(campaign_id, phase)
-                return replace(answer, changed=False, run_id=earlier)
+                answer = yield from self._answer(campaign_id, phase, changed=False)
+                return replace(answer, run_id=earlier)
+        if control.signal is not None:
+            told = yield from ask(
+                "signal_of_run", run_id=control.run_id, signal_id=control.signal.signal_id
+            )
+            if told:
+                return (yield from self._answer(campaign_id, phase, changed=False))
         # Read before locking: jobs are locked before their phase, here as in settling.
         standing = _require(phase, (yield from self._standing(scope, campaign_id, phase)))
         if control.run_id is not None and control.run_id != standing.run_id:
@@ -279,9 +286,7 @@ class PhaseController:
             # It completed or failed just now, while the jobs were being told; look again.
             triggers = decide(state, control.action, control.expected)
         if not triggers:
-            return ControlAnswer(
-                campaign_id, phase, state, found.last_sequence, False, found.run_id
-            )
+            return (yield from self._answer(campaign_id, phase, changed=False))
         if control.action in _BEGINNINGS:
             check_free_to_begin(phase, control.action, _states(locked))
             yield from self._begin(scope, campaign_id, found, control, run_id, plan)
@@ -339,7 +344,8 @@ class PhaseController:
             return None
         *_, plan_version, approved_at = rows[0]
         if approved_at is None and action is Action.PAUSE:
-            raise PreconditionFailed(action.value, "run_not_let_go", phase)
+            state = PhaseState.IN_PROGRESS.value
+            raise PreconditionFailed(action.value, "run_not_let_go", phase, state)
         if action is Action.STOP:
             skipped = RequestStatus.SKIPPED
             yield from admission.end_request(run_id, skipped, STOPPED, self._clock.now())
@@ -449,17 +455,20 @@ class PhaseController:
             target = (failed or started or [standing[0].phase])[-1]
         return (yield from self._control(scope, campaign_id, target, control, RunId(""), None))
 
-    def _answer(self, campaign_id: CampaignId, phase: str) -> Transaction[ControlAnswer]:
+    def _answer(
+        self, campaign_id: CampaignId, phase: str, *, changed: bool = True
+    ) -> Transaction[ControlAnswer]:
         after = (yield from phases.lock_phases(campaign_id))[phase]
         waits_for = None
         if after.run_id is not None:
-            waits_for = (yield from inspection.run_anywhere(after.run_id)).waits_for
+            found = yield from ask("run_by_id_anywhere", run_id=after.run_id)
+            waits_for = RunRecord(*found[0]).waits_for if found else None
         return ControlAnswer(
             campaign_id,
             phase,
             PhaseState(after.state),
             after.last_sequence,
-            True,
+            changed,
             after.run_id,
             waits_for,
         )

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 import structlog
 
-from outrider.domain.errors import StoreError, StoreUnavailable
+from outrider.domain.errors import StoreError
 from outrider.domain.ids import RunId
 from outrider.domain.projection import (
     ENDED,
@@ -56,7 +56,7 @@ class Projector:
         while True:
             try:
                 await self.project_once()
-            except StoreUnavailable as error:
+            except StoreError as error:
                 log.warning("projection_failed", error=error.message)
             await self._clock.sleep(self._limits.projector_seconds)
 

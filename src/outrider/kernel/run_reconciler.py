@@ -4,7 +4,6 @@ It keeps nothing in memory and may run anywhere, any number of times at once: a 
 whoever holds its request's lease, in the one transaction that also says so.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
@@ -13,19 +12,22 @@ from typing import assert_never
 import structlog
 
 from outrider.domain.admission import Admitted, Delayed, Queued, Rejected
-from outrider.domain.errors import StoreUnavailable
+from outrider.domain.errors import StoreError
 from outrider.domain.ids import RunId, Scope, WorkerId
 from outrider.domain.states import TERMINAL_RUNS, RunStatus
 from outrider.kernel.admission_gate import AdmissionGate, later
 from outrider.kernel.event_hub import EventHub
 from outrider.kernel.transactions import admission
 from outrider.kernel.transactions.admission import LeasedRequest
+from outrider.kernel.transactions.alerts import Alert, AlertCode, raise_alert, resolve_alert
 from outrider.kernel.transactions.run_requests import RequestStatus
-from outrider.ports.clock import Clock
+from outrider.ports.clock import Clock, IdSource
 from outrider.ports.store import Store, Transaction, ask
 from outrider.settings import Limits
 
 log = structlog.get_logger()
+
+PLANNER = "planner"
 
 
 class DequeueStatus(StrEnum):
@@ -47,6 +49,7 @@ class RunReconciler:
         gate: AdmissionGate,
         hub: EventHub,
         clock: Clock,
+        ids: IdSource,
         worker_id: WorkerId,
         limits: Limits,
     ) -> None:
@@ -54,6 +57,7 @@ class RunReconciler:
         self._gate = gate
         self._hub = hub
         self._clock = clock
+        self._ids = ids
         self._worker_id = worker_id
         self._limits = limits
 
@@ -63,50 +67,55 @@ class RunReconciler:
             await self._clock.sleep(self._limits.reconcile_runs_seconds)
             try:
                 await self.dequeue_and_start()
-            except StoreUnavailable as error:
+            except StoreError as error:
                 log.warning("runs_not_dequeued", error=error.message)
 
     async def dequeue_and_start(self) -> list[Dequeued]:
-        """Start what there is room for, the oldest first. What has none is given back unsaid."""
+        """Start what there is room for, in each workspace the oldest first."""
+        most = self._limits.reconcile_workspaces
         told: list[Dequeued] = []
-        kept: list[LeasedRequest] = []
-        full: set[Scope] = set()
-        for _ in range(self._limits.reconcile_runs_pages):
-            # What is leased is not found again, so each look finds the next oldest.
-            leased = await self._lease()
-            for request in leased:
-                status = None
-                if request.scope not in full:
-                    status = await self._start(request)
-                if status is None:
-                    full.add(request.scope)
-                    kept.append(request)
-                else:
-                    told.append(Dequeued(request.run_id, status))
-            if len(leased) < self._limits.reconcile_runs_page:
-                break
-        if kept:
-            await self._store.write(self._give_back(kept))
+        for scope in await self._store.read(admission.waiting_workspaces(most)):
+            told += await self._in_workspace(scope)
         return told
 
-    async def _lease(self) -> list[LeasedRequest]:
+    async def _in_workspace(self, scope: Scope) -> list[Dequeued]:
+        """At most a page of them; the next round goes on."""
+        if not await self._has_room(scope):
+            return []
+        left = await self._lease(scope)
+        told: list[Dequeued] = []
+        try:
+            while left and (status := await self._start(left[0])) is not None:
+                told.append(Dequeued(left.pop(0).run_id, status))
+        finally:
+            if left:
+                await self._store.write(admission.give_back(left, self._worker_id))
+        return told
+
+    async def _has_room(self, scope: Scope) -> bool:
+        """Looked at before anything is leased: a full workspace costs one read a round."""
+        verdict = await self._store.read(self._gate.decide(scope))
+        return isinstance(verdict, Admitted | Delayed)
+
+    async def _lease(self, scope: Scope) -> list[LeasedRequest]:
         now = self._clock.now()
         until = now + timedelta(seconds=self._limits.run_lease_seconds)
         page = self._limits.reconcile_runs_page
-        if not await self._store.read(_anything_waits()):
-            return []
-        return await self._store.write(admission.lease_requests(self._worker_id, until, page, now))
+        return await self._store.write(
+            admission.lease_requests(scope, self._worker_id, until, page, now)
+        )
 
     async def _start(self, request: LeasedRequest) -> DequeueStatus | None:
         """None where there is no room."""
         try:
             status = await self._store.write(self._started(request))
-        except StoreUnavailable:
+        except StoreError:
             raise
-        except Exception:
-            # One run that cannot be started must not keep the others from it.
+        except Exception as error:
+            # One run that cannot be started must not keep the others from it. Its lease is kept,
+            # so that it is not tried again at once.
             log.exception("run_not_started", run_id=request.run_id)
-            await self._store.write(self._failed(request))
+            await self._store.write(self._failed(request, f"{type(error).__name__}: {error}"))
             return DequeueStatus.FAILED
         if status is DequeueStatus.STARTED:
             log.info("run_dequeued", run_id=request.run_id)
@@ -132,19 +141,17 @@ class RunReconciler:
                 return None
             case other:
                 assert_never(other)
-        yield from admission.let_go(request.run_id, plan_version, "planner", not_before, [], now)
+        approved_by = request.approved_by or PLANNER
+        yield from admission.let_go(request.run_id, plan_version, approved_by, not_before, [], now)
+        yield from resolve_alert(AlertCode.RUN_NOT_STARTED, request.run_id, now)
         return DequeueStatus.STARTED
 
-    def _failed(self, request: LeasedRequest) -> Transaction[None]:
-        now = self._clock.now()
-        failed = RequestStatus.FAILED
-        yield from admission.end_request(request.run_id, failed, "could_not_start", now)
-
-    def _give_back(self, kept: Sequence[LeasedRequest]) -> Transaction[None]:
-        for request in kept:
-            yield from admission.give_back(request, self._worker_id)
-
-
-def _anything_waits() -> Transaction[bool]:
-    rows = yield from ask("any_run_waits")
-    return bool(rows)
+    def _failed(self, request: LeasedRequest, why: str) -> Transaction[None]:
+        alert = Alert(
+            request.scope,
+            AlertCode.RUN_NOT_STARTED,
+            request.run_id,
+            "the run waits, and could not be started; it is tried again",
+            {"runId": request.run_id, "error": why},
+        )
+        yield from raise_alert(alert, self._ids, self._clock.now())

@@ -6,7 +6,7 @@ gets the decision it got before.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import assert_never
 
@@ -19,6 +19,7 @@ from outrider.domain.errors import (
     Forbidden,
     InvalidInput,
     NotFound,
+    OutriderError,
     Problem,
     SignalRefused,
     StoreUnavailable,
@@ -28,7 +29,7 @@ from outrider.domain.keys import Principal
 from outrider.domain.phases import Action
 from outrider.domain.run_events import RunEventType
 from outrider.domain.signals import AskedSignal, Denied, Signal
-from outrider.domain.states import TERMINAL_RUNS, JobStatus, RunStatus
+from outrider.domain.states import TERMINAL_RUNS, JobStatus, PhaseState, RunStatus
 from outrider.kernel.admission_gate import AdmissionGate, later
 from outrider.kernel.event_hub import EventHub
 from outrider.kernel.phase_controller import Control, PhaseController
@@ -93,12 +94,14 @@ class RunSignaller:
             return told
         verdict = await self._authorisation.decide(principal, asked.signal, run_id)
         if isinstance(verdict, Denied):
-            await self._reject(run_id, asked, principal.actor, verdict.reason)
-            raise Forbidden(asked.signal.value, verdict.reason)
+            denied = Forbidden(asked.signal.value, verdict.reason)
+            # Not under its id: that is still free for somebody who may.
+            await self._reject(run_id, asked, principal.actor, denied, under_id=False)
+            raise denied
         try:
             changed = await self._carry_out(principal, run, asked)
         except (Conflict, NotFound) as refused:
-            await self._reject(run_id, asked, principal.actor, refused.message)
+            await self._reject(run_id, asked, principal.actor, refused, under_id=True)
             raise
         if not changed:
             # It is so already: allowed, and on record, and nothing follows from it.
@@ -138,9 +141,23 @@ class RunSignaller:
                 await self._clock.sleep(self._limits.control_backoff_seconds)
         raise AssertionError
 
-    async def _reject(self, run_id: RunId, asked: AskedSignal, actor: str, reason: str) -> None:
+    async def _reject(
+        self,
+        run_id: RunId,
+        asked: AskedSignal,
+        actor: str,
+        refused: OutriderError,
+        *,
+        under_id: bool,
+    ) -> None:
+        """On record, as long as nobody fills a run's log with what they may not do."""
+        reason = refused.message
         log.warning("signal_rejected", run_id=run_id, signal=asked.signal.value, reason=reason)
-        await self._written(lambda: self._decide(run_id, asked, actor, denied=reason))
+        await self._written(
+            lambda: self._decide(
+                run_id, asked, actor, denied=reason, under_id=under_id, code=refused.code
+            )
+        )
 
     def _decide(
         self,
@@ -149,13 +166,19 @@ class RunSignaller:
         actor: str,
         *,
         denied: str | None = None,
+        under_id: bool = True,
         **more: object,
     ) -> Transaction[bool]:
-        if (yield from ask("signal_of_run", run_id=run_id, signal_id=asked.signal_id)):
-            return False
         *_, plan_version, _ = (yield from ask("lock_run", run_id=run_id))[0]
+        told = yield from ask("signal_of_run", run_id=run_id, signal_id=asked.signal_id)
+        if told and under_id:
+            return False
         number = yield from next_signal(run_id)
+        if denied is not None and number > self._limits.signals_recorded:
+            return False
         draft = decision(asked, number, actor, denied=denied, **more)
+        if not under_id:
+            draft = replace(draft, signal_id=None)
         yield from run_log.append(run_id, plan_version, [draft], self._clock.now())
         return True
 
@@ -171,13 +194,13 @@ class RunSignaller:
         )[0]
         if stopped_at is not None or RunStatus(status) in TERMINAL_RUNS:
             raise SignalRefused(asked.signal.value, "run_ended", "the run has ended or was stopped")
-        if approved_at is not None:
+        if approved_at is not None or not (yield from admission.waits_for_approval(run.id)):
             return False
         now = self._clock.now()
         number = yield from next_signal(run.id)
         draft = decision(asked, number, principal.actor)
         yield from self._audit(principal, run, asked, now)
-        verdict = yield from self._gate.decide(principal.scope)
+        verdict = yield from self._gate.newcomer(principal.scope)
         match verdict:
             case Admitted() | Delayed():
                 not_before = later(verdict, now)
@@ -198,6 +221,7 @@ class RunSignaller:
 
         Not one that has ended and has items: they are on record, and stay so.
         """
+        yield from ask("serialise_controls", campaign_id=run.campaign_id)
         if (yield from ask("signal_of_run", run_id=run.id, signal_id=asked.signal_id)):
             return True
         step_id = asked.step_id or ""
@@ -209,7 +233,7 @@ class RunSignaller:
                 f"run {run.id} has no step {step_id}",
                 hint=f"`outrider run snapshot {run.id}` lists its steps",
             )
-        status, has_items, _, cancelled, _, _ = steps[0]
+        status, has_items, cancelled, fence = steps[0]
         run_status, _, _, stopped_at, plan_version, _ = (yield from ask("lock_run", run_id=run.id))[
             0
         ]
@@ -219,6 +243,13 @@ class RunSignaller:
                 "run_ended",
                 "the run has ended or was stopped",
                 hint="retry its phase: that takes up what did not succeed",
+            )
+        if not fence:
+            raise SignalRefused(
+                asked.signal.value,
+                "step_not_begun",
+                "nobody has begun this step yet",
+                hint="it begins when its run is let go and its time has come",
             )
         if status == JobStatus.LOCKED:
             raise SignalRefused(
@@ -233,8 +264,13 @@ class RunSignaller:
             )
         now = self._clock.now()
         number = yield from next_signal(run.id)
+        state, _ = (yield from ask("lock_phase", campaign_id=run.campaign_id, phase=run.phase))[0]
         rows = yield from ask(
-            "retry_step", job_id=step_id, max_attempts=self._limits.job_max_attempts, now=now
+            "retry_step",
+            job_id=step_id,
+            max_attempts=self._limits.job_max_attempts,
+            paused=state == PhaseState.PAUSED,
+            now=now,
         )
         yield from ask("hasten_items", run_id=run.id, job_id=step_id, now=now)
         draft = decision(asked, number, principal.actor, logicalAttemptId=str(rows[0][0]))
@@ -257,13 +293,17 @@ def _told(run_id: RunId, asked: AskedSignal) -> Transaction[SignalAnswer | None]
     rows = yield from ask("signal_of_run", run_id=run_id, signal_id=asked.signal_id)
     if not rows:
         return None
-    run_seq, kind, payload = rows[0]
+    run_seq, kind, payload, step_id = rows[0]
     told = msgspec.json.decode(payload)
-    if told["signal"] != asked.signal.value:
+    if (told["signal"], step_id) != (asked.signal.value, asked.step_id):
         raise Conflict(
-            f"the signal {asked.signal_id} was {told['signal']} before",
+            f"the signal {asked.signal_id} was another one before: {told['signal']}",
             hint="give every signal an id of its own",
         )
     if kind == RunEventType.SIGNAL_REJECTED:
-        raise SignalRefused(asked.signal.value, "rejected_before", told["reason"])
+        if told["code"] == NotFound.code:
+            raise NotFound(told["reason"])
+        refused = SignalRefused(asked.signal.value, "rejected_before", told["reason"])
+        refused.code = told["code"]
+        raise refused
     return SignalAnswer(run_id, asked, run_seq, told.get("changed", True))

@@ -11,7 +11,13 @@ from typing import Any
 import msgspec
 import structlog
 
-from outrider.domain.errors import OutriderError, StoreUnavailable
+from outrider.domain.errors import (
+    InvalidInput,
+    NotFound,
+    StoreError,
+    StoreRefused,
+    StoreUnavailable,
+)
 from outrider.domain.ids import RunId, WorkerId
 from outrider.domain.run_events import RunEventType
 from outrider.domain.write_budget import WriteBudget
@@ -27,12 +33,36 @@ from outrider.settings import Limits
 log = structlog.get_logger()
 
 
+class SpooledEvent(msgspec.Struct, frozen=True):
+    """A draft as the spool keeps it."""
+
+    type: RunEventType
+    step_id: str
+    logical_attempt: int
+    engine_attempt: int
+    payload: dict[str, Any]
+    occurred_at: datetime
+
+    def draft(self) -> EventDraft:
+        return EventDraft(
+            self.type,
+            self.step_id,
+            self.logical_attempt,
+            self.engine_attempt,
+            self.payload,
+            occurred_at=self.occurred_at,
+        )
+
+
 class SpooledEvents(msgspec.Struct, frozen=True):
-    """Events of one run as the spool keeps them."""
+    """Events of one run."""
 
     run_id: str
     plan_version: str
-    drafts: list[dict[str, Any]]
+    events: list[SpooledEvent]
+
+
+ByRun = dict[tuple[RunId, str], list[SpooledEvent]]
 
 
 class StepRecorder:
@@ -57,11 +87,18 @@ class StepRecorder:
         """Tell the log of all of these; where it cannot be told now, later. May raise StoreError
         where StepStarted is not allowed to fail open."""
         now = self._clock.now()
-        by_run: dict[tuple[RunId, str], list[EventDraft]] = {}
+        by_run: ByRun = {}
         for job in claims:
             if not isinstance(job, ClaimedLane) and not job.cancelled:
                 by_run.setdefault((job.run_id, job.plan_version), []).append(
-                    self._draft(job.id, job.logical_attempt, job.attempts + 1, job.item_count, now)
+                    SpooledEvent(
+                        RunEventType.STEP_STARTED,
+                        job.id,
+                        job.logical_attempt,
+                        job.attempts + 1,
+                        {"worker": self._worker_id, "items": job.item_count},
+                        now,
+                    )
                 )
         if not by_run:
             return
@@ -71,9 +108,16 @@ class StepRecorder:
             if not self._budget.fails_open(RunEventType.STEP_STARTED):
                 raise
             log.warning("events_spooled", events=len(claims), error=error.message)
-            for (run_id, version), drafts in by_run.items():
-                entry = SpooledEvents(run_id, version, [_as_spooled(draft) for draft in drafts])
+            await self._keep(by_run)
+
+    async def _keep(self, by_run: ByRun) -> None:
+        try:
+            for (run_id, version), events in by_run.items():
+                entry = SpooledEvents(run_id, version, events)
                 await self._spool.put(msgspec.json.encode(entry))
+        except OSError as error:
+            # Neither the store nor this machine took it. Its end will still be told.
+            log.error("step_started_not_recorded", error=str(error))
 
     async def reconcile(self) -> None:
         """The loop that empties the spool; runs until cancelled."""
@@ -81,7 +125,7 @@ class StepRecorder:
             await self._clock.sleep(self._limits.spool_seconds)
             try:
                 await self.reconcile_once()
-            except StoreUnavailable as error:
+            except StoreError as error:
                 log.warning("spool_not_emptied", error=error.message)
             except OSError as error:
                 log.warning("spool_not_read", error=str(error))
@@ -95,64 +139,26 @@ class StepRecorder:
                 continue
             try:
                 entry = msgspec.json.decode(content, type=SpooledEvents)
-                drafts = [_from_spooled(draft) for draft in entry.drafts]
+                drafts = [event.draft() for event in entry.events]
                 await self._store.write(
                     run_log.append(
                         RunId(entry.run_id), entry.plan_version, drafts, self._clock.now()
                     )
                 )
-            except StoreUnavailable:
-                raise
-            except (msgspec.MsgspecError, KeyError, ValueError, OutriderError) as error:
-                # Nothing that trying again would mend, and nothing to lose over it.
+            except (msgspec.MsgspecError, InvalidInput, NotFound, StoreRefused) as error:
+                # Nothing that trying again would mend.
                 log.error("spool_entry_set_aside", entry=name, error=str(error))
                 await self._spool.set_aside(name)
                 continue
             await self._spool.remove(name)
-            told += len(entry.drafts)
+            told += len(entry.events)
         if told:
             log.info("spool_emptied", events=told)
         return told
 
-    def _draft(
-        self, job_id: str, logical_attempt: int, engine_attempt: int, items: int, now: datetime
-    ) -> EventDraft:
-        return EventDraft(
-            RunEventType.STEP_STARTED,
-            job_id,
-            logical_attempt,
-            engine_attempt,
-            {"worker": self._worker_id, "items": items},
-            occurred_at=now,
-        )
 
-
-def _append_all(
-    by_run: dict[tuple[RunId, str], list[EventDraft]], now: datetime
-) -> Transaction[None]:
+def _append_all(by_run: ByRun, now: datetime) -> Transaction[None]:
     """In the order of the runs' ids, so that two workers never wait for each other in turn."""
-    for (run_id, version), drafts in sorted(by_run.items(), key=lambda entry: entry[0]):
+    for run_id, version in sorted(by_run):
+        drafts = [event.draft() for event in by_run[run_id, version]]
         yield from run_log.append(run_id, version, drafts, now)
-
-
-def _as_spooled(draft: EventDraft) -> dict[str, Any]:
-    return {
-        "type": draft.type.value,
-        "stepId": draft.step_id,
-        "logicalAttempt": draft.logical_attempt,
-        "engineAttempt": draft.engine_attempt,
-        "payload": dict(draft.payload),
-        "occurredAt": draft.occurred_at.isoformat() if draft.occurred_at else None,
-    }
-
-
-def _from_spooled(document: dict[str, Any]) -> EventDraft:
-    at = document["occurredAt"]
-    return EventDraft(
-        RunEventType(document["type"]),
-        document["stepId"],
-        document["logicalAttempt"],
-        document["engineAttempt"],
-        document["payload"],
-        occurred_at=datetime.fromisoformat(at) if at else None,
-    )

@@ -13,7 +13,7 @@ from outrider.domain.run_events import RunEventType
 from outrider.kernel.transactions import run_log
 from outrider.kernel.transactions.run_log import EventDraft
 from outrider.kernel.transactions.run_requests import RequestStatus
-from outrider.ports.store import Transaction, ask
+from outrider.ports.store import Transaction, Window, ask
 
 
 class LeasedRequest(NamedTuple):
@@ -24,6 +24,7 @@ class LeasedRequest(NamedTuple):
     workspace_id: WorkspaceId
     campaign_id: CampaignId
     fence: int
+    approved_by: str | None
 
     @property
     def scope(self) -> Scope:
@@ -69,14 +70,29 @@ def end_request(
     yield from ask("end_run_request", run_id=run_id, status=status.value, reason=reason, now=now)
 
 
+def waiting_workspaces(most: int) -> Transaction[list[Scope]]:
+    """Whose runs wait for nothing but room."""
+    rows = yield from ask("waiting_workspaces", most=most)
+    return [Scope(TenantId(tenant), WorkspaceId(workspace)) for tenant, workspace in rows]
+
+
+def anything_waits(scope: Scope) -> Transaction[bool]:
+    return bool((yield from ask("run_waits_in_workspace", **scope._asdict())))
+
+
 def lease_requests(
-    owner: WorkerId, expires_at: datetime, most: int, now: datetime
+    scope: Scope, owner: WorkerId, expires_at: datetime, most: int, now: datetime
 ) -> Transaction[list[LeasedRequest]]:
-    """The oldest waiting runs that nobody else is about to start."""
+    """The oldest waiting runs of a workspace that nobody else is about to start."""
     rows = yield from ask(
-        "lease_run_requests", owner=owner, expires_at=expires_at, most=most, now=now
+        "lease_run_requests",
+        **scope._asdict(),
+        owner=owner,
+        expires_at=expires_at,
+        most=most,
+        now=now,
     )
-    return sorted(LeasedRequest(*row) for row in rows)
+    return sorted((LeasedRequest(*row) for row in rows), key=lambda request: request.run_id)
 
 
 def hold_request(request: LeasedRequest, owner: WorkerId) -> Transaction[bool]:
@@ -87,6 +103,15 @@ def hold_request(request: LeasedRequest, owner: WorkerId) -> Transaction[bool]:
     return bool(rows)
 
 
-def give_back(request: LeasedRequest, owner: WorkerId) -> Transaction[None]:
-    """There is no room yet; whoever looks next may try."""
-    yield from ask("release_run_request", run_id=request.run_id, owner=owner, fence=request.fence)
+def give_back(requests: Sequence[LeasedRequest], owner: WorkerId) -> Transaction[None]:
+    """There is no room for these yet; whoever looks next may try."""
+    window: Window = {
+        "run_id": [request.run_id for request in requests],
+        "fence": [request.fence for request in requests],
+    }
+    yield from ask("release_run_requests", window, owner=owner)
+
+
+def waits_for_approval(run_id: RunId) -> Transaction[bool]:
+    rows = yield from ask("run_request_of", run_id=run_id)
+    return bool(rows) and rows[0][0] == RequestStatus.WAITING and bool(rows[0][1])

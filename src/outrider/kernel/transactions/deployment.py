@@ -5,7 +5,7 @@ thousand rows a message. A retry takes up, job by job, what an earlier run left 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import msgspec
@@ -99,6 +99,7 @@ def deploy(deployment: Deployment, ids: IdSource, now: datetime) -> Transaction[
         plans = yield from _plan_everybody(deployment)
     else:
         plans = yield from _plan_remainder(deployment, beginning.retry_of)
+    beginning = _never_held_for_nothing(beginning, len(plans))
     contract_ids = yield from snapshot_contracts(deployment.contracts, now)
     intended = sum(plan.item_count for plan in plans)
     channel = run_channel(tuple(asset.message for asset in deployment.assets))
@@ -110,6 +111,11 @@ def deploy(deployment: Deployment, ids: IdSource, now: datetime) -> Transaction[
     yield from _approve(beginning, version, now)
     yield from _begun(beginning, intended, len(plans), ids, now)
     return intended
+
+
+def _never_held_for_nothing(beginning: Beginning, jobs: int) -> Beginning:
+    """A run without jobs ends at once; there is nothing to approve, or to find room for."""
+    return beginning if jobs else replace(beginning, held=None)
 
 
 def _plan_everybody(deployment: Deployment) -> Transaction[list[JobPlan]]:
@@ -201,6 +207,7 @@ def deploy_phase(
 ) -> Transaction[int]:
     """A run of a phase that a handler processes; returns how many items it intends."""
     intended = sum(plan.items for plan in plans)
+    beginning = _never_held_for_nothing(beginning, len(plans))
     version = yield from _insert_run(beginning, NO_CHANNEL, intended, now, now)
     nothing: list[None] = [None] * len(plans)
     yield from ask(

@@ -15,7 +15,6 @@ class RequestStatus(StrEnum):
 
     WAITING = "waiting"
     STARTED = "started"
-    FAILED = "failed"
     SKIPPED = "skipped"
 
 

@@ -49,6 +49,7 @@ _LOST = (
     asyncpg.InsufficientResourcesError, asyncpg.DeadlockDetectedError,
     asyncpg.SerializationError, asyncpg.InvalidCatalogNameError,
     asyncpg.InvalidAuthorizationSpecificationError, asyncpg.PostgresIOError,
+    asyncpg.ReadOnlySQLTransactionError, asyncpg.LockNotAvailableError,
 )  # fmt: skip
 
 

@@ -59,7 +59,7 @@ CREATE TABLE run_requests (
   plan_version text NOT NULL,
   run_request_id text NOT NULL,
   idempotency_key bytea NOT NULL UNIQUE CHECK (octet_length(idempotency_key) = 32),
-  status text NOT NULL CHECK (status IN ('waiting', 'started', 'failed', 'skipped')),
+  status text NOT NULL CHECK (status IN ('waiting', 'started', 'skipped')),
   needs_approval boolean NOT NULL DEFAULT false,
   approved_by text,
   reason text,
@@ -70,7 +70,7 @@ CREATE TABLE run_requests (
   updated_at timestamptz NOT NULL,
   UNIQUE (tenant_id, project, environment, plan_id, plan_version, run_request_id)
 );
-CREATE INDEX run_requests_waiting ON run_requests (run_id)
+CREATE INDEX run_requests_waiting ON run_requests (tenant_id, workspace_id, run_id)
   WHERE status = 'waiting' AND NOT needs_approval;
 
 -- Who hears of run events, and which one process tells each of them now. A disabled sink is told
@@ -164,7 +164,11 @@ SELECT run_id, row_number() OVER (PARTITION BY run_id ORDER BY rank, step_id), t
       FROM campaign_phases p JOIN campaign_runs r ON r.id = p.run_id
      WHERE p.state = 'paused' AND r.finished_at IS NULL
     UNION ALL
-    SELECT id, 5, CASE WHEN stopped_at IS NOT NULL THEN 'RunCancelled'
+    SELECT id, 5, 'SignalAccepted', 'authorisation', NULL,
+           json_build_object('adopted', true, 'signal', 'CANCEL'), stopped_at
+      FROM campaign_runs WHERE stopped_at IS NOT NULL
+    UNION ALL
+    SELECT id, 6, CASE WHEN stopped_at IS NOT NULL THEN 'RunCancelled'
                        WHEN status = 'failed' THEN 'RunFailed' ELSE 'RunCompleted' END,
            'engine', NULL, json_build_object('adopted', true), finished_at
       FROM campaign_runs WHERE finished_at IS NOT NULL) history;
@@ -175,7 +179,7 @@ UPDATE campaign_runs r
                                  AND e.type IN ('RunStarted', 'RunCompleted', 'RunFailed',
                                                 'RunCancelled')), 0),
        signals = (SELECT count(*) FROM run_events e
-                   WHERE e.run_id = r.id AND e.type = 'RunPaused');
+                   WHERE e.run_id = r.id AND e.type IN ('RunPaused', 'SignalAccepted'));
 
 CREATE TRIGGER run_events_append_only BEFORE UPDATE OR DELETE ON run_events
   FOR EACH ROW EXECUTE FUNCTION outrider_refuse('the log of a run is append-only');

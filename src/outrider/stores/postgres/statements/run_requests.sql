@@ -47,46 +47,63 @@ UPDATE run_requests
        needs_approval = false, updated_at = :now
  WHERE run_id = :run_id AND status = 'waiting';
 
--- name: lease_run_requests
--- The oldest first: ids are in the order of time.
-WITH free AS MATERIALIZED (
-  SELECT run_id FROM run_requests
-   WHERE status = 'waiting' AND NOT needs_approval
-     AND (lease_expires_at IS NULL OR lease_expires_at <= :now)
-   ORDER BY run_id LIMIT :most FOR UPDATE SKIP LOCKED
-)
-UPDATE run_requests AS q
-   SET lease_owner = :owner, lease_expires_at = :expires_at, fence = fence + 1, updated_at = :now
-  FROM free WHERE q.run_id = free.run_id
-RETURNING q.run_id::text, q.tenant_id::text, q.workspace_id::text,
-          (SELECT r.campaign_id::text FROM campaign_runs r WHERE r.id = q.run_id), q.fence;
-
 -- name: hold_run_request
 SELECT run_id::text FROM run_requests
  WHERE run_id = :run_id AND status = 'waiting' AND lease_owner = :owner AND fence = :fence
    FOR UPDATE;
-
--- name: release_run_request
-UPDATE run_requests SET lease_owner = NULL, lease_expires_at = NULL
- WHERE run_id = :run_id AND status = 'waiting' AND lease_owner = :owner AND fence = :fence;
-
--- name: lock_step
-SELECT status, asset_id IS NOT NULL, run_at, cancelled, logical_attempt, attempts
-  FROM job_queue WHERE id = :job_id AND run_id = :run_id FOR NO KEY UPDATE;
-
--- name: retry_step
--- A new logical attempt, with as many engine attempts before it as a new job has.
-UPDATE job_queue
-   SET status = 'queued', outcome = NULL, sent = 0, failed = 0, skipped = 0, result = NULL,
-       run_at = :now, logical_attempt = logical_attempt + 1,
-       max_attempts = attempts + :max_attempts, updated_at = :now
- WHERE id = :job_id
-RETURNING logical_attempt;
 
 -- name: hasten_items
 -- What waits for its next attempt need not wait any longer.
 UPDATE channel_outbox SET next_attempt_at = :now, updated_at = :now
  WHERE run_id = :run_id AND job_id = :job_id AND status = 'queued' AND next_attempt_at > :now;
 
--- name: any_run_waits
-SELECT run_id::text FROM run_requests WHERE status = 'waiting' AND NOT needs_approval LIMIT 1;
+-- name: waiting_workspaces
+-- Whose runs wait for nothing but room.
+SELECT DISTINCT tenant_id::text, workspace_id::text FROM run_requests
+ WHERE status = 'waiting' AND NOT needs_approval
+ LIMIT :most;
+
+-- name: run_waits_in_workspace
+SELECT run_id::text FROM run_requests
+ WHERE status = 'waiting' AND NOT needs_approval
+   AND tenant_id = :tenant_id AND workspace_id = :workspace_id
+ LIMIT 1;
+
+-- name: run_request_of
+SELECT status, needs_approval FROM run_requests WHERE run_id = :run_id;
+
+-- name: lease_run_requests
+-- The oldest of a workspace: ids are in the order of time.
+WITH free AS MATERIALIZED (
+  SELECT run_id FROM run_requests
+   WHERE status = 'waiting' AND NOT needs_approval
+     AND tenant_id = :tenant_id AND workspace_id = :workspace_id
+     AND (lease_expires_at IS NULL OR lease_expires_at <= :now)
+   ORDER BY run_requests.run_id LIMIT :most FOR UPDATE SKIP LOCKED
+)
+UPDATE run_requests AS q
+   SET lease_owner = :owner, lease_expires_at = :expires_at, fence = fence + 1, updated_at = :now
+  FROM free WHERE q.run_id = free.run_id
+RETURNING q.run_id::text, q.tenant_id::text, q.workspace_id::text,
+          (SELECT r.campaign_id::text FROM campaign_runs r WHERE r.id = q.run_id), q.fence,
+          q.approved_by;
+
+-- name: release_run_requests
+UPDATE run_requests AS q SET lease_owner = NULL, lease_expires_at = NULL
+  FROM json_to_recordset(:window) AS held (run_id uuid, fence bigint)
+ WHERE q.run_id = held.run_id AND q.fence = held.fence AND q.status = 'waiting'
+   AND q.lease_owner = :owner
+   AND q.run_id = ANY (ARRAY(SELECT run_id FROM json_to_recordset(:window) AS bound (run_id uuid)));
+
+-- name: lock_step
+SELECT status, asset_id IS NOT NULL, cancelled, fence
+  FROM job_queue WHERE id = :job_id AND run_id = :run_id FOR NO KEY UPDATE;
+
+-- name: retry_step
+-- A new logical attempt, with as many engine attempts before it as a new job has.
+UPDATE job_queue
+   SET status = 'queued', outcome = NULL, sent = 0, failed = 0, skipped = 0, result = NULL,
+       run_at = :now, paused = :paused, logical_attempt = logical_attempt + 1,
+       max_attempts = attempts + :max_attempts, updated_at = :now
+ WHERE id = :job_id
+RETURNING logical_attempt;

@@ -58,7 +58,7 @@ CREATE TABLE run_requests (
   plan_version text NOT NULL,
   run_request_id text NOT NULL,
   idempotency_key blob NOT NULL UNIQUE CHECK (length(idempotency_key) = 32),
-  status text NOT NULL CHECK (status IN ('waiting', 'started', 'failed', 'skipped')),
+  status text NOT NULL CHECK (status IN ('waiting', 'started', 'skipped')),
   needs_approval integer NOT NULL DEFAULT 0,
   approved_by text,
   reason text,
@@ -69,7 +69,7 @@ CREATE TABLE run_requests (
   updated_at text NOT NULL,
   UNIQUE (tenant_id, project, environment, plan_id, plan_version, run_request_id)
 ) STRICT;
-CREATE INDEX run_requests_waiting ON run_requests (run_id)
+CREATE INDEX run_requests_waiting ON run_requests (tenant_id, workspace_id, run_id)
   WHERE status = 'waiting' AND needs_approval = 0;
 
 -- Who hears of run events, and which one process tells each of them now. A disabled sink is told
@@ -159,7 +159,11 @@ SELECT run_id, row_number() OVER (PARTITION BY run_id ORDER BY rank, step_id) AS
       FROM campaign_phases p JOIN campaign_runs r ON r.id = p.run_id
      WHERE p.state = 'paused' AND r.finished_at IS NULL
     UNION ALL
-    SELECT id, 5, CASE WHEN stopped_at IS NOT NULL THEN 'RunCancelled'
+    SELECT id, 5, 'SignalAccepted', 'authorisation', NULL,
+           '{"adopted":true,"signal":"CANCEL"}', stopped_at
+      FROM campaign_runs WHERE stopped_at IS NOT NULL
+    UNION ALL
+    SELECT id, 6, CASE WHEN stopped_at IS NOT NULL THEN 'RunCancelled'
                        WHEN status = 'failed' THEN 'RunFailed' ELSE 'RunCompleted' END,
            'engine', NULL, '{"adopted":true}', finished_at
       FROM campaign_runs WHERE finished_at IS NOT NULL) history;
@@ -177,7 +181,7 @@ UPDATE campaign_runs
                                  AND e.type IN ('RunStarted', 'RunCompleted', 'RunFailed',
                                                 'RunCancelled')), 0),
        signals = EXISTS (SELECT 1 FROM run_events e
-                          WHERE e.run_id = campaign_runs.id AND e.type = 'RunPaused');
+                          WHERE e.run_id = campaign_runs.id AND e.type IN ('RunPaused', 'SignalAccepted'));
 
 CREATE TRIGGER run_events_no_update BEFORE UPDATE ON run_events
   BEGIN SELECT RAISE(ABORT, 'the log of a run is append-only'); END;

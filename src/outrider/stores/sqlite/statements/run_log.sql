@@ -39,7 +39,8 @@ SELECT run_id, run_seq, type, occurred_at, step_id, logical_attempt, engine_atte
 
 -- name: signal_of_run
 -- The decision on a signal, if there was one.
-SELECT run_seq, type, payload FROM run_events WHERE run_id = :run_id AND signal_id = :signal_id;
+SELECT run_seq, type, payload, step_id FROM run_events
+ WHERE run_id = :run_id AND signal_id = :signal_id;
 
 -- name: next_signal
 UPDATE campaign_runs SET signals = signals + 1 WHERE id = :run_id RETURNING signals;

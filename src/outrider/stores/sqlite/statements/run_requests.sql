@@ -44,42 +44,58 @@ UPDATE run_requests
        needs_approval = 0, updated_at = :now
  WHERE run_id = :run_id AND status = 'waiting';
 
--- name: lease_run_requests
--- The oldest first: ids are in the order of time.
-UPDATE run_requests
-   SET lease_owner = :owner, lease_expires_at = :expires_at, fence = fence + 1, updated_at = :now
- WHERE run_id IN (SELECT run_id FROM run_requests
-                   WHERE status = 'waiting' AND needs_approval = 0
-                     AND (lease_expires_at IS NULL OR lease_expires_at <= :now)
-                   ORDER BY run_id LIMIT :most)
-RETURNING run_id, tenant_id, workspace_id,
-          (SELECT r.campaign_id FROM campaign_runs r WHERE r.id = run_requests.run_id), fence;
-
 -- name: hold_run_request
 SELECT run_id FROM run_requests
  WHERE run_id = :run_id AND status = 'waiting' AND lease_owner = :owner AND fence = :fence;
-
--- name: release_run_request
-UPDATE run_requests SET lease_owner = NULL, lease_expires_at = NULL
- WHERE run_id = :run_id AND status = 'waiting' AND lease_owner = :owner AND fence = :fence;
-
--- name: lock_step
-SELECT status, asset_id IS NOT NULL, run_at, cancelled, logical_attempt, attempts
-  FROM job_queue WHERE id = :job_id AND run_id = :run_id;
-
--- name: retry_step
--- A new logical attempt, with as many engine attempts before it as a new job has.
-UPDATE job_queue
-   SET status = 'queued', outcome = NULL, sent = 0, failed = 0, skipped = 0, result = NULL,
-       run_at = :now, logical_attempt = logical_attempt + 1,
-       max_attempts = attempts + :max_attempts, updated_at = :now
- WHERE id = :job_id
-RETURNING logical_attempt;
 
 -- name: hasten_items
 -- What waits for its next attempt need not wait any longer.
 UPDATE channel_outbox SET next_attempt_at = :now, updated_at = :now
  WHERE run_id = :run_id AND job_id = :job_id AND status = 'queued' AND next_attempt_at > :now;
 
--- name: any_run_waits
-SELECT run_id FROM run_requests WHERE status = 'waiting' AND needs_approval = 0 LIMIT 1;
+-- name: waiting_workspaces
+-- Whose runs wait for nothing but room.
+SELECT DISTINCT tenant_id, workspace_id FROM run_requests
+ WHERE status = 'waiting' AND needs_approval = 0
+ LIMIT :most;
+
+-- name: run_waits_in_workspace
+SELECT run_id FROM run_requests
+ WHERE status = 'waiting' AND needs_approval = 0
+   AND tenant_id = :tenant_id AND workspace_id = :workspace_id
+ LIMIT 1;
+
+-- name: run_request_of
+SELECT status, needs_approval FROM run_requests WHERE run_id = :run_id;
+
+-- name: lease_run_requests
+-- The oldest of a workspace: ids are in the order of time.
+UPDATE run_requests
+   SET lease_owner = :owner, lease_expires_at = :expires_at, fence = fence + 1, updated_at = :now
+ WHERE run_id IN (SELECT run_id FROM run_requests
+                   WHERE status = 'waiting' AND needs_approval = 0
+                     AND tenant_id = :tenant_id AND workspace_id = :workspace_id
+                     AND (lease_expires_at IS NULL OR lease_expires_at <= :now)
+                   ORDER BY run_id LIMIT :most)
+RETURNING run_id, tenant_id, workspace_id,
+          (SELECT r.campaign_id FROM campaign_runs r WHERE r.id = run_requests.run_id), fence,
+          approved_by;
+
+-- name: release_run_requests
+UPDATE run_requests SET lease_owner = NULL, lease_expires_at = NULL
+  FROM (SELECT value ->> 0 AS run_id, value ->> 1 AS fence FROM json_each(:window)) held
+ WHERE run_requests.run_id = held.run_id AND run_requests.fence = held.fence
+   AND status = 'waiting' AND lease_owner = :owner;
+
+-- name: lock_step
+SELECT status, asset_id IS NOT NULL, cancelled, fence
+  FROM job_queue WHERE id = :job_id AND run_id = :run_id;
+
+-- name: retry_step
+-- A new logical attempt, with as many engine attempts before it as a new job has.
+UPDATE job_queue
+   SET status = 'queued', outcome = NULL, sent = 0, failed = 0, skipped = 0, result = NULL,
+       run_at = :now, paused = :paused, logical_attempt = logical_attempt + 1,
+       max_attempts = attempts + :max_attempts, updated_at = :now
+ WHERE id = :job_id
+RETURNING logical_attempt;
