@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -21,6 +22,7 @@ from outrider.kernel.housekeeper import Housekeeper
 from outrider.kernel.transactions import inspection
 from outrider.ports.store import Transaction, ask
 from outrider.settings import Settings, StateStoreSettings
+from outrider.stores.postgres import store as postgres
 from outrider.stores.postgres.store import PostgresStore
 from outrider.testing.launches import registry, target
 from outrider.testing.postgres import create_database, drop_database
@@ -213,6 +215,26 @@ async def test_a_line_that_swallows_everything_is_given_up_in_time(
     assert store._pool is not None
     store._pool.terminate()
     line.close()
+    await drop_database(postgres_url, url)
+
+
+async def test_a_process_that_freezes_inside_a_transaction_keeps_no_row_locked(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The database ends its session, and with it the transaction and its locks."""
+    monkeypatch.setattr(postgres, "POSTGRES_IDLE_SECONDS", 1)
+    url = await create_database(postgres_url)
+    store = PostgresStore(url)
+    await store.migrate()
+
+    def frozen() -> Transaction[None]:
+        yield from ask("lock_holders")
+        time.sleep(2.0)
+        yield from ask("lock_holders")
+
+    with pytest.raises(StoreUnavailable):
+        await store.write(frozen())
+    await store.close()
     await drop_database(postgres_url, url)
 
 

@@ -1,13 +1,13 @@
-"""The campaign deployer: creates campaigns and deploys their launch, each in one transaction.
+"""The campaign deployer: creates campaigns, and is the script of their launch.
 
 It only ever writes `queued`. Which contract applies is decided here, once, and snapshotted.
 """
 
 from collections.abc import Callable, Iterable, Mapping
 
-from outrider.domain.campaigns import LAUNCH, CampaignDefinition
-from outrider.domain.errors import Conflict, InvalidInput, InvalidTransition, Problem
-from outrider.domain.ids import CampaignId, RunId, Scope
+from outrider.domain.campaigns import CampaignDefinition
+from outrider.domain.errors import InvalidInput, Problem
+from outrider.domain.ids import CampaignId, Scope
 from outrider.domain.recipients import Recipient
 from outrider.domain.submission import Contract, GatewayType
 from outrider.kernel.contract_shelf import snapshots
@@ -55,19 +55,6 @@ class CampaignDeployer:
             )
         )  # fmt: skip
         return campaign_id, size
-
-    async def deploy(self, scope: Scope, campaign_id: CampaignId, actor: str) -> tuple[RunId, int]:
-        """Start the launch: returns the run's id and how many items it intends."""
-        run_id = RunId(self._ids.new())
-        beginning = Beginning(scope, campaign_id, LAUNCH, run_id, "start", actor)
-        try:
-            return run_id, await self._store.write(self.launch(beginning))
-        except InvalidTransition as refused:
-            raise Conflict(
-                f"the launch of campaign {campaign_id} is '{refused.state}' already",
-                hint=f"`outrider campaign status {campaign_id}` shows its run;"
-                " `outrider work` goes on with it",
-            ) from refused
 
     def launch(self, beginning: Beginning) -> Transaction[int]:
         """The script of a launch, for whoever has more to do in the same transaction."""

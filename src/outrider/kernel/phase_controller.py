@@ -6,7 +6,6 @@ it. Asking for what is already so changes nothing and is told so.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
 from enum import StrEnum
 from functools import partial
 
@@ -17,21 +16,18 @@ from outrider.domain.errors import Conflict, NotFound, PreconditionFailed, Store
 from outrider.domain.ids import CampaignId, RunId, Scope
 from outrider.domain.phases import Action, check_free_to_begin, control_phase, decide
 from outrider.domain.references import refuse_secrets
-from outrider.domain.run_events import RunEventType
 from outrider.domain.run_requests import plan_version as plan_version_of
-from outrider.domain.signals import AskedSignal, Signal
+from outrider.domain.signals import AskedSignal
 from outrider.domain.states import TERMINAL_RUNS, PhaseState, RunStatus
 from outrider.kernel.admission_gate import AdmissionGate
 from outrider.kernel.campaign_deployer import CampaignDeployer
 from outrider.kernel.event_hub import EventHub
 from outrider.kernel.phase_desk import Desks
 from outrider.kernel.transactions import (
-    admission,
     audience,
     campaigns,
     inspection,
     phases,
-    run_log,
     run_requests,
     settlement,
     snapshots,
@@ -40,10 +36,15 @@ from outrider.kernel.transactions.audit import AuditEntry, record
 from outrider.kernel.transactions.deployment import Beginning, deploy_phase
 from outrider.kernel.transactions.inspection import RunRecord
 from outrider.kernel.transactions.phases import LockedPhase, lock_phases, transition_phase
-from outrider.kernel.transactions.run_log import EventDraft
-from outrider.kernel.transactions.run_requests import HeldFor, RequestStatus, RunRequest
-from outrider.kernel.transactions.signals import decision, next_signal
+from outrider.kernel.transactions.run_requests import HeldFor, RunRequest
 from outrider.kernel.transactions.snapshots import CampaignSnapshot
+from outrider.kernel.transactions.steering import (
+    SIGNALS,
+    STOPPED,
+    hold_run,
+    log_steering,
+    tell_jobs,
+)
 from outrider.ports.clock import Clock, IdSource
 from outrider.ports.phases import PhaseHandler, PhaseJobPlan
 from outrider.ports.store import Store, Transaction, ask
@@ -51,17 +52,7 @@ from outrider.settings import Limits
 
 log = structlog.get_logger()
 
-STOPPED = "stopped"
 _BEGINNINGS = frozenset({Action.START, Action.RERUN, Action.RETRY})
-
-SIGNALS = {
-    Action.PAUSE: Signal.PAUSE,
-    Action.RESUME: Signal.RESUME,
-    Action.STOP: Signal.CANCEL,
-}
-"""A control of a phase is a signal to its run."""
-
-RUN_EVENTS = {"pause": RunEventType.RUN_PAUSED, "resume": RunEventType.RUN_RESUMED}
 
 
 class RerunScope(StrEnum):
@@ -277,8 +268,9 @@ class PhaseController:
         triggers = decide(PhaseState(standing.state), control.action, control.expected)
         plan_version = None
         if triggers and standing.run_id is not None and control.action not in _BEGINNINGS:
-            yield from self._tell_jobs(standing.run_id, control.action)
-            plan_version = yield from self._hold_run(standing.run_id, phase, control.action)
+            now = self._clock.now()
+            yield from tell_jobs(standing.run_id, control.action, now)
+            plan_version = yield from hold_run(standing.run_id, phase, control.action, now)
         locked = yield from lock_phases(campaign_id)
         found = _require(phase, locked)
         state = PhaseState(found.state)
@@ -294,19 +286,6 @@ class PhaseController:
             yield from self._steer(scope, campaign_id, found, triggers, control, plan_version)
         return (yield from self._answer(campaign_id, phase))
 
-    def _tell_jobs(self, run_id: RunId, action: Action) -> Transaction[None]:
-        now = self._clock.now()
-        match action:
-            case Action.PAUSE:
-                yield from ask("pause_jobs", run_id=run_id, now=now)
-            case Action.RESUME:
-                yield from ask("resume_jobs", run_id=run_id, now=now)
-            case Action.STOP:
-                yield from ask("cancel_jobs", run_id=run_id, now=now)
-                yield from ask("stop_run", run_id=run_id, now=now)
-            case _:
-                raise AssertionError(action)
-
     def _steer(
         self,
         scope: Scope,
@@ -318,7 +297,8 @@ class PhaseController:
     ) -> Transaction[None]:
         now = self._clock.now()
         if found.run_id is not None and plan_version is not None:
-            yield from self._log(found.run_id, plan_version, triggers, control, now)
+            asked = control.signal or AskedSignal(SIGNALS[control.action], self._ids.new())
+            yield from log_steering(found.run_id, plan_version, asked, control.actor, triggers, now)
         for trigger in triggers:
             reason = STOPPED if trigger == "fail" else None
             payload: dict[str, object] = {"runId": found.run_id}
@@ -335,40 +315,6 @@ class PhaseController:
             yield from settlement.finish_run_if_done(
                 scope, found.run_id, control.actor, self._ids, now
             )
-
-    def _hold_run(self, run_id: RunId, phase: str, action: Action) -> Transaction[str | None]:
-        """Lock the run, after its jobs and before its phase; the version of its plan."""
-        rows = yield from ask("lock_run", run_id=run_id)
-        if not rows:
-            # Gone by a hand in the database; the restorer repairs its phase.
-            return None
-        *_, plan_version, approved_at = rows[0]
-        if approved_at is None and action is Action.PAUSE:
-            state = PhaseState.IN_PROGRESS.value
-            raise PreconditionFailed(action.value, "run_not_let_go", phase, state)
-        if action is Action.STOP:
-            skipped = RequestStatus.SKIPPED
-            yield from admission.end_request(run_id, skipped, STOPPED, self._clock.now())
-        return str(plan_version)
-
-    def _log(
-        self,
-        run_id: RunId,
-        plan_version: str,
-        triggers: tuple[str, ...],
-        control: Control,
-        now: datetime,
-    ) -> Transaction[None]:
-        """Who steered the run, and what the engine made of it."""
-        number = yield from next_signal(run_id)
-        asked = control.signal or AskedSignal(SIGNALS[control.action], self._ids.new())
-        drafts = [decision(asked, number, control.actor)]
-        drafts += [
-            EventDraft(RUN_EVENTS[trigger], logical_attempt=number)
-            for trigger in triggers
-            if trigger in RUN_EVENTS
-        ]
-        yield from run_log.append(run_id, plan_version, drafts, now)
 
     def _run_of_request(
         self, scope: Scope, campaign_id: CampaignId, phase: str, request_id: str

@@ -9,8 +9,10 @@ from outrider.bootstrap import Outrider
 from outrider.domain.campaigns import LAUNCH, CampaignDefinition, Message
 from outrider.domain.ids import DEFAULT_SCOPE, RunId
 from outrider.domain.outbox import Accounting
+from outrider.domain.phases import Action
 from outrider.domain.recipients import Recipient, recipient
 from outrider.domain.states import TERMINAL_RUNS, Channel, RunStatus
+from outrider.kernel.phase_controller import Control
 from outrider.kernel.transactions import inspection
 from outrider.kernel.transactions.inspection import RunRecord
 
@@ -81,8 +83,11 @@ async def launch(
     """Create a campaign of these messages and deploy its launch."""
     definition = CampaignDefinition("test", (LAUNCH,), tuple(messages), batch_size)
     campaign_id, _ = await outrider.deployer.create(DEFAULT_SCOPE, definition, recipients, ACTOR)
-    run_id, _ = await outrider.deployer.deploy(DEFAULT_SCOPE, campaign_id, ACTOR)
-    return run_id
+    started = await outrider.phase_controller.control(
+        DEFAULT_SCOPE, campaign_id, LAUNCH, Control(Action.START, ACTOR)
+    )
+    assert started.run_id is not None
+    return started.run_id
 
 
 async def observe(outrider: Outrider, run_id: RunId) -> tuple[RunRecord, Accounting]:

@@ -17,6 +17,7 @@ from outrider.domain.errors import SchemaMismatch, StoreError, StoreRefused, Sto
 from outrider.ports.store import Result, Rows, Statement, Transaction
 from outrider.settings import (
     POSTGRES_CONNECT_SECONDS,
+    POSTGRES_IDLE_SECONDS,
     POSTGRES_POOL_CONNECTIONS,
     POSTGRES_STATEMENT_SECONDS,
 )
@@ -50,6 +51,7 @@ _LOST = (
     asyncpg.SerializationError, asyncpg.InvalidCatalogNameError,
     asyncpg.InvalidAuthorizationSpecificationError, asyncpg.PostgresIOError,
     asyncpg.ReadOnlySQLTransactionError, asyncpg.LockNotAvailableError,
+    asyncpg.IdleInTransactionSessionTimeoutError,
 )  # fmt: skip
 
 
@@ -165,6 +167,8 @@ class PostgresStore:
                     server_settings={
                         "application_name": "outrider",
                         "synchronous_commit": "on",
+                        # A process that froze inside a transaction must not keep others waiting.
+                        "idle_in_transaction_session_timeout": f"{POSTGRES_IDLE_SECONDS}s",
                         **PLANS_BY_KEY,
                     },
                 )

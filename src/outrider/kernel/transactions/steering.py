@@ -1,0 +1,76 @@
+"""Steering a run: what a pause, resume or stop of its phase tells its jobs and its log.
+
+Jobs are told first, then the run is locked, then the phase: everybody locks them in this order.
+"""
+
+from datetime import datetime
+
+from outrider.domain.errors import PreconditionFailed
+from outrider.domain.ids import RunId
+from outrider.domain.phases import Action
+from outrider.domain.run_events import RunEventType
+from outrider.domain.signals import AskedSignal, Signal
+from outrider.domain.states import PhaseState
+from outrider.kernel.transactions import admission, run_log
+from outrider.kernel.transactions.run_log import EventDraft
+from outrider.kernel.transactions.run_requests import RequestStatus
+from outrider.kernel.transactions.signals import decision, next_signal
+from outrider.ports.store import Transaction, ask
+
+STOPPED = "stopped"
+
+SIGNALS = {
+    Action.PAUSE: Signal.PAUSE,
+    Action.RESUME: Signal.RESUME,
+    Action.STOP: Signal.CANCEL,
+}
+"""A control of a phase is a signal to its run."""
+
+RUN_EVENTS = {"pause": RunEventType.RUN_PAUSED, "resume": RunEventType.RUN_RESUMED}
+
+
+def tell_jobs(run_id: RunId, action: Action, now: datetime) -> Transaction[None]:
+    match action:
+        case Action.PAUSE:
+            yield from ask("pause_jobs", run_id=run_id, now=now)
+        case Action.RESUME:
+            yield from ask("resume_jobs", run_id=run_id, now=now)
+        case Action.STOP:
+            yield from ask("cancel_jobs", run_id=run_id, now=now)
+            yield from ask("stop_run", run_id=run_id, now=now)
+        case _:
+            raise AssertionError(action)
+
+
+def hold_run(run_id: RunId, phase: str, action: Action, now: datetime) -> Transaction[str | None]:
+    """Lock the run, after its jobs and before its phase; the version of its plan."""
+    rows = yield from ask("lock_run", run_id=run_id)
+    if not rows:
+        # Gone by a hand in the database; the restorer repairs its phase.
+        return None
+    *_, plan_version, approved_at = rows[0]
+    if approved_at is None and action is Action.PAUSE:
+        state = PhaseState.IN_PROGRESS.value
+        raise PreconditionFailed(action.value, "run_not_let_go", phase, state)
+    if action is Action.STOP:
+        yield from admission.end_request(run_id, RequestStatus.SKIPPED, STOPPED, now)
+    return str(plan_version)
+
+
+def log_steering(
+    run_id: RunId,
+    plan_version: str,
+    asked: AskedSignal,
+    actor: str,
+    triggers: tuple[str, ...],
+    now: datetime,
+) -> Transaction[None]:
+    """Who steered the run, and what the engine made of it."""
+    number = yield from next_signal(run_id)
+    drafts = [decision(asked, number, actor)]
+    drafts += [
+        EventDraft(RUN_EVENTS[trigger], logical_attempt=number)
+        for trigger in triggers
+        if trigger in RUN_EVENTS
+    ]
+    yield from run_log.append(run_id, plan_version, drafts, now)
