@@ -11,6 +11,7 @@ from typing import Any
 import apsw
 import asyncpg
 import pytest
+import pytest_asyncio
 
 from outrider.bootstrap import make_store
 from outrider.stores.postgres import store as postgres
@@ -46,17 +47,31 @@ SORTED_BY_NATURE = {"runs_page", "claim_progress", "doubts_page", "waiting_works
 """Pages of what a campaign has a handful of, and of what waits for a person."""
 
 
-@pytest.fixture
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def planner(postgres_url: str) -> AsyncIterator["asyncpg.Connection[asyncpg.Record]"]:
     """A connection to an empty, migrated database that plans as the store does."""
     url = await create_database(postgres_url)
     store = make_store(url)
     await store.migrate()
     await store.close()
-    connection = await asyncpg.connect(url, server_settings=postgres.PLANS_BY_KEY)
+    # Its own cache of statements would be deallocated with those of the tests.
+    connection = await asyncpg.connect(
+        url, server_settings=postgres.PLANS_BY_KEY, statement_cache_size=0
+    )
     yield connection
     await connection.close()
     await drop_database(postgres_url, url)
+
+
+@pytest_asyncio.fixture(loop_scope="module", autouse=True)
+async def forgotten(request: pytest.FixtureRequest) -> AsyncIterator[None]:
+    """The statement that a test prepares is gone afterwards."""
+    yield
+    if "planner" in request.fixturenames:
+        await request.getfixturevalue("planner").execute("DEALLOCATE ALL")
 
 
 def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -107,15 +122,20 @@ async def test_no_page_of_postgres_sorts_more_than_the_page(
     assert sorting == []
 
 
-@pytest.mark.parametrize("name", sorted(sqlite.STATEMENTS))
-def test_no_plan_of_sqlite_reads_a_whole_table(name: str) -> None:
+@pytest.fixture(scope="module")
+def embedded() -> apsw.Connection:
     connection = apsw.Connection(":memory:")
     sqlite.add_functions(connection)
     for migration in sqlite.MIGRATIONS:
         connection.execute(migration.sql)
+    return connection
+
+
+@pytest.mark.parametrize("name", sorted(sqlite.STATEMENTS))
+async def test_no_plan_of_sqlite_reads_a_whole_table(embedded: apsw.Connection, name: str) -> None:
     sql = sqlite.STATEMENTS[name].sql
     given = dict.fromkeys(to_positional(sql)[1])
-    steps = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", given)]
+    steps = [row[3] for row in embedded.execute(f"EXPLAIN QUERY PLAN {sql}", given)]
     scans = [step for step in steps if isinstance(step, str) and step.startswith("SCAN ")]
     assert [scan for scan in scans if _reads_all(scan)] == []
 
