@@ -133,9 +133,11 @@ def embedded() -> apsw.Connection:
 
 @pytest.mark.parametrize("name", sorted(sqlite.STATEMENTS))
 async def test_no_plan_of_sqlite_reads_a_whole_table(embedded: apsw.Connection, name: str) -> None:
-    sql = sqlite.STATEMENTS[name].sql
-    given = dict.fromkeys(to_positional(sql)[1])
-    steps = [row[3] for row in embedded.execute(f"EXPLAIN QUERY PLAN {sql}", given)]
+    steps = []
+    # A few are two statements, which run one after the other.
+    for sql in sqlite.STATEMENTS[name].sql.split(";\n"):
+        given = dict.fromkeys(to_positional(sql)[1])
+        steps += [row[3] for row in embedded.execute(f"EXPLAIN QUERY PLAN {sql}", given)]
     scans = [step for step in steps if isinstance(step, str) and step.startswith("SCAN ")]
     assert [scan for scan in scans if _reads_all(scan)] == []
 

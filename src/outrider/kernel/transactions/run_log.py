@@ -33,11 +33,8 @@ def append(
         event_key(run_id, draft.step_id, draft.logical_attempt, draft.type, plan_version)
         for draft in drafts
     ]
-    counted = yield from ask("next_run_seqs", {"key": keys}, run_id=run_id)
-    if not counted:
-        raise NotFound(f"there is no run {run_id} whose log this could be")
     rows = yield from ask(
-        "insert_run_events",
+        "append_run_events",
         {
             "key": keys,
             "type": [draft.type.value for draft in drafts],
@@ -51,13 +48,10 @@ def append(
         },
         run_id=run_id,
         plan_version=plan_version,
-        last_seq=counted[0][0],
     )
-    appended = sorted(Appended(*row) for row in rows)
-    if appended:
-        window = {"run_seq": [each.run_seq for each in appended]}
-        yield from ask("insert_bus_events", window, run_id=run_id, now=now)
-    return appended
+    if not rows and not (yield from ask("run_exists", run_id=run_id)):
+        raise NotFound(f"there is no run {run_id} whose log this could be")
+    return sorted(Appended(*row) for row in rows)
 
 
 def events_after(

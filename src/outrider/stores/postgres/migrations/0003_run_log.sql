@@ -188,6 +188,18 @@ CREATE TRIGGER run_events_not_truncated BEFORE TRUNCATE ON run_events
 CREATE TRIGGER run_snapshots_immutable BEFORE UPDATE ON run_snapshots
   FOR EACH ROW EXECUTE FUNCTION outrider_refuse('a snapshot never changes');
 
+-- What happened goes to every sink's outbox with it; where there is no sink, nowhere.
+CREATE FUNCTION outrider_tell_sinks() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO event_bus_outbox (sink, run_id, run_seq, due_at, created_at)
+  SELECT s.name, e.run_id, e.run_seq, e.occurred_at, e.occurred_at
+    FROM event_bus_sinks s CROSS JOIN told e;
+  RETURN NULL;
+END
+$$;
+CREATE TRIGGER run_events_told AFTER INSERT ON run_events
+  REFERENCING NEW TABLE AS told FOR EACH STATEMENT EXECUTE FUNCTION outrider_tell_sinks();
+
 -- A run's row cannot say what its log does not.
 CREATE FUNCTION outrider_follow_log() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

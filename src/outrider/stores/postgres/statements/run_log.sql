@@ -1,43 +1,34 @@
 -- The log of runs, in Postgres's dialect: appended to in one place, read in the order of run_seq.
 
--- name: next_run_seqs
+-- name: append_run_events
 -- The append authority: a counter on the run's row, which stays locked until the commit. What the
 -- log has already takes no number.
-UPDATE campaign_runs
-   SET last_seq = last_seq + (
-         SELECT count(*) FROM json_to_recordset(:window) AS item (key text)
-          WHERE NOT EXISTS (SELECT 1 FROM run_events e
-                             WHERE e.run_id = :run_id
-                               AND e.idempotency_key = decode(item.key, 'hex')))
- WHERE id = :run_id
-RETURNING last_seq;
-
--- name: insert_run_events
-WITH item AS (
-  SELECT row_number() OVER () AS place, decode(key, 'hex') AS idempotency_key, type, emitter,
-         step_id, logical_attempt, engine_attempt, signal_id, payload::json AS payload, occurred_at
-    FROM json_to_recordset(:window)
-      AS given (key text, type text, emitter text, step_id text, logical_attempt int,
-                engine_attempt int, signal_id text, payload text, occurred_at timestamptz)
+WITH fresh AS MATERIALIZED (
+  SELECT given.*, row_number() OVER (ORDER BY place) AS nth, count(*) OVER () AS total
+    FROM ROWS FROM (
+           json_to_recordset(:window)
+             AS (key text, type text, emitter text, step_id text, logical_attempt int,
+                 engine_attempt int, signal_id text, payload text, occurred_at timestamptz))
+         WITH ORDINALITY
+           AS given (key, type, emitter, step_id, logical_attempt, engine_attempt, signal_id,
+                     payload, occurred_at, place)
+   WHERE NOT EXISTS (SELECT 1 FROM run_events e
+                      WHERE e.run_id = :run_id AND e.idempotency_key = decode(given.key, 'hex'))
+), counter AS (
+  UPDATE campaign_runs SET last_seq = last_seq + (SELECT count(*) FROM fresh)
+   WHERE id = :run_id
+  RETURNING last_seq
 )
 INSERT INTO run_events (run_id, run_seq, type, emitter, step_id, logical_attempt, engine_attempt,
                         plan_version, idempotency_key, signal_id, payload, occurred_at)
-SELECT :run_id, :last_seq::bigint - count(*) OVER () + row_number() OVER (ORDER BY place), type,
-       emitter, step_id, logical_attempt, engine_attempt, :plan_version, idempotency_key,
-       signal_id, payload, occurred_at
-  FROM item
- WHERE NOT EXISTS (SELECT 1 FROM run_events e
-                    WHERE e.run_id = :run_id AND e.idempotency_key = item.idempotency_key)
+SELECT :run_id, counter.last_seq - total + nth, type, emitter, step_id, logical_attempt,
+       engine_attempt, :plan_version, decode(key, 'hex'), signal_id, payload::json, occurred_at
+  FROM fresh CROSS JOIN counter
 ON CONFLICT (run_id, idempotency_key) DO NOTHING
 RETURNING run_seq, type, step_id;
 
--- name: insert_bus_events
--- For every sink there is; where there is none, nothing.
-INSERT INTO event_bus_outbox (sink, run_id, run_seq, due_at, created_at)
-SELECT s.name, :run_id, item.run_seq, :now, :now
-  FROM event_bus_sinks s
- CROSS JOIN json_to_recordset(:window) AS item (run_seq bigint)
-ON CONFLICT DO NOTHING;
+-- name: run_exists
+SELECT 1 FROM campaign_runs WHERE id = :run_id;
 
 -- name: run_events_after
 SELECT run_id::text, run_seq, type, occurred_at, step_id, logical_attempt, engine_attempt, payload,

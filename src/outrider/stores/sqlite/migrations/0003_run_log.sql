@@ -190,6 +190,13 @@ CREATE TRIGGER run_events_no_delete BEFORE DELETE ON run_events
 CREATE TRIGGER run_snapshots_no_update BEFORE UPDATE ON run_snapshots
   BEGIN SELECT RAISE(ABORT, 'a snapshot never changes'); END;
 
+-- What happened goes to every sink's outbox with it; where there is no sink, nowhere.
+CREATE TRIGGER run_events_told AFTER INSERT ON run_events
+  BEGIN
+    INSERT INTO event_bus_outbox (sink, run_id, run_seq, due_at, created_at)
+    SELECT name, NEW.run_id, NEW.run_seq, NEW.occurred_at, NEW.occurred_at FROM event_bus_sinks;
+  END;
+
 -- A run's row cannot say what its log does not.
 CREATE TRIGGER campaign_runs_follow_their_log BEFORE UPDATE OF status ON campaign_runs
   WHEN OLD.status <> NEW.status AND NOT EXISTS (

@@ -1,34 +1,29 @@
 -- The log of runs, in SQLite's dialect: appended to in one place, read in the order of run_seq.
 
--- name: next_run_seqs
+-- name: append_run_events
 -- The append authority: a counter on the run's row. What the log has already takes no number.
+-- Two statements, because SQLite has none that both updates and inserts.
 UPDATE campaign_runs
    SET last_seq = last_seq + (
          SELECT count(*) FROM json_each(:window) item
           WHERE NOT EXISTS (SELECT 1 FROM run_events e
                              WHERE e.run_id = :run_id
                                AND e.idempotency_key = unhex(item.value ->> 0)))
- WHERE id = :run_id
-RETURNING last_seq;
-
--- name: insert_run_events
+ WHERE id = :run_id;
 INSERT INTO run_events (run_id, run_seq, type, emitter, step_id, logical_attempt, engine_attempt,
                         plan_version, idempotency_key, signal_id, payload, occurred_at)
-SELECT :run_id, :last_seq - count(*) OVER () + row_number() OVER (ORDER BY item.key),
+SELECT :run_id, counter.last_seq - count(*) OVER () + row_number() OVER (ORDER BY item.key),
        item.value ->> 1, item.value ->> 2, item.value ->> 3, item.value ->> 4, item.value ->> 5,
        :plan_version, unhex(item.value ->> 0), item.value ->> 6, item.value ->> 7, item.value ->> 8
-  FROM json_each(:window) item
- WHERE NOT EXISTS (SELECT 1 FROM run_events e
+  FROM json_each(:window) item CROSS JOIN campaign_runs counter
+ WHERE counter.id = :run_id
+   AND NOT EXISTS (SELECT 1 FROM run_events e
                     WHERE e.run_id = :run_id AND e.idempotency_key = unhex(item.value ->> 0))
 ON CONFLICT (run_id, idempotency_key) DO NOTHING
 RETURNING run_seq, type, step_id;
 
--- name: insert_bus_events
--- For every sink there is; where there is none, nothing.
-INSERT INTO event_bus_outbox (sink, run_id, run_seq, due_at, created_at)
-SELECT s.name, :run_id, item.value ->> 0, :now, :now
-  FROM event_bus_sinks s CROSS JOIN json_each(:window) item WHERE true
-ON CONFLICT DO NOTHING;
+-- name: run_exists
+SELECT 1 FROM campaign_runs WHERE id = :run_id;
 
 -- name: run_events_after
 SELECT run_id, run_seq, type, occurred_at, step_id, logical_attempt, engine_attempt, payload,
