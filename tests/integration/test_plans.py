@@ -101,6 +101,23 @@ async def test_no_plan_of_postgres_reads_a_whole_table(
     assert [node for node in nodes(plan) if reads_all(node)] == []
 
 
+async def test_appending_looks_its_keys_up_and_never_reads_a_whole_log(
+    planner: "asyncpg.Connection[asyncpg.Record]",
+) -> None:
+    sql, parameters = to_positional(postgres.STATEMENTS["append_run_events"].sql)
+    await planner.execute(f"PREPARE statement AS {sql}")
+    nothing = ", ".join(["NULL"] * len(parameters))
+    explained = await planner.fetchval(f"EXPLAIN (FORMAT JSON) EXECUTE statement({nothing})")
+    plan = json.loads(explained)[0]["Plan"]
+    reading = [
+        node["Index Cond"]
+        for node in nodes(plan)
+        if node.get("Index Name", "").startswith("run_events") and "Index Cond" in node
+    ]
+    assert reading
+    assert all("idempotency_key" in condition for condition in reading)
+
+
 @pytest.mark.parametrize(
     "name", sorted(name for name, each in postgres.STATEMENTS.items() if ":most" in each.sql)
 )

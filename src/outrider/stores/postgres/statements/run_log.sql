@@ -2,8 +2,13 @@
 
 -- name: append_run_events
 -- The append authority: a counter on the run's row, which stays locked until the commit. What the
--- log has already takes no number.
-WITH fresh AS MATERIALIZED (
+-- log has already takes no number; it is looked up key by key, however long the log is.
+WITH known AS MATERIALIZED (
+  SELECT e.idempotency_key FROM run_events e
+   WHERE e.run_id = :run_id
+     AND e.idempotency_key = ANY (ARRAY(
+           SELECT decode(key, 'hex') FROM json_to_recordset(:window) AS item (key text)))
+), fresh AS MATERIALIZED (
   SELECT given.*, row_number() OVER (ORDER BY place) AS nth, count(*) OVER () AS total
     FROM ROWS FROM (
            json_to_recordset(:window)
@@ -12,8 +17,8 @@ WITH fresh AS MATERIALIZED (
          WITH ORDINALITY
            AS given (key, type, emitter, step_id, logical_attempt, engine_attempt, signal_id,
                      payload, occurred_at, place)
-   WHERE NOT EXISTS (SELECT 1 FROM run_events e
-                      WHERE e.run_id = :run_id AND e.idempotency_key = decode(given.key, 'hex'))
+   WHERE NOT EXISTS (SELECT 1 FROM known
+                      WHERE known.idempotency_key = decode(given.key, 'hex'))
 ), counter AS (
   UPDATE campaign_runs SET last_seq = last_seq + (SELECT count(*) FROM fresh)
    WHERE id = :run_id
