@@ -26,8 +26,9 @@ serve: setup ## the API server and, beside it, provider simulators, on loopback,
 	  trap 'kill $$sandbox 2>/dev/null' EXIT; trap : INT; trap 'kill $$server' TERM HUP; \
 	  wait $$server || wait $$server; }
 
-test: setup ## every test, on real SQLite, Postgres, HTTP and SMTP
-	$(BIN)/pytest -n auto --dist worksteal
+# One more than there are processors: tests wait for disks and clocks as often as they compute.
+test: setup ## every test, on real SQLite, Postgres, HTTP, SMTP, NATS and Redis
+	$(BIN)/pytest -n $$(($$(nproc) + 1)) --dist worksteal
 
 check: setup ## lint, format, types, and that imports point one way
 	$(BIN)/ruff check

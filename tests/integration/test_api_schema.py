@@ -19,7 +19,7 @@ CHECKS = (
     "response_schema_conformance",
     "response_headers_conformance",
 )
-EXAMPLES = 12
+EXAMPLES = 8
 SEED = 20261116
 SECONDS = 85
 SHOWN_CHARACTERS = 6_000

@@ -32,6 +32,8 @@ from tests.integration.old_databases import (
 from tests.raw_sql import raw_sql
 from tests.whole_runs import opened, working
 
+pytestmark = pytest.mark.empty_database
+
 __all__ = ["other_database"]
 
 ITEMS = 60

@@ -24,6 +24,8 @@ from tests.integration.old_databases import (
 from tests.run_logs import check_against_log, events_of, types_of
 from tests.whole_runs import opened, working
 
+pytestmark = pytest.mark.empty_database
+
 __all__ = ["other_database"]
 
 LAST = {

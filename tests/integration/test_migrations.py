@@ -19,6 +19,8 @@ from outrider.stores.sqlite import store as sqlite
 from outrider.stores.statements import to_positional
 from tests.raw_sql import raw_sql
 
+pytestmark = pytest.mark.empty_database
+
 FUTURE = "9999_from_the_future"
 SHARED_HISTORY = [migration.name for migration in sqlite.MIGRATIONS]
 

@@ -15,6 +15,7 @@ import uvloop
 
 from outrider.bootstrap import open_outrider
 from outrider.domain.retry import RetrySchedule
+from outrider.kernel.housekeeper import Housekeeper
 from outrider.ports.stages import StageObserver, Unobserved
 from outrider.settings import Limits, Settings
 from outrider.telemetry import configure_logging
@@ -45,16 +46,24 @@ async def _work(options: argparse.Namespace) -> None:
         observer = IdleWatch(stopping.set, IDLE_SECONDS, observer)
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.set)
     log.info(READY)
-    async with (
-        open_outrider(settings, limits=_limits(options)) as outrider,
-        outrider.worker(retry=RETRY, observer=observer) as worker,
-        asyncio.TaskGroup() as group,
-    ):
-        running = group.create_task(worker.run())
-        told = group.create_task(stopping.wait())
-        await asyncio.wait({running, told}, return_when=asyncio.FIRST_COMPLETED)
-        told.cancel()
-        worker.stop()
+    async with open_outrider(settings, limits=_limits(options)) as outrider:
+        if _quiet(options):
+            outrider.housekeeper = Housekeeper({}, outrider.clock, outrider.limits)
+        async with (
+            outrider.worker(retry=RETRY, observer=observer) as worker,
+            asyncio.TaskGroup() as group,
+        ):
+            running = group.create_task(worker.run())
+            told = group.create_task(stopping.wait())
+            await asyncio.wait({running, told}, return_when=asyncio.FIRST_COMPLETED)
+            told.cancel()
+            worker.stop()
+
+
+def _quiet(options: argparse.Namespace) -> bool:
+    """A process that is frozen inside a SQLite transaction takes the database's lock with it. So a
+    worker that is to stall at a boundary writes nothing in the background that could be cut."""
+    return options.stall_at is not None
 
 
 def _observer(options: argparse.Namespace) -> StageObserver:
@@ -66,9 +75,7 @@ def _observer(options: argparse.Namespace) -> StageObserver:
 
 
 def _limits(options: argparse.Namespace) -> Limits:
-    # A process that is frozen inside a SQLite transaction takes the database's lock with it. So a
-    # worker that is to stall at a boundary writes nothing in the background that could be cut.
-    quiet = options.stall_at is not None
+    quiet = _quiet(options)
     return Limits(
         lease_seconds=options.lease_seconds,
         heartbeat_seconds=NEVER_SECONDS if quiet else options.lease_seconds / 3,

@@ -58,12 +58,13 @@ def given_url() -> str | None:
     return os.environ.get(TEST_URL_VARIABLE)
 
 
-async def create_database(server_url: str) -> str:
-    """A new, empty database on that server; returns its URL."""
+async def create_database(server_url: str, template_url: str | None = None) -> str:
+    """A new database on that server, empty or a copy of one that nobody uses; returns its URL."""
     name = f"outrider_{uuid.uuid4().hex}"
+    copied = f' TEMPLATE "{_name(template_url)}"' if template_url else ""
     connection = await asyncpg.connect(server_url)
     try:
-        await connection.execute(f'CREATE DATABASE "{name}"')
+        await connection.execute(f'CREATE DATABASE "{name}"{copied}')
     finally:
         await connection.close()
     return database_url(server_url, name)
@@ -73,8 +74,12 @@ def database_url(server_url: str, name: str) -> str:
     return urlunsplit(urlsplit(server_url)._replace(path=f"/{name}"))
 
 
+def _name(url: str) -> str:
+    return urlsplit(url).path.removeprefix("/")
+
+
 async def drop_database(server_url: str, url: str) -> None:
-    name = urlsplit(url).path.removeprefix("/")
+    name = _name(url)
     connection = await asyncpg.connect(server_url)
     try:
         await connection.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
