@@ -59,6 +59,7 @@ def written(tmp_path: Path, **changes: object) -> str:
     return str(file)
 
 
+@pytest.mark.empty_database
 def test_a_launch_from_file_to_certificate(invoke: Invoke, tmp_path: Path) -> None:
     applied = ["0001_spine", "0002_control_plane", "0003_run_log"]
     assert answer(invoke("migrate", "--json")) == {"applied": applied, "success": True}
@@ -139,6 +140,7 @@ def test_all_phases_of_a_campaign_in_one_command(invoke: Invoke, tmp_path: Path)
     assert len(list((tmp_path / "outrider-artifacts").rglob("report.html"))) == 1
 
 
+@pytest.mark.empty_database
 def test_commands_on_an_empty_database_say_to_migrate(invoke: Invoke) -> None:
     result = invoke("campaign", "list")
     assert result.exit_code == 1
