@@ -178,13 +178,10 @@ async def test_a_locked_row_of_a_real_postgres_is_a_slow_store_too(
     await drop_database(postgres_url, url)
 
 
-async def test_a_line_that_swallows_everything_is_given_up_in_time(
-    postgres_url: str,
-) -> None:
-    """Neither an answer nor an end: to clean up such a connection takes a driver minutes."""
-    url = await create_database(postgres_url)
+@asynccontextmanager
+async def line_to(url: str, swallowing: asyncio.Event) -> AsyncIterator[PostgresStore]:
+    """A store behind a line that may swallow what passes, and never tells that it was hung up."""
     name, folder = re.findall(r"/([^/?]+)\?host=(.*)$", url)[0]
-    swallowing = asyncio.Event()
 
     async def pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
         while data := await source.read(65_536):
@@ -192,29 +189,58 @@ async def test_a_line_that_swallows_everything_is_given_up_in_time(
                 continue
             sink.write(data)
             await sink.drain()
-        sink.close()
 
     async def between(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         there, to_there = await asyncio.open_unix_connection(f"{folder}/.s.PGSQL.5432")
         await asyncio.gather(pump(reader, to_there), pump(there, writer), return_exceptions=True)
-
-    def long() -> Transaction[None]:
-        while True:
-            yield from ask("lock_holders")
+        to_there.close()
 
     line = await asyncio.start_server(between, "127.0.0.1", 0)
     port = line.sockets[0].getsockname()[1]
     store = PostgresStore(f"postgresql://postgres:@127.0.0.1:{port}/{name}?sslmode=disable")
     await store.migrate()
-    writing = asyncio.create_task(BudgetedStore(store, WriteBudget(BUDGET_MS)).write(long()))
-    await asyncio.sleep(0.05)
-    swallowing.set()
-    with pytest.raises(BudgetExceeded):
-        async with asyncio.timeout(10):
-            await writing
+    yield store
     assert store._pool is not None
     store._pool.terminate()
     line.close()
+
+
+async def test_a_line_that_swallows_everything_is_given_up_in_time(
+    postgres_url: str,
+) -> None:
+    """Neither an answer nor an end: to clean up such a connection takes a driver minutes."""
+
+    def long() -> Transaction[None]:
+        while True:
+            yield from ask("lock_holders")
+
+    url = await create_database(postgres_url)
+    swallowing = asyncio.Event()
+    async with line_to(url, swallowing) as store:
+        writing = asyncio.create_task(BudgetedStore(store, WriteBudget(BUDGET_MS)).write(long()))
+        await asyncio.sleep(0.05)
+        swallowing.set()
+        with pytest.raises(BudgetExceeded):
+            async with asyncio.timeout(10):
+                await writing
+    await drop_database(postgres_url, url)
+
+
+async def test_a_session_that_was_ended_while_idle_counts_as_a_store_that_is_gone(
+    postgres_url: str,
+) -> None:
+    """The server's farewell has arrived and the end of the line has not: asyncpg is confused."""
+
+    def once() -> Transaction[None]:
+        yield from ask("lock_holders")
+
+    url = await create_database(postgres_url)
+    async with line_to(url, asyncio.Event()) as store:
+        await read_only(url, "off")
+        await asyncio.sleep(0.2)
+        with pytest.raises(StoreUnavailable):
+            await store.write(once())
+        await store.write(once())
     await drop_database(postgres_url, url)
 
 

@@ -44,8 +44,13 @@ Connection: TypeAlias = "asyncpg.pool.PoolConnectionProxy[asyncpg.Record]"
 
 _POSITIONAL = {name: to_positional(named.sql) for name, named in STATEMENTS.items()}
 
+_RAISED = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
+"""What the driver raises. InternalClientError is what it makes of a session that the server ended
+while it lay idle, when the farewell has arrived and the end of the line has not."""
+
 _LOST = (
     OSError, TimeoutError, asyncpg.PostgresConnectionError, asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
     asyncpg.OperatorInterventionError, asyncpg.CannotConnectNowError,
     asyncpg.InsufficientResourcesError, asyncpg.DeadlockDetectedError,
     asyncpg.SerializationError, asyncpg.InvalidCatalogNameError,
@@ -105,13 +110,13 @@ class PostgresStore:
 
         try:
             connection = await asyncpg.connect(self._url, timeout=POSTGRES_CONNECT_SECONDS)
-        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+        except _RAISED as error:
             raise _translated(error) from error
         try:
             connection.add_termination_listener(lambda _: hear(None))
             try:
                 await connection.add_listener(EVENTS_CHANNEL, lambda *call: hear(str(call[-1])))
-            except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+            except _RAISED as error:
                 raise _translated(error) from error
             # Whoever listens from now on may have missed what was announced before.
             yield ""
@@ -152,7 +157,7 @@ class PostgresStore:
                 connection.transaction(isolation=isolation, readonly=readonly),
             ):
                 yield connection
-        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+        except _RAISED as error:
             raise _translated(error) from error
 
     async def _open(self) -> Pool:
