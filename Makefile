@@ -1,8 +1,10 @@
 # Every target does its own set-up: a fresh clone needs python3 (3.11 or newer), pip and make.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo serve test check bench docs pins
+.PHONY: help setup demo quotes serve test check bench docs pins
 VENV := .venv
 BIN := $(VENV)/bin
+# Some hundred processes of Outrider are started here: each should find it compiled.
+export PYTHONDONTWRITEBYTECODE :=
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -17,6 +19,9 @@ $(VENV)/.ready: requirements/dev.txt pyproject.toml
 
 demo: setup ## send a campaign through real sockets, kill the worker, recover, prove it
 	$(BIN)/outrider demo
+
+quotes: setup ## from domain events to messages: rules, retries, reminders, explanations
+	PATH="$(CURDIR)/$(BIN):$$PATH" examples/quotes/run.sh
 
 # Ctrl-C reaches both by itself; a signal to make alone is passed on. The second wait is for the end.
 serve: setup ## the API server and, beside it, provider simulators, on loopback, in examples/

@@ -1,12 +1,15 @@
 """Fixtures shared by all tests: both stores, migrated and empty, on real files and servers."""
 
 import asyncio
+import shutil
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any, TypeVar
 
 import pytest
+from hypothesis import settings
 
 from outrider.ports.store import Store
 from outrider.stores.postgres.store import PostgresStore
@@ -17,6 +20,13 @@ from outrider.testing.postgres import (
     drop_database,
     given_url,
 )
+from tests.databases import PostgresShelf
+
+Answer = TypeVar("Answer")
+
+# How long an example takes says more of the machine than of the code.
+settings.register_profile("outrider", deadline=None)
+settings.load_profile("outrider")
 
 
 @pytest.fixture(scope="session")
@@ -34,37 +44,57 @@ def postgres_url() -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def postgres_template(postgres_url: str) -> str:
-    """A migrated database to copy: that takes half as long as migrating each."""
+def postgres_shelf(postgres_url: str) -> PostgresShelf:
+    """Migrated databases without rows: to migrate one for each test would take far longer."""
 
-    async def made() -> str:
-        url = await create_database(postgres_url)
-        store = PostgresStore(url)
-        await store.migrate()
-        await store.close()
-        return url
+    async def made() -> PostgresShelf:
+        template = await create_database(postgres_url)
+        await _migrated(PostgresStore(template))
+        return await PostgresShelf.of(postgres_url, template)
 
-    # In a thread, because whoever asks for it may have a loop that runs.
+    return _beside(made())
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A migrated file without rows, to copy."""
+    file = tmp_path_factory.mktemp("template") / "outrider.db"
+    _beside(_migrated(SqliteStore(file)))
+    return file
+
+
+async def _migrated(store: Store) -> None:
+    await store.migrate()
+    await store.close()
+
+
+def _beside(work: Coroutine[Any, Any, Answer]) -> Answer:
+    """In a thread, because whoever asks for a fixture may have a loop that runs."""
     with ThreadPoolExecutor(1) as executor:
-        return executor.submit(asyncio.run, made()).result()
+        return executor.submit(asyncio.run, work).result()
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
 async def database(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[str]:
     """The URL of a database without rows; a test that takes it runs on both stores.
 
-    On Postgres its tables are there already, unless the test is marked `empty_database`.
+    Its tables are there already, unless the test is marked `empty_database`.
     """
+    is_empty = request.node.get_closest_marker("empty_database") is not None
     if request.param == "sqlite":
+        if not is_empty:
+            shutil.copy(request.getfixturevalue("sqlite_template"), tmp_path / "outrider.db")
         yield f"sqlite:///{tmp_path}/outrider.db"
-        return
-    server_url: str = request.getfixturevalue("postgres_url")
-    template = None
-    if request.node.get_closest_marker("empty_database") is None:
-        template = request.getfixturevalue("postgres_template")
-    url = await create_database(server_url, template)
-    yield url
-    await drop_database(server_url, url)
+    elif is_empty:
+        server_url: str = request.getfixturevalue("postgres_url")
+        url = await create_database(server_url)
+        yield url
+        await drop_database(server_url, url)
+    else:
+        shelf: PostgresShelf = request.getfixturevalue("postgres_shelf")
+        url = await shelf.take()
+        yield url
+        await shelf.give_back(url)
 
 
 @pytest.fixture

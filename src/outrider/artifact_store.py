@@ -1,6 +1,7 @@
 """Artifacts as files in one folder: written beside, synced and renamed, so never seen half."""
 
 import asyncio
+import errno
 import hashlib
 import os
 import re
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from outrider.domain.artifacts import refuse_name
-from outrider.domain.errors import InvalidInput, NotFound
+from outrider.domain.errors import InvalidInput, NotFound, StoreUnavailable
 from outrider.ports.artifacts import StoredArtifact
 from outrider.settings import (
     ARTIFACT_LEFTOVER_SECONDS,
@@ -21,6 +22,9 @@ from outrider.settings import (
 )
 
 SCHEME = "file:"
+NOT_THERE = frozenset(
+    {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EACCES}
+)
 
 RANDOM_BYTES = 8
 _LEFTOVER = re.compile(rf"\..+\.[0-9a-f]{{{2 * RANDOM_BYTES}}}")
@@ -60,7 +64,9 @@ class LocalArtifacts:
         try:
             file = await asyncio.to_thread(path.open, "rb")
         except OSError as error:
-            raise NotFound(
+            # A disk that does not answer is no proof that the file is gone.
+            refusal = NotFound if error.errno in NOT_THERE else StoreUnavailable
+            raise refusal(
                 f"the artifact {reference} cannot be read: {error.strerror}",
                 hint="look at OUTRIDER_ARTIFACTS: it should be the folder it was written to",
             ) from error

@@ -27,9 +27,11 @@ from pydantic_settings import (
 )
 
 from outrider.domain.admission import AdmissionRule, OverloadPolicy
+from outrider.domain.public_urls import public_url
 from outrider.domain.references import is_reference, names_a_secret
 from outrider.domain.run_events import RunEventType
 from outrider.domain.sink_urls import SinkKind, sink_url
+from outrider.domain.states import Channel
 from outrider.domain.write_budget import (
     DEFAULT_BUDGET_MS,
     DEFAULT_FAIL_OPEN,
@@ -50,6 +52,9 @@ SecretReference = Annotated[str, AfterValidator(_only_a_reference)]
 
 WebOrigin = Annotated[str, Field(pattern=r"^https?://[A-Za-z0-9.:\[\]-]+$")]
 """Exactly what a browser sends as `Origin`: scheme, host, and port where it is not the usual."""
+
+PublicUrl = Annotated[str, AfterValidator(public_url)]
+"""https, or http on this machine; no slash at its end."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +79,8 @@ class Limits:
     gate_patience_seconds: float = 1.0
     lane_window_items: int = 500
     lane_rounds: int = 50
+    enclosing_items: int = 16
+    enclosure_wait_seconds: float = 60.0
     page_items: int = 1_000
     certificate_page_items: int = 5_000
     control_attempts: int = 3
@@ -111,6 +118,18 @@ class Limits:
     reconcile_workspaces: int = 1_000
     signals_recorded: int = 10_000
     run_lease_seconds: float = 30.0
+    router_poll_seconds: float = 0.25
+    router_lease_seconds: float = 10.0
+    router_events: int = 250
+    router_texts: int = 500
+    router_bytes: int = 2 * 1024 * 1024
+    router_attempts: int = 5
+    event_items: int = 10_000
+    policies_remembered: int = 1_000
+    policy_remember_seconds: float = 1.0
+    digester_seconds: float = 0.5
+    digester_digests: int = 50
+    digester_lease_seconds: float = 60.0
 
 
 @dataclass(frozen=True)
@@ -118,6 +137,7 @@ class ApiLimits:
     """Every body, wait, stream and stop of the HTTP server."""
 
     body_max_bytes: int = 1024 * 1024
+    form_max_bytes: int = 4_096
     campaign_max_bytes: int = 64 * 1024 * 1024
     upload_max_bytes: int = 2 * 1024 * 1024 * 1024
     page_default: int = 100
@@ -152,6 +172,14 @@ NAME_MAX_CHARACTERS = 200
 PROBLEMS_SHOWN_MAX = 100
 DOCUMENT_MAX_BYTES = 256 * 1024 * 1024
 
+WORKFLOW_RULES_MAX = 1_000
+WORKFLOW_STEPS_MAX = 50
+WORKFLOW_FILE_MAX_BYTES = 16 * 1024 * 1024
+STEP_ORDER_MAX = 1_000_000
+CUSTOM_RECIPIENTS_MAX = 100
+MOMENT_PATH_MAX_CHARACTERS = 200
+DELAY_MAX_SECONDS = 366 * 86_400
+
 SQLITE_BUSY_SECONDS = 30.0
 POSTGRES_POOL_CONNECTIONS = 8
 POSTGRES_CONNECT_SECONDS = 10.0
@@ -171,7 +199,11 @@ SMTP_MESSAGES_PER_CONNECTION = 500
 HTTP_CONNECTIONS = 256
 HTTP_CONNECT_SECONDS = 5.0
 ERROR_DETAIL_MAX_CHARACTERS = 300
+ENCLOSURES_MAX_BYTES = 7 * 1024 * 1024
+QUOTE_ITEMS_MAX = 200
+QUOTE_TEXT_MAX_CHARACTERS = 300
 SANDBOX_BODY_MAX_BYTES = 1_048_576
+SANDBOX_MAIL_MAX_BYTES = 16 * 1024 * 1024
 SANDBOX_STOP_SECONDS = 1.0
 
 ARTIFACT_MAX_BYTES = 8 * 1024 * 1024 * 1024
@@ -197,6 +229,18 @@ SIGNAL_ID_MAX_CHARACTERS = 200
 REQUEST_ID_MAX_CHARACTERS = 200
 INTENT_PAYLOAD_MAX_BYTES = 262_144
 LANES_PER_TARGET = 4
+EVENT_TEXTS_MAX_BYTES = 32 * 1024 * 1024
+
+POLICY_MAX_BYTES = 65_536
+FREQUENCY_MESSAGES_MAX = 100
+FREQUENCY_HOURS_MAX = 24 * 366
+UNKNOWN_ZONES_REMEMBERED = 1_000
+DIGEST_ENTRIES_MAX = 500
+EXPLAINED_ITEMS_MAX = 100
+EMITTED_AT_ONCE = 500
+EMITTED_REQUESTS = 16
+EVENT_LINE_MAX_BYTES = 1024 * 1024
+DIGEST_VARIABLES_MAX_BYTES = 1024 * 1024
 
 RENDER_WINDOW_SECONDS = 20.0
 RENDER_MEMORY_BYTES = 512 * 1024 * 1024
@@ -420,6 +464,7 @@ class Settings(BaseSettings):
     registry: Path = Path("registry.json")
     log: Literal["console", "json"] = "console"
     mail_from: str = MAIL_FROM_DEFAULT
+    public_url: PublicUrl | None = None
     allow_private_gateways: bool = True
     allow_private_links: bool = False
     artifacts: Path | str = Path("outrider-artifacts")
@@ -430,6 +475,8 @@ class Settings(BaseSettings):
     redis_url: str | None = Field(default=None, repr=False)
     cors_origins: list[WebOrigin] = Field(default_factory=list)
     targets: dict[str, TargetSettings] = Field(default_factory=dict)
+    workflow_targets: dict[Channel, str] = Field(default_factory=dict)
+    """Which submission target a workflow's step takes that names none, by channel."""
     bus: Sinks = Field(default_factory=dict)
     jobs_in_parallel: int = Field(default=Limits.jobs_in_parallel, ge=1, le=64)
     lease_seconds: float = Field(default=Limits.lease_seconds, ge=0.5, le=3_600)

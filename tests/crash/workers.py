@@ -5,16 +5,13 @@ forked from a server that has nothing but the imports behind it, which saves mos
 """
 
 import asyncio
-import multiprocessing
 import os
 import signal
 from pathlib import Path
 
 from outrider.testing import chaos_worker
 from outrider.testing.chaos_worker import LEASE_SECONDS, READY
-
-_processes = multiprocessing.get_context("forkserver")
-_processes.set_forkserver_preload([chaos_worker.__name__])
+from tests.forked import forkserver
 
 PATIENCE_SECONDS = 20.0
 POLL_SECONDS = 0.005
@@ -49,7 +46,7 @@ class WorkerProcess:
             options += ["--close-group-seconds", str(close_group_seconds)]
         if stop_when_idle:
             options.append("--stop-when-idle")
-        self._process = _processes.Process(
+        self._process = forkserver.Process(
             target=_act, args=(options, self._log, folder), name=name, daemon=True
         )
         self._process.start()

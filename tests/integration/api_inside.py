@@ -12,7 +12,7 @@ import uvicorn
 from outrider.api.app import create_app
 from outrider.api.services import Services
 from outrider.bootstrap import Outrider
-from outrider.cli.serve import Server
+from outrider.cli.web_server import Server
 from outrider.settings import ApiLimits
 
 START_SECONDS = 10.0

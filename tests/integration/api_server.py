@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import signal
-import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -13,7 +12,9 @@ from typing import Any
 
 import aiohttp
 
+from outrider.bootstrap import make_store
 from outrider.testing.launches import registry, target
+from tests.forked import ForkedProcess
 
 START_SECONDS = 30.0
 STOP_SECONDS = 30.0
@@ -95,7 +96,7 @@ class ApiServer:
         self._folder = folder
         self._arguments = arguments
         self._module = module
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: ForkedProcess | None = None
         self._session: aiohttp.ClientSession | None = None
         self._log: asyncio.Task[None] | None = None
         self._port = 0
@@ -109,20 +110,10 @@ class ApiServer:
         return self._process.pid
 
     async def start(self) -> None:
-        command = (
-            sys.executable, "-m", self._module, "serve", "--json", "--port", str(self._port),
-            *self._arguments,
-        )  # fmt: skip
-        self._process = await asyncio.create_subprocess_exec(
-            *command,
-            env=self._environment,
-            cwd=self._folder,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            limit=1024 * 1024,
+        arguments = ("serve", "--json", "--port", str(self._port), *self._arguments)
+        self._process = await ForkedProcess.start(
+            self._module, arguments, self._environment, self._folder
         )
-        assert self._process.stdout is not None
         self._log = asyncio.create_task(self._collect_log())
         async with asyncio.timeout(START_SECONDS):
             first = await self._process.stdout.readline()
@@ -247,7 +238,6 @@ class ApiServer:
 
     async def _collect_log(self) -> None:
         assert self._process is not None
-        assert self._process.stderr is not None
         async for line in self._process.stderr:
             self.log_lines.append(line.decode(errors="replace"))
 
@@ -274,7 +264,7 @@ async def running_server(
         **(environment or {}),
     }
     if not settings["OUTRIDER_DATABASE_URL"].startswith("sqlite"):
-        await _migrate(settings, folder)
+        await _migrate(settings["OUTRIDER_DATABASE_URL"])
     server = ApiServer(settings, folder, ("--workers", str(workers), *arguments), module)
     try:
         await server.start()
@@ -283,14 +273,10 @@ async def running_server(
         await server.close()
 
 
-async def _migrate(settings: Mapping[str, str], folder: Path) -> None:
-    migrating = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "outrider", "migrate",
-        env={**os.environ, **settings}, cwd=folder,
-        stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
-    )  # fmt: skip
-    _, said = await migrating.communicate()
-    assert migrating.returncode == 0, said.decode()
+async def _migrate(url: str) -> None:
+    store = make_store(url)
+    await store.migrate()
+    await store.close()
 
 
 def campaign(recipients: int = 2, **changes: object) -> dict[str, object]:

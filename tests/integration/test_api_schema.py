@@ -39,13 +39,21 @@ async def things_to_ask_for(server: ApiServer) -> dict[str, str]:
     artifacts = await server.get(f"/campaigns/{campaign_id}/artifacts")
     intent = {"intentId": "order-1", "submissionTarget": "noop", "payload": {}}
     await server.post("/intents", intent)
+    await server.post("/events", {"eventId": "quote-1", "trigger": "quote_rejected"})
+    rule = {"trigger": "quote_sent", "channel": "sms", "audience": "lead"}
+    put = await server.request("PUT", "/workflows/rules", rule)
+    step = {"ruleId": put.json["id"], "stepOrder": 1, "body": "Hi {{ lead.firstName }}"}
+    made = await server.post("/workflows/steps", step)
     return {
+        "rule_id": put.json["id"],
+        "step_id": made["id"],
         "campaign_id": campaign_id,
         "run_id": run_id,
         "phase": "launch",
         "outbox_id": items["items"][0]["outboxId"],
         "artifact_id": artifacts["items"][0]["id"],
         "intent_id": "order-1",
+        "event_id": "quote-1",
     }
 
 
@@ -111,7 +119,9 @@ async def test_the_openapi_document_is_true(tmp_path: Path, known: bool) -> None
             config = "\n".join(["[parameters]", *lines])
         found = await found_by_schemathesis(server, tmp_path, config)
         assert not found, found
-        assert '"level": "error"' not in server.log
+        # No target here takes mail: events that are to be mailed are not routed, as they should.
+        errors = [line for line in server.log_lines if '"level": "error"' in line]
+        assert [line for line in errors if "event_not_routed" not in line] == []
         await every_operation_was_asked(server)
 
 

@@ -17,6 +17,8 @@ from tests.raw_sql import raw_sql
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
+RULE = {"trigger": "quote_sent", "channel": "sms", "audience": "lead"}
+STEP = {"stepOrder": 1, "body": "A hidden text"}
 ORIGIN = "https://console.example.test"
 PREFIX = "/api/v2"
 
@@ -71,14 +73,23 @@ async def tenant_things(server: ApiServer) -> dict[str, str]:
     artifacts = (await server.get(f"/campaigns/{campaign_id}/artifacts"))["items"]
     intent = {"intentId": "order-1", "submissionTarget": "noop", "payload": {}}
     await server.post("/intents", intent)
+    await server.post("/events", {"eventId": "quote-1", "trigger": "quote_rejected"})
     await server.post("/suppressions", {"channel": "sms", "addresses": ["+447700900999"]})
+    policy = await server.request("PUT", "/workflows/policy", {"timeZone": "Pacific/Chatham"})
+    assert policy.status == 200
+    put = await server.request("PUT", "/workflows/rules", RULE)
+    rule_id = put.json["id"]
+    step = await server.post("/workflows/steps", {**STEP, "ruleId": rule_id})
     return {
+        "rule_id": rule_id,
+        "step_id": step["id"],
         "campaign_id": campaign_id,
         "run_id": run_id,
         "phase": "launch",
         "outbox_id": items[0]["outboxId"],
         "artifact_id": artifacts[0]["id"],
         "intent_id": "order-1",
+        "event_id": "quote-1",
     }
 
 
@@ -123,12 +134,20 @@ async def operations_of(server: ApiServer) -> list[Operation]:
 
 BODIES: dict[str, Any] = {
     "createCampaign": campaign(),
+    "emitEvent": {"eventId": "b-1", "trigger": "quote_rejected"},
     "submitIntent": {"intentId": "b-1", "submissionTarget": "noop", "payload": {}},
     "createKey": {"name": "b", "scopes": ["read"]},
     "suppress": {"channel": "sms", "addresses": ["+447700900111"]},
     "unsuppress": {"channel": "sms", "addresses": ["+447700900999"]},
     "resolveDoubt": {"verdict": "sent", "evidence": "I say so"},
     "signalRun": {"signal": "CANCEL"},
+    "putRule": RULE,
+    "replaceRule": RULE,
+    "createStep": STEP,
+    "putStep": STEP,
+    "replaceStep": STEP,
+    "applyWorkflows": {"rules": []},
+    "replaceWorkflowPolicy": {},
 }
 
 
@@ -155,12 +174,15 @@ async def test_another_tenants_objects_do_not_exist(scene: Scene) -> None:
 
 
 async def test_lists_show_nothing_of_another_tenant(scene: Scene) -> None:
-    hidden = [scene.things[name] for name in ("campaign_id", "run_id", "outbox_id", "letter_id")]
-    hidden += ["447700900999", "key:first", scene.things["key_id"]]
+    hidden = [scene.things[name] for name in ("campaign_id", "run_id", "outbox_id", "letter_id",
+                                                  "rule_id", "step_id", "event_id")]  # fmt: skip
+    hidden += ["A hidden text", "quote_sent"]
+    hidden += ["447700900999", "key:first", scene.things["key_id"], "Pacific/Chatham"]
     lists = [each for each in scene.operations if each.method == "GET" and "{" not in each.path]
     assert {each.name for each in lists} == {
         "listCampaigns", "listDoubts", "listSuppressions", "listKeys", "listAudit", "getRegistry",
-        "listDeadLetters", "listAlerts",
+        "listDeadLetters", "listAlerts", "getWorkflowPolicy", "getWorkflows", "listEvents",
+        "listRules", "listSteps",
     }  # fmt: skip
     for operation in lists:
         answer = await ask(scene, operation, scene.stranger)
@@ -230,9 +252,11 @@ async def test_a_signal_is_let_in_to_be_refused_on_record(scene: Scene) -> None:
     assert (told["eventType"], told["payload"]["by"]) == ("SignalRejected", "key:read")
 
 
-async def test_keys_and_registry_are_for_admins(scene: Scene) -> None:
+async def test_keys_registry_and_rules_are_for_admins(scene: Scene) -> None:
     needed = {operation.name: operation.scope for operation in scene.operations}
-    for name in ("listKeys", "createKey", "revokeKey", "replaceRegistry"):
+    for name in ("listKeys", "createKey", "revokeKey", "replaceRegistry", "applyWorkflows",
+                 "putRule", "replaceRule", "deleteRule", "createStep", "putStep", "replaceStep",
+                 "deleteStep"):  # fmt: skip
         assert needed[name] == "admin"
 
 
@@ -352,7 +376,15 @@ async def test_what_is_not_proper_json_is_a_mistake_of_the_client(
 
 
 @pytest.mark.parametrize(
-    "path", ["/campaigns/%00/status", "/runs/%ff", "/intents/%00%0a", "/outbox/.."]
+    "path",
+    [
+        "/campaigns/%00/status",
+        "/runs/%ff",
+        "/intents/%00%0a",
+        "/outbox/..",
+        "/events/%00%0a",
+        "/events/a%0a/explain",
+    ],
 )
 async def test_ids_that_cannot_be_are_not_found(scene: Scene, path: str) -> None:
     assert (await scene.server.request("GET", path)).status == 404

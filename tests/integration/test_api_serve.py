@@ -17,6 +17,7 @@ import pytest
 
 from outrider.gateways.sandbox import Faults, Sandbox, references_delivered
 from outrider.testing.launches import registry, target
+from tests.forked import ForkedProcess
 from tests.integration.api_server import ApiServer, campaign, running_server
 
 ROOT_KEY = "a-root-key-of-some-length"
@@ -26,11 +27,8 @@ NOOP = target("noop", "noop", "noop:")
 async def refused(folder: Path, *arguments: str, **environment: str) -> dict[str, Any]:
     """The error of a server that does not start."""
     (folder / "registry.json").write_bytes(registry(NOOP))
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "outrider", "serve", "--json", "--port", "0", *arguments,
-        cwd=folder, env={**os.environ, **environment},
-        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-    )  # fmt: skip
+    command = ("serve", "--json", "--port", "0", *arguments)
+    process = await ForkedProcess.start("outrider", command, {**os.environ, **environment}, folder)
     async with asyncio.timeout(30):
         said, log = await process.communicate()
     assert process.returncode == 1, log

@@ -142,6 +142,16 @@ def test_check_tells_of_options_and_credentials_that_a_worker_would_miss(folder:
     assert "the secret env:NOT_SET_ANYWHERE is not set" in result.stderr
 
 
+def test_check_tells_of_a_workflows_target_that_is_not_there(folder: Path) -> None:
+    (folder / "registry.json").write_bytes(registry(target("texts", "noop", "noop:")))
+    (folder / "outrider.toml").write_text('workflow_targets = {email = "texts", sms = "nobody"}')
+    result = invoke("check", "--json")
+    assert result.exit_code == 1
+    assert "workflow_targets: email" in result.stdout
+    assert "the submission target 'texts' is not for email" in result.stdout
+    assert "the registry has no submission target 'nobody'" in result.stdout
+
+
 def test_check_tells_of_an_address_that_the_guard_would_refuse(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

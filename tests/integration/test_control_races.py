@@ -395,7 +395,7 @@ async def test_a_pause_that_came_too_late_is_refused_and_changes_nothing(
 
 @POSTGRES
 @pytest.mark.parametrize("verdict", [DoubtVerdict.RESUBMIT, DoubtVerdict.FAILED])
-@pytest.mark.parametrize("moment", ["exclude_doubted", "count_remainder"])
+@pytest.mark.parametrize("moment", ["exclude_unsettled", "count_remainder"])
 async def test_a_verdict_that_comes_while_a_retry_is_planned_cannot_unbalance_its_jobs(
     outrider: Outrider,
     sandbox: Sandbox,
@@ -410,8 +410,11 @@ async def test_a_verdict_that_comes_while_a_retry_is_planned_cannot_unbalance_it
 
     with before_statement(moment, meanwhile):
         retried = await control(outrider, campaign_id, Action.RETRY)
+    # The stopped run is swept up before its retry looks at what is left of it.
+    await control(outrider, campaign_id, Action.PAUSE)
     async with working(outrider):
         await until_ended(outrider, first)
+        await control(outrider, campaign_id, Action.RESUME)
         await until_state(outrider, campaign_id, PhaseState.COMPLETED)
     run, accounting = await observe(outrider, RunId(str(retried.run_id)))
     assert (run.status, accounting.sent) == (RunStatus.COMPLETED, accounting.intended)
@@ -532,6 +535,8 @@ async def test_a_control_at_the_very_end_of_a_run_is_taken_or_refused_and_never_
 
 
 STRESS_SECONDS = 4
+PEOPLE = 300
+"""In each launch: enough that some still wait when the controls end."""
 
 
 @POSTGRES
@@ -550,7 +555,7 @@ async def test_controls_heartbeats_rescue_and_settlement_under_load_deadlock_for
         opened(database, tmp_path, *targets, limits=limits) as one,
         opened(database, tmp_path, *targets, limits=limits) as other,
     ):
-        campaigns = [await created(one, 600, batch_size=3) for _ in range(3)]
+        campaigns = [await created(one, PEOPLE, batch_size=3) for _ in range(3)]
         runs = [await begun(one, campaign_id) for campaign_id in campaigns]
         enough = asyncio.get_running_loop().time() + STRESS_SECONDS
 
@@ -583,7 +588,7 @@ async def test_controls_heartbeats_rescue_and_settlement_under_load_deadlock_for
     assert failed == [], "a deadlock must not cost a job one of its attempts"
     assert deadlocks == 0
     delivered = references_delivered(log_path)
-    assert len(delivered) == 3 * 600
+    assert len(delivered) == 3 * PEOPLE
     assert set(delivered.values()) == {1}
 
 

@@ -25,7 +25,7 @@ from outrider.domain.submission import (
 from outrider.gateways.content import Content
 from outrider.gateways.directory import FAMILIES, GATEWAY_TYPES, Gateways
 from outrider.gateways.family import Target
-from outrider.gateways.http import HttpClient
+from outrider.gateways.http_client import HttpClient
 from outrider.gateways.provider import Credential
 from outrider.gateways.sandbox import Sandbox
 from outrider.ports.gateway import Gateway, Reservation
@@ -82,12 +82,14 @@ class TestSmtp(_Family):
     address, refused_address = MAIL, "reject-me@example.test"
     payload: ClassVar[Mapping[str, Any]] = {"to": MAIL, "subject": "Offer", "body": "Hi"}
     says_when_to_return = False
+    carries_enclosures = True
 
 
 class TestResend(_Family):
     gateway_type, channel, status = "resend", Channel.EMAIL, ItemStatus.SENT
     address, refused_address = MAIL, "reject-me@example.test"
     payload: ClassVar[Mapping[str, Any]] = {"to": MAIL, "subject": "Offer", "body": "Hi"}
+    carries_enclosures = True
 
 
 class TestTwilioSms(_Family):

@@ -23,7 +23,8 @@ from outrider.domain.submission import (
     Rejected,
 )
 from outrider.gateways.directory import GATEWAY_TYPES, Gateways
-from outrider.gateways.http import HttpClient, retry_after_seconds
+from outrider.gateways.http import retry_after_seconds
+from outrider.gateways.http_client import HttpClient
 from outrider.gateways.json_family import push_gateway, sms_gateway
 from outrider.gateways.sandbox import Faults, Sandbox
 from outrider.gateways.smtp import SmtpGateway, mail_server

@@ -20,7 +20,7 @@ import pytest
 
 from outrider.domain.states import Channel
 from outrider.domain.submission import Accepted, AttemptError, Progress
-from outrider.gateways.http import HttpClient
+from outrider.gateways.http_client import HttpClient
 from outrider.gateways.json_family import sms_gateway
 from outrider.gateways.sandbox import Faults, Sandbox, references_delivered
 from outrider.kernel.transactions import inspection

@@ -14,7 +14,7 @@ from outrider.kernel.transactions import doubts, jobs, ledger, submissions
 from outrider.kernel.transactions.doubts import DoubtVerdict
 from outrider.kernel.transactions.jobs import ClaimedLane
 from outrider.kernel.transactions.ledger import ClosedAttempt
-from outrider.kernel.transactions.submissions import DueIntent
+from outrider.kernel.transactions.submissions import DueItem
 from outrider.settings import LANES_PER_TARGET
 from outrider.testing.launches import target
 from tests.integration.test_submissions import at_work, ended, opened, submit, until
@@ -36,7 +36,7 @@ async def claim(outrider: Outrider, worker: str) -> ClaimedLane:
     return lane
 
 
-async def open_only_item(outrider: Outrider, lane: ClaimedLane) -> DueIntent:
+async def open_only_item(outrider: Outrider, lane: ClaimedLane) -> DueItem:
     began = now()
     [row] = await outrider.store.read(submissions.due(lane, 10, began + LEASE, began))
     assert await outrider.store.write(ledger.reopen(lane, [row.id], None, began + LEASE, began))
@@ -53,7 +53,7 @@ async def lose(outrider: Outrider, worker: str) -> ClaimedLane:
     return taken
 
 
-async def answer(outrider: Outrider, lane: ClaimedLane, row: DueIntent, verdict: Verdict) -> None:
+async def answer(outrider: Outrider, lane: ClaimedLane, row: DueItem, verdict: Verdict) -> None:
     closed = ClosedAttempt(row.id, row.attempts + 1, lane.fence, now(), verdict)
     await outrider.store.write(ledger.close([closed], now()))
 

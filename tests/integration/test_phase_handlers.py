@@ -5,6 +5,7 @@ import csv
 import io
 import json
 import re
+import socket
 import sys
 import time
 import tomllib
@@ -611,7 +612,7 @@ async def test_a_slow_link_is_given_up_in_time(site: str) -> None:
     assert result.detail["failed"] == [{"link": f"{site}/slow", "reason": "did not answer in time"}]
 
 
-async def test_what_is_not_http_or_not_there_fails_with_a_reason(unused_tcp_port: int) -> None:
+async def test_what_is_not_http_or_not_there_fails_with_a_reason() -> None:
     async def nonsense(reader: Reader, writer: Writer) -> None:
         await reader.readline()
         writer.write(b"SSH-2.0-OpenSSH\r\n\r\n")
@@ -620,16 +621,20 @@ async def test_what_is_not_http_or_not_there_fails_with_a_reason(unused_tcp_port
         writer.close()
 
     async with serving(nonsense) as strange, serving(hang_up) as rude:
+        # Taken, so that nobody else gets the port; and nobody listens there.
+        nobody = socket.socket()
+        nobody.bind(("127.0.0.1", 0))
         links = {
             f"http://127.0.0.1:{strange}": "its answer is not HTTP",
             f"http://127.0.0.1:{rude}": "the line was cut",
-            f"http://127.0.0.1:{unused_tcp_port}": "no connection could be made",
+            f"http://127.0.0.1:{nobody.getsockname()[1]}": "no connection could be made",
             f"https://127.0.0.1:{strange}": "no TLS connection could be made",
             "http://127.0.0.1:99999": "is not a URL that can be asked",
             "http://nowhere.invalid/": "its host name has no address",
             "http://127.0.0.1/" + "x" * LINK_MAX_CHARACTERS: "is longer than 2048 characters",
         }
         [result] = await ask(" ".join(links))
+        nobody.close()
     found: Any = result.detail["failed"]
     assert [each["reason"] for each in found] == list(links.values())
 

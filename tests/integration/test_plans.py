@@ -24,6 +24,7 @@ GROWING = {
     "audience_members", "attempt_history", "campaign_audit_log", "campaign_events",
     "campaign_runs", "campaigns", "channel_outbox", "job_queue", "suppressions", "run_events",
     "run_snapshots", "run_requests", "event_bus_outbox", "event_bus_dead_letters", "alerts",
+    "domain_events", "workflow_rules", "workflow_steps", "digests", "digest_entries",
 }  # fmt: skip
 
 SMALL_BY_NATURE = {
@@ -32,6 +33,7 @@ SMALL_BY_NATURE = {
     "campaign_phases_in_flight",
     "campaign_runs_unprojected",
     "channel_outbox_doubted",
+    "domain_events_due",
     "event_bus_sinks_pkey",
     "job_queue_due",
     "job_queue_failed",

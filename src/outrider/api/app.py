@@ -20,6 +20,7 @@ from outrider.api.routes import (
     audit,
     bus,
     campaigns,
+    domain_events,
     doubts,
     events,
     front,
@@ -28,11 +29,14 @@ from outrider.api.routes import (
     keys,
     outbox,
     phases,
+    policy,
     registry,
     run_log,
     runs,
     signals,
     suppressions,
+    unsubscribe,
+    workflows,
 )
 from outrider.api.services import Services
 from outrider.bootstrap import Outrider
@@ -41,8 +45,11 @@ from outrider.settings import ApiLimits
 ROUTERS = (
     campaigns.router, audience.router, phases.router, events.router, runs.router,
     run_log.router, signals.router, outbox.router,
-    doubts.router, intents.router, registry.router, suppressions.router, keys.router,
-    audit.router, artifacts.router, bus.router, alerts.router, health.router, front.router,
+    doubts.router, intents.router, domain_events.router, registry.router, suppressions.router,
+    keys.router,
+    audit.router, artifacts.router, bus.router, alerts.router, unsubscribe.router,
+    workflows.router, policy.router,
+    health.router, front.router,
 )  # fmt: skip
 
 DESCRIPTION = """\

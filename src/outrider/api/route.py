@@ -146,8 +146,8 @@ def answered(work: Callable[[], Awaitable[Response]]) -> Callable[[], Awaitable[
     return answer
 
 
-def api_router(tag: str) -> APIRouter:
-    return APIRouter(prefix=PREFIX, route_class=ApiRoute, tags=[tag], strict_content_type=False)
+def api_router(tag: str, route_class: type[ApiRoute] = ApiRoute) -> APIRouter:
+    return APIRouter(prefix=PREFIX, route_class=route_class, tags=[tag], strict_content_type=False)
 
 
 _KEY_PARAMETERS = [

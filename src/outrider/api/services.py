@@ -19,6 +19,7 @@ from outrider.api.streams import Streams
 from outrider.bootstrap import Outrider
 from outrider.domain.errors import InvalidInput
 from outrider.engines.local import LocalWorker
+from outrider.kernel.failed_auth_limiter import FailedAuthLimiter
 from outrider.settings import ApiLimits
 
 log = structlog.get_logger()
@@ -41,6 +42,7 @@ class Services:
             outrider.key_keeper, outrider.clock, self.metrics.auth_failures,
             limits.good_keys_remembered,
         )  # fmt: skip
+        self.failed_tokens = FailedAuthLimiter()
         self.once = Once(outrider.idempotency, limits)
         self._run_worker = run_worker
         self._on_failure = on_failure

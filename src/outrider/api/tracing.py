@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 from opentelemetry import propagate, trace
 from opentelemetry.trace import Span, SpanKind
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 METHOD = "http.request.method"
 ROUTE = "http.route"
@@ -17,6 +18,8 @@ TENANT_ID = "outrider.tenant.id"
 CAMPAIGN_ID = "outrider.campaign.id"
 RUN_ID = "outrider.run.id"
 
+_TRACE_PARENT = "traceparent"
+_w3c = TraceContextTextMapPropagator()
 _tracer = trace.get_tracer("outrider.api")
 
 
@@ -30,3 +33,11 @@ def request_span(method: str, request_id: str, headers: Mapping[str, str]) -> It
         {METHOD: method, REQUEST_ID: request_id},
     ) as span:
         yield span
+
+
+def trace_parent() -> str | None:
+    """The span of now in W3C's form, for what happens later because of it: this request's own, or
+    its caller's where no SDK is installed."""
+    carrier: dict[str, str] = {}
+    _w3c.inject(carrier)
+    return carrier.get(_TRACE_PARENT)

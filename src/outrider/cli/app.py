@@ -1,29 +1,38 @@
 """`outrider`: the root command, its flags, and the groups below it."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import typer
 
 from outrider import __version__
-from outrider.cli import (
-    alerts,
-    bus,
-    campaign_controls,
-    database,
-    demo,
-    doubts,
-    intent,
-    key,
-    registry,
-    run_log,
-    sandbox,
-    serve,
-    work,
-)
+from outrider.cli.lazy_group import LazyGroup
+
+
+class Commands(LazyGroup):
+    places: ClassVar = {
+        "demo": "outrider.cli.demo:demo",
+        "migrate": "outrider.cli.database:migrate",
+        "check": "outrider.cli.database:check",
+        "alerts": "outrider.cli.alerts:alerts",
+        "serve": "outrider.cli.serve:serve",
+        "work": "outrider.cli.work:work",
+        "sandbox": "outrider.cli.sandbox:sandbox",
+        "campaign": "outrider.cli.campaign_controls:app",
+        "run": "outrider.cli.run_log:app",
+        "doubts": "outrider.cli.doubts:app",
+        "bus": "outrider.cli.bus:app",
+        "intent": "outrider.cli.intent:app",
+        "event": "outrider.cli.event:app",
+        "key": "outrider.cli.key:app",
+        "registry": "outrider.cli.registry:app",
+        "workflow": "outrider.cli.workflow:app",
+    }
+
 
 app = typer.Typer(
     name="outrider",
+    cls=Commands,
     no_args_is_help=True,
     pretty_exceptions_show_locals=False,
     help=(
@@ -74,22 +83,6 @@ def root(
     ] = False,
 ) -> None:
     context.obj = {"database_url": database_url, "registry": registry, "server": server}
-
-
-app.command()(demo.demo)
-app.command()(database.migrate)
-app.command()(database.check)
-app.add_typer(campaign_controls.app, name="campaign")
-app.add_typer(run_log.app, name="run")
-app.add_typer(doubts.app, name="doubts")
-app.add_typer(bus.app, name="bus")
-app.command()(alerts.alerts)
-app.add_typer(intent.app, name="intent")
-app.add_typer(key.app, name="key")
-app.add_typer(registry.app, name="registry")
-app.command()(serve.serve)
-app.command()(work.work)
-app.command()(sandbox.sandbox)
 
 
 def main() -> None:

@@ -1,22 +1,25 @@
 """`outrider migrate` and `outrider check`: the schema, and whether everything fits together."""
 
 import asyncio
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Iterable, Mapping
 from urllib.parse import urlsplit
 
 import typer
 import uvloop
+from rich.markup import escape
 
 from outrider.bootstrap import Outrider, load_registry, make_gateways, open_outrider
-from outrider.cli.console import Json, fail, out, print_json
+from outrider.cli.console import Json, err, fail, out, print_json
 from outrider.cli.session import execute, refuse_server, settings_of
 from outrider.domain.errors import InvalidInput, OutriderError, Problem
 from outrider.domain.sink_urls import SinkKind, sink_url
+from outrider.domain.states import Channel
 from outrider.domain.submission import Contract
 from outrider.gateways.address_guard import connect
+from outrider.gateways.directory import GATEWAY_TYPES
+from outrider.kernel.step_targets import StepTargets
 from outrider.secret_store import LocalSecrets
 from outrider.settings import Settings, SinkSettings
-from outrider.sinks.directory import make_sink
 from outrider.system import SystemClock
 
 CONNECT_SECONDS = 3.0
@@ -45,25 +48,51 @@ def check(context: typer.Context, as_json: Json = False) -> None:
         settings = settings_of(context)
     except OutriderError as error:
         fail(error, as_json=as_json)
-    problems, targets = uvloop.run(_problems(settings))
+    problems, contracts = uvloop.run(_problems(settings))
     if problems:
         fail(
             InvalidInput(_count(problems), problems, hint="mend them and check again"),
             as_json=as_json,
         )
+    targets, hints = sorted(contracts), _hints(settings, contracts.values())
     if as_json:
-        print_json({"targets": targets, "success": True})
+        print_json({"targets": targets, "hints": hints, "success": True})
         return
     out.print(f"[green]ok:[/green] settings, database, and {len(targets)} submission targets")
     for target in targets:
         out.print(f"  {target}", style="dim")
+    for hint in hints:
+        err.print(f"[yellow]hint:[/yellow] {escape(hint)}")
 
 
 def _count(problems: list[Problem]) -> str:
     return "one problem" if len(problems) == 1 else f"{len(problems)} problems"
 
 
-async def _problems(settings: Settings) -> tuple[list[Problem], list[str]]:
+def _hints(settings: Settings, contracts: Iterable[Contract]) -> list[str]:
+    """What works as it is, and could be better."""
+    if settings.public_url is not None:
+        return []
+    letters = sorted(
+        contract.submission_target
+        for contract in contracts
+        if GATEWAY_TYPES[contract.gateway_type].channel is Channel.EMAIL
+        and not _unsubscribes(settings, contract.submission_target)
+    )
+    if not letters:
+        return []
+    return [
+        f"e-mails of {', '.join(letters)} cannot be unsubscribed from with one click:"
+        " set OUTRIDER_PUBLIC_URL to where recipients reach this server"
+    ]
+
+
+def _unsubscribes(settings: Settings, submission_target: str) -> bool:
+    target = settings.targets.get(submission_target)
+    return target is not None and "listUnsubscribe" in target.options
+
+
+async def _problems(settings: Settings) -> tuple[list[Problem], dict[str, Contract]]:
     problems = await _caught("database", _check_database(settings))
     contracts: dict[str, Contract] = {}
     try:
@@ -71,13 +100,14 @@ async def _problems(settings: Settings) -> tuple[list[Problem], list[str]]:
     except InvalidInput as error:
         problems += error.problems or [Problem("registry", _sentence(error))]
     problems += _check_gateways(settings, contracts.values())
+    problems += _check_workflow_targets(settings, contracts)
     private = settings.allow_private_gateways
     reached = await asyncio.gather(
         *(_check_route(contract, allow_private=private) for contract in contracts.values())
     )
     problems += [problem for problem in reached if problem is not None]
     problems += await _check_sinks(settings)
-    return problems, sorted(contracts)
+    return problems, contracts
 
 
 async def _check_database(settings: Settings) -> None:
@@ -110,6 +140,17 @@ def _check_gateways(settings: Settings, contracts: Iterable[Contract]) -> list[P
     return problems
 
 
+def _check_workflow_targets(settings: Settings, contracts: Mapping[str, Contract]) -> list[Problem]:
+    """What a step that names no target would only miss when its event is routed."""
+    targets = StepTargets(lambda: contracts, GATEWAY_TYPES, settings.workflow_targets)
+    found = {channel: targets.find(channel, None) for channel in settings.workflow_targets}
+    return [
+        Problem(f"workflow_targets: {channel.value}", problem)
+        for channel, problem in found.items()
+        if isinstance(problem, str)
+    ]
+
+
 async def _check_sinks(settings: Settings) -> list[Problem]:
     """Libraries and secrets that a relay would miss, and sinks that nothing answers for."""
     found = await asyncio.gather(
@@ -121,6 +162,8 @@ async def _check_sinks(settings: Settings) -> list[Problem]:
 async def _check_sink(name: str, given: SinkSettings, settings: Settings) -> Problem | None:
     private = settings.allow_private_gateways
     path, url = f"bus: {name}", sink_url(given.url)
+    from outrider.sinks.directory import make_sink
+
     try:
         sink = make_sink(name, given, LocalSecrets(), SystemClock(), allow_private=private)
     except InvalidInput as error:

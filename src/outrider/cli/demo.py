@@ -19,7 +19,7 @@ from outrider.cli.demo_campaign import registry
 from outrider.cli.demo_children import child, ready_line
 from outrider.cli.demo_story import ACTOR, Result, Story
 from outrider.cli.run import certificate_document, print_certificate
-from outrider.cli.serve import announce, bind, run_server, url_of
+from outrider.cli.serve import announce, bind, url_of
 from outrider.cli.session import refuse_server
 from outrider.domain.errors import OutriderError
 from outrider.phases.report import PAGE
@@ -106,6 +106,8 @@ def _settings(folder: Path, http_url: str, smtp_url: str) -> Settings:
 async def _serve(
     outrider: Outrider, listening: socket.socket, result: Result, *, as_json: bool
 ) -> None:
+    from outrider.cli.web_server import run_server
+
     key = await outrider.key_keeper.ensure_first_key(ACTOR)
 
     def on_listening() -> None:

@@ -34,7 +34,6 @@ from outrider.domain.ids import DEFAULT_SCOPE, CampaignId, RunId
 from outrider.domain.outbox import Accounting
 from outrider.domain.phases import Action
 from outrider.domain.states import PhaseState
-from outrider.gateways.sandbox import references_delivered
 from outrider.kernel.certifier import Certificate
 from outrider.kernel.doubt_resolver import Reconciliation
 from outrider.kernel.phase_controller import Control
@@ -175,6 +174,9 @@ class Story:
         written = await self.outrider.store.read(
             artifacts.page(self.campaign_id, FIRST, self.outrider.limits.page_items)
         )
+        # With it comes the simulators' web server, which another process of the demo runs.
+        from outrider.gateways.sandbox import references_delivered
+
         return Result(
             accounting,
             certificate,

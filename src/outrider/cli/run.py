@@ -1,18 +1,19 @@
 """`outrider run`: show, certificate, explain."""
 
+from contextlib import suppress
 from typing import Annotated
 
 import typer
 from rich.markup import escape
 
-from outrider.api.models.runs import CertificateAnswer, RunAnswer, RunExplanation
+from outrider.api.models.runs import CertificateAnswer, Explanation, RunAnswer, RunExplanation
 from outrider.bootstrap import Outrider
 from outrider.cli.console import Json, accounting_of, out, print_json, print_rows
 from outrider.cli.documents import Document, document_of
-from outrider.cli.remote import Remote
+from outrider.cli.remote import Remote, RemoteRefusal
 from outrider.cli.session import execute
 from outrider.domain.errors import NotFound
-from outrider.domain.ids import DEFAULT_SCOPE, RunId
+from outrider.domain.ids import DEFAULT_SCOPE, OutboxId, RunId
 from outrider.domain.outbox import Accounting
 from outrider.kernel.certifier import Certificate
 from outrider.kernel.explainer import explain_item, explain_run
@@ -98,16 +99,21 @@ def print_certificate(proof: Document) -> None:
 @app.command()
 def explain(
     context: typer.Context,
-    run_id: Id,
+    run_id: Annotated[
+        str, typer.Argument(metavar="RUN|ITEM", help="The run's id, or that of any ledger item.")
+    ],
     recipient: Annotated[
         str | None, typer.Option(help="Explain what happened to this recipient's items.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Why the run stands as it does, or why one recipient was (not) sent to, in sentences."""
+    """Why a run stands as it does, or why one item or recipient was (not) sent to."""
 
     async def here(outrider: Outrider) -> Document:
         if recipient is None:
+            told = await outrider.store.read(_item(OutboxId(run_id)))
+            if told is not None:
+                return document_of(told)
             picture = await outrider.store.read(_picture(RunId(run_id)))
             return document_of(RunExplanation(run_id=run_id, sentences=explain_run(*picture)))
         sentences = await outrider.store.read(_recipient(RunId(run_id), recipient))
@@ -115,6 +121,8 @@ def explain(
 
     async def remote(server: Remote) -> Document:
         if recipient is None:
+            with suppress(RemoteRefusal):
+                return await server.get("outbox", run_id, "explain")
             return await server.get("runs", run_id, "explain")
         return {"runId": run_id, "sentences": await _ask(server, run_id, recipient)}
 
@@ -124,6 +132,16 @@ def explain(
         return
     for sentence in told["sentences"]:
         out.print(escape(sentence))
+
+
+def _item(outbox_id: OutboxId) -> Transaction[Explanation | None]:
+    """None where it is no item's id."""
+    try:
+        item = yield from inspection.item(DEFAULT_SCOPE, outbox_id)
+    except NotFound:
+        return None
+    attempts = yield from inspection.attempts_of(item.id)
+    return Explanation(outbox_id=item.id, sentences=explain_item(item, attempts))
 
 
 async def _ask(server: Remote, run_id: str, recipient_id: str) -> list[str]:

@@ -11,7 +11,6 @@ import uvloop
 from outrider.cli.console import Json, err, fail, out, print_json
 from outrider.cli.session import refuse_server
 from outrider.domain.errors import InvalidInput
-from outrider.gateways.sandbox import Faults, Sandbox
 
 
 def sandbox(
@@ -49,6 +48,9 @@ def sandbox(
     Faults can be changed while it runs: PUT /sandbox/faults. What arrived: GET /sandbox/received.
     """
     refuse_server(context, as_json=as_json)
+    # A third of a start is its web server: whoever only reads the help does without it.
+    from outrider.gateways.sandbox import Faults, Sandbox
+
     faults = Faults(latency_ms, fail_rate, drop_rate, throttle_rate, retry_after, dedupe, seed)
 
     async def serve() -> None:

@@ -1,30 +1,21 @@
 """`outrider serve`: the API and, unless told otherwise, a worker, until SIGTERM or Ctrl-C."""
 
-import asyncio
 import errno
-import signal
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import AsyncExitStack, contextmanager
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated
 
 import structlog
 import typer
-import uvicorn
 
-from outrider.api.app import create_app
-from outrider.api.services import Services
 from outrider.bootstrap import Outrider
 from outrider.cli.console import Json, out, print_json
 from outrider.cli.session import actor, execute
-from outrider.cli.worker_children import WorkerChildren
-from outrider.domain.errors import InvalidInput, OutriderError
+from outrider.domain.errors import InvalidInput
 from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.kernel.transactions.inspection import FIRST
-from outrider.settings import ApiLimits, Settings
-from outrider.telemetry import bridge_library_logs
+from outrider.settings import Settings
 
 log = structlog.get_logger()
 
@@ -58,84 +49,12 @@ def serve(
         listening = bind(host, port)
         key = await outrider.key_keeper.ensure_first_key(actor())
         url = url_of(host, listening)
+        # A third of a start is the web framework: what fails or helps before does without it.
+        from outrider.cli.web_server import run_server
+
         await run_server(outrider, listening, workers, lambda: announce(url, key, as_json=as_json))
 
     execute(context, work, as_json=as_json, schema=False)
-
-
-class Server(uvicorn.Server):
-    """uvicorn, with our own signals: the worker and the streams have to hear of them too."""
-
-    def __init__(self, config: uvicorn.Config, on_listening: Callable[[], None]) -> None:
-        super().__init__(config)
-        self._on_listening = on_listening
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        self._on_listening()
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-
-async def run_server(
-    outrider: Outrider, listening: socket.socket, workers: int, on_listening: Callable[[], None]
-) -> None:
-    bridge_library_logs()
-    limits = ApiLimits()
-    failed = asyncio.Event()
-    app = create_app(outrider, limits=limits, run_worker=workers > 0, on_failure=failed.set)
-    services: Services = app.state.services
-    config = uvicorn.Config(
-        app,
-        http="httptools",
-        lifespan="on",
-        log_config=None,
-        access_log=False,
-        proxy_headers=False,
-        server_header=False,
-        timeout_graceful_shutdown=int(limits.stop_seconds),
-    )
-    server = Server(config, on_listening)
-    children = WorkerChildren(outrider.settings, max(0, workers - 1), limits.child_restart_seconds)
-
-    def stop() -> None:
-        if server.should_exit:
-            server.force_exit = True
-        server.should_exit = True
-        services.begin_stop()
-        children.stop()
-
-    async def stop_on_failure() -> None:
-        await failed.wait()
-        stop()
-
-    async with AsyncExitStack() as stack:
-        _hear(outrider, stop, children)
-        watching = asyncio.create_task(stop_on_failure())
-        stack.callback(watching.cancel)
-        group = await stack.enter_async_context(asyncio.TaskGroup())
-        group.create_task(children.run())
-        try:
-            await server.serve([listening])
-        finally:
-            stop()
-    log.info("server_stopped")
-    if services.failure is not None:
-        raise OutriderError("a role of the server failed; the log says why") from services.failure
-
-
-def _hear(outrider: Outrider, stop: Callable[[], None], children: WorkerChildren) -> None:
-    loop = asyncio.get_running_loop()
-
-    def reload() -> None:
-        loop.run_in_executor(None, outrider.registry_keeper.reload)
-        children.send(signal.SIGHUP)
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop)
-    loop.add_signal_handler(signal.SIGHUP, reload)
 
 
 async def _prepare_schema(outrider: Outrider) -> None:

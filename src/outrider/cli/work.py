@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from datetime import timedelta
 from typing import Annotated
 
 import structlog
@@ -16,8 +17,13 @@ from outrider.bootstrap import Outrider
 from outrider.cli.console import Json, print_json
 from outrider.cli.session import execute, refuse_server, settings_of
 from outrider.domain.errors import OutriderError
+from outrider.engines.local import LocalWorker
+from outrider.kernel.transactions import jobs
 
 log = structlog.get_logger()
+
+IDLE_LOOKS = 3
+IDLE_LOOK_SECONDS = 0.2
 
 
 @asynccontextmanager
@@ -35,16 +41,23 @@ def work(
     concurrency: Annotated[
         int | None, typer.Option(min=1, max=64, help="Jobs each process works on at once.")
     ] = None,
+    until_idle: Annotated[
+        bool,
+        typer.Option("--until-idle", help="Leave once nothing is due, for cron and for scripts."),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Work on whatever is due, until SIGTERM or Ctrl-C.
 
-    Any number of workers may share a database. One that dies is noticed by the next that starts
+    With --until-idle it leaves by itself; what is due later stays for whoever works then. Any
+    number of workers may share a database. One that dies is noticed by the next that starts
     on its host, or when its lease runs out.
     """
     if concurrency is not None:
         context.obj = {**(context.obj or {}), "jobs_in_parallel": concurrency}
     if processes > 1:
+        if until_idle:
+            raise typer.BadParameter("--until-idle is for one process")
         refuse_server(context, as_json=as_json)
         raise typer.Exit(_supervise(context, processes, concurrency))
 
@@ -58,10 +71,26 @@ def work(
             if as_json:
                 print_json({"worker": "ready"})
             log.info("worker_ready", database=outrider.store.scheme)
-            await worker.run()
+            async with asyncio.TaskGroup() as group:
+                watching = (
+                    group.create_task(_stop_when_idle(outrider, worker)) if until_idle else None
+                )
+                await worker.run()
+                if watching is not None:
+                    watching.cancel()
             log.info("worker_stopped")
 
     execute(context, run, as_json=as_json)
+
+
+async def _stop_when_idle(outrider: Outrider, worker: LocalWorker) -> None:
+    """After a few looks in a row: an event that was just routed is not a job yet."""
+    quiet = 0
+    while quiet < IDLE_LOOKS:
+        await asyncio.sleep(IDLE_LOOK_SECONDS)
+        soon = outrider.clock.now() + timedelta(seconds=outrider.limits.router_lease_seconds)
+        quiet = 0 if await outrider.store.read(jobs.work_is_left(soon)) else quiet + 1
+    worker.stop()
 
 
 def _supervise(context: typer.Context, processes: int, concurrency: int | None) -> int:

@@ -45,13 +45,14 @@ class Problems:
         if not self.full:
             self._shown.append(Problem(path, message))
 
-    def add_all(self, error: ValidationError) -> None:
+    def add_all(self, error: ValidationError, at: Sequence[str | int] = ()) -> None:
+        """`at` is where in the document the part stands that was validated."""
         for detail in error.errors(include_url=False, include_input=False):
             location = detail["loc"]
             if detail["type"] != "extra_forbidden":
                 # Pydantic names a field that was left out as Python does, not as people write it.
                 location = tuple(to_camel(s) if isinstance(s, str) else s for s in location)
-            self.add(json_path(location), _in_our_words(detail))
+            self.add(json_path((*at, *location)), _in_our_words(detail))
 
     @property
     def full(self) -> bool:

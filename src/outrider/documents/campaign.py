@@ -4,10 +4,9 @@ Its head is validated by pydantic models, its recipients by hand, because there 
 The mistakes of both are raised together. A bad address is none: it is skipped when it is its turn.
 """
 
-import re
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,6 +21,7 @@ from pydantic import (
 
 from outrider.documents import Document, Problems, key_field, load_json, one_line, storable
 from outrider.documents.audience import AudienceReader, read_audience, source_problem
+from outrider.documents.instants import instant
 from outrider.domain.campaigns import LAUNCH, CampaignDefinition, Message
 from outrider.domain.recipients import Recipient
 from outrider.domain.states import Channel
@@ -121,25 +121,6 @@ def _phase(name: str, info: ValidationInfo) -> str:
     return name
 
 
-_RFC3339 = re.compile(
-    r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)?\Z", re.ASCII
-)
-
-
-def _instant(given: Any) -> Any:
-    if given is None or isinstance(given, datetime):
-        return given
-    match = _RFC3339.match(given) if isinstance(given, str) else None
-    if match is None:
-        raise ValueError("should be a time such as 2026-12-01T09:00:00Z")
-    if match[2] is None:
-        raise ValueError("should end in its time zone: Z, or an offset such as +01:00")
-    try:
-        return datetime.fromisoformat(given.upper()).astimezone(UTC)
-    except (ValueError, OverflowError):
-        raise ValueError("is not a time that exists") from None
-
-
 Name = Annotated[str, Field(min_length=1, max_length=NAME_MAX_CHARACTERS), AfterValidator(one_line)]
 Identifier = Annotated[
     str, Field(min_length=1, max_length=NAME_MAX_CHARACTERS), AfterValidator(key_field)
@@ -226,7 +207,7 @@ class _Campaign(Document):
     phases: list[Annotated[str, AfterValidator(_phase)]] = Field(default=[LAUNCH])
     audience: _Audience = Field(default=_Audience(recipients=[]))
     messages: Annotated[list[_Message], Field(min_length=1, max_length=MESSAGES_MAX)]
-    scheduled_for: Annotated[datetime | None, BeforeValidator(_instant)] = None
+    scheduled_for: Annotated[datetime | None, BeforeValidator(instant)] = None
     batch_size: Annotated[int, Field(ge=1, le=BATCH_SIZE_MAX)] = BATCH_SIZE_DEFAULT
     require_approval: bool = False
 

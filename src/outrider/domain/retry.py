@@ -29,8 +29,34 @@ class RetrySchedule:
         return delay
 
 
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long an item is tried, beside what its contract says; whoever ends first decides."""
+
+    schedule: RetrySchedule
+    most_attempts: int
+    final_reasons: frozenset[str] = frozenset()
+    """What the provider may say that no further attempt can mend."""
+
+
 DIRECT = RetrySchedule(first_seconds=5.0)
 WORKFLOW = RetrySchedule(first_seconds=60.0, factor=2.0, cap_seconds=3_600.0)
+WORKFLOW_PATIENCE = Patience(
+    WORKFLOW,
+    most_attempts=5,
+    final_reasons=frozenset(
+        {
+            "invalid_request",
+            "invalid_recipient",
+            "invalid_message",
+            "invalid_header",
+            "unauthorized",
+            "unregistered_token",
+            "suppressed",
+            "message_refused",
+        }
+    ),
+)
 JOB = RetrySchedule(first_seconds=1.0, factor=2.0, cap_seconds=300.0, jitter_share=0.2)
 BUS = RetrySchedule(first_seconds=1.0, factor=2.0, cap_seconds=300.0, jitter_share=0.2)
 """With twenty attempts an event is given up on after about an hour."""

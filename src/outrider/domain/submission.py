@@ -13,6 +13,8 @@ from typing import assert_never
 from outrider.domain.states import Channel, IntentStatus, ItemStatus, success_status
 
 DUPLICATE_REFERENCE = "duplicate_reference"
+SAYS_NOTHING_OF_IT = frozenset({"unauthorized"})
+"""Rejections of the caller: they leave open whether an earlier call was taken."""
 
 
 class Progress(StrEnum):
@@ -112,6 +114,9 @@ class AttemptFacts:
     submitted_at: datetime
     closed_at: datetime
     maybe_received: bool = False
+    most_attempts: int | None = None
+    """How often the item is tried at most, whatever its contract would allow."""
+    final_reasons: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +163,11 @@ def judge(
             return _accepted(contract, gateway, facts, message_id)
         case Rejected(reason) if reason == DUPLICATE_REFERENCE and _proves_receipt(gateway, facts):
             return _accepted(contract, gateway, facts, None)
-        case Rejected(reason, detail) if reason in contract.terminal_outcomes:
+        case Rejected(reason, detail) if reason in SAYS_NOTHING_OF_IT and facts.maybe_received:
+            return _in_doubt(Progress.ANSWERED, reason, detail)
+        case Rejected(reason, detail) if (
+            reason in contract.terminal_outcomes or reason in facts.final_reasons
+        ):
             return Verdict(
                 ItemStatus.FAILED, IntentStatus.REJECTED, Progress.ANSWERED, reason, detail or None
             )
@@ -243,6 +252,8 @@ def _retry_or_end(
 
 
 def _exhausted(contract: Contract, facts: AttemptFacts, due: datetime) -> ExhaustedReason | None:
+    if facts.most_attempts is not None and facts.number >= facts.most_attempts:
+        return ExhaustedReason.MAX_ATTEMPTS
     match contract.policy:
         case Deadline(max_acceptance_seconds=seconds):
             deadline = facts.submitted_at + timedelta(seconds=seconds)

@@ -4,8 +4,11 @@ The `sms` and `push` types forward a payload as it came; every other type reads 
 `body` from it, and says no before any traffic where they are missing.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
+from outrider.domain.letters import Enclosure
+from outrider.domain.submission import GatewayType, Rejected
 from outrider.ports.gateway import Reservation
 
 INCOMPLETE = "a direct payload needs the texts 'to' and 'body', and 'subject' is a text"
@@ -15,13 +18,21 @@ class Content(NamedTuple):
     to: str
     subject: str | None
     body: str
+    enclosures: Sequence[Enclosure] = ()
+    unsubscribe_url: str | None = None
 
 
 def content(reservation: Reservation, *, addressed: bool = True) -> Content | None:
     """None where a payload is incomplete. What is posted to the public is not `addressed`."""
     payload = reservation.payload
     if payload is None:
-        return Content(reservation.address, reservation.subject, reservation.body)
+        return Content(
+            reservation.address,
+            reservation.subject,
+            reservation.body,
+            reservation.enclosures,
+            reservation.unsubscribe_url,
+        )
     to, subject, body = payload.get("to"), payload.get("subject"), payload.get("body")
     if to is None and not addressed:
         to = ""
@@ -29,4 +40,12 @@ def content(reservation: Reservation, *, addressed: bool = True) -> Content | No
         return None
     if subject is not None and not isinstance(subject, str):
         return None
-    return Content(to, subject, body)
+    return Content(to, subject, body, reservation.enclosures, reservation.unsubscribe_url)
+
+
+def refuse_enclosures(gateway: GatewayType) -> Rejected:
+    """A message whose files its family cannot carry is not sent without them."""
+    reason = "invalid_message"
+    if reason not in gateway.rejection_reasons:
+        reason = "invalid_request"
+    return Rejected(reason, f"{gateway.name} carries no attachments")

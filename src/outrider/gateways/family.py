@@ -2,13 +2,16 @@
 
 from collections.abc import Callable, Set
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from outrider.domain.errors import InvalidInput
 from outrider.domain.submission import GatewayType
-from outrider.gateways.http import HttpClient
 from outrider.ports.gateway import Gateway
 from outrider.ports.secrets import SecretStore
 from outrider.settings import TargetSettings
+
+if TYPE_CHECKING:
+    from outrider.gateways.http_client import HttpClient
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +21,7 @@ class Target:
     name: str
     url: str
     settings: TargetSettings
-    client: HttpClient
+    client: "HttpClient"
     secrets: SecretStore
     mail_from: str
     allow_private: bool = True

@@ -5,7 +5,7 @@ the taxonomy, or an attempt error comes back. What the answer does not say is ne
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -20,10 +20,14 @@ from outrider.domain.submission import (
     Progress,
     Rejected,
 )
+from outrider.gateways.content import refuse_enclosures
 from outrider.gateways.family import Family, Target
-from outrider.gateways.http import Answer, HttpClient, base_url
+from outrider.gateways.http import Answer, base_url
 from outrider.ports.gateway import Reservation
 from outrider.settings import HTTP_CONCURRENCY, HTTP_WINDOW_ITEMS, TargetSettings
+
+if TYPE_CHECKING:
+    from outrider.gateways.http_client import HttpClient
 
 DEFAULTS = TargetSettings()
 THROTTLED = frozenset({429, 503})
@@ -94,7 +98,7 @@ class JsonGateway:
         gateway_type: GatewayType,
         document: Callable[[Reservation], Document],
         gateway_url: str,
-        client: HttpClient,
+        client: "HttpClient",
         settings: TargetSettings,
     ) -> None:
         self.type = gateway_type
@@ -107,6 +111,8 @@ class JsonGateway:
         self._client = client
 
     async def call(self, reservation: Reservation) -> CallResult:
+        if reservation.enclosures:
+            return refuse_enclosures(self.type)
         payload = reservation.payload
         document = (
             self._document(reservation)
@@ -128,13 +134,13 @@ class JsonGateway:
 
 
 def sms_gateway(
-    gateway_url: str, client: HttpClient, settings: TargetSettings = DEFAULTS
+    gateway_url: str, client: "HttpClient", settings: TargetSettings = DEFAULTS
 ) -> JsonGateway:
     return JsonGateway(SMS, sms_document, gateway_url, client, settings)
 
 
 def push_gateway(
-    gateway_url: str, client: HttpClient, settings: TargetSettings = DEFAULTS
+    gateway_url: str, client: "HttpClient", settings: TargetSettings = DEFAULTS
 ) -> JsonGateway:
     return JsonGateway(PUSH, push_document, gateway_url, client, settings)
 

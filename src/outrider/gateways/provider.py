@@ -25,7 +25,7 @@ from outrider.domain.submission import (
     Progress,
     Rejected,
 )
-from outrider.gateways.content import INCOMPLETE, Content, content
+from outrider.gateways.content import INCOMPLETE, Content, content, refuse_enclosures
 from outrider.gateways.family import Target
 from outrider.gateways.http import Answer
 from outrider.ports.gateway import Reservation
@@ -87,6 +87,7 @@ class ProviderGateway(ABC):
     """Error codes that mean: an earlier request under this reference is still being worked on."""
     options: ClassVar[frozenset[str]]
     addressed: ClassVar[bool] = True
+    carries_enclosures: ClassVar[bool] = False
 
     def __init__(self, target: Target, *credentials: str) -> None:
         target.refuse_options_but(self.type.name, self.options)
@@ -112,6 +113,8 @@ class ProviderGateway(ABC):
         message = content(reservation, addressed=self.addressed)
         if message is None:
             return Rejected("invalid_request", INCOMPLETE)
+        if message.enclosures and not self.carries_enclosures:
+            return refuse_enclosures(self.type)
         reference = reservation.reference
         if not (reference.isascii() and reference.isprintable()):
             return Rejected("invalid_request", "a reference travels in a header")

@@ -4,17 +4,21 @@ A reservation becomes `POST {gatewayUrl}/emails` under its own Idempotency-Key; 
 under that key gets the first answer again and sends nothing.
 """
 
+import base64
 from typing import Final
 
 import msgspec
 
 from outrider.domain.ids import IdempotencyKey
+from outrider.domain.letters import Enclosure
 from outrider.domain.recipients import normalise_email
 from outrider.domain.states import Channel
 from outrider.domain.submission import DUPLICATE_REFERENCE, GatewayType, Rejected
 from outrider.gateways.content import Content
 from outrider.gateways.family import Family, Target
 from outrider.gateways.http import base_url
+from outrider.gateways.mail_parts import safe_kind, safe_name
+from outrider.gateways.one_click import unsubscribe_headers
 from outrider.gateways.provider import ProviderGateway, Reasons, Request, Said, json_request
 
 DEDUPE_WINDOW_SECONDS: Final = 24 * 3_600.0
@@ -64,6 +68,7 @@ class ResendGateway(ProviderGateway):
     options = frozenset({"from"})
     reasons = REASONS
     unfinished = frozenset({"concurrent_idempotent_requests"})
+    carries_enclosures = True
 
     def __init__(self, target: Target) -> None:
         super().__init__(target, "apiKey")
@@ -75,18 +80,30 @@ class ResendGateway(ProviderGateway):
         if recipient is None:
             return Rejected("invalid_recipient", "not an e-mail address")
         kind = "html" if content.body.lstrip().startswith("<") else "text"
-        document = {
+        document: dict[str, object] = {
             "from": self._sender,
             "to": [recipient],
             "subject": content.subject or "",
             kind: content.body,
         }
+        if content.enclosures:
+            document["attachments"] = [_attachment(each) for each in content.enclosures]
+        if content.unsubscribe_url is not None:
+            document["headers"] = unsubscribe_headers(content.unsubscribe_url)
         headers = {"Idempotency-Key": reference, **self.bearer("apiKey")}
         return json_request(self._url, document, headers)
 
     def read(self, body: bytes) -> Said:
         answer = _decoder.decode(body)
         return Said(answer.id, answer.name, answer.message)
+
+
+def _attachment(enclosure: Enclosure) -> dict[str, str]:
+    return {
+        "filename": safe_name(enclosure.name),
+        "content": base64.b64encode(enclosure.content).decode("ascii"),
+        "content_type": safe_kind(enclosure.content_type),
+    }
 
 
 FAMILY = Family(RESEND, ResendGateway)

@@ -8,7 +8,7 @@ import asyncio
 import math
 import random
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -17,6 +17,7 @@ from typing import Annotated, Any, BinaryIO, Self
 import msgspec
 from aiohttp import web
 
+from outrider.gateways.sandbox_files import ReceivedFile
 from outrider.gateways.sandbox_mail import MailSession
 from outrider.gateways.sandbox_providers import Outcome, Provider, Reply, provider_at
 from outrider.settings import SANDBOX_BODY_MAX_BYTES, SANDBOX_STOP_SECONDS
@@ -125,7 +126,15 @@ class Sandbox:
             "outcomes": dict(self.outcomes),
         }
 
-    def decide(self, protocol: str, reference: str, to: str, *, dedupes: bool) -> Outcome:
+    def decide(
+        self,
+        protocol: str,
+        reference: str,
+        to: str,
+        files: Sequence[ReceivedFile] = (),
+        *,
+        dedupes: bool,
+    ) -> Outcome:
         """Roll the dice for a valid request and record it. No await: two requests cannot race."""
         faults, dice = self.faults, self._random.random()
         known = dedupes and faults.dedupe and reference in self.deliveries
@@ -141,18 +150,25 @@ class Sandbox:
         else:
             outcome = Outcome.ACCEPTED
         delivered = outcome in (Outcome.ACCEPTED, Outcome.DROPPED) and not known
-        self.record(protocol, reference, to, outcome, delivered=delivered)
+        self.record(protocol, reference, to, outcome, files, delivered=delivered)
         return outcome
 
     def record(
-        self, protocol: str, reference: str, to: str, outcome: Outcome, *, delivered: bool = False
+        self,
+        protocol: str,
+        reference: str,
+        to: str,
+        outcome: Outcome,
+        files: Sequence[ReceivedFile] = (),
+        *,
+        delivered: bool = False,
     ) -> None:
         self.requests += 1
         self.outcomes[outcome.value] += 1
         if delivered:
             self.deliveries[reference] += 1
         if self._log is not None:
-            line = {
+            line: dict[str, object] = {
                 "at": datetime.now(UTC).isoformat(),
                 "protocol": protocol,
                 "referenceId": reference,
@@ -160,6 +176,8 @@ class Sandbox:
                 "outcome": outcome.value,
                 "delivered": delivered,
             }
+            if files:
+                line["attachments"] = [file.as_document() for file in files]
             self._log.write(msgspec.json.encode(line) + b"\n")
 
     async def wait(self) -> None:
@@ -168,10 +186,14 @@ class Sandbox:
             await asyncio.sleep(self.faults.latency_ms / 1000)
 
     async def _serve_http(self, request: web.BaseRequest) -> web.StreamResponse:
-        if (request.content_length or 0) > SANDBOX_BODY_MAX_BYTES:
-            return _json({"status": "rejected", "reason": "invalid_request"}, 413)
         provider = provider_at(request.path) if request.method == "POST" else None
+        most = SANDBOX_BODY_MAX_BYTES if provider is None else provider.body_max_bytes
+        if (request.content_length or 0) > most:
+            return _json({"status": "rejected", "reason": "invalid_request"}, 413)
         if provider is not None:
+            if most > SANDBOX_BODY_MAX_BYTES:
+                # The library's own limit is a megabyte for every request.
+                request = request.clone(client_max_size=most)
             return await self._send(provider, request)
         route = _ROUTES.get((request.method, request.path))
         if route is not None:
@@ -179,14 +201,14 @@ class Sandbox:
         return _json({"error": "there is nothing here"}, 404)
 
     async def _send(self, provider: Provider, request: web.BaseRequest) -> web.StreamResponse:
-        reference, to, refusal = provider.read(request.headers, await request.read())
+        reference, to, refusal, files = provider.read(request.headers, await request.read())
         if not request.headers.get("Authorization", "").startswith(provider.scheme):
             refusal = Reply({"error": "the authorisation is missing"}, 401)
         if refusal is not None:
-            self.record(provider.protocol, reference, to, Outcome.REJECTED)
+            self.record(provider.protocol, reference, to, Outcome.REJECTED, files)
             await self.wait()
             return _json(*refusal)
-        outcome = self.decide(provider.protocol, reference, to, dedupes=provider.dedupes)
+        outcome = self.decide(provider.protocol, reference, to, files, dedupes=provider.dedupes)
         number = self.requests
         await self.wait()
         if outcome is Outcome.DROPPED:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, assert_never
 
 from aiosmtpd.smtp import SMTP, Envelope, Session
 
+from outrider.gateways.sandbox_files import files_of_mail
 from outrider.gateways.sandbox_providers import Outcome
-from outrider.settings import SANDBOX_BODY_MAX_BYTES
+from outrider.settings import SANDBOX_MAIL_MAX_BYTES
 
 if TYPE_CHECKING:
     from outrider.gateways.sandbox import Sandbox
@@ -23,7 +24,7 @@ class MailSession(SMTP):
         super().__init__(
             _Mailroom(sandbox),
             hostname="sandbox",
-            data_size_limit=SANDBOX_BODY_MAX_BYTES,
+            data_size_limit=SANDBOX_MAIL_MAX_BYTES,
             loop=loop,
         )
         self._open_sessions = sandbox.mail_sessions
@@ -66,10 +67,14 @@ class _Mailroom:
 
     async def handle_DATA(self, server: SMTP, _session: Session, envelope: Envelope) -> str:
         sandbox = self._sandbox
-        headers = BytesHeaderParser().parsebytes(envelope.original_content or b"")
+        message = envelope.original_content or b""
+        headers = BytesHeaderParser().parsebytes(message)
         reference = str(headers.get("X-Outrider-Reference", ""))
         # Mail servers know nothing of references: whatever the faults say, this never dedupes.
-        outcome = sandbox.decide("smtp", reference, ", ".join(envelope.rcpt_tos), dedupes=False)
+        outcome = sandbox.decide(
+            "smtp", reference, ", ".join(envelope.rcpt_tos), files_of_mail(headers, message),
+            dedupes=False,
+        )  # fmt: skip
         number = sandbox.requests
         await sandbox.wait()
         match outcome:

@@ -7,7 +7,7 @@ each outcome. Faults, the log and counting are the simulator's; nothing here mis
 import hashlib
 import re
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
@@ -16,6 +16,8 @@ from urllib.parse import parse_qs
 import msgspec
 
 from outrider.domain.submission import DUPLICATE_REFERENCE
+from outrider.gateways.sandbox_files import ReceivedFile, files_of_resend
+from outrider.settings import SANDBOX_BODY_MAX_BYTES, SANDBOX_MAIL_MAX_BYTES
 
 _PHONE = re.compile(r"\+[0-9]+\Z")
 _INVALID_NUMBER: Final = "+15005550001"
@@ -41,6 +43,7 @@ class Received(NamedTuple):
     reference: str
     to: str
     refusal: Reply | None = None
+    files: Sequence[ReceivedFile] = ()
 
 
 Headers = Mapping[str, str]
@@ -56,6 +59,7 @@ class Provider:
     """The words for an outcome, given the reference and the number of the request."""
     scheme: str = ""
     """The authorisation it asks for."""
+    body_max_bytes: int = SANDBOX_BODY_MAX_BYTES
 
 
 def provider_at(path: str) -> Provider | None:
@@ -120,7 +124,10 @@ def _read_resend(headers: Headers, body: bytes) -> Received:
         refusal = _resend_error(422, "validation_error", "Invalid `to` field.")
     elif not _text(document, "from") or not ("html" in document or "text" in document):
         refusal = _resend_error(422, "missing_required_field", "A field is missing.")
-    return Received(reference, to, refusal)
+    files = files_of_resend(document)
+    if files is None:
+        refusal = refusal or _resend_error(422, "invalid_attachment", "An attachment is wrong.")
+    return Received(reference, to, refusal, files or ())
 
 
 def _reply_resend(outcome: Outcome, reference: str, _number: int) -> Reply:
@@ -260,7 +267,9 @@ def _reply_mastodon(outcome: Outcome, reference: str, _number: int) -> Reply:
 PROVIDERS: Final = (
     Provider("sms", "/sms/send", True, _read_sms, _reply_json),
     Provider("push", "/push/send", True, _read_push, _reply_json),
-    Provider("resend", "/emails", True, _read_resend, _reply_resend, "Bearer"),
+    Provider(
+        "resend", "/emails", True, _read_resend, _reply_resend, "Bearer", SANDBOX_MAIL_MAX_BYTES
+    ),
     Provider(
         "twilio_sms",
         "/2010-04-01/Accounts/[^/]+/Messages.json",

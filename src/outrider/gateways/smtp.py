@@ -4,6 +4,7 @@ A reservation is validated and composed here, then handed to a line. SMTP dedupe
 no reference again: silence after the body is doubt.
 """
 
+import asyncio
 import ssl
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -20,7 +21,7 @@ from outrider.domain.submission import (
     Progress,
     Rejected,
 )
-from outrider.gateways.content import INCOMPLETE, content
+from outrider.gateways.content import INCOMPLETE, Content, content
 from outrider.gateways.family import Family, Target
 from outrider.gateways.smtp_lines import Lines, Login, MailServer, short
 from outrider.gateways.smtp_message import Letterhead, breaks_header, compose
@@ -77,14 +78,11 @@ class SmtpGateway:
         recipient = normalise_email(given.to)
         if recipient is None:
             return Rejected("invalid_recipient", "not an e-mail address")
-        subject = given.subject or ""
-        if breaks_header(subject + reservation.reference):
+        headed = (given.subject or "") + reservation.reference + (given.unsubscribe_url or "")
+        if breaks_header(headed):
             return Rejected("invalid_header", "a header holds a control character")
         try:
-            message = compose(
-                self._letterhead, recipient, subject, given.body, reservation.reference,
-                datetime.now(UTC),
-            )  # fmt: skip
+            message = await self._composed(given, recipient, reservation.reference)
         except UnicodeError as error:
             return Rejected("invalid_message", short(error))
         try:
@@ -98,6 +96,16 @@ class SmtpGateway:
 
     async def close(self) -> None:
         await self._lines.close()
+
+    async def _composed(self, given: Content, recipient: str, reference: str) -> bytes:
+        def composed() -> bytes:
+            return compose(
+                self._letterhead, recipient, given.subject or "", given.body, reference,
+                datetime.now(UTC), given.enclosures, given.unsubscribe_url,
+            )  # fmt: skip
+
+        # Megabytes of base64 take a while, in which other calls go on.
+        return await asyncio.to_thread(composed) if given.enclosures else composed()
 
 
 def mail_server(

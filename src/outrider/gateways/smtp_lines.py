@@ -28,7 +28,6 @@ from outrider.settings import ERROR_DETAIL_MAX_CHARACTERS, SMTP_TIMEOUT_SECONDS
 
 START_INPUT, CLOSING = 354, 421
 
-_LINE_STARTING_WITH_DOT = re.compile(rb"(?m)^\.")
 _ENHANCED_CODE = re.compile(r"[245]\.\d{1,3}\.\d{1,3}\b")
 
 
@@ -90,7 +89,8 @@ class Line:
             if reply.code == START_INPUT:
                 if client.protocol is None:
                     raise SMTPServerDisconnected("Connection lost")
-                client.protocol.write(_LINE_STARTING_WITH_DOT.sub(b"..", message) + b".\r\n")
+                # A line that is a dot ends the message; the first one is a header.
+                client.protocol.write(message.replace(b"\n.", b"\n..") + b".\r\n")
                 body_left = True
                 reply = await client.protocol.read_response(timeout=self._server.timeout_seconds)
             code, text = reply.code, reply.message

@@ -3,8 +3,8 @@
 Headers hold nothing that could break out of them; the Message-ID is derived from the reference.
 """
 
-import base64
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from email.header import Header
@@ -12,6 +12,9 @@ from email.utils import format_datetime
 from urllib.parse import quote
 
 from outrider.domain.errors import InvalidInput
+from outrider.domain.letters import Enclosure
+from outrider.gateways.mail_parts import Part, base64_lines, mixed
+from outrider.gateways.one_click import unsubscribe_headers
 from outrider.settings import MAIL_FROM_DEFAULT
 
 LINE_MAX_CHARACTERS = 998
@@ -43,15 +46,17 @@ class Letterhead:
                 hint="for example https://example.test/unsubscribe/{reference}",
             )
 
-    def headers(self, reference: str) -> str:
+    def headers(self, reference: str, unsubscribe_url: str | None = None) -> str:
+        """A message's own way to unsubscribe comes before the target's."""
         headers = f"From: {self.sender}\n"
         if self.reply_to is not None:
             headers += f"Reply-To: {self.reply_to}\n"
-        if self.list_unsubscribe is not None:
-            # RFC 8058: both headers together let a mailbox provider unsubscribe with one POST.
+        url = unsubscribe_url
+        if url is None and self.list_unsubscribe is not None:
             url = self.list_unsubscribe.replace(_REFERENCE, quote(reference, safe=""))
-            headers += f"List-Unsubscribe: <{url}>\n"
-            headers += "List-Unsubscribe-Post: List-Unsubscribe=One-Click\n"
+        if url is not None:
+            for name, value in unsubscribe_headers(url).items():
+                headers += f"{name}: {value}\n"
         return headers
 
 
@@ -60,7 +65,14 @@ def breaks_header(text: str) -> bool:
 
 
 def compose(
-    letterhead: Letterhead, recipient: str, subject: str, body: str, reference: str, now: datetime
+    letterhead: Letterhead,
+    recipient: str,
+    subject: str,
+    body: str,
+    reference: str,
+    now: datetime,
+    enclosures: Sequence[Enclosure] = (),
+    unsubscribe_url: str | None = None,
 ) -> bytes:
     """The message, ready for the line. EmailMessage would take over a millisecond for each."""
     plain = (
@@ -69,15 +81,22 @@ def compose(
     folded = subject if plain else Header(subject, "utf-8", header_name="Subject").encode()
     content = _LINE_ENDS.sub(b"\r\n", body.encode())
     encoding = "7bit"
-    if not body.isascii() or max(map(len, content.split(b"\r\n"))) > LINE_MAX_CHARACTERS:
-        content, encoding = base64.encodebytes(content), "base64"
+    # In base64 also beside files: then no part can hold the line that ends it.
+    if (
+        enclosures
+        or not body.isascii()
+        or max(map(len, content.split(b"\r\n"))) > LINE_MAX_CHARACTERS
+    ):
+        content, encoding = base64_lines(content), "base64"
     kind = "html" if body.lstrip().startswith("<") else "plain"
+    described = f"Content-Type: text/{kind}; charset=utf-8\nContent-Transfer-Encoding: {encoding}\n"
+    if enclosures:
+        described, content = mixed(Part(described, content), reference, enclosures)
     headers = (
-        f"{letterhead.headers(reference)}"
+        f"{letterhead.headers(reference, unsubscribe_url)}"
         f"To: {recipient}\nSubject: {folded}\nDate: {format_datetime(now)}\n"
         f"Message-ID: <{reference}@outrider>\nX-Outrider-Reference: {reference}\n"
-        f"MIME-Version: 1.0\nContent-Type: text/{kind}; charset=utf-8\n"
-        f"Content-Transfer-Encoding: {encoding}\n\n"
+        f"MIME-Version: 1.0\n{described}\n"
     )
-    message = _LINE_ENDS.sub(b"\r\n", headers.encode("ascii") + content)
+    message = _LINE_ENDS.sub(b"\r\n", headers.encode("ascii")) + content
     return message if message.endswith(b"\r\n") else message + b"\r\n"

@@ -5,7 +5,7 @@ It is the one place from which a gateway is called, for campaigns and single mes
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TypeVar
 
@@ -16,10 +16,13 @@ from outrider.domain.submission import (
     AttemptError,
     AttemptFacts,
     CallResult,
+    ExhaustedReason,
     Progress,
+    Verdict,
     deadline_passed,
     judge,
 )
+from outrider.domain.times import rfc3339
 from outrider.kernel.reservations import OpenAttempt
 from outrider.kernel.result_closer import ResultCloser
 from outrider.kernel.routes import Route
@@ -185,6 +188,13 @@ class Caller:
         who = attempt.identity
         facts = AttemptFacts(who.number, who.submitted_at, closed_at, who.maybe_received)
         retry = self._gate.policy(who.contract.submission_target).retry
+        if who.patience is not None:
+            retry = who.patience.schedule
+            facts = replace(
+                facts,
+                most_attempts=who.patience.most_attempts,
+                final_reasons=who.patience.final_reasons,
+            )
 
         def delay_seconds(attempts: int, retry_after_seconds: float | None) -> float:
             return retry.delay_seconds(
@@ -192,6 +202,21 @@ class Caller:
             )
 
         verdict = judge(who.contract, gateway.type, facts, result, delay_seconds)
+        if who.patience is not None:
+            _tell(attempt, verdict)
         self._closer.put(
             ClosedAttempt(attempt.outbox_id, who.number, who.fence, closed_at, verdict)
         )
+
+
+def _tell(attempt: OpenAttempt, verdict: Verdict) -> None:
+    """What a team wants to see of a message that did not go through at once."""
+    told = {
+        "outbox_id": attempt.outbox_id,
+        "attempt": attempt.identity.number,
+        "reason": verdict.reason,
+    }
+    if verdict.next_attempt_at is not None:
+        log.info("retry_scheduled", **told, next_retry_at=rfc3339(verdict.next_attempt_at))
+    elif verdict.exhausted_reason is ExhaustedReason.MAX_ATTEMPTS:
+        log.warning("retries_exhausted", **told)

@@ -4,12 +4,15 @@ A draft is either to be called, or terminal with its reason; nothing is left out
 """
 
 from collections.abc import Sequence
+from itertools import repeat
 
 from outrider.domain.ids import IdempotencyKey, OutboxId, idempotency_key, item_key_fields
 from outrider.domain.recipients import address_kind, screen
-from outrider.domain.states import ItemStatus
+from outrider.domain.states import Channel, ItemStatus
 from outrider.domain.times import rfc3339
+from outrider.domain.unsubscribe import shows_link, with_link
 from outrider.kernel.transactions.ledger import Draft, JobContext, Member
+from outrider.kernel.unsubscriber import Unsubscriber
 from outrider.ports.clock import IdSource
 from outrider.ports.renderer import Rendered, Renderer, RenderProblem
 from outrider.ports.stages import Stage, StageObserver, observed
@@ -19,10 +22,17 @@ INVALID_HEADER = "invalid_header"
 
 
 class Drafter:
-    def __init__(self, renderer: Renderer, ids: IdSource, observer: StageObserver) -> None:
+    def __init__(
+        self,
+        renderer: Renderer,
+        ids: IdSource,
+        observer: StageObserver,
+        unsubscriber: Unsubscriber,
+    ) -> None:
         self._renderer = renderer
         self._ids = ids
         self._observer = observer
+        self._unsubscriber = unsubscriber
 
     async def draft(self, context: JobContext, members: Sequence[Member]) -> list[Draft]:
         """One draft for each member, in order: to be called, or terminal with its reason."""
@@ -32,19 +42,16 @@ class Drafter:
             reasons = [
                 screen(kind, member.address, member.invalid, member.duplicate) for member in members
             ]
+        kept = [m for m, reason in zip(members, reasons, strict=True) if not reason]
+        links = await self._links(context, kept)
+        attributes = [member.attributes for member in kept]
+        if links and shows_link(message.subject, message.body):
+            attributes = [with_link(*each) for each in zip(attributes, links, strict=True)]
         with observed(self._observer, Stage.RENDER):
-            texts = iter(
-                await self._renderer.render(
-                    message.subject,
-                    message.body,
-                    [
-                        m.attributes
-                        for m, reason in zip(members, reasons, strict=True)
-                        if not reason
-                    ],
-                    html=message.is_html,
-                )
+            texts = await self._renderer.render(
+                message.subject, message.body, attributes, html=message.is_html
             )
+        composed = zip(texts, links or repeat(None, len(kept)), strict=True)
         drafts = []
         keys = self._keys(context, members)
         outbox_ids = self._ids.batch(len(members))
@@ -52,9 +59,20 @@ class Drafter:
             if reason is not None:
                 draft = _drop(outbox_id, member, key, ItemStatus.SKIPPED, reason)
             else:
-                draft = _compose(outbox_id, member, key, next(texts))
+                draft = _compose(outbox_id, member, key, *next(composed))
             drafts.append(draft)
         return drafts
+
+    async def _links(self, context: JobContext, members: Sequence[Member]) -> list[str] | None:
+        """How each of them opts out; None for what is no e-mail, or where nobody said how."""
+        channel = context.asset.message.channel
+        if channel is not Channel.EMAIL:
+            return None
+        urls = await self._unsubscriber.urls()
+        if urls is None:
+            return None
+        scope = context.job.scope
+        return [urls.url_of(scope, channel, member.address or "") for member in members]
 
     def _keys(self, context: JobContext, members: Sequence[Member]) -> list[IdempotencyKey]:
         message, asset_id = context.asset.message, context.asset.id
@@ -99,7 +117,11 @@ def _drop(
 
 
 def _compose(
-    outbox_id: str, member: Member, key: IdempotencyKey, text: Rendered | RenderProblem
+    outbox_id: str,
+    member: Member,
+    key: IdempotencyKey,
+    text: Rendered | RenderProblem,
+    unsubscribe_url: str | None,
 ) -> Draft:
     if isinstance(text, RenderProblem):
         draft = _drop(outbox_id, member, key, ItemStatus.FAILED, RENDER_FAILED)
@@ -111,5 +133,5 @@ def _compose(
         return draft._replace(error="the rendered subject holds a control character")
     return Draft(
         OutboxId(outbox_id), member.recipient_id, member.address, subject, text.body, key,
-        ItemStatus.QUEUED, None, None,
+        ItemStatus.QUEUED, None, None, unsubscribe_url=unsubscribe_url,
     )  # fmt: skip

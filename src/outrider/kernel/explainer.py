@@ -4,9 +4,11 @@ from collections.abc import Sequence
 
 from outrider.domain.outbox import Accounting
 from outrider.domain.recipients import SkipReason
+from outrider.domain.screen_policies import WaitsFor
 from outrider.domain.states import SUCCESSES, ItemStatus, JobStatus, RunStatus
 from outrider.domain.submission import Progress
 from outrider.domain.times import rfc3339
+from outrider.kernel.step_executor import DELAY, MOMENT_PASSED
 from outrider.kernel.transactions.inspection import Attempt, Item, JobCount, ReasonCount, RunRecord
 
 SKIPPED_BECAUSE = {
@@ -14,14 +16,24 @@ SKIPPED_BECAUSE = {
     SkipReason.INVALID_ADDRESS: "the recipient's address is not valid",
     SkipReason.DUPLICATE_ADDRESS: "an earlier recipient of the campaign has the same address",
     SkipReason.SUPPRESSED: "the address has opted out",
+    MOMENT_PASSED: "its moment had gone when the event arrived",
+    WaitsFor.FREQUENCY_CAP: "the address has had as many messages as the frequency cap allows",
+}
+WAITS_UNTIL = {
+    DELAY: "its step's moment has not come",
+    WaitsFor.QUIET_HOURS: "it is in the recipient's quiet hours",
+    WaitsFor.SENDING_WINDOW: "the sending window is closed",
+    WaitsFor.FREQUENCY_CAP: "the address has had as many messages as the frequency cap allows",
 }
 
 
 def explain_item(item: Item, attempts: Sequence[Attempt]) -> list[str]:
     who = item.recipient_id
-    if item.run_id is not None:
+    if item.run_id is not None or item.template is not None:
         who += f" ({item.address or 'no address'})"
     sentences = [_verdict(item, who)]
+    if item.template is not None:
+        sentences.append(_origin(item))
     sentences += [_attempt(attempt) for attempt in attempts]
     if item.doubted_at is not None:
         sentences.append(
@@ -32,6 +44,9 @@ def explain_item(item: Item, attempts: Sequence[Attempt]) -> list[str]:
             f"Look for reference {item.reference} at the provider, then run"
             f" `outrider doubts resolve {item.id} --verdict sent|failed|resubmit --evidence TEXT`."
         )
+    elif item.waits_for is not None and item.next_attempt_at is not None:
+        why = WAITS_UNTIL.get(item.waits_for, item.waits_for)
+        sentences.append(f"It waits until {rfc3339(item.next_attempt_at)}, because {why}.")
     elif item.next_attempt_at is not None:
         sentences.append(f"The next attempt is due at {rfc3339(item.next_attempt_at)}.")
     return sentences
@@ -45,12 +60,26 @@ def _verdict(item: Item, who: str) -> str:
         return f"{who} was {item.status} by {item.provider}{proof}{late}."
     if status is ItemStatus.SKIPPED:
         why = SKIPPED_BECAUSE.get(item.reason or "", item.reason or "no reason was recorded")
-        return f"{who} was skipped before any call: {why}."
+        detail = f" ({item.error})" if item.error else ""
+        return f"{who} was skipped before any call: {why}{detail}."
     if status is ItemStatus.FAILED:
         policy = f" and the contract allows no more ({item.exhausted_reason})"
         detail = f" ({item.error})" if item.error else ""
         return f"{who} failed: {item.reason}{detail}{policy if item.exhausted_reason else ''}."
     return f"{who} is not settled yet."
+
+
+def _origin(item: Item) -> str:
+    """What a workflow's item followed from."""
+    if item.domain_event_id is None:
+        step = "a step" if item.step_order is None else f"step {item.step_order}"
+        return f"It is a digest of the events that {step} collected for this recipient."
+    event = f"It followed from the event {item.event_id} ({item.trigger})"
+    if item.step_id is None:
+        return f"{event} by the legacy sender {item.template}."
+    if item.step_order is None:
+        return f"{event} by a step of its rule that is gone since."
+    return f"{event} by step {item.step_order} of its rule."
 
 
 def _attempt(attempt: Attempt) -> str:

@@ -6,11 +6,15 @@ from outrider.domain.campaigns import LAUNCH, Message
 from outrider.domain.errors import InvalidInput, NotFound
 from outrider.domain.ids import CampaignId, RunId, Scope
 from outrider.domain.recipients import AddressKind, address_kind, screen
-from outrider.domain.states import RunStatus
+from outrider.domain.states import Channel, RunStatus
+from outrider.domain.unsubscribe import shows_link, with_link
 from outrider.kernel.transactions import campaigns, inspection
 from outrider.kernel.transactions.inspection import FIRST, RunRecord
+from outrider.kernel.unsubscriber import Unsubscriber
 from outrider.ports.renderer import Renderer, RenderProblem
 from outrider.ports.store import Rows, Store, Transaction, ask
+
+PREVIEWED_ADDRESS = "preview@example.invalid"
 
 
 class _Reader(NamedTuple):
@@ -42,9 +46,10 @@ class _Forecast(NamedTuple):
 
 
 class Previewer:
-    def __init__(self, store: Store, renderer: Renderer) -> None:
+    def __init__(self, store: Store, renderer: Renderer, unsubscriber: Unsubscriber) -> None:
         self._store = store
         self._renderer = renderer
+        self._unsubscriber = unsubscriber
 
     async def preview(
         self,
@@ -56,11 +61,12 @@ class Previewer:
         message, reader = await self._store.read(
             self._chosen(scope, campaign_id, recipient_id, message_id)
         )
-        (text,) = await self._renderer.render(
-            message.subject, message.body, [reader.attributes], html=message.is_html
-        )
         kind = address_kind(message.channel)
         address = reader.address(kind)
+        attributes = await self._attributes(scope, message, reader)
+        (text,) = await self._renderer.render(
+            message.subject, message.body, [attributes], html=message.is_html
+        )
         failed = isinstance(text, RenderProblem)
         return {
             "campaignId": campaign_id,
@@ -76,6 +82,14 @@ class Previewer:
             if failed
             else screen(kind, address, reader.invalid, reader.duplicate),
         }
+
+    async def _attributes(self, scope: Scope, message: Message, reader: _Reader) -> str:
+        if message.channel is Channel.EMAIL and shows_link(message.subject, message.body):
+            # Whoever may look must not be able to opt somebody out.
+            url = await self._unsubscriber.url_of(scope, message.channel, PREVIEWED_ADDRESS)
+            if url is not None:
+                return with_link(reader.attributes, url)
+        return reader.attributes
 
     def _chosen(
         self,

@@ -9,6 +9,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from outrider.domain.ids import Fence, IdempotencyKey, JobId, OutboxId
+from outrider.domain.letters import Enclosure
+from outrider.domain.retry import Patience
 from outrider.domain.states import ItemStatus
 from outrider.domain.submission import Contract
 from outrider.kernel.transactions import ledger
@@ -34,6 +36,7 @@ class AttemptIdentity:
     submitted_at: datetime
     maybe_received: bool
     call_by: datetime
+    patience: Patience | None = None
 
 
 class OpenAttempt(Reservation):
@@ -69,6 +72,14 @@ class OpenAttempt(Reservation):
     @property
     def payload(self) -> Mapping[str, Any] | None:
         return self._draft.payload
+
+    @property
+    def enclosures(self) -> Sequence[Enclosure]:
+        return self._draft.enclosures
+
+    @property
+    def unsubscribe_url(self) -> str | None:
+        return self._draft.unsubscribe_url
 
 
 class Reserver:
@@ -126,6 +137,7 @@ class Reserver:
                 row.submitted_at,
                 maybe_received=bool(row.maybe_received),
                 call_by=lease_end,
+                patience=draft.patience,
             )
             attempts.append(OpenAttempt(row.id, draft, identity))
         return attempts

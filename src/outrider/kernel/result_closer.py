@@ -18,6 +18,8 @@ from outrider.settings import Limits
 
 log = structlog.get_logger()
 
+TOLD_ITEMS = 10
+
 
 class ResultCloser:
     def __init__(self, store: Store, clock: Clock, limits: Limits, observer: StageObserver) -> None:
@@ -81,9 +83,20 @@ class ResultCloser:
                 waited = (self._clock.now() - began).total_seconds()
                 if waited > self._limits.close_patience_seconds:
                     log.error("results_not_recorded", items=len(group), error=error.message)
+                    _tell_unscheduled(group, error)
                     raise
                 log.warning("close_waits_for_store", items=len(group), error=error.message)
                 await self._clock.sleep(self._limits.close_backoff_seconds)
+
+
+def _tell_unscheduled(group: list[ClosedAttempt], error: StoreUnavailable) -> None:
+    """Their attempts stay open, and whoever takes their job next goes on from there."""
+    retries = [closed.id for closed in group if closed.verdict.next_attempt_at is not None]
+    if retries:
+        log.error(
+            "retry_scheduling_failed", items=len(retries), outbox_ids=retries[:TOLD_ITEMS],
+            error=error.message,
+        )  # fmt: skip
 
 
 def _answer(waiters: list[asyncio.Future[None]], failure: StoreUnavailable | None) -> None:

@@ -74,6 +74,14 @@ class Routes:
             ),
         )
 
+    def problem(self, contract: Contract) -> OutriderError | None:
+        """Why its gateway cannot be made: an option or a secret that is missing."""
+        try:
+            self.own(contract)
+        except OutriderError as error:
+            return error
+        return None
+
     async def next(
         self, contract: Contract, fallback_contract_id: int | None, past: Past, now: datetime
     ) -> Route | None:

@@ -5,11 +5,10 @@ Links that need a recipient to be whole are counted as skipped: nobody can ask t
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from outrider.domain.errors import InvalidInput
 from outrider.domain.texts import storable
-from outrider.phases.link_checker import Finding, check, open_session, without_credentials
 from outrider.phases.links import links_of
 from outrider.ports.phases import Desk, PhaseJob, PhaseJobPlan, PhaseResult
 from outrider.settings import (
@@ -19,6 +18,9 @@ from outrider.settings import (
     LINKS_MAX,
     LINKS_PER_JOB,
 )
+
+if TYPE_CHECKING:
+    from outrider.phases.link_checker import Finding
 
 
 class HttpValidation:
@@ -60,10 +62,13 @@ class HttpValidation:
             {name: found for name, found in detail.items() if found},
         )
 
-    async def _ask(self, links: Sequence[str]) -> list[Finding]:
+    async def _ask(self, links: Sequence[str]) -> "list[Finding]":
+        # Here, because the phase is listed far more often than it is run, and HTTP takes 0.2 s.
+        from outrider.phases.link_checker import check, open_session
+
         turns = asyncio.Semaphore(LINK_CONCURRENCY)
 
-        async def in_turn(link: str) -> Finding:
+        async def in_turn(link: str) -> "Finding":
             async with turns:
                 return await check(session, link, seconds=self._seconds)
 
@@ -79,10 +84,12 @@ def _job(found: Sequence[tuple[str, str]]) -> PhaseJobPlan:
 
 
 def _shown(link: str) -> str | None:
+    from outrider.phases.link_checker import without_credentials
+
     return storable(without_credentials(link)[:ERROR_DETAIL_MAX_CHARACTERS])
 
 
-def _as_document(finding: Finding) -> dict[str, object]:
+def _as_document(finding: "Finding") -> dict[str, object]:
     if finding.status is not None:
         return {"status": finding.status}
     return {"reason": finding.reason}

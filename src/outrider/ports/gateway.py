@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from outrider.domain.ids import IdempotencyKey, OutboxId
+from outrider.domain.letters import Enclosure
 from outrider.domain.submission import CallResult, GatewayType
 
 
@@ -42,6 +43,16 @@ class Reservation(ABC):
     @abstractmethod
     def payload(self) -> Mapping[str, Any] | None:
         """A direct intent's opaque payload, as it came; None for what was rendered here."""
+
+    @property
+    def enclosures(self) -> Sequence[Enclosure]:
+        """Files that go with the message."""
+        return ()
+
+    @property
+    def unsubscribe_url(self) -> str | None:
+        """Where its recipient opts out with one click."""
+        return None
 
 
 class Gateway(Protocol):

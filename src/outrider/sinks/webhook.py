@@ -7,7 +7,7 @@ from yarl import URL
 
 from outrider.domain.cloud_events import CONTENT_TYPE
 from outrider.domain.submission import AttemptError
-from outrider.gateways.http import HttpClient
+from outrider.gateways.http_client import HttpClient
 from outrider.ports.bus import DELIVERED, BusEvent, Delivery, Verdict
 from outrider.ports.clock import Clock
 from outrider.ports.secrets import SecretStore

@@ -103,11 +103,12 @@ class IdleWatch:
         self._on_idle = on_idle
         self._idle_seconds = idle_seconds
         self._observer = observer or Unobserved()
-        self._busy_at = time.monotonic()
+        self._busy_at: float | None = None
 
     def before(self, stage: Stage) -> None:
         self._observer.before(stage)
-        if stage is not Stage.CLAIM:
+        # A start that takes long is not idle: the while begins with the first claim.
+        if stage is not Stage.CLAIM or self._busy_at is None:
             self._busy_at = time.monotonic()
         elif time.monotonic() - self._busy_at > self._idle_seconds:
             self._on_idle()

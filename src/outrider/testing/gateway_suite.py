@@ -8,12 +8,13 @@ The simulator is the provider; what it counted, and not what the gateway says, i
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 
 from outrider.domain.ids import IdempotencyKey, OutboxId
+from outrider.domain.letters import Enclosure
 from outrider.domain.states import Channel, ItemStatus
 from outrider.domain.submission import (
     DUPLICATE_REFERENCE,
@@ -33,6 +34,7 @@ from outrider.ports.gateway import Gateway, Reservation
 REFERENCE = "a7" * 32
 RETRY_AFTER_SECONDS = 7.0
 MANY = 60
+FILE = Enclosure("quote.pdf", "application/pdf", b"%PDF-1.4")
 STRANGE_TEXTS = ("", "\ud800", "a\r\nBcc: b@example.test", "\x00", "<&>\u2028'\"", "x" * 20_000)
 
 
@@ -46,6 +48,7 @@ class HeldReservation(Reservation):
     subject: str | None
     body: str
     payload: Mapping[str, Any] | None = None
+    enclosures: Sequence[Enclosure] = ()
 
 
 def reserve(
@@ -55,9 +58,10 @@ def reserve(
     subject: str | None = "Offer",
     body: str = "Hello",
     payload: Mapping[str, Any] | None = None,
+    enclosures: Sequence[Enclosure] = (),
 ) -> HeldReservation:
     return HeldReservation(
-        OutboxId("item"), IdempotencyKey(reference), address, subject, body, payload
+        OutboxId("item"), IdempotencyKey(reference), address, subject, body, payload, enclosures
     )
 
 
@@ -85,6 +89,7 @@ class GatewayConformance:
     """A direct intent's payload that the family sends."""
     says_when_to_return: ClassVar[bool] = True
     """Whether a throttled call comes back with Retry-After."""
+    carries_enclosures: ClassVar[bool] = False
 
     def valid(self, **changes: Any) -> HeldReservation:
         return reserve(self.address, **changes)
@@ -145,6 +150,18 @@ class GatewayConformance:
         result = self.check(bench, await bench.gateway.call(reserve(self.refused_address)))
         assert isinstance(result, Rejected), result
         assert not bench.sandbox.deliveries
+
+    async def test_a_message_with_a_file_is_sent_with_it_or_not_at_all(
+        self, bench: GatewayBench
+    ) -> None:
+        enclosing = self.valid(enclosures=[FILE])
+        result = self.check(bench, await bench.gateway.call(enclosing))
+        if self.carries_enclosures:
+            assert isinstance(result, Accepted), result
+            assert bench.sandbox.deliveries == {REFERENCE: 1}
+        else:
+            assert isinstance(result, Rejected), result
+            assert bench.sandbox.requests == 0
 
     async def test_a_failing_provider_rejects_within_the_taxonomy(
         self, bench: GatewayBench

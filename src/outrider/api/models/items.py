@@ -36,6 +36,8 @@ class ItemLine(Answer):
     next_attempt_at: datetime | None
     provider_message_id: str | None
     reference: str = Field(description="What the provider was told; look for it there.")
+    event_id: str | None = Field(description="The domain event that it followed from.")
+    waits_for: str | None = Field(description="Why `nextAttemptAt` is later than it could be.")
     created_at: datetime
     updated_at: datetime
 
@@ -188,6 +190,8 @@ def item_fields(item: Item) -> dict[str, Any]:
         "next_attempt_at": item.next_attempt_at,
         "provider_message_id": item.provider_message_id,
         "reference": item.reference,
+        "event_id": item.event_id,
+        "waits_for": item.waits_for,
         "created_at": item.created_at,
         "updated_at": item.updated_at,
     }

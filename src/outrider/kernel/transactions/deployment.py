@@ -143,7 +143,7 @@ def _plan_remainder(deployment: Deployment, previous: RunId) -> Transaction[list
     beginning = deployment.beginning
     campaign_id, run_id = beginning.campaign_id, beginning.run_id
     runs = {"previous_run_id": previous, "run_id": run_id}
-    yield from ask("exclude_doubted", campaign_id=campaign_id, **runs)
+    yield from ask("exclude_unsettled", campaign_id=campaign_id, **runs)
     yield from ask("take_left_out", campaign_id=campaign_id, run_id=run_id)
     left = yield from ask("count_remainder", **runs)
     if not left and not (beginning.trigger == "retry" and (yield from _has_ended(previous))):

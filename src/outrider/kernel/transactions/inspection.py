@@ -1,11 +1,13 @@
 """Reading: runs with their accounting, items with their attempts, and pages of the ledger."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
 from outrider.domain.errors import NotFound
 from outrider.domain.ids import CampaignId, OutboxId, RunId, Scope, is_uuid
 from outrider.domain.outbox import Accounting
+from outrider.domain.workflows import DomainEventId, StepId
 from outrider.ports.store import Rows, Transaction, ask
 
 FIRST = "00000000-0000-0000-0000-000000000000"
@@ -90,6 +92,14 @@ class Item(NamedTuple):
     run_id: str | None
     job_id: str | None
     subject: str | None
+    waits_for: str | None
+    template: str | None
+    """Of an item that followed from a domain event; those of campaigns and intents have none."""
+    domain_event_id: DomainEventId | None
+    step_id: StepId | None
+    event_id: str | None
+    trigger: str | None
+    step_order: int | None
 
 
 class Attempt(NamedTuple):
@@ -222,12 +232,17 @@ def key_is_unique_in_schema() -> Transaction[bool]:
 
 
 def item(scope: Scope, outbox_id: OutboxId) -> Transaction[Item]:
-    found: Rows = []
+    found: list[Item] = []
     if is_uuid(outbox_id):
-        found = yield from ask("item_by_id", **scope._asdict(), outbox_id=outbox_id)
+        found = yield from items(scope, [outbox_id])
     if not found:
         raise NotFound(f"there is no item {outbox_id}")
-    return Item(*found[0])
+    return found[0]
+
+
+def items(scope: Scope, outbox_ids: Sequence[OutboxId]) -> Transaction[list[Item]]:
+    rows = yield from ask("items_by_id", {"id": outbox_ids}, **scope._asdict())
+    return [Item(*row) for row in rows]
 
 
 def items_of_run(
@@ -254,8 +269,15 @@ def items_of_run(
 
 
 def attempts_of(outbox_id: OutboxId) -> Transaction[list[Attempt]]:
-    rows = yield from ask("attempts_of_item", outbox_id=outbox_id)
-    return [Attempt(*row) for row in rows]
+    return (yield from attempts_of_all([outbox_id]))[outbox_id]
+
+
+def attempts_of_all(outbox_ids: Sequence[OutboxId]) -> Transaction[dict[OutboxId, list[Attempt]]]:
+    rows = yield from ask("attempts_of_items", {"id": outbox_ids})
+    attempts: dict[OutboxId, list[Attempt]] = {outbox_id: [] for outbox_id in outbox_ids}
+    for outbox_id, *attempt in rows:
+        attempts[outbox_id].append(Attempt(*attempt))
+    return attempts
 
 
 def contract_document(contract_id: int) -> Transaction[str]:

@@ -249,3 +249,9 @@ def requeue(now: datetime) -> Transaction[int]:
     failed = yield from ask("requeue_failed", now=now)
     woken = yield from ask("wake_resolved", now=now)
     return len(failed) + len(woken)
+
+
+def work_is_left(until: datetime) -> Transaction[bool]:
+    """Whether anything is due until that moment, or with a worker now."""
+    rows = yield from ask("work_is_left", until=until)
+    return bool(rows[0][0])

@@ -11,7 +11,9 @@ from typing import Any, NamedTuple
 
 from outrider.domain.campaigns import Asset
 from outrider.domain.ids import Fence, IdempotencyKey, OutboxId, RecipientId, Scope
+from outrider.domain.letters import Enclosure
 from outrider.domain.recipients import AddressKind
+from outrider.domain.retry import Patience
 from outrider.domain.states import SUCCESSES, ItemStatus
 from outrider.domain.submission import Contract, Progress, Verdict
 from outrider.domain.texts import storable
@@ -55,6 +57,10 @@ class Draft(NamedTuple):
     reason: str | None
     error: str | None
     payload: Mapping[str, Any] | None = None
+    enclosures: Sequence[Enclosure] = ()
+    unsubscribe_url: str | None = None
+    patience: Patience | None = None
+    """How long this one is tried, where not its target alone says so."""
 
 
 class Reopened(NamedTuple):
@@ -301,11 +307,13 @@ def _outcome(verdict: Verdict) -> str:
 
 def suppress(
     scope: Scope, channel: str, addresses: Sequence[str], reason: str, now: datetime
-) -> Transaction[None]:
-    yield from ask(
+) -> Transaction[int]:
+    """How many of them were not suppressed before."""
+    added = yield from ask(
         "insert_suppressions",
         {"channel": [channel] * len(addresses), "address": addresses},
         **scope._asdict(),
         reason=reason,
         now=now,
     )
+    return len(added)

@@ -43,9 +43,11 @@ class Intent(NamedTuple):
     outbox_id: OutboxId
 
 
-class DueIntent(NamedTuple):
+class DueItem(NamedTuple):
+    """A single message that is due: an intent, or what followed from a domain event."""
+
     id: OutboxId
-    intent_id: str
+    recipient_id: str
     key: IdempotencyKey
     contract_id: int
     payload: str
@@ -55,6 +57,12 @@ class DueIntent(NamedTuple):
     maybe_received: bool
     is_open: bool
     created_at: datetime
+    origin: str
+    channel: str
+    address: str | None
+    kind: str | None
+    template: str | None
+    urgent: bool
 
 
 def submit(
@@ -74,7 +82,7 @@ def submit(
     for intent in intents:
         place = intent.submission_target, intent.lane
         if place not in lanes:
-            lanes[place] = yield from _lane(scope, *place, ids, now)
+            lanes[place] = yield from lane_of(scope, *place, ids, now)
     inserted = yield from ask(
         "insert_intents",
         {
@@ -107,7 +115,7 @@ def intents_by_key(
     return {row[0]: Intent(*row) for row in rows}
 
 
-def _lane(
+def lane_of(
     scope: Scope, submission_target: str, lane: int, ids: IdSource, now: datetime
 ) -> Transaction[JobId]:
     place = {**scope._asdict(), "submission_target": submission_target, "lane": lane}
@@ -120,12 +128,12 @@ def _lane(
 
 def due(
     lane: ClaimedLane, most: int, horizon: datetime, now: datetime
-) -> Transaction[list[DueIntent]]:
+) -> Transaction[list[DueItem]]:
     """What is due, and what a former holder of the lane left open until at most `horizon`."""
     rows = yield from ask(
         "due_in_lane", job_id=lane.id, fence=lane.fence, most=most, horizon=horizon, now=now
     )
-    return [DueIntent(*row) for row in rows]
+    return [DueItem(*row) for row in rows]
 
 
 def release(lane: ClaimedLane, not_before: datetime, now: datetime) -> Transaction[bool]:

@@ -33,7 +33,9 @@ _LOST = (
 
 
 def time_to_text(moment: datetime) -> str:
-    """Always with microseconds: `…15Z` would sort behind `…15.000001Z`."""
+    """Always in UTC and with microseconds: texts sort as the moments do."""
+    if moment.tzinfo is not UTC:
+        moment = moment.astimezone(UTC)
     return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 

@@ -48,10 +48,11 @@ SELECT j.id::text, j.tenant_id::text, j.workspace_id::text, r.campaign_id::text,
    AND j.asset_id IS NULL
  ORDER BY j.id;
 
--- name: exclude_doubted
+-- name: exclude_unsettled
+-- What is in doubt, and what a verdict has just sent back: neither has an ending yet.
 INSERT INTO retry_exclusions (campaign_id, run_id, outbox_id)
 SELECT :campaign_id::uuid, :run_id::uuid, id FROM channel_outbox
- WHERE run_id = :previous_run_id AND doubted_at IS NOT NULL;
+ WHERE run_id = :previous_run_id AND status = 'queued';
 
 -- name: take_left_out
 -- What earlier retries left out in doubt, and a verdict has since made part of the remainder.

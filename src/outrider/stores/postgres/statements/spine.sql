@@ -375,7 +375,7 @@ SELECT o.id, o.attempts, o.attempt_fence, o.attempt_opened_at, :now, 'SENT_NO_AN
 -- name: skip_suppressed
 -- Opted out between two attempts; only where no earlier attempt may have arrived.
 UPDATE channel_outbox SET status = 'skipped', skipped = true, intent_status = NULL,
-       reason = 'suppressed', next_attempt_at = NULL, updated_at = :now
+       reason = 'suppressed', next_attempt_at = NULL, waits_for = NULL, updated_at = :now
  WHERE id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)))
    AND status = 'queued' AND attempt_opened_at IS NULL AND NOT maybe_received
    AND EXISTS (SELECT 1 FROM suppressions s
@@ -388,13 +388,13 @@ UPDATE channel_outbox SET status = 'skipped', skipped = true, intent_status = NU
 UPDATE channel_outbox
    SET attempts = attempts + 1, attempt_contract_id = :attempt_contract_id, attempt_fence = :fence,
        attempt_opened_at = :now,
-       maybe_received = maybe_received OR attempt_opened_at IS NOT NULL,
+       maybe_received = maybe_received OR attempt_opened_at IS NOT NULL, waits_for = NULL,
        next_attempt_at = CASE WHEN run_id IS NULL THEN :call_by::timestamptz END,
        updated_at = :now
  WHERE id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)))
    AND status = 'queued' AND doubted_at IS NULL
    AND (attempt_opened_at IS NULL OR attempt_fence < :fence)
-RETURNING id::text, attempts, maybe_received, created_at;
+RETURNING id::text, attempts, maybe_received, coalesce(due_at, created_at) AS submitted_at;
 
 -- name: close_accepted
 -- Only the attempt that was really made is closed: its number and fence must still stand. An
@@ -591,22 +591,26 @@ SELECT EXISTS (
             JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.number)
          = ARRAY['tenant_id', 'workspace_id', 'idempotency_key']);
 
--- name: item_by_id
+-- name: items_by_id
 SELECT id::text, recipient_id, recipient_address, channel, provider, submission_target, status,
        intent_status, exhausted_reason, reason, error, attempts, attempt_opened_at,
        attempt_closed_at, progress, maybe_received, provider_message_id, next_attempt_at,
        doubted_at, created_at, updated_at, encode(idempotency_key, 'hex'), run_id::text,
-       job_id::text, subject
+       job_id::text, subject, waits_for, template, domain_event_id::text, step_id::text,
+       (SELECT e.event_id FROM domain_events e WHERE e.id = channel_outbox.domain_event_id),
+       (SELECT e.trigger_name FROM domain_events e WHERE e.id = channel_outbox.domain_event_id),
+       (SELECT s.step_order FROM workflow_steps s WHERE s.id = channel_outbox.step_id)
   FROM channel_outbox
  WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id
-   AND id = :outbox_id;
+   AND id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)))
+ ORDER BY channel_outbox.id;
 
 -- name: items_of_run
 SELECT id::text, recipient_id, recipient_address, channel, provider, submission_target, status,
        intent_status, exhausted_reason, reason, error, attempts, attempt_opened_at,
        attempt_closed_at, progress, maybe_received, provider_message_id, next_attempt_at,
        doubted_at, created_at, updated_at, encode(idempotency_key, 'hex'), run_id::text,
-       job_id::text, subject
+       job_id::text, subject, NULL, NULL, NULL, NULL, NULL, NULL, NULL::int
   FROM channel_outbox
  WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id
    AND run_id = :run_id AND (job_id, id) > (:after_job, :after_id)
@@ -614,9 +618,12 @@ SELECT id::text, recipient_id, recipient_address, channel, provider, submission_
    AND (status = :status OR :status::text IS NULL)
  ORDER BY channel_outbox.job_id, channel_outbox.id LIMIT :most;
 
--- name: attempts_of_item
-SELECT attempt, opened_at, closed_at, progress, outcome, reason, error, provider_message_id
-  FROM submission_attempts WHERE outbox_id = :outbox_id ORDER BY attempt;
+-- name: attempts_of_items
+SELECT outbox_id::text, attempt, opened_at, closed_at, progress, outcome, reason, error,
+       provider_message_id
+  FROM submission_attempts
+ WHERE outbox_id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)))
+ ORDER BY submission_attempts.outbox_id, attempt;
 
 -- name: doubts_page
 SELECT o.id::text, o.run_id::text, o.job_id::text, o.recipient_id, o.recipient_address, o.channel,
@@ -742,13 +749,15 @@ SELECT encode(o.idempotency_key, 'hex'), o.recipient_id, o.submission_target, o.
 -- What is due now, and what a former holder of the lane left open.
 SELECT id::text, recipient_id, encode(idempotency_key, 'hex'), contract_id, payload, attempts,
        fallback_contract_id, attempt_contract_id, maybe_received,
-       attempt_opened_at IS NOT NULL AND attempt_closed_at IS NULL, created_at
+       attempt_opened_at IS NOT NULL AND attempt_closed_at IS NULL,
+       coalesce(due_at, created_at) AS created_at, origin, channel, recipient_address, kind, template,
+       urgent
   FROM channel_outbox
  WHERE job_id = :job_id AND run_id IS NULL AND next_attempt_at <= :horizon
    AND status = 'queued' AND doubted_at IS NULL
    AND ((attempt_opened_at IS NULL AND next_attempt_at <= :now)
         OR (attempt_opened_at IS NOT NULL AND attempt_fence < :fence))
- ORDER BY next_attempt_at LIMIT :most;
+ ORDER BY next_attempt_at, channel_outbox.id LIMIT :most;
 
 -- name: doubt_items
 -- Items that must not be called again: a former holder of the job left them open, or an earlier
@@ -795,7 +804,16 @@ UPDATE target_states SET tokens = :tokens, refilled_at = :refilled_at, resume_at
  WHERE submission_target = :submission_target;
 
 -- name: insert_suppressions
+-- Those that were not there already.
 INSERT INTO suppressions (tenant_id, workspace_id, channel, address, reason, created_at)
 SELECT :tenant_id, :workspace_id, channel, lower(address), :reason, :now
   FROM json_to_recordset(:window) AS item (channel text, address text)
-ON CONFLICT DO NOTHING;
+ON CONFLICT DO NOTHING
+RETURNING address;
+
+-- name: work_is_left
+-- Whether anything is due until that moment, or with a worker now.
+SELECT EXISTS (SELECT 1 FROM job_queue WHERE status = 'locked')
+    OR EXISTS (SELECT 1 FROM job_queue WHERE status = 'failed' AND run_at <= :until)
+    OR EXISTS (SELECT 1 FROM job_queue WHERE status = 'queued' AND NOT paused AND run_at <= :until)
+    OR EXISTS (SELECT 1 FROM domain_events WHERE status = 'received' AND route_at <= :until);

@@ -320,7 +320,7 @@ SELECT o.id, o.attempts, o.attempt_fence, o.attempt_opened_at, :now, 'SENT_NO_AN
 -- name: skip_suppressed
 -- Opted out between two attempts; only where no earlier attempt may have arrived.
 UPDATE channel_outbox SET status = 'skipped', skipped = true, intent_status = NULL,
-       reason = 'suppressed', next_attempt_at = NULL, updated_at = :now
+       reason = 'suppressed', next_attempt_at = NULL, waits_for = NULL, updated_at = :now
  WHERE id IN (SELECT value ->> 0 FROM json_each(:window))
    AND status = 'queued' AND attempt_opened_at IS NULL AND NOT maybe_received
    AND EXISTS (SELECT 1 FROM suppressions s
@@ -333,13 +333,13 @@ UPDATE channel_outbox SET status = 'skipped', skipped = true, intent_status = NU
 UPDATE channel_outbox
    SET attempts = attempts + 1, attempt_contract_id = :attempt_contract_id, attempt_fence = :fence,
        attempt_opened_at = :now,
-       maybe_received = maybe_received OR attempt_opened_at IS NOT NULL,
+       maybe_received = maybe_received OR attempt_opened_at IS NOT NULL, waits_for = NULL,
        next_attempt_at = CASE WHEN run_id IS NULL THEN :call_by END,
        updated_at = :now
  WHERE id IN (SELECT value ->> 0 FROM json_each(:window))
    AND status = 'queued' AND doubted_at IS NULL
    AND (attempt_opened_at IS NULL OR attempt_fence < :fence)
-RETURNING id, attempts, maybe_received, created_at;
+RETURNING id, attempts, maybe_received, coalesce(due_at, created_at) AS submitted_at;
 
 -- name: close_accepted
 -- Only the attempt that was really made is closed: its number and fence must still stand. An
@@ -524,22 +524,26 @@ SELECT EXISTS (
             FROM (SELECT name FROM pragma_index_info(i.name) ORDER BY seqno))
          = 'tenant_id,workspace_id,idempotency_key');
 
--- name: item_by_id
+-- name: items_by_id
 SELECT id, recipient_id, recipient_address, channel, provider, submission_target, status,
        intent_status, exhausted_reason, reason, error, attempts, attempt_opened_at,
        attempt_closed_at, progress, maybe_received, provider_message_id, next_attempt_at,
        doubted_at, created_at, updated_at, lower(hex(idempotency_key)), run_id,
-       job_id, subject
+       job_id, subject, waits_for, template, domain_event_id, step_id,
+       (SELECT e.event_id FROM domain_events e WHERE e.id = channel_outbox.domain_event_id),
+       (SELECT e.trigger_name FROM domain_events e WHERE e.id = channel_outbox.domain_event_id),
+       (SELECT s.step_order FROM workflow_steps s WHERE s.id = channel_outbox.step_id)
   FROM channel_outbox
  WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id
-   AND id = :outbox_id;
+   AND id IN (SELECT value ->> 0 FROM json_each(:window))
+ ORDER BY id;
 
 -- name: items_of_run
 SELECT id, recipient_id, recipient_address, channel, provider, submission_target, status,
        intent_status, exhausted_reason, reason, error, attempts, attempt_opened_at,
        attempt_closed_at, progress, maybe_received, provider_message_id, next_attempt_at,
        doubted_at, created_at, updated_at, lower(hex(idempotency_key)), run_id,
-       job_id, subject
+       job_id, subject, NULL, NULL, NULL, NULL, NULL, NULL, NULL
   FROM channel_outbox
  WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id
    AND run_id = :run_id AND (job_id, id) > (:after_job, :after_id)
@@ -547,9 +551,12 @@ SELECT id, recipient_id, recipient_address, channel, provider, submission_target
    AND (status = :status OR :status IS NULL)
  ORDER BY job_id, id LIMIT :most;
 
--- name: attempts_of_item
-SELECT attempt, opened_at, closed_at, progress, outcome, reason, error, provider_message_id
-  FROM submission_attempts WHERE outbox_id = :outbox_id ORDER BY attempt;
+-- name: attempts_of_items
+SELECT outbox_id, attempt, opened_at, closed_at, progress, outcome, reason, error,
+       provider_message_id
+  FROM submission_attempts
+ WHERE outbox_id IN (SELECT value ->> 0 FROM json_each(:window))
+ ORDER BY outbox_id, attempt;
 
 -- name: doubts_page
 SELECT o.id, o.run_id, o.job_id, o.recipient_id, o.recipient_address, o.channel, o.provider,
@@ -657,13 +664,15 @@ SELECT lower(hex(o.idempotency_key)), o.recipient_id, o.submission_target, o.pay
 -- What is due now, and what a former holder of the lane left open.
 SELECT id, recipient_id, lower(hex(idempotency_key)), contract_id, payload, attempts,
        fallback_contract_id, attempt_contract_id, maybe_received,
-       attempt_opened_at IS NOT NULL AND attempt_closed_at IS NULL, created_at
+       attempt_opened_at IS NOT NULL AND attempt_closed_at IS NULL,
+       coalesce(due_at, created_at) AS created_at, origin, channel, recipient_address, kind, template,
+       urgent
   FROM channel_outbox
  WHERE job_id = :job_id AND run_id IS NULL AND next_attempt_at <= :horizon
    AND status = 'queued' AND doubted_at IS NULL
    AND ((attempt_opened_at IS NULL AND next_attempt_at <= :now)
         OR (attempt_opened_at IS NOT NULL AND attempt_fence < :fence))
- ORDER BY next_attempt_at LIMIT :most;
+ ORDER BY next_attempt_at, id LIMIT :most;
 
 -- name: doubt_items
 -- Items that must not be called again: a former holder of the job left them open, or an earlier
@@ -712,7 +721,16 @@ UPDATE target_states SET tokens = :tokens, refilled_at = :refilled_at, resume_at
  WHERE submission_target = :submission_target;
 
 -- name: insert_suppressions
+-- Those that were not there already.
 INSERT INTO suppressions (tenant_id, workspace_id, channel, address, reason, created_at)
 SELECT :tenant_id, :workspace_id, value ->> 0, lower(value ->> 1), :reason, :now
   FROM json_each(:window) WHERE true
-ON CONFLICT DO NOTHING;
+ON CONFLICT DO NOTHING
+RETURNING address;
+
+-- name: work_is_left
+-- Whether anything is due until that moment, or with a worker now.
+SELECT EXISTS (SELECT 1 FROM job_queue WHERE status = 'locked' AND lease_expires_at > '')
+    OR EXISTS (SELECT 1 FROM job_queue WHERE status = 'failed' AND run_at <= :until)
+    OR EXISTS (SELECT 1 FROM job_queue WHERE status = 'queued' AND paused = 0 AND run_at <= :until)
+    OR EXISTS (SELECT 1 FROM domain_events WHERE status = 'received' AND route_at <= :until);

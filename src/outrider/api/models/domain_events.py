@@ -1,0 +1,62 @@
+"""Domain events on the wire: as they were received, what was decided, and what followed."""
+
+from datetime import datetime
+from typing import Any
+
+from pydantic import Field
+
+from outrider.api.models.common import Answer, Success
+from outrider.domain.notification_status import NotificationStatus
+from outrider.domain.states import Channel
+from outrider.domain.workflows import Decision, EventStatus
+
+
+class RouteAnswer(Answer):
+    channel: Channel
+    audience: str
+    decision: Decision
+    rule_id: str | None = None
+    sender: str | None = Field(default=None, description="The legacy sender that was used.")
+    why: str | None = Field(default=None, description="Why the rule could not be enqueued.")
+    items: int | None = Field(default=None, description="How many messages it made.")
+    collected: int | None = Field(default=None, description="How many entries of digests.")
+
+
+class EventAnswer(Answer):
+    event_id: str
+    trigger: str
+    occurred_at: datetime
+    status: EventStatus
+    routes: list[RouteAnswer]
+    error: str | None
+    created_at: datetime
+    updated_at: datetime
+
+
+class EventItemAnswer(Answer):
+    outbox_id: str = Field(description="Its ledger item, which can be explained.")
+    channel: Channel
+    recipient_id: str
+    address: str | None
+    status: NotificationStatus
+    reason: str | None
+    waits_for: str | None
+    next_attempt_at: datetime | None
+    attempts: int
+    template: str
+    submission_target: str
+
+
+class WholeEvent(EventAnswer):
+    subject: dict[str, Any]
+    variables: dict[str, Any]
+    items: list[EventItemAnswer]
+
+
+class EventExplanation(Answer):
+    event_id: str
+    sentences: list[str]
+
+
+class Rerouted(Success):
+    event_id: str

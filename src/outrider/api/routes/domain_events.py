@@ -1,0 +1,105 @@
+"""Domain events (contract 004): taken once by their sender's id, shown, explained, routed again."""
+
+from typing import Annotated
+
+import msgspec
+from fastapi import Query, Response
+
+from outrider.api import cursors
+from outrider.api.context import PAGE_DEFAULT, After, Asker, Limit, Wired
+from outrider.api.models.common import Page
+from outrider.api.models.domain_events import (
+    EventAnswer,
+    EventExplanation,
+    Rerouted,
+    WholeEvent,
+)
+from outrider.api.raw_paths import RawPathRoute
+from outrider.api.route import api_router, options
+from outrider.api.tracing import trace_parent
+from outrider.documents.emission import TRIGGER_PATTERN, EmissionDocument
+from outrider.domain.errors import Conflict
+from outrider.domain.workflows import EventStatus
+from outrider.kernel.event_documents import event_document, whole_event_document
+from outrider.kernel.transactions.inspection import LAST
+
+router = api_router("events", RawPathRoute)
+
+
+@router.post(
+    "/events",
+    status_code=201,
+    operation_id="emitEvent",
+    summary="Tell of something that happened; the workflows of its trigger follow",
+    response_model=EventAnswer,
+    responses={200: {"model": EventAnswer, "description": "It was received before."}},
+    openapi_extra=options(idempotent=False),
+)
+async def emit(body: EmissionDocument, outrider: Wired, asker: Asker) -> Response:
+    event, is_new = await outrider.event_intake.emit(asker.scope, body.emission(), trace_parent())
+    return _answer(event_document(event), 201 if is_new else 200)
+
+
+@router.get(
+    "/events",
+    operation_id="listEvents",
+    summary="Domain events, newest first",
+    response_model=Page[EventAnswer],
+)
+async def list_events(
+    outrider: Wired,
+    asker: Asker,
+    status: EventStatus | None = None,
+    trigger: Annotated[str | None, Query(pattern=TRIGGER_PATTERN)] = None,
+    limit: Limit = PAGE_DEFAULT,
+    after: After = None,
+) -> Response:
+    before = cursors.id_after(after, LAST)
+    found = await outrider.event_intake.page(
+        asker.scope, before, limit, status=status, trigger=trigger
+    )
+    following = cursors.encode(found[-1].id) if len(found) == limit else None
+    return _answer({"items": [event_document(event) for event in found], "next": following})
+
+
+@router.get(
+    "/events/{event_id:path}/explain",
+    operation_id="explainEvent",
+    summary="What became of an event, for everybody or for one recipient, in sentences",
+)
+async def explain(
+    event_id: str,
+    outrider: Wired,
+    asker: Asker,
+    recipient: Annotated[str | None, Query(description="An id or an address.")] = None,
+) -> EventExplanation:
+    sentences = await outrider.event_explainer.explain(asker.scope, event_id, recipient)
+    return EventExplanation(event_id=event_id, sentences=sentences)
+
+
+@router.get(
+    "/events/{event_id:path}",
+    operation_id="getEvent",
+    summary="An event with its routes and the messages that followed",
+    response_model=WholeEvent,
+)
+async def show(event_id: str, outrider: Wired, asker: Asker) -> Response:
+    event, items = await outrider.event_intake.event(asker.scope, event_id)
+    return _answer(whole_event_document(event, items))
+
+
+@router.post(
+    "/events/{event_id:path}/reroute",
+    status_code=202,
+    operation_id="rerouteEvent",
+    summary="Have what failed of an event routed again",
+)
+async def reroute(event_id: str, outrider: Wired, asker: Asker) -> Rerouted:
+    if not await outrider.event_intake.reroute(asker.scope, event_id):
+        raise Conflict(f"nothing of the event '{event_id}' failed, so there is nothing to reroute")
+    return Rerouted(event_id=event_id)
+
+
+def _answer(document: object, status: int = 200) -> Response:
+    """Encoded here: this door is a busy one, and most of what it says is JSON already."""
+    return Response(msgspec.json.encode(document), status, media_type="application/json")

@@ -1,0 +1,284 @@
+"""`outrider event`: tell of what happened in a business, and see which messages followed."""
+
+import os
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from rich.markup import escape
+
+from outrider.api import cursors
+from outrider.bootstrap import Outrider
+from outrider.cli.console import Json, err, out, print_json, print_rows
+from outrider.cli.documents import Document
+from outrider.cli.event_lines import (
+    STDIN,
+    Refused,
+    Take,
+    Tally,
+    emit_lines,
+    event_body,
+    opened,
+    take_here,
+    take_there,
+)
+from outrider.cli.remote import Remote
+from outrider.cli.session import execute
+from outrider.cli.watching import progress_bar
+from outrider.documents.emission import read_emission
+from outrider.domain.emissions import Emission
+from outrider.domain.errors import Conflict, InvalidInput
+from outrider.domain.ids import DEFAULT_SCOPE
+from outrider.domain.workflows import AGENT, LEAD, PARTNER, EventStatus
+from outrider.kernel.event_documents import event_document, whole_event_document
+from outrider.kernel.transactions.inspection import LAST
+
+app = typer.Typer(
+    no_args_is_help=True, help="Tell of what happened, and see which messages followed."
+)
+
+Event = Annotated[str, typer.Argument(metavar="EVENT", help="The id it was emitted with.")]
+
+
+def _party(name: str) -> Any:
+    return typer.Option(f"--{name}", metavar="JSON", help=f"The {name}, as a JSON object.")
+
+
+@app.command()
+def emit(
+    context: typer.Context,
+    file: Annotated[
+        str | None,
+        typer.Argument(metavar="FILE", help="A JSON object, or one a line; - is standard input."),
+    ] = None,
+    trigger: Annotated[str | None, typer.Option(help="What happened, like quote_sent.")] = None,
+    event_id: Annotated[str | None, typer.Option(help="Your own id; a repeat is safe.")] = None,
+    lead: Annotated[str | None, _party(LEAD)] = None,
+    partner: Annotated[str | None, _party(PARTNER)] = None,
+    agent: Annotated[str | None, _party(AGENT)] = None,
+    variables: Annotated[
+        str | None, typer.Option(metavar="JSON", help="What templates may name.")
+    ] = None,
+    occurred_at: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Like 2026-12-01T09:00:00Z; default now.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Tell of one event by flags, or of many by a file. Exit 1 if one of them was not taken."""
+    flags = (trigger, event_id, lead, partner, agent, variables, occurred_at)
+    if file is not None:
+        if any(flag is not None for flag in flags):
+            raise typer.BadParameter("name a FILE, or say it by flags, not both", param_hint="FILE")
+        _emit_file(context, file, as_json=as_json)
+        return
+    if trigger is None or event_id is None:
+        raise typer.BadParameter("say --trigger and --event-id, or name a FILE", param_hint="FILE")
+    told = {"trigger": trigger, "eventId": event_id}
+    parties = {LEAD: lead, PARTNER: partner, AGENT: agent}
+
+    def emission() -> Emission:
+        given: dict[str, object] = {
+            **told,
+            "subject": {
+                name: _object(name, text) for name, text in parties.items() if text is not None
+            },
+        }
+        if variables is not None:
+            given["variables"] = _object("variables", variables)
+        if occurred_at is not None:
+            given["occurredAt"] = occurred_at
+        return read_emission(given)
+
+    async def here(outrider: Outrider) -> Document:
+        event, is_new = await outrider.event_intake.emit(DEFAULT_SCOPE, emission())
+        return {**_plain(event_document(event)), "new": is_new}
+
+    async def remote(server: Remote) -> Document:
+        event, is_new = await server.post_once("events", json=event_body(emission()))
+        return {**event, "new": is_new}
+
+    event = execute(context, here, as_json=as_json, remote=remote)
+    if as_json:
+        print_json({**event, "success": True})
+        return
+    how = "received" if event["new"] else "known already"
+    out.print(f"[green]{how}[/green] {escape(event_id)}")
+    out.print(f"next: outrider work, and outrider event show {escape(event_id)}", style="dim")
+
+
+@app.command()
+def show(context: typer.Context, event_id: Event, as_json: Json = False) -> None:
+    """The event, what was decided for each channel and audience, and the messages it made."""
+
+    async def here(outrider: Outrider) -> Document:
+        event, items = await outrider.event_intake.event(DEFAULT_SCOPE, event_id)
+        return _plain(whole_event_document(event, items))
+
+    event = execute(
+        context, here, as_json=as_json, remote=lambda server: server.get("events", event_id)
+    )
+    if as_json:
+        print_json(event)
+        return
+    out.print(_headline(event))
+    print_rows(
+        ["channel", "audience", "decision", "sender", "messages", "why"],
+        [
+            (each["channel"], each["audience"], each["decision"], each.get("sender"),
+             each.get("items"), each.get("why"))
+            for each in event["routes"]
+        ],
+        "no routes",
+    )  # fmt: skip
+    print_rows(
+        ["item", "channel", "recipient", "address", "status", "attempts", "reason", "waits for"],
+        [
+            (each["outboxId"], each["channel"], each["recipientId"], each["address"],
+             each["status"], each["attempts"], each["reason"], each["waitsFor"])
+            for each in event["items"]
+        ],
+        f"no messages; outrider event explain {event_id} says why",
+    )  # fmt: skip
+
+
+@app.command(name="list")
+def list_events(
+    context: typer.Context,
+    status: Annotated[EventStatus | None, typer.Option(help="Only events that are so.")] = None,
+    trigger: Annotated[str | None, typer.Option(help="Only events of this trigger.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many at the most.")] = 100,
+    after: Annotated[
+        str | None, typer.Option(help="Go on after a page: its `next`.", metavar="CURSOR")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Events, newest first."""
+
+    async def here(outrider: Outrider) -> Document:
+        found = await outrider.event_intake.page(
+            DEFAULT_SCOPE, cursors.id_after(after, LAST), limit, status=status, trigger=trigger
+        )
+        following = cursors.encode(found[-1].id) if len(found) == limit else None
+        return _plain({"items": [event_document(each) for each in found], "next": following})
+
+    page = execute(
+        context,
+        here,
+        as_json=as_json,
+        remote=lambda server: server.get(
+            "events", status=status, trigger=trigger, limit=limit, after=after
+        ),
+    )
+    if as_json:
+        print_json(page)
+        return
+    print_rows(
+        ["event", "trigger", "status", "received", "error"],
+        [
+            (each["eventId"], each["trigger"], each["status"], each["createdAt"], each["error"])
+            for each in page["items"]
+        ],
+        "no events; `outrider event emit` tells of one",
+    )
+    if page["next"]:
+        out.print(f"next: outrider event list --after {page['next']}", style="dim")
+
+
+@app.command()
+def explain(
+    context: typer.Context,
+    event_id: Event,
+    recipient: Annotated[
+        str | None, typer.Option(help="Only what concerns this address, or recipient's id.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Why a message was or was not sent for an event, in sentences."""
+
+    async def here(outrider: Outrider) -> Document:
+        told = await outrider.event_explainer.explain(DEFAULT_SCOPE, event_id, recipient)
+        return {"eventId": event_id, "sentences": told}
+
+    told = execute(
+        context,
+        here,
+        as_json=as_json,
+        remote=lambda server: server.get("events", event_id, "explain", recipient=recipient),
+    )
+    if as_json:
+        print_json(told)
+        return
+    for sentence in told["sentences"]:
+        out.print(escape(sentence))
+
+
+@app.command()
+def reroute(context: typer.Context, event_id: Event, as_json: Json = False) -> None:
+    """Have what failed of an event routed again, by the rules as they are now."""
+
+    async def here(outrider: Outrider) -> Document:
+        if not await outrider.event_intake.reroute(DEFAULT_SCOPE, event_id):
+            raise Conflict(f"nothing of the event '{event_id}' failed")
+        return {"eventId": event_id, "success": True}
+
+    done = execute(
+        context,
+        here,
+        as_json=as_json,
+        remote=lambda server: server.post("events", event_id, "reroute"),
+    )
+    if as_json:
+        print_json(done)
+    else:
+        out.print(f"[green]routed again[/green] {escape(event_id)}")
+
+
+def _emit_file(context: typer.Context, name: str, *, as_json: bool) -> None:
+    def on_refused(refused: Refused) -> None:
+        if not as_json:
+            err.print(f"[red]not taken[/red] {escape(str(refused))}")
+
+    async def emitted(take: Take) -> Tally:
+        with opened(name) as file, progress_bar() as progress:
+            size = None if name == STDIN else os.fstat(file.fileno()).st_size
+            task = progress.add_task("events", total=size, note="")
+
+            def on_read() -> None:
+                if size is not None:
+                    progress.update(task, completed=file.tell())
+
+            return await emit_lines(file, take, on_refused, on_read)
+
+    tally = execute(
+        context,
+        lambda outrider: emitted(lambda window: take_here(outrider, window)),
+        as_json=as_json,
+        remote=lambda server: emitted(lambda window: take_there(server, window)),
+    )
+    if as_json:
+        print_json(tally.document())
+    else:
+        refused = f", [red]{len(tally.refused):,} not taken[/red]" if tally.refused else ""
+        out.print(f"[green]{tally.new:,} received[/green], {tally.known:,} known already{refused}")
+    if tally.refused:
+        raise typer.Exit(1)
+
+
+def _headline(event: Document) -> str:
+    why = f": {escape(event['error'])}" if event["error"] else ""
+    return (
+        f"{escape(event['eventId'])}  {escape(event['trigger'])}"
+        f"  [bold]{event['status']}[/bold]{why}"
+    )
+
+
+def _object(name: str, text: str) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(text.encode(), type=dict[str, Any])
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise InvalidInput(f"--{name} is not a JSON object: {error}") from error
+
+
+def _plain(document: dict[str, object]) -> Document:
+    """As it would come from a server, where some of it is JSON already."""
+    return msgspec.json.decode(msgspec.json.encode(document), type=Document)

@@ -1,0 +1,221 @@
+"""Domain events from a file: one JSON object, or one a line, taken in windows.
+
+A line that is no event is told of with its number, and the others are taken all the same.
+"""
+
+import asyncio
+import re
+import sys
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import chain, islice
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+from outrider.bootstrap import Outrider
+from outrider.cli.documents import Document
+from outrider.cli.remote import Remote
+from outrider.documents.emission import parse_emission
+from outrider.domain.emissions import Emission, event_texts
+from outrider.domain.errors import (
+    IdempotencyConflict,
+    InvalidInput,
+    OutriderError,
+    Problem,
+    StoreUnavailable,
+)
+from outrider.domain.ids import DEFAULT_SCOPE
+from outrider.domain.times import rfc3339
+from outrider.settings import EMITTED_AT_ONCE, EMITTED_REQUESTS, EVENT_LINE_MAX_BYTES
+
+STDIN = "-"
+_PLACE = re.compile(r"\[(\d+)\]\.?")
+
+
+class Line(NamedTuple):
+    number: int
+    emission: Emission
+
+
+class Refused(NamedTuple):
+    number: int
+    error: OutriderError
+
+    def __str__(self) -> str:
+        problems = self.error.problems if isinstance(self.error, InvalidInput) else []
+        told = "; ".join(map(str, problems)) or self.error.message
+        return f"line {self.number}: {told}"
+
+    def document(self) -> Document:
+        problems = self.error.problems if isinstance(self.error, InvalidInput) else []
+        return {
+            "line": self.number,
+            "code": self.error.code,
+            "message": self.error.message,
+            "fields": [{"path": each.path, "message": each.message} for each in problems],
+        }
+
+
+Answers = Sequence[bool | OutriderError]
+"""Of each emission whether it is new, or why it was not taken."""
+Take = Callable[[Sequence[Emission]], Awaitable[Answers]]
+
+
+@dataclass
+class Tally:
+    new: int = 0
+    known: int = 0
+    refused: list[Refused] = field(default_factory=list)
+
+    def document(self) -> Document:
+        return {
+            "new": self.new,
+            "known": self.known,
+            "refused": [each.document() for each in self.refused],
+            "success": not self.refused,
+        }
+
+
+async def emit_lines(
+    file: BinaryIO, take: Take, on_refused: Callable[[Refused], None], on_read: Callable[[], None]
+) -> Tally:
+    tally = Tally()
+
+    def refuse(refused: Refused) -> None:
+        tally.refused.append(refused)
+        on_refused(refused)
+
+    lines = _read(file)
+    while window := list(islice(lines, EMITTED_AT_ONCE)):
+        good = [each for each in window if isinstance(each, Line)]
+        for each in window:
+            if isinstance(each, Refused):
+                refuse(each)
+        answers = await take([line.emission for line in good]) if good else []
+        for line, answer in zip(good, answers, strict=True):
+            if isinstance(answer, OutriderError):
+                refuse(Refused(line.number, answer))
+            elif answer:
+                tally.new += 1
+            else:
+                tally.known += 1
+        on_read()
+    return tally
+
+
+async def take_here(outrider: Outrider, window: Sequence[Emission]) -> list[bool | OutriderError]:
+    """A window is taken or refused whole, so it is offered again without those to blame."""
+    answers: list[bool | OutriderError] = [False] * len(window)
+    places = list(range(len(window)))
+    while places:
+        try:
+            taken = await outrider.event_intake.emit_all(
+                DEFAULT_SCOPE, [window[place] for place in places]
+            )
+        except InvalidInput as error:
+            blamed = _by_place(error, len(places))
+            if not blamed:
+                raise
+            for index, problem in blamed.items():
+                answers[places[index]] = problem
+            places = [place for index, place in enumerate(places) if index not in blamed]
+            continue
+        for place, answer in zip(places, taken, strict=True):
+            answers[place] = answer if isinstance(answer, IdempotencyConflict) else answer[1]
+        break
+    return answers
+
+
+async def take_there(server: Remote, window: Sequence[Emission]) -> list[bool | OutriderError]:
+    room = asyncio.Semaphore(EMITTED_REQUESTS)
+
+    async def take(emission: Emission) -> bool | OutriderError:
+        async with room:
+            try:
+                _, is_new = await server.post_once("events", json=event_body(emission))
+            except StoreUnavailable:
+                raise
+            except OutriderError as error:
+                return error
+            return is_new
+
+    return await asyncio.gather(*map(take, window))
+
+
+def event_body(emission: Emission) -> Document:
+    """What a server is asked; what it could only refuse is refused here."""
+    event_texts(emission)
+    body: Document = {
+        "eventId": emission.event_id,
+        "trigger": emission.trigger,
+        "subject": emission.subject,
+        "variables": emission.variables,
+    }
+    if emission.occurred_at is not None:
+        body["occurredAt"] = rfc3339(emission.occurred_at)
+    return body
+
+
+@contextmanager
+def opened(name: str) -> Iterator[BinaryIO]:
+    if name == STDIN:
+        yield sys.stdin.buffer
+        return
+    try:
+        with Path(name).open("rb") as file:
+            yield file
+    except OSError as error:
+        raise InvalidInput(f"{name} cannot be read: {error.strerror}") from error
+
+
+def _by_place(error: InvalidInput, count: int) -> dict[int, InvalidInput]:
+    """The problems of many emissions, by the place of the one that has them."""
+    problems: dict[int, list[Problem]] = {}
+    for each in error.problems:
+        found = _PLACE.match(each.path)
+        place = int(found[1]) if found and count > 1 else 0
+        path = each.path[found.end() :] if found and count > 1 else each.path
+        problems.setdefault(place, []).append(Problem(path, each.message))
+    return {
+        place: InvalidInput(error.message, found, hint=error.hint)
+        for place, found in problems.items()
+    }
+
+
+def _read(file: BinaryIO) -> Iterator[Line | Refused]:
+    """One event a line, unless the first line alone is none: then the whole file is one."""
+    numbered = enumerate(iter(lambda: file.readline(EVENT_LINE_MAX_BYTES + 1), b""), 1)
+    written = ((number, raw) for number, raw in numbered if raw.strip())
+    first = next(written, None)
+    if first is None:
+        yield Refused(1, InvalidInput("there is no event in it"))
+        return
+    number, raw = first
+    if raw.strip() == b"{" or _is_only_begun(raw):
+        rest = file.read(EVENT_LINE_MAX_BYTES + 1)
+        yield _line(number, raw + rest)
+        return
+    for number, raw in chain([first], written):
+        yield _line(number, raw)
+        if not raw.endswith(b"\n"):
+            # What is left of a line that was cut is nobody's event.
+            while (rest := file.readline(EVENT_LINE_MAX_BYTES)) and not rest.endswith(b"\n"):
+                pass
+
+
+def _is_only_begun(raw: bytes) -> bool:
+    """Whether it is the first line of an object that goes on below."""
+    text = raw.strip()
+    return text.startswith(b"{") and text.endswith((b",", b"{", b"[", b":"))
+
+
+def _line(number: int, raw: bytes) -> Line | Refused:
+    if len(raw) > EVENT_LINE_MAX_BYTES:
+        return Refused(number, InvalidInput(f"has more than {EVENT_LINE_MAX_BYTES:,} bytes"))
+    try:
+        emission = parse_emission(raw)
+        event_texts(emission)
+    except InvalidInput as error:
+        return Refused(number, error)
+    return Line(number, emission)

@@ -1,0 +1,288 @@
+"""`outrider workflow`: rules and steps from a file, with the difference first; list, show, delete.
+
+Every command shows the API's own documents, made here or asked of a server.
+"""
+
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from outrider.api import cursors
+from outrider.api.models.common import Page
+from outrider.api.models.workflows import (
+    DiffAnswer,
+    RuleAnswer,
+    RuleWithStepsAnswer,
+    WorkflowsAnswer,
+)
+from outrider.bootstrap import Outrider
+from outrider.cli.console import Json, fail, out, print_json, print_rows
+from outrider.cli.documents import Document, document_of
+from outrider.cli.remote import Remote
+from outrider.cli.session import actor, execute
+from outrider.cli.workflow_diff_lines import changes_something, diff_lines, summary
+from outrider.cli.workflow_policy import app as policy_app
+from outrider.documents.workflow import load_workflow_file, parse_workflows
+from outrider.documents.workflow_toml import toml_of
+from outrider.domain.errors import InvalidInput, NotFound, OutriderError
+from outrider.domain.ids import DEFAULT_SCOPE, is_uuid
+from outrider.kernel.transactions.rules import FIRST_PLACE
+from outrider.rendering.renderer import check_template
+from outrider.settings import ApiLimits
+
+app = typer.Typer(
+    no_args_is_help=True, help="Rules that turn domain events into messages: apply a file of them."
+)
+app.add_typer(policy_app, name="policy")
+
+RuleName = Annotated[
+    str, typer.Argument(metavar="RULE", help="Its id, or TRIGGER/CHANNEL/AUDIENCE.")
+]
+
+
+@app.command()
+def apply(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(help="Rules and steps as TOML or JSON.")],
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show what would change.")
+    ] = False,
+    prune: Annotated[
+        bool, typer.Option("--prune", help="Also remove what the file leaves out.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Bring rules and steps to what FILE says, all at once; the difference is shown first."""
+    asks = not (yes or dry_run)
+    if asks and (as_json or not sys.stdin.isatty()):
+        raise typer.BadParameter(
+            "nobody can be asked here: say --yes, or --dry-run to look only", param_hint="--yes"
+        )
+    given = _loaded(file, as_json=as_json)
+
+    def carried_out(*, look_only: bool, expected: str | None = None) -> Document:
+        async def here(outrider: Outrider) -> Document:
+            read = parse_workflows(given, check_template=check_template)
+            keeper = outrider.rule_keeper
+            if look_only:
+                planned = await keeper.plan(
+                    DEFAULT_SCOPE, read.rules, prune=prune, policies=read.policies
+                )
+                return document_of(DiffAnswer.of(planned, applied=False))
+            done = await keeper.apply(
+                DEFAULT_SCOPE, read.rules, actor(), prune=prune, policies=read.policies,
+                expected=expected,
+            )  # fmt: skip
+            return document_of(DiffAnswer.of(done, applied=True))
+
+        def remote(server: Remote) -> Awaitable[Document]:
+            return server.put(
+                "workflows", json=given, prune=_flag(prune), dryRun=_flag(look_only),
+                expected=expected,
+            )  # fmt: skip
+
+        return execute(context, here, as_json=as_json, remote=remote)
+
+    diff = carried_out(look_only=not yes)
+    if asks and changes_something(diff):
+        _print_diff(diff)
+        typer.confirm("Apply?", abort=True)
+        diff = carried_out(look_only=False, expected=diff["fingerprint"])
+    elif not as_json:
+        _print_diff(diff)
+    if as_json:
+        print_json(diff)
+    elif diff["applied"]:
+        out.print(f"[green]applied[/green]: {summary(diff, applied=True)}")
+    elif not changes_something(diff):
+        out.print("nothing to change: the rules are as the file says")
+
+
+def _print_diff(diff: Document) -> None:
+    for line in diff_lines(diff):
+        out.print(line)
+    if changes_something(diff) and not diff["applied"]:
+        out.print(summary(diff, applied=False))
+    if diff["kept"]:
+        out.print("what is kept and not in the file goes with --prune", style="dim")
+
+
+def _flag(said: bool) -> str | None:
+    return "true" if said else None
+
+
+def _loaded(file: Path, *, as_json: bool) -> object:
+    try:
+        return load_workflow_file(file.read_bytes(), file.name)
+    except OSError as error:
+        fail(InvalidInput(f"{file} cannot be read: {error.strerror}"), as_json=as_json)
+    except OutriderError as error:
+        fail(error, as_json=as_json)
+
+
+@app.command(name="list")
+def list_rules(
+    context: typer.Context,
+    trigger: Annotated[str | None, typer.Option(help="Only rules of this trigger.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many at the most.")] = 1000,
+    after: Annotated[
+        str | None, typer.Option(help="Go on after a page: its `next`.", metavar="CURSOR")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Rules by their triggers."""
+    page = execute(
+        context,
+        lambda outrider: _page_here(outrider, trigger, after, limit),
+        as_json=as_json,
+        remote=lambda server: server.get(
+            "workflows", "rules", trigger=trigger, limit=limit, after=after
+        ),
+    )
+    if as_json:
+        print_json(page)
+        return
+    print_rows(
+        ["rule", "trigger", "channel", "audience", "enabled", "urgent"],
+        [
+            (each["id"], each["trigger"], each["channel"], each["audience"],
+             "yes" if each["enabled"] else "no", "yes" if each["urgent"] else "")
+            for each in page["items"]
+        ],
+        "no rules; `outrider workflow apply FILE` makes some",
+    )  # fmt: skip
+    if page["next"]:
+        out.print(f"next: outrider workflow list --after {page['next']}", style="dim")
+
+
+@app.command()
+def show(context: typer.Context, rule: RuleName, as_json: Json = False) -> None:
+    """A rule and its steps, in the order in which they are taken."""
+
+    async def here(outrider: Outrider) -> Document:
+        rule_id = await _id_here(outrider, rule)
+        found = await outrider.rule_keeper.rule(DEFAULT_SCOPE, rule_id)
+        return document_of(RuleWithStepsAnswer.of_both(found))
+
+    async def remote(server: Remote) -> Document:
+        return await server.get("workflows", "rules", await _id_there(server, rule))
+
+    found = execute(context, here, as_json=as_json, remote=remote)
+    if as_json:
+        print_json(found)
+        return
+    words = ["enabled" if found["enabled"] else "disabled: nobody is written to"]
+    words += ["urgent"] if found["urgent"] else []
+    place = f"{found['trigger']}/{found['channel']}/{found['audience']}"
+    out.print(f"[bold]{escape(place)}[/bold]  {found['id']}  {', '.join(words)}")
+    for step in found["steps"]:
+        _print_step(step)
+    if not found["steps"]:
+        out.print("no steps: nobody is written to", style="dim")
+
+
+@app.command()
+def delete(context: typer.Context, rule: RuleName, as_json: Json = False) -> None:
+    """Remove a rule and its steps. What was sent under it stays on record."""
+
+    async def here(outrider: Outrider) -> str:
+        rule_id = await _id_here(outrider, rule)
+        await outrider.rule_keeper.delete_rule(DEFAULT_SCOPE, rule_id, actor())
+        return rule_id
+
+    async def remote(server: Remote) -> str:
+        rule_id = await _id_there(server, rule)
+        await server.delete("workflows", "rules", rule_id)
+        return rule_id
+
+    rule_id = execute(context, here, as_json=as_json, remote=remote)
+    if as_json:
+        print_json({"id": rule_id, "success": True})
+    else:
+        out.print(f"[green]deleted[/green] {escape(rule)}")
+
+
+@app.command()
+def export(context: typer.Context, as_json: Json = False) -> None:
+    """All rules and steps as the file that `apply` takes: TOML, or JSON with --json."""
+
+    async def here(outrider: Outrider) -> Document:
+        return document_of(WorkflowsAnswer.of(*await outrider.rule_keeper.export(DEFAULT_SCOPE)))
+
+    found = execute(context, here, as_json=as_json, remote=lambda server: server.get("workflows"))
+    if as_json:
+        print_json(found)
+    else:
+        sys.stdout.write(toml_of(found))
+        sys.stdout.flush()
+
+
+def _print_step(step: Document) -> None:
+    target = f" through {step['submissionTarget']}" if step["submissionTarget"] else ""
+    state = "" if step["enabled"] else "  disabled"
+    out.print(escape(f"step {step['stepOrder']}  {step['channel']}{target}  {_when(step)}{state}"))
+    out.print(escape(f"  id {step['id']}"), style="dim")
+    config = step["recipientConfig"]
+    named = [name for name, value in config.items() if value is True]
+    custom = [*config["customPhones"], *config["customEmails"]]
+    out.print(escape(f"  to {', '.join([*named, *custom]) or 'nobody'}"))
+    if step["subject"]:
+        out.print(escape(f"  subject: {step['subject']}"))
+    for line in step["body"].splitlines():
+        out.print(escape(f"  | {line}"))
+
+
+def _when(step: Document) -> str:
+    collected = f", collected for {step['digestMinutes']} min" if step["digestMinutes"] else ""
+    relative = step["relativeTo"]
+    if relative is not None:
+        seconds = relative["offsetSeconds"]
+        side = "before" if seconds < 0 else "after"
+        past = f", {relative['ifPast']} if that is past"
+        return f"{abs(seconds):g} s {side} {relative['path']}{past}{collected}"
+    return (f"after {step['delaySeconds']:g} s" if step["delaySeconds"] else "at once") + collected
+
+
+async def _page_here(
+    outrider: Outrider, trigger: str | None, after: str | None, limit: int
+) -> Document:
+    begin = FIRST_PLACE
+    if after is not None:
+        after_trigger, channel, audience = cursors.decode(after, 3)
+        begin = after_trigger, channel, audience
+    found = await outrider.rule_keeper.rules_page(DEFAULT_SCOPE, begin, limit, trigger)
+    last = found[-1].rule if len(found) == limit else None
+    page = Page(
+        items=[RuleAnswer.of(each) for each in found],
+        next=cursors.encode(last.trigger, last.channel.value, last.audience) if last else None,
+    )
+    return document_of(page)
+
+
+async def _id_here(outrider: Outrider, rule: str) -> str:
+    return await _id_of(
+        rule, lambda trigger: _page_here(outrider, trigger, None, ApiLimits.page_max)
+    )
+
+
+async def _id_there(server: Remote, rule: str) -> str:
+    return await _id_of(
+        rule,
+        lambda trigger: server.get("workflows", "rules", trigger=trigger, limit=ApiLimits.page_max),
+    )
+
+
+async def _id_of(rule: str, page_of: Callable[[str], Awaitable[Document]]) -> str:
+    """A workspace has no more rules than a page has room for."""
+    if is_uuid(rule):
+        return rule
+    trigger, _, rest = rule.partition("/")
+    for each in (await page_of(trigger))["items"]:
+        if f"{each['channel']}/{each['audience']}" == rest:
+            return str(each["id"])
+    raise NotFound(f"there is no rule {rule}", hint="`outrider workflow list` shows them")

@@ -1,0 +1,109 @@
+"""A diff of workflows as lines for people: what is added, changed field by field, removed, kept."""
+
+import difflib
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from rich.markup import escape
+
+from outrider.cli.documents import Document
+from outrider.domain.workflow_diff import ChangeKind
+
+SIGNS = {
+    ChangeKind.ADDED: "[green]+[/green]",
+    ChangeKind.CHANGED: "[yellow]~[/yellow]",
+    ChangeKind.REMOVED: "[red]-[/red]",
+    ChangeKind.KEPT: "[dim]=[/dim]",
+    ChangeKind.SAME: " ",
+}
+KEPT = "[dim]kept, not in the file[/dim]"
+VALUE_SHOWN_CHARACTERS = 200
+
+
+def diff_lines(diff: Document) -> Iterator[str]:
+    """Nothing where nothing differs."""
+    for rule in diff["rules"]:
+        yield from _rule_lines(rule)
+    if diff["policies"]:
+        yield f"{SIGNS[ChangeKind.CHANGED]} policies"
+        for field in diff["policies"]:
+            yield from _field_lines(field, "    ")
+
+
+def summary(diff: Document, *, applied: bool) -> str:
+    verbs = ("added", "changed", "removed")
+    counts = [f"{diff[verb]:,} {verb if applied else f'to be {verb}'}" for verb in verbs]
+    if diff["policies"]:
+        counts.append(f"policies {'changed' if applied else 'to be changed'}")
+    return ", ".join(counts)
+
+
+def changes_something(diff: Document) -> bool:
+    return bool(diff["added"] or diff["changed"] or diff["removed"] or diff["policies"])
+
+
+def _rule_lines(rule: Document) -> Iterator[str]:
+    change = ChangeKind(rule["change"])
+    place = escape(f"{rule['trigger']}/{rule['channel']}/{rule['audience']}")
+    note = {ChangeKind.KEPT: f": {KEPT}", ChangeKind.REMOVED: ", with its steps"}.get(change, "")
+    yield f"{SIGNS[change]} [bold]{place}[/bold]{note}"
+    if change is ChangeKind.CHANGED:
+        for field in rule["fields"]:
+            yield from _field_lines(field, "    ")
+    elif change is ChangeKind.ADDED:
+        marks = {field["field"]: field["after"] for field in rule["fields"]}
+        words = [word for word, said in (("disabled", not marks["enabled"]),
+                                         ("urgent", marks["urgent"])) if said]  # fmt: skip
+        if words:
+            yield f"    {', '.join(words)}"
+    for step in rule["steps"]:
+        yield from _step_lines(step)
+
+
+def _step_lines(step: Document) -> Iterator[str]:
+    change = ChangeKind(step["change"])
+    again = f", number {step['ordinal']} of this order" if step["ordinal"] > 1 else ""
+    line = f"    {SIGNS[change]} step {step['stepOrder']}{again}"
+    if change is ChangeKind.KEPT:
+        line += f": {KEPT}"
+    if change is ChangeKind.ADDED:
+        fields = {field["field"]: field["after"] for field in step["fields"]}
+        text = fields.get("subject") or fields["body"]
+        line += f" {fields['channel']}: {escape(_short(text.strip().partition(chr(10))[0]))}"
+    yield line
+    if change is ChangeKind.CHANGED:
+        for field in step["fields"]:
+            yield from _field_lines(field, "        ")
+
+
+def _field_lines(field: Document, indent: str) -> Iterator[str]:
+    name, before, after = field["field"], field["before"], field["after"]
+    if _is_long(before) or _is_long(after):
+        yield f"{indent}{escape(name)}:"
+        for line in _text_lines(before or "", after or ""):
+            yield f"{indent}  {line}"
+    else:
+        yield f"{indent}{escape(name)}: {escape(_shown(before))} → {escape(_shown(after))}"
+
+
+def _is_long(value: object) -> bool:
+    return isinstance(value, str) and "\n" in value
+
+
+def _text_lines(before: str, after: str) -> Iterator[str]:
+    compared = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=1)
+    colours = {"+": "green", "-": "red", "@": "dim"}
+    for line in list(compared)[2:]:
+        colour = colours.get(line[0])
+        yield f"[{colour}]{escape(line)}[/{colour}]" if colour else escape(line)
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "nothing"
+    return _short(json.dumps(value, ensure_ascii=False))
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= VALUE_SHOWN_CHARACTERS else f"{text[:VALUE_SHOWN_CHARACTERS]}…"

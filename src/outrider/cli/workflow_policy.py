@@ -1,0 +1,90 @@
+"""`outrider workflow policy`: when messages may go, and how often to one address."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from outrider.api.models.policy import PolicyAnswer, PolicyPut
+from outrider.bootstrap import Outrider
+from outrider.cli.console import Json, out, print_json, print_rows
+from outrider.cli.documents import Document, document_of
+from outrider.cli.session import actor, execute
+from outrider.documents.policy import parse_policy
+from outrider.domain.errors import InvalidInput
+from outrider.domain.ids import DEFAULT_SCOPE
+from outrider.domain.screen_policies import ScreenPolicies
+
+app = typer.Typer(
+    no_args_is_help=True, help="Quiet hours, the sending window and the frequency cap."
+)
+
+PLACE = ("workflows", "policy")
+
+
+@app.command()
+def show(context: typer.Context, as_json: Json = False) -> None:
+    """The policy in force."""
+
+    async def here(outrider: Outrider) -> Document:
+        return document_of(PolicyAnswer.of(await outrider.policy_keeper.get(DEFAULT_SCOPE)))
+
+    policy = execute(context, here, as_json=as_json, remote=lambda server: server.get(*PLACE))
+    _print(policy, as_json=as_json)
+
+
+@app.command(name="set")
+def replace(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(help="The policy as JSON; `{}` holds nothing back.")],
+    as_json: Json = False,
+) -> None:
+    """Put the policy of FILE in force: all of it, or nothing and every mistake in it."""
+
+    async def here(outrider: Outrider) -> Document:
+        policies = _given(file)
+        await outrider.policy_keeper.put(DEFAULT_SCOPE, policies, actor())
+        return document_of(PolicyPut.of(policies))
+
+    policy = execute(
+        context,
+        here,
+        as_json=as_json,
+        remote=lambda server: server.put(*PLACE, json=_given(file).as_document()),
+    )
+    _print(policy, as_json=as_json)
+
+
+def _print(policy: Document, *, as_json: bool) -> None:
+    if as_json:
+        print_json(policy)
+        return
+    print_rows(
+        ["policy", "what", "channels"],
+        [
+            (name, words, ", ".join(section["channels"] or ["all"]))
+            for name, words, section in _sections(policy)
+        ],
+        "nothing is held back: there are no quiet hours, no sending window and no frequency cap",
+    )
+    out.print(f"times are those of the recipient, or else of {policy['timeZone']}", style="dim")
+
+
+def _sections(policy: Document) -> list[tuple[str, str, Document]]:
+    sections = []
+    if quiet := policy["quietHours"]:
+        sections.append(("quiet hours", f"{quiet['from']} to {quiet['to']}", quiet))
+    if window := policy["sendingWindow"]:
+        when = f"{', '.join(window['days'])}: {window['from']} to {window['to']}"
+        sections.append(("sending window", when, window))
+    if cap := policy["frequencyCap"]:
+        many = f"{cap['messages']} in {cap['perHours']} h, then {cap['whenReached']}"
+        sections.append(("frequency cap", many, cap))
+    return sections
+
+
+def _given(file: Path) -> ScreenPolicies:
+    try:
+        return parse_policy(file.read_bytes())
+    except OSError as error:
+        raise InvalidInput(f"{file} cannot be read: {error.strerror}") from error

@@ -1,0 +1,24 @@
+"""Instants that people write: RFC 3339 with its zone, and nothing that only looks like it."""
+
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+_RFC3339 = re.compile(
+    r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)?\Z", re.ASCII
+)
+
+
+def instant(given: Any) -> Any:
+    """A validator for before: what is written comes out in UTC, or a ValueError says why not."""
+    if given is None or isinstance(given, datetime):
+        return given
+    match = _RFC3339.match(given) if isinstance(given, str) else None
+    if match is None:
+        raise ValueError("should be a time such as 2026-12-01T09:00:00Z")
+    if match[2] is None:
+        raise ValueError("should end in its time zone: Z, or an offset such as +01:00")
+    try:
+        return datetime.fromisoformat(given.upper()).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise ValueError("is not a time that exists") from None

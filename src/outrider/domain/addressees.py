@@ -1,0 +1,101 @@
+"""Who gets a workflow's message: the recipient matrix, resolved for one event and one channel.
+
+Nobody is left out silently: an addressee without a good address comes out with the reason.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from outrider.domain.ids import KEY_SEPARATOR, RecipientId
+from outrider.domain.recipients import (
+    EMAIL_MAX_CHARACTERS,
+    AddressKind,
+    Normaliser,
+    SkipReason,
+    address_kind,
+    normalise_email,
+    normalise_phone,
+    normalise_push_token,
+)
+from outrider.domain.states import Channel
+from outrider.domain.workflows import DomainEvent, RecipientConfig, parties_of
+
+RECIPIENT_ID_MAX_CHARACTERS = 200
+TIME_ZONE_MAX_CHARACTERS = 64
+
+FIELDS: dict[AddressKind, tuple[str, Normaliser]] = {
+    AddressKind.EMAIL: ("email", normalise_email),
+    AddressKind.PHONE: ("phone", normalise_phone),
+    AddressKind.PUSH_TOKEN: ("pushToken", normalise_push_token),
+}
+"""Where a party keeps each kind of address."""
+
+
+class Addressee(NamedTuple):
+    """One recipient of a step. `skip` says why this one is not written to."""
+
+    recipient_id: RecipientId
+    address: str | None
+    skip: str | None = None
+    time_zone: str | None = None
+
+
+def addressees(config: RecipientConfig, channel: Channel, event: DomainEvent) -> list[Addressee]:
+    """Each address once, whatever its spelling; parties first, then custom recipients."""
+    kind = address_kind(channel)
+    if kind is AddressKind.NONE:
+        return [Addressee(RecipientId("public"), None)]
+    _, normalise = FIELDS[kind]
+    chosen: list[Addressee] = []
+    seen: set[str] = set()
+    for who, given, zone in _candidates(config, kind, event):
+        if not given:
+            chosen.append(Addressee(who, None, SkipReason.NO_ADDRESS, zone))
+            continue
+        address = normalise(given)
+        if address is None:
+            shown = given.encode("unicode_escape").decode()[:EMAIL_MAX_CHARACTERS]
+            chosen.append(Addressee(who, shown, SkipReason.INVALID_ADDRESS, zone))
+        elif address_key(kind, address) not in seen:
+            seen.add(address_key(kind, address))
+            chosen.append(Addressee(who, address, None, zone))
+    return chosen
+
+
+def address_key(kind: AddressKind, address: str) -> str:
+    """What two spellings of an address have in common. A push token's case counts."""
+    return address if kind is AddressKind.PUSH_TOKEN else address.lower()
+
+
+def _candidates(
+    config: RecipientConfig, kind: AddressKind, event: DomainEvent
+) -> Iterator[tuple[RecipientId, str | None, str | None]]:
+    field, _ = FIELDS[kind]
+    for name in parties_of(config):
+        party = event.party(name)
+        zone = _text(party.get("timeZone"))
+        given = _text(party.get(field))
+        yield (
+            recipient_id_of(party.get("id"), name),
+            given,
+            (zone or "")[:TIME_ZONE_MAX_CHARACTERS] or None,
+        )
+    for custom in _custom(config, kind):
+        yield recipient_id_of(custom, "custom"), custom, None
+
+
+def _custom(config: RecipientConfig, kind: AddressKind) -> Iterable[str]:
+    if kind is AddressKind.EMAIL:
+        return config.custom_emails
+    return config.custom_phones if kind is AddressKind.PHONE else ()
+
+
+def recipient_id_of(given: Any, otherwise: str) -> RecipientId:
+    """A party's own id where it can be one; else what it is in the event."""
+    text = str(given) if isinstance(given, (str, int)) and not isinstance(given, bool) else ""
+    good = text and text.isprintable() and KEY_SEPARATOR not in text
+    return RecipientId(text[:RECIPIENT_ID_MAX_CHARACTERS] if good else otherwise)
+
+
+def _text(given: Any) -> str | None:
+    return given if isinstance(given, str) else None

@@ -1,0 +1,23 @@
+"""Batches by weight: what is held in memory, or sent in one statement, is bounded in bytes too."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
+
+Item = TypeVar("Item")
+
+
+def in_parts(
+    items: Sequence[Item], weight: Callable[[Item], int], most: int
+) -> Iterator[list[Item]]:
+    """In order, each part as heavy as `most` at most; what is heavier alone is alone."""
+    part: list[Item] = []
+    total = 0
+    for item in items:
+        own = weight(item)
+        if part and total + own > most:
+            yield part
+            part, total = [], 0
+        part.append(item)
+        total += own
+    if part:
+        yield part

@@ -1,0 +1,130 @@
+"""An emission: a domain event as its sender tells it, judged before anything is written.
+
+The same event told again is the same by its digest, which covers what the sender said and nothing
+that we added.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from outrider.domain.errors import InvalidInput, Problem
+from outrider.domain.times import rfc3339
+
+EVENT_ID_MAX_CHARACTERS = 200
+EVENT_MAX_BYTES = 262_144
+EVENT_DEPTH_MAX = 32
+TRIGGER = re.compile(r"[a-z][a-z0-9_.]{0,63}")
+_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
+
+
+@dataclass(frozen=True, slots=True)
+class Emission:
+    event_id: str
+    trigger: str
+    subject: Mapping[str, Any] = field(default_factory=dict)
+    variables: Mapping[str, Any] = field(default_factory=dict)
+    occurred_at: datetime | None = None
+
+
+class EventTexts(NamedTuple):
+    """An emission as it is stored."""
+
+    subject: str
+    variables: str
+    digest: str
+
+
+def event_texts(emission: Emission, where: str = "") -> EventTexts:
+    """InvalidInput with every problem at once, each with its path."""
+    problems = [
+        *_name_problems(emission, where),
+        *_value_problems(where, "subject", emission.subject),
+        *_value_problems(where, "variables", emission.variables),
+    ]
+    occurred = emission.occurred_at
+    if occurred is not None and (wrong := _time_problem(occurred)):
+        problems.append(Problem(f"{where}occurredAt", wrong))
+    if problems:
+        raise InvalidInput("the event cannot be taken", problems)
+    subject, variables = canonical(emission.subject), canonical(emission.variables)
+    told = (emission.trigger, rfc3339(occurred) if occurred else "", subject, variables)
+    size = len(subject.encode()) + len(variables.encode())
+    if size > EVENT_MAX_BYTES:
+        raise InvalidInput(
+            "the event cannot be taken",
+            [Problem(f"{where}variables", f"the event has {size:,} bytes of {EVENT_MAX_BYTES:,}")],
+            hint="send references to large things, not the things themselves",
+        )
+    return EventTexts(subject, variables, hashlib.sha256(json.dumps(told).encode()).hexdigest())
+
+
+def is_event_id(text: str) -> bool:
+    """Whether it can be an event's id at all; what cannot be one exists nowhere."""
+    return 0 < len(text) <= EVENT_ID_MAX_CHARACTERS and text.isprintable()
+
+
+def canonical(value: Mapping[str, Any]) -> str:
+    """Keys in order: the same value is the same text, however its sender spelt it."""
+    return json.dumps(
+        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    )
+
+
+def _name_problems(emission: Emission, where: str) -> list[Problem]:
+    problems = []
+    event_id: object = emission.event_id
+    trigger: object = emission.trigger
+    if not isinstance(event_id, str) or not 0 < len(event_id) <= EVENT_ID_MAX_CHARACTERS:
+        most = f"1 to {EVENT_ID_MAX_CHARACTERS} characters"
+        problems.append(Problem(f"{where}eventId", f"should be a text of {most}"))
+    elif not event_id.isprintable():
+        problems.append(Problem(f"{where}eventId", "must not contain control characters"))
+    if not isinstance(trigger, str) or not TRIGGER.fullmatch(trigger):
+        problems.append(
+            Problem(f"{where}trigger", "should be a name like quote_sent: a-z, 0-9, '_' and '.'")
+        )
+    return problems
+
+
+def _value_problems(where: str, name: str, value: object) -> list[Problem]:
+    if not isinstance(value, Mapping):
+        return [Problem(f"{where}{name}", "should be an object")]
+    if _depth(value) > EVENT_DEPTH_MAX:
+        return [Problem(f"{where}{name}", f"is nested deeper than {EVENT_DEPTH_MAX} levels")]
+    try:
+        text = canonical(value)
+        text.encode()
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        return [Problem(f"{where}{name}", f"is not plain JSON: {error}")]
+    if _NUL.search(text):
+        return [Problem(f"{where}{name}", "must not contain NUL")]
+    return []
+
+
+def _time_problem(moment: datetime) -> str | None:
+    if moment.tzinfo is None:
+        return "should have a time zone"
+    try:
+        rfc3339(moment)
+    except OverflowError:
+        return "is not a time that exists"
+    return None
+
+
+def _depth(value: object) -> int:
+    """Level by level, because a recursion would be as deep as somebody's malice."""
+    level, depth = [value], 0
+    while level and depth <= EVENT_DEPTH_MAX:
+        depth += 1
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, Mapping | list | tuple)
+            for inner in (outer.values() if isinstance(outer, Mapping) else outer)
+        ]
+    return depth

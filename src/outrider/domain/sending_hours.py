@@ -1,0 +1,122 @@
+"""Sending hours: may a message go now, by the clock on its recipient's wall, or when may it?
+
+Only the wall clock counts: an hour that comes twice when the clocks go back is quiet twice, and one
+that never comes when they go forward is neither quiet nor open.
+"""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, time, timedelta, tzinfo
+from functools import lru_cache
+from typing import NamedTuple
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from outrider.domain.screen_policies import MINUTES_PER_HOUR, SendingHours, WaitsFor
+
+ZONES_REMEMBERED = 1_024
+HORIZON_DAYS = 15
+"""A window that opens once a week may miss its day once, when the clocks go forward over it."""
+STEPS_MAX = 50
+"""Quiet hours and a window give way to each other at most a few times a day."""
+SAMPLE = timedelta(hours=6)
+"""No zone changes its offset and changes it back within so short a time."""
+SECOND = timedelta(seconds=1)
+
+
+class Wait(NamedTuple):
+    until: datetime
+    waits_for: WaitsFor
+
+
+class Zone(NamedTuple):
+    """`unknown` is the name that is no zone's, where another zone had to do."""
+
+    zone: tzinfo
+    unknown: str | None = None
+
+
+@lru_cache(maxsize=ZONES_REMEMBERED)
+def zone_named(name: str) -> tzinfo | None:
+    """None where no zone has that name, whatever else it is."""
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return None
+
+
+def zone_of(own: str | None, workspace: str) -> Zone:
+    """The recipient's own zone, else their workspace's, else UTC."""
+    unknown = None
+    for name in (own, workspace):
+        found = zone_named(name) if name else None
+        if found is not None:
+            return Zone(found, unknown)
+        unknown = unknown or name or None
+    return Zone(UTC, unknown)
+
+
+def wait(hours: Sequence[SendingHours], zone: tzinfo, now: datetime) -> Wait | None:
+    """None: it may go. Else until when it waits, and for what at the last.
+
+    Where there is no such moment within the horizon, it waits until the horizon.
+    """
+    moment, waits_for = now, None
+    horizon = now + timedelta(days=HORIZON_DAYS)
+    for _ in range(STEPS_MAX):
+        closed = next((each for each in hours if not allows(each, zone, moment)), None)
+        if closed is None:
+            break
+        waits_for = closed.waits_for
+        moment = next(
+            (at for at in _candidates(closed, zone, moment, horizon) if allows(closed, zone, at)),
+            horizon,
+        )
+        if moment >= horizon:
+            break
+    return None if waits_for is None else Wait(min(moment, horizon), waits_for)
+
+
+def allows(hours: SendingHours, zone: tzinfo, moment: datetime) -> bool:
+    local = moment.astimezone(zone)
+    return hours.allows(local.weekday(), local.hour * MINUTES_PER_HOUR + local.minute)
+
+
+def _candidates(
+    hours: SendingHours, zone: tzinfo, after: datetime, horizon: datetime
+) -> Iterator[datetime]:
+    """Every moment at which these hours could begin to allow it: their minute, on each day and in
+    each of the two hours where it comes twice; and each moment at which the clocks are changed."""
+    first = after.astimezone(zone).date()
+    opening = time(*divmod(hours.opening_minute, MINUTES_PER_HOUR))
+    on_the_wall = (
+        datetime.combine(first + timedelta(days=day), opening.replace(fold=fold), zone)
+        for day in range(HORIZON_DAYS + 1)
+        for fold in (0, 1)
+    )
+    moments = {local.astimezone(UTC) for local in on_the_wall}
+    moments.update(_changes(zone, after, horizon))
+    return (moment for moment in sorted(moments) if after < moment < horizon)
+
+
+def _changes(zone: tzinfo, begin: datetime, end: datetime) -> Iterator[datetime]:
+    """When the clocks are changed between these two moments, to the second."""
+    begin = begin.astimezone(UTC).replace(microsecond=0)
+    while begin < end:
+        sampled = begin + SAMPLE
+        if _offset(zone, begin) != _offset(zone, sampled):
+            yield _change_between(zone, begin, sampled)
+        begin = sampled
+
+
+def _change_between(zone: tzinfo, before: datetime, after: datetime) -> datetime:
+    old = _offset(zone, before)
+    while after - before > SECOND:
+        middle = before + (after - before) // SECOND // 2 * SECOND
+        if _offset(zone, middle) == old:
+            before = middle
+        else:
+            after = middle
+    return after
+
+
+def _offset(zone: tzinfo, moment: datetime) -> timedelta | None:
+    return moment.astimezone(zone).utcoffset()

@@ -1,0 +1,66 @@
+"""What the simulator notes of the files that a message brings: enough to recognise each of them."""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from email.message import Message
+from email.parser import BytesParser
+from email.policy import default as STRICTLY_READ
+from typing import Any, NamedTuple
+
+from outrider.domain.letters import decoded
+
+
+class ReceivedFile(NamedTuple):
+    name: str
+    content_type: str
+    size_bytes: int
+    sha256: str
+
+    def as_document(self) -> dict[str, object]:
+        return {
+            "name": self.name,
+            "contentType": self.content_type,
+            "size": self.size_bytes,
+            "sha256": self.sha256,
+        }
+
+
+def files_of_mail(headers: Message, message: bytes) -> Sequence[ReceivedFile]:
+    """Only a message of several parts is read whole: most have no files, and time counts here."""
+    if headers.get_content_maintype() != "multipart":
+        return ()
+    whole = BytesParser(policy=STRICTLY_READ).parsebytes(message)
+    return [
+        _file(part.get_filename() or "", part.get_content_type(), _content(part))
+        for part in whole.walk()
+        if part.get_content_disposition() == "attachment"
+    ]
+
+
+def files_of_resend(document: Mapping[str, Any]) -> Sequence[ReceivedFile] | None:
+    """None where they are not as Resend wants them."""
+    given = document.get("attachments", [])
+    if not isinstance(given, list):
+        return None
+    files = list(_files(given))
+    return files if len(files) == len(given) else None
+
+
+def _files(given: Sequence[Any]) -> Iterator[ReceivedFile]:
+    for each in given:
+        if not isinstance(each, dict):
+            return
+        name, content = each.get("filename"), each.get("content")
+        raw = decoded(content) if isinstance(content, str) else None
+        if not isinstance(name, str) or not name or raw is None:
+            return
+        yield _file(name, str(each.get("content_type", "")), raw)
+
+
+def _content(part: Message) -> bytes:
+    content = part.get_payload(decode=True)
+    return content if isinstance(content, bytes) else b""
+
+
+def _file(name: str, content_type: str, content: bytes) -> ReceivedFile:
+    return ReceivedFile(name, content_type, len(content), hashlib.sha256(content).hexdigest())

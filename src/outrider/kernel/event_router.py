@@ -1,0 +1,187 @@
+"""The event router: domain events come in, are decided on once, and leave as ledger rows.
+
+Rows, digests and the event's own record are written in one transaction, so an event is routed whole
+or not at all. A router that dies leaves its events to be claimed again; keys make that harmless.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime, timedelta
+from itertools import groupby
+
+import structlog
+
+from outrider.domain.batches import in_parts
+from outrider.domain.errors import OutriderError, StoreUnavailable
+from outrider.domain.ids import Scope
+from outrider.domain.retry import JOB
+from outrider.domain.submission import Contract
+from outrider.domain.workflows import DomainEventId, EventStatus, Rule, WorkflowStep
+from outrider.kernel.contract_shelf import snapshots
+from outrider.kernel.route_planner import RoutePlanner
+from outrider.kernel.route_plans import EventPlan
+from outrider.kernel.transactions import digests, domain_events, notifications
+from outrider.kernel.transactions.domain_events import ClaimedEvent, Settled
+from outrider.kernel.transactions.notifications import WINDOW_BYTES
+from outrider.kernel.unsubscriber import Unsubscriber
+from outrider.ports.clock import Clock, IdSource
+from outrider.ports.store import Store, Transaction
+from outrider.settings import Limits
+
+log = structlog.get_logger()
+
+
+class EventRouter:
+    def __init__(
+        self,
+        store: Store,
+        planner: RoutePlanner,
+        contracts: Callable[[], Mapping[str, Contract]],
+        fallback_of: Callable[[str], str | None],
+        unsubscriber: Unsubscriber,
+        clock: Clock,
+        ids: IdSource,
+        limits: Limits,
+    ) -> None:
+        self._store = store
+        self._planner = planner
+        self._contracts = contracts
+        self._fallback_of = fallback_of
+        self._unsubscriber = unsubscriber
+        self._clock = clock
+        self._ids = ids
+        self._limits = limits
+        self._woken = asyncio.Event()
+        self._kept: set[DomainEventId] = set()
+        """Of the claimed events, those that are still to be routed."""
+
+    def wake(self) -> None:
+        """Something was emitted in this process, so there is no need to wait for the next look."""
+        self._woken.set()
+
+    async def run(self) -> None:
+        """Runs until cancelled."""
+        while True:
+            self._woken.clear()
+            try:
+                routed = await self.route_due()
+            except StoreUnavailable as error:
+                log.warning("routing_waits_for_store", error=error.message)
+                await self._clock.sleep(self._limits.store_backoff_seconds)
+                continue
+            if not routed:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(self._limits.router_poll_seconds):
+                        await self._woken.wait()
+
+    async def route_due(self) -> int:
+        """Route a window of events that are due; how many there were."""
+        claimed = await self._store.write(
+            domain_events.claim(self._limits.router_events, self._lease_end(), self._clock.now())
+        )
+        if not claimed:
+            return 0
+        self._kept = {event.id for event in claimed}
+        keeping = asyncio.create_task(self._keep())
+        try:
+            for part in _parts(claimed, self._limits.router_bytes):
+                await self._route(part)
+        finally:
+            keeping.cancel()
+            await asyncio.wait([keeping])
+        return len(claimed)
+
+    async def _keep(self) -> None:
+        """Until cancelled: whoever renders for long keeps what it claimed."""
+        while True:
+            await self._clock.sleep(self._limits.router_lease_seconds / 3)
+            try:
+                await self._store.write(domain_events.keep(sorted(self._kept), self._lease_end()))
+            except StoreUnavailable as error:
+                log.warning("routing_lease_not_kept", error=error.message)
+
+    def _lease_end(self) -> datetime:
+        return self._clock.now() + timedelta(seconds=self._limits.router_lease_seconds)
+
+    async def _route(self, events: Sequence[ClaimedEvent]) -> None:
+        """All of them in one transaction, or each in its own where one is to blame."""
+        try:
+            whole = await self._routed(events)
+        except StoreUnavailable:
+            raise
+        except Exception as error:
+            if len(events) == 1:
+                await self._postpone(events[0], error)
+                return
+            whole = False
+        if not whole:
+            middle = (len(events) + 1) // 2
+            await self._route(events[:middle])
+            await self._route(events[middle:])
+
+    async def _routed(self, events: Sequence[ClaimedEvent]) -> bool:
+        """False: they come to more than is held in memory at once, and nothing was done."""
+        now = self._clock.now()
+        scope = events[0].scope
+        rules, steps = await self._store.read(_rules(scope, {event.trigger for event in events}))
+        plans = [self._planner.plan(event, rules, steps, now) for event in events]
+        texts = sum(plan.texts for plan in plans)
+        weight = sum(plan.weight_bytes for plan in plans)
+        if len(events) > 1 and (
+            texts > self._limits.router_texts or weight > self._limits.router_bytes
+        ):
+            return False
+        await self._planner.render(plans, await self._unsubscriber.urls(), now)
+        await self._store.write(self._written(scope, plans))
+        self._kept.difference_update(event.id for event in events)
+        for plan in plans:
+            if plan.status is EventStatus.FAILED:
+                log.error("event_not_routed", event_id=plan.event.event_id, why=plan.problem)
+        return True
+
+    def _written(self, scope: Scope, plans: Sequence[EventPlan]) -> Transaction[None]:
+        now = self._clock.now()
+        fresh = yield from domain_events.still_received([plan.event.id for plan in plans])
+        mine = [plan for plan in plans if plan.event.id in fresh]
+        rows = [row for plan in mine for row in plan.rows]
+        targets = {row.submission_target for row in rows}
+        contracts = snapshots(targets, self._contracts(), self._fallback_of)
+        yield from notifications.insert(scope, rows, contracts, self._ids, now)
+        entries = [entry for plan in mine for entry in plan.entries]
+        for part in in_parts(entries, lambda entry: len(entry.variables), WINDOW_BYTES):
+            yield from digests.collect(scope, part, self._ids, now)
+        settled = [
+            Settled(plan.event.id, plan.status, plan.document(), plan.problem) for plan in mine
+        ]
+        yield from domain_events.settle(settled, now)
+
+    async def _postpone(self, event: ClaimedEvent, error: Exception) -> None:
+        now = self._clock.now()
+        why = error.message if isinstance(error, OutriderError) else repr(error)
+        log.exception("event_routing_failed", event_id=event.event_id, attempt=event.attempts)
+        delay = JOB.delay_seconds(event.attempts, jitter=self._ids.jitter())
+        self._kept.discard(event.id)
+        await self._store.write(
+            domain_events.postpone([event.id], now + timedelta(seconds=delay), why, now)
+        )
+
+
+def _parts(events: Sequence[ClaimedEvent], most_bytes: int) -> Iterator[list[ClaimedEvent]]:
+    """By scope, and no more at once than may be decoded at once."""
+    in_scopes = sorted(events, key=lambda event: (event.scope, event.id))
+    for _, group in groupby(in_scopes, key=lambda event: event.scope):
+        yield from in_parts(list(group), lambda event: event.size_bytes, most_bytes)
+
+
+def _rules(
+    scope: Scope, triggers: set[str]
+) -> Transaction[tuple[dict[str, list[Rule]], dict[str, list[WorkflowStep]]]]:
+    by_trigger: dict[str, list[Rule]] = {}
+    found = yield from domain_events.rules_of(scope, sorted(triggers))
+    for rule in found:
+        by_trigger.setdefault(rule.trigger, []).append(rule)
+    by_rule: dict[str, list[WorkflowStep]] = {}
+    for step in (yield from domain_events.steps_of([rule.id for rule in found if rule.enabled])):
+        by_rule.setdefault(step.rule_id, []).append(step)
+    return by_trigger, by_rule

@@ -1,0 +1,239 @@
+"""Domain events: taken once by their sender's id, claimed by a router, settled with routes."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+import msgspec
+
+from outrider.domain.emissions import Emission, EventTexts, is_event_id
+from outrider.domain.errors import NotFound
+from outrider.domain.ids import OutboxId, Scope, TenantId, WorkspaceId
+from outrider.domain.states import Channel
+from outrider.domain.texts import storable
+from outrider.domain.workflow_documents import config_from, timing_from
+from outrider.domain.workflows import (
+    DomainEvent,
+    DomainEventId,
+    EventStatus,
+    Rule,
+    RuleId,
+    StepId,
+    WorkflowStep,
+)
+from outrider.ports.clock import IdSource
+from outrider.ports.store import Row, Transaction, Window, ask
+
+
+class StoredEvent(NamedTuple):
+    """An event as the database has it, and what became of it."""
+
+    id: DomainEventId
+    event_id: str
+    trigger: str
+    occurred_at: datetime
+    subject: str
+    variables: str
+    digest: str
+    status: str
+    attempts: int
+    routes: str | None
+    error: str | None
+    created_at: datetime
+    updated_at: datetime
+
+
+class ClaimedEvent(NamedTuple):
+    id: DomainEventId
+    tenant_id: TenantId
+    workspace_id: WorkspaceId
+    event_id: str
+    trigger: str
+    occurred_at: datetime
+    subject: str
+    variables: str
+    attempts: int
+    trace_parent: str | None
+    created_at: datetime
+    routes: str | None
+    error: str | None
+
+    @property
+    def size_bytes(self) -> int:
+        """In characters, which is near enough."""
+        return len(self.subject) + len(self.variables)
+
+    @property
+    def scope(self) -> Scope:
+        return Scope(self.tenant_id, self.workspace_id)
+
+    def event(self) -> DomainEvent:
+        return DomainEvent(
+            self.id, self.event_id, self.trigger, self.occurred_at,
+            msgspec.json.decode(self.subject), msgspec.json.decode(self.variables),
+        )  # fmt: skip
+
+
+class Settled(NamedTuple):
+    id: DomainEventId
+    status: EventStatus
+    routes: str
+    error: str | None
+
+
+class EventItem(NamedTuple):
+    """A ledger row that followed from an event."""
+
+    id: OutboxId
+    step_id: StepId | None
+    channel: str
+    recipient_id: str
+    address: str | None
+    status: str
+    reason: str | None
+    error: str | None
+    attempts: int
+    next_attempt_at: datetime | None
+    waits_for: str | None
+    doubted_at: datetime | None
+    template: str
+    submission_target: str
+    opened_at: datetime | None
+
+
+def insert(
+    scope: Scope,
+    emissions: Sequence[tuple[Emission, EventTexts]],
+    trace_parent: str | None,
+    ids: IdSource,
+    now: datetime,
+) -> Transaction[set[str]]:
+    """The event ids of those that are new."""
+    # One order for everybody: two batches with the same events cannot wait for each other in turn.
+    ordered = sorted(emissions, key=lambda pair: pair[0].event_id)
+    rows = yield from ask(
+        "insert_domain_events",
+        {
+            "id": ids.batch(len(ordered)),
+            "event_id": [emission.event_id for emission, _ in ordered],
+            "trigger_name": [emission.trigger for emission, _ in ordered],
+            "occurred_at": [emission.occurred_at or now for emission, _ in ordered],
+            "subject": [texts.subject for _, texts in ordered],
+            "variables": [texts.variables for _, texts in ordered],
+            "digest": [texts.digest for _, texts in ordered],
+            "trace_parent": [trace_parent] * len(ordered),
+        },
+        **scope._asdict(),
+        now=now,
+    )
+    return {row[0] for row in rows}
+
+
+def by_event_id(scope: Scope, event_ids: Sequence[str]) -> Transaction[dict[str, StoredEvent]]:
+    rows = yield from ask("domain_events_by_event_id", {"event_id": event_ids}, **scope._asdict())
+    return {row[1]: StoredEvent(*row) for row in rows}
+
+
+def event(scope: Scope, event_id: str) -> Transaction[StoredEvent]:
+    found: dict[str, StoredEvent] = {}
+    if is_event_id(event_id):
+        found = yield from by_event_id(scope, [event_id])
+    if event_id not in found:
+        raise NotFound(f"there is no event '{event_id}'")
+    return found[event_id]
+
+
+def page(
+    scope: Scope, before: str, most: int, *, status: str | None = None, trigger: str | None = None
+) -> Transaction[list[StoredEvent]]:
+    """The newest first."""
+    rows = yield from ask(
+        "domain_events_page",
+        **scope._asdict(),
+        before=before,
+        status=status,
+        trigger_name=trigger,
+        most=most,
+    )
+    return [StoredEvent(*row) for row in rows]
+
+
+def items(scope: Scope, domain_event_id: DomainEventId, most: int) -> Transaction[list[EventItem]]:
+    rows = yield from ask(
+        "items_of_event", **scope._asdict(), domain_event_id=domain_event_id, most=most
+    )
+    return [EventItem(*row) for row in rows]
+
+
+def claim(most: int, lease_expires_at: datetime, now: datetime) -> Transaction[list[ClaimedEvent]]:
+    rows = yield from ask("claim_events", most=most, lease_expires_at=lease_expires_at, now=now)
+    return sorted(ClaimedEvent(*row) for row in rows)
+
+
+def keep(ids: Sequence[DomainEventId], lease_expires_at: datetime) -> Transaction[None]:
+    yield from ask("keep_events", {"id": sorted(ids)}, lease_expires_at=lease_expires_at)
+
+
+def still_received(ids: Sequence[DomainEventId]) -> Transaction[set[DomainEventId]]:
+    rows = yield from ask("lock_received", {"id": sorted(ids)})
+    return {DomainEventId(row[0]) for row in rows}
+
+
+def settle(settled: Sequence[Settled], now: datetime) -> Transaction[None]:
+    yield from ask(
+        "settle_events",
+        {
+            "id": [each.id for each in settled],
+            "status": [each.status.value for each in settled],
+            "routes": [each.routes for each in settled],
+            "error": [storable(each.error) for each in settled],
+        },
+        now=now,
+    )
+
+
+def postpone(
+    ids: Sequence[DomainEventId], route_at: datetime, error: str, now: datetime
+) -> Transaction[None]:
+    window: Window = {
+        "id": sorted(ids),
+        "route_at": [route_at] * len(ids),
+        "error": [storable(error)] * len(ids),
+    }
+    yield from ask("postpone_events", window, now=now)
+
+
+def reroute(scope: Scope, event_id: str, now: datetime) -> Transaction[bool]:
+    """Whether there was anything to route again."""
+    yield from event(scope, event_id)
+    rows = yield from ask("reroute_event", **scope._asdict(), event_id=event_id, now=now)
+    return bool(rows)
+
+
+def rules_of(scope: Scope, triggers: Sequence[str]) -> Transaction[list[Rule]]:
+    rows = yield from ask(
+        "rules_of_triggers", {"trigger_name": sorted(triggers)}, **scope._asdict()
+    )
+    return [
+        Rule(RuleId(rule_id), trigger, Channel(channel), audience, bool(enabled), bool(urgent))
+        for rule_id, trigger, channel, audience, enabled, urgent in rows
+    ]
+
+
+def steps_of(rules: Sequence[RuleId]) -> Transaction[list[WorkflowStep]]:
+    if not rules:
+        return []
+    rows = yield from ask("steps_of_rules", {"id": sorted(rules)})
+    return [step_from(row) for row in rows]
+
+
+def step_from(row: Row) -> WorkflowStep:
+    (
+        step_id, rule_id, step_order, enabled, channel, target, subject, body, timing, config,
+        digest_seconds, created_at,
+    ) = row  # fmt: skip
+    return WorkflowStep(
+        StepId(step_id), RuleId(rule_id), step_order, Channel(channel), body, created_at,
+        bool(enabled), subject, target, timing_from(msgspec.json.decode(timing)),
+        config_from(msgspec.json.decode(config)), digest_seconds,
+    )  # fmt: skip

@@ -1,0 +1,121 @@
+"""Messages that follow from domain events: they enter the ledger in windows, into their lanes.
+
+An item that exists already, by its key, is left as it is; what cannot be sent is written too, with
+its reason, so that nobody is left out without a record.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from outrider.domain.batches import in_parts
+from outrider.domain.ids import IdempotencyKey, JobId, OutboxId, RecipientId, Scope
+from outrider.domain.states import Channel, ItemStatus
+from outrider.domain.texts import storable
+from outrider.domain.workflows import DomainEventId, StepId
+from outrider.kernel.transactions.deployment import ContractSnapshot, snapshot_contracts
+from outrider.kernel.transactions.submissions import lane_of
+from outrider.ports.clock import IdSource
+from outrider.ports.store import Transaction, ask
+
+WINDOW_BYTES = 4 * 1024 * 1024
+"""What one statement is given at most, unless a single row is larger."""
+ROW_BYTES = 1_024
+
+
+class NewNotification(NamedTuple):
+    """A row to be: `queued` until it is due, or ended before any call with its reason."""
+
+    id: OutboxId
+    submission_target: str
+    fallback_target: str | None
+    lane: int
+    channel: Channel
+    provider: str
+    recipient_id: RecipientId
+    address: str | None
+    subject: str | None
+    payload: str
+    key: IdempotencyKey
+    kind: str
+    template: str
+    due_at: datetime
+    urgent: bool = False
+    waits_for: str | None = None
+    domain_event_id: DomainEventId | None = None
+    step_id: StepId | None = None
+    status: ItemStatus = ItemStatus.QUEUED
+    reason: str | None = None
+    error: str | None = None
+
+
+def insert(
+    scope: Scope,
+    items: Sequence[NewNotification],
+    contracts: Mapping[str, ContractSnapshot],
+    ids: IdSource,
+    now: datetime,
+) -> Transaction[set[OutboxId]]:
+    """The ids of those that are new."""
+    if not items:
+        return set()
+    # One order for everybody, as for intents: two writers cannot wait for each other.
+    ordered = sorted(items, key=lambda item: (item.submission_target, item.lane, item.key))
+    contract_ids = yield from snapshot_contracts(contracts, now)
+    lanes: dict[tuple[str, int], JobId] = {}
+    for item in ordered:
+        place = item.submission_target, item.lane
+        if place not in lanes:
+            lanes[place] = yield from lane_of(scope, *place, ids, now)
+    new: set[OutboxId] = set()
+    for part in in_parts(ordered, lambda item: len(item.payload) + ROW_BYTES, WINDOW_BYTES):
+        new |= yield from _insert(scope, part, lanes, contract_ids, now)
+    woken = {
+        lanes[item.submission_target, item.lane]
+        for item in ordered
+        if item.id in new and item.status is ItemStatus.QUEUED
+    }
+    if woken:
+        yield from ask("wake_lanes", {"id": sorted(woken)}, now=now)
+    return new
+
+
+def _insert(
+    scope: Scope,
+    ordered: Sequence[NewNotification],
+    lanes: Mapping[tuple[str, int], JobId],
+    contract_ids: Mapping[str, int],
+    now: datetime,
+) -> Transaction[set[OutboxId]]:
+    rows = yield from ask(
+        "insert_notifications",
+        {
+            "id": [item.id for item in ordered],
+            "job_id": [lanes[item.submission_target, item.lane] for item in ordered],
+            "channel": [item.channel.value for item in ordered],
+            "provider": [item.provider for item in ordered],
+            "submission_target": [item.submission_target for item in ordered],
+            "contract_id": [contract_ids[item.submission_target] for item in ordered],
+            "fallback_contract_id": [
+                contract_ids.get(item.fallback_target or "") for item in ordered
+            ],
+            "recipient_id": [item.recipient_id for item in ordered],
+            "address": [item.address for item in ordered],
+            "subject": [item.subject for item in ordered],
+            "payload": [item.payload for item in ordered],
+            "key": [item.key for item in ordered],
+            "kind": [item.kind for item in ordered],
+            "template": [item.template for item in ordered],
+            "urgent": [item.urgent for item in ordered],
+            "due_at": [item.due_at for item in ordered],
+            "waits_for": [item.waits_for for item in ordered],
+            "domain_event_id": [item.domain_event_id for item in ordered],
+            "step_id": [item.step_id for item in ordered],
+            "status": [item.status.value for item in ordered],
+            "reason": [item.reason for item in ordered],
+            "error": [storable(item.error) for item in ordered],
+        },
+        **scope._asdict(),
+        now=now,
+    )
+    return {OutboxId(row[0]) for row in rows}

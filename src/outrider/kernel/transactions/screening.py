@@ -1,0 +1,106 @@
+"""Screening: a workspace's policies, what addresses have heard lately, and what is held back.
+
+Holding back first proves that the lane is ours, in the same transaction, as opening does.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+import msgspec
+
+from outrider.domain.ids import OutboxId, Scope
+from outrider.domain.screen_policies import ScreenPolicies, policies_from
+from outrider.domain.texts import storable
+from outrider.kernel.transactions.jobs import ClaimedLane, Hold, hold
+from outrider.ports.store import Transaction, ask
+
+
+class Heard(NamedTuple):
+    """An address was sent something, or is being called with it, since that moment."""
+
+    channel: str
+    address: str
+    attempt_opened_at: datetime
+
+
+class Deferral(NamedTuple):
+    id: OutboxId
+    until: datetime
+    waits_for: str
+
+
+class Ending(NamedTuple):
+    """An item that is not called, now or ever."""
+
+    id: OutboxId
+    reason: str
+    error: str | None = None
+
+
+class HeldBack(NamedTuple):
+    """What of a window does not pass, by the way it ends."""
+
+    deferred: list[Deferral]
+    skipped: list[Ending]
+    failed: list[Ending]
+
+
+def policies_of(scope: Scope) -> Transaction[ScreenPolicies]:
+    rows = yield from ask("workflow_policy", **scope._asdict())
+    return policies_from(msgspec.json.decode(rows[0][0])) if rows else ScreenPolicies()
+
+
+def set_policies(scope: Scope, policies: ScreenPolicies, now: datetime) -> Transaction[None]:
+    document = msgspec.json.encode(policies.as_document()).decode()
+    yield from ask("set_workflow_policy", **scope._asdict(), document=document, now=now)
+
+
+def heard(
+    scope: Scope, addresses: Iterable[tuple[str, str]], since: datetime, most: int
+) -> Transaction[list[Heard]]:
+    """The latest of each channel and address, at most so many of each."""
+    wanted = sorted(addresses)
+    rows = yield from ask(
+        "heard_lately",
+        {
+            "channel": [channel for channel, _ in wanted],
+            "address": [address for _, address in wanted],
+        },
+        **scope._asdict(),
+        since=since,
+        most=most,
+    )
+    return [Heard(*row) for row in rows]
+
+
+def hold_back(
+    lane: ClaimedLane, held_back: HeldBack, lease_expires_at: datetime, now: datetime
+) -> Transaction[Hold]:
+    """At most a statement a kind of ending; nothing, where the lane is no longer ours."""
+    held = yield from hold(lane, lease_expires_at, now)
+    if held is not Hold.OURS:
+        return held
+    if held_back.deferred:
+        yield from ask(
+            "defer_items",
+            {
+                "id": [each.id for each in held_back.deferred],
+                "until": [each.until for each in held_back.deferred],
+                "waits_for": [each.waits_for for each in held_back.deferred],
+            },
+            now=now,
+        )
+    if held_back.skipped:
+        yield from ask("skip_items", _endings(held_back.skipped), now=now)
+    if held_back.failed:
+        yield from ask("fail_items", _endings(held_back.failed), now=now)
+    return held
+
+
+def _endings(endings: Sequence[Ending]) -> dict[str, Sequence[object]]:
+    return {
+        "id": [each.id for each in endings],
+        "reason": [each.reason for each in endings],
+        "error": [storable(each.error) for each in endings],
+    }

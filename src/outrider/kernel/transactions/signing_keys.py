@@ -1,0 +1,18 @@
+"""Signing keys: made once for a database, by whoever needs one first; everybody uses the same."""
+
+from datetime import datetime
+
+from outrider.ports.store import Transaction, ask
+
+
+def find(name: str) -> Transaction[bytes | None]:
+    rows = yield from ask("signing_key", name=name)
+    return bytes(rows[0][0]) if rows else None
+
+
+def make(name: str, secret: bytes, now: datetime) -> Transaction[bytes]:
+    """The secret under this name: the one given, unless somebody was quicker."""
+    yield from ask("insert_signing_key", name=name, secret=secret, now=now)
+    found = yield from find(name)
+    assert found is not None
+    return found

@@ -1,0 +1,39 @@
+"""The legacy port: senders that were there before rules, one for a trigger, channel and audience.
+
+A legacy sender composes; it never sends. What it composes goes through the ledger like all else.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from outrider.domain.letters import Attachment
+from outrider.domain.workflows import DomainEvent, RecipientConfig, RoutePlace
+
+
+@dataclass(frozen=True, slots=True)
+class Composition:
+    """A message's templates, to whom it goes, what goes with it, and what only it may name."""
+
+    subject: str | None
+    body: str
+    recipients: RecipientConfig
+    attachments: Sequence[Attachment] = ()
+    variables: Mapping[str, object] | None = None
+
+
+class LegacySender(Protocol):
+    @property
+    def name(self) -> str:
+        """The template of its items, and who it is in explanations: `proposal_email`."""
+        ...
+
+    @property
+    def trigger(self) -> str: ...
+
+    @property
+    def place(self) -> RoutePlace: ...
+
+    def compose(self, event: DomainEvent) -> Composition | str:
+        """What to send, or in words why nothing can be. It does no IO."""
+        ...

@@ -1,0 +1,103 @@
+-- Rules and steps of workflows as people keep them; what the router reads is in workflows.sql.
+
+-- name: workflow_rules_page
+SELECT id::text, trigger_name, channel, audience, enabled, urgent, created_at, updated_at
+  FROM workflow_rules
+ WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id
+   AND (trigger_name, channel, audience) > (:after_trigger, :after_channel, :after_audience)
+ ORDER BY trigger_name, channel, audience LIMIT :most;
+
+-- name: workflow_rules_of_trigger
+SELECT id::text, trigger_name, channel, audience, enabled, urgent, created_at, updated_at
+  FROM workflow_rules
+ WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id AND trigger_name = :trigger_name
+   AND (channel, audience) > (:after_channel, :after_audience)
+ ORDER BY channel, audience LIMIT :most;
+
+-- name: workflow_rule_by_id
+SELECT id::text, trigger_name, channel, audience, enabled, urgent, created_at, updated_at
+  FROM workflow_rules
+ WHERE id = :id AND tenant_id = :tenant_id AND workspace_id = :workspace_id;
+
+-- name: workflow_rule_at
+SELECT id::text, trigger_name, channel, audience, enabled, urgent, created_at, updated_at
+  FROM workflow_rules
+ WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id
+   AND trigger_name = :trigger_name AND channel = :channel AND audience = :audience;
+
+-- name: count_workflow_rules
+SELECT count(*) FROM workflow_rules
+ WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id;
+
+-- name: insert_workflow_rules
+INSERT INTO workflow_rules (id, tenant_id, workspace_id, trigger_name, channel, audience, enabled,
+                            urgent, created_at, updated_at)
+SELECT id, :tenant_id, :workspace_id, trigger_name, channel, audience, enabled, urgent, :now, :now
+  FROM json_to_recordset(:window)
+    AS item (id uuid, trigger_name text, channel text, audience text, enabled boolean,
+             urgent boolean);
+
+-- name: update_workflow_rules
+UPDATE workflow_rules r
+   SET trigger_name = item.trigger_name, channel = item.channel, audience = item.audience,
+       enabled = item.enabled, urgent = item.urgent, updated_at = :now
+  FROM json_to_recordset(:window)
+    AS item (id uuid, trigger_name text, channel text, audience text, enabled boolean,
+             urgent boolean)
+ WHERE r.id = item.id AND r.tenant_id = :tenant_id AND r.workspace_id = :workspace_id
+   AND r.id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS bound (id uuid)));
+
+-- name: delete_workflow_rules
+-- Their steps go with them.
+DELETE FROM workflow_rules
+ WHERE id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)))
+   AND tenant_id = :tenant_id AND workspace_id = :workspace_id;
+
+-- name: workflow_steps_in_order
+SELECT s.id::text, s.rule_id::text, s.step_order, s.enabled, s.channel, s.submission_target,
+       s.subject, s.body, s.timing, s.recipient_config, s.digest_seconds, s.created_at, s.updated_at
+  FROM workflow_steps s
+ WHERE s.rule_id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)))
+   AND s.tenant_id = :tenant_id AND s.workspace_id = :workspace_id
+ ORDER BY s.rule_id, s.step_order, s.created_at, s.id;
+
+-- name: workflow_steps_page
+SELECT s.id::text, s.rule_id::text, s.step_order, s.enabled, s.channel, s.submission_target,
+       s.subject, s.body, s.timing, s.recipient_config, s.digest_seconds, s.created_at, s.updated_at
+  FROM workflow_steps s
+ WHERE s.tenant_id = :tenant_id AND s.workspace_id = :workspace_id AND s.id > :after
+ ORDER BY s.id LIMIT :most;
+
+-- name: workflow_step_by_id
+SELECT s.id::text, s.rule_id::text, s.step_order, s.enabled, s.channel, s.submission_target,
+       s.subject, s.body, s.timing, s.recipient_config, s.digest_seconds, s.created_at, s.updated_at
+  FROM workflow_steps s
+ WHERE s.id = :id AND s.tenant_id = :tenant_id AND s.workspace_id = :workspace_id;
+
+-- name: insert_workflow_steps
+INSERT INTO workflow_steps (id, tenant_id, workspace_id, rule_id, step_order, enabled, channel,
+                            submission_target, subject, body, timing, recipient_config,
+                            digest_seconds, created_at, updated_at)
+SELECT id, :tenant_id, :workspace_id, rule_id, step_order, enabled, channel, submission_target,
+       subject, body, timing::json, recipient_config::json, digest_seconds, created_at, :now
+  FROM json_to_recordset(:window)
+    AS item (id uuid, rule_id uuid, step_order int, enabled boolean, channel text,
+             submission_target text, subject text, body text, timing text, recipient_config text,
+             digest_seconds int, created_at timestamptz);
+
+-- name: update_workflow_steps
+UPDATE workflow_steps s
+   SET step_order = item.step_order, enabled = item.enabled, channel = item.channel,
+       submission_target = item.submission_target, subject = item.subject, body = item.body,
+       timing = item.timing::json, recipient_config = item.recipient_config::json,
+       digest_seconds = item.digest_seconds, updated_at = :now
+  FROM json_to_recordset(:window)
+    AS item (id uuid, step_order int, enabled boolean, channel text, submission_target text,
+             subject text, body text, timing text, recipient_config text, digest_seconds int)
+ WHERE s.id = item.id AND s.tenant_id = :tenant_id AND s.workspace_id = :workspace_id
+   AND s.id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS bound (id uuid)));
+
+-- name: delete_workflow_steps
+DELETE FROM workflow_steps
+ WHERE id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)))
+   AND tenant_id = :tenant_id AND workspace_id = :workspace_id;

@@ -1,0 +1,96 @@
+"""The policy document: read strictly, every problem at once."""
+
+import json
+from typing import Any
+
+import pytest
+
+from outrider.documents.policy import parse_policy
+from outrider.domain.errors import InvalidInput
+from outrider.domain.screen_policies import ScreenPolicies, policies_from
+from outrider.domain.states import Channel
+
+WHOLE: dict[str, Any] = {
+    "timeZone": "Europe/Amsterdam",
+    "quietHours": {"from": "21:00", "to": "08:00", "channels": ["sms", "voice"]},
+    "sendingWindow": {"days": ["mon", "fri"], "from": "09:00", "to": "17:30"},
+    "frequencyCap": {"messages": 3, "perHours": 24, "whenReached": "skip"},
+}
+
+
+def parsed(document: object) -> ScreenPolicies:
+    return parse_policy(json.dumps(document).encode())
+
+
+def problems(document: object) -> set[str]:
+    with pytest.raises(InvalidInput) as refused:
+        parsed(document)
+    return {str(problem) for problem in refused.value.problems}
+
+
+def test_an_empty_policy_holds_nothing_back() -> None:
+    assert parsed({}) == ScreenPolicies()
+    assert parsed({"quietHours": None}) == ScreenPolicies()
+
+
+def test_a_policy_reads_as_it_was_written() -> None:
+    policies = parsed(WHOLE)
+    assert policies.as_document() == WHOLE
+    assert policies_from(policies.as_document()) == policies
+    assert parsed(policies.as_document()) == policies
+
+
+def test_a_policy_is_about_its_own_channels_only() -> None:
+    policies = parsed(WHOLE)
+    assert [type(each).__name__ for each in policies.hours(Channel.SMS)] == [
+        "QuietHours", "SendingWindow",
+    ]  # fmt: skip
+    assert [type(each).__name__ for each in policies.hours(Channel.EMAIL)] == ["SendingWindow"]
+    capped = parsed({"frequencyCap": {"messages": 1, "perHours": 1, "channels": ["sms"]}})
+    assert capped.cap(Channel.SMS) is not None
+    assert capped.cap(Channel.EMAIL) is None
+
+
+def test_every_problem_is_told_at_once() -> None:
+    wrong = {
+        "timeZone": "Europe/Amsterdm",
+        "quietHours": {"from": "9", "to": "25:00", "until": 1},
+        "sendingWindow": {"days": ["mon", "someday"], "from": "09:00", "to": "09:00"},
+        "frequencyCap": {"messages": 0, "whenReached": "never", "channels": ["letter"]},
+        "colour": "red",
+    }
+    told = problems(wrong)
+    paths = {problem.split(":")[0] for problem in told}
+    assert paths == {
+        "timeZone", "quietHours.from", "quietHours.to", "quietHours.until",
+        "sendingWindow.days[1]", "sendingWindow.to", "frequencyCap.messages",
+        "frequencyCap.perHours", "frequencyCap.whenReached", "frequencyCap.channels[0]", "colour",
+    }  # fmt: skip
+    assert "timeZone: is no time zone; write one like Europe/Amsterdam" in told
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"quietHours": {"from": "00:00", "to": "24:00"}},
+        {
+            "quietHours": {"from": "08:00", "to": "20:00", "channels": ["sms"]},
+            "sendingWindow": {"from": "09:00", "to": "17:00"},
+        },
+    ],
+)
+def test_hours_that_leave_no_time_are_refused(document: dict[str, Any]) -> None:
+    assert "quiet hours and sending window leave no time for sms" in problems(document)
+
+
+def test_a_whole_day_may_be_written_out() -> None:
+    window = {"days": ["sat"], "from": "00:00", "to": "24:00"}
+    assert parsed({"sendingWindow": window}).as_document()["sendingWindow"] == window
+
+
+@pytest.mark.parametrize(
+    "raw", [b"", b"[]", b"{", b'{"timeZone": "UTC", "timeZone": "UTC"}', b" " * 70_000]
+)
+def test_what_is_no_policy_is_refused(raw: bytes) -> None:
+    with pytest.raises(InvalidInput):
+        parse_policy(raw)
