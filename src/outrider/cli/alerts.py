@@ -8,7 +8,7 @@ from outrider.api import cursors
 from outrider.api.models.bus import AlertAnswer
 from outrider.api.models.common import Page
 from outrider.bootstrap import Outrider
-from outrider.cli.console import Json, out, print_json, print_rows
+from outrider.cli.console import After, Json, Most, out, print_json, print_rows
 from outrider.cli.documents import Document, document_of
 from outrider.cli.session import execute
 from outrider.domain.ids import DEFAULT_SCOPE
@@ -20,10 +20,8 @@ def alerts(
     everything: Annotated[
         bool, typer.Option("--all", help="Also those that were resolved.")
     ] = False,
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many at the most.")] = 100,
-    after: Annotated[
-        str | None, typer.Option(help="Go on after a page: its `next`.", metavar="CURSOR")
-    ] = None,
+    limit: Most = 100,
+    after: After = None,
     as_json: Json = False,
 ) -> None:
     """Alerts that stand, newest first."""

@@ -9,7 +9,7 @@ from outrider.api import cursors
 from outrider.api.models.bus import AllRedriven, LetterAnswer, Redriven
 from outrider.api.models.common import Page
 from outrider.bootstrap import Outrider
-from outrider.cli.console import Json, out, print_json, print_rows
+from outrider.cli.console import After, Json, Most, out, print_json, print_rows
 from outrider.cli.documents import Document, document_of
 from outrider.cli.remote import Remote
 from outrider.cli.session import actor, execute
@@ -56,10 +56,8 @@ def dead_letters(
     everything: Annotated[
         bool, typer.Option("--all", help="Also those that were redriven.")
     ] = False,
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many at the most.")] = 100,
-    after: Annotated[
-        str | None, typer.Option(help="Go on after a page: its `next`.", metavar="CURSOR")
-    ] = None,
+    limit: Most = 100,
+    after: After = None,
     as_json: Json = False,
 ) -> None:
     """Events that a sink could not be told, oldest first."""

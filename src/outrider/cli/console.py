@@ -19,6 +19,10 @@ out = Console(highlight=False, soft_wrap=True)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
+Most = Annotated[int, typer.Option(min=1, max=1000, help="How many at the most.")]
+After = Annotated[
+    str | None, typer.Option(help="Go on after a page: its `next`.", metavar="CURSOR")
+]
 
 
 def print_json(document: object) -> None:

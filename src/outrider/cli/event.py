@@ -9,7 +9,7 @@ from rich.markup import escape
 
 from outrider.api import cursors
 from outrider.bootstrap import Outrider
-from outrider.cli.console import Json, err, out, print_json, print_rows
+from outrider.cli.console import After, Json, Most, err, out, print_json, print_rows
 from outrider.cli.documents import Document
 from outrider.cli.event_lines import (
     STDIN,
@@ -146,10 +146,8 @@ def list_events(
     context: typer.Context,
     status: Annotated[EventStatus | None, typer.Option(help="Only events that are so.")] = None,
     trigger: Annotated[str | None, typer.Option(help="Only events of this trigger.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many at the most.")] = 100,
-    after: Annotated[
-        str | None, typer.Option(help="Go on after a page: its `next`.", metavar="CURSOR")
-    ] = None,
+    limit: Most = 100,
+    after: After = None,
     as_json: Json = False,
 ) -> None:
     """Events, newest first."""

@@ -9,7 +9,7 @@ from outrider.api import cursors
 from outrider.api.models.admin import KeyAnswer, NewKey, RevokedKey
 from outrider.api.models.common import Page
 from outrider.bootstrap import Outrider
-from outrider.cli.console import Json, out, print_json, print_rows
+from outrider.cli.console import After, Json, out, print_json, print_rows
 from outrider.cli.documents import Document, document_of
 from outrider.cli.remote import Remote
 from outrider.cli.session import actor, execute
@@ -65,9 +65,7 @@ def create(
 @app.command(name="list")
 def list_keys(
     context: typer.Context,
-    after: Annotated[
-        str | None, typer.Option(help="Go on after a page: its `next`.", metavar="CURSOR")
-    ] = None,
+    after: After = None,
     workspace: Workspace = None,
     as_json: Json = False,
 ) -> None:

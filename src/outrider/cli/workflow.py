@@ -20,7 +20,7 @@ from outrider.api.models.workflows import (
     WorkflowsAnswer,
 )
 from outrider.bootstrap import Outrider
-from outrider.cli.console import Json, fail, out, print_json, print_rows
+from outrider.cli.console import After, Json, fail, out, print_json, print_rows
 from outrider.cli.documents import Document, document_of
 from outrider.cli.remote import Remote
 from outrider.cli.session import actor, execute
@@ -130,9 +130,7 @@ def list_rules(
     context: typer.Context,
     trigger: Annotated[str | None, typer.Option(help="Only rules of this trigger.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="How many at the most.")] = 1000,
-    after: Annotated[
-        str | None, typer.Option(help="Go on after a page: its `next`.", metavar="CURSOR")
-    ] = None,
+    after: After = None,
     as_json: Json = False,
 ) -> None:
     """Rules by their triggers."""

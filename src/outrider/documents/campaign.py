@@ -22,13 +22,13 @@ from pydantic import (
 from outrider.documents import Document, Problems, key_field, load_json, one_line, storable
 from outrider.documents.audience import AudienceReader, read_audience, source_problem
 from outrider.documents.instants import instant
+from outrider.documents.templates import TemplateCheck, TemplateContext, small, template
 from outrider.domain.campaigns import LAUNCH, CampaignDefinition, Message
 from outrider.domain.recipients import Recipient
 from outrider.domain.states import Channel
 from outrider.settings import (
     BATCH_SIZE_DEFAULT,
     BATCH_SIZE_MAX,
-    BODY_MAX_BYTES,
     DOCUMENT_MAX_BYTES,
     MESSAGES_MAX,
     NAME_MAX_CHARACTERS,
@@ -37,9 +37,6 @@ from outrider.settings import (
 
 PHASES = ("audience_import", "dns_validation", "http_validation", LAUNCH, "report")
 CHANNELS_WITH_SUBJECT = frozenset({Channel.EMAIL, Channel.PUSH})
-
-TemplateCheck = Callable[[str], str | None]
-"""A template's source goes in, what is wrong with its syntax comes out, or None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +86,9 @@ def parse_campaign(
 
 
 @dataclass(frozen=True, slots=True)
-class _Context:
+class _Context(TemplateContext):
     """What the models need to know beside the document; pydantic carries it to the validators."""
 
-    check_template: TemplateCheck
     source_root: Path | None
     known_phases: Collection[str]
 
@@ -100,18 +96,6 @@ class _Context:
     def of(cls, info: ValidationInfo) -> "_Context":
         assert isinstance(info.context, cls)
         return info.context
-
-
-def _template(source: str, info: ValidationInfo) -> str:
-    if wrong := _Context.of(info).check_template(source):
-        raise ValueError(f"is not a template: {wrong}")
-    return source
-
-
-def _small(body: str) -> str:
-    if len(body.encode(errors="surrogatepass")) > BODY_MAX_BYTES:
-        raise ValueError(f"should have at most {BODY_MAX_BYTES} bytes")
-    return body
 
 
 def _phase(name: str, info: ValidationInfo) -> str:
@@ -129,14 +113,14 @@ Subject = Annotated[
     str,
     Field(min_length=1, max_length=SUBJECT_MAX_CHARACTERS),
     AfterValidator(one_line),
-    AfterValidator(_template),
+    AfterValidator(template),
 ]
 Body = Annotated[
     str,
     Field(min_length=1),
     AfterValidator(storable),
-    AfterValidator(_small),
-    AfterValidator(_template),
+    AfterValidator(small),
+    AfterValidator(template),
 ]
 
 

@@ -14,8 +14,8 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field, ValidationError
 
 from outrider.documents import Document, Problems, json_path, load_json
-from outrider.documents.campaign import TemplateCheck
 from outrider.documents.policy import parse_policy
+from outrider.documents.templates import TemplateCheck
 from outrider.documents.workflow_step import Location, read_step
 from outrider.domain.emissions import TRIGGER
 from outrider.domain.errors import InvalidInput

@@ -15,7 +15,8 @@ from pydantic import (
 )
 
 from outrider.documents import Document, Problems, json_path, key_field, one_line, storable
-from outrider.documents.campaign import CHANNELS_WITH_SUBJECT, TemplateCheck
+from outrider.documents.campaign import CHANNELS_WITH_SUBJECT
+from outrider.documents.templates import TemplateCheck, TemplateContext, small, template
 from outrider.domain.recipients import (
     AddressKind,
     address_kind,
@@ -26,7 +27,6 @@ from outrider.domain.states import Channel
 from outrider.domain.workflows import Delay, IfPast, RecipientConfig, Relative, Timing
 from outrider.domain.written_workflows import SECONDS_PER_HOUR, SECONDS_PER_MINUTE, WrittenStep
 from outrider.settings import (
-    BODY_MAX_BYTES,
     CUSTOM_RECIPIENTS_MAX,
     DELAY_MAX_SECONDS,
     MOMENT_PATH_MAX_CHARACTERS,
@@ -78,26 +78,13 @@ def _note_more_than_one(
 
 
 @dataclass(frozen=True, slots=True)
-class _Context:
-    check_template: TemplateCheck
+class _Context(TemplateContext):
     rule_channel: Channel | None
 
     @classmethod
     def of(cls, info: ValidationInfo) -> "_Context":
         assert isinstance(info.context, cls)
         return info.context
-
-
-def _template(source: str, info: ValidationInfo) -> str:
-    if wrong := _Context.of(info).check_template(source):
-        raise ValueError(f"is not a template: {wrong}")
-    return source
-
-
-def _small(body: str) -> str:
-    if len(body.encode(errors="surrogatepass")) > BODY_MAX_BYTES:
-        raise ValueError(f"should have at most {BODY_MAX_BYTES} bytes")
-    return body
 
 
 def _moment_path(path: str) -> str:
@@ -132,14 +119,14 @@ Subject = Annotated[
     str,
     Field(min_length=1, max_length=SUBJECT_MAX_CHARACTERS),
     AfterValidator(one_line),
-    AfterValidator(_template),
+    AfterValidator(template),
 ]
 Body = Annotated[
     str,
     Field(min_length=1),
     AfterValidator(storable),
-    AfterValidator(_small),
-    AfterValidator(_template),
+    AfterValidator(small),
+    AfterValidator(template),
 ]
 Target = Annotated[
     str, Field(min_length=1, max_length=NAME_MAX_CHARACTERS), AfterValidator(key_field)

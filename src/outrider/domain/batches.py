@@ -7,14 +7,17 @@ Item = TypeVar("Item")
 
 
 def in_parts(
-    items: Sequence[Item], weight: Callable[[Item], int], most: int
+    items: Sequence[Item],
+    weight: Callable[[Item], int],
+    most: int,
+    most_items: int | None = None,
 ) -> Iterator[list[Item]]:
     """In order, each part as heavy as `most` at most; what is heavier alone is alone."""
     part: list[Item] = []
     total = 0
     for item in items:
         own = weight(item)
-        if part and total + own > most:
+        if part and (total + own > most or len(part) == most_items):
             yield part
             part, total = [], 0
         part.append(item)

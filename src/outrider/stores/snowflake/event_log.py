@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from outrider.domain.batches import in_parts
 from outrider.domain.ids import RunId
 from outrider.domain.run_events import EMITTERS, RunEvent, event_key
 from outrider.ports.event_log import Appended, EventDraft
@@ -173,18 +174,11 @@ def _cells(draft: EventDraft, now: datetime) -> Cells:
 
 def _windows(rows: Sequence[Cells]) -> Iterator[list[Cells]]:
     """A statement's text is limited in Snowflake, and its values are part of it."""
-    window: list[Cells] = []
-    size = 0
-    for row in rows:
-        weight = sum(len(str(cell).encode()) for cell in row)
-        full = len(window) == SNOWFLAKE_WINDOW_EVENTS or size + weight > SNOWFLAKE_WINDOW_BYTES
-        if window and full:
-            yield window
-            window, size = [], 0
-        window.append(row)
-        size += weight
-    if window:
-        yield window
+
+    def weight(row: Cells) -> int:
+        return sum(len(str(cell).encode()) for cell in row)
+
+    return in_parts(rows, weight, SNOWFLAKE_WINDOW_BYTES, SNOWFLAKE_WINDOW_EVENTS)
 
 
 def _ask(
