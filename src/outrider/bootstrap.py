@@ -257,10 +257,8 @@ class Outrider:
     @cached_property
     def screener(self) -> Screener:
         senders = self.legacy_senders.values()
-        names = [sender.name for placed in senders for sender in placed.values()]
-        return Screener(
-            self.store, self.policy_keeper, supported_templates(names), self.clock, self.limits
-        )
+        templates = supported_templates(each for placed in senders for each in placed.values())
+        return Screener(self.store, self.policy_keeper, templates, self.clock, self.limits)
 
     @cached_property
     def event_intake(self) -> EventIntake:

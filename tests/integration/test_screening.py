@@ -20,6 +20,7 @@ from outrider.kernel.transactions import jobs, ledger
 from outrider.kernel.transactions.jobs import ClaimedLane, Hold
 from outrider.kernel.transactions.ledger import ClosedAttempt
 from outrider.kernel.transactions.screening import Ending, HeldBack
+from outrider.legacy.proposal_email import ProposalEmail
 from outrider.ports.store import Rows, Statement, Store, Transaction
 from outrider.settings import Limits
 from tests.integration.workflow_scene import LEASE, NOON, WorkflowScene
@@ -34,7 +35,7 @@ class Scene(WorkflowScene):
         super().__init__(store, database)
         self.keeper = PolicyKeeper(store, self.clock, self.ids, Limits())
         self.screener = Screener(
-            store, self.keeper, supported_templates(["proposal_email"]), self.clock, Limits()
+            store, self.keeper, supported_templates([ProposalEmail()]), self.clock, Limits()
         )
 
     async def set(self, **document: Any) -> None:

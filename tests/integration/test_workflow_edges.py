@@ -87,6 +87,22 @@ async def test_a_sender_that_raises_fails_its_own_route_and_no_other(tmp_path: P
         assert [row.template for row in await made.notifications()] == ["thank_you_email"]
 
 
+class VisitSms:
+    name, trigger = "visit_sms", "visit_booked"
+    place = RoutePlace(Channel.SMS, "lead")
+
+    def compose(self, _event: DomainEvent) -> Composition:
+        return Composition(None, "See you on {{ day }}!", TO_LEAD)
+
+
+async def test_a_sender_of_ones_own_may_be_for_any_channel(tmp_path: Path) -> None:
+    async with office(f"sqlite:///{tmp_path}/office.db", tmp_path) as made:
+        made.outrider.legacy_senders = {VisitSms.trigger: {VisitSms.place: VisitSms()}}
+        await made.routed("visit_booked", day="Monday")
+        (row,) = await made.delivered()
+    assert (row.kind, row.template, row.status) == ("sms", "visit_sms", "succeeded")
+
+
 async def test_what_was_given_up_keeps_its_reason_and_can_be_routed_again(
     desk: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:

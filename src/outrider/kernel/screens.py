@@ -16,6 +16,7 @@ from outrider.domain.screen_policies import ScreenPolicies, WaitsFor, WhenReache
 from outrider.domain.sending_hours import Wait, wait, zone_of
 from outrider.domain.states import Channel
 from outrider.domain.workflows import channel_kind
+from outrider.ports.legacy import LegacySender
 
 UNSUPPORTED_KIND = "unsupported_kind"
 UNSUPPORTED_TEMPLATE = "unsupported_template"
@@ -62,12 +63,13 @@ Refusal = Wait | Skip | Fail
 Screen = Callable[[Screened], Refusal | None]
 
 
-def supported_templates(legacy_senders: Iterable[str]) -> Templates:
-    """One of each channel, and for e-mail those that the legacy senders are named after."""
+def supported_templates(legacy_senders: Iterable[LegacySender]) -> Templates:
+    """One of each channel, and those that the legacy senders of the channel are named after."""
     templates = {}
+    senders = list(legacy_senders)
     for channel in Channel:
         kind, template = channel_kind(channel)
-        legacy = legacy_senders if channel is Channel.EMAIL else ()
+        legacy = (sender.name for sender in senders if sender.place.channel is channel)
         templates[kind] = frozenset((template, *legacy))
     return templates
 
