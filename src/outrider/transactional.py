@@ -55,7 +55,7 @@ class _Row(NamedTuple):
     occurred_at: datetime
     subject: str
     variables: str
-    digest: str
+    fingerprint: str
     trace_parent: str | None
     now: datetime
 
@@ -98,7 +98,7 @@ def emit_in_sqlite(
         **row._asdict(),
         "occurred_at": _text(row.occurred_at),
         "now": _text(row.now),
-        "digest": bytes.fromhex(row.digest),
+        "fingerprint": bytes.fromhex(row.fingerprint),
     }
     if _found(connection, "emit_event", values):
         return True

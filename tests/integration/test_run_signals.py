@@ -120,13 +120,15 @@ async def test_somebody_elses_run_does_not_exist(outrider: Outrider) -> None:
 
 async def test_signals_pause_resume_and_cancel_a_run(outrider: Outrider, sandbox: Sandbox) -> None:
     sandbox.change_faults({"latencyMs": 50})
-    campaign_id = await created(outrider, 60)
+    campaign_id = await created(outrider, 2_000, batch_size=100)
     run_id = await begun(outrider, campaign_id)
     async with working(outrider):
         await until_run(outrider, run_id, lambda _, counted: counted.sent >= 5)
         await signal(outrider, run_id, Signal.PAUSE)
         assert await phase_state(outrider, campaign_id) == "paused"
         assert (await projected(outrider, run_id)).status is SnapshotStatus.PAUSED
+        # So slow from now on that the rest of it takes seconds: the end comes by the signal.
+        sandbox.change_faults({"latencyMs": 400})
         await signal(outrider, run_id, Signal.RESUME)
         assert (await projected(outrider, run_id)).status is SnapshotStatus.RUNNING
         await signal(outrider, run_id, Signal.CANCEL)

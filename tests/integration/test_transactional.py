@@ -28,8 +28,8 @@ from tests.workflows import LEAD, Office, email, office
 BUSY_MS = 10_000
 QUOTE = Emission("q-17", "quote_sent", {"lead": LEAD}, {"quote": {"number": "17"}})
 COLUMNS = (
-    "tenant_id", "workspace_id", "trigger_name", "occurred_at", "subject", "variables", "digest",
-    "trace_parent", "status", "attempts", "routes", "error",
+    "tenant_id", "workspace_id", "trigger_name", "occurred_at", "subject", "variables",
+    "fingerprint", "trace_parent", "status", "attempts", "routes", "error",
 )  # fmt: skip
 """Of an event, but for its ids and the moment of its arrival."""
 NEVER = datetime.max.replace(tzinfo=timezone(-timedelta(hours=1)))

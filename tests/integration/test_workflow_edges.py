@@ -134,9 +134,9 @@ async def test_an_event_that_cannot_be_read_ends_and_holds_up_nobody(desk: Offic
     async with raw_sql(desk.database) as raw:
         await raw.run(
             "INSERT INTO domain_events SELECT '00000000-0000-7000-8000-000000000001', tenant_id,"
-            " workspace_id, 'odd', trigger_name, occurred_at, '{\"a\":1e400}', variables, digest,"
-            " trace_parent, status, attempts, route_at, routes, error, created_at, updated_at"
-            " FROM domain_events"
+            " workspace_id, 'odd', trigger_name, occurred_at, '{\"a\":1e400}', variables,"
+            " fingerprint, trace_parent, status, attempts, route_at, routes, error, created_at,"
+            " updated_at FROM domain_events"
         )
     for _ in range(8):
         await desk.outrider.event_router.route_due()

@@ -24,7 +24,7 @@ def test_the_example_is_an_event() -> None:
 
 def test_another_zone_is_the_same_moment_and_so_the_same_event() -> None:
     there = read_emission({**EXAMPLE, "occurredAt": "2026-12-01T10:00:00+01:00"})
-    assert event_texts(there).digest == event_texts(read_emission(EXAMPLE)).digest
+    assert event_texts(there).fingerprint == event_texts(read_emission(EXAMPLE)).fingerprint
 
 
 @pytest.mark.parametrize(

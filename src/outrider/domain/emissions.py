@@ -1,7 +1,7 @@
 """An emission: a domain event as its sender tells it, judged before anything is written.
 
-The same event told again is the same by its digest, which covers what the sender said and nothing
-that we added.
+The same event told again is the same by its fingerprint, which covers what the sender said and
+nothing that we added.
 """
 
 import hashlib
@@ -36,7 +36,7 @@ class EventTexts(NamedTuple):
 
     subject: str
     variables: str
-    digest: str
+    fingerprint: str
 
 
 def event_texts(emission: Emission, where: str = "") -> EventTexts:

@@ -6,16 +6,17 @@ nobody knows is refused here, where its sender can still be told.
 
 from collections.abc import Callable, Sequence
 
-from outrider.domain.emissions import Emission, EventTexts, event_texts
+from outrider.domain.emissions import Emission, event_texts
 from outrider.domain.errors import IdempotencyConflict, InvalidInput, Problem
 from outrider.domain.ids import Scope
+from outrider.kernel.shared_commits import SharedCommits
 from outrider.kernel.transactions import domain_events
-from outrider.kernel.transactions.domain_events import EventItem, StoredEvent
+from outrider.kernel.transactions.domain_events import EventItem, StoredEvent, Told
 from outrider.ports.clock import Clock, IdSource
 from outrider.ports.store import Store, Transaction
-from outrider.settings import Limits
+from outrider.settings import SHARED_COMMIT_ITEMS, Limits
 
-Told = tuple[Emission, EventTexts]
+Answer = tuple[StoredEvent, bool] | IdempotencyConflict
 
 
 class EventIntake:
@@ -34,31 +35,40 @@ class EventIntake:
         self._clock = clock
         self._ids = ids
         self._limits = limits
+        self._shared = SharedCommits(self._take, SHARED_COMMIT_ITEMS)
 
     async def emit(
         self, scope: Scope, emission: Emission, trace_parent: str | None = None
     ) -> tuple[StoredEvent, bool]:
         """The event as it stands, and whether it is new."""
-        [answer] = await self.emit_all(scope, [emission], trace_parent)
+        told = Told(emission, event_texts(emission), trace_parent)
+        answer = await self._shared.put(scope, told)
         if isinstance(answer, IdempotencyConflict):
             raise answer
         return answer
 
     async def emit_all(
         self, scope: Scope, emissions: Sequence[Emission], trace_parent: str | None = None
-    ) -> list[tuple[StoredEvent, bool] | IdempotencyConflict]:
+    ) -> list[Answer]:
         """Many at once, in one transaction; an answer for each, in order."""
         told = [
-            (emission, event_texts(emission, f"[{index}]." if len(emissions) > 1 else ""))
+            Told(
+                emission,
+                event_texts(emission, f"[{index}]." if len(emissions) > 1 else ""),
+                trace_parent,
+            )
             for index, emission in enumerate(emissions)
         ]
-        new, stored = await self._store.write(self._taken(scope, told, trace_parent))
+        return await self._take(scope, told)
+
+    async def _take(self, scope: Scope, told: Sequence[Told]) -> list[Answer]:
+        new, stored = await self._store.write(self._taken(scope, told))
         if new:
             self._wake()
-        answers: list[tuple[StoredEvent, bool] | IdempotencyConflict] = []
-        for emission, texts in told:
+        answers: list[Answer] = []
+        for emission, texts, _ in told:
             found = stored[emission.event_id]
-            if found.digest == texts.digest:
+            if found.fingerprint == texts.fingerprint:
                 # The first of two alike in one batch is the new one.
                 answers.append((found, emission.event_id in new))
                 new.discard(emission.event_id)
@@ -91,18 +101,16 @@ class EventIntake:
         return again
 
     def _taken(
-        self, scope: Scope, told: Sequence[Told], trace_parent: str | None
+        self, scope: Scope, told: Sequence[Told]
     ) -> Transaction[tuple[set[str], dict[str, StoredEvent]]]:
         yield from self._refuse_unknown(scope, told)
-        new = yield from domain_events.insert(
-            scope, told, trace_parent, self._ids, self._clock.now()
-        )
-        event_ids = [emission.event_id for emission, _ in told]
+        new = yield from domain_events.insert(scope, told, self._ids, self._clock.now())
+        event_ids = [each.emission.event_id for each in told]
         return new, (yield from domain_events.by_event_id(scope, event_ids))
 
     def _refuse_unknown(self, scope: Scope, told: Sequence[Told]) -> Transaction[None]:
         """Known is what is built in, what a legacy sender hears, and what a rule names."""
-        others = {emission.trigger for emission, _ in told} - self._triggers
+        others = {each.emission.trigger for each in told} - self._triggers
         if not others:
             return
         ruled = {
@@ -114,7 +122,7 @@ class EventIntake:
                 f"'{emission.trigger}' is known to nobody; a rule for it makes it known."
                 f" Known without one: {', '.join(sorted(self._triggers))}",
             )
-            for index, (emission, _) in enumerate(told)
+            for index, (emission, _, _) in enumerate(told)
             if emission.trigger in others - ruled
         ]
         if problems:

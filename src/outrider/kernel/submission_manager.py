@@ -16,12 +16,18 @@ from outrider.domain.ids import IdempotencyKey, OutboxId, Scope, idempotency_key
 from outrider.domain.submission import Contract, GatewayType
 from outrider.domain.times import rfc3339
 from outrider.kernel.contract_shelf import snapshots
+from outrider.kernel.shared_commits import SharedCommits
 from outrider.kernel.transactions import inspection, submissions
 from outrider.kernel.transactions.inspection import Attempt
 from outrider.kernel.transactions.submissions import Intent, NewIntent
 from outrider.ports.clock import Clock, IdSource
 from outrider.ports.store import Store, Transaction
-from outrider.settings import INTENT_ID_MAX_CHARACTERS, INTENT_PAYLOAD_MAX_BYTES, LANES_PER_TARGET
+from outrider.settings import (
+    INTENT_ID_MAX_CHARACTERS,
+    INTENT_PAYLOAD_MAX_BYTES,
+    LANES_PER_TARGET,
+    SHARED_COMMIT_ITEMS,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +55,11 @@ class SubmissionManager:
         self._contracts = contracts
         self._gateway_types = gateway_types
         self._fallback_of = fallback_of
+        self._shared = SharedCommits(self.submit_all, SHARED_COMMIT_ITEMS)
 
     async def submit(self, scope: Scope, submission: Submission) -> tuple[Intent, bool]:
         """The intent as it stands, and whether it is new."""
-        [answer] = await self.submit_all(scope, [submission])
+        answer = await self._shared.put(scope, submission)
         if isinstance(answer, IdempotencyConflict):
             raise answer
         return answer

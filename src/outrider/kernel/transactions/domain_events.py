@@ -25,6 +25,14 @@ from outrider.ports.clock import IdSource
 from outrider.ports.store import Row, Transaction, Window, ask
 
 
+class Told(NamedTuple):
+    """An emission that was found good, and the trace it came with."""
+
+    emission: Emission
+    texts: EventTexts
+    trace_parent: str | None = None
+
+
 class StoredEvent(NamedTuple):
     """An event as the database has it, and what became of it."""
 
@@ -34,7 +42,7 @@ class StoredEvent(NamedTuple):
     occurred_at: datetime
     subject: str
     variables: str
-    digest: str
+    fingerprint: str
     status: str
     attempts: int
     routes: str | None
@@ -103,25 +111,24 @@ class EventItem(NamedTuple):
 
 def insert(
     scope: Scope,
-    emissions: Sequence[tuple[Emission, EventTexts]],
-    trace_parent: str | None,
+    told: Sequence[Told],
     ids: IdSource,
     now: datetime,
 ) -> Transaction[set[str]]:
     """The event ids of those that are new."""
     # One order for everybody: two batches with the same events cannot wait for each other in turn.
-    ordered = sorted(emissions, key=lambda pair: pair[0].event_id)
+    ordered = sorted(told, key=lambda each: each.emission.event_id)
     rows = yield from ask(
         "insert_domain_events",
         {
             "id": ids.batch(len(ordered)),
-            "event_id": [emission.event_id for emission, _ in ordered],
-            "trigger_name": [emission.trigger for emission, _ in ordered],
-            "occurred_at": [emission.occurred_at or now for emission, _ in ordered],
-            "subject": [texts.subject for _, texts in ordered],
-            "variables": [texts.variables for _, texts in ordered],
-            "digest": [texts.digest for _, texts in ordered],
-            "trace_parent": [trace_parent] * len(ordered),
+            "event_id": [each.emission.event_id for each in ordered],
+            "trigger_name": [each.emission.trigger for each in ordered],
+            "occurred_at": [each.emission.occurred_at or now for each in ordered],
+            "subject": [each.texts.subject for each in ordered],
+            "variables": [each.texts.variables for each in ordered],
+            "fingerprint": [each.texts.fingerprint for each in ordered],
+            "trace_parent": [each.trace_parent for each in ordered],
         },
         **scope._asdict(),
         now=now,

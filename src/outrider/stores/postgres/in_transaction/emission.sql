@@ -3,10 +3,10 @@
 
 -- name: emit_event
 INSERT INTO domain_events (id, tenant_id, workspace_id, event_id, trigger_name, occurred_at, subject,
-                           variables, digest, trace_parent, route_at, created_at, updated_at)
+                           variables, fingerprint, trace_parent, route_at, created_at, updated_at)
 VALUES (:id::text::uuid, :tenant_id::text::uuid, :workspace_id::text::uuid, :event_id::text,
         :trigger_name::text, :occurred_at::timestamptz, :subject::text::json,
-        :variables::text::json, decode(:digest::text, 'hex'), :trace_parent::text,
+        :variables::text::json, decode(:fingerprint::text, 'hex'), :trace_parent::text,
         :now::timestamptz, :now::timestamptz, :now::timestamptz)
 ON CONFLICT (tenant_id, workspace_id, event_id) DO NOTHING
 RETURNING 1;
@@ -14,4 +14,4 @@ RETURNING 1;
 -- name: same_event
 SELECT 1 FROM domain_events
  WHERE tenant_id = :tenant_id::text::uuid AND workspace_id = :workspace_id::text::uuid
-   AND event_id = :event_id::text AND digest = decode(:digest::text, 'hex');
+   AND event_id = :event_id::text AND fingerprint = decode(:fingerprint::text, 'hex');

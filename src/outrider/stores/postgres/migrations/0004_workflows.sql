@@ -11,7 +11,7 @@ CREATE TABLE domain_events (
   occurred_at timestamptz NOT NULL,
   subject json NOT NULL,
   variables json NOT NULL,
-  digest bytea NOT NULL CHECK (octet_length(digest) = 32),
+  fingerprint bytea NOT NULL CHECK (octet_length(fingerprint) = 32),
   trace_parent text,
   status text NOT NULL DEFAULT 'received' CHECK (status IN ('received', 'routed', 'failed')),
   attempts integer NOT NULL DEFAULT 0,
@@ -145,7 +145,7 @@ CREATE VIEW notification_outbox AS
 
 -- What happened does not change; only what became of it is added.
 CREATE TRIGGER domain_events_immutable BEFORE UPDATE ON domain_events
-  FOR EACH ROW WHEN (OLD.digest IS DISTINCT FROM NEW.digest
+  FOR EACH ROW WHEN (OLD.fingerprint IS DISTINCT FROM NEW.fingerprint
                      OR OLD.event_id IS DISTINCT FROM NEW.event_id
                      OR OLD.trigger_name IS DISTINCT FROM NEW.trigger_name
                      OR OLD.subject::text IS DISTINCT FROM NEW.subject::text

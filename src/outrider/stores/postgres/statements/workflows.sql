@@ -2,17 +2,17 @@
 
 -- name: insert_domain_events
 INSERT INTO domain_events (id, tenant_id, workspace_id, event_id, trigger_name, occurred_at, subject,
-                           variables, digest, trace_parent, route_at, created_at, updated_at)
+                           variables, fingerprint, trace_parent, route_at, created_at, updated_at)
 SELECT id, :tenant_id, :workspace_id, event_id, trigger_name, occurred_at, subject::json,
-       variables::json, decode(digest, 'hex'), trace_parent, :now, :now, :now
+       variables::json, decode(fingerprint, 'hex'), trace_parent, :now, :now, :now
   FROM json_to_recordset(:window)
     AS item (id uuid, event_id text, trigger_name text, occurred_at timestamptz, subject text,
-             variables text, digest text, trace_parent text)
+             variables text, fingerprint text, trace_parent text)
 ON CONFLICT (tenant_id, workspace_id, event_id) DO NOTHING
 RETURNING event_id;
 
 -- name: domain_events_by_event_id
-SELECT id::text, event_id, trigger_name, occurred_at, subject, variables, encode(digest, 'hex'),
+SELECT id::text, event_id, trigger_name, occurred_at, subject, variables, encode(fingerprint, 'hex'),
        status, attempts, routes, error, created_at, updated_at
   FROM domain_events
  WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id
@@ -20,7 +20,7 @@ SELECT id::text, event_id, trigger_name, occurred_at, subject, variables, encode
                                AS item (event_id text)));
 
 -- name: domain_events_page
-SELECT id::text, event_id, trigger_name, occurred_at, subject, variables, encode(digest, 'hex'),
+SELECT id::text, event_id, trigger_name, occurred_at, subject, variables, encode(fingerprint, 'hex'),
        status, attempts, routes, error, created_at, updated_at
   FROM domain_events
  WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id AND id < :before

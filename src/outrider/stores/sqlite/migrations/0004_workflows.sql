@@ -11,7 +11,7 @@ CREATE TABLE domain_events (
   occurred_at text NOT NULL,
   subject text NOT NULL,
   variables text NOT NULL,
-  digest blob NOT NULL CHECK (length(digest) = 32),
+  fingerprint blob NOT NULL CHECK (length(fingerprint) = 32),
   trace_parent text,
   status text NOT NULL DEFAULT 'received' CHECK (status IN ('received', 'routed', 'failed')),
   attempts integer NOT NULL DEFAULT 0,
@@ -145,7 +145,7 @@ CREATE VIEW notification_outbox AS
 
 -- What happened does not change; only what became of it is added.
 CREATE TRIGGER domain_events_immutable BEFORE UPDATE ON domain_events
-  WHEN OLD.digest IS NOT NEW.digest OR OLD.event_id IS NOT NEW.event_id
+  WHEN OLD.fingerprint IS NOT NEW.fingerprint OR OLD.event_id IS NOT NEW.event_id
     OR OLD.trigger_name IS NOT NEW.trigger_name OR OLD.subject IS NOT NEW.subject
     OR OLD.variables IS NOT NEW.variables
 BEGIN SELECT RAISE(ABORT, 'a domain event never changes'); END;

@@ -2,7 +2,7 @@
 
 -- name: insert_domain_events
 INSERT INTO domain_events (id, tenant_id, workspace_id, event_id, trigger_name, occurred_at, subject,
-                           variables, digest, trace_parent, route_at, created_at, updated_at)
+                           variables, fingerprint, trace_parent, route_at, created_at, updated_at)
 SELECT value ->> 0, :tenant_id, :workspace_id, value ->> 1, value ->> 2, value ->> 3, value ->> 4,
        value ->> 5, unhex(value ->> 6), value ->> 7, :now, :now, :now
   FROM json_each(:window) WHERE true
@@ -10,14 +10,14 @@ ON CONFLICT (tenant_id, workspace_id, event_id) DO NOTHING
 RETURNING event_id;
 
 -- name: domain_events_by_event_id
-SELECT id, event_id, trigger_name, occurred_at, subject, variables, lower(hex(digest)), status,
+SELECT id, event_id, trigger_name, occurred_at, subject, variables, lower(hex(fingerprint)), status,
        attempts, routes, error, created_at, updated_at
   FROM domain_events
  WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id
    AND event_id IN (SELECT value ->> 0 FROM json_each(:window));
 
 -- name: domain_events_page
-SELECT id, event_id, trigger_name, occurred_at, subject, variables, lower(hex(digest)), status,
+SELECT id, event_id, trigger_name, occurred_at, subject, variables, lower(hex(fingerprint)), status,
        attempts, routes, error, created_at, updated_at
   FROM domain_events
  WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id AND id < :before

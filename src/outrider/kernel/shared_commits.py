@@ -1,0 +1,66 @@
+"""Shared commits: what is asked for while a commit is under way goes with the next one.
+
+Nobody waits for company: the first of a quiet moment is written at once, and the busier it gets the
+more requests one commit serves. An answer is given when its own request is durable.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextvars import Context
+from typing import Generic, TypeVar
+
+from outrider.domain.errors import StoreUnavailable
+from outrider.domain.ids import Scope
+
+Given = TypeVar("Given")
+Answer = TypeVar("Answer")
+
+
+class SharedCommits(Generic[Given, Answer]):
+    def __init__(
+        self,
+        commit: Callable[[Scope, Sequence[Given]], Awaitable[Sequence[Answer]]],
+        most_items: int,
+    ) -> None:
+        self._commit = commit
+        self._most_items = most_items
+        self._waiting: dict[Scope, list[tuple[Given, asyncio.Future[Answer]]]] = {}
+        self._writing: dict[Scope, asyncio.Task[None]] = {}
+
+    async def put(self, scope: Scope, given: Given) -> Answer:
+        """The answer to this one. Whoever stops waiting for it may have written it all the same."""
+        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(scope, []).append((given, answer))
+        if scope not in self._writing:
+            # Not in the name of the one request that happened to be the first.
+            self._writing[scope] = asyncio.create_task(self._write(scope), context=Context())
+        return await answer
+
+    async def _write(self, scope: Scope) -> None:
+        try:
+            while waiting := self._waiting.pop(scope, None):
+                batch, rest = waiting[: self._most_items], waiting[self._most_items :]
+                if rest:
+                    self._waiting[scope] = rest
+                await self._answered(scope, batch)
+        finally:
+            del self._writing[scope]
+
+    async def _answered(
+        self, scope: Scope, batch: Sequence[tuple[Given, asyncio.Future[Answer]]]
+    ) -> None:
+        try:
+            answers = await self._commit(scope, [given for given, _ in batch])
+        except Exception as error:
+            if len(batch) > 1 and not isinstance(error, StoreUnavailable):
+                # One of them is to blame, and the others are not.
+                for each in batch:
+                    await self._answered(scope, [each])
+                return
+            for _, waiter in batch:
+                if not waiter.done():
+                    waiter.set_exception(error)
+            return
+        for (_, waiter), answer in zip(batch, answers, strict=True):
+            if not waiter.done():
+                waiter.set_result(answer)

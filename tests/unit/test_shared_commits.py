@@ -1,0 +1,80 @@
+"""Shared commits: everybody gets their own answer, whoever else was in the same commit."""
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from outrider.domain.errors import InvalidInput, StoreUnavailable
+from outrider.domain.ids import DEFAULT_SCOPE, Scope, TenantId, WorkspaceId
+from outrider.kernel.shared_commits import SharedCommits
+
+OTHER = Scope(TenantId("other"), WorkspaceId("other"))
+
+
+class Ledger:
+    """Commits take a moment, and some numbers are refused."""
+
+    def __init__(self, refused: int | None = None, error: Exception | None = None) -> None:
+        self.commits: list[tuple[Scope, list[int]]] = []
+        self._refused = refused
+        self._error = error or InvalidInput("no")
+
+    async def commit(self, scope: Scope, numbers: Sequence[int]) -> list[int]:
+        self.commits.append((scope, list(numbers)))
+        await asyncio.sleep(0.01)
+        if self._refused in numbers:
+            raise self._error
+        return [number * 10 for number in numbers]
+
+
+async def test_the_first_is_written_at_once_and_the_others_share_the_next_commit() -> None:
+    ledger = Ledger()
+    shared = SharedCommits(ledger.commit, most_items=100)
+    first = asyncio.create_task(shared.put(DEFAULT_SCOPE, 0))
+    await asyncio.sleep(0.001)
+    others = await asyncio.gather(*(shared.put(DEFAULT_SCOPE, number) for number in range(1, 50)))
+    assert await first == 0
+    assert others == [number * 10 for number in range(1, 50)]
+    assert [numbers for _, numbers in ledger.commits] == [[0], list(range(1, 50))]
+
+
+async def test_a_commit_serves_no_more_than_its_limit_and_one_workspace() -> None:
+    ledger = Ledger()
+    shared = SharedCommits(ledger.commit, most_items=4)
+    asked = [(scope, number) for number in range(10) for scope in (DEFAULT_SCOPE, OTHER)]
+    answers = await asyncio.gather(*(shared.put(*each) for each in asked))
+    assert answers == [number * 10 for _, number in asked]
+    assert all(len(numbers) <= 4 for _, numbers in ledger.commits)
+
+
+async def test_one_that_is_refused_is_refused_alone() -> None:
+    ledger = Ledger(refused=3)
+    shared = SharedCommits(ledger.commit, most_items=100)
+    answers = await asyncio.gather(
+        *(shared.put(DEFAULT_SCOPE, number) for number in range(6)), return_exceptions=True
+    )
+    assert [each for each in answers if not isinstance(each, Exception)] == [0, 10, 20, 40, 50]
+    assert isinstance(answers[3], InvalidInput)
+
+
+async def test_a_store_that_is_gone_is_not_asked_again_for_each() -> None:
+    ledger = Ledger(refused=3, error=StoreUnavailable("gone"))
+    shared = SharedCommits(ledger.commit, most_items=100)
+    answers = await asyncio.gather(
+        *(shared.put(DEFAULT_SCOPE, number) for number in range(6)), return_exceptions=True
+    )
+    assert all(isinstance(each, StoreUnavailable) for each in answers)
+    assert len(ledger.commits) == 1
+
+
+async def test_whoever_stops_waiting_takes_nobody_along() -> None:
+    ledger = Ledger()
+    shared = SharedCommits(ledger.commit, most_items=100)
+    asked = [asyncio.create_task(shared.put(DEFAULT_SCOPE, number)) for number in range(3)]
+    await asyncio.sleep(0.001)
+    asked[1].cancel()
+    assert await asked[0] == 0
+    assert await asked[2] == 20
+    with pytest.raises(asyncio.CancelledError):
+        await asked[1]
