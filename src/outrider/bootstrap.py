@@ -97,6 +97,7 @@ from outrider.secret_store import load_secrets
 from outrider.settings import (
     IDEMPOTENCY_RUNNING_SECONDS,
     IDEMPOTENCY_TTL_SECONDS,
+    ROUTING_RENDER_SECONDS,
     Limits,
     Settings,
     TargetSettings,
@@ -504,7 +505,9 @@ async def open_outrider(
 ) -> AsyncIterator[Outrider]:
     store = make_store(settings.database_url)
     gateways = make_gateways(settings)
-    preview_renderer, routing_renderer = ProcessRenderer(), ProcessRenderer()
+    preview_renderer = ProcessRenderer()
+    # One workspace's slow templates are not to hold up the events of the others for long.
+    routing_renderer = ProcessRenderer(window_seconds=ROUTING_RENDER_SECONDS)
     outrider = Outrider(
         settings,
         limits or settings.limits(),

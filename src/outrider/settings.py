@@ -57,6 +57,9 @@ PublicUrl = Annotated[str, AfterValidator(public_url)]
 """https, or http on this machine; no slash at its end."""
 
 
+EVENT_ITEMS_MAX = 10_000
+
+
 @dataclass(frozen=True)
 class Limits:
     """Every loop, batch, queue, lease, payload and wait of the kernel."""
@@ -124,7 +127,7 @@ class Limits:
     router_texts: int = 500
     router_bytes: int = 2 * 1024 * 1024
     router_attempts: int = 5
-    event_items: int = 10_000
+    event_items: int = EVENT_ITEMS_MAX
     policies_remembered: int = 1_000
     policy_remember_seconds: float = 1.0
     digester_seconds: float = 0.5
@@ -244,6 +247,7 @@ EVENT_LINE_MAX_BYTES = 1024 * 1024
 DIGEST_VARIABLES_MAX_BYTES = 1024 * 1024
 
 RENDER_WINDOW_SECONDS = 20.0
+ROUTING_RENDER_SECONDS = 4.0
 RENDER_MEMORY_BYTES = 512 * 1024 * 1024
 RENDER_FUEL = 200_000
 RENDER_DEATHS_PER_WINDOW = 3

@@ -96,6 +96,9 @@ async def test_a_worker_killed_while_its_phase_is_paused_loses_nothing_and_repea
 # Stop
 
 
+ARRIVING_SECONDS = 0.3
+
+
 @pytest.mark.parametrize("provider", Provider)
 async def test_a_worker_killed_right_after_a_stop_leaves_a_run_that_ends_and_can_be_retried(
     scene: Scene, provider: Provider
@@ -107,6 +110,8 @@ async def test_a_worker_killed_right_after_a_stop_leaves_a_run_that_ends_and_can
     stopped = await control(scene.outrider, campaign_id, Action.STOP)
     doomed.kill()
     assert stopped.state is PhaseState.FAILED
+    # What it had sent before it died is still on its way to the provider.
+    await asyncio.sleep(ARRIVING_SECONDS)
     calls = scene.sandbox.requests
 
     second = scene.start_worker()

@@ -19,9 +19,9 @@ CHECKS = (
     "response_schema_conformance",
     "response_headers_conformance",
 )
-EXAMPLES = 8
+EXAMPLES = 5
 SEED = 20261116
-SECONDS = 85
+SECONDS = 240
 SHOWN_CHARACTERS = 6_000
 SHOWN_COLUMNS = 300
 

@@ -122,6 +122,21 @@ async def test_many_lines_are_taken_and_each_bad_one_is_told_with_its_number(
     assert {each["line"] - 1 for each in tally["refused"]} == refused
 
 
+async def test_a_first_line_that_was_cut_swallows_no_others(here: Invoke) -> None:
+    good = [json.dumps(event(f"cut-{number}")) for number in (2, 3)]
+    lines = '{"eventId": "cut-1", "trigger":\n' + "\n".join(good) + "\n"
+    result = await here("event", "emit", "-", "--json", input=lines)
+    tally = json.loads(result.stdout)
+    assert (tally["new"], [each["line"] for each in tally["refused"]]) == (2, [1])
+
+
+async def test_an_id_that_looks_like_markup_is_shown_as_it_is(desk: Office, here: Invoke) -> None:
+    await desk.emit("quote_rejected", event_id="order[/17]")
+    result = await here("event", "show", "order[/17]")
+    assert result.exit_code == 0
+    assert "order[/17]" in result.stdout
+
+
 async def test_a_file_may_be_one_object_over_many_lines_and_come_from_standard_input(
     desk: Office, here: Invoke
 ) -> None:
@@ -129,8 +144,8 @@ async def test_a_file_may_be_one_object_over_many_lines_and_come_from_standard_i
     assert answer(await here("event", "emit", "-", "--json", input=pretty)) == {
         "new": 1, "known": 0, "refused": [], "success": True,
     }  # fmt: skip
-    stored, _ = await desk.outrider.event_intake.event(DEFAULT_SCOPE, "p-1")
-    assert json.loads(stored.variables) == {"a": [1, 2]}
+    told = await desk.outrider.event_intake.contents(DEFAULT_SCOPE, "p-1")
+    assert json.loads(told.variables) == {"a": [1, 2]}
     for given, why in (("", "no event in it"), ("[1]\n", "should be"), ("x" * 1_100_000, "bytes")):
         result = await here("event", "emit", "-", input=given)
         assert result.exit_code == 1

@@ -78,7 +78,7 @@ class Scene(WorkflowScene):
             )
             await raw.run(
                 "INSERT INTO domain_events (id, tenant_id, workspace_id, event_id, trigger_name,"
-                " occurred_at, subject, variables, digest, status, created_at, updated_at)"
+                " occurred_at, subject, variables, fingerprint, status, created_at, updated_at)"
                 f" VALUES {values}"
             )
         return found

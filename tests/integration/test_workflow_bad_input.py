@@ -11,6 +11,7 @@ from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.states import Channel
 from outrider.domain.workflows import Delay
 from outrider.domain.written_workflows import WrittenStep
+from outrider.kernel import route_planner
 from outrider.kernel.transactions import ledger
 from tests.whole_runs import SteppedClock, working
 from tests.workflows import LEAD, TO_LEAD, Office, email, office
@@ -45,6 +46,7 @@ async def test_a_rule_makes_its_trigger_known(small: Office) -> None:
         (Emission("", "quote_sent"), "eventId"),
         (Emission("a" * 201, "quote_sent"), "eventId"),
         (Emission("a\r\nb", "quote_sent"), "eventId"),
+        (Emission("..", "quote_sent"), "eventId"),
         (Emission("a", "Quote Sent"), "trigger"),
         (Emission("a", "quote_sent", {"lead": {"x": float("nan")}}), "subject"),
         (Emission("a", "quote_sent", {}, {"x": "\ud800"}), "variables"),
@@ -115,6 +117,45 @@ async def test_a_subject_that_would_break_out_of_its_header_is_refused(small: Of
     await small.rule("quote_rejected", Channel.EMAIL, email(1, subject="{{ title }}"))
     (route,) = await small.routed("quote_rejected", title="Hi\r\nBcc: eve@example.test")
     assert route["decision"] == "failed"
+    assert await small.notifications() == []
+
+
+@pytest.mark.parametrize(
+    "title", ["1\u00a0200,00\u202f\u20ac", "soft\u00adhyphen", "\U0001f468\u200d\U0001f469"]
+)
+async def test_a_subject_of_unusual_characters_is_sent(small: Office, title: str) -> None:
+    await small.rule("quote_rejected", Channel.EMAIL, email(1, subject="{{ title }}"))
+    await small.routed("quote_rejected", title=title)
+    assert [row.status for row in await small.delivered()] == ["succeeded"]
+
+
+@pytest.mark.parametrize(
+    ("body", "html"),
+    [
+        ("{{ lead.firstName }} said no", False),
+        ("<p>{{ lead.firstName }}</p>", True),
+        ("{# a note #}{% if true %}<p>{{ lead.firstName }}</p>{% endif %}", True),
+    ],
+)
+async def test_what_a_lead_is_called_never_becomes_markup(
+    small: Office, body: str, html: bool
+) -> None:
+    await small.rule("quote_rejected", Channel.EMAIL, email(1, body))
+    name = "<form action=https://evil.test>"
+    await small.routed("quote_rejected", subject={"lead": {**LEAD, "firstName": name}})
+    payload = (await small.notification()).payload
+    assert payload.get("html", False) is html
+    assert (name in payload["body"]) is not html
+
+
+async def test_an_event_that_would_make_too_many_messages_is_failed_with_the_number(
+    small: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(route_planner, "EVENT_ITEMS_MAX", 2)
+    await small.rule("lead_welcome", Channel.EMAIL, email(1), email(2), email(3))
+    await small.routed("lead_welcome", event_id="e")
+    stored, _ = await small.event("e")
+    assert (stored.status, stored.error) == ("failed", "it would make 3 messages, of at most 2")
     assert await small.notifications() == []
 
 

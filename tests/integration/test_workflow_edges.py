@@ -5,9 +5,11 @@ import tracemalloc
 from collections.abc import AsyncIterator
 from datetime import timedelta, timezone
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
+from structlog.testing import capture_logs
 
 from outrider.documents.policy import parse_policy
 from outrider.domain.ids import DEFAULT_SCOPE, WorkerId
@@ -85,6 +87,45 @@ async def test_a_sender_that_raises_fails_its_own_route_and_no_other(tmp_path: P
         }
         assert "RuntimeError: a bug" in ((await made.event("e"))[0].error or "")
         assert [row.template for row in await made.notifications()] == ["thank_you_email"]
+
+
+class Odd:
+    name, trigger = "odd", "quote_accepted"
+    place = RoutePlace(Channel.EMAIL, "agent")
+
+    def __init__(self, **composed: Any) -> None:
+        self._composed = {"subject": "S", "body": "B", "recipients": TO_LEAD, **composed}
+
+    def compose(self, _event: DomainEvent) -> Composition:
+        return Composition(**self._composed)
+
+
+@pytest.mark.parametrize(
+    "composed",
+    [{"variables": {"a": object()}}, {"body": None}, {"attachments": ["x"]}, {"body": "\ud800"}],
+)
+async def test_a_composition_that_cannot_be_kept_fails_alone(
+    tmp_path: Path, composed: dict[str, Any]
+) -> None:
+    async with office(f"sqlite:///{tmp_path}/office.db", tmp_path) as made:
+        built_in = made.outrider.legacy_senders["quote_accepted"]
+        made.outrider.legacy_senders = {"quote_accepted": {**built_in, Odd.place: Odd(**composed)}}
+        routes = await made.routed("quote_accepted")
+        assert {route["audience"]: route["decision"] for route in routes} == {
+            "agent": "failed",
+            "lead": "legacy",
+        }
+
+
+async def test_what_an_error_says_stays_out_of_the_log(tmp_path: Path) -> None:
+    """It may quote an address; its kind and its place say enough."""
+    async with office(f"sqlite:///{tmp_path}/office.db", tmp_path) as made:
+        made.outrider.legacy_senders = {"quote_accepted": {Raising.place: Raising()}}
+        with capture_logs() as logs:
+            await made.routed("quote_accepted")
+    (line,) = [each for each in logs if each["event"] == "legacy_sender_failed"]
+    assert "builtins.RuntimeError" in line["errors"][0]
+    assert "a bug that" not in str(logs)
 
 
 class VisitSms:

@@ -22,7 +22,7 @@ LATER = NOON + timedelta(hours=8)
 
 def event(*routes: dict[str, Any], **changes: Any) -> StoredEvent:
     stored = StoredEvent(
-        DomainEventId("id"), "q-17", "quote_sent", NOON, "{}", "{}", "", "routed", 1,
+        DomainEventId("id"), "q-17", "quote_sent", NOON, "", "routed", 1,
         msgspec.json.encode(routes).decode(), None, NOON, NOON,
     )  # fmt: skip
     return stored._replace(**changes)

@@ -1,31 +1,11 @@
-"""What is logged of an error that nobody foresaw: its kind and where, never what it says.
-
-The words of an exception may quote a request, a row or a driver's connection; its places may not.
-"""
-
-import traceback
-from collections.abc import Iterator
-from pathlib import Path
+"""Logs an error of a request that nobody foresaw."""
 
 import structlog
 
-log = structlog.get_logger()
+from outrider.kernel.failures import described
 
-PLACES_SHOWN_MAX = 12
-CAUSES_SHOWN_MAX = 4
+log = structlog.get_logger()
 
 
 def log_failure(error: BaseException) -> None:
-    log.error("request_failed", errors=list(_described(error)))
-
-
-def _described(error: BaseException) -> Iterator[str]:
-    """The error, then what it came of."""
-    current: BaseException | None = error
-    for _ in range(CAUSES_SHOWN_MAX):
-        if current is None:
-            return
-        frames = traceback.extract_tb(current.__traceback__)[-PLACES_SHOWN_MAX:]
-        places = " > ".join(f"{Path(f.filename).name}:{f.lineno} {f.name}" for f in frames)
-        yield f"{type(current).__module__}.{type(current).__qualname__} at {places}"
-        current = current.__cause__ or current.__context__
+    log.error("request_failed", errors=list(described(error)))

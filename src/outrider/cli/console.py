@@ -3,6 +3,7 @@
 Errors go to standard error with what to do next; standard output carries answers only.
 """
 
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Annotated, NoReturn
@@ -18,11 +19,18 @@ from outrider.domain.outbox import Accounting
 out = Console(highlight=False, soft_wrap=True)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
 Most = Annotated[int, typer.Option(min=1, max=1000, help="How many at the most.")]
 After = Annotated[
     str | None, typer.Option(help="Go on after a page: its `next`.", metavar="CURSOR")
 ]
+
+
+def shown(text: str) -> str:
+    """For the terminal as it is: no markup of ours, and no commands to the terminal in it."""
+    return escape(_CONTROL.sub(lambda found: repr(found[0])[1:-1], text))
 
 
 def print_json(document: object) -> None:
@@ -36,14 +44,14 @@ def print_rows(columns: Sequence[str], rows: Sequence[Sequence[object]], empty: 
     Cells stay whole, whatever the width of the terminal: an id that is cut cannot be copied.
     """
     if not rows:
-        out.print(empty)
+        out.print(shown(empty))
         return
     cells = [["" if cell is None else str(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
 
     def line(row: Sequence[str]) -> str:
         padded = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        return escape("  ".join(padded).rstrip())
+        return shown("  ".join(padded).rstrip())
 
     out.print(line(columns), style="bold")
     for row in cells:

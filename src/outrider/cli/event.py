@@ -5,11 +5,10 @@ from typing import Annotated, Any
 
 import msgspec
 import typer
-from rich.markup import escape
 
 from outrider.api import cursors
 from outrider.bootstrap import Outrider
-from outrider.cli.console import After, Json, Most, err, out, print_json, print_rows
+from outrider.cli.console import After, Json, Most, err, out, print_json, print_rows, shown
 from outrider.cli.documents import Document
 from outrider.cli.event_lines import (
     STDIN,
@@ -102,8 +101,8 @@ def emit(
         print_json({**event, "success": True})
         return
     how = "received" if event["new"] else "known already"
-    out.print(f"[green]{how}[/green] {escape(event_id)}")
-    out.print(f"next: outrider work, and outrider event show {escape(event_id)}", style="dim")
+    out.print(f"[green]{how}[/green] {shown(event_id)}")
+    out.print(f"next: outrider work, and outrider event show {shown(event_id)}", style="dim")
 
 
 @app.command()
@@ -112,7 +111,8 @@ def show(context: typer.Context, event_id: Event, as_json: Json = False) -> None
 
     async def here(outrider: Outrider) -> Document:
         event, items = await outrider.event_intake.event(DEFAULT_SCOPE, event_id)
-        return _plain(whole_event_document(event, items))
+        contents = await outrider.event_intake.contents(DEFAULT_SCOPE, event_id)
+        return _plain(whole_event_document(event, contents, items))
 
     event = execute(
         context, here, as_json=as_json, remote=lambda server: server.get("events", event_id)
@@ -207,7 +207,7 @@ def explain(
         print_json(told)
         return
     for sentence in told["sentences"]:
-        out.print(escape(sentence))
+        out.print(shown(sentence))
 
 
 @app.command()
@@ -228,13 +228,13 @@ def reroute(context: typer.Context, event_id: Event, as_json: Json = False) -> N
     if as_json:
         print_json(done)
     else:
-        out.print(f"[green]routed again[/green] {escape(event_id)}")
+        out.print(f"[green]routed again[/green] {shown(event_id)}")
 
 
 def _emit_file(context: typer.Context, name: str, *, as_json: bool) -> None:
     def on_refused(refused: Refused) -> None:
         if not as_json:
-            err.print(f"[red]not taken[/red] {escape(str(refused))}")
+            err.print(f"[red]not taken[/red] {shown(str(refused))}")
 
     async def emitted(take: Take) -> Tally:
         with opened(name) as file, progress_bar() as progress:
@@ -263,10 +263,9 @@ def _emit_file(context: typer.Context, name: str, *, as_json: bool) -> None:
 
 
 def _headline(event: Document) -> str:
-    why = f": {escape(event['error'])}" if event["error"] else ""
+    why = f": {shown(event['error'])}" if event["error"] else ""
     return (
-        f"{escape(event['eventId'])}  {escape(event['trigger'])}"
-        f"  [bold]{event['status']}[/bold]{why}"
+        f"{shown(event['eventId'])}  {shown(event['trigger'])}  [bold]{event['status']}[/bold]{why}"
     )
 
 

@@ -194,7 +194,7 @@ def _read(file: BinaryIO) -> Iterator[Line | Refused]:
     number, raw = first
     if raw.strip() == b"{" or _is_only_begun(raw):
         rest = file.read(EVENT_LINE_MAX_BYTES + 1)
-        yield _line(number, raw + rest)
+        yield from _one_or_many(number, raw, rest)
         return
     for number, raw in chain([first], written):
         yield _line(number, raw)
@@ -202,6 +202,18 @@ def _read(file: BinaryIO) -> Iterator[Line | Refused]:
             # What is left of a line that was cut is nobody's event.
             while (rest := file.readline(EVENT_LINE_MAX_BYTES)) and not rest.endswith(b"\n"):
                 pass
+
+
+def _one_or_many(number: int, raw: bytes, rest: bytes) -> Iterator[Line | Refused]:
+    """One event over many lines; or, where others of the lines are events, a line that was cut."""
+    whole = _line(number, raw + rest)
+    lines = [
+        _line(place, each)
+        for place, each in enumerate([raw, *rest.splitlines()], number)
+        if each.strip()
+    ]
+    is_one = isinstance(whole, Line) or not any(isinstance(each, Line) for each in lines)
+    yield from [whole] if is_one else lines
 
 
 def _is_only_begun(raw: bytes) -> bool:

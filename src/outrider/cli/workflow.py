@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 
 from outrider.api import cursors
 from outrider.api.models.common import Page
@@ -20,7 +19,7 @@ from outrider.api.models.workflows import (
     WorkflowsAnswer,
 )
 from outrider.bootstrap import Outrider
-from outrider.cli.console import After, Json, fail, out, print_json, print_rows
+from outrider.cli.console import After, Json, fail, out, print_json, print_rows, shown
 from outrider.cli.documents import Document, document_of
 from outrider.cli.remote import Remote
 from outrider.cli.session import actor, execute
@@ -81,6 +80,8 @@ def apply(
             return document_of(DiffAnswer.of(done, applied=True))
 
         def remote(server: Remote) -> Awaitable[Document]:
+            # Read here first: on the way, a date would become a text and no number nothing at all.
+            parse_workflows(given, check_template=lambda _: None)
             return server.put(
                 "workflows", json=given, prune=_flag(prune), dryRun=_flag(look_only),
                 expected=expected,
@@ -177,7 +178,7 @@ def show(context: typer.Context, rule: RuleName, as_json: Json = False) -> None:
     words = ["enabled" if found["enabled"] else "disabled: nobody is written to"]
     words += ["urgent"] if found["urgent"] else []
     place = f"{found['trigger']}/{found['channel']}/{found['audience']}"
-    out.print(f"[bold]{escape(place)}[/bold]  {found['id']}  {', '.join(words)}")
+    out.print(f"[bold]{shown(place)}[/bold]  {found['id']}  {', '.join(words)}")
     for step in found["steps"]:
         _print_step(step)
     if not found["steps"]:
@@ -202,7 +203,7 @@ def delete(context: typer.Context, rule: RuleName, as_json: Json = False) -> Non
     if as_json:
         print_json({"id": rule_id, "success": True})
     else:
-        out.print(f"[green]deleted[/green] {escape(rule)}")
+        out.print(f"[green]deleted[/green] {shown(rule)}")
 
 
 @app.command()
@@ -223,16 +224,16 @@ def export(context: typer.Context, as_json: Json = False) -> None:
 def _print_step(step: Document) -> None:
     target = f" through {step['submissionTarget']}" if step["submissionTarget"] else ""
     state = "" if step["enabled"] else "  disabled"
-    out.print(escape(f"step {step['stepOrder']}  {step['channel']}{target}  {_when(step)}{state}"))
-    out.print(escape(f"  id {step['id']}"), style="dim")
+    out.print(shown(f"step {step['stepOrder']}  {step['channel']}{target}  {_when(step)}{state}"))
+    out.print(shown(f"  id {step['id']}"), style="dim")
     config = step["recipientConfig"]
     named = [name for name, value in config.items() if value is True]
     custom = [*config["customPhones"], *config["customEmails"]]
-    out.print(escape(f"  to {', '.join([*named, *custom]) or 'nobody'}"))
+    out.print(shown(f"  to {', '.join([*named, *custom]) or 'nobody'}"))
     if step["subject"]:
-        out.print(escape(f"  subject: {step['subject']}"))
+        out.print(shown(f"  subject: {step['subject']}"))
     for line in step["body"].splitlines():
-        out.print(escape(f"  | {line}"))
+        out.print(shown(f"  | {line}"))
 
 
 def _when(step: Document) -> str:

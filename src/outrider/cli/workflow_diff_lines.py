@@ -5,8 +5,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from rich.markup import escape
-
+from outrider.cli.console import shown
 from outrider.cli.documents import Document
 from outrider.domain.workflow_diff import ChangeKind
 
@@ -45,7 +44,7 @@ def changes_something(diff: Document) -> bool:
 
 def _rule_lines(rule: Document) -> Iterator[str]:
     change = ChangeKind(rule["change"])
-    place = escape(f"{rule['trigger']}/{rule['channel']}/{rule['audience']}")
+    place = shown(f"{rule['trigger']}/{rule['channel']}/{rule['audience']}")
     note = {ChangeKind.KEPT: f": {KEPT}", ChangeKind.REMOVED: ", with its steps"}.get(change, "")
     yield f"{SIGNS[change]} [bold]{place}[/bold]{note}"
     if change is ChangeKind.CHANGED:
@@ -70,7 +69,7 @@ def _step_lines(step: Document) -> Iterator[str]:
     if change is ChangeKind.ADDED:
         fields = {field["field"]: field["after"] for field in step["fields"]}
         text = fields.get("subject") or fields["body"]
-        line += f" {fields['channel']}: {escape(_short(text.strip().partition(chr(10))[0]))}"
+        line += f" {fields['channel']}: {shown(_short(text.strip().partition(chr(10))[0]))}"
     yield line
     if change is ChangeKind.CHANGED:
         for field in step["fields"]:
@@ -80,11 +79,11 @@ def _step_lines(step: Document) -> Iterator[str]:
 def _field_lines(field: Document, indent: str) -> Iterator[str]:
     name, before, after = field["field"], field["before"], field["after"]
     if _is_long(before) or _is_long(after):
-        yield f"{indent}{escape(name)}:"
+        yield f"{indent}{shown(name)}:"
         for line in _text_lines(before or "", after or ""):
             yield f"{indent}  {line}"
     else:
-        yield f"{indent}{escape(name)}: {escape(_shown(before))} → {escape(_shown(after))}"
+        yield f"{indent}{shown(name)}: {shown(_shown(before))} → {shown(_shown(after))}"
 
 
 def _is_long(value: object) -> bool:
@@ -96,7 +95,7 @@ def _text_lines(before: str, after: str) -> Iterator[str]:
     colours = {"+": "green", "-": "red", "@": "dim"}
     for line in list(compared)[2:]:
         colour = colours.get(line[0])
-        yield f"[{colour}]{escape(line)}[/{colour}]" if colour else escape(line)
+        yield f"[{colour}]{shown(line)}[/{colour}]" if colour else shown(line)
 
 
 def _shown(value: Any) -> str:

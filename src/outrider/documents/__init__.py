@@ -7,7 +7,8 @@ gathers a document's mistakes with their paths, to be raised together when the r
 import json
 import math
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -68,14 +69,18 @@ class Problems:
         return InvalidInput(f"the {self._document} has {many}{more}", self._shown)
 
 
+def twice(names: Iterable[str]) -> list[str]:
+    """Those that stand there more than once, however many there are."""
+    return sorted(name for name, count in Counter(names).items() if count > 1)
+
+
 def load_json(raw: bytes, problems: Problems) -> object:
     """The JSON value; fields given twice are noted in `problems`. Raises what is not JSON."""
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         fields = dict(pairs)
         if len(fields) != len(pairs):
-            names = [name for name, _ in pairs]
-            for name in sorted({name for name in names if names.count(name) > 1}):
+            for name in twice(name for name, _ in pairs):
                 problems.add("", f"the field {name!r} is given twice in one object")
         return fields
 

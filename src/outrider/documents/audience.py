@@ -13,7 +13,7 @@ from typing import Any, TextIO
 
 import msgspec
 
-from outrider.documents import Problems, key_field, load_json
+from outrider.documents import Problems, key_field, load_json, twice
 from outrider.domain.errors import InvalidInput
 from outrider.domain.recipients import Recipient, recipient
 from outrider.settings import (
@@ -206,8 +206,8 @@ def _header_mistake(header: list[str]) -> str | None:
         return "the header should have a column 'id'"
     if "" in header:
         return "every column should have a name"
-    if twice := sorted({name for name in header if header.count(name) > 1}):
-        return f"the column {twice[0]!r} is given twice"
+    if repeated := twice(header):
+        return f"the column {repeated[0]!r} is given twice"
     return None
 
 

@@ -19,7 +19,7 @@ from pydantic import (
     field_validator,
 )
 
-from outrider.documents import Document, Problems, key_field, load_json, one_line, storable
+from outrider.documents import Document, Problems, key_field, load_json, one_line, storable, twice
 from outrider.documents.audience import AudienceReader, read_audience, source_problem
 from outrider.documents.instants import instant
 from outrider.documents.templates import TemplateCheck, TemplateContext, small, template
@@ -198,8 +198,8 @@ class _Campaign(Document):
     @field_validator("phases")
     @classmethod
     def _launches_once(cls, phases: list[str]) -> list[str]:
-        if twice := sorted({name for name in phases if phases.count(name) > 1}):
-            raise ValueError(f"should name each phase once, not {', '.join(twice)} twice")
+        if repeated := twice(phases):
+            raise ValueError(f"should name each phase once, not {', '.join(repeated)} twice")
         if LAUNCH not in phases:
             raise ValueError(f"should contain {LAUNCH}")
         return phases

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from outrider.domain.ids import AssetId, CampaignId
+from outrider.domain.markup import is_html
 from outrider.domain.states import Channel
 
 LAUNCH = "launch"
@@ -31,7 +32,7 @@ class Message:
 
     @property
     def is_html(self) -> bool:
-        return self.channel is Channel.EMAIL and self.body.lstrip().startswith("<")
+        return self.channel is Channel.EMAIL and is_html(self.body)
 
 
 @dataclass(frozen=True, slots=True)

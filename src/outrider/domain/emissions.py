@@ -18,6 +18,8 @@ from outrider.domain.times import rfc3339
 EVENT_ID_MAX_CHARACTERS = 200
 EVENT_MAX_BYTES = 262_144
 EVENT_DEPTH_MAX = 32
+DOTS = (".", "..")
+"""Every HTTP client makes something else of these in a path."""
 TRIGGER = re.compile(r"[a-z][a-z0-9_.]{0,63}")
 _NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
@@ -65,7 +67,8 @@ def event_texts(emission: Emission, where: str = "") -> EventTexts:
 
 def is_event_id(text: str) -> bool:
     """Whether it can be an event's id at all; what cannot be one exists nowhere."""
-    return 0 < len(text) <= EVENT_ID_MAX_CHARACTERS and text.isprintable()
+    good = 0 < len(text) <= EVENT_ID_MAX_CHARACTERS and text.isprintable()
+    return good and text not in DOTS
 
 
 def canonical(value: Mapping[str, Any]) -> str:
@@ -82,6 +85,8 @@ def _name_problems(emission: Emission, where: str) -> list[Problem]:
     if not isinstance(event_id, str) or not 0 < len(event_id) <= EVENT_ID_MAX_CHARACTERS:
         most = f"1 to {EVENT_ID_MAX_CHARACTERS} characters"
         problems.append(Problem(f"{where}eventId", f"should be a text of {most}"))
+    elif event_id in DOTS:
+        problems.append(Problem(f"{where}eventId", "should be more than dots"))
     elif not event_id.isprintable():
         problems.append(Problem(f"{where}eventId", "must not contain control characters"))
     if not isinstance(trigger, str) or not TRIGGER.fullmatch(trigger):

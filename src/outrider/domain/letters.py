@@ -9,6 +9,8 @@ import binascii
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from outrider.domain.texts import breaks_header
+
 ATTACHMENTS_MAX = 10
 ATTACHMENT_NAME_MAX_CHARACTERS = 200
 
@@ -42,6 +44,7 @@ class Letter(NamedTuple):
     attachments: tuple[Attachment, ...] = ()
     time_zone: str | None = None
     """The recipient's own, where the event told it."""
+    html: bool = False
 
     def as_document(self) -> dict[str, object]:
         document: dict[str, object] = {"body": self.body}
@@ -51,6 +54,8 @@ class Letter(NamedTuple):
             document["attachments"] = [each.as_document() for each in self.attachments]
         if self.time_zone is not None:
             document["timeZone"] = self.time_zone
+        if self.html:
+            document["html"] = True
         return document
 
 
@@ -64,6 +69,9 @@ def read_letter(document: Any) -> Letter | str:
         return "the payload has no text 'body'"
     if not isinstance(subject, str | None) or not isinstance(zone, str | None):
         return "the payload's 'subject' and 'timeZone' should be texts"
+    html = document.get("html", False)
+    if not isinstance(html, bool):
+        return "the payload's 'html' should be true or false"
     if not isinstance(given, list) or len(given) > ATTACHMENTS_MAX:
         return f"the payload's 'attachments' should be a list of at most {ATTACHMENTS_MAX}"
     attachments = []
@@ -72,7 +80,7 @@ def read_letter(document: Any) -> Letter | str:
         if isinstance(attachment, str):
             return attachment
         attachments.append(attachment)
-    return Letter(subject, body, tuple(attachments), zone)
+    return Letter(subject, body, tuple(attachments), zone, html)
 
 
 def read_attachment(document: Any) -> Attachment | str:
@@ -82,8 +90,10 @@ def read_attachment(document: Any) -> Attachment | str:
     name, content_type, inline, artifact, sha256 = (document.get(field) for field in fields)
     if not isinstance(name, str) or not isinstance(content_type, str):
         return "an attachment needs the texts 'name' and 'contentType'"
-    if not 0 < len(name) <= ATTACHMENT_NAME_MAX_CHARACTERS or not name.isprintable():
+    if not 0 < len(name) <= ATTACHMENT_NAME_MAX_CHARACTERS:
         return f"an attachment's name should have 1-{ATTACHMENT_NAME_MAX_CHARACTERS} characters"
+    if breaks_header(name):
+        return "an attachment's name should have no control characters"
     if not content_type.isascii() or not content_type.isprintable() or "/" not in content_type:
         return f"the attachment '{name}' has no content type like application/pdf"
     if (inline is None) == (artifact is None):

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from outrider.domain.letters import Enclosure
+from outrider.domain.markup import is_html
 from outrider.domain.submission import GatewayType, Rejected
 from outrider.ports.gateway import Reservation
 
@@ -20,6 +21,7 @@ class Content(NamedTuple):
     body: str
     enclosures: Sequence[Enclosure] = ()
     unsubscribe_url: str | None = None
+    html: bool = False
 
 
 def content(reservation: Reservation, *, addressed: bool = True) -> Content | None:
@@ -32,6 +34,7 @@ def content(reservation: Reservation, *, addressed: bool = True) -> Content | No
             reservation.body,
             reservation.enclosures,
             reservation.unsubscribe_url,
+            reservation.is_html,
         )
     to, subject, body = payload.get("to"), payload.get("subject"), payload.get("body")
     if to is None and not addressed:
@@ -40,7 +43,9 @@ def content(reservation: Reservation, *, addressed: bool = True) -> Content | No
         return None
     if subject is not None and not isinstance(subject, str):
         return None
-    return Content(to, subject, body, reservation.enclosures, reservation.unsubscribe_url)
+    return Content(
+        to, subject, body, reservation.enclosures, reservation.unsubscribe_url, is_html(body)
+    )
 
 
 def refuse_enclosures(gateway: GatewayType) -> Rejected:

@@ -79,7 +79,7 @@ class ResendGateway(ProviderGateway):
         recipient = normalise_email(content.to)
         if recipient is None:
             return Rejected("invalid_recipient", "not an e-mail address")
-        kind = "html" if content.body.lstrip().startswith("<") else "text"
+        kind = "html" if content.html else "text"
         document: dict[str, object] = {
             "from": self._sender,
             "to": [recipient],

@@ -21,10 +21,11 @@ from outrider.domain.submission import (
     Progress,
     Rejected,
 )
+from outrider.domain.texts import breaks_header
 from outrider.gateways.content import INCOMPLETE, Content, content
 from outrider.gateways.family import Family, Target
 from outrider.gateways.smtp_lines import Lines, Login, MailServer, short
-from outrider.gateways.smtp_message import Letterhead, breaks_header, compose
+from outrider.gateways.smtp_message import Letterhead, compose
 from outrider.ports.gateway import Reservation
 from outrider.settings import (
     SMTP_CONNECTIONS,
@@ -101,7 +102,7 @@ class SmtpGateway:
         def composed() -> bytes:
             return compose(
                 self._letterhead, recipient, given.subject or "", given.body, reference,
-                datetime.now(UTC), given.enclosures, given.unsubscribe_url,
+                datetime.now(UTC), given.enclosures, given.unsubscribe_url, html=given.html,
             )  # fmt: skip
 
         # Megabytes of base64 take a while, in which other calls go on.

@@ -17,12 +17,15 @@ from outrider.domain.batches import in_parts
 from outrider.domain.errors import OutriderError, StoreError, StoreUnavailable
 from outrider.domain.ids import OutboxId, RecipientId, Scope, idempotency_key
 from outrider.domain.letters import Letter
+from outrider.domain.markup import is_html
 from outrider.domain.states import Channel, ItemStatus
 from outrider.domain.submission import Contract
+from outrider.domain.texts import breaks_header
 from outrider.domain.unsubscribe import VARIABLE
-from outrider.domain.workflows import AGENT, LEAD, PARTNER, StepId, channel_kind
+from outrider.domain.workflows import AGENT, LEAD, PARTNER, StepId, WorkflowStep, channel_kind
 from outrider.kernel.contract_shelf import snapshots
 from outrider.kernel.drafter import INVALID_HEADER, RENDER_FAILED
+from outrider.kernel.failures import described
 from outrider.kernel.step_executor import lane_number
 from outrider.kernel.step_targets import StepTargets
 from outrider.kernel.transactions import digests, notifications
@@ -111,7 +114,7 @@ class Digester:
                     await self._digest(scope, [digest])
                 return
             why = error.message if isinstance(error, OutriderError) else repr(error)
-            log.exception("digest_failed", digest_id=claimed[0].id)
+            log.error("digest_failed", digest_id=claimed[0].id, errors=list(described(error)))
             await self._store.write(digests.note_problems([(claimed[0].id, why)]))
 
     async def _close(
@@ -181,7 +184,7 @@ class Digester:
                 step.subject,
                 step.body,
                 [msgspec.json.encode(each.attributes).decode() for each in group],
-                html=step.channel is Channel.EMAIL and step.body.lstrip().startswith("<"),
+                html=_is_html(step),
             )
             for each, answer in zip(group, answers, strict=True):
                 texts[each.digest.id] = answer
@@ -195,11 +198,10 @@ class Digester:
         letter = Letter(None, "", (), zone)
         if isinstance(text, RenderProblem):
             reason, error = RENDER_FAILED, text.detail
-        elif text.subject is not None and not text.subject.isprintable():
-            # A line break in a header would add headers, or recipients, of a stranger's choosing.
+        elif text.subject is not None and breaks_header(text.subject):
             reason, error = INVALID_HEADER, "the rendered subject holds a control character"
         else:
-            letter = Letter(text.subject, text.body, (), zone)
+            letter = Letter(text.subject, text.body, (), zone, _is_html(step))
         kind, template = channel_kind(step.channel)
         target = contract.submission_target
         return NewNotification(
@@ -238,6 +240,10 @@ class Digester:
         targets = {row.submission_target for row in mine}
         contracts = snapshots(targets, self._contracts(), self._fallback_of)
         yield from notifications.insert(scope, mine, contracts, self._ids, now)
+
+
+def _is_html(step: WorkflowStep) -> bool:
+    return step.channel is Channel.EMAIL and is_html(step.body)
 
 
 def own_zone(attributes: Mapping[str, Any], recipient_id: str) -> str | None:

@@ -9,6 +9,7 @@ from itertools import repeat
 from outrider.domain.ids import IdempotencyKey, OutboxId, idempotency_key, item_key_fields
 from outrider.domain.recipients import address_kind, screen
 from outrider.domain.states import Channel, ItemStatus
+from outrider.domain.texts import breaks_header
 from outrider.domain.times import rfc3339
 from outrider.domain.unsubscribe import shows_link, with_link
 from outrider.kernel.transactions.ledger import Draft, JobContext, Member
@@ -59,7 +60,7 @@ class Drafter:
             if reason is not None:
                 draft = _drop(outbox_id, member, key, ItemStatus.SKIPPED, reason)
             else:
-                draft = _compose(outbox_id, member, key, *next(composed))
+                draft = _compose(outbox_id, member, key, *next(composed), html=message.is_html)
             drafts.append(draft)
         return drafts
 
@@ -122,16 +123,17 @@ def _compose(
     key: IdempotencyKey,
     text: Rendered | RenderProblem,
     unsubscribe_url: str | None,
+    *,
+    html: bool,
 ) -> Draft:
     if isinstance(text, RenderProblem):
         draft = _drop(outbox_id, member, key, ItemStatus.FAILED, RENDER_FAILED)
         return draft._replace(error=text.detail)
     subject = text.subject
-    if subject is not None and not subject.isprintable():
-        # A line break in a header would add headers, or recipients, of a stranger's choosing.
+    if subject is not None and breaks_header(subject):
         draft = _drop(outbox_id, member, key, ItemStatus.FAILED, INVALID_HEADER)
         return draft._replace(error="the rendered subject holds a control character")
     return Draft(
         OutboxId(outbox_id), member.recipient_id, member.address, subject, text.body, key,
-        ItemStatus.QUEUED, None, None, unsubscribe_url=unsubscribe_url,
+        ItemStatus.QUEUED, None, None, unsubscribe_url=unsubscribe_url, html=html,
     )  # fmt: skip

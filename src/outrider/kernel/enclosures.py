@@ -43,16 +43,16 @@ class EnclosureReader:
         try:
             content = await _read(self._artifacts.read(reference), most)
         except (NotFound, InvalidInput):
-            return f"the attachment '{name}' is not among the artifacts"
+            return _not_there(name)
         except OSError as error:
             raise StoreUnavailable(
                 f"the artifacts cannot be read: {error.strerror}",
                 hint="look at OUTRIDER_ARTIFACTS, and at the disk behind it",
             ) from error
         if content is None:
-            return self._too_large()
+            return _not_there(name)
         if hashlib.sha256(content).hexdigest() != (attachment.sha256 or "").lower():
-            return f"the attachment '{name}' is not the file whose sha256 was given"
+            return _not_there(name)
         return content
 
     def _inline(self, name: str, text: str, most: int) -> bytes | str:
@@ -66,6 +66,11 @@ class EnclosureReader:
 
     def _too_large(self) -> str:
         return f"the attachments have more than {self._max_bytes:,} bytes together"
+
+
+def _not_there(name: str) -> str:
+    """The same whether it is missing, another or too large: who guesses names learns nothing."""
+    return f"the attachment '{name}' is not among the artifacts with this sha256, or is too large"
 
 
 async def _read(pieces: AsyncIterator[bytes], most: int) -> bytes | None:

@@ -10,7 +10,7 @@ import msgspec
 from outrider.domain.notification_status import notification_status
 from outrider.domain.states import ItemStatus
 from outrider.domain.times import rfc3339
-from outrider.kernel.transactions.domain_events import EventItem, StoredEvent
+from outrider.kernel.transactions.domain_events import EventContents, EventItem, StoredEvent
 
 NO_ROUTES = "[]"
 
@@ -28,11 +28,13 @@ def event_document(event: StoredEvent) -> dict[str, object]:
     }
 
 
-def whole_event_document(event: StoredEvent, items: Sequence[EventItem]) -> dict[str, object]:
+def whole_event_document(
+    event: StoredEvent, contents: EventContents, items: Sequence[EventItem]
+) -> dict[str, object]:
     return {
         **event_document(event),
-        "subject": msgspec.Raw(event.subject.encode()),
-        "variables": msgspec.Raw(event.variables.encode()),
+        "subject": msgspec.Raw(contents.subject.encode()),
+        "variables": msgspec.Raw(contents.variables.encode()),
         "items": [_item(item) for item in items],
     }
 

@@ -11,7 +11,7 @@ from outrider.domain.errors import IdempotencyConflict, InvalidInput, Problem
 from outrider.domain.ids import Scope
 from outrider.kernel.shared_commits import SharedCommits
 from outrider.kernel.transactions import domain_events
-from outrider.kernel.transactions.domain_events import EventItem, StoredEvent, Told
+from outrider.kernel.transactions.domain_events import EventContents, EventItem, StoredEvent, Told
 from outrider.ports.clock import Clock, IdSource
 from outrider.ports.store import Store, Transaction
 from outrider.settings import SHARED_COMMIT_ITEMS, Limits
@@ -79,6 +79,10 @@ class EventIntake:
     async def event(self, scope: Scope, event_id: str) -> tuple[StoredEvent, list[EventItem]]:
         """The event, and the messages that followed from it so far."""
         return await self._store.read(_with_items(scope, event_id, self._limits.event_items))
+
+    async def contents(self, scope: Scope, event_id: str) -> EventContents:
+        """What its sender told."""
+        return await self._store.read(domain_events.contents(scope, event_id))
 
     async def page(
         self,

@@ -19,6 +19,7 @@ from outrider.domain.retry import JOB
 from outrider.domain.submission import Contract
 from outrider.domain.workflows import DomainEventId, EventStatus, Rule, WorkflowStep
 from outrider.kernel.contract_shelf import snapshots
+from outrider.kernel.failures import described
 from outrider.kernel.route_planner import RoutePlanner
 from outrider.kernel.route_plans import EventPlan
 from outrider.kernel.transactions import digests, domain_events, notifications
@@ -137,7 +138,8 @@ class EventRouter:
         self._kept.difference_update(event.id for event in events)
         for plan in plans:
             if plan.status is EventStatus.FAILED:
-                log.error("event_not_routed", event_id=plan.event.event_id, why=plan.problem)
+                # Why stands in its record: the words may quote what the event says.
+                log.error("event_not_routed", event_id=plan.event.event_id)
         return True
 
     def _written(self, scope: Scope, plans: Sequence[EventPlan]) -> Transaction[None]:
@@ -159,7 +161,10 @@ class EventRouter:
     async def _postpone(self, event: ClaimedEvent, error: Exception) -> None:
         now = self._clock.now()
         why = error.message if isinstance(error, OutriderError) else repr(error)
-        log.exception("event_routing_failed", event_id=event.event_id, attempt=event.attempts)
+        log.error(
+            "event_routing_failed", event_id=event.event_id, attempt=event.attempts,
+            errors=list(described(error)),
+        )  # fmt: skip
         delay = JOB.delay_seconds(event.attempts, jitter=self._ids.jitter())
         self._kept.discard(event.id)
         await self._store.write(

@@ -283,5 +283,6 @@ def _draft(
         body=letter.body,
         enclosures=enclosures,
         unsubscribe_url=url,
+        html=letter.html,
         patience=WORKFLOW_PATIENCE,
     )

@@ -74,6 +74,10 @@ class OpenAttempt(Reservation):
         return self._draft.payload
 
     @property
+    def is_html(self) -> bool:
+        return self._draft.html
+
+    @property
     def enclosures(self) -> Sequence[Enclosure]:
         return self._draft.enclosures
 

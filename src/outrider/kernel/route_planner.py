@@ -18,11 +18,12 @@ from outrider.domain.workflows import (
     WorkflowStep,
     decide,
 )
+from outrider.kernel.failures import described
 from outrider.kernel.route_plans import EventPlan, RouteRecord, kept_routes
 from outrider.kernel.step_executor import StepExecutor
 from outrider.kernel.transactions.domain_events import ClaimedEvent
 from outrider.ports.legacy import LegacySender
-from outrider.settings import Limits
+from outrider.settings import ERROR_DETAIL_MAX_CHARACTERS, EVENT_ITEMS_MAX, Limits
 
 log = structlog.get_logger()
 
@@ -59,6 +60,9 @@ class RoutePlanner:
             claimed.scope, claimed.event(), kept_routes(claimed.routes), claimed.size_bytes
         )
         self._decide(plan, rules.get(claimed.trigger, ()), steps, now)
+        if plan.items > EVENT_ITEMS_MAX:
+            plan.error = f"it would make {plan.items:,} messages, of at most {EVENT_ITEMS_MAX:,}"
+            plan.routes = []
         return plan
 
     async def render(
@@ -106,10 +110,12 @@ class RoutePlanner:
             order = self._executor.legacy_order(plan.scope, plan.event, route.sender, now)
         except Exception as error:
             # Senders are other people's code; one that fails is no reason to lose its event.
-            log.exception("legacy_sender_failed", sender=route.sender.name)
+            log.error(
+                "legacy_sender_failed", sender=route.sender.name, errors=list(described(error))
+            )
             order = f"{route.sender.name}: {type(error).__name__}: {error}"
         if isinstance(order, str):
-            route.fail(order)
+            route.fail(order[:ERROR_DETAIL_MAX_CHARACTERS])
         else:
             route.orders = [order]
 

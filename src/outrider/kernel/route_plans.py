@@ -31,7 +31,9 @@ class RouteRecord:
     failed: bool = False
 
     def fail(self, why: str) -> None:
-        """Whole or not at all: what the route had so far is dropped."""
+        """Whole or not at all: what the route had so far is dropped. The first reason counts."""
+        if self.failed:
+            return
         self.failed, self.why = True, why
         self.orders, self.entries, self.rows = [], [], []
 
@@ -83,6 +85,12 @@ class EventPlan:
         route = RouteRecord(place, decision, rule, sender)
         self.routes.append(route)
         return route
+
+    @property
+    def items(self) -> int:
+        """How many messages it would make, now or in digests."""
+        ordered = (len(order.to) for route in self.routes for order in route.orders)
+        return sum(ordered) + len(self.entries)
 
     @property
     def texts(self) -> int:

@@ -14,9 +14,11 @@ import msgspec
 from outrider.domain.addressees import Addressee, address_key, addressees
 from outrider.domain.ids import IdempotencyKey, OutboxId, Scope, idempotency_key
 from outrider.domain.letters import Attachment, Letter
+from outrider.domain.markup import is_html
 from outrider.domain.recipients import address_kind
 from outrider.domain.states import Channel, ItemStatus
 from outrider.domain.submission import Contract
+from outrider.domain.texts import breaks_header
 from outrider.domain.unsubscribe import UnsubscribeUrls
 from outrider.domain.workflows import (
     DomainEvent,
@@ -33,7 +35,7 @@ from outrider.kernel.step_targets import StepTargets
 from outrider.kernel.transactions.digests import DigestEntry
 from outrider.kernel.transactions.notifications import NewNotification
 from outrider.ports.clock import IdSource
-from outrider.ports.legacy import LegacySender
+from outrider.ports.legacy import Composition, LegacySender
 from outrider.ports.renderer import Rendered, Renderer, RenderProblem
 from outrider.settings import EVENT_TEXTS_MAX_BYTES, LANES_PER_TARGET
 
@@ -42,6 +44,7 @@ DELAY = "delay"
 AT_ONCE = timedelta(milliseconds=1)
 LAST_MOMENT = datetime.max.replace(tzinfo=UTC) - timedelta(days=1)
 TOO_MUCH = RenderProblem(f"the event's messages have more than {EVENT_TEXTS_MAX_BYTES:,} bytes")
+SPOILT = RenderProblem("another step of its rule could not be rendered")
 NOTHING = msgspec.json.encode(Letter(None, "").as_document()).decode()
 PERSONAL = ("recipient", "unsubscribeUrl")
 """What makes a text another one for each recipient."""
@@ -59,6 +62,8 @@ class Order:
     template: str
     channel: Channel
     contract: Contract
+    route: str
+    """What its rule, or its sender, is known by: orders of one route fail together."""
     subject: str | None
     body: str
     to: Sequence[Addressee]
@@ -72,7 +77,7 @@ class Order:
 
     @property
     def is_html(self) -> bool:
-        return self.channel is Channel.EMAIL and self.body.lstrip().startswith("<")
+        return self.channel is Channel.EMAIL and is_html(self.body)
 
     @property
     def is_personal(self) -> bool:
@@ -132,8 +137,8 @@ class StepExecutor:
                 due_at += timedelta(microseconds=place)
             orders.append(
                 Order(
-                    scope, event, step.id, kind, template, step.channel, contract, step.subject,
-                    step.body, to, due_at, DELAY if due_at > now + AT_ONCE else None,
+                    scope, event, step.id, kind, template, step.channel, contract, rule.id,
+                    step.subject, step.body, to, due_at, DELAY if due_at > now + AT_ONCE else None,
                     MOMENT_PASSED if passed else None, rule.urgent, step.id,
                 )
             )  # fmt: skip
@@ -149,11 +154,12 @@ class StepExecutor:
         contract = self._targets.find(channel, None)
         if isinstance(contract, str):
             return f"{sender.name}: {contract}"
+        _refuse_odd(composed)
         kind, _ = channel_kind(channel)
         to = addressees(composed.recipients, channel, event)
         return Order(
             scope, event, f"legacy:{sender.name}", kind, sender.name, channel, contract,
-            composed.subject, composed.body, to, now, attachments=composed.attachments,
+            sender.name, composed.subject, composed.body, to, now, attachments=composed.attachments,
             variables=composed.variables or {},
         )  # fmt: skip
 
@@ -168,7 +174,12 @@ class StepExecutor:
             texts += [(index, text) for text in self._attributes(order, urls)]
         rendered: list[list[Rendered | RenderProblem]] = [[] for _ in orders]
         sizes: dict[str, int] = {}
-        for (subject, body, html), texts in asked.items():
+        spoilt: set[tuple[str, str]] = set()
+        for (subject, body, html), all_texts in asked.items():
+            # A route that has failed already costs no more time.
+            texts = [each for each in all_texts if _route(orders[each[0]]) not in spoilt]
+            for index in {index for index, _ in all_texts} - {index for index, _ in texts}:
+                rendered[index].append(SPOILT)
             answers = await self._renderer.render(
                 subject, body, [text for _, text in texts], html=html
             )
@@ -176,6 +187,8 @@ class StepExecutor:
                 event_id = orders[index].event.id
                 size = sizes[event_id] = sizes.get(event_id, 0) + _size(answer)
                 rendered[index].append(answer if size <= EVENT_TEXTS_MAX_BYTES else TOO_MUCH)
+                if isinstance(rendered[index][-1], RenderProblem):
+                    spoilt.add(_route(orders[index]))
         return [self._rows(order, answers) for order, answers in zip(orders, rendered, strict=True)]
 
     def _attributes(self, order: Order, urls: UnsubscribeUrls | None) -> list[str]:
@@ -203,7 +216,8 @@ class StepExecutor:
         problem = next((each for each in answers if isinstance(each, RenderProblem)), None)
         if problem is not None:
             return f"{order.template}: {problem.detail}"
-        if any(isinstance(each, Rendered) and not _header(each.subject) for each in answers):
+        subjects = [each.subject or "" for each in answers if isinstance(each, Rendered)]
+        if any(map(breaks_header, subjects)):
             return f"{order.template}: the rendered subject holds a control character"
         texts = iter(answers)
         shared = next(texts, None) if not order.is_personal else None
@@ -257,18 +271,28 @@ class StepExecutor:
         )
 
 
+def _refuse_odd(composed: Composition) -> None:
+    """Senders are other people's code: what cannot be rendered or kept is theirs to hear of."""
+    texts: tuple[object, ...] = (composed.subject or "", composed.body)
+    if not all(isinstance(text, str) for text in texts):
+        raise TypeError("a composition's subject and body should be texts")
+    if not all(isinstance(each, Attachment) for each in composed.attachments):
+        raise TypeError("a composition's attachments should be attachments")
+    kept = composed.subject, composed.body, composed.variables, list(composed.attachments)
+    msgspec.json.encode(kept)
+
+
+def _route(order: Order) -> tuple[str, str]:
+    return order.event.id, order.route
+
+
 def _payload(order: Order, text: Rendered, time_zone: str | None) -> str:
-    letter = Letter(text.subject, text.body, tuple(order.attachments), time_zone)
+    letter = Letter(text.subject, text.body, tuple(order.attachments), time_zone, order.is_html)
     return msgspec.json.encode(letter.as_document()).decode()
 
 
 def _size(answer: Rendered | RenderProblem) -> int:
     return len(answer.body) if isinstance(answer, Rendered) else 0
-
-
-def _header(subject: str | None) -> bool:
-    """A line break in a header would add headers, or recipients, of a stranger's choosing."""
-    return subject is None or subject.isprintable()
 
 
 def _entries(

@@ -34,7 +34,10 @@ class StepTargets:
         if len(fitting) == 1:
             return fitting[0]
         how = "no" if not fitting else "more than one"
-        return f"the registry has {how} submission target for {channel.value}; name one in the step"
+        return (
+            f"the registry has {how} submission target for {channel.value}; name one in the step,"
+            " or in workflow_targets of the settings"
+        )
 
     def _channel(self, contract: Contract) -> Channel:
         return self._gateway_types[contract.gateway_type].channel

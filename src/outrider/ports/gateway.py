@@ -45,6 +45,11 @@ class Reservation(ABC):
         """A direct intent's opaque payload, as it came; None for what was rendered here."""
 
     @property
+    def is_html(self) -> bool:
+        """Whether its body was written, and escaped, as HTML."""
+        return False
+
+    @property
     def enclosures(self) -> Sequence[Enclosure]:
         """Files that go with the message."""
         return ()

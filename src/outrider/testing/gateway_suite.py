@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 from outrider.domain.ids import IdempotencyKey, OutboxId
 from outrider.domain.letters import Enclosure
+from outrider.domain.markup import is_html
 from outrider.domain.states import Channel, ItemStatus
 from outrider.domain.submission import (
     DUPLICATE_REFERENCE,
@@ -49,6 +50,7 @@ class HeldReservation(Reservation):
     body: str
     payload: Mapping[str, Any] | None = None
     enclosures: Sequence[Enclosure] = ()
+    is_html: bool = False
 
 
 def reserve(
@@ -61,8 +63,9 @@ def reserve(
     enclosures: Sequence[Enclosure] = (),
 ) -> HeldReservation:
     return HeldReservation(
-        OutboxId("item"), IdempotencyKey(reference), address, subject, body, payload, enclosures
-    )
+        OutboxId("item"), IdempotencyKey(reference), address, subject, body, payload, enclosures,
+        is_html(body),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

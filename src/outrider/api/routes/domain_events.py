@@ -85,7 +85,8 @@ async def explain(
 )
 async def show(event_id: str, outrider: Wired, asker: Asker) -> Response:
     event, items = await outrider.event_intake.event(asker.scope, event_id)
-    return _answer(whole_event_document(event, items))
+    contents = await outrider.event_intake.contents(asker.scope, event_id)
+    return _answer(whole_event_document(event, contents, items))
 
 
 @router.post(

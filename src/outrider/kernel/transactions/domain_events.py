@@ -40,8 +40,6 @@ class StoredEvent(NamedTuple):
     event_id: str
     trigger: str
     occurred_at: datetime
-    subject: str
-    variables: str
     fingerprint: str
     status: str
     attempts: int
@@ -49,6 +47,11 @@ class StoredEvent(NamedTuple):
     error: str | None
     created_at: datetime
     updated_at: datetime
+
+
+class EventContents(NamedTuple):
+    subject: str
+    variables: str
 
 
 class ClaimedEvent(NamedTuple):
@@ -146,7 +149,9 @@ def event(scope: Scope, event_id: str) -> Transaction[StoredEvent]:
     if is_event_id(event_id):
         found = yield from by_event_id(scope, [event_id])
     if event_id not in found:
-        raise NotFound(f"there is no event '{event_id}'")
+        raise NotFound(
+            f"there is no event '{event_id}'", hint="`outrider event list` shows those there are"
+        )
     return found[event_id]
 
 
@@ -154,15 +159,21 @@ def page(
     scope: Scope, before: str, most: int, *, status: str | None = None, trigger: str | None = None
 ) -> Transaction[list[StoredEvent]]:
     """The newest first."""
-    rows = yield from ask(
-        "domain_events_page",
-        **scope._asdict(),
-        before=before,
-        status=status,
-        trigger_name=trigger,
-        most=most,
-    )
+    where = {**scope._asdict(), "before": before, "most": most}
+    if trigger is not None:
+        where |= {"trigger_name": trigger, "status": status}
+        rows = yield from ask("events_of_trigger_page", **where)
+    elif status == EventStatus.FAILED:
+        rows = yield from ask("failed_events_page", **where)
+    else:
+        rows = yield from ask("domain_events_page", **where, status=status)
     return [StoredEvent(*row) for row in rows]
+
+
+def contents(scope: Scope, event_id: str) -> Transaction[EventContents]:
+    """What its sender told; asked for apart, because it may be large."""
+    rows = yield from ask("event_contents", **scope._asdict(), event_id=event_id)
+    return EventContents(*rows[0])
 
 
 def items(scope: Scope, domain_event_id: DomainEventId, most: int) -> Transaction[list[EventItem]]:

@@ -59,6 +59,7 @@ class Draft(NamedTuple):
     payload: Mapping[str, Any] | None = None
     enclosures: Sequence[Enclosure] = ()
     unsubscribe_url: str | None = None
+    html: bool = False
     patience: Patience | None = None
     """How long this one is tried, where not its target alone says so."""
 

@@ -757,7 +757,7 @@ SELECT id::text, recipient_id, encode(idempotency_key, 'hex'), contract_id, payl
    AND status = 'queued' AND doubted_at IS NULL
    AND ((attempt_opened_at IS NULL AND next_attempt_at <= :now)
         OR (attempt_opened_at IS NOT NULL AND attempt_fence < :fence))
- ORDER BY next_attempt_at, channel_outbox.id LIMIT :most;
+ ORDER BY next_attempt_at LIMIT :most;
 
 -- name: doubt_items
 -- Items that must not be called again: a former holder of the job left them open, or an earlier

@@ -12,21 +12,40 @@ ON CONFLICT (tenant_id, workspace_id, event_id) DO NOTHING
 RETURNING event_id;
 
 -- name: domain_events_by_event_id
-SELECT id::text, event_id, trigger_name, occurred_at, subject, variables, encode(fingerprint, 'hex'),
-       status, attempts, routes, error, created_at, updated_at
+SELECT id::text, event_id, trigger_name, occurred_at, encode(fingerprint, 'hex'), status, attempts,
+       routes, error, created_at, updated_at
   FROM domain_events
  WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id
    AND event_id = ANY (ARRAY(SELECT event_id FROM json_to_recordset(:window)
                                AS item (event_id text)));
 
 -- name: domain_events_page
-SELECT id::text, event_id, trigger_name, occurred_at, subject, variables, encode(fingerprint, 'hex'),
-       status, attempts, routes, error, created_at, updated_at
+SELECT id::text, event_id, trigger_name, occurred_at, encode(fingerprint, 'hex'), status, attempts,
+       routes, error, created_at, updated_at
   FROM domain_events
  WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id AND id < :before
    AND (status = :status OR :status::text IS NULL)
-   AND (trigger_name = :trigger_name OR :trigger_name::text IS NULL)
  ORDER BY domain_events.id DESC LIMIT :most;
+
+-- name: failed_events_page
+-- The ones that somebody should look at, however many others there are.
+SELECT id::text, event_id, trigger_name, occurred_at, encode(fingerprint, 'hex'), status, attempts,
+       routes, error, created_at, updated_at
+  FROM domain_events
+ WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id AND status = 'failed' AND id < :before
+ ORDER BY domain_events.id DESC LIMIT :most;
+
+-- name: events_of_trigger_page
+SELECT id::text, event_id, trigger_name, occurred_at, encode(fingerprint, 'hex'), status, attempts,
+       routes, error, created_at, updated_at
+  FROM domain_events
+ WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id AND trigger_name = :trigger_name AND id < :before
+   AND (status = :status OR :status::text IS NULL)
+ ORDER BY domain_events.id DESC LIMIT :most;
+
+-- name: event_contents
+SELECT subject, variables FROM domain_events
+ WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id AND event_id = :event_id;
 
 -- name: claim_events
 -- The oldest due ones, out of others' sight until the lease ends: a router that dies loses nothing.

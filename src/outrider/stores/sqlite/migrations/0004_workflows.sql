@@ -25,6 +25,9 @@ CREATE TABLE domain_events (
 ) STRICT;
 CREATE INDEX domain_events_due ON domain_events (route_at, id) WHERE status = 'received';
 CREATE INDEX domain_events_by_workspace ON domain_events (tenant_id, workspace_id, id);
+CREATE INDEX domain_events_by_trigger ON domain_events (tenant_id, workspace_id, trigger_name, id);
+CREATE INDEX domain_events_failed ON domain_events (tenant_id, workspace_id, id)
+  WHERE status = 'failed';
 
 CREATE TABLE workflow_rules (
   id text PRIMARY KEY,

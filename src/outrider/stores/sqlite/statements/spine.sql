@@ -672,7 +672,7 @@ SELECT id, recipient_id, lower(hex(idempotency_key)), contract_id, payload, atte
    AND status = 'queued' AND doubted_at IS NULL
    AND ((attempt_opened_at IS NULL AND next_attempt_at <= :now)
         OR (attempt_opened_at IS NOT NULL AND attempt_fence < :fence))
- ORDER BY next_attempt_at, id LIMIT :most;
+ ORDER BY next_attempt_at LIMIT :most;
 
 -- name: doubt_items
 -- Items that must not be called again: a former holder of the job left them open, or an earlier

@@ -10,20 +10,39 @@ ON CONFLICT (tenant_id, workspace_id, event_id) DO NOTHING
 RETURNING event_id;
 
 -- name: domain_events_by_event_id
-SELECT id, event_id, trigger_name, occurred_at, subject, variables, lower(hex(fingerprint)), status,
-       attempts, routes, error, created_at, updated_at
+SELECT id, event_id, trigger_name, occurred_at, lower(hex(fingerprint)), status, attempts, routes,
+       error, created_at, updated_at
   FROM domain_events
  WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id
    AND event_id IN (SELECT value ->> 0 FROM json_each(:window));
 
 -- name: domain_events_page
-SELECT id, event_id, trigger_name, occurred_at, subject, variables, lower(hex(fingerprint)), status,
-       attempts, routes, error, created_at, updated_at
+SELECT id, event_id, trigger_name, occurred_at, lower(hex(fingerprint)), status, attempts, routes,
+       error, created_at, updated_at
   FROM domain_events
  WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id AND id < :before
    AND (status = :status OR :status IS NULL)
-   AND (trigger_name = :trigger_name OR :trigger_name IS NULL)
  ORDER BY id DESC LIMIT :most;
+
+-- name: failed_events_page
+-- The ones that somebody should look at, however many others there are.
+SELECT id, event_id, trigger_name, occurred_at, lower(hex(fingerprint)), status, attempts, routes,
+       error, created_at, updated_at
+  FROM domain_events
+ WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id AND status = 'failed' AND id < :before
+ ORDER BY id DESC LIMIT :most;
+
+-- name: events_of_trigger_page
+SELECT id, event_id, trigger_name, occurred_at, lower(hex(fingerprint)), status, attempts, routes,
+       error, created_at, updated_at
+  FROM domain_events
+ WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id AND trigger_name = :trigger_name AND id < :before
+   AND (status = :status OR :status IS NULL)
+ ORDER BY id DESC LIMIT :most;
+
+-- name: event_contents
+SELECT subject, variables FROM domain_events
+ WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id AND event_id = :event_id;
 
 -- name: claim_events
 -- The oldest due ones, out of others' sight until the lease ends: a router that dies loses nothing.
