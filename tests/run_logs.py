@@ -1,5 +1,7 @@
 """Shorthands for tests of run logs: a run's events, and its rows rebuilt from them alone."""
 
+from typing import NamedTuple
+
 from outrider.bootstrap import Outrider
 from outrider.domain.ids import DEFAULT_SCOPE, CampaignId, RunId
 from outrider.domain.keys import KeyId, KeyScope, Principal
@@ -8,6 +10,9 @@ from outrider.domain.run_events import RunEvent
 from outrider.domain.signals import AskedSignal, Signal
 from outrider.kernel.run_signaller import SignalAnswer
 from outrider.kernel.transactions import campaigns, inspection, run_log
+from outrider.kernel.transactions.campaigns import PhaseRecord
+from outrider.kernel.transactions.inspection import JobLine, RunRecord
+from outrider.ports.store import Transaction
 
 MOST = 100_000
 ADMIN = Principal(DEFAULT_SCOPE, KeyId(""), "ada", frozenset({KeyScope.ADMIN}))
@@ -40,21 +45,28 @@ async def signal(
     return await outrider.run_signaller.signal(by, run_id, asked)
 
 
+class Seen(NamedTuple):
+    """A campaign at one moment: a worker may be at work meanwhile."""
+
+    runs: list[tuple[RunRecord, list[RunEvent], list[JobLine]]]
+    phases: list[PhaseRecord]
+
+
 async def check_against_log(outrider: Outrider, campaign_id: CampaignId) -> list[RunSnapshot]:
     """Every row that the logs of a campaign's runs imply is as they imply it."""
-    runs = await outrider.store.read(inspection.runs_of(campaign_id))
-    assert runs
+    seen = await outrider.store.read(_seen(campaign_id))
+    assert seen.runs
+    latest: dict[str, RunSnapshot] = {}
     rebuilt = []
-    for run in runs:
-        snapshot = await projected(outrider, run.id)
+    for run, events, jobs in seen.runs:
+        snapshot = project_run(run.id, events)
         assert row_status(snapshot) == run.status, run
         assert snapshot.started_at == run.started_at, run
         assert snapshot.completed_at == run.finished_at, run
-        await _check_jobs(outrider, run.id, snapshot)
+        _check_jobs(jobs, snapshot)
         rebuilt.append(snapshot)
-    phases = await outrider.store.read(campaigns.phases_of(campaign_id))
-    latest = {run.phase: snapshot for run, snapshot in zip(runs, rebuilt, strict=True)}
-    for phase in phases:
+        latest[run.phase] = snapshot
+    for phase in seen.phases:
         if phase.phase in latest:
             assert phase_state(latest[phase.phase]) == phase.state, phase
         else:
@@ -62,8 +74,16 @@ async def check_against_log(outrider: Outrider, campaign_id: CampaignId) -> list
     return rebuilt
 
 
-async def _check_jobs(outrider: Outrider, run_id: RunId, snapshot: RunSnapshot) -> None:
-    jobs = await outrider.store.read(inspection.jobs_page(run_id, inspection.FIRST, MOST))
+def _seen(campaign_id: CampaignId) -> Transaction[Seen]:
+    runs = []
+    for run in (yield from inspection.runs_of(campaign_id)):
+        events = yield from run_log.events_after(run.id, 0, MOST)
+        jobs = yield from inspection.jobs_page(run.id, inspection.FIRST, MOST)
+        runs.append((run, events, jobs))
+    return Seen(runs, (yield from campaigns.phases_of(campaign_id)))
+
+
+def _check_jobs(jobs: list[JobLine], snapshot: RunSnapshot) -> None:
     for job in jobs:
         step = snapshot.steps.get(job.id)
         if job.outcome is None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from outrider.domain.ids import IdempotencyKey, OutboxId
+from outrider.domain.markup import is_html
 from outrider.gateways.sandbox import Faults, Sandbox
 from outrider.ports.gateway import Reservation
 
@@ -37,6 +38,7 @@ class _Reserved(Reservation):
     subject: str | None
     body: str
     payload: Mapping[str, Any] | None = None
+    is_html: bool = False
 
 
 def reservation(
@@ -47,7 +49,9 @@ def reservation(
     body: str = "Hello",
     payload: Mapping[str, Any] | None = None,
 ) -> Reservation:
-    return _Reserved(OutboxId("item"), IdempotencyKey(reference), address, subject, body, payload)
+    return _Reserved(
+        OutboxId("item"), IdempotencyKey(reference), address, subject, body, payload, is_html(body)
+    )
 
 
 @asynccontextmanager
