@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -312,5 +313,8 @@ async def test_a_server_answers_every_command(
     (folder / "bad.toml").write_text(FILE.replace('"sms"', '"fax"'))
     refused = json.loads((await run("apply", "bad.toml", "--yes", "--json")).stdout)
     assert [each["path"] for each in refused["error"]["fields"]] == ["rules[0].channel"]
+    # A date would be a text by the time it reached the server: it is refused before.
+    (folder / "date.toml").write_text(re.sub(r'body = ".*"', "body = 2026-01-01", FILE))
+    assert (await run("apply", "date.toml", "--dry-run")).exit_code == 1
     assert (await run("delete", listed["id"])).exit_code == 0
     assert answer(await run("list", "--json"))["items"] == []
