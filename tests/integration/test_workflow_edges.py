@@ -2,8 +2,8 @@
 
 import asyncio
 import tracemalloc
-from collections.abc import AsyncIterator
-from datetime import timedelta, timezone
+from collections.abc import AsyncIterator, Sequence
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,11 @@ from outrider.domain.ids import DEFAULT_SCOPE, WorkerId
 from outrider.domain.retry import WORKFLOW_PATIENCE
 from outrider.domain.states import Channel, ItemStatus
 from outrider.domain.submission import AttemptFacts, Contract, MaxAttempts, Rejected, judge
+from outrider.domain.unsubscribe import UnsubscribeUrls
 from outrider.domain.workflows import Delay, DomainEvent, RecipientConfig, Relative, RoutePlace
 from outrider.domain.written_workflows import WrittenRule, WrittenStep
 from outrider.gateways.directory import GATEWAY_TYPES
+from outrider.kernel.route_plans import EventPlan
 from outrider.kernel.transactions import jobs, ledger, submissions
 from outrider.kernel.transactions.jobs import ClaimedLane
 from outrider.ports.legacy import Composition
@@ -196,13 +198,14 @@ async def test_what_was_postponed_is_not_kept_by_the_router_that_goes_on(
     router, real = desk.outrider.event_router, desk.outrider.event_router._planner.render
     go, waiting = asyncio.Event(), asyncio.Event()
 
-    async def render(plans: list[object], *more: object) -> None:
-        names = {plan.event.event_id for plan in plans}  # type: ignore[attr-defined]
-        if "bad" in names:
+    async def render(
+        plans: Sequence[EventPlan], urls: UnsubscribeUrls | None, now: datetime
+    ) -> None:
+        if "bad" in {plan.event.event_id for plan in plans}:
             raise RuntimeError("no")
         waiting.set()
         await go.wait()
-        await real(plans, *more)  # type: ignore[arg-type]
+        await real(plans, urls, now)
 
     monkeypatch.setattr(router._planner, "render", render)
     routing = asyncio.create_task(router.route_due())

@@ -68,6 +68,16 @@ async def test_a_store_that_is_gone_is_not_asked_again_for_each() -> None:
     assert len(ledger.commits) == 1
 
 
+async def test_a_commit_that_is_cut_off_leaves_nobody_waiting() -> None:
+    shared = SharedCommits(Ledger().commit, most_items=100)
+    asked = [asyncio.create_task(shared.put(DEFAULT_SCOPE, number)) for number in range(3)]
+    await asyncio.sleep(0.001)
+    shared._writing[DEFAULT_SCOPE].cancel()
+    async with asyncio.timeout(1):
+        answers = await asyncio.gather(*asked, return_exceptions=True)
+    assert all(isinstance(each, asyncio.CancelledError) for each in answers)
+
+
 async def test_whoever_stops_waiting_takes_nobody_along() -> None:
     ledger = Ledger()
     shared = SharedCommits(ledger.commit, most_items=100)

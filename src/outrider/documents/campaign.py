@@ -19,10 +19,10 @@ from pydantic import (
     field_validator,
 )
 
-from outrider.documents import Document, Problems, key_field, load_json, one_line, storable, twice
+from outrider.documents import Document, Problems, key_field, load_json, one_line, twice
 from outrider.documents.audience import AudienceReader, read_audience, source_problem
 from outrider.documents.instants import instant
-from outrider.documents.templates import TemplateCheck, TemplateContext, small, template
+from outrider.documents.templates import Body, Subject, TemplateCheck, TemplateContext
 from outrider.domain.campaigns import LAUNCH, CampaignDefinition, Message
 from outrider.domain.recipients import Recipient
 from outrider.domain.states import Channel
@@ -32,7 +32,6 @@ from outrider.settings import (
     DOCUMENT_MAX_BYTES,
     MESSAGES_MAX,
     NAME_MAX_CHARACTERS,
-    SUBJECT_MAX_CHARACTERS,
 )
 
 PHASES = ("audience_import", "dns_validation", "http_validation", LAUNCH, "report")
@@ -108,19 +107,6 @@ def _phase(name: str, info: ValidationInfo) -> str:
 Name = Annotated[str, Field(min_length=1, max_length=NAME_MAX_CHARACTERS), AfterValidator(one_line)]
 Identifier = Annotated[
     str, Field(min_length=1, max_length=NAME_MAX_CHARACTERS), AfterValidator(key_field)
-]
-Subject = Annotated[
-    str,
-    Field(min_length=1, max_length=SUBJECT_MAX_CHARACTERS),
-    AfterValidator(one_line),
-    AfterValidator(template),
-]
-Body = Annotated[
-    str,
-    Field(min_length=1),
-    AfterValidator(storable),
-    AfterValidator(small),
-    AfterValidator(template),
 ]
 
 

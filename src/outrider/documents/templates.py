@@ -2,10 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Annotated
 
-from pydantic import ValidationInfo
+from pydantic import AfterValidator, Field, ValidationInfo
 
-from outrider.settings import BODY_MAX_BYTES
+from outrider.documents import one_line, storable
+from outrider.settings import BODY_MAX_BYTES, SUBJECT_MAX_CHARACTERS
 
 TemplateCheck = Callable[[str], str | None]
 """What is wrong with a template's syntax, or None."""
@@ -29,3 +31,18 @@ def small(body: str) -> str:
     if len(body.encode(errors="surrogatepass")) > BODY_MAX_BYTES:
         raise ValueError(f"should have at most {BODY_MAX_BYTES} bytes")
     return body
+
+
+Subject = Annotated[
+    str,
+    Field(min_length=1, max_length=SUBJECT_MAX_CHARACTERS),
+    AfterValidator(one_line),
+    AfterValidator(template),
+]
+Body = Annotated[
+    str,
+    Field(min_length=1),
+    AfterValidator(storable),
+    AfterValidator(small),
+    AfterValidator(template),
+]

@@ -14,9 +14,9 @@ from pydantic import (
     field_validator,
 )
 
-from outrider.documents import Document, Problems, json_path, key_field, one_line, storable
+from outrider.documents import Document, Problems, json_path, key_field
 from outrider.documents.campaign import CHANNELS_WITH_SUBJECT
-from outrider.documents.templates import TemplateCheck, TemplateContext, small, template
+from outrider.documents.templates import Body, Subject, TemplateCheck, TemplateContext
 from outrider.domain.recipients import (
     AddressKind,
     address_kind,
@@ -32,7 +32,6 @@ from outrider.settings import (
     MOMENT_PATH_MAX_CHARACTERS,
     NAME_MAX_CHARACTERS,
     STEP_ORDER_MAX,
-    SUBJECT_MAX_CHARACTERS,
 )
 
 DELAY_MAX_MINUTES = DELAY_MAX_SECONDS // SECONDS_PER_MINUTE
@@ -115,19 +114,6 @@ _email = _normal(normalise_email, "is no e-mail address")
 
 Phones = Annotated[list[Annotated[str, AfterValidator(_phone)]], BeforeValidator(_few)]
 Emails = Annotated[list[Annotated[str, AfterValidator(_email)]], BeforeValidator(_few)]
-Subject = Annotated[
-    str,
-    Field(min_length=1, max_length=SUBJECT_MAX_CHARACTERS),
-    AfterValidator(one_line),
-    AfterValidator(template),
-]
-Body = Annotated[
-    str,
-    Field(min_length=1),
-    AfterValidator(storable),
-    AfterValidator(small),
-    AfterValidator(template),
-]
 Target = Annotated[
     str, Field(min_length=1, max_length=NAME_MAX_CHARACTERS), AfterValidator(key_field)
 ]

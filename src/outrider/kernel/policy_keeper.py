@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from outrider.domain.ids import Scope
 from outrider.domain.screen_policies import ScreenPolicies
-from outrider.kernel.transactions import screening
+from outrider.kernel.transactions import rules, screening
 from outrider.kernel.transactions.audit import AuditEntry, record
 from outrider.ports.clock import Clock, IdSource
 from outrider.ports.store import Store, Transaction
@@ -47,6 +47,8 @@ class PolicyKeeper:
         """The script, for whoever has more to do in the same transaction."""
         now = self._clock.now()
         document = policies.as_document()
+        # With the rules: who agreed to a diff of both is not to overwrite what came meanwhile.
+        yield from rules.lock(scope)
         yield from screening.set_policies(scope, policies, now)
         entry = AuditEntry(scope, "workflow_policy.replaced", actor, detail=document)
         yield from record([entry], self._ids, now)

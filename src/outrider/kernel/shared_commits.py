@@ -61,6 +61,11 @@ class SharedCommits(Generic[Given, Answer]):
                 if not waiter.done():
                     waiter.set_exception(error)
             return
+        except asyncio.CancelledError:
+            # Cut off with its process: nobody is to wait for an answer that cannot come.
+            for _, waiter in [*batch, *self._waiting.pop(scope, [])]:
+                waiter.cancel()
+            raise
         for (_, waiter), answer in zip(batch, answers, strict=True):
             if not waiter.done():
                 waiter.set_result(answer)
