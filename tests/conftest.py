@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 from hypothesis import settings
@@ -21,6 +21,9 @@ from outrider.testing.postgres import (
     given_url,
 )
 from tests.databases import PostgresShelf
+
+if TYPE_CHECKING:
+    from tests.temporal_server import TemporalServer
 
 Answer = TypeVar("Answer")
 
@@ -107,3 +110,14 @@ async def store(database: str) -> AsyncIterator[Store]:
     await made.migrate()
     yield made
     await made.close()
+
+
+@pytest.fixture(scope="session")
+def temporal_server() -> Iterator["TemporalServer"]:
+    """A server for the whole session; every test has a task queue of its own on it."""
+    # A third of a second with its library, which most processes of a test run do without.
+    from tests.temporal_server import running_temporal
+
+    with running_temporal() as server:
+        _beside(server.until_ready())
+        yield server

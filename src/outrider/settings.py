@@ -133,6 +133,12 @@ class Limits:
     digester_seconds: float = 0.5
     digester_digests: int = 50
     digester_lease_seconds: float = 60.0
+    engine_tell_seconds: float = 5.0
+    engine_deaf_seconds: float = 5.0
+    stalled_look_seconds: float = 0.25
+    stalled_after_seconds: float = 0.25
+    stalled_retell_seconds: float = 5.0
+    stalled_page: int = 200
 
 
 @dataclass(frozen=True)
@@ -304,6 +310,15 @@ FAILED_AUTH_BURST = 10
 FAILED_AUTH_REFILL_SECONDS = 6.0
 FAILED_AUTH_ADDRESSES = 10_000
 FAILED_AUTH_ADDRESS_MAX_CHARACTERS = 64
+
+TEMPORAL_HISTORY_EVENTS = 4_000
+TEMPORAL_WINDOW_JOBS = 100
+TEMPORAL_WINDOW_JOBS_MAX = 500
+TEMPORAL_CALLS = 16
+TEMPORAL_CONNECT_SECONDS = 10.0
+TEMPORAL_STICKY_SECONDS = 10.0
+TEMPORAL_STOP_SECONDS = 300.0
+TEMPORAL_WORKFLOWS_CACHED = 500
 
 
 class TargetSettings(BaseModel):
@@ -485,6 +500,21 @@ class Settings(BaseSettings):
     bus: Sinks = Field(default_factory=dict)
     jobs_in_parallel: int = Field(default=Limits.jobs_in_parallel, ge=1, le=64)
     lease_seconds: float = Field(default=Limits.lease_seconds, ge=0.5, le=3_600)
+    engine: Literal["local", "temporal"] = "local"
+    temporal_address: str = "127.0.0.1:7233"
+    temporal_namespace: str = "default"
+    temporal_task_queue: str = Field(default="outrider", min_length=1, max_length=200)
+    temporal_window_jobs: int = Field(
+        default=TEMPORAL_WINDOW_JOBS, ge=1, le=TEMPORAL_WINDOW_JOBS_MAX
+    )
+    """How many jobs of one run may be with workers at once."""
+    temporal_tls: bool = False
+    temporal_tls_ca: Path | None = None
+    temporal_tls_certificate: Path | None = None
+    temporal_tls_key: Path | None = None
+    temporal_tls_server_name: str | None = None
+    temporal_api_key: SecretReference | None = None
+    temporal_codec_key: SecretReference | None = None
     root_key: str | None = Field(default=None, min_length=ROOT_KEY_MIN_CHARACTERS, repr=False)
 
     @classmethod
@@ -497,6 +527,19 @@ class Settings(BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         return (init_settings, env_settings, TomlConfigSettingsSource(settings_cls))
+
+    @model_validator(mode="after")
+    def _temporal_is_reached_safely(self) -> Self:
+        if (self.temporal_tls_certificate is None) != (self.temporal_tls_key is None):
+            raise ValueError("temporal_tls_certificate and temporal_tls_key belong together")
+        files = self.temporal_tls_ca or self.temporal_tls_certificate
+        if not self.temporal_tls and (files or self.temporal_tls_server_name):
+            raise ValueError("temporal_tls_* is of use with temporal_tls = true only")
+        if not self.temporal_tls and self.temporal_api_key is not None:
+            raise ValueError(
+                "temporal_api_key would cross the network in the open: set temporal_tls"
+            )
+        return self
 
     def as_environment(self) -> dict[str, str]:
         """The same settings for a child process."""

@@ -61,6 +61,7 @@ def reconciler(outrider: Outrider, name: str) -> RunReconciler:
         outrider.store,
         outrider.admission_gate,
         outrider.hub,
+        outrider.herald,
         outrider.clock,
         outrider.ids,
         WorkerId(name),

@@ -159,7 +159,7 @@ async def test_a_stop_does_not_wait_until_a_job_that_failed_meanwhile_is_due_aga
     campaign_id = await created(outrider, 10)
     run_id = await begun(outrider, campaign_id)
     monkeypatch.setattr(
-        "outrider.kernel.job_dispatcher.JOB.__class__.delay_seconds", lambda *_, **__: FAR_SECONDS
+        "outrider.kernel.job_processor.JOB.__class__.delay_seconds", lambda *_, **__: FAR_SECONDS
     )
 
     def broken(*_: object) -> Transaction[Result]:

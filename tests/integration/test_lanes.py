@@ -8,11 +8,12 @@ from outrider.bootstrap import Outrider
 from outrider.domain.ids import DEFAULT_SCOPE, WorkerId
 from outrider.domain.states import IntentStatus, ItemStatus
 from outrider.domain.submission import Progress, Verdict
+from outrider.engines.local import local_reference
 from outrider.gateways.sandbox import Sandbox
 from outrider.kernel.submission_manager import intent_key
 from outrider.kernel.transactions import doubts, jobs, ledger, submissions
 from outrider.kernel.transactions.doubts import DoubtVerdict
-from outrider.kernel.transactions.jobs import ClaimedLane
+from outrider.kernel.transactions.jobs import ClaimedLane, Claimer
 from outrider.kernel.transactions.ledger import ClosedAttempt
 from outrider.kernel.transactions.submissions import DueItem
 from outrider.settings import LANES_PER_TARGET
@@ -30,7 +31,9 @@ def now() -> datetime:
 async def claim(outrider: Outrider, worker: str) -> ClaimedLane:
     began = now()
     claimed = await outrider.store.write(
-        jobs.claim(WorkerId(worker), 10, began + LEASE, outrider.ids, began)
+        jobs.claim(
+            Claimer(WorkerId(worker), began + LEASE, local_reference, outrider.ids), 10, began
+        )
     )
     [lane] = [each for each in claimed if isinstance(each, ClaimedLane)]
     return lane

@@ -31,6 +31,7 @@ SMALL_BY_NATURE = {
     "alerts_standing",
     "campaign_audit_log_bypasses",
     "campaign_phases_in_flight",
+    "campaign_runs_unfinished",
     "campaign_runs_unprojected",
     "channel_outbox_doubted",
     "domain_events_due",
@@ -40,13 +41,16 @@ SMALL_BY_NATURE = {
     "job_queue_lanes",
     "job_queue_locked",
     "job_queue_unfinished",
+    "job_queue_waiting",
     "run_requests_waiting",
     "target_states_pkey",
 }
 """Indexes that hold only what somebody has still to deal with, or a few rows a target."""
 
-SORTED_BY_NATURE = {"runs_page", "claim_progress", "doubts_page", "waiting_workspaces"}
-"""Pages of what a campaign has a handful of, and of what waits for a person."""
+SORTED_BY_NATURE = {
+    "runs_page", "claim_progress", "doubts_page", "waiting_workspaces", "stalled_lanes",
+}  # fmt: skip
+"""Pages of what a campaign or a target has a handful of, and of what waits for a person."""
 
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -226,7 +226,8 @@ async def test_nothing_of_a_refused_transaction_is_in_the_log(outrider: Outrider
     before = await events_of(outrider, run_id)
 
     def aborted() -> Transaction[None]:
-        yield from jobs.start_run(run_id, before[0].plan_version, "nobody", outrider.clock.now())
+        version, now = before[0].plan_version, outrider.clock.now()
+        yield from jobs.start_run(run_id, version, "nobody", "nowhere", now)
         raise RuntimeError("killed here")
 
     with pytest.raises(RuntimeError, match="killed here"):

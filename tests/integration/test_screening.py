@@ -13,11 +13,12 @@ from outrider.domain.ids import DEFAULT_SCOPE, OutboxId, Scope, WorkerId, Worksp
 from outrider.domain.screen_policies import ScreenPolicies
 from outrider.domain.states import IntentStatus, ItemStatus
 from outrider.domain.submission import Progress, Verdict
+from outrider.engines.local import local_reference
 from outrider.kernel.policy_keeper import PolicyKeeper
 from outrider.kernel.screener import Screener
 from outrider.kernel.screens import supported_templates
 from outrider.kernel.transactions import jobs, ledger
-from outrider.kernel.transactions.jobs import ClaimedLane, Hold
+from outrider.kernel.transactions.jobs import ClaimedLane, Claimer, Hold
 from outrider.kernel.transactions.ledger import ClosedAttempt
 from outrider.kernel.transactions.screening import Ending, HeldBack
 from outrider.legacy.proposal_email import ProposalEmail
@@ -201,7 +202,11 @@ async def test_whoever_lost_the_lane_holds_nothing_back(scene: Scene) -> None:
     async with scene.lane() as lane:
         due = await scene.due(lane)
     await scene.store.write(
-        jobs.claim(WorkerId("another"), 10, scene.clock.now() + LEASE, scene.ids, scene.clock.now())
+        jobs.claim(
+            Claimer(WorkerId("another"), scene.clock.now() + LEASE, local_reference, scene.ids),
+            10,
+            scene.clock.now(),
+        )
     )
     assert await scene.screener.screen(lane, due) is Hold.LOST
     row = await scene.row(item)

@@ -19,10 +19,11 @@ from outrider.domain.submission import AttemptFacts, Contract, MaxAttempts, Reje
 from outrider.domain.unsubscribe import UnsubscribeUrls
 from outrider.domain.workflows import Delay, DomainEvent, RecipientConfig, Relative, RoutePlace
 from outrider.domain.written_workflows import WrittenRule, WrittenStep
+from outrider.engines.local import local_reference
 from outrider.gateways.directory import GATEWAY_TYPES
 from outrider.kernel.route_plans import EventPlan
 from outrider.kernel.transactions import jobs, ledger, submissions
-from outrider.kernel.transactions.jobs import ClaimedLane
+from outrider.kernel.transactions.jobs import ClaimedLane, Claimer
 from outrider.ports.legacy import Composition
 from outrider.testing.clock import FakeClock
 from tests.raw_sql import raw_sql
@@ -50,7 +51,7 @@ def clock_of(desk: Office) -> SteppedClock:
 async def claimed(desk: Office) -> ClaimedLane:
     now, outrider = desk.clock.now(), desk.outrider
     found = await outrider.store.write(
-        jobs.claim(WorkerId("lost"), 10, now + LEASE, outrider.ids, now)
+        jobs.claim(Claimer(WorkerId("lost"), now + LEASE, local_reference, outrider.ids), 10, now)
     )
     [lane] = [each for each in found if isinstance(each, ClaimedLane)]
     return lane

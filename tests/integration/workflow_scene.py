@@ -12,9 +12,10 @@ from outrider.domain.ids import DEFAULT_SCOPE, OutboxId, RecipientId, WorkerId, 
 from outrider.domain.letters import Letter
 from outrider.domain.states import Channel
 from outrider.domain.submission import Contract
+from outrider.engines.local import local_reference
 from outrider.kernel.contract_shelf import snapshots
 from outrider.kernel.transactions import jobs, notifications, submissions
-from outrider.kernel.transactions.jobs import ClaimedLane
+from outrider.kernel.transactions.jobs import ClaimedLane, Claimer
 from outrider.kernel.transactions.notifications import NewNotification
 from outrider.kernel.transactions.submissions import DueItem
 from outrider.ports.store import Store
@@ -78,7 +79,7 @@ class WorkflowScene:
         """The only lane, ours for the block and then given back."""
         now = self.clock.now()
         [lane] = await self.store.write(
-            jobs.claim(WorkerId("worker"), 10, now + LEASE, self.ids, now)
+            jobs.claim(Claimer(WorkerId("worker"), now + LEASE, local_reference, self.ids), 10, now)
         )
         assert isinstance(lane, ClaimedLane)
         yield lane

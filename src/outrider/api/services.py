@@ -18,8 +18,8 @@ from outrider.api.metrics import Metrics
 from outrider.api.streams import Streams
 from outrider.bootstrap import Outrider
 from outrider.domain.errors import InvalidInput
-from outrider.engines.local import LocalWorker
 from outrider.kernel.failed_auth_limiter import FailedAuthLimiter
+from outrider.ports.engine import Worker
 from outrider.settings import ApiLimits
 
 log = structlog.get_logger()
@@ -46,7 +46,7 @@ class Services:
         self.once = Once(outrider.idempotency, limits)
         self._run_worker = run_worker
         self._on_failure = on_failure
-        self._worker: LocalWorker | None = None
+        self._worker: Worker | None = None
         self._has_registry = False
         self.failure: BaseException | None = None
 

@@ -17,8 +17,8 @@ from outrider.bootstrap import Outrider
 from outrider.cli.console import Json, print_json
 from outrider.cli.session import execute, refuse_server, settings_of
 from outrider.domain.errors import OutriderError
-from outrider.engines.local import LocalWorker
 from outrider.kernel.transactions import jobs
+from outrider.ports.engine import Worker
 
 log = structlog.get_logger()
 
@@ -83,7 +83,7 @@ def work(
     execute(context, run, as_json=as_json)
 
 
-async def _stop_when_idle(outrider: Outrider, worker: LocalWorker) -> None:
+async def _stop_when_idle(outrider: Outrider, worker: Worker) -> None:
     """After a few looks in a row: an event that was just routed is not a job yet."""
     quiet = 0
     while quiet < IDLE_LOOKS:

@@ -186,5 +186,11 @@ class StoreRefused(StoreError):
     code = "STORE_REFUSED"
 
 
+class EngineUnavailable(OutriderError):
+    """The engine could not be told; what it was to be told is committed, and found again."""
+
+    code = "ENGINE_UNAVAILABLE"
+
+
 class SchemaMismatch(StoreError):
     code = "SCHEMA_MISMATCH"

@@ -1,63 +1,46 @@
-"""The local engine: one worker process, its roles as concurrent loops over the job queue.
+"""The local engine: workers take what is due from the queue themselves, and need nobody to tell.
 
-Its roles start together and stop together; on `stop` no new job is claimed, windows under way are
-called to their end and closed, and held jobs are settled or given back.
+A worker in the same process is woken at once; any other looks often enough by itself.
 """
 
-import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
-import structlog
-
-from outrider.domain.errors import StoreUnavailable
-from outrider.kernel.caller import Caller
-from outrider.kernel.housekeeper import Housekeeper
+from outrider.domain.ids import RunId, TenantId
+from outrider.domain.signals import Signal
 from outrider.kernel.job_dispatcher import JobDispatcher
-from outrider.kernel.lease_rescuer import LeaseRescuer
-from outrider.kernel.progress_reporter import ProgressReporter
-from outrider.kernel.result_closer import ResultCloser
-
-log = structlog.get_logger()
+from outrider.ports.engine import Work
 
 
-class LocalWorker:
-    def __init__(
-        self,
-        dispatcher: JobDispatcher,
-        caller: Caller,
-        closer: ResultCloser,
-        rescuer: LeaseRescuer,
-        reporter: ProgressReporter,
-        housekeeper: Housekeeper,
-    ) -> None:
-        self._dispatcher = dispatcher
-        self._caller = caller
-        self._closer = closer
-        self._rescuer = rescuer
-        self._reporter = reporter
-        self._housekeeper = housekeeper
+def local_reference(_tenant_id: TenantId, run_id: RunId) -> str:
+    return f"local/{run_id}"
 
-    def stop(self) -> None:
-        self._dispatcher.stop()
-        self._caller.stop()
 
-    async def run(self) -> None:
-        """Work until `stop` is called."""
-        await self._free_the_dead()
-        async with asyncio.TaskGroup() as group:
-            loops = [
-                group.create_task(self._closer.run(), name="result closer"),
-                group.create_task(self._dispatcher.keep_leases(), name="lease keeper"),
-                group.create_task(self._rescuer.run(), name="lease rescuer"),
-                group.create_task(self._reporter.run(), name="progress reporter"),
-                group.create_task(self._housekeeper.run(), name="housekeeper"),
-            ]
-            await self._dispatcher.run()
-            for loop in loops:
-                loop.cancel()
+class LocalEngine:
+    def __init__(self) -> None:
+        self._dispatchers: set[JobDispatcher] = set()
 
-    async def _free_the_dead(self) -> None:
+    async def start(self, run: Work) -> None:  # noqa: ARG002 - the queue knows which
+        self._wake()
+
+    async def signal(self, run: Work, signal: Signal, step_id: str | None = None) -> None:  # noqa: ARG002
+        self._wake()
+
+    async def recover(self, stalled: Sequence[Work]) -> None:  # noqa: ARG002
+        self._wake()
+
+    def reference(self, tenant_id: TenantId, run_id: RunId) -> str:
+        return local_reference(tenant_id, run_id)
+
+    @contextmanager
+    def waking(self, dispatcher: JobDispatcher) -> Iterator[None]:
+        """This dispatcher hears of what this process decides, for as long as the block runs."""
+        self._dispatchers.add(dispatcher)
         try:
-            await self._rescuer.free_the_dead()
-        except StoreUnavailable as error:
-            # Not worth dying for: leases run out on their own.
-            log.warning("rescue_failed", error=error.message)
+            yield
+        finally:
+            self._dispatchers.discard(dispatcher)
+
+    def _wake(self) -> None:
+        for dispatcher in self._dispatchers:
+            dispatcher.wake()

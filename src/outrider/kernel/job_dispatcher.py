@@ -1,178 +1,64 @@
-"""The job dispatcher: claims due jobs and lanes, has each delivered, and keeps their leases alive.
-
-It never cancels a job. A worker that lost its lease learns so from the ledger, which lets it close
-the calls it has out and refuses it a new one.
-"""
+"""The job dispatcher: whatever is due in the queue, it has the processor take, up to a bound."""
 
 import asyncio
-from datetime import timedelta
-from typing import assert_never
 
 import structlog
 
-from outrider.domain.errors import StoreError, StoreUnavailable
-from outrider.domain.ids import WorkerId
-from outrider.domain.jobs import Settlement, Unfinished
-from outrider.domain.retry import JOB
-from outrider.kernel.caller import Leases
-from outrider.kernel.delivery import Delivery
-from outrider.kernel.lane_delivery import LaneDelivery
-from outrider.kernel.phase_work import PhaseWork
-from outrider.kernel.step_recorder import StepRecorder
-from outrider.kernel.transactions import jobs
-from outrider.kernel.transactions.jobs import Claim, ClaimedJob, ClaimedLane, ClaimedPhaseJob
-from outrider.kernel.transactions.settlement import LeaseLost
-from outrider.ports.clock import Clock, IdSource
-from outrider.ports.stages import Stage, StageObserver
-from outrider.ports.store import Store
+from outrider.domain.errors import StoreUnavailable
+from outrider.kernel.job_processor import JobProcessor
+from outrider.ports.clock import Clock
 from outrider.settings import Limits
 
 log = structlog.get_logger()
 
 
 class JobDispatcher:
-    def __init__(
-        self,
-        store: Store,
-        delivery: Delivery,
-        lane_delivery: LaneDelivery,
-        phase_work: PhaseWork,
-        step_recorder: StepRecorder,
-        leases: Leases,
-        clock: Clock,
-        ids: IdSource,
-        worker_id: WorkerId,
-        limits: Limits,
-        observer: StageObserver,
-    ) -> None:
-        self._store = store
-        self._delivery = delivery
-        self._lane_delivery = lane_delivery
-        self._phase_work = phase_work
-        self._step_recorder = step_recorder
-        self._leases = leases
+    def __init__(self, processor: JobProcessor, clock: Clock, limits: Limits) -> None:
+        self._processor = processor
         self._clock = clock
-        self._ids = ids
-        self._worker_id = worker_id
         self._limits = limits
-        self._observer = observer
-        self._held: dict[asyncio.Task[None], Claim] = {}
         self._stopping = asyncio.Event()
+        self._woken = asyncio.Event()
 
     def stop(self) -> None:
         """Claim no more; jobs under way are finished first."""
         self._stopping.set()
+        self._woken.set()
 
-    @property
-    def is_idle(self) -> bool:
-        return not self._held
+    def wake(self) -> None:
+        """There may be something due; cheap, and safe to call for nothing."""
+        self._woken.set()
 
     async def run(self) -> None:
         """Claim and process until told to stop, then finish what is held."""
         while not self._stopping.is_set():
-            room = self._limits.jobs_in_parallel - len(self._held)
-            claimed = await self._claim(room) if room else []
-            if claimed:
-                # Once for all of them, and before any of them begins.
-                telling = asyncio.create_task(self._step_recorder.started(claimed))
-                for job in claimed:
-                    task = asyncio.create_task(self._process(job, telling), name=f"job {job.id}")
-                    self._held[task] = job
-                    task.add_done_callback(self._let_go)
-            await self._next_occasion(idle=not claimed)
-        if self._held:
-            await asyncio.wait(self._held)
+            self._woken.clear()
+            room = self._limits.jobs_in_parallel - len(self._processor.held)
+            taken = await self._take(room) if room else 0
+            await self._next_occasion(idle=not taken)
+        if self._processor.held:
+            await asyncio.wait(self._processor.held)
 
-    async def keep_leases(self) -> None:
-        """Extend the leases of all held jobs, one statement a beat; runs until cancelled."""
-        while True:
-            await self._clock.sleep(self._limits.heartbeat_seconds)
-            held = list(self._held.values())
-            if not held:
-                continue
-            now = self._clock.now()
-            try:
-                kept = await self._store.write(jobs.heartbeat(held, now + self._lease, now))
-            except StoreUnavailable as error:
-                log.warning("heartbeat_failed", error=error.message)
-                continue
-            for job in held:
-                if job.id in kept:
-                    self._leases.confirm(job.id, now + self._lease)
-                elif job in self._held.values():
-                    log.warning("lease_lost", job_id=job.id)
-
-    @property
-    def _lease(self) -> timedelta:
-        return timedelta(seconds=self._limits.lease_seconds)
-
-    async def _claim(self, most: int) -> list[Claim]:
-        now = self._clock.now()
+    async def _take(self, most: int) -> int:
         try:
-            self._observer.before(Stage.CLAIM)
-            claimed = await self._store.write(
-                jobs.claim(self._worker_id, most, now + self._lease, self._ids, now)
-            )
-            if claimed:
-                self._observer.after(Stage.CLAIM)
-            return claimed
+            return await self._processor.take_due(most)
         except StoreUnavailable as error:
             log.warning("claim_failed", error=error.message)
             await self._clock.sleep(self._limits.store_backoff_seconds)
-            return []
+            return 0
 
     async def _next_occasion(self, *, idle: bool) -> None:
         """Return when a job has ended, when told to stop, or, with room left, after a pause."""
-        room = len(self._held) < self._limits.jobs_in_parallel
-        if room and not idle:
+        held = self._processor.held
+        room = len(held) < self._limits.jobs_in_parallel
+        if self._stopping.is_set() or (room and not idle):
             return
-        stopping = asyncio.create_task(self._stopping.wait())
+        occasion = asyncio.create_task((self._woken if room else self._stopping).wait())
         try:
             await asyncio.wait(
-                {stopping, *self._held},
+                {occasion, *held},
                 timeout=self._limits.idle_poll_seconds if room else None,
                 return_when=asyncio.FIRST_COMPLETED,
             )
         finally:
-            stopping.cancel()
-
-    async def _process(self, job: Claim, telling: asyncio.Task[None]) -> None:
-        settlement: Settlement | LeaseLost | None
-        try:
-            await asyncio.shield(telling)
-            match job:
-                case ClaimedLane():
-                    settlement = await self._lane_delivery.process(job)
-                case ClaimedPhaseJob():
-                    settlement = await self._phase_work.process(job)
-                case ClaimedJob():
-                    settlement = await self._delivery.process(job)
-                case other:
-                    assert_never(other)
-        except Exception as error:
-            log.exception("job_failed", job_id=job.id, run_id=job.run_id)
-            await self._fail(job, f"{type(error).__name__}: {error}")
-            return
-        if isinstance(settlement, LeaseLost):
-            log.warning("lease_lost", job_id=job.id)
-        elif isinstance(settlement, Unfinished):
-            await self._fail(
-                job, f"{settlement.unreserved} items unreserved, {settlement.open} calls still open"
-            )
-
-    async def _fail(self, job: Claim, error: str) -> None:
-        """Uses up one of the job's attempts. Where even that cannot be written, its lease ends."""
-        now = self._clock.now()
-        delay = JOB.delay_seconds(job.attempts + 1, jitter=self._ids.jitter())
-        try:
-            await self._store.write(
-                jobs.fail(
-                    job, error, now + timedelta(seconds=delay), self._worker_id, self._ids, now
-                )
-            )
-        except StoreError as lost:
-            log.warning("job_left_to_its_lease", job_id=job.id, error=lost.message)
-
-    def _let_go(self, task: asyncio.Task[None]) -> None:
-        self._leases.forget(self._held.pop(task).id)
-        task.result()
+            occasion.cancel()

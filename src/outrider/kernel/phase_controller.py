@@ -22,6 +22,7 @@ from outrider.domain.states import TERMINAL_RUNS, PhaseState, RunStatus
 from outrider.kernel.admission_gate import AdmissionGate
 from outrider.kernel.campaign_deployer import CampaignDeployer
 from outrider.kernel.event_hub import EventHub
+from outrider.kernel.herald import Herald
 from outrider.kernel.phase_desk import Desks
 from outrider.kernel.transactions import (
     audience,
@@ -126,6 +127,7 @@ class PhaseController:
         desks: Desks,
         hub: EventHub,
         admission: AdmissionGate,
+        herald: Herald,
         clock: Clock,
         ids: IdSource,
         limits: Limits,
@@ -133,6 +135,7 @@ class PhaseController:
         self._store = store
         self._deployer = deployer
         self._admission = admission
+        self._herald = herald
         self._handlers = handlers
         self._desks = desks
         self._hub = hub
@@ -153,9 +156,11 @@ class PhaseController:
                 plan = await self._plan(scope, campaign_id, phase, control, run_id)
             script = partial(self._control, scope, campaign_id, phase, control, run_id, plan)
             try:
-                return await self._written(campaign_id, script)
+                answer = await self._written(campaign_id, script)
             except _PlanOutdated:
                 continue
+            await self._tell_engine(scope, control, answer)
+            return answer
         raise Conflict(
             f"the phase '{phase}' changed whenever it had been planned", hint="try again"
         )
@@ -164,9 +169,19 @@ class PhaseController:
         self, scope: Scope, campaign_id: CampaignId, control: Control
     ) -> ControlAnswer:
         """Stop the one phase that is under way, whichever it is."""
-        return await self._written(
+        answer = await self._written(
             campaign_id, lambda: self._stop_campaign(scope, campaign_id, control)
         )
+        await self._tell_engine(scope, control, answer)
+        return answer
+
+    async def _tell_engine(self, scope: Scope, control: Control, answer: ControlAnswer) -> None:
+        if not answer.changed or answer.run_id is None:
+            return
+        if control.action in SIGNALS:
+            await self._herald.steered(scope.tenant_id, answer.run_id, SIGNALS[control.action])
+        elif answer.waits_for is None:
+            await self._herald.let_go(scope.tenant_id, answer.run_id)
 
     async def _written(
         self, campaign_id: CampaignId, script: Callable[[], Transaction[ControlAnswer]]

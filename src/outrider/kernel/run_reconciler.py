@@ -17,6 +17,7 @@ from outrider.domain.ids import RunId, Scope, WorkerId
 from outrider.domain.states import TERMINAL_RUNS, RunStatus
 from outrider.kernel.admission_gate import AdmissionGate, later
 from outrider.kernel.event_hub import EventHub
+from outrider.kernel.herald import Herald
 from outrider.kernel.transactions import admission
 from outrider.kernel.transactions.admission import LeasedRequest
 from outrider.kernel.transactions.alerts import Alert, AlertCode, raise_alert, resolve_alert
@@ -48,6 +49,7 @@ class RunReconciler:
         store: Store,
         gate: AdmissionGate,
         hub: EventHub,
+        herald: Herald,
         clock: Clock,
         ids: IdSource,
         worker_id: WorkerId,
@@ -56,6 +58,7 @@ class RunReconciler:
         self._store = store
         self._gate = gate
         self._hub = hub
+        self._herald = herald
         self._clock = clock
         self._ids = ids
         self._worker_id = worker_id
@@ -120,6 +123,7 @@ class RunReconciler:
         if status is DequeueStatus.STARTED:
             log.info("run_dequeued", run_id=request.run_id)
             self._hub.wake(request.campaign_id)
+            await self._herald.let_go(request.scope.tenant_id, request.run_id)
         return status
 
     def _started(self, request: LeasedRequest) -> Transaction[DequeueStatus | None]:

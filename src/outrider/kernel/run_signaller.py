@@ -32,6 +32,7 @@ from outrider.domain.signals import AskedSignal, Denied, Signal
 from outrider.domain.states import TERMINAL_RUNS, JobStatus, PhaseState, RunStatus
 from outrider.kernel.admission_gate import AdmissionGate, later
 from outrider.kernel.event_hub import EventHub
+from outrider.kernel.herald import Herald
 from outrider.kernel.phase_controller import Control, PhaseController
 from outrider.kernel.transactions import admission, inspection, run_log
 from outrider.kernel.transactions.audit import AuditEntry, record
@@ -69,6 +70,7 @@ class RunSignaller:
         controller: PhaseController,
         gate: AdmissionGate,
         hub: EventHub,
+        herald: Herald,
         clock: Clock,
         ids: IdSource,
         limits: Limits,
@@ -78,6 +80,7 @@ class RunSignaller:
         self._controller = controller
         self._gate = gate
         self._hub = hub
+        self._herald = herald
         self._clock = clock
         self._ids = ids
         self._limits = limits
@@ -128,6 +131,10 @@ class RunSignaller:
                 assert_never(other)
         if changed:
             self._hub.wake(run.campaign_id)
+            tenant_id = principal.scope.tenant_id
+            if asked.signal is Signal.APPROVE:
+                await self._herald.let_go(tenant_id, run.id)
+            await self._herald.steered(tenant_id, run.id, asked.signal, asked.step_id)
         return changed
 
     async def _written(self, script: Callable[[], Transaction[bool]]) -> bool:

@@ -1,6 +1,6 @@
 """Jobs as leases: claim with a higher fence, keep alive, give back, rescue from the dead."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from enum import Enum
 from typing import NamedTuple
@@ -17,6 +17,7 @@ from outrider.domain.ids import (
     WorkspaceId,
 )
 from outrider.domain.run_events import RunEventType
+from outrider.domain.states import JobStatus
 from outrider.kernel.transactions import run_log
 from outrider.kernel.transactions.audit import AuditEntry, record
 from outrider.kernel.transactions.run_log import EventDraft
@@ -114,6 +115,24 @@ class ClaimedPhaseJob(NamedTuple):
 Claim = ClaimedJob | ClaimedLane | ClaimedPhaseJob
 
 
+class Claimer(NamedTuple):
+    """Who claims, until when, and under which name the engine knows a run that begins by it."""
+
+    worker_id: WorkerId
+    lease_expires_at: datetime
+    reference: Callable[[TenantId, RunId], str]
+    ids: IdSource
+
+
+class Standing(NamedTuple):
+    """How a job stands. `run_at` None: only a verdict or a new message can make it due."""
+
+    status: JobStatus
+    run_at: datetime | None
+    paused: bool
+    attempts: int
+
+
 class Hold(Enum):
     """Whether a job is ours to go on with. Suspended: it is, but its phase was paused or stopped,
     and no attempt may be opened."""
@@ -123,17 +142,36 @@ class Hold(Enum):
     LOST = "lost"
 
 
-def claim(
-    worker_id: WorkerId, most: int, lease_expires_at: datetime, ids: IdSource, now: datetime
-) -> Transaction[list[Claim]]:
-    """Lock up to `most` due jobs; the first lock of a run sets it running."""
+def claim(claimer: Claimer, most: int, now: datetime) -> Transaction[list[Claim]]:
+    """Lock up to `most` due jobs, the oldest first."""
     locked = yield from ask(
-        "claim_jobs", worker_id=worker_id, most=most, lease_expires_at=lease_expires_at, now=now
+        "claim_jobs",
+        worker_id=claimer.worker_id,
+        most=most,
+        lease_expires_at=claimer.lease_expires_at,
+        now=now,
     )
+    return (yield from _claimed(locked, claimer, now))
+
+
+def claim_given(claimer: Claimer, job_id: JobId, now: datetime) -> Transaction[list[Claim]]:
+    """Lock this job; nothing where it is not due, or somebody has it."""
+    locked = yield from ask(
+        "claim_given_job",
+        job_id=job_id,
+        worker_id=claimer.worker_id,
+        lease_expires_at=claimer.lease_expires_at,
+        now=now,
+    )
+    return (yield from _claimed(locked, claimer, now))
+
+
+def _claimed(locked: Rows, claimer: Claimer, now: datetime) -> Transaction[list[Claim]]:
+    """The first lock of a run sets it running."""
     if not locked:
         return []
     window = {"id": [row[0] for row in locked]}
-    yield from _start_runs(window, worker_id, ids, now)
+    yield from _start_runs(window, claimer, now)
     rows = yield from ask("claimed_jobs", window)
     claimed: list[Claim] = [ClaimedJob(*row) for row in rows]
     if len(claimed) < len(locked):
@@ -144,22 +182,23 @@ def claim(
     return claimed
 
 
-def _start_runs(
-    window: Window, worker_id: WorkerId, ids: IdSource, now: datetime
-) -> Transaction[None]:
+def _start_runs(window: Window, claimer: Claimer, now: datetime) -> Transaction[None]:
     entries = []
     for run_id, version, campaign_id, tenant, workspace in (
         yield from ask("lock_runs_to_start", window)
     ):
-        yield from start_run(run_id, version, worker_id, now)
+        worker_id = claimer.worker_id
+        yield from start_run(run_id, version, worker_id, claimer.reference(tenant, run_id), now)
         scope = Scope(tenant, workspace)
         entries.append(AuditEntry(scope, "run.started", worker_id, campaign_id, run_id))
-    yield from record(entries, ids, now)
+    yield from record(entries, claimer.ids, now)
 
 
-def start_run(run_id: RunId, version: str, by: str, now: datetime) -> Transaction[None]:
+def start_run(
+    run_id: RunId, version: str, by: str, reference: str, now: datetime
+) -> Transaction[None]:
     """The run's row is locked by whoever asks."""
-    payload = {"engineRunRef": f"local/{run_id}", "startedBy": by}
+    payload = {"engineRunRef": reference, "startedBy": by}
     draft = EventDraft(RunEventType.RUN_STARTED, payload=payload)
     appended = yield from run_log.append(run_id, version, [draft], now)
     yield from ask("start_run", run_id=run_id, status_seq=appended[-1].run_seq, now=now)
@@ -242,6 +281,14 @@ def _rescued(rows: Rows, worker_id: WorkerId, ids: IdSource, now: datetime) -> T
         now,
     )  # fmt: skip
     return len(rows)
+
+
+def standing(job_id: JobId) -> Transaction[Standing | None]:
+    rows = yield from ask("job_standing", job_id=job_id)
+    if not rows:
+        return None
+    status, run_at, paused, attempts = rows[0]
+    return Standing(JobStatus(status), run_at, bool(paused), attempts)
 
 
 def requeue(now: datetime) -> Transaction[int]:

@@ -186,7 +186,8 @@ def finish_run_if_done(
         # Nothing of it was ever claimed: a phase without work, or stopped before any.
         status = RUN_MACHINE.after(RunStatus.QUEUED, "start")
         if stopped_at is None:
-            yield from start_run(run_id, version, actor, now)
+            # No engine has seen it, and none will.
+            yield from start_run(run_id, version, actor, f"none/{run_id}", now)
     assert RUN_MACHINE.after(RunStatus(status), RUN_TRIGGER[ended]) is ended
     accounting = yield from _final_accounting(run_id)
     event = _run_event(ended, accounting, stopped=stopped_at is not None)

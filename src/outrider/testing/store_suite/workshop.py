@@ -34,10 +34,11 @@ from outrider.domain.submission import (
     Verdict,
 )
 from outrider.domain.times import rfc3339
+from outrider.engines.local import local_reference
 from outrider.kernel.transactions import campaigns, deployment, inspection, jobs, ledger, settlement
 from outrider.kernel.transactions.deployment import Beginning, ContractSnapshot, Deployment
 from outrider.kernel.transactions.inspection import Item
-from outrider.kernel.transactions.jobs import ClaimedJob, Hold
+from outrider.kernel.transactions.jobs import ClaimedJob, Claimer, Hold
 from outrider.kernel.transactions.ledger import ClosedAttempt, Draft, JobContext, Reopened
 from outrider.kernel.transactions.settlement import LeaseLost
 from outrider.ports.store import Store
@@ -147,7 +148,9 @@ class Workshop:
         lease_seconds: float = LEASE_SECONDS,
     ) -> list[ClaimedJob]:
         lease = now + timedelta(seconds=lease_seconds)
-        claimed = await self.store.write(jobs.claim(worker, most, lease, self.ids, now))
+        claimed = await self.store.write(
+            jobs.claim(Claimer(worker, lease, local_reference, self.ids), most, now)
+        )
         # The suite's campaigns make jobs; lanes have tests of their own.
         return [claim for claim in claimed if isinstance(claim, ClaimedJob)]
 

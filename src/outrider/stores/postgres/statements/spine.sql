@@ -176,6 +176,18 @@ UPDATE job_queue AS j
   FROM due WHERE j.id = due.id
 RETURNING j.id::text;
 
+-- name: claim_given_job
+-- One that failed need not be queued again first: whoever names it has waited for it.
+UPDATE job_queue
+   SET status = 'locked', fence = fence + 1, locked_by = :worker_id, locked_at = :now,
+       heartbeat_at = :now, lease_expires_at = :lease_expires_at, updated_at = :now,
+       run_at = CASE WHEN run_id IS NOT NULL THEN run_at END
+ WHERE id = :job_id AND status IN ('queued', 'failed') AND NOT paused AND run_at <= :now
+RETURNING id::text;
+
+-- name: job_standing
+SELECT status, run_at, paused, attempts FROM job_queue WHERE id = :job_id;
+
 -- name: lock_runs_to_start
 -- Whose first jobs these are. What was stopped before its start never starts.
 SELECT id::text, plan_version, campaign_id::text, tenant_id::text, workspace_id::text

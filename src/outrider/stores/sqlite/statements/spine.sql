@@ -156,6 +156,18 @@ UPDATE job_queue
                ORDER BY run_at, id LIMIT :most)
 RETURNING id;
 
+-- name: claim_given_job
+-- One that failed need not be queued again first: whoever names it has waited for it.
+UPDATE job_queue
+   SET status = 'locked', fence = fence + 1, locked_by = :worker_id, locked_at = :now,
+       heartbeat_at = :now, lease_expires_at = :lease_expires_at, updated_at = :now,
+       run_at = CASE WHEN run_id IS NOT NULL THEN run_at END
+ WHERE id = :job_id AND status IN ('queued', 'failed') AND paused = 0 AND run_at <= :now
+RETURNING id;
+
+-- name: job_standing
+SELECT status, run_at, paused, attempts FROM job_queue WHERE id = :job_id;
+
 -- name: lock_runs_to_start
 -- Whose first jobs these are. What was stopped before its start never starts.
 SELECT id, plan_version, campaign_id, tenant_id, workspace_id FROM campaign_runs

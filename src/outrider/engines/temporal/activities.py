@@ -1,0 +1,84 @@
+"""The activities: a look into the queue, and one job done through the kernel's own processor.
+
+What they raise is written into Temporal's history, so it carries a kind and never a message.
+"""
+
+import asyncio
+from datetime import timedelta
+
+from temporalio import activity
+from temporalio.exceptions import ApplicationError
+
+from outrider.domain.ids import JobId
+from outrider.domain.states import JobStatus
+from outrider.engines.temporal.messages import (
+    JOB_FAILED,
+    LOOK,
+    PROCESS,
+    Fate,
+    JobOrder,
+    LookOrder,
+    Sight,
+)
+from outrider.kernel.job_processor import JobProcessor
+from outrider.kernel.transactions import work
+from outrider.kernel.transactions.jobs import Standing
+from outrider.ports.clock import Clock
+from outrider.ports.engine import WorkKind
+from outrider.ports.store import Store
+from outrider.settings import Limits
+
+JOB_HELD = "JobHeld"
+
+
+class WorkActivities:
+    def __init__(self, processor: JobProcessor, store: Store, clock: Clock, limits: Limits) -> None:
+        self._processor = processor
+        self._store = store
+        self._clock = clock
+        self._limits = limits
+
+    @activity.defn(name=LOOK)
+    async def look(self, order: LookOrder) -> Sight:
+        now = self._clock.now()
+        try:
+            seen = await self._store.read(
+                work.outlook(WorkKind(order.kind), order.work_id, order.most, now)
+            )
+        except Exception as error:
+            raise _nameless(error) from None
+        next_in = None if seen.next_at is None else (seen.next_at - now).total_seconds()
+        return Sight(list(seen.due), next_in, seen.over)
+
+    @activity.defn(name=PROCESS)
+    async def process(self, order: JobOrder) -> Fate:
+        """Do the job. It is never cancelled: a worker that stops gives it back by itself."""
+        working = asyncio.create_task(self._processor.process(JobId(order.job_id)))
+        while not working.done():
+            await asyncio.wait({working}, timeout=self._limits.heartbeat_seconds)
+            activity.heartbeat()
+        try:
+            return self._fate(working.result())
+        except ApplicationError:
+            raise
+        except Exception as error:
+            raise _nameless(error) from None
+
+    def _fate(self, standing: Standing | None) -> Fate:
+        """Ended, parked or to be woken by somebody: that is an answer. Another worker's: Temporal
+        asks again soon. Failed: the workflow asks again when it is due, or when told to."""
+        if standing is None or standing.status in (JobStatus.COMPLETED, JobStatus.DEAD):
+            return Fate()
+        if standing.status is JobStatus.LOCKED:
+            wait = timedelta(seconds=self._limits.rescue_interval_seconds)
+            raise ApplicationError(JOB_HELD, type=JOB_HELD, next_retry_delay=wait)
+        if standing.paused or standing.run_at is None:
+            return Fate()
+        due_in = (standing.run_at - self._clock.now()).total_seconds()
+        if standing.status is JobStatus.FAILED:
+            raise ApplicationError(JOB_FAILED, due_in, type=JOB_FAILED, non_retryable=True)
+        return Fate(due_in)
+
+
+def _nameless(error: BaseException) -> ApplicationError:
+    return ApplicationError(type(error).__name__, type=type(error).__name__)

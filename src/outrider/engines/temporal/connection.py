@@ -1,0 +1,80 @@
+"""The connection to a Temporal server: address, namespace, TLS, API key and codec by settings."""
+
+import asyncio
+from datetime import timedelta
+from pathlib import Path
+
+from temporalio.client import Client
+from temporalio.converter import DataConverter, default
+from temporalio.service import RPCError, TLSConfig
+
+from outrider.domain.errors import EngineUnavailable, InvalidInput
+from outrider.ports.secrets import SecretStore
+from outrider.settings import TEMPORAL_CONNECT_SECONDS, Settings
+
+
+class TemporalConnection:
+    """Made when it is first needed, and then kept."""
+
+    def __init__(self, settings: Settings, secrets: SecretStore, identity: str) -> None:
+        self._settings = settings
+        self._secrets = secrets
+        self._identity = identity
+        self._client: Client | None = None
+        self._connecting = asyncio.Lock()
+
+    async def client(self) -> Client:
+        """Raises EngineUnavailable where nobody answers, InvalidInput where a setting is wrong."""
+        async with self._connecting:
+            if self._client is None:
+                self._client = await self._connect()
+            return self._client
+
+    async def _connect(self) -> Client:
+        settings = self._settings
+        api_key = settings.temporal_api_key
+        try:
+            return await Client.connect(
+                settings.temporal_address,
+                namespace=settings.temporal_namespace,
+                api_key=None if api_key is None else self._secrets.resolve(api_key),
+                data_converter=self._converter(),
+                tls=self._tls(),
+                identity=self._identity,
+                connect_timeout=timedelta(seconds=TEMPORAL_CONNECT_SECONDS),
+            )
+        except (RPCError, RuntimeError) as error:
+            raise EngineUnavailable(
+                f"no Temporal server answers at {settings.temporal_address}: {error}",
+                hint="start one with `temporal server start-dev`, or set OUTRIDER_TEMPORAL_ADDRESS",
+            ) from error
+
+    def _converter(self) -> DataConverter:
+        reference = self._settings.temporal_codec_key
+        if reference is None:
+            return default()
+        from outrider.engines.temporal.codec import codec_of
+
+        return DataConverter(payload_codec=codec_of(self._secrets.resolve(reference)))
+
+    def _tls(self) -> TLSConfig | bool:
+        settings = self._settings
+        if not settings.temporal_tls:
+            return False
+        return TLSConfig(
+            server_root_ca_cert=_read(settings.temporal_tls_ca),
+            domain=settings.temporal_tls_server_name,
+            client_cert=_read(settings.temporal_tls_certificate),
+            client_private_key=_read(settings.temporal_tls_key),
+        )
+
+
+def _read(path: Path | None) -> bytes | None:
+    if path is None:
+        return None
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InvalidInput(
+            f"{path} cannot be read: {error.strerror}", hint="see OUTRIDER_TEMPORAL_TLS_*"
+        ) from error

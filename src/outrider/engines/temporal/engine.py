@@ -1,0 +1,124 @@
+"""The Temporal engine: a run is a workflow there, and so is a lane while it has messages.
+
+Temporal holds what is under way and who is at it; the database holds what is true. Whatever
+Temporal forgets, or somebody ends there by hand, is begun anew from the job queue.
+"""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from temporalio.client import Client, WorkflowExecutionStatus
+from temporalio.common import WorkflowIDReusePolicy
+from temporalio.exceptions import WorkflowAlreadyStartedError
+from temporalio.service import RPCError, RPCStatusCode
+
+from outrider.domain.errors import EngineUnavailable
+from outrider.domain.ids import RunId, TenantId
+from outrider.domain.signals import Signal
+from outrider.engines.temporal.connection import TemporalConnection
+from outrider.engines.temporal.messages import STEER, WORKFLOW, Steer, WorkOrder
+from outrider.ports.engine import Work, WorkKind
+from outrider.settings import TEMPORAL_CALLS, TEMPORAL_HISTORY_EVENTS, Limits, Settings
+
+STALLED = "STALLED"
+"""Not a signal that anybody sends to a run: its work was found standing still."""
+
+
+def workflow_id(work: Work) -> str:
+    """From ids alone: whoever reads the list of workflows learns nothing of a person."""
+    return f"outrider/{work.tenant_id}/{work.kind.value}/{work.id}"
+
+
+class TemporalEngine:
+    def __init__(self, connection: TemporalConnection, settings: Settings, limits: Limits) -> None:
+        self._connection = connection
+        self._settings = settings
+        self._limits = limits
+        self._calls = asyncio.Semaphore(TEMPORAL_CALLS)
+
+    async def client(self) -> Client:
+        return await self._connection.client()
+
+    async def start(self, run: Work) -> None:
+        client = await self.client()
+        with _unavailable():
+            try:
+                await client.start_workflow(
+                    WORKFLOW, self._order(run), id=workflow_id(run), task_queue=self._queue,
+                    id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
+                )  # fmt: skip
+            except WorkflowAlreadyStartedError:
+                return
+
+    async def signal(self, run: Work, signal: Signal, step_id: str | None = None) -> None:
+        client = await self.client()
+        handle = client.get_workflow_handle(workflow_id(run))
+        with _unavailable():
+            try:
+                await handle.signal(STEER, Steer(signal.value, step_id))
+            except RPCError as error:
+                # It has ended, or was never told to begin; the queue says which.
+                if error.status is not RPCStatusCode.NOT_FOUND:
+                    raise
+
+    async def recover(self, stalled: Sequence[Work]) -> None:
+        client = await self.client()
+        with _unavailable():
+            async with asyncio.TaskGroup() as group:
+                for work in stalled:
+                    group.create_task(self._recover(client, work))
+
+    def reference(self, tenant_id: TenantId, run_id: RunId) -> str:
+        return f"temporal/{workflow_id(Work(WorkKind.RUN, tenant_id, run_id))}"
+
+    async def _recover(self, client: Client, work: Work) -> None:
+        async with self._calls:
+            if await self._is_waited_for(client, work):
+                return
+            await client.start_workflow(
+                WORKFLOW, self._order(work), id=workflow_id(work), task_queue=self._queue,
+                id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
+                start_signal=STEER, start_signal_args=[Steer(STALLED)],
+            )  # fmt: skip
+
+    @staticmethod
+    async def _is_waited_for(client: Client, work: Work) -> bool:
+        """Its workflow has given work out already, and waits for a worker to come for it. Telling
+        it again would only make its history longer."""
+        try:
+            found = await client.get_workflow_handle(workflow_id(work)).describe()
+        except RPCError as error:
+            if error.status is RPCStatusCode.NOT_FOUND:
+                return False
+            raise
+        raw = found.raw_description
+        waits = bool(raw.pending_activities) or raw.HasField("pending_workflow_task")
+        return found.status is WorkflowExecutionStatus.RUNNING and waits
+
+    @property
+    def _queue(self) -> str:
+        return self._settings.temporal_task_queue
+
+    def _order(self, work: Work) -> WorkOrder:
+        return WorkOrder(
+            work.kind.value,
+            work.id,
+            self._settings.temporal_window_jobs,
+            TEMPORAL_HISTORY_EVENTS,
+            self._limits.lease_seconds,
+        )
+
+
+@contextmanager
+def _unavailable() -> Iterator[None]:
+    """Whatever Temporal answers, or does not, is one kind of trouble to who asked."""
+    try:
+        yield
+    except* RPCError as group:
+        raise EngineUnavailable(f"Temporal: {_first(group)}") from group
+
+
+def _first(group: BaseExceptionGroup[RPCError]) -> RPCError:
+    inner = group.exceptions[0]
+    return _first(inner) if isinstance(inner, BaseExceptionGroup) else inner

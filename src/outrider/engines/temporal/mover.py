@@ -1,0 +1,48 @@
+"""A worker's part in Temporal: it polls for workflow tasks and for jobs, and does them here."""
+
+import asyncio
+from datetime import timedelta
+
+from temporalio.worker import Worker
+
+from outrider.engines.temporal.activities import WorkActivities
+from outrider.engines.temporal.engine import TemporalEngine
+from outrider.engines.temporal.workflows import WorkWorkflow
+from outrider.settings import (
+    TEMPORAL_STICKY_SECONDS,
+    TEMPORAL_STOP_SECONDS,
+    TEMPORAL_WORKFLOWS_CACHED,
+    Limits,
+)
+
+
+class TemporalMover:
+    def __init__(
+        self, engine: TemporalEngine, activities: WorkActivities, task_queue: str, limits: Limits
+    ) -> None:
+        self._engine = engine
+        self._activities = activities
+        self._task_queue = task_queue
+        self._limits = limits
+        self._stopping = asyncio.Event()
+
+    def stop(self) -> None:
+        """Poll no more; jobs under way are finished or given back first."""
+        self._stopping.set()
+
+    async def run(self) -> None:
+        worker = Worker(
+            await self._engine.client(),
+            task_queue=self._task_queue,
+            workflows=[WorkWorkflow],
+            activities=[self._activities.look, self._activities.process],
+            max_cached_workflows=TEMPORAL_WORKFLOWS_CACHED,
+            max_concurrent_activities=self._limits.jobs_in_parallel,
+            graceful_shutdown_timeout=timedelta(seconds=TEMPORAL_STOP_SECONDS),
+            # How long others leave to this one what it had last: no longer than its jobs.
+            sticky_queue_schedule_to_start_timeout=timedelta(
+                seconds=min(self._limits.lease_seconds, TEMPORAL_STICKY_SECONDS)
+            ),
+        )
+        async with worker:
+            await self._stopping.wait()

@@ -1,0 +1,75 @@
+"""A worker process: what an engine gives it to do, and the roles beside that, as concurrent loops.
+
+They start together and stop together; on `stop` no new job is taken, windows under way are called
+to their end and closed, and held jobs are settled or given back.
+"""
+
+import asyncio
+from typing import Protocol
+
+import structlog
+
+from outrider.domain.errors import StoreUnavailable
+from outrider.kernel.caller import Caller
+from outrider.kernel.housekeeper import Housekeeper
+from outrider.kernel.job_processor import JobProcessor
+from outrider.kernel.lease_rescuer import LeaseRescuer
+from outrider.kernel.progress_reporter import ProgressReporter
+from outrider.kernel.result_closer import ResultCloser
+
+log = structlog.get_logger()
+
+
+class Mover(Protocol):
+    """An engine's part of a worker: it has the processor do one job after the other."""
+
+    async def run(self) -> None:
+        """Until `stop` is called; then finish what is held."""
+
+    def stop(self) -> None: ...
+
+
+class EngineWorker:
+    def __init__(
+        self,
+        mover: Mover,
+        processor: JobProcessor,
+        caller: Caller,
+        closer: ResultCloser,
+        rescuer: LeaseRescuer,
+        reporter: ProgressReporter,
+        housekeeper: Housekeeper,
+    ) -> None:
+        self._mover = mover
+        self._processor = processor
+        self._caller = caller
+        self._closer = closer
+        self._rescuer = rescuer
+        self._reporter = reporter
+        self._housekeeper = housekeeper
+
+    def stop(self) -> None:
+        self._mover.stop()
+        self._caller.stop()
+
+    async def run(self) -> None:
+        """Work until `stop` is called."""
+        await self._free_the_dead()
+        async with asyncio.TaskGroup() as group:
+            loops = [
+                group.create_task(self._closer.run(), name="result closer"),
+                group.create_task(self._processor.keep_leases(), name="lease keeper"),
+                group.create_task(self._rescuer.run(), name="lease rescuer"),
+                group.create_task(self._reporter.run(), name="progress reporter"),
+                group.create_task(self._housekeeper.run(), name="housekeeper"),
+            ]
+            await self._mover.run()
+            for loop in loops:
+                loop.cancel()
+
+    async def _free_the_dead(self) -> None:
+        try:
+            await self._rescuer.free_the_dead()
+        except StoreUnavailable as error:
+            # Not worth dying for: leases run out on their own.
+            log.warning("rescue_failed", error=error.message)

