@@ -118,6 +118,6 @@ def temporal_server() -> Iterator["TemporalServer"]:
     # A third of a second with its library, which most processes of a test run do without.
     from tests.temporal_server import running_temporal
 
-    with running_temporal() as server:
+    with running_temporal(durable=False) as server:
         _beside(server.until_ready())
         yield server

@@ -20,6 +20,7 @@ forkserver.set_forkserver_preload(
         "outrider.cli.web_server",
         "outrider.cli.app",
         "outrider.cli.serve",
+        "outrider.engines.temporal.mover",
         "outrider.gateways.http_client",
         "outrider.phases.link_checker",
         "outrider.phases.registry",

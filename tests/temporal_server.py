@@ -1,4 +1,4 @@
-"""A Temporal server of the test's own, its state in a file: killed at once, started again."""
+"""A Temporal server of the test's own: killed at once, started again on the state it left."""
 
 import asyncio
 import os
@@ -29,7 +29,8 @@ def find_server() -> str:
 
 
 class TemporalServer:
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, durable: bool = True) -> None:
+        self._durable = durable
         self._port = closed_port()
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
@@ -40,12 +41,13 @@ class TemporalServer:
 
     def start(self) -> None:
         """On the state that the last one left; `until_ready` waits for it."""
+        state = ["--db-filename", str(self._folder / "temporal.db")] if self._durable else []
         with (self._folder / "temporal.log").open("ab") as log:
             self._process = subprocess.Popen(
                 [
                     find_server(), "server", "start-dev", "--headless", "--log-level", "error",
                     "--ip", "127.0.0.1", "--port", str(self._port),
-                    "--db-filename", str(self._folder / "temporal.db"),
+                    *state,
                 ],
                 stdout=log, stderr=log, env={**os.environ, "HOME": str(self._folder)},
             )  # fmt: skip
@@ -70,6 +72,12 @@ class TemporalServer:
         self._process.wait(timeout=STOP_SECONDS)
         self._process = None
 
+    def forget(self) -> None:
+        """While it is not running: what the loss of its disk leaves."""
+        assert self._process is None
+        for file in self._folder.glob("temporal.db*"):
+            file.unlink()
+
     def close(self) -> None:
         if self._process is not None:
             self.kill()
@@ -79,10 +87,11 @@ class TemporalServer:
 
 
 @contextmanager
-def running_temporal() -> Iterator[TemporalServer]:
-    """Until the block ends; whoever uses it first waits until it is ready."""
+def running_temporal(*, durable: bool = True) -> Iterator[TemporalServer]:
+    """Until the block ends; whoever uses it first waits until it is ready. In memory it is faster,
+    for those who will not kill it."""
     with tempfile.TemporaryDirectory(prefix="outrider-temporal-") as folder:
-        server = TemporalServer(Path(folder))
+        server = TemporalServer(Path(folder), durable=durable)
         try:
             server.start()
             yield server

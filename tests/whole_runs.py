@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 from outrider.bootstrap import Outrider, open_outrider
 from outrider.domain.ids import DEFAULT_SCOPE, RunId
@@ -48,8 +49,9 @@ async def opened(
     *targets: dict[str, object],
     limits: Limits = IMPATIENT,
     clock: Clock | None = None,
+    **others: Any,
 ) -> AsyncIterator[Outrider]:
-    """Outrider on a migrated database, with a registry of these targets."""
+    """Outrider on a migrated database, with a registry of these targets and these settings."""
     path = folder / "registry.json"
     path.write_bytes(registry(*targets))
     settings = Settings(
@@ -57,6 +59,7 @@ async def opened(
         registry=path,
         artifacts=folder / "artifacts",
         spool=folder / "spool",
+        **others,
     )
     async with open_outrider(settings, limits=limits, clock=clock) as outrider:
         await outrider.store.migrate()

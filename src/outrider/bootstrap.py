@@ -358,6 +358,14 @@ class Outrider:
     def engine(self) -> Engine:
         return make_engine(self.settings, self.limits)
 
+    async def reach_engine(self) -> None:
+        """EngineUnavailable where it is one with a server, and that does not answer."""
+        if not isinstance(self.engine, LocalEngine):
+            from outrider.engines.temporal.engine import TemporalEngine
+
+            assert isinstance(self.engine, TemporalEngine)
+            await self.engine.reach()
+
     @cached_property
     def herald(self) -> Herald:
         return Herald(self.engine, self.store, self.clock, self.limits)

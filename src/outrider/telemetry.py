@@ -5,6 +5,7 @@ Ids may be logged; recipients, addresses and bodies may not.
 
 import logging
 import sys
+from collections.abc import Iterable
 from typing import Literal
 
 import structlog
@@ -32,6 +33,9 @@ def configure_logging(form: Literal["console", "json"], level: int = logging.INF
     )
 
 
+SERVER_LIBRARIES = ("uvicorn", "asyncio", "sse_starlette")
+
+
 class _Bridge(logging.Handler):
     """A library's warning as a line of ours: its name and words, and the kind of its error."""
 
@@ -46,8 +50,8 @@ class _Bridge(logging.Handler):
         )
 
 
-def bridge_library_logs() -> None:
-    """Have warnings of the web server and the event loop come out as our own lines do."""
-    for name in ("uvicorn", "asyncio", "sse_starlette"):
+def bridge_library_logs(names: Iterable[str] = SERVER_LIBRARIES) -> None:
+    """Have warnings of these libraries come out as our own lines do."""
+    for name in names:
         library = logging.getLogger(name)
         library.handlers, library.propagate = [_Bridge(logging.WARNING)], False

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -10,6 +11,7 @@ from outrider.bootstrap import open_outrider
 from outrider.gateways.sandbox import Sandbox
 from outrider.settings import Limits, Settings
 from outrider.testing import launches
+from outrider.testing.chaos_worker import LEASE_SECONDS
 from tests.crash.scene import Provider, Scene
 from tests.crash.witness import Witness
 
@@ -20,8 +22,13 @@ ITEM_ATTEMPTS = 1_000
 
 @asynccontextmanager
 async def open_scene(
-    database: str, folder: Path, *, job_attempts: int = JOB_ATTEMPTS
+    database: str,
+    folder: Path,
+    *,
+    job_attempts: int = JOB_ATTEMPTS,
+    temporal_address: str | None = None,
 ) -> AsyncIterator[Scene]:
+    """On the local engine, or on the Temporal server at that address."""
     registry, log_path = folder / "registry.json", folder / "provider.ndjson"
     async with Sandbox(log_path=log_path) as sandbox:
         urls = {Provider.SMS: ("sms", sandbox.http_url), Provider.MAIL: ("smtp", sandbox.smtp_url)}
@@ -30,8 +37,15 @@ async def open_scene(
             for provider, where in urls.items()
         ]
         registry.write_bytes(launches.registry(*targets))
-        settings = Settings(database_url=database, registry=registry)
-        limits = Limits(job_max_attempts=job_attempts)
+        settings = Settings(
+            database_url=database,
+            registry=registry,
+            engine="local" if temporal_address is None else "temporal",
+            temporal_address=temporal_address or "",
+            temporal_task_queue=f"crash-{uuid4()}",
+        )
+        # Temporal goes by the lease of whoever lets a run go.
+        limits = Limits(job_max_attempts=job_attempts, lease_seconds=LEASE_SECONDS)
         async with open_outrider(settings, limits=limits) as outrider:
             await outrider.store.migrate()
             scene = Scene(database, registry, folder, outrider, sandbox, Witness(log_path))

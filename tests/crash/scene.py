@@ -83,7 +83,7 @@ class Scene:
 
     def start_worker(self, **options: Any) -> WorkerProcess:
         name = f"worker-{len(self.workers) + 1}"
-        worker = WorkerProcess(self.database, self.registry, self._folder, name, **options)
+        worker = WorkerProcess(self.outrider.settings, self._folder, name, **options)
         self.workers.append(worker)
         return worker
 

@@ -9,6 +9,7 @@ import os
 import signal
 from pathlib import Path
 
+from outrider.settings import Settings
 from outrider.testing import chaos_worker
 from outrider.testing.chaos_worker import LEASE_SECONDS, READY
 from tests.forked import forkserver
@@ -21,8 +22,7 @@ LOG_SHOWN_CHARACTERS = 4_000
 class WorkerProcess:
     def __init__(
         self,
-        database: str,
-        registry: Path,
+        settings: Settings,
         folder: Path,
         name: str,
         *,
@@ -35,7 +35,9 @@ class WorkerProcess:
     ) -> None:
         self._log = folder / f"{name}.log"
         self._stalled = folder / f"{name}.stalled"
-        options = ["--database", database, "--registry", str(registry)]
+        options = ["--database", settings.database_url, "--registry", str(settings.registry)]
+        options += ["--engine", settings.engine, "--temporal-address", settings.temporal_address]
+        options += ["--task-queue", settings.temporal_task_queue]
         options += ["--lease-seconds", str(lease_seconds)]
         options += ["--jobs-in-parallel", str(jobs_in_parallel)]
         if kill_at:

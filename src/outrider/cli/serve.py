@@ -45,6 +45,8 @@ def serve(
         await _prepare_schema(outrider)
         # A sink that cannot be made is told before anybody is served.
         _ = outrider.bus_relays
+        if workers > 0:
+            await outrider.reach_engine()
         await _check_exposure(outrider, host, behind_tls=behind_tls)
         listening = bind(host, port)
         key = await outrider.key_keeper.ensure_first_key(actor())

@@ -62,6 +62,7 @@ def work(
         raise typer.Exit(_supervise(context, processes, concurrency))
 
     async def run(outrider: Outrider) -> None:
+        await outrider.reach_engine()
         async with outrider.worker() as worker:
             loop = asyncio.get_running_loop()
             for number in (signal.SIGTERM, signal.SIGINT):

@@ -11,10 +11,11 @@ from typing import Any
 
 import structlog
 
-from outrider.domain.errors import EngineUnavailable, StoreError
+from outrider.domain.errors import OutriderError, StoreError
 from outrider.domain.ids import RunId, TenantId
 from outrider.domain.signals import Signal
 from outrider.kernel.transactions import work
+from outrider.kernel.transactions.work import Stalled
 from outrider.ports.clock import Clock
 from outrider.ports.engine import Engine, Work, WorkKind
 from outrider.ports.store import Store
@@ -29,7 +30,7 @@ class Herald:
         self._store = store
         self._clock = clock
         self._limits = limits
-        self._told: dict[Work, datetime] = {}
+        self._told: dict[Stalled, datetime] = {}
         self._deaf_until: datetime | None = None
 
     async def let_go(self, tenant_id: TenantId, run_id: RunId) -> None:
@@ -52,16 +53,17 @@ class Herald:
                 log.warning("stalled_work_not_read", error=error.message)
 
     async def recover_once(self) -> list[Work]:
-        """Tell the engine of what stands still, and of the same work only every so often."""
+        """Tell the engine of what stands still, and of the same only every so often."""
         now = self._clock.now()
         before = now - timedelta(seconds=self._limits.stalled_after_seconds)
-        found = await self._store.read(work.stalled(before, self._limits.stalled_page))
+        found = await self._store.read(work.stalled(before, self._limits.stalled_page, now))
         since = now - timedelta(seconds=self._limits.stalled_retell_seconds)
         self._told = {each: at for each, at in self._told.items() if at > since}
         fresh = [each for each in found if each not in self._told]
-        if fresh and await self._tell(self._engine.recover(fresh)):
+        stalled = [each.work for each in fresh]
+        if fresh and await self._tell(self._engine.recover(stalled)):
             self._told |= dict.fromkeys(fresh, now)
-        return fresh
+        return stalled
 
     async def _tell(self, telling: Coroutine[Any, Any, None]) -> bool:
         """Whether it was told. One that does not answer is left alone for a while, so that those
@@ -73,7 +75,7 @@ class Herald:
         try:
             async with asyncio.timeout(self._limits.engine_tell_seconds):
                 await telling
-        except (EngineUnavailable, TimeoutError) as error:
+        except (OutriderError, TimeoutError) as error:
             log.warning("engine_not_told", error=str(error) or "no answer in time")
             self._deaf_until = now + timedelta(seconds=self._limits.engine_deaf_seconds)
             return False

@@ -39,7 +39,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 async def _work(options: argparse.Namespace) -> None:
-    settings = Settings(database_url=options.database, registry=options.registry)
+    settings = Settings(
+        database_url=options.database,
+        registry=options.registry,
+        engine=options.engine,
+        temporal_address=options.temporal_address,
+        temporal_task_queue=options.task_queue,
+    )
     stopping = asyncio.Event()
     observer = _observer(options)
     if options.stop_when_idle:
@@ -87,6 +93,7 @@ def _limits(options: argparse.Namespace) -> Limits:
         close_group_seconds=options.close_group_seconds,
         close_backoff_seconds=0.05,
         store_backoff_seconds=0.1,
+        stalled_retell_seconds=0.5,
     )
 
 
@@ -102,6 +109,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--jobs-in-parallel", type=int, default=2)
     parser.add_argument("--close-group-seconds", type=float, default=Limits.close_group_seconds)
     parser.add_argument("--stop-when-idle", action="store_true")
+    parser.add_argument("--engine", choices=["local", "temporal"], default="local")
+    parser.add_argument("--temporal-address", default="127.0.0.1:7233")
+    parser.add_argument("--task-queue", default="outrider")
     return parser
 
 

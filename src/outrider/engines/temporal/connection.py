@@ -1,16 +1,33 @@
 """The connection to a Temporal server: address, namespace, TLS, API key and codec by settings."""
 
 import asyncio
+import logging
+import re
 from datetime import timedelta
+from functools import cache
 from pathlib import Path
 
 from temporalio.client import Client
-from temporalio.converter import DataConverter, default
+from temporalio.converter import (
+    DataConverter,
+    DefaultFailureConverterWithEncodedAttributes,
+    default,
+)
+from temporalio.runtime import (
+    LogForwardingConfig,
+    LoggingConfig,
+    Runtime,
+    TelemetryConfig,
+    TelemetryFilter,
+)
 from temporalio.service import RPCError, TLSConfig
 
 from outrider.domain.errors import EngineUnavailable, InvalidInput
 from outrider.ports.secrets import SecretStore
-from outrider.settings import TEMPORAL_CONNECT_SECONDS, Settings
+from outrider.settings import ERROR_DETAIL_MAX_CHARACTERS, TEMPORAL_CONNECT_SECONDS, Settings
+from outrider.telemetry import bridge_library_logs
+
+LIBRARY = "temporalio"
 
 
 class TemporalConnection:
@@ -42,11 +59,12 @@ class TemporalConnection:
                 tls=self._tls(),
                 identity=self._identity,
                 connect_timeout=timedelta(seconds=TEMPORAL_CONNECT_SECONDS),
+                runtime=_runtime(),
             )
         except (RPCError, RuntimeError) as error:
             raise EngineUnavailable(
-                f"no Temporal server answers at {settings.temporal_address}: {error}",
-                hint="start one with `temporal server start-dev`, or set OUTRIDER_TEMPORAL_ADDRESS",
+                f"no Temporal server answers at {settings.temporal_address}: {_reason(str(error))}",
+                hint="start one with `temporal server start-dev`, or set OUTRIDER_TEMPORAL_*",
             ) from error
 
     def _converter(self) -> DataConverter:
@@ -55,7 +73,10 @@ class TemporalConnection:
             return default()
         from outrider.engines.temporal.codec import codec_of
 
-        return DataConverter(payload_codec=codec_of(self._secrets.resolve(reference)))
+        return DataConverter(
+            payload_codec=codec_of(self._secrets.resolve(reference)),
+            failure_converter_class=DefaultFailureConverterWithEncodedAttributes,
+        )
 
     def _tls(self) -> TLSConfig | bool:
         settings = self._settings
@@ -67,6 +88,23 @@ class TemporalConnection:
             client_cert=_read(settings.temporal_tls_certificate),
             client_private_key=_read(settings.temporal_tls_key),
         )
+
+
+@cache
+def _runtime() -> Runtime:
+    """Once a process. What Temporal's library has to say comes out as our own lines do."""
+    bridge_library_logs([LIBRARY])
+    logging_of_core = LoggingConfig(
+        TelemetryFilter(core_level="WARN", other_level="ERROR"),
+        forwarding=LogForwardingConfig(logging.getLogger(LIBRARY), append_target_to_name=False),
+    )
+    return Runtime(telemetry=TelemetryConfig(logging=logging_of_core))
+
+
+def _reason(text: str) -> str:
+    """The innermost of what the library nests, as in `error: InvalidCertificate(UnknownIssuer)`."""
+    found = re.findall(r'(?:message|error): "?([^"{}]+)', text)
+    return (found[-1] if found else text).strip()[:ERROR_DETAIL_MAX_CHARACTERS]
 
 
 def _read(path: Path | None) -> bytes | None:

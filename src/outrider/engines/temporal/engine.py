@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.client import Client, WorkflowExecutionStatus
 from temporalio.common import WorkflowIDReusePolicy
 from temporalio.exceptions import WorkflowAlreadyStartedError
@@ -39,6 +40,22 @@ class TemporalEngine:
 
     async def client(self) -> Client:
         return await self._connection.client()
+
+    async def reach(self) -> Client:
+        """The same, and it is certain that a worker could begin with it."""
+        client = await self.client()
+        asked = DescribeNamespaceRequest(namespace=client.namespace)
+        with _unavailable():
+            try:
+                await client.workflow_service.describe_namespace(asked)
+            except RPCError as error:
+                if error.status is not RPCStatusCode.NOT_FOUND:
+                    raise
+                raise EngineUnavailable(
+                    f"Temporal has no namespace '{client.namespace}'",
+                    hint="`temporal operator namespace create`, or set OUTRIDER_TEMPORAL_NAMESPACE",
+                ) from error
+        return client
 
     async def start(self, run: Work) -> None:
         client = await self.client()

@@ -32,7 +32,7 @@ class TemporalMover:
 
     async def run(self) -> None:
         worker = Worker(
-            await self._engine.client(),
+            await self._engine.reach(),
             task_queue=self._task_queue,
             workflows=[WorkWorkflow],
             activities=[self._activities.look, self._activities.process],

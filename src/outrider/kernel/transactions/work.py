@@ -48,8 +48,19 @@ def _of_lane(job_id: JobId, now: datetime) -> Transaction[Outlook]:
     return Outlook([], found.run_at, over=False)
 
 
-def stalled(before: datetime, most: int) -> Transaction[list[Work]]:
-    """Work that has been due since then, of which nobody holds anything."""
+class Stalled(NamedTuple):
+    """Work of which nobody holds anything, though some of it has been due since then."""
+
+    work: Work
+    due_at: datetime
+
+
+def stalled(before: datetime, most: int, now: datetime) -> Transaction[list[Stalled]]:
+    """Runs since a while ago: whoever let them go tells of it. Lanes at once: nobody else does."""
     runs = yield from ask("stalled_runs", before=before, most=most)
-    lanes = yield from ask("stalled_lanes", before=before, most=most)
-    return [Work(WorkKind.RUN, *row) for row in runs] + [Work(WorkKind.LANE, *row) for row in lanes]
+    lanes = yield from ask("stalled_lanes", before=now, most=most)
+    return [
+        Stalled(Work(kind, tenant_id, work_id), due_at)
+        for kind, rows in ((WorkKind.RUN, runs), (WorkKind.LANE, lanes))
+        for tenant_id, work_id, due_at in rows
+    ]

@@ -1,0 +1,199 @@
+"""What the suite of engines works at: an Outrider with the engine, a provider, and looks at both.
+
+A front is a second view of the same Outrider, as another process would have it: with other
+settings, or with an engine that cannot be reached.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from outrider.bootstrap import Outrider, open_outrider
+from outrider.domain.campaigns import LAUNCH, CampaignDefinition
+from outrider.domain.errors import EngineUnavailable
+from outrider.domain.ids import DEFAULT_SCOPE, CampaignId, RunId, TenantId
+from outrider.domain.keys import KeyId, KeyScope, Principal
+from outrider.domain.outbox import Accounting
+from outrider.domain.phases import Action
+from outrider.domain.retry import RetrySchedule
+from outrider.domain.run_events import RunEvent
+from outrider.domain.signals import AskedSignal, Signal
+from outrider.domain.states import TERMINAL_RUNS, Channel, RunStatus
+from outrider.gateways.sandbox import Sandbox
+from outrider.kernel.phase_controller import Control, ControlAnswer
+from outrider.kernel.transactions import inspection, run_log
+from outrider.kernel.transactions.inspection import JobLine
+from outrider.ports.engine import Engine, Work
+from outrider.settings import Limits, Settings
+from outrider.testing.launches import ACTOR, message, observe, people, registry, target
+
+SMS, MAIL = "sms.all", "mail.all"
+PATIENCE_SECONDS = 30.0
+LOOK_SECONDS = 0.01
+MOST = 10_000
+SOON = RetrySchedule(first_seconds=0.1)
+IN_AN_HOUR = RetrySchedule(first_seconds=3_600)
+LIMITS = Limits(
+    lease_seconds=5.0, heartbeat_seconds=1.0, idle_poll_seconds=0.02, rescue_interval_seconds=0.05,
+    stalled_look_seconds=0.05, stalled_after_seconds=0.05, stalled_retell_seconds=0.3,
+    reconcile_runs_seconds=0.1, router_poll_seconds=0.05, job_max_attempts=2,
+)  # fmt: skip
+"""Whoever looks for something looks often, so that a test need not wait for it."""
+ADMIN = Principal(DEFAULT_SCOPE, KeyId(""), "ada", frozenset({KeyScope.ADMIN}))
+
+
+class UnreachableEngine:
+    """Nothing can be told to it; who asks for a name gets the one under which others know a run."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def start(self, run: Work) -> None:
+        raise EngineUnavailable(f"nobody was told of {run}")
+
+    async def signal(self, run: Work, signal: Signal, step_id: str | None = None) -> None:
+        raise EngineUnavailable(f"nobody was told of {signal} {step_id} to {run}")
+
+    async def recover(self, stalled: Sequence[Work]) -> None:
+        raise EngineUnavailable(f"nobody was told of {stalled}")
+
+    def reference(self, tenant_id: TenantId, run_id: RunId) -> str:
+        return self._engine.reference(tenant_id, run_id)
+
+
+@dataclass(frozen=True)
+class EngineBench:
+    """`sandbox` is the provider behind both targets, SMS and MAIL; only the first dedupes."""
+
+    outrider: Outrider
+    sandbox: Sandbox
+
+    def unreachable(self) -> "EngineBench":
+        """A front whose word never gets to the engine."""
+        front = replace(self.outrider)
+        front.engine = UnreachableEngine(self.outrider.engine)
+        return EngineBench(front, self.sandbox)
+
+    def with_settings(self, **changes: object) -> "EngineBench":
+        settings = self.outrider.settings.model_copy(update=changes)
+        front = replace(self.outrider, settings=settings)
+        front.engine = self.outrider.engine
+        return EngineBench(front, self.sandbox)
+
+    def with_limits(self, **changes: int) -> "EngineBench":
+        return EngineBench(
+            replace(self.outrider, limits=replace(self.outrider.limits, **changes)), self.sandbox
+        )
+
+    @asynccontextmanager
+    async def at_work(self, retry: RetrySchedule = SOON) -> AsyncIterator[None]:
+        """A worker meanwhile; it is stopped afterwards, and what it raised is raised."""
+        async with self.outrider.worker(retry=retry) as worker, asyncio.TaskGroup() as group:
+            group.create_task(worker.run())
+            try:
+                yield
+            finally:
+                worker.stop()
+
+    async def campaign(
+        self,
+        count: int,
+        *,
+        batch_size: int = 10,
+        order: tuple[str, ...] = (LAUNCH,),
+        submission_target: str = SMS,
+        require_approval: bool = False,
+    ) -> CampaignId:
+        channel = Channel.EMAIL if submission_target == MAIL else Channel.SMS
+        definition = CampaignDefinition(
+            "conformance", order, (message(channel, submission_target),), batch_size,
+            require_approval=require_approval,
+        )  # fmt: skip
+        campaign_id, _ = await self.outrider.deployer.create(
+            DEFAULT_SCOPE, definition, people(count), ACTOR
+        )
+        return campaign_id
+
+    async def control(
+        self, campaign_id: CampaignId, action: Action, phase: str = LAUNCH
+    ) -> ControlAnswer:
+        return await self.outrider.phase_controller.control(
+            DEFAULT_SCOPE, campaign_id, phase, Control(action, ACTOR)
+        )
+
+    async def started(self, campaign_id: CampaignId, phase: str = LAUNCH) -> RunId:
+        answer = await self.control(campaign_id, Action.START, phase)
+        assert answer.run_id is not None
+        return answer.run_id
+
+    async def launched(self, count: int) -> RunId:
+        return await self.started(await self.campaign(count))
+
+    async def signal(self, run_id: RunId, signal: Signal, step_id: str | None = None) -> None:
+        asked = AskedSignal(signal, self.outrider.ids.new(), step_id)
+        answer = await self.outrider.run_signaller.signal(ADMIN, run_id, asked)
+        assert answer.changed, answer
+
+    async def until(self, reached: Callable[[], Awaitable[bool]]) -> None:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while True:
+                if await reached():
+                    return
+                await asyncio.sleep(LOOK_SECONDS)
+
+    async def until_requests(self, count: int) -> None:
+        async def reached() -> bool:
+            return self.sandbox.requests >= count
+
+        await self.until(reached)
+
+    async def ended(self, run_id: RunId) -> Accounting:
+        """Watch a run to its end; it adds up at every look."""
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while True:
+                run, accounting = await observe(self.outrider, run_id)
+                assert accounting.holds, accounting
+                if RunStatus(run.status) in TERMINAL_RUNS:
+                    return accounting
+                await asyncio.sleep(LOOK_SECONDS)
+
+    async def another_run(self) -> None:
+        """Whatever the engine was told before has been looked at when a whole run has gone by."""
+        assert (await self.ended(await self.launched(5))).sent == 5
+
+    async def events(self, run_id: RunId) -> list[RunEvent]:
+        return await self.outrider.store.read(run_log.events_after(run_id, 0, MOST))
+
+    async def types(self, run_id: RunId) -> list[str]:
+        return [event.type for event in await self.events(run_id)]
+
+    async def jobs(self, run_id: RunId) -> list[JobLine]:
+        return await self.outrider.store.read(inspection.jobs_page(run_id, inspection.FIRST, MOST))
+
+    async def reasons(self, run_id: RunId) -> dict[tuple[str, str], int]:
+        found = await self.outrider.store.read(inspection.reason_counts(run_id))
+        return {(each.status, each.reason): each.items for each in found}
+
+    async def until_jobs(self, run_id: RunId, reached: Callable[[JobLine], bool]) -> None:
+        async def all_are() -> bool:
+            return all(reached(job) for job in await self.jobs(run_id))
+
+        await self.until(all_are)
+
+
+@asynccontextmanager
+async def engine_bench(
+    settings: Settings, folder: Path, sandbox: Sandbox | None = None
+) -> AsyncIterator[EngineBench]:
+    """Over the database and the engine of these settings; what else is needed is in the folder."""
+    async with sandbox or Sandbox() as provider:
+        path = folder / "registry.json"
+        sms = target(SMS, "sms", provider.http_url)
+        path.write_bytes(registry(sms, target(MAIL, "smtp", provider.smtp_url)))
+        places = {"registry": path, "artifacts": folder / "artifacts", "spool": folder / "spool"}
+        given = settings.model_copy(update=places)
+        async with open_outrider(given, limits=LIMITS) as outrider:
+            await outrider.store.migrate()
+            yield EngineBench(outrider, provider)

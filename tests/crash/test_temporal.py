@@ -1,0 +1,187 @@
+"""On Temporal: workers die, the server dies, its database is lost, its workflows are ended by hand.
+
+Temporal holds who is at what, and the database what is true. So whatever becomes of the first, the
+run ends as it would have, and nothing of it happens twice.
+"""
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+from temporalio.client import Client
+
+from outrider.domain.ids import DEFAULT_SCOPE
+from outrider.engines.temporal.engine import workflow_id
+from outrider.ports.engine import Work, WorkKind
+from outrider.testing.launches import observe
+from tests.crash.conftest import open_scene
+from tests.crash.scene import MAIL_WINDOW_ITEMS, Provider, Scene
+from tests.crash.workers import WorkerProcess
+from tests.temporal_server import TemporalServer, running_temporal
+
+BATCH = MAIL_WINDOW_ITEMS + 4
+SLOW_MS = 30
+WHOLE_WINDOW_SECONDS = 5.0
+"""A close group waits for its whole window, so that a boundary leaves the same behind each time."""
+
+SQLITE = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+
+
+@pytest.fixture
+async def scene(
+    database: str, tmp_path: Path, temporal_server: TemporalServer
+) -> AsyncIterator[Scene]:
+    """On the session's server, which nobody may kill."""
+    async with open_scene(database, tmp_path, temporal_address=temporal_server.address) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def mortal_server() -> Iterator[TemporalServer]:
+    with running_temporal() as server:
+        yield server
+
+
+@pytest.fixture
+async def doomed_scene(
+    database: str, tmp_path: Path, mortal_server: TemporalServer
+) -> AsyncIterator[Scene]:
+    """On a server that may be killed, and is started again by the test."""
+    await mortal_server.until_ready()
+    async with open_scene(database, tmp_path, temporal_address=mortal_server.address) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize(
+    ("database", "provider", "boundary", "open_calls"),
+    [
+        ("sqlite", Provider.SMS, "claim:after:2", 0),
+        ("sqlite", Provider.SMS, f"call:after:{BATCH + 7}", 0),
+        ("sqlite", Provider.MAIL, "open:after:1", MAIL_WINDOW_ITEMS),
+        ("postgres", Provider.MAIL, f"call:after:{BATCH + 7}", MAIL_WINDOW_ITEMS),
+        ("sqlite", Provider.MAIL, "close:before:2", BATCH - MAIL_WINDOW_ITEMS),
+        ("postgres", Provider.SMS, "settle:before:2", 0),
+        ("sqlite", Provider.MAIL, "settle:after:1", 0),
+    ],
+    indirect=["database"],
+)
+async def test_a_worker_killed_on_a_boundary_is_followed_by_another_that_repeats_nothing(
+    scene: Scene, provider: Provider, boundary: str, open_calls: int
+) -> None:
+    await scene.launch(provider, 3 * BATCH, batch_size=BATCH)
+    doomed = scene.start_worker(kill_at=boundary, close_group_seconds=WHOLE_WINDOW_SECONDS)
+    await doomed.died_of_its_boundary()
+    second = scene.start_worker()
+    assert len(await scene.comes_to_rest()) == open_calls
+    await scene.ends_well()
+    await second.stop()
+
+
+@SQLITE
+async def test_when_one_of_two_workers_is_killed_the_other_finishes_for_both(scene: Scene) -> None:
+    scene.sandbox.change_faults({"latencyMs": SLOW_MS})
+    await scene.launch(Provider.MAIL, 10 * BATCH, batch_size=BATCH)
+    doomed = scene.start_worker(kill_at="call:after:30")
+    survivor = scene.start_worker()
+    await doomed.died_of_its_boundary()
+    assert len(await scene.comes_to_rest()) <= MAIL_WINDOW_ITEMS
+    await scene.ends_well()
+    await survivor.stop()
+
+
+@SQLITE
+async def test_a_worker_back_from_the_dead_closes_its_own_attempts_and_nothing_else(
+    scene: Scene,
+) -> None:
+    await scene.launch(Provider.MAIL, 3 * BATCH, batch_size=BATCH)
+    zombie = scene.start_worker(stall_at="close:before:1", close_group_seconds=WHOLE_WINDOW_SECONDS)
+    await zombie.is_stalled()
+    second = scene.start_worker()
+    assert len(await scene.comes_to_rest()) == MAIL_WINDOW_ITEMS
+
+    zombie.thaw()
+    # It knows how its calls ended, so that no evidence is needed from anybody else.
+    await scene.watcher.until(lambda look: look.is_terminal)
+    assert not await scene.doubts()
+    await scene.ends_well()
+    assert len(scene.witness.lines()) == 3 * BATCH, "one call for each item"
+    await zombie.has_logged("lease_lost")
+    await zombie.stop()
+    await second.stop()
+
+
+@SQLITE
+@pytest.mark.parametrize("provider", Provider)
+async def test_a_worker_outlives_the_server_and_goes_on_when_it_is_back(
+    doomed_scene: Scene, mortal_server: TemporalServer, provider: Provider
+) -> None:
+    worker = await _in_mid_campaign(doomed_scene, provider)
+    mortal_server.kill()
+    assert not await _rests(doomed_scene)
+    mortal_server.start()
+    assert not await doomed_scene.comes_to_rest(), "the worker never lost what it called"
+    await doomed_scene.ends_well()
+    await worker.stop()
+
+
+@SQLITE
+async def test_worker_and_server_killed_together_are_followed_by_others(
+    doomed_scene: Scene, mortal_server: TemporalServer
+) -> None:
+    worker = await _in_mid_campaign(doomed_scene, Provider.MAIL)
+    mortal_server.kill()
+    worker.kill()
+    assert not await _rests(doomed_scene)
+    mortal_server.start()
+    await mortal_server.until_ready()
+    second = doomed_scene.start_worker()
+    assert len(await doomed_scene.comes_to_rest()) <= MAIL_WINDOW_ITEMS
+    await doomed_scene.ends_well()
+    await second.stop()
+
+
+@SQLITE
+async def test_a_run_ends_although_temporal_lost_its_whole_database(
+    doomed_scene: Scene, mortal_server: TemporalServer
+) -> None:
+    worker = await _in_mid_campaign(doomed_scene, Provider.MAIL)
+    mortal_server.kill()
+    assert not await _rests(doomed_scene)
+    mortal_server.forget()
+    mortal_server.start()
+    assert not await doomed_scene.comes_to_rest()
+    await doomed_scene.ends_well()
+    await worker.stop()
+
+
+@SQLITE
+@pytest.mark.parametrize("how", ["terminated", "cancelled"])
+async def test_a_workflow_that_somebody_ends_by_hand_is_begun_anew(
+    scene: Scene, temporal_server: TemporalServer, how: str
+) -> None:
+    worker = await _in_mid_campaign(scene, Provider.MAIL)
+    client = await Client.connect(temporal_server.address)
+    handle = client.get_workflow_handle(
+        workflow_id(Work(WorkKind.RUN, DEFAULT_SCOPE.tenant_id, scene.run_id))
+    )
+    first = (await handle.describe()).run_id
+    await (handle.terminate() if how == "terminated" else handle.cancel())
+    assert not await _rests(scene)
+    assert not await scene.comes_to_rest()
+    await scene.ends_well()
+    assert (await handle.describe()).run_id != first
+    await worker.stop()
+
+
+async def _in_mid_campaign(scene: Scene, provider: Provider) -> WorkerProcess:
+    scene.sandbox.change_faults({"latencyMs": SLOW_MS})
+    await scene.launch(provider, 8 * BATCH, batch_size=BATCH)
+    worker = scene.start_worker()
+    assert await scene.provider_was_called(BATCH + 7)
+    return worker
+
+
+async def _rests(scene: Scene) -> bool:
+    """Whether it came too late for what it is about."""
+    _, accounting = await observe(scene.outrider, scene.run_id)
+    return accounting.waiting == 0

@@ -1,0 +1,279 @@
+"""A campaign of a million recipients on a real Temporal server: how long its histories become.
+
+The campaign is planned by the deployer and nothing of it is sent: the workflow and the server are
+the real ones, and activities that only count stand in for the queue and the gateways.
+"""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+import pytest
+from pydantic import ValidationError
+from temporalio import activity
+from temporalio.api.enums.v1 import EventType
+from temporalio.api.history.v1 import HistoryEvent
+from temporalio.client import Client, WorkflowHandle
+from temporalio.converter import DataConverter
+from temporalio.testing import WorkflowEnvironment
+from temporalio.worker import Worker
+
+from outrider.engines.temporal.messages import (
+    LOOK,
+    PROCESS,
+    STEER,
+    WORKFLOW,
+    Fate,
+    JobOrder,
+    LookOrder,
+    Sight,
+    Steer,
+    WorkOrder,
+)
+from outrider.engines.temporal.workflows import WorkWorkflow
+from outrider.kernel.transactions import inspection
+from outrider.settings import (
+    BATCH_SIZE_DEFAULT,
+    TEMPORAL_HISTORY_EVENTS,
+    TEMPORAL_WINDOW_JOBS,
+    TEMPORAL_WINDOW_JOBS_MAX,
+    Settings,
+)
+from outrider.testing.launches import target
+from tests.controls import begun, created, until
+from tests.raw_sql import raw_sql
+from tests.temporal_server import find_server
+from tests.whole_runs import opened
+
+RECIPIENTS = 1_000_000
+WARNED_EVENTS, WARNED_BYTES = 10_240, 10 * 1024 * 1024
+"""Where Temporal begins to warn."""
+WANTED_EVENTS, WANTED_BYTES = 5_000, 4 * 1024 * 1024
+PAYLOAD_BYTES = 2 * 1024 * 1024
+PENDING_ACTIVITIES = 2_000
+PATIENCE_SECONDS = 90
+LOOK_SECONDS = 0.01
+PARKED_SHARE, PARKED_SECONDS = 20, 0.2
+"""One job in so many is parked once before it ends."""
+SIGNALS, SHORT_EVENTS = 12, 30
+EVENTS_A_JOB = 1 + 2 + 3 + 2
+"""At worst: scheduled, started and completed, a workflow task of its own, an alarm set anew."""
+EVENTS_BESIDE = 50
+"""Its beginning and its end, looks, and what somebody signals meanwhile."""
+SCHEDULED = EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED
+ENDED = (EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED, EventType.EVENT_TYPE_ACTIVITY_TASK_FAILED)
+
+
+class StandIn:
+    """A queue in memory: its jobs end at once, or are parked once before that."""
+
+    def __init__(self, job_ids: Sequence[str], parked: Sequence[str] = ()) -> None:
+        self.waiting = dict.fromkeys(job_ids, 0.0)
+        self.parked = set(parked)
+        self.processed: list[str] = []
+        self.is_closed = True
+        """Nothing more will come: when nothing waits either, it is over."""
+        self.is_let_go = asyncio.Event()
+        self.is_let_go.set()
+
+    @activity.defn(name=LOOK)
+    async def look(self, order: LookOrder) -> Sight:
+        now = asyncio.get_running_loop().time()
+        due = [job_id for job_id, at in self.waiting.items() if at <= now][: order.most]
+        later = [at - now for at in self.waiting.values() if at > now]
+        return Sight(due, min(later, default=None), self.is_closed and not self.waiting)
+
+    @activity.defn(name=PROCESS)
+    async def process(self, order: JobOrder) -> Fate:
+        del self.waiting[order.job_id]
+        await self.is_let_go.wait()
+        if order.job_id in self.parked:
+            self.parked.discard(order.job_id)
+            self.waiting[order.job_id] = asyncio.get_running_loop().time() + PARKED_SECONDS
+            return Fate(PARKED_SECONDS)
+        self.processed.append(order.job_id)
+        return Fate()
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[Client]:
+    """Of a server that keeps nothing: thousands of jobs take a third of the time on it."""
+    async with await WorkflowEnvironment.start_local(
+        dev_server_existing_path=find_server(), dev_server_log_level="error"
+    ) as environment:
+        yield environment.client
+
+
+@asynccontextmanager
+async def begun_with(
+    client: Client, stand_in: StandIn, window_jobs: int, history_events: int
+) -> AsyncIterator[WorkflowHandle[Any, Any]]:
+    queue = f"history-{uuid4()}"
+    activities: list[Callable[..., Any]] = [stand_in.look, stand_in.process]
+    order = WorkOrder("run", str(uuid4()), window_jobs, history_events, heartbeat_seconds=30)
+    async with (
+        Worker(client, task_queue=queue, workflows=[WorkWorkflow], activities=activities),
+        asyncio.timeout(PATIENCE_SECONDS),
+    ):
+        yield await client.start_workflow(WORKFLOW, order, id=f"test/{queue}", task_queue=queue)
+
+
+class Execution(NamedTuple):
+    size_bytes: int
+    events: list[HistoryEvent]
+
+    @property
+    def most_pending(self) -> int:
+        """How many activities the server had open at once."""
+        pending = most = 0
+        for event in self.events:
+            pending += (event.event_type == SCHEDULED) - (event.event_type in ENDED)
+            most = max(most, pending)
+        assert pending == 0, "an execution that ended left something behind"
+        return most
+
+
+async def chain(client: Client, first: WorkflowHandle[Any, Any]) -> list[Execution]:
+    """Every execution, from the first to the last."""
+    found = []
+    run_id = first.first_execution_run_id
+    while run_id:
+        handle = client.get_workflow_handle(first.id, run_id=run_id)
+        events = list((await handle.fetch_history()).events)
+        info = (await handle.describe()).raw_description.workflow_execution_info
+        assert info.history_length == len(events)
+        found.append(Execution(info.history_size_bytes, events))
+        last = events[-1].workflow_execution_continued_as_new_event_attributes
+        run_id = last.new_execution_run_id
+    return found
+
+
+async def planned(tmp_path: Path, database: str) -> list[str]:
+    """The jobs of a launch to a million people, as the deployer plans them."""
+    async with opened(database, tmp_path, target("sms.all", "noop", "noop:")) as outrider:
+        campaign_id = await created(outrider, 1, batch_size=BATCH_SIZE_DEFAULT)
+        async with raw_sql(database) as raw:
+            await raw.run(
+                "INSERT INTO audience_members (campaign_id, position, recipient_id, phone,"
+                " attributes) WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n"
+                f" WHERE i < {RECIPIENTS} - 1) SELECT '{campaign_id}', i, 'r' || i,"
+                " '+44' || (7000000000 + i), '{}' FROM n"
+            )
+        run_id = await begun(outrider, campaign_id)
+        page = inspection.jobs_page(run_id, inspection.FIRST, RECIPIENTS)
+        jobs = await outrider.store.read(page)
+        assert sum(job.items for job in jobs) == RECIPIENTS
+        return [job.id for job in jobs]
+
+
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+async def test_a_million_recipients_stay_far_below_the_limits_of_a_history(
+    client: Client, database: str, tmp_path: Path
+) -> None:
+    job_ids = await planned(tmp_path, database)
+    assert len(job_ids) == RECIPIENTS // BATCH_SIZE_DEFAULT
+    parked = job_ids[::PARKED_SHARE]
+    stand_in = StandIn(job_ids, parked)
+    window, events = TEMPORAL_WINDOW_JOBS, TEMPORAL_HISTORY_EVENTS
+    async with begun_with(client, stand_in, window, events) as handle:
+        await handle.result()
+        executions = await chain(client, handle)
+    assert sorted(stand_in.processed) == sorted(job_ids)
+    assert len(executions) > 1
+    activities = Counter(event.event_type for each in executions for event in each.events)
+    assert activities[SCHEDULED] == len(job_ids) + len(parked)
+    for execution in executions:
+        assert len(execution.events) < WANTED_EVENTS < WARNED_EVENTS
+        assert execution.size_bytes < WANTED_BYTES < WARNED_BYTES
+        assert execution.most_pending <= TEMPORAL_WINDOW_JOBS < PENDING_ACTIVITIES
+        assert max(event.ByteSize() for event in execution.events) < PAYLOAD_BYTES / 100
+        began = Counter(event.event_type for event in execution.events)[SCHEDULED]
+        assert len(execution.events) < EVENTS_A_JOB * began + EVENTS_BESIDE
+    # Those that were under way when an execution had become long enough are all that it adds.
+    longest = max(len(execution.events) for execution in executions)
+    assert longest <= worst_case_events(TEMPORAL_WINDOW_JOBS) < WARNED_EVENTS
+
+
+def worst_case_events(window_jobs: int) -> int:
+    """One event short of being long enough, an execution may begin a whole window once more."""
+    return TEMPORAL_HISTORY_EVENTS + window_jobs * EVENTS_A_JOB + EVENTS_BESIDE
+
+
+async def test_the_largest_window_that_can_be_set_stays_below_the_limits_too() -> None:
+    window = TEMPORAL_WINDOW_JOBS_MAX
+    assert worst_case_events(window) < WARNED_EVENTS
+    assert window < PENDING_ACTIVITIES
+    with pytest.raises(ValidationError):
+        Settings(temporal_window_jobs=window + 1)
+    # A look may see as many as are under way, and a window more.
+    sight = Sight([str(uuid4()) for _ in range(2 * window)], 0.123456, over=False)
+    (payload,) = await DataConverter().encode([sight])
+    assert payload.ByteSize() < PAYLOAD_BYTES / 20
+
+
+async def execution_at_rest(handle: WorkflowHandle[Any, Any]) -> str:
+    """The latest execution, once it has seen all that it was told."""
+    while True:
+        found = await handle.describe()
+        if not found.raw_description.HasField("pending_workflow_task"):
+            return found.run_id
+        await asyncio.sleep(LOOK_SECONDS)
+
+
+async def test_an_execution_is_not_continued_before_what_it_has_begun_has_ended(
+    client: Client,
+) -> None:
+    stand_in = StandIn(["slow"], parked=["next"])
+    stand_in.is_closed = False
+    stand_in.is_let_go.clear()
+    async with begun_with(client, stand_in, 10, SHORT_EVENTS) as handle:
+        await until(lambda: not stand_in.waiting)
+        while (await handle.describe()).history_length <= SHORT_EVENTS:
+            await handle.signal(STEER, Steer("RESUME"))
+        # There is room for another, and yet it is left to the next execution.
+        stand_in.waiting["next"] = 0.0
+        await handle.signal(STEER, Steer("RESUME"))
+        assert await execution_at_rest(handle) == handle.first_execution_run_id
+        assert "next" in stand_in.waiting
+        stand_in.is_let_go.set()
+        stand_in.is_closed = True
+        await handle.result()
+        executions = await chain(client, handle)
+    assert stand_in.processed == ["slow", "next"]
+    assert [execution.most_pending for execution in executions] == [1, 1]
+
+
+def has_ended(stand_in: StandIn, job_id: str) -> bool:
+    return job_id in stand_in.processed
+
+
+async def test_a_signal_that_comes_while_an_execution_is_continued_is_not_lost(
+    client: Client,
+) -> None:
+    """Each job is there only when its signal is sent, and nothing else makes the workflow look."""
+    stand_in = StandIn([])
+    stand_in.is_closed = False
+    dice = random.Random(7)
+    expected = [f"job-{number}" for number in range(SIGNALS)]
+    async with begun_with(client, stand_in, 10, SHORT_EVENTS) as handle:
+        for job_id in expected:
+            stand_in.waiting[job_id] = 0.0
+            await handle.signal(STEER, Steer("RESUME"))
+            await until(partial(has_ended, stand_in, job_id))
+            # Its end is being told to the server at this moment, and what follows from that.
+            await asyncio.sleep(dice.choice((0.0, 0.005, 0.02)))
+        stand_in.is_closed = True
+        await handle.signal(STEER, Steer("RESUME"))
+        await handle.result()
+        executions = await chain(client, handle)
+    assert stand_in.processed == expected
+    assert len(executions) > 2
+    assert all(len(execution.events) < 2 * SHORT_EVENTS for execution in executions)
+    signals = Counter(event.event_type for each in executions for event in each.events)
+    assert signals[EventType.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED] == SIGNALS + 1
