@@ -3,6 +3,8 @@
 .PHONY: help setup demo quotes serve test check bench docs pins
 VENV := .venv
 BIN := $(VENV)/bin
+# `make demo ENGINE=temporal`: the same on Temporal, with a server of its own.
+ENGINE ?= local
 # Some hundred processes of Outrider are started here: each should find it compiled.
 export PYTHONDONTWRITEBYTECODE :=
 
@@ -18,7 +20,7 @@ $(VENV)/.ready: requirements/dev.txt pyproject.toml
 	@touch $@
 
 demo: setup ## send a campaign through real sockets, kill the worker, recover, prove it
-	$(BIN)/outrider demo
+	$(BIN)/outrider demo --engine $(ENGINE)
 
 quotes: setup ## from domain events to messages: rules, retries, reminders, explanations
 	PATH="$(CURDIR)/$(BIN):$$PATH" examples/quotes/run.sh
@@ -32,7 +34,7 @@ serve: setup ## the API server and, beside it, provider simulators, on loopback,
 	  wait $$server || wait $$server; }
 
 # One more than there are processors: tests wait for disks and clocks as often as they compute.
-test: setup ## every test, on real SQLite, Postgres, HTTP, SMTP, NATS and Redis
+test: setup ## every test, on real SQLite, Postgres, Temporal, HTTP, SMTP, NATS and Redis
 	$(BIN)/pytest -n $$(($$(nproc) + 1)) --dist worksteal
 
 check: setup ## lint, format, types, and that imports point one way

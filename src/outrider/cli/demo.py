@@ -6,8 +6,11 @@ which is the witness that nothing was lost and nothing arrived twice.
 
 import socket
 import tempfile
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 import typer
@@ -18,6 +21,7 @@ from outrider.cli.console import Json, accounting_line, err, fail, out, print_js
 from outrider.cli.demo_campaign import registry
 from outrider.cli.demo_children import child, ready_line
 from outrider.cli.demo_story import ACTOR, Result, Story
+from outrider.cli.demo_temporal import temporal_address
 from outrider.cli.run import certificate_document, print_certificate
 from outrider.cli.serve import announce, bind, url_of
 from outrider.cli.session import refuse_server
@@ -30,6 +34,14 @@ RECIPIENTS_DEFAULT = 2_000
 LATENCY_MS = 2
 ERRORS_ONLY = 40
 HOST = "127.0.0.1"
+TEMPORAL_LEASE_SECONDS = 3.0
+"""Temporal gives a killed worker's jobs to another when its heartbeats have been out for so long:
+nobody wants to watch a demo wait for half a minute."""
+
+
+class EngineChoice(StrEnum):
+    LOCAL = "local"
+    TEMPORAL = "temporal"
 
 
 def demo(
@@ -44,6 +56,14 @@ def demo(
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="With --serve: where; 0 picks one.")
     ] = 8400,
+    engine: Annotated[
+        EngineChoice,
+        typer.Option(
+            envvar="OUTRIDER_ENGINE",
+            help="What makes it move: worker loops, or Temporal (a server of its own, if none is"
+            " set).",
+        ),
+    ] = EngineChoice.LOCAL,
     as_json: Json = False,
 ) -> None:
     """Send a campaign through real sockets, kill the worker midway, recover, and prove it.
@@ -57,7 +77,9 @@ def demo(
         # Before anything is sent: who wants a port that is taken should not wait to hear it.
         listening = bind(HOST, port) if serving else None
         with tempfile.TemporaryDirectory(prefix="outrider-demo-") as folder:
-            result = uvloop.run(_demo(Path(folder), recipients, kill, listening, as_json=as_json))
+            result = uvloop.run(
+                _demo(Path(folder), engine, recipients, kill, listening, as_json=as_json)
+            )
     except OutriderError as error:
         fail(error, as_json=as_json)
     if not result.holds:
@@ -65,18 +87,27 @@ def demo(
 
 
 async def _demo(
-    folder: Path, recipients: int, kill: bool, listening: socket.socket | None, *, as_json: bool
+    folder: Path,
+    engine: EngineChoice,
+    recipients: int,
+    kill: bool,
+    listening: socket.socket | None,
+    *,
+    as_json: bool,
 ) -> Result:
     def say(sentence: str) -> None:
         if not as_json:
             err.print(sentence)
 
     witness = folder / "received.ndjson"
-    async with child("sandbox", "--port", "0", "--smtp-port", "0", "--log", str(witness),
-                     "--latency-ms", str(LATENCY_MS), "--json") as simulator:  # fmt: skip
+    async with _moved_by(engine, folder, say) as moving, child(
+        "sandbox", "--port", "0", "--smtp-port", "0", "--log", str(witness),
+        "--latency-ms", str(LATENCY_MS), "--json",
+    ) as simulator:  # fmt: skip
         urls = msgspec.json.decode(await ready_line(simulator))
         say(f"providers listen on {urls['http']} (sms, push) and {urls['smtp']} (mail)")
-        async with open_outrider(_settings(folder, urls["http"], urls["smtp"])) as outrider:
+        settings = _settings(folder, urls["http"], urls["smtp"], moving)
+        async with open_outrider(settings) as outrider:
             await outrider.store.migrate()
             link = f"{urls['http']}/sandbox/received"
             result = await Story(outrider, witness, say).tell(recipients, link, kill=kill)
@@ -89,7 +120,26 @@ async def _demo(
             return result
 
 
-def _settings(folder: Path, http_url: str, smtp_url: str) -> Settings:
+@asynccontextmanager
+async def _moved_by(
+    engine: EngineChoice, folder: Path, say: Callable[[str], None]
+) -> AsyncIterator[dict[str, Any]]:
+    """The settings of the engine, with its server where it needs one."""
+    if engine is EngineChoice.LOCAL:
+        yield {"engine": engine.value}
+        return
+    async with temporal_address(folder) as address:
+        say(f"Temporal listens on {address}")
+        yield {
+            "engine": engine.value,
+            "temporal_address": address,
+            # Of a server that others use too, the demo's jobs are for the demo's workers alone.
+            "temporal_task_queue": folder.name,
+            "lease_seconds": TEMPORAL_LEASE_SECONDS,
+        }
+
+
+def _settings(folder: Path, http_url: str, smtp_url: str, moving: dict[str, Any]) -> Settings:
     """The demo's own, whatever the machine's settings say: its providers are on loopback."""
     file = folder / "registry.json"
     file.write_bytes(registry(http_url, smtp_url))
@@ -100,6 +150,7 @@ def _settings(folder: Path, http_url: str, smtp_url: str) -> Settings:
         allow_private_gateways=True,
         allow_private_links=True,
         targets={},
+        **moving,
     )
 
 

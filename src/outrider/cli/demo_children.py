@@ -23,8 +23,14 @@ async def child(
         sys.executable, "-m", "outrider", *arguments,
         env=environment, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
     )  # fmt: skip
-    try:
+    async with ended_with_block(process):
         yield process
+
+
+@asynccontextmanager
+async def ended_with_block(process: asyncio.subprocess.Process) -> AsyncIterator[None]:
+    try:
+        yield
     finally:
         if process.returncode is None:
             process.terminate()

