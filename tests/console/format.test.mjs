@@ -54,9 +54,9 @@ test("an address that is spelt wrongly is read as it is", () => {
 test("a rate follows from what ended, and begins anew with another run", () => {
   let samples = [];
   for (const [at, ended] of [[0, 0], [1000, 100], [2000, 300]]) {
-    samples = throughput.addSample(samples, { at, ended });
+    samples = throughput.addSample(samples, { at, ended, sent: ended, failed: 0, skipped: 0 });
   }
-  assert.deepEqual(throughput.rates(samples).map((each) => each.perSecond), [100, 200]);
+  assert.deepEqual(throughput.throughputOf(samples).buckets.map((each) => each.sent), [100, 200]);
   assert.equal(throughput.recentRate(samples, 2000), 150);
   assert.equal(throughput.timeLeft(300, 150), 2000);
   assert.equal(throughput.timeLeft(300, 0), null);

@@ -41,10 +41,10 @@ export class LiveCampaigns {
   apply(event) {
     const view = this.#views.get(event.campaignId);
     const next = view && views.applyEvent(view, event);
+    this.#note(event);
     if (!view || next === view) {
       return false;
     }
-    this.#note(event, next);
     this.#set(next);
     if (views.wantsSnapshot(event)) {
       this.refresh(event.campaignId);
@@ -107,16 +107,16 @@ export class LiveCampaigns {
     }
   }
 
-  #note(event, view) {
-    if (event.type === PROGRESS_EVENT && event.payload.accounting) {
-      const sample = {
-        at: Date.parse(event.timestamp),
-        ended: ended(event.payload.accounting),
-      };
-      const before = this.#samples.get(view.campaignId) ?? [];
-      this.#samples.set(view.campaignId, addSample(before, sample));
-    } else if (event.type === "phase_started") {
-      this.#samples.delete(view.campaignId);
+  /** Also of events that are older than the view: they are how it went until now. */
+  #note(event) {
+    const { campaignId, payload, timestamp, type } = event;
+    if (type === "phase_started") {
+      this.#samples.delete(campaignId);
+    } else if (type === PROGRESS_EVENT && payload.accounting) {
+      const { sent, failed, skipped } = payload.accounting;
+      const at = Date.parse(timestamp);
+      const sample = { at, ended: ended(payload.accounting), sent, failed, skipped };
+      this.#samples.set(campaignId, addSample(this.samples(campaignId), sample));
     }
   }
 

@@ -10,17 +10,18 @@ import { controlPhaseOf, isGuessed, stateOf } from "../state/campaign_view.js";
 import { count, duration, percentage, plural, rate, title } from "../state/format.js";
 import { makeHash } from "../state/hash.js";
 import { PROGRESS_EVENT } from "../state/phase_machine.js";
-import { recentRate, timeLeft } from "../state/throughput.js";
+import { recentRate, throughputOf, timeLeft } from "../state/throughput.js";
 import { stream } from "../stream.js";
 import { throughputChart } from "../parts/chart.js";
 import { copyableId } from "../parts/copying.js";
-import { empty, note } from "../parts/feedback.js";
+import { note } from "../parts/feedback.js";
 import { bar, ledger } from "../parts/ledger.js";
-import { clockTime, moment, span } from "../parts/moments.js";
+import { moment, span } from "../parts/moments.js";
 import { pill } from "../parts/pill.js";
-import { card, pager, table } from "../parts/table.js";
-import { eventWord, waitWords } from "../parts/words.js";
+import { card } from "../parts/table.js";
+import { waitWords } from "../parts/words.js";
 import { overallState } from "./campaigns.js";
+import { artifactsCard, eventsCard, runsCard } from "./campaign_cards.js";
 import { messagesCard } from "./messages.js";
 
 const RUNS_SHOWN = 10;
@@ -28,6 +29,9 @@ const EVENTS_SHOWN = 30;
 const EVENTS_BEFORE = 60;
 const CHART_BUCKETS = 60;
 const CHART_BEAT_MS = 3_000;
+const SAMPLES_TO_DRAW = 4;
+const SETTLE_BEAT_MS = 1_500;
+const SETTLE_BEATS_MOST = 40;
 
 export async function show(context) {
   const page = new CampaignPage(context);
@@ -48,6 +52,8 @@ class CampaignPage {
   #note = null;
   #throughput = null;
   #chartAskedAt = 0;
+  #settleBeats = 0;
+  #settleTimer = null;
 
   constructor(context) {
     this.#context = context;
@@ -128,6 +134,24 @@ class CampaignPage {
     }
   }
 
+  /** What a stop leaves is skipped by the workers afterwards, and no event tells of that. */
+  #watchSettling(view) {
+    const isSettling = view.phaseOrder.some((phase) =>
+      view.phases[phase].state === "failed" && view.phases[phase].runStatus === "running");
+    if (!isSettling) {
+      this.#settleBeats = 0;
+    } else if (this.#settleTimer === null && this.#settleBeats < SETTLE_BEATS_MOST) {
+      this.#settleBeats += 1;
+      this.#settleTimer = setTimeout(async () => {
+        this.#settleTimer = null;
+        if (!this.#context.signal.aborted) {
+          await this.live.refresh(this.#context.id);
+          await this.#reloadRuns();
+        }
+      }, SETTLE_BEAT_MS);
+    }
+  }
+
   /** The phase that is looked at: chosen, else under way, else the last that ran. */
   get #inspected() {
     const view = this.#view;
@@ -163,6 +187,7 @@ class CampaignPage {
     if (!view || !this.#definition || this.#context.signal.aborted) {
       return;
     }
+    this.#watchSettling(view);
     const phase = this.#inspected;
     frame.head({
       title: view.name,
@@ -182,8 +207,10 @@ class CampaignPage {
           "div",
           { class: "columns-wide" },
           h("div", { class: "stack" }, this.#ledgerCard(view, phase), this.#chartCard(phase),
-            this.#runsCard(), messagesCard(view.campaignId, this.#definition.messages)),
-          h("div", { class: "stack" }, this.#eventsCard(), this.#artifactsCard()),
+            runsCard(this.#runs, this.#context),
+            messagesCard(view.campaignId, this.#definition.messages)),
+          h("div", { class: "stack" }, eventsCard(this.#events),
+            artifactsCard(this.#artifacts)),
         ),
       ),
     );
@@ -263,72 +290,27 @@ class CampaignPage {
 
   #chartCard(phase) {
     const view = this.#view;
+    const samples = this.live.samples(view.campaignId);
+    const isUnderWay = controlPhaseOf(view) === phase;
     const isMoving = stateOf(view, phase) === "in_progress";
-    const now = isMoving ? recentRate(this.live.samples(view.campaignId), Date.now()) : null;
+    const now = isMoving ? recentRate(samples, Date.now()) : null;
     const left = now !== null
       ? timeLeft(view.phases[phase].accounting?.waiting ?? 0, now) : null;
+    const drawn = isUnderWay && samples.length >= SAMPLES_TO_DRAW
+      ? throughputOf(samples) : this.#throughput;
     return card(
       "Throughput",
       h("div", { class: "card-body" },
-        this.#throughput
-          ? throughputChart(this.#throughput, preference("zone"))
-          : h("p", { class: "muted" }, "It is drawn when the phase has settled its first batch.")),
+        drawn && hasSettled(drawn)
+          ? throughputChart(drawn, preference("zone"))
+          : h("p", { class: "muted" }, "It is drawn as soon as the phase has settled something.")),
       now !== null && h("span", { class: "small" }, h("span", { class: "strong" }, rate(now)),
         h("span", { class: "muted" }, " now")),
-      left !== null && h("span", { class: "small muted" }, `about ${duration(left)} left`),
-    );
-  }
-
-  #runsCard() {
-    const { id, query } = this.#context;
-    const { items, next } = this.#runs;
-    const link = (after) => makeHash("campaigns", id, { ...query, after });
-    return card(
-      "Runs",
-      items.length === 0
-        ? empty("clock", "No runs yet", "A phase that is started makes a run, which is kept here.")
-        : [table("Runs", RUN_COLUMNS, items, (run) => run.runId),
-          pager("", Boolean(query.after), link(null), next && link(next))],
-    );
-  }
-
-  #eventsCard() {
-    return card(
-      "Events",
-      this.#events.length === 0
-        ? h("p", { class: "card-body muted" }, "What happens from now on appears here.")
-        : h("ol", { class: "feed", "aria-live": "off" }, this.#events.map((event) =>
-          h("li", { "data-key": String(event.sequence), "data-event": event.type },
-            h("span", { class: "feed-time muted" }, clockTime(event.timestamp)),
-            h("span", { class: "breakable" }, h("span", { class: "strong" }, title(event.phase)),
-              ` ${eventWord(event.type)}`,
-              event.type === PROGRESS_EVENT &&
-                ` to ${percentage(event.payload.progressPercentage)}`,
-              event.payload.reason && ` (${event.payload.reason})`),
-            h("span", { class: "muted small" }, `#${event.sequence}`)))),
-    );
-  }
-
-  #artifactsCard() {
-    const { items } = this.#artifacts;
-    return items.length > 0 && card(
-      "Files",
-      h("ul", { class: "feed" }, items.map((file) =>
-        h("li", { "data-key": file.id },
-          h("a", { class: "breakable", download: true,
-            href: `/api/v2/artifacts/${segment(file.id)}/content` }, file.name),
-          h("span", { class: "muted small" }, moment(file.createdAt))))),
+      left > 1000 && h("span", { class: "small muted" }, `about ${duration(left)} left`),
     );
   }
 }
 
-const RUN_COLUMNS = [
-  { name: "Run", of: (run) => copyableId(run.runId, { link: makeHash("runs", run.runId) }) },
-  { name: "Phase", of: (run) => title(run.phase) },
-  { name: "Status", of: (run) => pill(run.status) },
-  { name: "Ledger", of: (run) => h("div", { class: "with-bar" }, bar(run.accounting)) },
-  { name: "Sent", kind: "number", of: (run) => count(run.accounting.sent) },
-  { name: "Failed", kind: "number", of: (run) => count(run.accounting.failed) },
-  { name: "Took", kind: "number", of: (run) => span(run.startedAt, run.finishedAt) },
-  { name: "Created", kind: "number", of: (run) => moment(run.createdAt) },
-];
+function hasSettled({ buckets }) {
+  return buckets.some(({ sent, failed, skipped }) => sent + failed + skipped > 0);
+}

@@ -3,7 +3,10 @@
 export const SAMPLES_MOST = 240;
 const RECENT_MS = 10_000;
 
-/** Samples are {at: milliseconds, ended: items}; one that goes back begins anew: another run. */
+/**
+ * Samples are {at: milliseconds, ended: items, sent, failed, skipped}; one that goes back begins
+ * anew: another run.
+ */
 export function addSample(samples, sample) {
   const last = samples.at(-1);
   if (last && sample.at <= last.at) {
@@ -26,12 +29,22 @@ export function recentRate(samples, now) {
   return ((last.ended - first.ended) * 1000) / (last.at - first.at);
 }
 
-/** The rates between neighbours, each at the end of its span. */
-export function rates(samples) {
-  return samples.slice(1).map((sample, index) => ({
-    at: sample.at,
-    perSecond: ((sample.ended - samples[index].ended) * 1000) / (sample.at - samples[index].at),
-  }));
+/** What a chart draws: spans of one length, each with what a second of it brought on average. */
+export function throughputOf(samples) {
+  const spans = samples.slice(1).map((sample, index) => [samples[index], sample]);
+  const perSecond = (before, after, part) =>
+    Math.max(0, ((after[part] - before[part]) * 1000) / (after.at - before.at));
+  return {
+    from: new Date(samples[0].at).toISOString(),
+    to: new Date(samples.at(-1).at).toISOString(),
+    bucketSeconds: 1,
+    buckets: spans.map(([before, after]) => ({
+      at: new Date(before.at).toISOString(),
+      sent: perSecond(before, after, "sent"),
+      failed: perSecond(before, after, "failed"),
+      skipped: perSecond(before, after, "skipped"),
+    })),
+  };
 }
 
 /** Milliseconds until all is ended at this rate; null where it stands still. */
