@@ -37,7 +37,9 @@ class WatchedCampaigns:
 
     def close(self) -> None:
         for task in self._coming:
-            task.cancel()
+            if not task.cancel() and not task.cancelled():
+                # It ended while nobody asked; why does not matter any more.
+                task.exception()
 
     def _await_next(self, campaign_id: CampaignId) -> None:
         task = asyncio.create_task(self._watchers[campaign_id].next())
