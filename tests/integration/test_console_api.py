@@ -365,6 +365,15 @@ async def test_throughput_is_told_in_as_many_pieces_as_asked(tmp_path: Path) -> 
             assert status == 400
 
 
+async def test_a_run_can_be_looked_at_without_reading_its_items(tmp_path: Path) -> None:
+    async with inside(tmp_path, run_worker=True) as server:
+        await server.post("/suppressions", {"channel": "sms", "addresses": ["+447700000001"]})
+        _, run_id = await launched(server, 3)
+        whole = await found(server, f"/runs/{run_id}")
+        assert [each["reason"] for each in whole["reasons"]] == ["suppressed"]
+        assert await found(server, f"/runs/{run_id}?reasons=false") == {**whole, "reasons": []}
+
+
 async def doubtful(server: Inside, tmp_path: Path, recipients: int) -> str:
     """A run whose items are all in doubt: their calls were opened, and the worker is gone."""
     _, run_id = await launched(server, recipients)

@@ -67,8 +67,15 @@ async def list_runs(
 
 
 @router.get("/runs/{run_id}", operation_id="getRun", summary="A run with its accounting")
-async def show(run_id: str, outrider: Wired, asker: Asker) -> RunAnswer:
-    picture = await outrider.store.read(_picture(asker.scope, RunId(run_id)))
+async def show(
+    run_id: str,
+    outrider: Wired,
+    asker: Asker,
+    reasons: Annotated[
+        bool, Query(description="Count the items' reasons too, which reads every one of them.")
+    ] = True,
+) -> RunAnswer:
+    picture = await outrider.store.read(_picture(asker.scope, RunId(run_id), reasons=reasons))
     return RunAnswer.whole(*picture)
 
 
@@ -161,11 +168,11 @@ def _runs(
     return found
 
 
-def _picture(scope: Scope, run_id: RunId) -> Transaction[Picture]:
+def _picture(scope: Scope, run_id: RunId, *, reasons: bool = True) -> Transaction[Picture]:
     run, accounting = yield from inspection.run_with_accounting(scope, run_id)
     jobs = yield from inspection.job_counts(run_id)
-    reasons = yield from inspection.reason_counts(run_id)
-    return run, accounting, jobs, reasons
+    counted = (yield from inspection.reason_counts(run_id)) if reasons else []
+    return run, accounting, jobs, counted
 
 
 def _throughput(
