@@ -12,7 +12,7 @@ test("numbers are grouped, or shortened without rounding up", () => {
 
 test("a percentage is whole only when all of it is there", () => {
   assert.deepEqual([0, 0.2, 12.9, 99.99, 100].map(format.percentage),
-    ["0 %", "<1 %", "12 %", "99.9 %", "100 %"]);
+    ["0\u00a0%", "<1\u00a0%", "12\u00a0%", "99.9\u00a0%", "100\u00a0%"]);
 });
 
 test("durations have two units at most, and none that is nothing", () => {
@@ -56,7 +56,10 @@ test("a rate follows from what ended, and begins anew with another run", () => {
   for (const [at, ended] of [[0, 0], [1000, 100], [2000, 300]]) {
     samples = throughput.addSample(samples, { at, ended, sent: ended, failed: 0, skipped: 0 });
   }
-  assert.deepEqual(throughput.throughputOf(samples).buckets.map((each) => each.sent), [100, 200]);
+  const { buckets, from } = throughput.throughputOf(samples);
+  assert.deepEqual(buckets.slice(-3).map((each) => each.sent), [0, 100, 200]);
+  assert.equal(buckets.length, throughput.SPANS_LEAST);
+  assert.equal(from, "1969-12-31T23:59:32.000Z");
   assert.equal(throughput.recentRate(samples, 2000), 150);
   assert.equal(throughput.timeLeft(300, 150), 2000);
   assert.equal(throughput.timeLeft(300, 0), null);

@@ -58,7 +58,7 @@ test("events of a connection that is gone are not applied", () => {
 
 test("waits double up to a limit, and start over once live", () => {
   assert.deepEqual([1, 2, 3, 4, 5, 6, 40].map((failures) => reconnect.waitMs(failures, 0)),
-    [500, 1000, 2000, 4000, 8000, 10000, 10000]);
+    [500, 1000, 2000, 4000, 5000, 5000, 5000]);
   assert.equal(reconnect.waitMs(1, 1), 375);
   const { state } = after("watch", "lost", "due", "lost", "due", "opened", "resynced", "lost");
   assert.equal(state.waitMs, 500);

@@ -52,7 +52,7 @@ async function act(live, campaignId, phase, action, say) {
 function refusalWords({ error, message }, phase) {
   if (error.current_state) {
     const state = error.current_state.replaceAll("_", " ");
-    return `${title(phase)} was ${state} already: somebody or something was faster.`;
+    return `${title(phase)} was ${state} already, so nothing was changed.`;
   }
   const reason = REASONS[error.reason];
   return reason ? `${title(phase)} cannot begin: ${reason}.` : message;

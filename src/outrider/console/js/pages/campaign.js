@@ -201,8 +201,9 @@ class CampaignPage {
       h(
         "div",
         { class: "stack" },
-        this.#track(view, phase),
-        h("div", { "aria-live": "polite" }, this.#note && note(this.#note)),
+        h("div", {}, this.#track(view, phase),
+          h("div", { class: "track-note", "aria-live": "polite" },
+            this.#note && note(this.#note))),
         h(
           "div",
           { class: "columns-wide" },

@@ -26,18 +26,19 @@ export function compact(number) {
   return String(Math.round(number));
 }
 
-/** Never 100 % before all of it, and never 0 % where there is some. */
+/** Never 100 % before all of it, and never 0 % where there is some. The sign stays beside it. */
 export function percentage(value) {
-  if (value >= 100) {
-    return "100 %";
-  }
-  if (value <= 0) {
-    return "0 %";
+  return `${ofHundred(value)}\u00a0%`;
+}
+
+function ofHundred(value) {
+  if (value <= 0 || value >= 100) {
+    return value <= 0 ? 0 : 100;
   }
   if (value < 1) {
-    return "<1 %";
+    return "<1";
   }
-  return `${value > 99 ? Math.min(99.9, Math.floor(value * 10) / 10) : Math.floor(value)} %`;
+  return value > 99 ? Math.min(99.9, Math.floor(value * 10) / 10) : Math.floor(value);
 }
 
 export function plural(number, one, many = `${one}s`) {

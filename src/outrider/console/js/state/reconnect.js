@@ -3,7 +3,7 @@
 // happened, and says what to do next.
 
 export const FIRST_WAIT_MS = 500;
-export const LONGEST_WAIT_MS = 10_000;
+export const LONGEST_WAIT_MS = 5_000;
 export const HELD_MOST = 1_000;
 
 /** phase: idle, connecting, resyncing, live, waiting or offline. */

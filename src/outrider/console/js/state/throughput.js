@@ -1,6 +1,7 @@
 // How fast a phase goes: counts of ended items at moments go in, rates between them come out.
 
-export const SAMPLES_MOST = 240;
+export const SAMPLES_MOST = 120;
+export const SPANS_LEAST = 30;
 const RECENT_MS = 10_000;
 
 /**
@@ -29,21 +30,28 @@ export function recentRate(samples, now) {
   return ((last.ended - first.ended) * 1000) / (last.at - first.at);
 }
 
-/** What a chart draws: spans of one length, each with what a second of it brought on average. */
+/**
+ * What a chart draws: spans with what a second of each brought on average. Where there are few,
+ * nothing is put before them, so that the newest is always at the right.
+ */
 export function throughputOf(samples) {
   const spans = samples.slice(1).map((sample, index) => [samples[index], sample]);
+  const missing = Math.max(0, SPANS_LEAST - spans.length);
+  const spanMs = (samples.at(-1).at - samples[0].at) / spans.length;
   const perSecond = (before, after, part) =>
     Math.max(0, ((after[part] - before[part]) * 1000) / (after.at - before.at));
   return {
-    from: new Date(samples[0].at).toISOString(),
+    from: new Date(samples[0].at - missing * spanMs).toISOString(),
     to: new Date(samples.at(-1).at).toISOString(),
     bucketSeconds: 1,
-    buckets: spans.map(([before, after]) => ({
-      at: new Date(before.at).toISOString(),
-      sent: perSecond(before, after, "sent"),
-      failed: perSecond(before, after, "failed"),
-      skipped: perSecond(before, after, "skipped"),
-    })),
+    buckets: [
+      ...Array.from({ length: missing }, () => ({ sent: 0, failed: 0, skipped: 0 })),
+      ...spans.map(([before, after]) => ({
+        sent: perSecond(before, after, "sent"),
+        failed: perSecond(before, after, "failed"),
+        skipped: perSecond(before, after, "skipped"),
+      })),
+    ],
   };
 }
 
