@@ -13,6 +13,7 @@ const VERDICTS = [
   ["resubmit", "Send it again", "Only where you know that it never arrived."],
 ];
 const EVIDENCE_MOST = 4_000;
+const COUNTED_MOST = 10_000;
 
 export function resolveOne(item) {
   return ask({
@@ -28,11 +29,13 @@ export function resolveOne(item) {
 export async function resolveMany(matching) {
   const asked = await post("/doubts/resolve",
     { ...matching, verdict: "failed", evidence: "counting", confirm: false });
+  const isMore = asked.matching > COUNTED_MOST;
   return ask({
-    heading: `Settle ${plural(asked.matching, "item")} at once?`,
+    heading: isMore ? `Settle more than ${count(COUNTED_MOST)} items at once?`
+      : `Settle ${plural(asked.matching, "item")} at once?`,
     words: "The verdict is final for each of them, and is kept in the audit log.",
     content: form(null),
-    confirm: `Settle ${count(asked.matching)}`,
+    confirm: isMore ? "Settle all" : `Settle ${count(asked.matching)}`,
     isDanger: true,
     act: async (given) => {
       let done;

@@ -5,7 +5,7 @@ import { get, post, segment } from "../api.js";
 import { h, render } from "../dom.js";
 import { LiveCampaigns } from "../live_campaigns.js";
 import { RunLog } from "../run_log.js";
-import { title } from "../state/format.js";
+import { count, title } from "../state/format.js";
 import { makeHash } from "../state/hash.js";
 import { stream } from "../stream.js";
 import { button, tabs } from "../parts/controls.js";
@@ -23,6 +23,7 @@ import { certificateTab, itemsTab, jobsTab, logTab } from "./run_tabs.js";
 const TABS = [["steps", "Timeline"], ["log", "Event log"], ["jobs", "Jobs"], ["items", "Items"],
   ["certificate", "Certificate"]];
 const RUN_BEAT_MS = 1_000;
+const REASONS_SHOWN = 6;
 
 export async function show(context) {
   const page = new RunPage(context);
@@ -95,7 +96,10 @@ class RunPage {
       return;
     }
     this.#fetchedAt = Date.now();
-    this.#run = await get(`/runs/${segment(id)}`, {}, { signal });
+    // Counting the reasons reads every item: it is done when the page opens, and not each second.
+    const { reasons } = this.#run;
+    const found = await get(`/runs/${segment(id)}`, { reasons: false }, { signal });
+    this.#run = { ...found, reasons };
     this.log.poke();
     this.draw();
   }
@@ -148,6 +152,8 @@ class RunPage {
       run.stoppedAt && ["Stopped", moment(run.stoppedAt)],
       run.retryOf && ["Remainder of",
         copyableId(run.retryOf, { link: makeHash("runs", run.retryOf), what: "run id" })],
+      ...run.reasons.slice(0, REASONS_SHOWN).map(({ status, reason, items }) =>
+        [`${title(status)}: ${reason.replaceAll("_", " ")}`, count(items)]),
     );
   }
 
