@@ -37,13 +37,8 @@ export async function resolveMany(matching) {
     content: form(null),
     confirm: isMore ? "Settle all" : `Settle ${count(asked.matching)}`,
     isDanger: true,
-    act: async (given) => {
-      let done;
-      do {
-        done = await post("/doubts/resolve", { ...matching, ...verdictOf(given), confirm: true });
-      } while (done.left > 0 && done.resolved > 0);
-      return done;
-    },
+    // Once: what was sent again may come into doubt again, and nobody agreed to a third time.
+    act: (given) => post("/doubts/resolve", { ...matching, ...verdictOf(given), confirm: true }),
   });
 }
 

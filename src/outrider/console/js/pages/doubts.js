@@ -28,7 +28,8 @@ export async function show(context) {
   const again = async (done) => {
     if (done) {
       if (done.resolved !== undefined) {
-        toast(`${plural(done.resolved, "item")} settled.`);
+        const left = done.left > 0 ? ` ${count(done.left)} are left.` : "";
+        toast(`${plural(done.resolved, "item")} settled.${left}`);
       }
       frame.countTrouble();
       await show(context);
