@@ -1,6 +1,6 @@
 # Every target does its own set-up: a fresh clone needs python3 (3.11 or newer), pip and make.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo quotes serve test check bench docs pins
+.PHONY: help setup demo quotes serve test check bench docs screenshots pins
 VENV := .venv
 BIN := $(VENV)/bin
 # `make demo ENGINE=temporal`: the same on Temporal, with a server of its own.
@@ -9,7 +9,7 @@ ENGINE ?= local
 export PYTHONDONTWRITEBYTECODE :=
 
 help: ## list the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
 
 setup: $(VENV)/.ready ## make .venv and install Outrider and its tools, pinned and hashed
 
@@ -50,6 +50,9 @@ bench: setup ## messages per second, Outrider beside its peers, in one run
 docs: setup ## write the generated pages anew
 	$(BIN)/python scripts/state_machines.py
 	$(BIN)/python scripts/flow_picture.py
+
+screenshots: setup ## take the console's pictures for the docs anew; needs Chromium
+	$(BIN)/python scripts/console_screenshots.py
 
 pins: ## renew the pinned requirements
 	uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header --universal \
