@@ -34,7 +34,8 @@ serve: setup ## the API server and, beside it, provider simulators, on loopback,
 	  wait $$server || wait $$server; }
 
 # One more than there are processors: tests wait for disks and clocks as often as they compute.
-test: setup ## every test, on real SQLite, Postgres, Temporal, HTTP, SMTP, NATS and Redis
+test: setup ## every test, on real SQLite, Postgres, Temporal, HTTP, SMTP, NATS, Redis and Chromium
+	@scripts/machine.sh
 	$(BIN)/pytest -n $$(($$(nproc) + 1)) --dist worksteal
 
 check: setup ## lint, format, types, and that imports point one way

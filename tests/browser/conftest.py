@@ -195,7 +195,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 def chromium() -> Iterator[Browser]:
     path = shutil.which("chromium") or shutil.which("chromium-browser")
     if path is None:
-        pytest.skip("there is no Chromium")
+        pytest.skip("NOT TESTED: there is no Chromium; run scripts/machine.sh as root")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
         yield browser
