@@ -66,7 +66,7 @@ async def test_rows_are_rebuilt_from_the_log_through_pause_stop_retry_and_failur
 ) -> None:
     sandbox.change_faults({"latencyMs": 40})
     # Far more than are sent while a busy machine gets to the next line.
-    campaign_id = await created(outrider, 600)
+    campaign_id = await created(outrider, 200)
     run_id = await begun(outrider, campaign_id)
     await check_against_log(outrider, campaign_id)
     async with working(outrider):
