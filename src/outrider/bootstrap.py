@@ -29,7 +29,7 @@ from outrider.domain.triggers import BUILT_IN_TRIGGERS
 from outrider.domain.workflows import RoutePlace
 from outrider.engines.local import LocalEngine
 from outrider.engines.process_identity import is_dead, this_worker
-from outrider.engines.worker import EngineWorker, Mover
+from outrider.engines.worker import EngineWorker
 from outrider.event_spool import LocalSpool
 from outrider.gateways.directory import GATEWAY_TYPES, Gateways
 from outrider.kernel.admission_gate import AdmissionGate
@@ -566,7 +566,7 @@ class Outrider:
             await renderer.close()
 
     @contextmanager
-    def _mover(self, processor: JobProcessor) -> Iterator[Mover]:
+    def _mover(self, processor: JobProcessor) -> Iterator[Worker]:
         if isinstance(self.engine, LocalEngine):
             dispatcher = JobDispatcher(processor, self.clock, self.limits)
             with self.engine.waking(dispatcher):

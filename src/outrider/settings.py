@@ -53,6 +53,9 @@ SecretReference = Annotated[str, AfterValidator(_only_a_reference)]
 WebOrigin = Annotated[str, Field(pattern=r"^https?://[A-Za-z0-9.:\[\]-]+$")]
 """Exactly what a browser sends as `Origin`: scheme, host, and port where it is not the usual."""
 
+TemporalAddress = Annotated[str, Field(pattern=r"^[A-Za-z0-9.:\[\]_-]+:[0-9]{1,5}$")]
+"""HOST:PORT, without a scheme."""
+
 PublicUrl = Annotated[str, AfterValidator(public_url)]
 """https, or http on this machine; no slash at its end."""
 
@@ -140,6 +143,7 @@ class Limits:
     engine_deaf_seconds: float = 5.0
     stalled_look_seconds: float = 0.25
     stalled_after_seconds: float = 0.25
+    stalled_recheck_seconds: float = 0.5
     stalled_retell_seconds: float = 5.0
     stalled_page: int = 200
 
@@ -508,8 +512,8 @@ class Settings(BaseSettings):
     jobs_in_parallel: int = Field(default=Limits.jobs_in_parallel, ge=1, le=64)
     lease_seconds: float = Field(default=Limits.lease_seconds, ge=0.5, le=3_600)
     engine: Literal["local", "temporal"] = "local"
-    temporal_address: str = "127.0.0.1:7233"
-    temporal_namespace: str = "default"
+    temporal_address: TemporalAddress = "127.0.0.1:7233"
+    temporal_namespace: str = Field(default="default", min_length=1, max_length=255)
     temporal_task_queue: str = Field(default="outrider", min_length=1, max_length=200)
     temporal_window_jobs: int = Field(
         default=TEMPORAL_WINDOW_JOBS, ge=1, le=TEMPORAL_WINDOW_JOBS_MAX

@@ -65,7 +65,8 @@ async def test_rows_are_rebuilt_from_the_log_through_pause_stop_retry_and_failur
     outrider: Outrider, sandbox: Sandbox
 ) -> None:
     sandbox.change_faults({"latencyMs": 40})
-    campaign_id = await created(outrider, 60)
+    # Far more than are sent while a busy machine gets to the next line.
+    campaign_id = await created(outrider, 200)
     run_id = await begun(outrider, campaign_id)
     await check_against_log(outrider, campaign_id)
     async with working(outrider):

@@ -116,7 +116,7 @@ async def begun_with(
 ) -> AsyncIterator[WorkflowHandle[Any, Any]]:
     queue = f"history-{uuid4()}"
     activities: list[Callable[..., Any]] = [stand_in.look, stand_in.process]
-    order = WorkOrder("run", str(uuid4()), window_jobs, history_events, heartbeat_seconds=30)
+    order = WorkOrder("run", str(uuid4()), window_jobs, history_events, lease_seconds=30)
     async with (
         Worker(client, task_queue=queue, workflows=[WorkWorkflow], activities=activities),
         asyncio.timeout(PATIENCE_SECONDS),

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from outrider.domain.ids import RunId, TenantId
 from outrider.domain.signals import Signal
 from outrider.kernel.job_dispatcher import JobDispatcher
-from outrider.ports.engine import Work
+from outrider.ports.engine import Stalled, Work
 
 
 def local_reference(_tenant_id: TenantId, run_id: RunId) -> str:
@@ -26,8 +26,9 @@ class LocalEngine:
     async def signal(self, run: Work, signal: Signal, step_id: str | None = None) -> None:  # noqa: ARG002
         self._wake()
 
-    async def recover(self, stalled: Sequence[Work]) -> None:  # noqa: ARG002
+    async def recover(self, stalled: Sequence[Stalled]) -> Sequence[Stalled]:
         self._wake()
+        return stalled
 
     def reference(self, tenant_id: TenantId, run_id: RunId) -> str:
         return local_reference(tenant_id, run_id)

@@ -5,7 +5,6 @@ to their end and closed, and held jobs are settled or given back.
 """
 
 import asyncio
-from typing import Protocol
 
 import structlog
 
@@ -16,23 +15,17 @@ from outrider.kernel.job_processor import JobProcessor
 from outrider.kernel.lease_rescuer import LeaseRescuer
 from outrider.kernel.progress_reporter import ProgressReporter
 from outrider.kernel.result_closer import ResultCloser
+from outrider.ports.engine import Worker
 
 log = structlog.get_logger()
 
 
-class Mover(Protocol):
-    """An engine's part of a worker: it has the processor do one job after the other."""
-
-    async def run(self) -> None:
-        """Until `stop` is called; then finish what is held."""
-
-    def stop(self) -> None: ...
-
-
 class EngineWorker:
+    """`mover` is the engine's own part: it has the processor do one job after the other."""
+
     def __init__(
         self,
-        mover: Mover,
+        mover: Worker,
         processor: JobProcessor,
         caller: Caller,
         closer: ResultCloser,
@@ -64,6 +57,9 @@ class EngineWorker:
                 group.create_task(self._housekeeper.run(), name="housekeeper"),
             ]
             await self._mover.run()
+            # Whatever an engine thinks of them: their calls are closed before the closer ends.
+            if self._processor.held:
+                await asyncio.wait(self._processor.held)
             for loop in loops:
                 loop.cancel()
 

@@ -5,9 +5,9 @@ what it could not tell at once it finds in the queue a moment later.
 """
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Collection, Coroutine
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import structlog
 
@@ -15,13 +15,14 @@ from outrider.domain.errors import OutriderError, StoreError
 from outrider.domain.ids import RunId, TenantId
 from outrider.domain.signals import Signal
 from outrider.kernel.transactions import work
-from outrider.kernel.transactions.work import Stalled
 from outrider.ports.clock import Clock
-from outrider.ports.engine import Engine, Work, WorkKind
+from outrider.ports.engine import Engine, Stalled, Work, WorkKind
 from outrider.ports.store import Store
 from outrider.settings import Limits
 
 log = structlog.get_logger()
+
+Answer = TypeVar("Answer")
 
 
 class Herald:
@@ -30,7 +31,7 @@ class Herald:
         self._store = store
         self._clock = clock
         self._limits = limits
-        self._told: dict[Stalled, datetime] = {}
+        self._ask_again_at: dict[Stalled, datetime] = {}
         self._deaf_until: datetime | None = None
 
     async def let_go(self, tenant_id: TenantId, run_id: RunId) -> None:
@@ -52,32 +53,35 @@ class Herald:
             except StoreError as error:
                 log.warning("stalled_work_not_read", error=error.message)
 
-    async def recover_once(self) -> list[Work]:
+    async def recover_once(self) -> Collection[Stalled]:
         """Tell the engine of what stands still, and of the same only every so often."""
         now = self._clock.now()
         before = now - timedelta(seconds=self._limits.stalled_after_seconds)
         found = await self._store.read(work.stalled(before, self._limits.stalled_page, now))
-        since = now - timedelta(seconds=self._limits.stalled_retell_seconds)
-        self._told = {each: at for each, at in self._told.items() if at > since}
-        fresh = [each for each in found if each not in self._told]
-        stalled = [each.work for each in fresh]
-        if fresh and await self._tell(self._engine.recover(stalled)):
-            self._told |= dict.fromkeys(fresh, now)
-        return stalled
+        self._ask_again_at = {each: at for each, at in self._ask_again_at.items() if at > now}
+        fresh = [each for each in found if each not in self._ask_again_at]
+        told = await self._tell(self._engine.recover(fresh)) if fresh else None
+        if told is None:
+            return []
+        # What is given out already may be taken, or be given back, any moment.
+        soon = now + timedelta(seconds=self._limits.stalled_recheck_seconds)
+        later = now + timedelta(seconds=self._limits.stalled_retell_seconds)
+        self._ask_again_at |= {**dict.fromkeys(fresh, soon), **dict.fromkeys(told, later)}
+        return told
 
-    async def _tell(self, telling: Coroutine[Any, Any, None]) -> bool:
-        """Whether it was told. One that does not answer is left alone for a while, so that those
-        who wait for the next telling do not all wait for it."""
-        now = self._clock.now()
-        if self._deaf_until is not None and now < self._deaf_until:
+    async def _tell(self, telling: Coroutine[Any, Any, Answer]) -> Answer | None:
+        """None where it could not be told. One that does not answer is left alone for a while, so
+        that those who wait for the next telling do not all wait for it."""
+        if self._deaf_until is not None and self._clock.now() < self._deaf_until:
             telling.close()
-            return False
+            return None
         try:
             async with asyncio.timeout(self._limits.engine_tell_seconds):
-                await telling
+                answer = await telling
         except (OutriderError, TimeoutError) as error:
             log.warning("engine_not_told", error=str(error) or "no answer in time")
-            self._deaf_until = now + timedelta(seconds=self._limits.engine_deaf_seconds)
-            return False
+            rest = timedelta(seconds=self._limits.engine_deaf_seconds)
+            self._deaf_until = self._clock.now() + rest
+            return None
         self._deaf_until = None
-        return True
+        return answer

@@ -21,7 +21,7 @@ class JobDispatcher:
         self._woken = asyncio.Event()
 
     def stop(self) -> None:
-        """Claim no more; jobs under way are finished first."""
+        """Claim no more."""
         self._stopping.set()
         self._woken.set()
 
@@ -30,14 +30,12 @@ class JobDispatcher:
         self._woken.set()
 
     async def run(self) -> None:
-        """Claim and process until told to stop, then finish what is held."""
+        """Claim and process until told to stop; who runs it waits for what is held then."""
         while not self._stopping.is_set():
             self._woken.clear()
             room = self._limits.jobs_in_parallel - len(self._processor.held)
             taken = await self._take(room) if room else 0
             await self._next_occasion(idle=not taken)
-        if self._processor.held:
-            await asyncio.wait(self._processor.held)
 
     async def _take(self, most: int) -> int:
         try:

@@ -134,7 +134,8 @@ class RunSignaller:
             tenant_id = principal.scope.tenant_id
             if asked.signal is Signal.APPROVE:
                 await self._herald.let_go(tenant_id, run.id)
-            await self._herald.steered(tenant_id, run.id, asked.signal, asked.step_id)
+            else:
+                await self._herald.steered(tenant_id, run.id, asked.signal, asked.step_id)
         return changed
 
     async def _written(self, script: Callable[[], Transaction[bool]]) -> bool:

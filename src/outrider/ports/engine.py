@@ -5,12 +5,13 @@ before an engine hears of it. So an engine may be told late, twice or never: it 
 it acts, and whatever it was not told of is found by whoever looks for work that stands still.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
-from outrider.domain.ids import RunId, TenantId
+from outrider.domain.ids import JobId, RunId, TenantId
 from outrider.domain.signals import Signal
 
 
@@ -28,6 +29,15 @@ class Work:
     id: str
 
 
+@dataclass(frozen=True, slots=True)
+class Stalled:
+    """A job of the work that has been due since then, and that nobody holds."""
+
+    work: Work
+    job_id: JobId
+    due_at: datetime
+
+
 class Engine(Protocol):
     """Each call may raise EngineUnavailable, and nothing is lost by it."""
 
@@ -37,8 +47,9 @@ class Engine(Protocol):
     async def signal(self, run: Work, signal: Signal, step_id: str | None = None) -> None:
         """Somebody steered the run; its jobs and its log know already."""
 
-    async def recover(self, stalled: Sequence[Work]) -> None:
-        """These have had jobs due for a while, and nobody is at them."""
+    async def recover(self, stalled: Sequence[Stalled]) -> Collection[Stalled]:
+        """Begin these, or have them looked at. Returns those of which the engine did not know;
+        the others it has given out already, and waits for a worker to take them."""
 
     def reference(self, tenant_id: TenantId, run_id: RunId) -> str:
         """Under which name the engine knows the run, for the run's log."""

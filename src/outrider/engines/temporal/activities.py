@@ -4,10 +4,11 @@ What they raise is written into Temporal's history, so it carries a kind and nev
 """
 
 import asyncio
+from contextlib import suppress
 from datetime import timedelta
 
 from temporalio import activity
-from temporalio.exceptions import ApplicationError
+from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from outrider.domain.ids import JobId
 from outrider.domain.states import JobStatus
@@ -52,10 +53,12 @@ class WorkActivities:
 
     @activity.defn(name=PROCESS)
     async def process(self, order: JobOrder) -> Fate:
-        """Do the job. It is never cancelled: a worker that stops gives it back by itself."""
+        """Do the job. It ends when the job has, whoever cancels it: a job under way holds a place
+        of this worker, and a worker that stops gives it back by itself."""
         working = asyncio.create_task(self._processor.process(JobId(order.job_id)))
         while not working.done():
-            await asyncio.wait({working}, timeout=self._limits.heartbeat_seconds)
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait({working}, timeout=self._limits.heartbeat_seconds)
             activity.heartbeat()
         try:
             return self._fate(working.result())
@@ -71,7 +74,10 @@ class WorkActivities:
             return Fate()
         if standing.status is JobStatus.LOCKED:
             wait = timedelta(seconds=self._limits.rescue_interval_seconds)
-            raise ApplicationError(JOB_HELD, type=JOB_HELD, next_retry_delay=wait)
+            raise ApplicationError(
+                JOB_HELD, type=JOB_HELD, next_retry_delay=wait,
+                category=ApplicationErrorCategory.BENIGN,
+            )  # fmt: skip
         if standing.paused or standing.run_at is None:
             return Fate()
         due_in = (standing.run_at - self._clock.now()).total_seconds()

@@ -61,10 +61,19 @@ class TemporalConnection:
                 connect_timeout=timedelta(seconds=TEMPORAL_CONNECT_SECONDS),
                 runtime=_runtime(),
             )
+        except ValueError as error:
+            raise InvalidInput(
+                f"Temporal cannot be reached at '{settings.temporal_address}': {error}",
+                hint="OUTRIDER_TEMPORAL_ADDRESS is HOST:PORT",
+            ) from error
         except (RPCError, RuntimeError) as error:
             raise EngineUnavailable(
                 f"no Temporal server answers at {settings.temporal_address}: {_reason(str(error))}",
-                hint="start one with `temporal server start-dev`, or set OUTRIDER_TEMPORAL_*",
+                hint=(
+                    "see OUTRIDER_TEMPORAL_ADDRESS and OUTRIDER_TEMPORAL_TLS*"
+                    if settings.temporal_tls
+                    else "start one with `temporal server start-dev`, or set OUTRIDER_TEMPORAL_*"
+                ),
             ) from error
 
     def _converter(self) -> DataConverter:

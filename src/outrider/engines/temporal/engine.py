@@ -19,7 +19,7 @@ from outrider.domain.ids import RunId, TenantId
 from outrider.domain.signals import Signal
 from outrider.engines.temporal.connection import TemporalConnection
 from outrider.engines.temporal.messages import STEER, WORKFLOW, Steer, WorkOrder
-from outrider.ports.engine import Work, WorkKind
+from outrider.ports.engine import Stalled, Work, WorkKind
 from outrider.settings import TEMPORAL_CALLS, TEMPORAL_HISTORY_EVENTS, Limits, Settings
 
 STALLED = "STALLED"
@@ -79,39 +79,50 @@ class TemporalEngine:
                 if error.status is not RPCStatusCode.NOT_FOUND:
                     raise
 
-    async def recover(self, stalled: Sequence[Work]) -> None:
+    async def recover(self, stalled: Sequence[Stalled]) -> Sequence[Stalled]:
+        """What fails for one of them says nothing of the others."""
         client = await self.client()
-        with _unavailable():
-            async with asyncio.TaskGroup() as group:
-                for work in stalled:
-                    group.create_task(self._recover(client, work))
+        answers = await asyncio.gather(
+            *(self._recover(client, each) for each in stalled), return_exceptions=True
+        )
+        failures = [each for each in answers if isinstance(each, BaseException)]
+        if failures and len(failures) == len(stalled):
+            with _unavailable():
+                raise failures[0]
+        return [each for each, told in zip(stalled, answers, strict=True) if told is True]
 
     def reference(self, tenant_id: TenantId, run_id: RunId) -> str:
         return f"temporal/{workflow_id(Work(WorkKind.RUN, tenant_id, run_id))}"
 
-    async def _recover(self, client: Client, work: Work) -> None:
+    async def _recover(self, client: Client, stalled: Stalled) -> bool:
+        """Whether it had to be told."""
+        work = stalled.work
         async with self._calls:
-            if await self._is_waited_for(client, work):
-                return
+            if await self._is_waited_for(client, stalled):
+                return False
             await client.start_workflow(
                 WORKFLOW, self._order(work), id=workflow_id(work), task_queue=self._queue,
                 id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
                 start_signal=STEER, start_signal_args=[Steer(STALLED)],
             )  # fmt: skip
+            return True
 
-    @staticmethod
-    async def _is_waited_for(client: Client, work: Work) -> bool:
-        """Its workflow has given work out already, and waits for a worker to come for it. Telling
-        it again would only make its history longer."""
+    async def _is_waited_for(self, client: Client, stalled: Stalled) -> bool:
+        """Its workflow has given the job out already and waits for a worker to come for it, or has
+        no room for more, or has yet to look. Telling it again would only make it longer."""
         try:
-            found = await client.get_workflow_handle(workflow_id(work)).describe()
+            found = await client.get_workflow_handle(workflow_id(stalled.work)).describe()
         except RPCError as error:
             if error.status is RPCStatusCode.NOT_FOUND:
                 return False
             raise
         raw = found.raw_description
-        waits = bool(raw.pending_activities) or raw.HasField("pending_workflow_task")
-        return found.status is WorkflowExecutionStatus.RUNNING and waits
+        given_out = {activity.activity_id for activity in raw.pending_activities}
+        return found.status is WorkflowExecutionStatus.RUNNING and (
+            stalled.job_id in given_out
+            or len(given_out) >= self._settings.temporal_window_jobs
+            or raw.HasField("pending_workflow_task")
+        )
 
     @property
     def _queue(self) -> str:

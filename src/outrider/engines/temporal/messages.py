@@ -21,7 +21,7 @@ class WorkOrder:
     work_id: str
     window_jobs: int
     history_events: int
-    heartbeat_seconds: float
+    lease_seconds: float
 
 
 @dataclass(frozen=True)

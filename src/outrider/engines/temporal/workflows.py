@@ -34,6 +34,13 @@ LOOK_SECONDS = 30
 JOB_DAYS = 30
 """How long one job may take, with heartbeats all the while; a slow target's can be long."""
 SHORTEST_WAIT_SECONDS = 0.1
+IDLE_LOOK_SECONDS = 3_600.0
+HISTORY_EVENTS_MOST = 10_000
+"""Temporal warns at 10,240 events, and ends a workflow at 51,200."""
+EVENTS_A_JOB = 8
+"""At worst: scheduled, started, ended; a workflow task of its own; an alarm set anew."""
+DRAIN_SECONDS = 10
+DRAIN_AGAIN_EVENTS = 1_000
 RETRY = RetryPolicy(
     initial_interval=timedelta(seconds=1),
     backoff_coefficient=2.0,
@@ -46,6 +53,8 @@ RETRY = RetryPolicy(
 class WorkWorkflow:
     def __init__(self) -> None:
         self._told = True
+        self._steers = 0
+        self._drain_at = 0
         self._more = False
         self._due: list[str] = []
         self._under_way: set[str] = set()
@@ -56,15 +65,18 @@ class WorkWorkflow:
     def steer(self, _steer: Steer) -> None:
         """What it says is for those who read the history; the queue says what follows from it."""
         self._told = True
+        self._steers += 1
 
     @workflow.run
     async def run(self, order: WorkOrder) -> None:
+        self._drain_at = order.history_events
         while True:
             if self._must_look(order) and await self._look(order) and not self._told:
                 break
-            if self._is_long(order):
-                await workflow.wait_condition(self._is_at_rest)
-                workflow.continue_as_new(order)
+            if workflow.info().get_current_history_length() >= self._drain_at:
+                if await self._comes_to_rest(order):
+                    workflow.continue_as_new(order)
+                continue
             self._begin(order)
             await workflow.wait_condition(lambda: self._must_look(order) or self._has_room(order))
         await workflow.wait_condition(self._is_at_rest)
@@ -79,13 +91,18 @@ class WorkWorkflow:
     def _is_at_rest(self) -> bool:
         return not self._under_way and workflow.all_handlers_finished()
 
-    @staticmethod
-    def _is_long(order: WorkOrder) -> bool:
-        info = workflow.info()
-        return (
-            info.is_continue_as_new_suggested()
-            or info.get_current_history_length() >= order.history_events
-        )
+    async def _comes_to_rest(self, order: WorkOrder) -> bool:
+        """Begin nothing until what is under way has ended. While the history has room, a slow job
+        is waited for only so long: the others are not to stand still because of it."""
+        length = workflow.info().get_current_history_length()
+        is_last = length >= HISTORY_EVENTS_MOST - EVENTS_A_JOB * order.window_jobs
+        try:
+            wait = None if is_last else timedelta(seconds=DRAIN_SECONDS)
+            await workflow.wait_condition(self._is_at_rest, timeout=wait)
+        except TimeoutError:
+            self._drain_at = length + DRAIN_AGAIN_EVENTS
+            return False
+        return True
 
     async def _look(self, order: WorkOrder) -> bool:
         """Whether all of it is over."""
@@ -103,6 +120,9 @@ class WorkWorkflow:
         self._due = [job_id for job_id in sight.due if job_id not in self._under_way]
         if sight.next_in_seconds is not None:
             self._set_alarm(sight.next_in_seconds)
+        elif not self._under_way and not self._due:
+            # Somebody has to wake it, and may have failed to.
+            self._set_alarm(IDLE_LOOK_SECONDS)
         return sight.over
 
     def _begin(self, order: WorkOrder) -> None:
@@ -112,13 +132,15 @@ class WorkWorkflow:
             asyncio.create_task(self._process(job_id, order))  # noqa: RUF006 - the set knows it
 
     async def _process(self, job_id: str, order: WorkOrder) -> None:
+        steers = self._steers
         try:
             fate: Fate = await workflow.execute_activity(
                 PROCESS,
                 JobOrder(job_id),
+                activity_id=job_id,
                 result_type=Fate,
                 start_to_close_timeout=timedelta(days=JOB_DAYS),
-                heartbeat_timeout=timedelta(seconds=order.heartbeat_seconds),
+                heartbeat_timeout=timedelta(seconds=order.lease_seconds),
                 retry_policy=RETRY,
             )
         except ActivityError as error:
@@ -126,7 +148,8 @@ class WorkWorkflow:
         self._under_way.discard(job_id)
         if fate.due_in_seconds is not None:
             self._set_alarm(fate.due_in_seconds)
-        elif not self._under_way and not self._due:
+        elif self._steers > steers or not (self._under_way or self._due):
+            # A look that came meanwhile left this job out.
             self._told = True
 
     def _set_alarm(self, seconds: float) -> None:

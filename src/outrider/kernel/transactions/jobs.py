@@ -130,7 +130,6 @@ class Standing(NamedTuple):
     status: JobStatus
     run_at: datetime | None
     paused: bool
-    attempts: int
 
 
 class Hold(Enum):
@@ -287,8 +286,8 @@ def standing(job_id: JobId) -> Transaction[Standing | None]:
     rows = yield from ask("job_standing", job_id=job_id)
     if not rows:
         return None
-    status, run_at, paused, attempts = rows[0]
-    return Standing(JobStatus(status), run_at, bool(paused), attempts)
+    status, run_at, paused = rows[0]
+    return Standing(JobStatus(status), run_at, bool(paused))
 
 
 def requeue(now: datetime) -> Transaction[int]:

@@ -6,7 +6,7 @@ from typing import NamedTuple, assert_never
 from outrider.domain.ids import JobId
 from outrider.domain.states import JobStatus
 from outrider.kernel.transactions import jobs
-from outrider.ports.engine import Work, WorkKind
+from outrider.ports.engine import Stalled, Work, WorkKind
 from outrider.ports.store import Transaction, ask
 
 
@@ -48,19 +48,12 @@ def _of_lane(job_id: JobId, now: datetime) -> Transaction[Outlook]:
     return Outlook([], found.run_at, over=False)
 
 
-class Stalled(NamedTuple):
-    """Work of which nobody holds anything, though some of it has been due since then."""
-
-    work: Work
-    due_at: datetime
-
-
 def stalled(before: datetime, most: int, now: datetime) -> Transaction[list[Stalled]]:
     """Runs since a while ago: whoever let them go tells of it. Lanes at once: nobody else does."""
     runs = yield from ask("stalled_runs", before=before, most=most)
     lanes = yield from ask("stalled_lanes", before=now, most=most)
     return [
-        Stalled(Work(kind, tenant_id, work_id), due_at)
+        Stalled(Work(kind, tenant_id, work_id), job_id, due_at)
         for kind, rows in ((WorkKind.RUN, runs), (WorkKind.LANE, lanes))
-        for tenant_id, work_id, due_at in rows
+        for tenant_id, work_id, job_id, due_at in rows
     ]

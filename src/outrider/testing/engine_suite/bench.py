@@ -25,7 +25,7 @@ from outrider.gateways.sandbox import Sandbox
 from outrider.kernel.phase_controller import Control, ControlAnswer
 from outrider.kernel.transactions import inspection, run_log
 from outrider.kernel.transactions.inspection import JobLine
-from outrider.ports.engine import Engine, Work
+from outrider.ports.engine import Engine, Stalled, Work
 from outrider.settings import Limits, Settings
 from outrider.testing.launches import ACTOR, message, observe, people, registry, target
 
@@ -56,7 +56,7 @@ class UnreachableEngine:
     async def signal(self, run: Work, signal: Signal, step_id: str | None = None) -> None:
         raise EngineUnavailable(f"nobody was told of {signal} {step_id} to {run}")
 
-    async def recover(self, stalled: Sequence[Work]) -> None:
+    async def recover(self, stalled: Sequence[Stalled]) -> Sequence[Stalled]:
         raise EngineUnavailable(f"nobody was told of {stalled}")
 
     def reference(self, tenant_id: TenantId, run_id: RunId) -> str:

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from outrider.domain.campaigns import LAUNCH
-from outrider.domain.ids import DEFAULT_SCOPE, DEFAULT_TENANT, RunId
+from outrider.domain.ids import DEFAULT_SCOPE, DEFAULT_TENANT, JobId, RunId
 from outrider.domain.phases import Action
 from outrider.domain.signals import Signal
 from outrider.kernel import job_processor
 from outrider.kernel.transactions.doubts import DoubtVerdict
-from outrider.ports.engine import Work, WorkKind
+from outrider.ports.engine import Stalled, Work, WorkKind
 from outrider.ports.phases import Desk, PhaseJob, PhaseJobPlan, PhaseResult
 from outrider.testing.engine_suite.bench import IN_AN_HOUR, MAIL, EngineBench
 from outrider.testing.launches import ACTOR
@@ -66,12 +66,13 @@ class RunConformance:
         engine = bench.outrider.engine
         run_id = await bench.launched(45)
         again = [engine.start(work_of(run_id)) for _ in range(5)]
+        stalled = Stalled(work_of(run_id), JobId("nobody's"), bench.outrider.clock.now())
         async with bench.at_work():
-            await asyncio.gather(*again, engine.recover([work_of(run_id)] * 5))
+            await asyncio.gather(*again, engine.recover([stalled] * 5))
             await bench.ended(run_id)
             told = await bench.events(run_id)
             await engine.start(work_of(run_id))
-            await engine.recover([work_of(run_id)])
+            await engine.recover([stalled])
             await bench.another_run()
         assert await bench.events(run_id) == told
         assert Counter(event.type for event in told)["StepStarted"] == 5

@@ -10,20 +10,18 @@ SELECT id::text, run_at FROM job_queue
 SELECT finished_at IS NOT NULL FROM campaign_runs WHERE id = :run_id;
 
 -- name: stalled_runs
--- Their jobs have been due for a while, and nobody is at any of them.
-SELECT tenant_id::text, id::text, due.run_at
-  FROM campaign_runs
+-- Of each run, the job that has been due for longest while nobody holds it.
+SELECT r.tenant_id::text, r.id::text, due.id::text, due.run_at
+  FROM campaign_runs r
  CROSS JOIN LATERAL (
-   SELECT j.run_at FROM job_queue j
-    WHERE j.run_id = campaign_runs.id AND j.status IN ('queued', 'failed')
-      AND NOT j.paused AND j.run_at <= :before
-    ORDER BY j.run_at LIMIT 1) due
- WHERE finished_at IS NULL
-   AND NOT EXISTS (SELECT 1 FROM job_queue j
-                    WHERE j.run_id = campaign_runs.id AND j.status = 'locked')
+   SELECT j.id, j.run_at FROM job_queue j
+    WHERE j.run_id = r.id AND j.status IN ('queued', 'failed') AND NOT j.paused
+      AND j.run_at <= :before
+    ORDER BY j.run_at, j.id LIMIT 1) due
+ WHERE r.finished_at IS NULL
  LIMIT :most;
 
 -- name: stalled_lanes
-SELECT tenant_id::text, id::text, run_at FROM job_queue
+SELECT tenant_id::text, id::text, id::text, run_at FROM job_queue
  WHERE run_id IS NULL AND status IN ('queued', 'failed') AND NOT paused AND run_at <= :before
  ORDER BY run_at, job_queue.id LIMIT :most;

@@ -179,7 +179,7 @@ UPDATE job_queue
 RETURNING id::text;
 
 -- name: job_standing
-SELECT status, run_at, paused, attempts FROM job_queue WHERE id = :job_id;
+SELECT status, run_at, paused FROM job_queue WHERE id = :job_id;
 
 -- name: lock_runs_to_start
 -- Whose first jobs these are. What was stopped before its start never starts.

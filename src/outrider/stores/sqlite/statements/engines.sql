@@ -10,21 +10,18 @@ SELECT id, run_at FROM job_queue
 SELECT finished_at IS NOT NULL FROM campaign_runs WHERE id = :run_id;
 
 -- name: stalled_runs
--- Their jobs have been due for a while, and nobody is at any of them.
-SELECT tenant_id, id, due_at
-  FROM (SELECT tenant_id, id,
-               (SELECT j.run_at FROM job_queue j
-                 WHERE j.run_id = campaign_runs.id AND j.status IN ('queued', 'failed')
-                   AND j.paused = 0 AND j.run_at <= :before
-                 ORDER BY j.run_at LIMIT 1) AS due_at
-          FROM campaign_runs
-         WHERE finished_at IS NULL
-           AND id NOT IN (SELECT run_id FROM job_queue
-                           WHERE status = 'locked' AND run_id IS NOT NULL)) waiting
- WHERE due_at IS NOT NULL
+-- Of each run, the job that has been due for longest while nobody holds it.
+SELECT r.tenant_id, r.id, j.id, j.run_at
+  FROM campaign_runs r
+  JOIN job_queue j ON j.id = (
+    SELECT w.id FROM job_queue w
+     WHERE w.run_id = r.id AND w.status IN ('queued', 'failed') AND w.paused = 0
+       AND w.run_at <= :before
+     ORDER BY w.run_at, w.id LIMIT 1)
+ WHERE r.finished_at IS NULL
  LIMIT :most;
 
 -- name: stalled_lanes
-SELECT tenant_id, id, run_at FROM job_queue
+SELECT tenant_id, id, id, run_at FROM job_queue
  WHERE run_id IS NULL AND status IN ('queued', 'failed') AND paused = 0 AND run_at <= :before
  ORDER BY run_at, id LIMIT :most;
