@@ -191,8 +191,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         sandbox.stop()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
+    """Not for the session: while it lives, no other test of this process can have a loop."""
     path = shutil.which("chromium") or shutil.which("chromium-browser")
     if path is None:
         pytest.skip("NOT TESTED: there is no Chromium; run scripts/machine.sh as root")
