@@ -4,6 +4,7 @@
 """
 
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -53,8 +54,18 @@ SecretReference = Annotated[str, AfterValidator(_only_a_reference)]
 WebOrigin = Annotated[str, Field(pattern=r"^https?://[A-Za-z0-9.:\[\]-]+$")]
 """Exactly what a browser sends as `Origin`: scheme, host, and port where it is not the usual."""
 
-TemporalAddress = Annotated[str, Field(pattern=r"^[A-Za-z0-9.:\[\]_-]+:[0-9]{1,5}$")]
-"""HOST:PORT, without a scheme."""
+HOST_AND_PORT = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):([0-9]{1,5})")
+PORT_MAX = 65_535
+
+
+def _host_and_port(text: str) -> str:
+    found = HOST_AND_PORT.fullmatch(text)
+    if found is None or not 0 < int(found[1]) <= PORT_MAX:
+        raise ValueError("should be HOST:PORT, without a scheme")
+    return text
+
+
+TemporalAddress = Annotated[str, AfterValidator(_host_and_port)]
 
 PublicUrl = Annotated[str, AfterValidator(public_url)]
 """https, or http on this machine; no slash at its end."""

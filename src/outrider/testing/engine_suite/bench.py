@@ -82,7 +82,7 @@ class EngineBench:
         front.engine = self.outrider.engine
         return EngineBench(front, self.sandbox)
 
-    def with_limits(self, **changes: int) -> "EngineBench":
+    def with_limits(self, **changes: float) -> "EngineBench":
         return EngineBench(
             replace(self.outrider, limits=replace(self.outrider.limits, **changes)), self.sandbox
         )
