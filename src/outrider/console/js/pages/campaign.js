@@ -26,7 +26,7 @@ import { messagesCard } from "./messages.js";
 
 const RUNS_SHOWN = 10;
 const EVENTS_SHOWN = 30;
-const EVENTS_BEFORE = 60;
+const EVENTS_BEFORE = 300;
 const CHART_BUCKETS = 60;
 const CHART_BEAT_MS = 3_000;
 const SAMPLES_TO_DRAW = 4;
