@@ -3,18 +3,20 @@
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
 
 ROOT_KEY = "outrider_" + "browser" * 6
 START_SECONDS = 30
@@ -30,6 +32,20 @@ FLAGS = [
     "--disable-sync",
 ]
 TERMINAL = ["invalid_request", "invalid_recipient", "invalid_message"]
+SMS = "sms.realtime"
+NETWORK_WORDS = ("Failed to load resource", "net::ERR_")
+"""What Chromium itself logs of an answer that is no success: tests that provoke one expect it."""
+
+RECORDED_STREAMS = """
+window.streams = [];
+window.EventSource = class extends EventSource {
+  constructor(...given) {
+    super(...given);
+    window.streams.push(this);
+  }
+};
+"""
+"""Every stream that a tab opens stays a real one; a test may speak on it too."""
 
 
 class Process:
@@ -82,7 +98,12 @@ class World:
     url: str
     sandbox_url: str
     server: Process
+    folder: Path
     key: str = ROOT_KEY
+
+    @property
+    def database(self) -> Path:
+        return self.folder / "outrider.db"
 
     def call(self, method: str, path: str, body: object = None, *, key: str | None = None) -> Any:
         return self.send(method, path, json.dumps(body or {}).encode(), "application/json", key)
@@ -116,7 +137,7 @@ class World:
         message = {
             "id": "offer",
             "channel": "sms",
-            "submissionTarget": "sms.realtime",
+            "submissionTarget": SMS,
             "body": body,
         }
         made = self.call(
@@ -168,13 +189,14 @@ class World:
             pass
 
 
-@pytest.fixture(scope="session")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    folder = tmp_path_factory.mktemp("console")
+@contextmanager
+def running_world(
+    folder: Path, port: int = 0, *, more_targets: Sequence[str] = ()
+) -> Iterator[World]:
     sandbox = Process(folder, "sandbox", "--port", "0", "--smtp-port", "0")
     said = sandbox.start()
     target = {
-        "submissionTarget": "sms.realtime",
+        "submissionTarget": SMS,
         "gatewayType": "sms",
         "gatewayUrl": said["http"],
         "mode": "realtime",
@@ -182,13 +204,27 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         "maxAcceptanceSeconds": 300,
         "terminalOutcomes": TERMINAL,
     }
-    (folder / "registry.json").write_text(json.dumps({"targets": [target]}))
-    server = Process(folder, "serve", "--port", "0")
+    targets = [{**target, "submissionTarget": name} for name in (SMS, *more_targets)]
+    (folder / "registry.json").write_text(json.dumps({"targets": targets}))
+    server = Process(folder, "serve", "--port", str(port))
     try:
-        yield World(server.start()["url"], said["http"], server)
+        yield World(server.start()["url"], said["http"], server, folder)
     finally:
         server.stop()
         sandbox.stop()
+
+
+def free_port() -> int:
+    """For a server that is to come back where it was."""
+    with closing(socket.socket()) as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+@pytest.fixture(scope="session")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    with running_world(tmp_path_factory.mktemp("console")) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")
@@ -206,9 +242,19 @@ def chromium() -> Iterator[Browser]:
 @pytest.fixture
 def context(chromium: Browser, world: World) -> Iterator[BrowserContext]:
     """Signed in with the root key, at 1280x800."""
-    made = chromium.new_context(viewport={"width": 1280, "height": 800}, base_url=world.url)
+    with new_context(chromium, world) as made:
+        yield made
+
+
+@contextmanager
+def new_context(
+    chromium: Browser, world: World, key: str | None = None, *, width: int = 1280
+) -> Iterator[BrowserContext]:
+    """A browser of its own, with its own cookies."""
+    made = chromium.new_context(viewport={"width": width, "height": 800}, base_url=world.url)
     made.set_default_timeout(WAIT_SECONDS * 1000)
-    sign_in(made, world.key)
+    made.add_init_script(RECORDED_STREAMS)
+    sign_in(made, key or world.key)
     yield made
     made.close()
 
@@ -221,9 +267,20 @@ def sign_in(context: BrowserContext, key: str) -> None:
 @pytest.fixture
 def page(context: BrowserContext) -> Iterator[Page]:
     """A tab; what its scripts threw, or logged as an error, fails the test."""
+    with watched_page(context) as page:
+        yield page
+
+
+@contextmanager
+def watched_page(context: BrowserContext) -> Iterator[Page]:
     page = context.new_page()
     problems: list[str] = []
+
+    def note(said: ConsoleMessage) -> None:
+        if said.type == "error" and not any(words in said.text for words in NETWORK_WORDS):
+            problems.append(said.text)
+
     page.on("pageerror", lambda error: problems.append(str(error)))
-    page.on("console", lambda said: problems.append(said.text) if said.type == "error" else None)
+    page.on("console", note)
     yield page
     assert not problems

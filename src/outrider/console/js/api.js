@@ -104,7 +104,7 @@ async function request(method, url, options = {}, isRepeat = false) {
       headers["X-Idempotency-Key"] = options.key;
     }
   }
-  const response = await fetched(url, {
+  const { response, document } = await fetched(url, {
     method,
     headers,
     body: options.body === undefined ? undefined : JSON.stringify(options.body),
@@ -112,7 +112,6 @@ async function request(method, url, options = {}, isRepeat = false) {
     credentials: "same-origin",
     redirect: "error",
   });
-  const document = await documentOf(response);
   if (response.ok) {
     return document;
   }
@@ -129,18 +128,10 @@ async function request(method, url, options = {}, isRepeat = false) {
 
 async function fetched(url, options) {
   try {
-    return await fetch(url, options);
+    const response = await fetch(url, options);
+    return { response, document: parsed(await response.text()) };
   } catch (error) {
     throw error.name === "AbortError" ? error : new NoAnswer();
-  }
-}
-
-async function documentOf(response) {
-  const text = await response.text();
-  try {
-    return text ? JSON.parse(text) : null;
-  } catch {
-    return null;
   }
 }
 
@@ -163,6 +154,9 @@ export function upload(path, file, mediaType, onProgress) {
       if (call.status >= 200 && call.status < 300) {
         resolve(document);
       } else {
+        if (call.status === 401) {
+          onSignedOut();
+        }
         reject(new ApiError(call.status, document));
       }
     });

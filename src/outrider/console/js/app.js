@@ -9,19 +9,26 @@ import { stream } from "./stream.js";
 import { closeAll } from "./parts/dialog.js";
 import { problemNote, skeleton } from "./parts/feedback.js";
 import { button } from "./parts/controls.js";
+import { show as campaign } from "./pages/campaign.js";
+import { show as campaigns } from "./pages/campaigns.js";
+import { show as doubts } from "./pages/doubts.js";
+import { show as items } from "./pages/item.js";
+import { show as missing } from "./pages/missing.js";
+import { show as newCampaign } from "./pages/new_campaign.js";
+import { show as runs } from "./pages/run.js";
+import { show as settings } from "./pages/settings.js";
 import { signInPage } from "./pages/sign_in.js";
+import { show as targets } from "./pages/targets.js";
+import { show as trouble } from "./pages/trouble.js";
+import { show as workflows } from "./pages/workflows.js";
 
+/**
+ * All of them from the beginning: one that is fetched when it is wanted may be out of reach then,
+ * which a browser does not forgive, or be of another version than the rest.
+ */
 const PAGES = {
-  campaigns: (id) => (id ? import("./pages/campaign.js") : import("./pages/campaigns.js")),
-  runs: () => import("./pages/run.js"),
-  items: () => import("./pages/item.js"),
-  doubts: () => import("./pages/doubts.js"),
-  workflows: () => import("./pages/workflows.js"),
-  targets: () => import("./pages/targets.js"),
-  trouble: () => import("./pages/trouble.js"),
-  settings: () => import("./pages/settings.js"),
-  new: () => import("./pages/new_campaign.js"),
-  missing: () => import("./pages/missing.js"),
+  campaigns, campaign, runs, items, doubts, workflows, targets, trouble, settings,
+  new: newCampaign, missing,
 };
 
 const root = document.getElementById("app");
@@ -36,8 +43,8 @@ async function begin() {
   stream.whenSignedOut(signedOut);
   try {
     await signedIn(await session.current());
-  } catch {
-    showSignIn();
+  } catch (error) {
+    showSignIn(error.status === 401 ? null : error.message);
   }
 }
 
@@ -63,6 +70,7 @@ async function signOut() {
 
 function showSignIn(words = null) {
   who = null;
+  frame?.end();
   frame = null;
   shown = null;
   leave();
@@ -99,10 +107,7 @@ async function open() {
     frame.focusPage();
   }
   try {
-    const { show } = await (PAGES[page] ?? PAGES.missing)(id);
-    if (!signal.aborted) {
-      await show({ main, id, query, signal, who, frame });
-    }
+    await pageOf(page, id)({ main, id, query, signal, frame: frame.of(signal) });
   } catch (error) {
     if (!signal.aborted && error.status !== 401) {
       frame.head({ title: error.status === 404 ? "Not found" : "This did not load" });
@@ -111,5 +116,16 @@ async function open() {
   }
 }
 
+function pageOf(page, id) {
+  const name = page === "campaigns" && id ? "campaign" : page;
+  return PAGES[Object.hasOwn(PAGES, name) ? name : "missing"];
+}
+
 addEventListener("hashchange", open);
+addEventListener("unhandledrejection", (event) => {
+  if (event.reason?.name === "AbortError") {
+    // What a page that was left had asked for.
+    event.preventDefault();
+  }
+});
 begin();

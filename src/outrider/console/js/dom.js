@@ -1,9 +1,10 @@
 // The only place that makes elements: text is always text, links are only followed where they lead
 // somewhere safe, and what is drawn again keeps the elements that stay, with their focus.
 
+const HIDDEN_FRAME_MS = 500;
 const SVG = "http://www.w3.org/2000/svg";
 const LINKS = new Set(["href", "src", "action"]);
-const SAFE_LINK = /^(#|\/(?!\/)|https?:\/\/|mailto:)/i;
+const SAFE_LINK = /^(#|\/(?![/\\\s])|https?:\/\/|mailto:)/i;
 
 /** What each element listens to; one dispatcher per element, so that a redraw can swap handlers. */
 const handlers = new WeakMap();
@@ -85,6 +86,26 @@ function setStyle(element, wanted) {
   styles.set(element, wanted);
 }
 
+/** However often it is asked for, drawn once a frame; now and then where nobody looks. */
+export function oncePerFrame(draw) {
+  let isDue = false;
+  return () => {
+    if (isDue) {
+      return;
+    }
+    isDue = true;
+    const drawn = () => {
+      isDue = false;
+      draw();
+    };
+    if (document.hidden) {
+      setTimeout(drawn, HIDDEN_FRAME_MS);
+    } else {
+      requestAnimationFrame(drawn);
+    }
+  };
+}
+
 /**
  * Make the container's content this; elements of the same kind and place, or key, stay. What is
  * inside an element with data-keep is its own business, such as a form that is being filled in.
@@ -150,6 +171,9 @@ function morph(old, wanted) {
   }
   for (const [type, handler] of Object.entries(fresh)) {
     listen(old, type, handler);
+  }
+  if (wanted.type === "checkbox" && old.checked !== wanted.checked) {
+    old.checked = wanted.checked;
   }
   if (!("keep" in wanted.dataset)) {
     morphChildren(old, wanted);

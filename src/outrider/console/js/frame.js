@@ -25,6 +25,8 @@ const CONNECTIONS = {
   offline: "Offline",
 };
 const TICK_MS = 1_000;
+const UNTOLD_MS = 500;
+const UNSETTLED = new Set(["idle", "connecting"]);
 
 export class Frame {
   #shell;
@@ -35,7 +37,9 @@ export class Frame {
   #signOut;
   #page = null;
   #trouble = null;
-  #headed = {};
+  #told = "idle";
+  #tellTimer = null;
+  #endings = [];
 
   constructor(root, who, signOut) {
     this.#who = who;
@@ -51,9 +55,30 @@ export class Frame {
       h("div", { class: "content" }, this.#head, this.#main),
     );
     root.replaceChildren(this.#shell);
-    stream.onStatus(() => this.#drawConnection());
-    setInterval(() => stream.status.phase === "waiting" && this.#drawConnection(), TICK_MS);
-    addEventListener("keydown", (event) => event.key === "Escape" && this.#openNav(false));
+    const tick = setInterval(() => this.#told === "waiting" && this.#drawConnection(), TICK_MS);
+    const keys = (event) => event.key === "Escape" && this.#openNav(false);
+    addEventListener("keydown", keys);
+    this.#endings = [
+      stream.onStatus(({ phase }) => this.#connectionIs(phase)),
+      () => clearInterval(tick),
+      () => clearTimeout(this.#tellTimer),
+      () => removeEventListener("keydown", keys),
+    ];
+  }
+
+  /** Somebody signed out: nothing is listened to any more. */
+  end() {
+    this.#endings.forEach((ending) => ending());
+  }
+
+  /** What a page has of the frame until it is left: a late answer must not head another page. */
+  of(signal) {
+    return {
+      canOperate: this.canOperate,
+      canAdminister: this.canAdminister,
+      head: (headed) => signal.aborted || this.head(headed),
+      countTrouble: () => signal.aborted || this.countTrouble(),
+    };
   }
 
   get canOperate() {
@@ -80,7 +105,6 @@ export class Frame {
 
   /** title, crumbs: [[words, link]], beside: what stands beside the title, actions */
   head(headed) {
-    this.#headed = headed;
     const { title, crumbs = [], beside, actions = [], under } = headed;
     document.title = `${title} · Outrider`;
     render(
@@ -94,8 +118,12 @@ export class Frame {
         h("div", { class: "title-row" }, h("h1", {}, title), beside),
         under && h("div", { class: "muted small" }, under),
       ),
-      h("div", { class: "page-actions" }, this.#connection(), actions),
+      h("div", { class: "page-actions" },
+        h("span", { class: "connection-place", role: "status", "data-key": "connection",
+          "data-keep": true }),
+        actions),
     );
+    this.#drawConnection();
   }
 
   /** The numbers beside the links: asked for when a page opens, and when something ended. */
@@ -186,21 +214,38 @@ export class Frame {
     }
   }
 
+  /** Every page connects anew: that is told only where it takes a while. */
+  #connectionIs(phase) {
+    if (!UNSETTLED.has(phase)) {
+      clearTimeout(this.#tellTimer);
+      this.#tellTimer = null;
+      this.#told = phase;
+    } else if (this.#tellTimer === null) {
+      this.#tellTimer = setTimeout(() => {
+        this.#tellTimer = null;
+        this.#told = stream.status.phase;
+        this.#drawConnection();
+      }, UNTOLD_MS);
+    }
+    this.#drawConnection();
+  }
+
   #connection() {
     const { phase, seconds } = stream.status;
-    const words = phase === "waiting" ? `Reconnecting in ${seconds} s` : CONNECTIONS[phase];
+    const told = this.#told;
+    const words = told === "waiting" ? `Reconnecting in ${seconds} s` : CONNECTIONS[told];
     return words && h(
       "span",
-      { class: `connection connection-${phase}`, role: "status", "data-key": "connection",
-        "data-connection": phase },
+      { class: `connection connection-${told}`, "data-connection": phase },
       h("span", { class: "connection-dot" }),
       words,
     );
   }
 
   #drawConnection() {
-    if (this.#headed.title && this.#shell.isConnected) {
-      this.head(this.#headed);
+    const place = this.#head.querySelector(".connection-place");
+    if (place) {
+      render(place, this.#connection());
     }
   }
 }

@@ -52,19 +52,24 @@ export class LiveCampaigns {
     return true;
   }
 
-  /** One fetch at a time for each campaign; what happens meanwhile has it fetched once more. */
+  /**
+   * One fetch at a time for each campaign; what happens meanwhile has it fetched once more, and a
+   * snapshot that an event overtook is not applied. One older than what was known when it was asked
+   * for is: then the server itself went back, and a snapshot always wins.
+   */
   async refresh(campaignId) {
     if (this.#fetching.has(campaignId)) {
       this.#fetching.set(campaignId, true);
       return;
     }
-    this.#fetching.set(campaignId, false);
     try {
       do {
         this.#fetching.set(campaignId, false);
         const path = `/campaigns/${segment(campaignId)}/status`;
+        const knownBefore = this.#views.get(campaignId).lastSequence;
         const snapshot = await get(path, {}, { signal: this.#signal });
-        if (snapshot.lastSequence >= this.#views.get(campaignId).lastSequence) {
+        const { lastSequence } = this.#views.get(campaignId);
+        if (snapshot.lastSequence >= lastSequence || snapshot.lastSequence < knownBefore) {
           this.put(snapshot);
         } else {
           this.#fetching.set(campaignId, true);

@@ -25,10 +25,22 @@ export function phaseButtons(live, view, phase, say) {
       sign,
       look: `small ${look}`,
       "data-action": action,
-      "data-key": action,
+      // One place for all but stop: the focus stays where Pause becomes Resume.
+      "data-key": action === "stop" ? "stop" : "go",
       "aria-label": `${words} ${title(phase)}`,
-      onclick: () => act(live, view.campaignId, phase, action, say),
+      // The second click of a double click was meant for what stood there before.
+      onclick: (event) => event.detail <= 1 && act(live, view.campaignId, phase, action, say),
     });
+  });
+}
+
+/** The one thing to do next, where nothing is under way and a phase waits for its turn. */
+export function nextButton(live, view, phase, say) {
+  return button(`Start ${title(phase)}`, {
+    sign: "play",
+    look: "primary",
+    "data-action": "start",
+    onclick: (event) => event.detail <= 1 && act(live, view.campaignId, phase, "start", say),
   });
 }
 

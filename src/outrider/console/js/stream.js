@@ -13,6 +13,7 @@ class Stream {
   #source = null;
   #timer = null;
   #watched = null;
+  #begins = new Map();
   #listeners = new Set();
   #dueAt = 0;
   #signedOut = () => {};
@@ -46,16 +47,14 @@ class Stream {
     return { phase: this.#state.phase, seconds };
   }
 
+  /** Gives back how to stop listening. */
   onStatus(listener) {
     this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
   }
 
   whenSignedOut(handler) {
     this.#signedOut = handler;
-  }
-
-  retryNow() {
-    this.#happen({ type: "due" });
   }
 
   #happen(happened) {
@@ -88,7 +87,8 @@ class Stream {
 
   #connect() {
     clearTimeout(this.#timer);
-    const cursor = [...this.#watched.cursors()]
+    this.#begins = this.#watched.cursors();
+    const cursor = [...this.#begins]
       .slice(0, CAMPAIGNS_MOST)
       .map(([campaignId, sequence]) => `${campaignId}@${sequence}`)
       .join(",");
@@ -124,12 +124,18 @@ class Stream {
     }
   }
 
+  /** The server went back, as to a backup: the stream would be silent until it is there again. */
+  #isAhead() {
+    const known = this.#watched.cursors();
+    return [...this.#begins].some(([campaignId, sequence]) => sequence > known.get(campaignId));
+  }
+
   async #resync() {
     const watched = this.#watched;
     try {
       await watched.resync();
       if (this.#watched === watched) {
-        this.#happen({ type: "resynced" });
+        this.#happen({ type: this.#isAhead() ? "lost" : "resynced" });
       }
     } catch {
       if (this.#watched === watched) {

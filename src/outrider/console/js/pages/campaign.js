@@ -2,9 +2,9 @@
 // its messages, and events as they come.
 
 import { get, segment } from "../api.js";
-import { h, render } from "../dom.js";
+import { h, oncePerFrame, render } from "../dom.js";
 import { LiveCampaigns } from "../live_campaigns.js";
-import { phaseButtons } from "../phase_controls.js";
+import { nextButton, phaseButtons } from "../phase_controls.js";
 import { preference } from "../preferences.js";
 import { controlPhaseOf, isGuessed, stateOf } from "../state/campaign_view.js";
 import { count, duration, percentage, plural, rate, title } from "../state/format.js";
@@ -20,13 +20,13 @@ import { moment, span } from "../parts/moments.js";
 import { pill } from "../parts/pill.js";
 import { card } from "../parts/table.js";
 import { waitWords } from "../parts/words.js";
-import { overallState } from "./campaigns.js";
+import { readyFor, statePill } from "./campaigns.js";
 import { artifactsCard, eventsCard, runsCard } from "./campaign_cards.js";
 import { messagesCard } from "./messages.js";
 
 const RUNS_SHOWN = 10;
 const EVENTS_SHOWN = 30;
-const EVENTS_BEFORE = 60;
+const EVENTS_BEFORE = 300;
 const CHART_BUCKETS = 60;
 const CHART_BEAT_MS = 3_000;
 const SAMPLES_TO_DRAW = 4;
@@ -49,6 +49,7 @@ class CampaignPage {
   #runs;
   #artifacts;
   #events = [];
+  #asked = 0;
   #note = null;
   #throughput = null;
   #chartAskedAt = 0;
@@ -57,6 +58,7 @@ class CampaignPage {
 
   constructor(context) {
     this.#context = context;
+    this.draw = oncePerFrame(() => this.drawNow());
     this.live = new LiveCampaigns(() => this.draw(), context.signal);
   }
 
@@ -81,7 +83,7 @@ class CampaignPage {
     this.#runs = runs;
     this.#artifacts = artifacts;
     this.live.put(snapshot);
-    this.draw();
+    this.drawNow();
     this.#drawChart(true);
   }
 
@@ -120,15 +122,20 @@ class CampaignPage {
     this.#events = [event, ...(isMore ? rest : this.#events)].slice(0, EVENTS_SHOWN);
   }
 
+  /** The answer to the last question counts: an older one may come after it. */
   async #reloadRuns() {
     const { signal, query } = this.#context;
+    const question = (this.#asked += 1);
     try {
       const asked = { limit: RUNS_SHOWN, after: query.after };
-      [this.#runs, this.#artifacts] = await Promise.all([
+      const found = await Promise.all([
         get(`${this.#path}/runs`, asked, { signal }),
         get(`${this.#path}/artifacts`, { limit: RUNS_SHOWN }, { signal }),
       ]);
-      this.draw();
+      if (question === this.#asked) {
+        [this.#runs, this.#artifacts] = found;
+        this.draw();
+      }
     } catch {
       // The next event tries again.
     }
@@ -156,7 +163,7 @@ class CampaignPage {
   get #inspected() {
     const view = this.#view;
     const chosen = this.#context.query.phase;
-    if (chosen in view.phases) {
+    if (chosen && Object.hasOwn(view.phases, chosen)) {
       return chosen;
     }
     const ran = view.phaseOrder.filter((phase) => view.phases[phase].runId);
@@ -181,7 +188,7 @@ class CampaignPage {
     }
   }
 
-  draw() {
+  drawNow() {
     const { main, frame } = this.#context;
     const view = this.#view;
     if (!view || !this.#definition || this.#context.signal.aborted) {
@@ -192,7 +199,9 @@ class CampaignPage {
     frame.head({
       title: view.name,
       crumbs: [["Campaigns", "#/campaigns"]],
-      beside: pill(overallState(view)),
+      beside: statePill(view),
+      actions: frame.canOperate && readyFor(view) &&
+        nextButton(this.live, view, readyFor(view), (words) => this.#say(words)),
       under: [plural(view.recipients, "recipient"), " · created ",
         moment(this.#definition.createdAt), " · ", copyableId(view.campaignId)],
     });

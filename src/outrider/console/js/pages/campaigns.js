@@ -1,7 +1,7 @@
 // All campaigns, newest first: how far, how fast, in what state, live.
 
 import { get } from "../api.js";
-import { h, render } from "../dom.js";
+import { h, oncePerFrame, render } from "../dom.js";
 import { LiveCampaigns, snapshotOfLine } from "../live_campaigns.js";
 import { controlPhaseOf, isGuessed, stateOf } from "../state/campaign_view.js";
 import { count, percentage, rate, title } from "../state/format.js";
@@ -28,7 +28,9 @@ export async function show({ main, query, signal, frame }) {
   });
   const asked = { state: query.state, q: query.q, after: query.after, limit: CAMPAIGNS_MOST };
   let page = null;
-  const live = new LiveCampaigns(() => page && draw(), signal);
+  const draw = () => page && !signal.aborted
+    && render(main, filters(query), list(page, live, query, frame));
+  const live = new LiveCampaigns(oncePerFrame(draw), signal);
   const load = async () => {
     page = null;
     const found = await get("/campaigns", asked, { signal });
@@ -36,7 +38,6 @@ export async function show({ main, query, signal, frame }) {
     page = found;
     draw();
   };
-  const draw = () => render(main, filters(query), list(page, live, query, frame));
   await load();
   stream.watch({
     cursors: () => live.cursors(),
@@ -103,7 +104,7 @@ function nothing(query, frame) {
 function columns(live) {
   return [
     { name: "Campaign", kind: "name", of: ({ line }) => nameCell(line) },
-    { name: "State", of: ({ view }) => stateCell(view) },
+    { name: "State", of: ({ view }) => statePill(view) },
     { name: "Progress", of: ({ line, view }) => progressCell(line, view) },
     { name: "Rate", kind: "number", of: ({ line, view }) => rateCell(line, view, live) },
     { name: "Sent", kind: "number", of: part("sent") },
@@ -126,7 +127,7 @@ function shownPhase(line, view) {
   return controlPhaseOf(view) ?? (ran.includes(line.phase) ? line.phase : ran.at(-1)) ?? null;
 }
 
-export function overallState(view) {
+function overallState(view) {
   const states = view.phaseOrder.map((phase) => stateOf(view, phase));
   for (const state of ["paused", "in_progress", "failed"]) {
     if (states.includes(state)) {
@@ -139,10 +140,19 @@ export function overallState(view) {
   return states.every((state) => state === "completed") ? "completed" : "ready";
 }
 
-function stateCell(view) {
-  const state = overallState(view);
+/** The phase that a campaign is ready for; null where it is anything else. */
+export function readyFor(view) {
+  return overallState(view) === "ready"
+    ? view.phaseOrder.find((phase) => stateOf(view, phase) === "not_started") : null;
+}
+
+export function statePill(view) {
   const controlled = controlPhaseOf(view);
-  return pill(state, { isGuess: controlled !== null && isGuessed(view, controlled) });
+  const next = readyFor(view);
+  return pill(overallState(view), {
+    words: next && `Ready for ${title(next)}`,
+    isGuess: controlled !== null && isGuessed(view, controlled),
+  });
 }
 
 function progressCell(line, view) {

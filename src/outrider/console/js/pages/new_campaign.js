@@ -1,7 +1,7 @@
 // A new campaign: what it is called, which phases, what is said, and to whom. Once it is made, its
 // recipients are uploaded, and a preview and a dry run say what would happen.
 
-import { get, post, segment, upload } from "../api.js";
+import { get, newKey, post, segment, upload } from "../api.js";
 import { h, render } from "../dom.js";
 import { bytes, count, percentage, plural, title } from "../state/format.js";
 import { makeHash } from "../state/hash.js";
@@ -149,11 +149,12 @@ async function showMade(context) {
     main,
     h(
       "div",
-      { class: "form" },
+      // Drawn anew each time: what is in it holds on to its own elements.
+      { class: "form", "data-key": newKey() },
       card("Recipients", h("div", { class: "card-body stack" }, uploader(path, context))),
       campaign.recipients > 0
         ? [card("Preview", h("div", { class: "card-body stack" }, campaign.messages.map((message) =>
-          h("div", { class: "stack tight" }, h("div", { class: "strong" }, message.id),
+          h("div", { class: "stack tight" }, h("div", { class: "strong breakable" }, message.id),
             previewer(campaign.campaignId, message.id))))),
         card("Dry run", dryRunner(path))]
         : isImported && note("A preview and a dry run are possible once Audience import has run: "

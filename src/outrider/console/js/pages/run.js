@@ -2,7 +2,7 @@
 // certificate.
 
 import { get, post, segment } from "../api.js";
-import { h, render } from "../dom.js";
+import { h, oncePerFrame, render } from "../dom.js";
 import { LiveCampaigns } from "../live_campaigns.js";
 import { RunLog } from "../run_log.js";
 import { count, title } from "../state/format.js";
@@ -39,12 +39,13 @@ class RunPage {
   #context;
   #run;
   #timeline;
-  #content = null;
+  #drawContent = () => null;
   #fetchedAt = 0;
   #fetchTimer = null;
 
   constructor(context) {
     this.#context = context;
+    this.draw = oncePerFrame(() => this.drawNow());
     this.live = new LiveCampaigns(() => {}, context.signal);
     this.log = new RunLog(context.id, () => this.draw(), context.signal);
     this.#timeline = new Timeline(this.log, context, () => this.draw());
@@ -63,7 +64,7 @@ class RunPage {
     this.live.put(snapshot);
     await this.#timeline.load();
     await this.#loadTab();
-    this.draw();
+    this.drawNow();
   }
 
   async resync() {
@@ -107,10 +108,12 @@ class RunPage {
   async #loadTab() {
     const loaders = { jobs: jobsTab, items: itemsTab, certificate: certificateTab };
     const loader = loaders[this.tab];
-    this.#content = loader ? await loader(this.#context, this.#run) : null;
+    if (loader) {
+      this.#drawContent = await loader(this.#context);
+    }
   }
 
-  draw() {
+  drawNow() {
     const { main, frame, signal } = this.#context;
     if (!this.#run || signal.aborted) {
       return;
@@ -170,7 +173,7 @@ class RunPage {
       case "log":
         return logTab(this.log);
       default:
-        return this.#content;
+        return this.#drawContent();
     }
   }
 

@@ -1,4 +1,5 @@
-// A run's log, jobs, items and certificate, each a page of rows at a time.
+// A run's log, jobs, items and certificate, each a page of rows at a time. What is fetched once is
+// given as a function that draws it, since the page around it is drawn again and again.
 
 import { get, segment } from "../api.js";
 import { h } from "../dom.js";
@@ -57,7 +58,7 @@ export async function jobsTab({ id, query, signal }) {
   const page = await get(`/runs/${segment(id)}/jobs`, { limit: ROWS, after: query.after },
     { signal });
   const link = (after) => makeHash("runs", id, { ...query, after });
-  return card(
+  return () => card(
     null,
     page.items.length === 0
       ? empty("clock", "No jobs yet", "A run's plan makes them when it begins.")
@@ -88,7 +89,7 @@ export async function itemsTab({ id, query, signal }) {
   const page = await get(`/runs/${segment(id)}/outbox`, asked, { signal });
   const link = (change) => makeHash("runs", id, { ...query, after: null, ...change });
   const chips = [[null, "All"], ...STATUSES.map((status) => [status, title(status)])];
-  return h(
+  return () => h(
     "div",
     {},
     h(
@@ -96,6 +97,7 @@ export async function itemsTab({ id, query, signal }) {
       {
         class: "filters",
         role: "search",
+        "data-key": `find ${query.recipientId ?? ""}`,
         onsubmit: (event) => {
           event.preventDefault();
           const recipientId = new FormData(event.currentTarget).get("recipientId").trim();
@@ -144,7 +146,7 @@ export async function certificateTab({ id, signal }) {
     get(`/runs/${segment(id)}/certificate`, {}, { signal }),
     get(`/runs/${segment(id)}/explain`, {}, { signal }),
   ]);
-  return h(
+  return () => h(
     "div",
     { class: "columns" },
     card(

@@ -26,6 +26,10 @@ export class Timeline {
     this.#log = log;
     this.#context = context;
     this.#redraw = redraw;
+    context.signal.addEventListener("abort", () => {
+      clearTimeout(this.#timer);
+      this.#fetching?.abort();
+    });
     const given = Number.parseInt(context.query.at ?? "", 10);
     this.#at = given >= 0 ? given : null;
   }
@@ -105,6 +109,7 @@ export class Timeline {
   }
 
   #toNow() {
+    clearTimeout(this.#timer);
     this.#fetching?.abort();
     this.#at = null;
     this.#past = null;
@@ -125,10 +130,14 @@ export class Timeline {
   }
 
   #steps(steps) {
-    const times = steps.flatMap((step) => [step.startedAt, step.completedAt]).filter(Boolean)
-      .map(Date.parse);
-    const from = Math.min(...times);
-    const to = Math.max(...times, from + 1);
+    let from = Infinity;
+    let to = -Infinity;
+    for (const { startedAt, completedAt } of steps) {
+      for (const at of [startedAt, completedAt].filter(Boolean).map(Date.parse)) {
+        from = Math.min(from, at);
+        to = Math.max(to, at, from + 1);
+      }
+    }
     return steps.slice(0, this.#shown).map((step) => stepRow(step, from, to));
   }
 }

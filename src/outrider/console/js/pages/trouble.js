@@ -21,7 +21,7 @@ export async function show(context) {
   frame.head({ title: "Trouble" });
   const found = await get("/trouble", {}, { signal });
   const shown = (number) => (number >= found.most ? `${count(found.most)}+` : count(number));
-  const tab = query.tab in LOADERS ? query.tab : "alerts";
+  const tab = Object.hasOwn(LOADERS, query.tab) ? query.tab : "alerts";
   const link = (name) => makeHash("trouble", null, { tab: name });
   const content = await LOADERS[tab](context, () => show(context));
   render(

@@ -2,6 +2,7 @@
 
 import { h } from "../dom.js";
 import { shortId } from "../state/format.js";
+import { toast } from "./feedback.js";
 import { icon } from "./icons.js";
 
 const SHOWN_MS = 1_200;
@@ -34,12 +35,13 @@ async function copy(button, text) {
   try {
     await navigator.clipboard.writeText(text);
   } catch {
+    toast("This browser lets no page copy here. Select the text instead.");
     return;
   }
   button.replaceChildren(icon("check", 13));
   button.setAttribute("aria-label", "Copied");
   setTimeout(() => {
     button.replaceChildren(icon("copy", 13));
-    button.setAttribute("aria-label", "Copy");
+    button.setAttribute("aria-label", button.title);
   }, SHOWN_MS);
 }
