@@ -115,7 +115,7 @@ async def test_the_largest_window_that_can_be_set_stays_below_the_limits_too() -
     assert worst_case_events(window) < WARNED_EVENTS
     # With a slow job under way all along: from there on nothing is begun until it has ended.
     last = HISTORY_EVENTS_MOST - EVENTS_A_JOB * window
-    assert TEMPORAL_HISTORY_EVENTS < last
+    assert last > TEMPORAL_HISTORY_EVENTS
     assert last + EVENTS_A_JOB * window + EVENTS_BESIDE < WARNED_EVENTS
     assert window < PENDING_ACTIVITIES
     with pytest.raises(ValidationError):

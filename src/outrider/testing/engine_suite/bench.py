@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from outrider.bootstrap import Outrider, open_outrider
 from outrider.domain.campaigns import LAUNCH, CampaignDefinition
@@ -82,7 +83,7 @@ class EngineBench:
         front.engine = self.outrider.engine
         return EngineBench(front, self.sandbox)
 
-    def with_limits(self, **changes: float) -> "EngineBench":
+    def with_limits(self, **changes: Any) -> "EngineBench":
         return EngineBench(
             replace(self.outrider, limits=replace(self.outrider.limits, **changes)), self.sandbox
         )
