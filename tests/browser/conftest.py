@@ -16,7 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Page,
+    expect,
+    sync_playwright,
+)
 
 ROOT_KEY = "outrider_" + "browser" * 6
 START_SECONDS = 30
@@ -230,6 +237,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
     """Not for the session: while it lives, no other test of this process can have a loop."""
+    expect.set_options(timeout=WAIT_SECONDS * 1000)
     path = shutil.which("chromium") or shutil.which("chromium-browser")
     if path is None:
         pytest.skip("NOT TESTED: there is no Chromium; run scripts/machine.sh as root")

@@ -23,6 +23,7 @@ from tests.browser.scenes import (
 )
 
 BYPASS = "01890000-0000-7000-8000-000000000001"
+FEW = 300
 AHEAD = 1000
 """Sequences that a test makes up lie this far ahead of what the server says meanwhile."""
 
@@ -46,7 +47,12 @@ def test_scenario_1_pause_survives_refresh(page: Page, campaign_id: str) -> None
     expect(stage(page).get_by_role("button", name="Resume")).to_be_visible()
 
 
-def test_scenario_3_resume_continues_progress(page: Page, world: World, campaign_id: str) -> None:
+def test_scenario_3_resume_continues_progress(page: Page, world: World) -> None:
+    with slow_launch(world, "Continued", recipients=FEW) as campaign_id:
+        _pause_resume_and_end(page, world, campaign_id)
+
+
+def _pause_resume_and_end(page: Page, world: World, campaign_id: str) -> None:
     open_campaign(page, campaign_id)
     world.until(lambda: world.status(campaign_id)["phases"]["launch"]["progressPercentage"] > 2)
     stage(page).get_by_role("button", name="Pause").click()

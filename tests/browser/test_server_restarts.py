@@ -3,9 +3,16 @@
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.conftest import World, free_port, new_context, running_world, watched_page
+from tests.browser.conftest import (
+    World,
+    free_port,
+    new_context,
+    running_world,
+    sign_in,
+    watched_page,
+)
 from tests.browser.scenes import (
     expect_live,
     expect_no_toast,
@@ -81,10 +88,9 @@ def test_every_page_of_a_long_outage_comes_back_by_itself(page: Page, mortal: Wo
         page.goto("/#/campaigns")
         expect_live(page)
         mortal.server.kill()
-        waits = []
-        for _ in range(4):
+        for _ in range(3):
             with page.expect_request("**/api/v2/stream*", timeout=BACK_MS):
-                waits.append(page.locator(".connection").inner_text())
+                expect(page.locator(".connection")).to_contain_text("Reconnecting in")
         mortal.server.start()
         mortal.control(campaign_id, "pause")
         row = page.locator(f"tr[data-key='{campaign_id}'] .pill")
@@ -118,12 +124,20 @@ def test_a_key_revoked_under_an_open_page_leads_to_sign_in_and_back(
 def test_a_click_after_the_session_ended_leads_to_sign_in(page: Page, mortal: World) -> None:
     with slow_launch(mortal, "Expired") as campaign_id:
         open_campaign(page, campaign_id)
-        _expire(page.context)
+        page.context.clear_cookies()
         stage(page).get_by_role("button", name="Pause").click()
         expect(page.get_by_label("API key")).to_be_visible()
         expect_no_toast(page)
         assert mortal.state(campaign_id) == "in_progress"
 
 
-def _expire(context: BrowserContext) -> None:
-    context.clear_cookies()
+def test_a_tab_does_nothing_in_the_name_of_who_signed_in_beside_it(
+    page: Page, mortal: World
+) -> None:
+    other = mortal.call("POST", "/keys", {"name": "somebody else", "scopes": ["operate"]})["key"]
+    with slow_launch(mortal, "Whose click") as campaign_id:
+        open_campaign(page, campaign_id)
+        sign_in(page.context, other)
+        stage(page).get_by_role("button", name="Pause").click()
+        expect(page.get_by_label("API key")).to_be_visible()
+        assert mortal.state(campaign_id) == "in_progress"

@@ -6,6 +6,7 @@ const REPEATS_MOST = 2;
 const REPEAT_WAIT_MS = 400;
 
 let csrfToken = null;
+let owner = null;
 let onSignedOut = () => {};
 
 export class ApiError extends Error {
@@ -42,8 +43,14 @@ export function newKey() {
 }
 
 export const session = {
+  /** Another tab may have signed in as somebody else: nothing is done in their name from here. */
   async current() {
-    return keepToken(await request("GET", "/session", { quiet: true }));
+    const found = await request("GET", "/session", { quiet: true });
+    if (owner !== null && ownerOf(found) !== owner) {
+      onSignedOut();
+      throw new ApiError(401, { error: { message: "Somebody else is signed in now." } });
+    }
+    return keepToken(found);
   },
   async signIn(key) {
     return keepToken(await request("POST", "/session", { body: { key }, quiet: true }));
@@ -51,11 +58,17 @@ export const session = {
   async signOut() {
     await request("DELETE", "/session", { quiet: true });
     csrfToken = null;
+    owner = null;
   },
 };
 
+function ownerOf({ name, scopes, workspace }) {
+  return JSON.stringify([name, scopes, workspace]);
+}
+
 function keepToken(found) {
   csrfToken = found.csrfToken;
+  owner = ownerOf(found);
   return found;
 }
 
