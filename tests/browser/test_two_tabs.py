@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.browser.conftest import World, new_context, watched_page
 from tests.browser.scenes import expect_live, expect_state, open_campaign, slow_launch, stage
@@ -21,12 +21,14 @@ NOTE_WHEN_SHOWN = """([selector, state]) => {
   });
 }"""
 NOTE_WHEN_ANSWERED = """() => {
-  const real = window.fetch;
-  window.fetch = async (...given) => {
-    const answer = await real(...given);
-    if (given[1]?.method === "POST") { window.answeredAt = Date.now(); }
-    return answer;
-  };
+  window.realFetch ??= window.fetch;
+  window.answeredAt = new Promise((resolve) => {
+    window.fetch = async (...given) => {
+      const answer = await realFetch(...given);
+      if (given[1]?.method === "POST") { resolve(Date.now()); }
+      return answer;
+    };
+  });
 }"""
 
 
@@ -45,15 +47,13 @@ def test_two_browsers_with_different_keys_agree_within_a_second(
         second.goto("/#/campaigns")
         row = f"tr[data-key='{campaign_id}'] .pill"
         expect_live(second)
-        page.evaluate(NOTE_WHEN_ANSWERED)
         for action, state in (("Pause", "paused"), ("Resume", "in_progress")):
+            page.evaluate(NOTE_WHEN_ANSWERED)
             second.evaluate(NOTE_WHEN_SHOWN, [row, state])
             stage(page).get_by_role("button", name=action).click()
             expect_state(page, state)
             # The other may even know it first.
-            answered = page.wait_for_function("window.answeredAt").json_value()
-            page.evaluate("window.answeredAt = null")
-            took = second.evaluate("shownAt") - answered
+            took = second.evaluate("shownAt") - page.evaluate("answeredAt")
             print(f"{action}: shown elsewhere after {took} ms")
             assert took < AGREE_MS
         # And the other way round, from a tab beside it.
@@ -68,8 +68,15 @@ def test_both_pause_at_once_and_neither_is_told_off(page: Page, campaign_id: str
     with watched_page(page.context) as second:
         open_campaign(page, campaign_id)
         open_campaign(second, campaign_id)
+        held: list[Route] = []
         for each in (page, second):
-            each.evaluate("document.querySelector('[data-action=pause]').click()")
+            each.route("**/phases/launch/pause*", lambda route: held.append(route))
+            stage(each).get_by_role("button", name="Pause").click()
+            expect(stage(each).locator(".pill-guess")).to_be_visible()
+        while len(held) < 2:
+            page.wait_for_timeout(20)
+        for route in held:
+            route.continue_()
         for each in (page, second):
             expect_state(each, "paused")
             expect(each.locator(".toast")).to_have_count(0)
