@@ -223,17 +223,25 @@ def test_recipients_can_be_uploaded_twice(page: Page, world: World) -> None:
         expect(page.locator(".figures")).to_be_visible()
 
 
+TOLD_AFTER_MS = 450
+"""Half a second, less what timers are early by."""
+
+
 def test_connecting_is_not_told_of_on_every_page(page: Page, campaign_id: str) -> None:
     page.goto("/#/campaigns")
     expect_live(page)
     page.evaluate("""() => {
-      window.told = new Set();
+      window.told = {};
+      window.leftAt = performance.now();
       const look = () => document.querySelectorAll(".connection")
-        .forEach((each) => told.add(each.textContent));
+        .forEach((each) => { told[each.textContent] ??= performance.now() - leftAt; });
       new MutationObserver(look).observe(document.body,
         { subtree: true, childList: true, characterData: true });
     }""")
     page.evaluate("(id) => { location.hash = `#/campaigns/${id}`; }", campaign_id)
     expect_state(page, "in_progress")
     expect_live(page)
-    assert page.evaluate("[...told]") == ["Live"]
+    told = page.evaluate("told")
+    # Where the machine is so busy that it took longer, it is right to say so.
+    assert told.pop("Connecting", TOLD_AFTER_MS) >= TOLD_AFTER_MS
+    assert list(told) == ["Live"]
