@@ -33,10 +33,10 @@ serve: setup ## the API server and, beside it, provider simulators, on loopback,
 	  trap 'kill $$sandbox 2>/dev/null' EXIT; trap : INT; trap 'kill $$server' TERM HUP; \
 	  wait $$server || wait $$server; }
 
-# One more than there are processors: tests wait for disks and clocks as often as they compute.
+# Two more than there are processors: tests wait for disks, clocks and pages as often as they compute.
 test: setup ## every test, on real SQLite, Postgres, Temporal, HTTP, SMTP, NATS, Redis and Chromium
 	@scripts/machine.sh
-	$(BIN)/pytest -n $$(($$(nproc) + 1)) --dist worksteal
+	$(BIN)/pytest -n $$(($$(nproc) + 2)) --dist worksteal
 
 check: setup ## lint, format, types, and that imports point one way
 	$(BIN)/ruff check
