@@ -1,57 +1,56 @@
 """The shared HTTP client: a JSON document goes out, an `Answer` or an `AttemptError` comes back.
 
-Every failure says how far the call got, and the request's body is the witness: aiohttp sends the
-headers and the body in one write, so a body never asked for means that no byte of the call left.
+Every failure says how far the call got. A request is written whole and at once, to a line that was
+open a moment before, so there is one moment before which not a byte of it has left.
 """
 
+import asyncio
+import socket
 import ssl
+from base64 import b64encode
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-import aiohttp
 import msgspec
-from aiohttp.abc import AbstractStreamWriter
 from yarl import URL
 
 from outrider.domain.submission import AttemptError, Progress
-from outrider.gateways.address_guard import AddressRefused, guarded_socket
+from outrider.domain.texts import breaks_header
+from outrider.gateways.address_guard import AddressRefused, connect
 from outrider.gateways.http import Answer, retry_after_seconds
+from outrider.gateways.http_line import CutShort, HttpLine, LineLost, NotHttp, Raw, TooLarge
 from outrider.settings import (
     ERROR_DETAIL_MAX_CHARACTERS,
     HTTP_ANSWER_MAX_BYTES,
     HTTP_CONNECT_SECONDS,
     HTTP_CONNECTIONS,
+    HTTP_IDLE_SECONDS,
     HTTP_TIMEOUT_SECONDS,
 )
 
-_CODES: tuple[tuple[type[BaseException], str], ...] = (
-    (aiohttp.ConnectionTimeoutError, "connect_timeout"),
-    (TimeoutError, "timeout"),
-    (aiohttp.ClientConnectorDNSError, "dns_failure"),
-    (aiohttp.ClientSSLError, "tls_failure"),
-    (aiohttp.ClientConnectorCertificateError, "tls_failure"),
-    (aiohttp.ClientConnectorError, "connect_failed"),
-    (aiohttp.InvalidURL, "invalid_url"),
-    (aiohttp.ClientPayloadError, "answer_cut_short"),
-    (aiohttp.ClientResponseError, "invalid_answer"),
+_BEFORE: tuple[tuple[type[BaseException], str], ...] = (
+    (TimeoutError, "connect_timeout"),
+    (socket.gaierror, "dns_failure"),
+    (ssl.SSLError, "tls_failure"),
+    (AddressRefused, "address_refused"),
+    (OSError, "connect_failed"),
+)
+"""What goes wrong before a byte has left."""
+_AFTER: tuple[tuple[type[BaseException], Progress, str], ...] = (
+    (TooLarge, Progress.ANSWERED, "answer_too_large"),
+    # Bytes that are not HTTP are an answer all the same; half an answer is none.
+    (NotHttp, Progress.ANSWERED, "invalid_answer"),
+    (CutShort, Progress.SENT_NO_ANSWER, "answer_cut_short"),
+    (LineLost, Progress.SENT_NO_ANSWER, "connection_lost"),
+    (TimeoutError, Progress.SENT_NO_ANSWER, "timeout"),
 )
 
-
-class _Body(aiohttp.BytesPayload):
-    """A request's body that knows whether it was ever handed to a living socket."""
-
-    left = False
-
-    async def write_with_length(
-        self, writer: AbstractStreamWriter, content_length: int | None
-    ) -> None:
-        transport = writer.transport
-        self.left = transport is not None and not transport.is_closing()
-        await super().write_with_length(writer, content_length)
+Origin = tuple[str, str, int]
+"""Scheme, host and port: whose connections can be used for whose calls."""
 
 
 class HttpClient:
-    """A pool of connections for all HTTP gateways; its session is made inside the running loop."""
+    """A pool of connections for all HTTP gateways, each of which has one call out at a time."""
 
     def __init__(
         self,
@@ -63,13 +62,14 @@ class HttpClient:
         tls: ssl.SSLContext | None = None,
         allow_private: bool = True,
     ) -> None:
-        # `connect` includes the wait for a free connection of the pool.
-        self._timeout = aiohttp.ClientTimeout(total=timeout_seconds, connect=connect_seconds)
-        self._connections = connections
+        self._timeout_seconds = timeout_seconds
+        self._connect_seconds = connect_seconds
         self._answer_max_bytes = answer_max_bytes
         self._tls = tls
         self._allow_private = allow_private
-        self._session: aiohttp.ClientSession | None = None
+        self._connections = connections
+        self._free = asyncio.Semaphore(connections)
+        self._idle: dict[Origin, list[HttpLine]] = {}
 
     async def post_json(
         self,
@@ -98,82 +98,114 @@ class HttpClient:
         timeout_seconds: float | None = None,
     ) -> Answer | AttemptError:
         """`timeout_seconds` is for the whole call, where a target has its own."""
-        body = _Body(content, content_type=content_type)
+        head = _head(url, content_type, len(content), headers)
+        if head is None:
+            return AttemptError(Progress.NOT_SENT, "invalid_header")
+        loop = asyncio.get_running_loop()
+        until = loop.time() + (timeout_seconds or self._timeout_seconds)
+        origin = url.scheme, url.raw_host or "", url.port or 0
         try:
-            session = self._session or self._open()
-            timeout = self._timeout_of(timeout_seconds)
-            async with session.post(
-                url, data=body, headers=headers, allow_redirects=False, timeout=timeout
-            ) as response:
-                answer = await self._read(response)
-                if answer is None:
-                    detail = f"more than {self._answer_max_bytes} bytes"
-                    return AttemptError(Progress.ANSWERED, "answer_too_large", detail)
-                retry_after = response.headers.get("Retry-After")
-                return Answer(
-                    response.status,
-                    answer,
-                    retry_after_seconds(retry_after, datetime.now(UTC)) if retry_after else None,
-                )
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            return AttemptError(_progress(body, error), _code(error), _detail(error))
+            line = await self._line(origin, until)
+        except OSError as error:
+            code = next(code for kind, code in _BEFORE if isinstance(error, kind))
+            return AttemptError(Progress.NOT_SENT, code, _detail(error))
+        try:
+            raw = await line.exchange(head + content, until - loop.time())
+        except (TooLarge, NotHttp, CutShort, LineLost, TimeoutError) as error:
+            progress, code = next(told[1:] for told in _AFTER if isinstance(error, told[0]))
+            return AttemptError(progress, code, _detail(error))
+        finally:
+            self._put_back(origin, line)
+        return _read(raw)
 
     async def close(self) -> None:
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        """Calls that are out are not waited for; the client can be used again."""
+        for lines in self._idle.values():
+            for line in lines:
+                line.close()
+        self._idle.clear()
 
-    def _timeout_of(self, seconds: float | None) -> aiohttp.ClientTimeout:
-        if seconds is None:
-            return self._timeout
-        return aiohttp.ClientTimeout(total=seconds, connect=self._timeout.connect)
+    async def _line(self, origin: Origin, until: float) -> HttpLine:
+        """A line of our own, there already or new. Waiting for the pool is part of connecting."""
+        if not self._free.locked() and (line := self._idle_line(origin)) is not None:
+            await self._free.acquire()
+            return line
+        now = asyncio.get_running_loop().time()
+        async with asyncio.timeout_at(min(now + self._connect_seconds, until)):
+            await self._free.acquire()
+            try:
+                return self._idle_line(origin) or await self._connect(origin)
+            except BaseException:
+                self._free.release()
+                raise
 
-    def _open(self) -> aiohttp.ClientSession:
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(
-                limit=self._connections,
-                ssl=self._tls or True,
-                # Where the guard sees each address that is really connected to, whoever spelt it.
-                socket_factory=None if self._allow_private else guarded_socket,
-            ),
-            timeout=self._timeout,
-            # No cookie is worth keeping here, and a proxy is configured, never inherited.
-            cookie_jar=aiohttp.DummyCookieJar(),
-            trust_env=False,
-            # A compressed answer could unfold to any size: none is asked for and none is unfolded.
-            auto_decompress=False,
-            headers={"Accept-Encoding": "identity", "User-Agent": "outrider"},
-        )
-        return self._session
+    def _idle_line(self, origin: Origin) -> HttpLine | None:
+        lines = self._idle.get(origin)
+        now = asyncio.get_running_loop().time()
+        while lines:
+            line = lines.pop()
+            if line.is_open and now - line.idle_since < HTTP_IDLE_SECONDS:
+                return line
+            line.close()
+        return None
 
-    async def _read(self, response: aiohttp.ClientResponse) -> bytes | None:
-        """The whole body, or None where it is larger than any honest answer."""
-        length = response.content_length
-        if length is not None:
-            return await response.read() if length <= self._answer_max_bytes else None
-        content = bytearray()
-        async for chunk in response.content.iter_any():
-            content += chunk
-            if len(content) > self._answer_max_bytes:
-                return None
-        return bytes(content)
+    async def _connect(self, origin: Origin) -> HttpLine:
+        scheme, host, port = origin
+        tls = None
+        if scheme == "https":
+            tls = self._tls = self._tls or ssl.create_default_context()
+        loop = asyncio.get_running_loop()
+        ready = await connect(host, port, allow_private=self._allow_private)
+        try:
+            _, line = await loop.create_connection(
+                lambda: HttpLine(self._answer_max_bytes),
+                sock=ready,
+                ssl=tls,
+                server_hostname=host if tls else None,
+            )
+        except BaseException:
+            ready.close()
+            raise
+        return line
 
-
-def _progress(body: _Body, error: Exception) -> Progress:
-    if not body.left:
-        return Progress.NOT_SENT
-    # Bytes that are not HTTP are an answer all the same; half an answer is none.
-    garbage = isinstance(error, aiohttp.ClientResponseError)
-    return Progress.ANSWERED if garbage else Progress.SENT_NO_ANSWER
-
-
-def _code(error: Exception) -> str:
-    if isinstance(error, aiohttp.ClientConnectorError) and isinstance(
-        error.os_error, AddressRefused
-    ):
-        return "address_refused"
-    return next((code for kind, code in _CODES if isinstance(error, kind)), "connection_lost")
+    def _put_back(self, origin: Origin, line: HttpLine) -> None:
+        self._free.release()
+        if not line.is_open or sum(map(len, self._idle.values())) >= self._connections:
+            line.close()
+            return
+        line.idle_since = asyncio.get_running_loop().time()
+        self._idle.setdefault(origin, []).append(line)
 
 
-def _detail(error: Exception) -> str:
+def _head(
+    url: URL, content_type: str, length: int, headers: Mapping[str, str] | None
+) -> bytes | None:
+    """The request's head; None where a header would be more than one line."""
+    own = [f"{name}: {value}" for name, value in headers.items()] if headers else []
+    if url.user is not None:
+        who = b64encode(f"{url.user}:{url.password or ''}".encode()).decode()
+        own.append(f"Authorization: Basic {who}")
+    if any(map(breaks_header, own)):
+        return None
+    # A compressed answer could unfold to any size: none is asked for and none is unfolded.
+    lines = [
+        f"POST {url.raw_path_qs} HTTP/1.1\r\nHost: {url.host_port_subcomponent}",
+        "User-Agent: outrider\r\nAccept: */*\r\nAccept-Encoding: identity",
+        f"Content-Type: {content_type}\r\nContent-Length: {length}",
+        *own,
+    ]
+    try:
+        return "\r\n".join([*lines, "", ""]).encode("latin-1")
+    except UnicodeEncodeError:
+        return None
+
+
+def _read(raw: Raw) -> Answer:
+    if raw.retry_after is None:
+        return Answer(raw.status, raw.body)
+    header = raw.retry_after.decode("latin-1")
+    return Answer(raw.status, raw.body, retry_after_seconds(header, datetime.now(UTC)))
+
+
+def _detail(error: BaseException) -> str:
     return (str(error) or type(error).__name__)[:ERROR_DETAIL_MAX_CHARACTERS]
