@@ -26,7 +26,8 @@ SELECT id, 1, :tenant_id, :workspace_id, :campaign_id, message_id, channel, subm
              body text, script_version text);
 
 -- name: mark_duplicates
--- A member is a duplicate on an address if an earlier member gets the same message there.
+-- A member is a duplicate on an address if an earlier member gets the same message there. Only
+-- addresses that several have are ranked; mostly there are none.
 WITH addressed AS (
   SELECT position, message_id, 1 AS kind, lower(email) AS address FROM audience_members
    WHERE campaign_id = :campaign_id AND email IS NOT NULL AND invalid & 1 = 0
@@ -36,13 +37,15 @@ WITH addressed AS (
   UNION ALL
   SELECT position, message_id, 4, push_token FROM audience_members
    WHERE campaign_id = :campaign_id AND push_token IS NOT NULL AND invalid & 4 = 0
+), shared AS MATERIALIZED (
+  SELECT kind, address FROM addressed GROUP BY kind, address HAVING count(*) > 1
 ), ranked AS (
   SELECT position, message_id, kind,
          row_number() OVER (PARTITION BY kind, address, message_id ORDER BY position) AS nth,
          min(CASE WHEN message_id IS NULL THEN position END)
            OVER (PARTITION BY kind, address) AS first_to_get_all,
          min(position) OVER (PARTITION BY kind, address) AS first
-    FROM addressed
+    FROM shared JOIN addressed USING (kind, address)
 ), repeated AS (
   SELECT position, sum(kind) AS kinds FROM ranked
    WHERE nth > 1 OR first_to_get_all < position OR (message_id IS NULL AND first < position)
