@@ -1,6 +1,6 @@
 # Every target does its own set-up: a fresh clone needs python3 (3.11 or newer), pip and make.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo quotes serve test check bench docs pins
+.PHONY: help setup demo quotes serve test check bench guard docs pins
 VENV := .venv
 BIN := $(VENV)/bin
 # `make demo ENGINE=temporal`: the same on Temporal, with a server of its own.
@@ -43,16 +43,20 @@ check: setup ## lint, format, types, and that imports point one way
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: setup ## messages per second, Outrider beside its peers, in one run
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bench.txt
-	$(BIN)/python bench/end_to_end.py
+bench: setup ## Outrider beside its peers in one run; QUICK=1 takes a few minutes
+	$(BIN)/python bench/run.py
+
+guard: setup ## that Outrider is not much slower than the rows it writes
+	$(BIN)/python bench/guard.py
 
 docs: setup ## write the generated pages anew
 	$(BIN)/python scripts/state_machines.py
 	$(BIN)/python scripts/flow_picture.py
+	$(BIN)/python bench/page.py
 
 pins: ## renew the pinned requirements
 	uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header --universal \
 	  --python-version 3.11 pyproject.toml --group build --group test --group check -o requirements/dev.txt
-	uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header --universal \
-	  --python-version 3.11 pyproject.toml --group test --group bench -o requirements/bench.txt
+	for peer in bench/requirements/*.in; do \
+	  uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header --universal \
+	    --python-version 3.11 $$peer -o $${peer%.in}.txt; done

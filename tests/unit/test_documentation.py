@@ -1,5 +1,6 @@
 """The documents tell the truth: named paths exist, diagrams are current, commands are real."""
 
+import json
 import re
 import runpy
 from pathlib import Path
@@ -30,6 +31,13 @@ def test_architecture_names_every_room_of_the_package() -> None:
 def test_the_state_machine_page_is_what_the_tables_generate() -> None:
     script = runpy.run_path(str(ROOT / "scripts/state_machines.py"))
     assert (ROOT / "docs/state-machines.md").read_text() == script["page"]()
+
+
+def test_the_benchmark_page_is_what_the_results_generate(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "bench"))
+    script = runpy.run_path(str(ROOT / "bench/page.py"))
+    results = json.loads((ROOT / "bench/results.json").read_text())
+    assert (ROOT / "docs/benchmarks.md").read_text() == script["page"](results)
 
 
 def test_readme_prints_the_test_command_that_ci_runs() -> None:
