@@ -227,7 +227,15 @@ class Outrider:
             self.registry_keeper.contracts,
             GATEWAY_TYPES,
             self.fallback_of,
+            self.wake_lanes,
         )
+
+    def wake_lanes(self) -> None:
+        """Single messages are due: whoever takes them here need not wait for its next look."""
+        if isinstance(self.engine, LocalEngine):
+            self.engine.wake()
+        else:
+            self.herald.wake()
 
     @cached_property
     def policies(self) -> dict[str, TargetPolicy]:
@@ -542,7 +550,7 @@ class Outrider:
     @contextmanager
     def _mover(self, processor: JobProcessor) -> Iterator[Worker]:
         if isinstance(self.engine, LocalEngine):
-            dispatcher = JobDispatcher(processor, self.clock, self.limits)
+            dispatcher = JobDispatcher(processor, self.store, self.clock, self.limits)
             with self.engine.waking(dispatcher):
                 yield dispatcher
             return

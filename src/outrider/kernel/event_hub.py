@@ -15,7 +15,7 @@ from outrider.domain.errors import StoreError
 from outrider.domain.ids import CampaignId
 from outrider.kernel.transactions import phases
 from outrider.kernel.transactions.phases import CampaignEvent
-from outrider.ports.store import Store
+from outrider.ports.store import Announced, Store
 from outrider.settings import Limits
 
 log = structlog.get_logger()
@@ -126,7 +126,7 @@ class EventHub:
         """Wake on what the database itself tells; where it tells nothing, polling is enough."""
         while True:
             try:
-                async for _ in self._store.announcements():
+                async for _ in self._store.announcements(Announced.EVENTS):
                     self._woken.set()
                 return
             except StoreError as error:

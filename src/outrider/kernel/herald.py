@@ -6,6 +6,7 @@ what it could not tell at once it finds in the queue a moment later.
 
 import asyncio
 from collections.abc import Collection, Coroutine
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
@@ -33,6 +34,7 @@ class Herald:
         self._limits = limits
         self._ask_again_at: dict[Stalled, datetime] = {}
         self._deaf_until: datetime | None = None
+        self._woken = asyncio.Event()
 
     async def let_go(self, tenant_id: TenantId, run_id: RunId) -> None:
         """A run may begin."""
@@ -44,10 +46,17 @@ class Herald:
         run = Work(WorkKind.RUN, tenant_id, run_id)
         await self._tell(self._engine.signal(run, signal, step_id))
 
+    def wake(self) -> None:
+        """There may be something due; cheap, and safe to call for nothing."""
+        self._woken.set()
+
     async def run(self) -> None:
         """Look for work that stands still, again and again; runs until cancelled."""
         while True:
-            await self._clock.sleep(self._limits.stalled_look_seconds)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._limits.stalled_look_seconds):
+                    await self._woken.wait()
+            self._woken.clear()
             try:
                 await self.recover_once()
             except StoreError as error:

@@ -4,17 +4,19 @@ import asyncio
 
 import structlog
 
-from outrider.domain.errors import StoreUnavailable
+from outrider.domain.errors import StoreError, StoreUnavailable
 from outrider.kernel.job_processor import JobProcessor
 from outrider.ports.clock import Clock
+from outrider.ports.store import Announced, Store
 from outrider.settings import Limits
 
 log = structlog.get_logger()
 
 
 class JobDispatcher:
-    def __init__(self, processor: JobProcessor, clock: Clock, limits: Limits) -> None:
+    def __init__(self, processor: JobProcessor, store: Store, clock: Clock, limits: Limits) -> None:
         self._processor = processor
+        self._store = store
         self._clock = clock
         self._limits = limits
         self._stopping = asyncio.Event()
@@ -31,11 +33,26 @@ class JobDispatcher:
 
     async def run(self) -> None:
         """Claim and process until told to stop; who runs it waits for what is held then."""
-        while not self._stopping.is_set():
-            self._woken.clear()
-            room = self._limits.jobs_in_parallel - len(self._processor.held)
-            taken = await self._take(room) if room else 0
-            await self._next_occasion(idle=not taken)
+        listening = asyncio.create_task(self._listen(), name="job dispatcher's ear")
+        try:
+            while not self._stopping.is_set():
+                self._woken.clear()
+                room = self._limits.jobs_in_parallel - len(self._processor.held)
+                taken = await self._take(room) if room else 0
+                await self._next_occasion(idle=not taken)
+        finally:
+            listening.cancel()
+
+    async def _listen(self) -> None:
+        """Wake on what the database itself tells; where it tells nothing, polling is enough."""
+        while True:
+            try:
+                async for _ in self._store.announcements(Announced.WORK):
+                    self.wake()
+                return
+            except StoreError as error:
+                log.warning("announcements_lost", error=error.message)
+            await self._clock.sleep(self._limits.store_backoff_seconds)
 
     async def _take(self, most: int) -> int:
         try:

@@ -48,7 +48,9 @@ class SubmissionManager:
         contracts: Callable[[], Mapping[str, Contract]],
         gateway_types: Mapping[str, GatewayType],
         fallback_of: Callable[[str], str | None],
+        wake: Callable[[], None],
     ) -> None:
+        self._wake = wake
         self._store = store
         self._clock = clock
         self._ids = ids
@@ -82,6 +84,8 @@ class SubmissionManager:
                 self._clock.now(),
             )
         )
+        if new:
+            self._wake()
         answers: list[tuple[Intent, bool] | IdempotencyConflict] = []
         for intent in intents:
             found = stored[intent.key]

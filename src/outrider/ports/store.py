@@ -6,6 +6,7 @@ rows back. A store knows the SQL behind each name and how to run a script atomic
 
 from collections.abc import AsyncIterator, Generator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, Protocol, TypeVar
 
 Result = TypeVar("Result")
@@ -30,6 +31,13 @@ def ask(name: str, window: Window | None = None, /, **params: object) -> Transac
     return (yield Statement(name, params, window))
 
 
+class Announced(StrEnum):
+    """What a database may announce: a campaign's new events, and work that is due at once."""
+
+    EVENTS = "outrider_campaign_events"
+    WORK = "outrider_work"
+
+
 class Store(Protocol):
     """All reads and writes of the kernel go through here, a whole transaction at a time."""
 
@@ -52,8 +60,8 @@ class Store(Protocol):
         """Raise SchemaMismatch unless the schema is exactly the one this code was written for."""
         ...
 
-    def announcements(self) -> AsyncIterator[str]:
-        """What other processes of this database announce as it happens: a campaign's new events.
+    def announcements(self, of: Announced) -> AsyncIterator[str]:
+        """What other processes of this database announce as it happens.
 
         Ends at once where the database announces nothing, and its readers have to look for
         themselves; raises StoreUnavailable where the line is lost.

@@ -14,7 +14,7 @@ import asyncpg
 import msgspec
 
 from outrider.domain.errors import SchemaMismatch, StoreError, StoreRefused, StoreUnavailable
-from outrider.ports.store import Result, Rows, Statement, Transaction
+from outrider.ports.store import Announced, Result, Rows, Statement, Transaction
 from outrider.settings import (
     POSTGRES_CONNECT_SECONDS,
     POSTGRES_IDLE_SECONDS,
@@ -34,7 +34,6 @@ PLANS_BY_KEY = {"jit": "off", "plan_cache_mode": "force_generic_plan", "enable_s
 """Every statement of the kernel goes by a key. A plan that was made while a table was small, and
 kept, would read all of it for every window once it is large; a test looks at all of them."""
 
-EVENTS_CHANNEL = "outrider_campaign_events"
 ANNOUNCEMENTS_KEPT = 1_000
 
 Isolation = Literal["read_committed", "repeatable_read"]
@@ -98,7 +97,7 @@ class PostgresStore:
         async with self._transaction("repeatable_read", readonly=True) as connection:
             migrations.verify(MIGRATIONS, await _applied(connection))
 
-    async def announcements(self) -> AsyncIterator[str]:
+    async def announcements(self, of: Announced) -> AsyncIterator[str]:
         """A connection of its own that listens; a full queue only means: look anyway."""
         heard: asyncio.Queue[str | None] = asyncio.Queue(ANNOUNCEMENTS_KEPT)
 
@@ -115,14 +114,14 @@ class PostgresStore:
         try:
             connection.add_termination_listener(lambda _: hear(None))
             try:
-                await connection.add_listener(EVENTS_CHANNEL, lambda *call: hear(str(call[-1])))
+                await connection.add_listener(of.value, lambda *call: hear(str(call[-1])))
             except _RAISED as error:
                 raise _translated(error) from error
             # Whoever listens from now on may have missed what was announced before.
             yield ""
             while (announced := await heard.get()) is not None:
                 yield announced
-            raise StoreUnavailable("Postgres closed the connection that listened for events")
+            raise StoreUnavailable("Postgres closed the connection that listened")
         finally:
             connection.terminate()
 

@@ -15,7 +15,7 @@ import apsw
 import msgspec
 
 from outrider.domain.errors import SchemaMismatch, StoreError, StoreRefused, StoreUnavailable
-from outrider.ports.store import Result, Rows, Statement, Transaction
+from outrider.ports.store import Announced, Result, Rows, Statement, Transaction
 from outrider.settings import SQLITE_BUSY_SECONDS
 from outrider.stores import migrations
 from outrider.stores.statements import NamedSql, load_statements
@@ -74,7 +74,7 @@ class SqliteStore:
             self._writer, lambda db: migrations.verify(MIGRATIONS, self._applied(db))
         )
 
-    async def announcements(self) -> AsyncIterator[str]:
+    async def announcements(self, of: Announced) -> AsyncIterator[str]:  # noqa: ARG002
         """SQLite tells other processes nothing."""
         return
         yield

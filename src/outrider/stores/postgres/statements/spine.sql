@@ -742,9 +742,13 @@ RETURNING recipient_id;
 
 -- name: wake_lanes
 -- Something new is due. A lane that is locked keeps the wish until it is released.
-UPDATE job_queue SET run_at = :now
- WHERE id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)))
-   AND (run_at IS NULL OR run_at > :now);
+WITH woken AS (
+  UPDATE job_queue SET run_at = :now
+   WHERE id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)))
+     AND (run_at IS NULL OR run_at > :now)
+  RETURNING status
+)
+SELECT pg_notify('outrider_work', '') FROM woken WHERE status = 'queued' LIMIT 1;
 
 -- name: intents_by_key
 SELECT encode(o.idempotency_key, 'hex'), o.recipient_id, o.submission_target, o.payload,
