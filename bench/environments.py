@@ -93,5 +93,5 @@ def _run(arguments: list[str]) -> None:
 
 def last_words(text: str) -> str:
     """The last line that says something: a reason that fits into a table."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    lines = [line.strip() for line in text.replace(f"{ROOT}/", "").splitlines() if line.strip()]
     return lines[-1][:REASON_CHARACTERS] if lines else "it said nothing"

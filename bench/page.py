@@ -185,7 +185,8 @@ def panels(document: dict[str, Any]) -> list[dict[str, Any]]:
     """What the picture shows, best first."""
     summary = Summary(document)
     return [
-        _panel(summary, "end_to_end", "messages a second, end to end (logarithmic)", 0, best_is_high=True),
+        _panel(summary, "end_to_end", "messages a second, end to end (logarithmic)", 0,
+               best_is_high=True),
         _panel(summary, "latency_p50_ms", "milliseconds until a single message's handler begins "
                "(p50, logarithmic)", 1, best_is_high=False),
     ]  # fmt: skip

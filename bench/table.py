@@ -21,6 +21,7 @@ def show(summary: Summary) -> None:
         "system", "version", "enqueue/s", "drain/s", "end to end/s", "lowest-highest",
         "× Outrider", "× limit", "p50 ms", "p99 ms", "idle %", "CPU s", "server", "MB", box=None,
     )  # fmt: skip
+    table.columns[0].no_wrap = True
     for column in table.columns[2:]:
         column.justify = "right"
     for system in summary.systems():
