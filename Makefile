@@ -1,6 +1,6 @@
 # Every target does its own set-up: a fresh clone needs python3 (3.11 or newer), pip and make.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo quotes serve test check bench guard docs pins
+.PHONY: help setup demo quotes serve test check bench guard docs screenshots pins
 VENV := .venv
 BIN := $(VENV)/bin
 # `make demo ENGINE=temporal`: the same on Temporal, with a server of its own.
@@ -9,7 +9,7 @@ ENGINE ?= local
 export PYTHONDONTWRITEBYTECODE :=
 
 help: ## list the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
 
 setup: $(VENV)/.ready ## make .venv and install Outrider and its tools, pinned and hashed
 
@@ -33,9 +33,10 @@ serve: setup ## the API server and, beside it, provider simulators, on loopback,
 	  trap 'kill $$sandbox 2>/dev/null' EXIT; trap : INT; trap 'kill $$server' TERM HUP; \
 	  wait $$server || wait $$server; }
 
-# One more than there are processors: tests wait for disks and clocks as often as they compute.
-test: setup ## every test, on real SQLite, Postgres, Temporal, HTTP, SMTP, NATS and Redis
-	$(BIN)/pytest -n $$(($$(nproc) + 1)) --dist worksteal
+# Two more than there are processors: tests wait for disks, clocks and pages as often as they compute.
+test: setup ## every test, on real SQLite, Postgres, Temporal, HTTP, SMTP, NATS, Redis and Chromium
+	@scripts/machine.sh
+	$(BIN)/pytest -n $$(($$(nproc) + 2)) --dist worksteal
 
 check: setup ## lint, format, types, and that imports point one way
 	$(BIN)/ruff check
@@ -53,6 +54,9 @@ docs: setup ## write the generated pages anew
 	$(BIN)/python scripts/state_machines.py
 	$(BIN)/python scripts/flow_picture.py
 	$(BIN)/python bench/page.py
+
+screenshots: setup ## take the console's pictures for the docs anew; needs Chromium
+	$(BIN)/python scripts/console_screenshots.py
 
 pins: ## renew the pinned requirements
 	uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header --universal \

@@ -49,13 +49,9 @@ async def plain(bench: EngineBench) -> Work:
 
 
 async def paused_and_resumed(bench: EngineBench) -> Work:
-    bench.sandbox.faults.latency_ms = 30
-    campaign_id = await bench.campaign(80)
-    run_id = await bench.started(campaign_id)
+    campaign_id, run_id = await bench.launched_slowly(80)
     async with bench.at_work():
-        await bench.until_requests(10)
-        await bench.control(campaign_id, Action.PAUSE)
-        await bench.until_jobs(run_id, lambda job: job.status != "locked")
+        await bench.paused_after(10, campaign_id, run_id)
         await bench.control(campaign_id, Action.RESUME)
         await bench.ended(run_id)
     return run_work(run_id)

@@ -10,10 +10,13 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+from uuid import uuid4
 
 from temporalio.client import Client
 from temporalio.service import RPCError
 
+from outrider.settings import Settings
 from tests.integration.broken_server import closed_port
 
 START_SECONDS = 30.0
@@ -84,6 +87,17 @@ class TemporalServer:
 
     def _said(self) -> str:
         return (self._folder / "temporal.log").read_text()
+
+
+def on_temporal(server: TemporalServer, database: str, **others: Any) -> Settings:
+    """With a task queue that nobody else has."""
+    return Settings(
+        database_url=database,
+        engine="temporal",
+        temporal_address=server.address,
+        temporal_task_queue=f"test-{uuid4()}",
+        **others,
+    )
 
 
 @contextmanager

@@ -23,6 +23,7 @@ from outrider.domain.emissions import Emission
 from outrider.domain.errors import InvalidInput
 from outrider.domain.ids import DEFAULT_SCOPE, Scope, WorkerId
 from outrider.domain.retry import DIRECT, RetrySchedule
+from outrider.domain.submission import GatewayType
 from outrider.domain.targets import TargetPolicy
 from outrider.domain.triggers import BUILT_IN_TRIGGERS
 from outrider.domain.workflows import RoutePlace
@@ -48,6 +49,7 @@ from outrider.kernel.enclosures import EnclosureReader
 from outrider.kernel.event_explainer import EventExplainer
 from outrider.kernel.event_hub import EventHub
 from outrider.kernel.event_intake import EventIntake
+from outrider.kernel.event_rehearser import EventRehearser
 from outrider.kernel.event_router import EventRouter
 from outrider.kernel.herald import Herald
 from outrider.kernel.housekeeper import Housekeeper
@@ -77,6 +79,7 @@ from outrider.kernel.run_reconciler import RunReconciler
 from outrider.kernel.run_signaller import RunSignaller
 from outrider.kernel.screener import Screener
 from outrider.kernel.screens import supported_templates
+from outrider.kernel.session_keeper import SessionKeeper
 from outrider.kernel.step_executor import StepExecutor
 from outrider.kernel.step_recorder import StepRecorder
 from outrider.kernel.step_targets import StepTargets
@@ -237,6 +240,14 @@ class Outrider:
         else:
             self.herald.wake()
 
+    @property
+    def gateway_types(self) -> Mapping[str, GatewayType]:
+        """What the code knows of each gateway family."""
+        return GATEWAY_TYPES
+
+    def target_settings(self, submission_target: str) -> TargetSettings:
+        return self.settings.targets.get(submission_target, TargetSettings())
+
     @cached_property
     def policies(self) -> dict[str, TargetPolicy]:
         return {name: target_policy(each) for name, each in self.settings.targets.items()}
@@ -329,14 +340,23 @@ class Outrider:
     @cached_property
     def event_router(self) -> EventRouter:
         contracts = self.registry_keeper.contracts
-        executor = StepExecutor(
-            self.routing_renderer, self.step_targets, self.fallback_of, self.ids
-        )
-        planner = RoutePlanner(executor, self.legacy_senders, self.triggers, self.limits)
+        planner = self._route_planner(self.routing_renderer)
         return EventRouter(
             self.store, planner, contracts, self.fallback_of, self.unsubscriber, self.clock,
             self.ids, self.limits,
         )  # fmt: skip
+
+    @cached_property
+    def event_rehearser(self) -> EventRehearser:
+        # By the renderer of previews: what somebody tries out holds up no real event.
+        planner = self._route_planner(self.preview_renderer)
+        return EventRehearser(
+            self.store, planner, self.settings.public_url, self.clock, self.ids, self.limits
+        )
+
+    def _route_planner(self, renderer: ProcessRenderer) -> RoutePlanner:
+        executor = StepExecutor(renderer, self.step_targets, self.fallback_of, self.ids)
+        return RoutePlanner(executor, self.legacy_senders, self.triggers, self.limits)
 
     @cached_property
     def known_phases(self) -> tuple[str, ...]:
@@ -497,6 +517,12 @@ class Outrider:
     @cached_property
     def key_keeper(self) -> KeyKeeper:
         return KeyKeeper(self.store, self.clock, self.ids, os.urandom, self.settings.root_key)
+
+    @cached_property
+    def session_keeper(self) -> SessionKeeper:
+        return SessionKeeper(
+            self.store, self.key_keeper, self.clock, os.urandom, self.settings.root_key
+        )
 
     @asynccontextmanager
     async def worker(

@@ -4,6 +4,7 @@
 """
 
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -53,8 +54,18 @@ SecretReference = Annotated[str, AfterValidator(_only_a_reference)]
 WebOrigin = Annotated[str, Field(pattern=r"^https?://[A-Za-z0-9.:\[\]-]+$")]
 """Exactly what a browser sends as `Origin`: scheme, host, and port where it is not the usual."""
 
-TemporalAddress = Annotated[str, Field(pattern=r"^[A-Za-z0-9.:\[\]_-]+:[0-9]{1,5}$")]
-"""HOST:PORT, without a scheme."""
+HOST_AND_PORT = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):([0-9]{1,5})")
+PORT_MAX = 65_535
+
+
+def _host_and_port(text: str) -> str:
+    found = HOST_AND_PORT.fullmatch(text)
+    if found is None or not 0 < int(found[1]) <= PORT_MAX:
+        raise ValueError("should be HOST:PORT, without a scheme")
+    return text
+
+
+TemporalAddress = Annotated[str, AfterValidator(_host_and_port)]
 
 PublicUrl = Annotated[str, AfterValidator(public_url)]
 """https, or http on this machine; no slash at its end."""
@@ -81,6 +92,7 @@ class Limits:
     close_backoff_seconds: float = 0.2
     store_backoff_seconds: float = 1.0
     reconcile_items: int = 500
+    resolved_at_once: int = 10_000
     gate_trust_seconds: float = 0.5
     gate_patience_seconds: float = 1.0
     lane_window_items: int = 500
@@ -88,6 +100,8 @@ class Limits:
     enclosing_items: int = 16
     enclosure_wait_seconds: float = 60.0
     page_items: int = 1_000
+    campaigns_looked_through: int = 10_000
+    trouble_counted: int = 10_000
     certificate_page_items: int = 5_000
     control_attempts: int = 3
     control_backoff_seconds: float = 0.05
@@ -164,6 +178,8 @@ class ApiLimits:
     stream_ping_seconds: float = 15.0
     stream_send_seconds: float = 20.0
     stream_recheck_seconds: float = 5.0
+    stream_campaigns: int = 50
+    throughput_buckets: int = 500
     stop_seconds: float = 10.0
     worker_stop_seconds: float = 300.0
     child_restart_seconds: float = 1.0
@@ -251,6 +267,7 @@ FREQUENCY_HOURS_MAX = 24 * 366
 UNKNOWN_ZONES_REMEMBERED = 1_000
 DIGEST_ENTRIES_MAX = 500
 EXPLAINED_ITEMS_MAX = 100
+REHEARSED_SHOWN_MAX = 100
 EMITTED_AT_ONCE = 500
 EMITTED_REQUESTS = 16
 EVENT_LINE_MAX_BYTES = 1024 * 1024
@@ -310,6 +327,7 @@ REDIS_STREAM_ENTRIES = 1_000_000
 ROOT_KEY_MIN_CHARACTERS = 16
 KEYS_REMEMBERED = 1_000
 KEY_REMEMBER_SECONDS = 5.0
+SESSION_SECONDS = 8 * 3_600
 FAILED_AUTH_BURST = 10
 FAILED_AUTH_REFILL_SECONDS = 6.0
 FAILED_AUTH_ADDRESSES = 10_000

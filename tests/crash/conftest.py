@@ -19,6 +19,8 @@ JOB_ATTEMPTS = 100
 """So many deaths that no job is given up, unless that is what a test is about."""
 ITEM_ATTEMPTS = 1_000
 
+NOBODYS_ADDRESS = "127.0.0.1:1"
+
 
 @asynccontextmanager
 async def open_scene(
@@ -41,7 +43,7 @@ async def open_scene(
             database_url=database,
             registry=registry,
             engine="local" if temporal_address is None else "temporal",
-            temporal_address=temporal_address or "",
+            temporal_address=temporal_address or NOBODYS_ADDRESS,
             temporal_task_queue=f"crash-{uuid4()}",
         )
         # Temporal goes by the lease of whoever lets a run go.

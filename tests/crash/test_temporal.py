@@ -119,9 +119,7 @@ async def test_a_worker_outlives_the_server_and_goes_on_when_it_is_back(
     mortal_server.kill()
     assert not await _rests(doomed_scene)
     mortal_server.start()
-    assert not await doomed_scene.comes_to_rest(), "the worker never lost what it called"
-    await doomed_scene.ends_well()
-    await worker.stop()
+    await _finishes(doomed_scene, worker)
 
 
 @SQLITE
@@ -135,9 +133,7 @@ async def test_worker_and_server_killed_together_are_followed_by_others(
     mortal_server.start()
     await mortal_server.until_ready()
     second = doomed_scene.start_worker()
-    assert len(await doomed_scene.comes_to_rest()) <= MAIL_WINDOW_ITEMS
-    await doomed_scene.ends_well()
-    await second.stop()
+    await _finishes(doomed_scene, second, doubts_at_most=MAIL_WINDOW_ITEMS)
 
 
 @SQLITE
@@ -149,9 +145,7 @@ async def test_a_run_ends_although_temporal_lost_its_whole_database(
     assert not await _rests(doomed_scene)
     mortal_server.forget()
     mortal_server.start()
-    assert not await doomed_scene.comes_to_rest()
-    await doomed_scene.ends_well()
-    await worker.stop()
+    await _finishes(doomed_scene, worker)
 
 
 @SQLITE
@@ -167,10 +161,8 @@ async def test_a_workflow_that_somebody_ends_by_hand_is_begun_anew(
     first = (await handle.describe()).run_id
     await (handle.terminate() if how == "terminated" else handle.cancel())
     assert not await _rests(scene)
-    assert not await scene.comes_to_rest()
-    await scene.ends_well()
+    await _finishes(scene, worker)
     assert (await handle.describe()).run_id != first
-    await worker.stop()
 
 
 async def _in_mid_campaign(scene: Scene, provider: Provider) -> WorkerProcess:
@@ -179,6 +171,13 @@ async def _in_mid_campaign(scene: Scene, provider: Provider) -> WorkerProcess:
     worker = scene.start_worker()
     assert await scene.provider_was_called(BATCH + 7)
     return worker
+
+
+async def _finishes(scene: Scene, worker: WorkerProcess, doubts_at_most: int = 0) -> None:
+    """A worker that was never killed knows how each of its calls ended."""
+    assert len(await scene.comes_to_rest()) <= doubts_at_most
+    await scene.ends_well()
+    await worker.stop()
 
 
 async def _rests(scene: Scene) -> bool:

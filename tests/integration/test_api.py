@@ -457,4 +457,4 @@ async def test_the_front_page_loads_nothing_from_elsewhere(server: ApiServer) ->
     assert page.headers["Content-Type"].startswith("text/html")
     assert b"http://" not in page.body
     assert b"https://" not in page.body
-    assert b"/openapi.json" in page.body
+    assert b"/console/" in page.body

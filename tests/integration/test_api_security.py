@@ -140,6 +140,8 @@ BODIES: dict[str, Any] = {
     "suppress": {"channel": "sms", "addresses": ["+447700900111"]},
     "unsuppress": {"channel": "sms", "addresses": ["+447700900999"]},
     "resolveDoubt": {"verdict": "sent", "evidence": "I say so"},
+    "resolveDoubts": {"verdict": "sent", "evidence": "I say so"},
+    "rehearseEvent": {"trigger": "quote_rejected"},
     "signalRun": {"signal": "CANCEL"},
     "putRule": RULE,
     "replaceRule": RULE,
@@ -182,9 +184,11 @@ async def test_lists_show_nothing_of_another_tenant(scene: Scene) -> None:
     assert {each.name for each in lists} == {
         "listCampaigns", "listDoubts", "listSuppressions", "listKeys", "listAudit", "getRegistry",
         "listDeadLetters", "listAlerts", "getWorkflowPolicy", "getWorkflows", "listEvents",
-        "listRules", "listSteps",
+        "listRules", "listSteps", "listTargets", "listBypasses", "countTrouble", "watchCampaigns",
     }  # fmt: skip
     for operation in lists:
+        if operation.name == "watchCampaigns":
+            continue
         answer = await ask(scene, operation, scene.stranger)
         assert answer.status == 200
         for text in hidden:
@@ -274,7 +278,8 @@ async def test_every_answer_protects_its_reader(scene: Scene, path: str) -> None
     assert headers["X-Content-Type-Options"] == "nosniff"
     assert headers["Referrer-Policy"] == "no-referrer"
     assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
-    assert headers["Cache-Control"] == "no-store"
+    # The console's files are nobody's secret; they are asked for anew each time.
+    assert headers["Cache-Control"] == ("no-cache" if path == "/" else "no-store")
     assert "Server" not in headers
     assert "Access-Control-Allow-Origin" not in headers
 

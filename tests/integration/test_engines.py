@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
@@ -27,7 +26,7 @@ from outrider.testing.engine_suite.controls import ControlConformance
 from outrider.testing.engine_suite.lanes import LaneConformance, judged, of_one_lane, submit
 from outrider.testing.engine_suite.runs import SHAKY, RunConformance, Shaky
 from outrider.testing.launches import ACTOR, message, people
-from tests.temporal_server import TemporalServer
+from tests.temporal_server import TemporalServer, on_temporal
 
 PEOPLE = 120
 BATCH = 25
@@ -37,15 +36,6 @@ DROPPED = 11
 UNWANTED = {"email": "gone999@example.test", "sms": "+447700000999"}
 BY_ENGINE = {"engineRunRef", "startedBy", "worker"}
 """What an event says of who did it, and nothing of what was done."""
-
-
-def on_temporal(server: TemporalServer, database: str) -> Settings:
-    return Settings(
-        database_url=database,
-        engine="temporal",
-        temporal_address=server.address,
-        temporal_task_queue=f"test-{uuid4()}",
-    )
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from outrider.domain.errors import StoreUnavailable
 from outrider.domain.ids import CampaignId
 from outrider.kernel.event_hub import Dropped, EventHub, Watcher
 from outrider.kernel.transactions import phases
+from outrider.kernel.watched_campaigns import WatchedCampaigns, watch_all
 from outrider.ports.store import Result, Store, Transaction, ask
 from outrider.settings import Limits
 from outrider.stores.postgres.store import EVENTS_CHANNEL, PostgresStore
@@ -197,6 +198,59 @@ async def test_a_slow_watcher_is_dropped_and_the_others_do_not_notice(store: Sto
         # Its client comes back with the last sequence it saw, and misses nothing.
         async with hub.watch(campaign_id, seen[-1]) as again:
             assert await sequences(again, 20) == list(range(seen[-1] + 1, 21))
+
+
+async def read_all(
+    watched: WatchedCampaigns, seen: dict[CampaignId, list[int]], *, endlessly: bool = False
+) -> None:
+    while True:
+        for campaign_id, event in await watched.next(set()) or []:
+            seen[campaign_id].append(event.sequence)
+        if not endlessly:
+            return
+
+
+async def test_who_is_too_slow_for_one_of_many_campaigns_is_dropped_from_all(store: Store) -> None:
+    limits = Limits(event_poll_seconds=0.02, watcher_events=5)
+    busy, quiet = await campaign(store), await campaign(store)
+    seen: dict[CampaignId, list[int]] = {busy: [], quiet: []}
+    async with running(EventHub(store, limits)) as hub, hub.watch(busy, 0) as quick:
+        async with watch_all(hub, {busy: 0, quiet: 0}) as watched:
+            await tell(store, busy)
+            await tell(store, quiet)
+            while not all(seen.values()):
+                await read_all(watched, seen)
+            for _ in range(20):
+                await tell(store, busy)
+                hub.wake()
+            assert await sequences(quick, 21) == list(range(1, 22))
+            with pytest.raises(Dropped):
+                await read_all(watched, seen, endlessly=True)
+        assert hub.watchers == 1
+        assert seen[busy] == list(range(1, len(seen[busy]) + 1)), "what was kept is told, in order"
+        assert seen[quiet] == [1]
+        # Its client comes back with where it stood, and misses nothing.
+        async with watch_all(hub, {busy: seen[busy][-1], quiet: 1}) as watched:
+            while len(seen[busy]) < 21:
+                await read_all(watched, seen)
+            assert seen[busy] == list(range(1, 22))
+
+
+async def test_many_campaigns_are_watched_until_the_end_is_near(store: Store) -> None:
+    ids = [await campaign(store) for _ in range(3)]
+    async with (
+        running(EventHub(store, QUICK)) as hub,
+        watch_all(hub, dict.fromkeys(ids, 0)) as watched,
+    ):
+        near = asyncio.create_task(asyncio.sleep(0))
+        await near
+        assert await watched.next({near}) is None
+        await tell(store, ids[1])
+        endless = asyncio.create_task(asyncio.sleep(3_600))
+        found = await watched.next({endless})
+        assert found is not None
+        assert [(owner, event.sequence) for owner, event in found] == [(ids[1], 1)]
+        endless.cancel()
 
 
 async def test_two_hundred_watchers_of_a_campaign_cost_no_more_reads_than_one(

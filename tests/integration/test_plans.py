@@ -35,6 +35,7 @@ SMALL_BY_NATURE = {
     "campaign_runs_unprojected",
     "channel_outbox_doubted",
     "domain_events_due",
+    "event_bus_dead_letters_waiting",
     "event_bus_sinks_pkey",
     "job_queue_due",
     "job_queue_failed",
@@ -49,8 +50,10 @@ SMALL_BY_NATURE = {
 
 SORTED_BY_NATURE = {
     "runs_page", "claim_progress", "doubts_page", "waiting_workspaces", "stalled_lanes",
+    "items_of_run_filtered",
 }  # fmt: skip
-"""Pages of what a campaign or a target has a handful of, and of what waits for a person."""
+"""Pages of what a campaign or a target has a handful of, of what waits for a person, and of a job's
+rows."""
 
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -143,6 +146,32 @@ async def test_no_page_of_postgres_sorts_more_than_the_page(
         if "Sort Key" in child and name not in SORTED_BY_NATURE
     ]
     assert sorting == []
+
+
+DOUBTS = "channel_outbox_doubted"
+OF_DOUBTS = ("count_doubts", "count_trouble", "doubts_by_target", "doubts_page")
+
+
+@pytest.mark.parametrize("name", OF_DOUBTS)
+async def test_doubts_are_found_without_reading_the_ledger_of_a_workspace(
+    planner: "asyncpg.Connection[asyncpg.Record]", embedded: apsw.Connection, name: str
+) -> None:
+    sql, parameters = to_positional(postgres.STATEMENTS[name].sql)
+    await planner.execute(f"PREPARE statement AS {sql}")
+    nothing = ", ".join(["NULL"] * len(parameters))
+    explained = await planner.fetchval(f"EXPLAIN (FORMAT JSON) EXECUTE statement({nothing})")
+    used = {
+        node["Index Name"]
+        for node in nodes(json.loads(explained)[0]["Plan"])
+        if node.get("Index Name", "").partition("_")[0] in ("channel", "idx")
+    }
+    assert used == {DOUBTS}
+    sql = sqlite.STATEMENTS[name].sql
+    given = dict.fromkeys(to_positional(sql)[1])
+    steps = [str(row[3]) for row in embedded.execute(f"EXPLAIN QUERY PLAN {sql}", given)]
+    read = [step for step in steps if step.split()[1] in ("o", "channel_outbox")]
+    assert len(read) == 1
+    assert DOUBTS in read[0]
 
 
 @pytest.fixture(scope="module")

@@ -87,6 +87,19 @@ def test_check_tells_of_the_engine_among_all_problems(nobody: str) -> None:
 
 
 @pytest.mark.usefixtures("nobody")
+def test_check_says_which_setting_is_mistyped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OUTRIDER_TEMPORAL_ADDRESS", "http://temporal.internal:7233")
+    result = invoke("check")
+    assert isinstance(result.exception, SystemExit)
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    assert result.stderr.splitlines() == [
+        "error: the settings are not valid",
+        "  OUTRIDER_TEMPORAL_ADDRESS should be HOST:PORT, without a scheme",
+    ]
+
+
+@pytest.mark.usefixtures("nobody")
 def test_an_engine_that_is_not_installed_is_told_with_how_to_install_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -7,36 +7,18 @@ the real ones, and activities that only count stand in for the queue and the gat
 import asyncio
 import random
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
 from uuid import uuid4
 
 import pytest
 from pydantic import ValidationError
-from temporalio import activity
 from temporalio.api.enums.v1 import EventType
-from temporalio.api.history.v1 import HistoryEvent
-from temporalio.client import Client, WorkflowHandle
+from temporalio.client import Client
 from temporalio.converter import DataConverter
-from temporalio.testing import WorkflowEnvironment
-from temporalio.worker import Worker
 
-from outrider.engines.temporal.messages import (
-    LOOK,
-    PROCESS,
-    STEER,
-    WORKFLOW,
-    Fate,
-    JobOrder,
-    LookOrder,
-    Sight,
-    Steer,
-    WorkOrder,
-)
-from outrider.engines.temporal.workflows import WorkWorkflow
+from outrider.engines.temporal.messages import STEER, Sight, Steer
+from outrider.engines.temporal.workflows import EVENTS_A_JOB, HISTORY_EVENTS_MOST
 from outrider.kernel.transactions import inspection
 from outrider.settings import (
     BATCH_SIZE_DEFAULT,
@@ -47,8 +29,16 @@ from outrider.settings import (
 )
 from outrider.testing.launches import target
 from tests.controls import begun, created, until
+from tests.integration.temporal_stand_in import (
+    SCHEDULED,
+    StandIn,
+    begun_with,
+    chain,
+    given_out,
+    until_described,
+)
 from tests.raw_sql import raw_sql
-from tests.temporal_server import find_server
+from tests.temporal_server import TemporalServer
 from tests.whole_runs import opened
 
 RECIPIENTS = 1_000_000
@@ -57,101 +47,16 @@ WARNED_EVENTS, WARNED_BYTES = 10_240, 10 * 1024 * 1024
 WANTED_EVENTS, WANTED_BYTES = 5_000, 4 * 1024 * 1024
 PAYLOAD_BYTES = 2 * 1024 * 1024
 PENDING_ACTIVITIES = 2_000
-PATIENCE_SECONDS = 90
-LOOK_SECONDS = 0.01
-PARKED_SHARE, PARKED_SECONDS = 20, 0.2
+PARKED_SHARE = 20
 """One job in so many is parked once before it ends."""
 SIGNALS, SHORT_EVENTS = 12, 30
-EVENTS_A_JOB = 1 + 2 + 3 + 2
-"""At worst: scheduled, started and completed, a workflow task of its own, an alarm set anew."""
 EVENTS_BESIDE = 50
 """Its beginning and its end, looks, and what somebody signals meanwhile."""
-SCHEDULED = EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED
-ENDED = (EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED, EventType.EVENT_TYPE_ACTIVITY_TASK_FAILED)
-
-
-class StandIn:
-    """A queue in memory: its jobs end at once, or are parked once before that."""
-
-    def __init__(self, job_ids: Sequence[str], parked: Sequence[str] = ()) -> None:
-        self.waiting = dict.fromkeys(job_ids, 0.0)
-        self.parked = set(parked)
-        self.processed: list[str] = []
-        self.is_closed = True
-        """Nothing more will come: when nothing waits either, it is over."""
-        self.is_let_go = asyncio.Event()
-        self.is_let_go.set()
-
-    @activity.defn(name=LOOK)
-    async def look(self, order: LookOrder) -> Sight:
-        now = asyncio.get_running_loop().time()
-        due = [job_id for job_id, at in self.waiting.items() if at <= now][: order.most]
-        later = [at - now for at in self.waiting.values() if at > now]
-        return Sight(due, min(later, default=None), self.is_closed and not self.waiting)
-
-    @activity.defn(name=PROCESS)
-    async def process(self, order: JobOrder) -> Fate:
-        del self.waiting[order.job_id]
-        await self.is_let_go.wait()
-        if order.job_id in self.parked:
-            self.parked.discard(order.job_id)
-            self.waiting[order.job_id] = asyncio.get_running_loop().time() + PARKED_SECONDS
-            return Fate(PARKED_SECONDS)
-        self.processed.append(order.job_id)
-        return Fate()
 
 
 @pytest.fixture
-async def client() -> AsyncIterator[Client]:
-    """Of a server that keeps nothing: thousands of jobs take a third of the time on it."""
-    async with await WorkflowEnvironment.start_local(
-        dev_server_existing_path=find_server(), dev_server_log_level="error"
-    ) as environment:
-        yield environment.client
-
-
-@asynccontextmanager
-async def begun_with(
-    client: Client, stand_in: StandIn, window_jobs: int, history_events: int
-) -> AsyncIterator[WorkflowHandle[Any, Any]]:
-    queue = f"history-{uuid4()}"
-    activities: list[Callable[..., Any]] = [stand_in.look, stand_in.process]
-    order = WorkOrder("run", str(uuid4()), window_jobs, history_events, lease_seconds=30)
-    async with (
-        Worker(client, task_queue=queue, workflows=[WorkWorkflow], activities=activities),
-        asyncio.timeout(PATIENCE_SECONDS),
-    ):
-        yield await client.start_workflow(WORKFLOW, order, id=f"test/{queue}", task_queue=queue)
-
-
-class Execution(NamedTuple):
-    size_bytes: int
-    events: list[HistoryEvent]
-
-    @property
-    def most_pending(self) -> int:
-        """How many activities the server had open at once."""
-        pending = most = 0
-        for event in self.events:
-            pending += (event.event_type == SCHEDULED) - (event.event_type in ENDED)
-            most = max(most, pending)
-        assert pending == 0, "an execution that ended left something behind"
-        return most
-
-
-async def chain(client: Client, first: WorkflowHandle[Any, Any]) -> list[Execution]:
-    """Every execution, from the first to the last."""
-    found = []
-    run_id = first.first_execution_run_id
-    while run_id:
-        handle = client.get_workflow_handle(first.id, run_id=run_id)
-        events = list((await handle.fetch_history()).events)
-        info = (await handle.describe()).raw_description.workflow_execution_info
-        assert info.history_length == len(events)
-        found.append(Execution(info.history_size_bytes, events))
-        last = events[-1].workflow_execution_continued_as_new_event_attributes
-        run_id = last.new_execution_run_id
-    return found
+async def client(temporal_server: TemporalServer) -> Client:
+    return await Client.connect(temporal_server.address)
 
 
 async def planned(tmp_path: Path, database: str) -> list[str]:
@@ -208,6 +113,10 @@ def worst_case_events(window_jobs: int) -> int:
 async def test_the_largest_window_that_can_be_set_stays_below_the_limits_too() -> None:
     window = TEMPORAL_WINDOW_JOBS_MAX
     assert worst_case_events(window) < WARNED_EVENTS
+    # With a slow job under way all along: from there on nothing is begun until it has ended.
+    last = HISTORY_EVENTS_MOST - EVENTS_A_JOB * window
+    assert last > TEMPORAL_HISTORY_EVENTS
+    assert last + EVENTS_A_JOB * window + EVENTS_BESIDE < WARNED_EVENTS
     assert window < PENDING_ACTIVITIES
     with pytest.raises(ValidationError):
         Settings(temporal_window_jobs=window + 1)
@@ -217,21 +126,12 @@ async def test_the_largest_window_that_can_be_set_stays_below_the_limits_too() -
     assert payload.ByteSize() < PAYLOAD_BYTES / 20
 
 
-async def execution_at_rest(handle: WorkflowHandle[Any, Any]) -> str:
-    """The latest execution, once it has seen all that it was told."""
-    while True:
-        found = await handle.describe()
-        if not found.raw_description.HasField("pending_workflow_task"):
-            return found.run_id
-        await asyncio.sleep(LOOK_SECONDS)
-
-
 async def test_an_execution_is_not_continued_before_what_it_has_begun_has_ended(
     client: Client,
 ) -> None:
     stand_in = StandIn(["slow"], parked=["next"])
     stand_in.is_closed = False
-    stand_in.is_let_go.clear()
+    let_go = stand_in.hold("slow")
     async with begun_with(client, stand_in, 10, SHORT_EVENTS) as handle:
         await until(lambda: not stand_in.waiting)
         while (await handle.describe()).history_length <= SHORT_EVENTS:
@@ -239,9 +139,10 @@ async def test_an_execution_is_not_continued_before_what_it_has_begun_has_ended(
         # There is room for another, and yet it is left to the next execution.
         stand_in.waiting["next"] = 0.0
         await handle.signal(STEER, Steer("RESUME"))
-        assert await execution_at_rest(handle) == handle.first_execution_run_id
+        at_rest = await until_described(handle, lambda found: given_out(found) == {"slow"})
+        assert at_rest.run_id == handle.first_execution_run_id
         assert "next" in stand_in.waiting
-        stand_in.is_let_go.set()
+        let_go.set()
         stand_in.is_closed = True
         await handle.result()
         executions = await chain(client, handle)

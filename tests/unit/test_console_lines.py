@@ -2,7 +2,7 @@
 
 import pytest
 
-from outrider.cli.console import shown
+from outrider.cli.console import out, shown
 
 
 @pytest.mark.parametrize(
@@ -18,3 +18,8 @@ def test_markup_is_escaped_and_commands_to_the_terminal_are_spelt_out(
     text: str, printed: str
 ) -> None:
     assert shown(text) == printed
+
+
+def test_a_text_between_colons_stays_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    out.print("no server answers at a:b:7233")
+    assert "a:b:7233" in capsys.readouterr().out

@@ -22,6 +22,12 @@ WHOLE = {
     "OUTRIDER_TEMPORAL_CODEC_KEY": "env:CODEC_KEY",
 }
 
+MISTYPED = (
+    "", "temporal.internal", ":7233", "temporal.internal:", "temporal.internal:grpc",
+    "temporal.internal:72333", "temporal.internal:0", "http://temporal.internal:7233",
+    "temporal.internal:7233/", "temporal internal:7233", "temporal:7233:7233", "::1:7233",
+)  # fmt: skip
+
 
 @pytest.fixture(autouse=True)
 def _nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -75,6 +81,11 @@ def test_a_child_process_is_given_the_same(
     ("settings", "why"),
     [
         ({"engine": "conductor"}, "'local' or 'temporal'"),
+        *(
+            ({"temporal_address": address}, "should be HOST:PORT, without a scheme")
+            for address in MISTYPED
+        ),
+        ({"temporal_namespace": ""}, "at least 1 character"),
         ({"temporal_task_queue": ""}, "at least 1 character"),
         ({"temporal_window_jobs": 0}, "greater than or equal to 1"),
         ({"temporal_window_jobs": TEMPORAL_WINDOW_JOBS_MAX + 1}, "less than or equal"),
@@ -98,6 +109,11 @@ def test_what_cannot_be_meant_is_refused_and_never_repeated(
         Settings.model_validate(settings)
     assert "hunter2" not in str(refused.value)
     assert "abab" not in str(refused.value)
+
+
+@pytest.mark.parametrize("address", ["localhost:1", "10.0.0.1:65535", "a_b.c-d:7233", "[::1]:7233"])
+def test_an_address_is_a_name_or_a_number_and_a_port(address: str) -> None:
+    assert Settings(temporal_address=address).temporal_address == address
 
 
 def test_tls_needs_nothing_but_its_flag() -> None:

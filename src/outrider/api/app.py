@@ -20,10 +20,10 @@ from outrider.api.routes import (
     audit,
     bus,
     campaigns,
+    console,
     domain_events,
     doubts,
     events,
-    front,
     health,
     intents,
     keys,
@@ -31,10 +31,14 @@ from outrider.api.routes import (
     phases,
     policy,
     registry,
+    rehearsals,
     run_log,
     runs,
+    session,
     signals,
     suppressions,
+    targets,
+    trouble,
     unsubscribe,
     workflows,
 )
@@ -48,8 +52,8 @@ ROUTERS = (
     doubts.router, intents.router, domain_events.router, registry.router, suppressions.router,
     keys.router,
     audit.router, artifacts.router, bus.router, alerts.router, unsubscribe.router,
-    workflows.router, policy.router,
-    health.router, front.router,
+    workflows.router, policy.router, rehearsals.router, targets.router, trouble.router,
+    health.router, session.router, console.router,
 )  # fmt: skip
 
 DESCRIPTION = """\
@@ -62,11 +66,19 @@ def create_app(
     *,
     limits: ApiLimits | None = None,
     run_worker: bool = False,
+    behind_tls: bool = False,
     on_failure: Callable[[], None] = lambda: None,
 ) -> FastAPI:
-    """`on_failure` is called when a role beside the requests has failed for good."""
+    """`on_failure` is called when a role beside the requests has failed for good.
+
+    `behind_tls`: browsers reach it over TLS, and are told to keep the cookie to that.
+    """
     services = Services(
-        outrider, limits or ApiLimits(), run_worker=run_worker, on_failure=on_failure
+        outrider,
+        limits or ApiLimits(),
+        run_worker=run_worker,
+        behind_tls=behind_tls,
+        on_failure=on_failure,
     )
 
     @asynccontextmanager

@@ -32,15 +32,17 @@ class Services:
         limits: ApiLimits,
         *,
         run_worker: bool,
+        behind_tls: bool,
         on_failure: Callable[[], None],
     ) -> None:
         self.outrider = outrider
         self.limits = limits
+        self.behind_tls = behind_tls
         self.metrics = Metrics()
         self.streams = Streams(limits, self.metrics.streams)
         self.doorkeeper = Doorkeeper(
-            outrider.key_keeper, outrider.clock, self.metrics.auth_failures,
-            limits.good_keys_remembered,
+            outrider.key_keeper, outrider.session_keeper, outrider.clock,
+            self.metrics.auth_failures, limits.good_keys_remembered,
         )  # fmt: skip
         self.failed_tokens = FailedAuthLimiter()
         self.once = Once(outrider.idempotency, limits)

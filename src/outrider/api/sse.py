@@ -1,12 +1,11 @@
-"""A campaign's events as server-sent events: first what the client missed, then what comes.
+"""Campaigns' events as server-sent events: first what the client missed, then what comes.
 
 The hub reads each campaign once, however many clients watch. A client that stops reading is cut
 off; its browser comes back with the last id it saw, and misses nothing.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from typing import Any
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 
 import msgspec
 import structlog
@@ -18,13 +17,17 @@ from outrider.api.streams import Streams
 from outrider.domain.errors import StoreError
 from outrider.domain.ids import CampaignId
 from outrider.domain.times import rfc3339
-from outrider.kernel.event_hub import Dropped, EventHub, Watcher
+from outrider.kernel.event_hub import Dropped, EventHub
 from outrider.kernel.transactions.phases import CampaignEvent
+from outrider.kernel.watched_campaigns import watch_all
 from outrider.settings import ApiLimits
 
 log = structlog.get_logger()
 
 SEPARATOR = "\n"
+
+Positions = Mapping[CampaignId, int]
+"""The last sequence that a client has of each campaign."""
 
 
 class EventStream(EventSourceResponse):
@@ -35,14 +38,15 @@ class EventStream(EventSourceResponse):
         hub: EventHub,
         streams: Streams,
         limits: ApiLimits,
-        campaign_id: CampaignId,
-        after: int,
+        begins: Positions,
+        cursor: Callable[[Positions], str],
         is_still_good: Callable[[], Awaitable[bool]],
     ) -> None:
+        """`cursor` spells the positions as a client gives them back to resume."""
         streams.enter()
         self._streams = streams
         self._events: AsyncGenerator[ServerSentEvent, None] = _events(
-            hub, streams, campaign_id, after, is_still_good, limits.stream_recheck_seconds
+            hub, streams, begins, cursor, is_still_good, limits.stream_recheck_seconds
         )
         super().__init__(
             self._events,
@@ -65,25 +69,29 @@ class EventStream(EventSourceResponse):
 async def _events(
     hub: EventHub,
     streams: Streams,
-    campaign_id: CampaignId,
-    after: int,
+    begins: Positions,
+    cursor: Callable[[Positions], str],
     is_still_good: Callable[[], Awaitable[bool]],
     recheck_seconds: float,
 ) -> AsyncGenerator[ServerSentEvent, None]:
+    positions = dict(begins)
     ends = {
         asyncio.create_task(streams.closing.wait()),
         asyncio.create_task(_until_revoked(is_still_good, recheck_seconds)),
     }
     try:
-        async with hub.watch(campaign_id, after) as watcher:
-            yield ServerSentEvent(comment=f"after {after}", sep=SEPARATOR)
-            while (event := await _next(watcher, ends)) is not None:
-                yield ServerSentEvent(
-                    envelope(campaign_id, event),
-                    event=event.type,
-                    id=str(event.sequence),
-                    sep=SEPARATOR,
-                )
+        async with watch_all(hub, begins) as watched:
+            yield ServerSentEvent(comment=f"after {cursor(positions)}", sep=SEPARATOR)
+            # Until the server stops or the key was revoked.
+            while (found := await watched.next(ends)) is not None:
+                for campaign_id, event in found:
+                    positions[campaign_id] = event.sequence
+                    yield ServerSentEvent(
+                        envelope(campaign_id, event),
+                        event=event.type,
+                        id=cursor(positions),
+                        sep=SEPARATOR,
+                    )
     except Dropped:
         log.warning("stream_too_slow")
     except StoreError as error:
@@ -100,16 +108,6 @@ async def _until_revoked(
         await asyncio.sleep(recheck_seconds)
         if not await is_still_good():
             return
-
-
-async def _next(watcher: Watcher, ends: "set[asyncio.Task[Any]]") -> CampaignEvent | None:
-    """The next event, or None when the server stops or the key was revoked."""
-    coming = asyncio.create_task(watcher.next())
-    try:
-        await asyncio.wait({coming, *ends}, return_when=asyncio.FIRST_COMPLETED)
-        return coming.result() if coming.done() else None
-    finally:
-        coming.cancel()
 
 
 def envelope(campaign_id: CampaignId, event: CampaignEvent) -> str:

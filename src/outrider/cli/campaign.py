@@ -24,8 +24,8 @@ from outrider.domain.campaigns import LAUNCH
 from outrider.domain.errors import Conflict, InvalidInput
 from outrider.domain.ids import DEFAULT_SCOPE, CampaignId
 from outrider.domain.states import PhaseState
-from outrider.kernel.transactions import campaigns
 from outrider.kernel.transactions.inspection import LAST
+from outrider.kernel.transactions.overview import overview_page
 from outrider.kernel.transactions.run_requests import HeldFor
 from outrider.rendering.renderer import check_template
 
@@ -122,20 +122,9 @@ def list_campaigns(
     """The newest campaigns."""
 
     async def here(outrider: Outrider) -> Document:
-        lines = await outrider.store.read(campaigns.campaigns_page(DEFAULT_SCOPE, LAST, limit))
-        items = [
-            document_of(
-                CampaignLine(
-                    campaign_id=line.id,
-                    name=line.name,
-                    recipients=line.audience_size,
-                    launch=PhaseState(line.launch_state) if line.launch_state else None,
-                    created_at=line.created_at,
-                )
-            )
-            for line in lines
-        ]
-        return {"items": items, "next": lines[-1].id if len(lines) == limit else None}
+        page = await outrider.store.read(overview_page(DEFAULT_SCOPE, LAST, limit))
+        items = [document_of(CampaignLine.of(campaign)) for campaign in page.campaigns]
+        return {"items": items, "next": page.next}
 
     page = execute(
         context, here, as_json=as_json, remote=lambda server: server.get("campaigns", limit=limit)
@@ -144,10 +133,10 @@ def list_campaigns(
         print_json(page)
         return
     print_rows(
-        ["campaign", "name", "recipients", "launch", "created"],
+        ["campaign", "name", "recipients", "state", "launch", "created"],
         [
-            (line["campaignId"], line["name"], f"{line['recipients']:,}", line["launch"],
-             line["createdAt"][:16].replace("T", " "))
+            (line["campaignId"], line["name"], f"{line['recipients']:,}", line["state"],
+             line["launch"], line["createdAt"][:16].replace("T", " "))
             for line in page["items"]
         ],
         "no campaigns yet; next: outrider campaign create FILE",

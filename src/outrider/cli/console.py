@@ -16,8 +16,8 @@ from rich.markup import escape
 from outrider.domain.errors import InvalidInput, OutriderError
 from outrider.domain.outbox import Accounting
 
-out = Console(highlight=False, soft_wrap=True)
-err = Console(stderr=True, highlight=False, soft_wrap=True)
+out = Console(highlight=False, soft_wrap=True, emoji=False)
+err = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 

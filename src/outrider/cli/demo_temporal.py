@@ -20,6 +20,7 @@ from outrider.settings import Settings
 HOST = "127.0.0.1"
 PROGRAM = "temporal"
 START_SECONDS = 30.0
+START_TRIES = 3
 LOOK_SECONDS = 0.05
 
 
@@ -32,19 +33,34 @@ async def temporal_address(folder: Path) -> AsyncIterator[str]:
     if "temporal_address" in settings.model_fields_set:
         yield settings.temporal_address
         return
-    address = f"{HOST}:{_free_port()}"
+    log = folder / "temporal.log"
+    for _ in range(START_TRIES):
+        port = _free_port()
+        async with _server(folder, port, log) as process:
+            if await _is_ready(process, f"{HOST}:{port}"):
+                yield f"{HOST}:{port}"
+                return
+    said = log.read_text(errors="replace").strip().splitlines()
+    raise OutriderError(
+        f"the demo's Temporal server did not start: {said[-1] if said else 'it said nothing'}",
+        hint="run `temporal server start-dev` by hand to see why",
+    )
+
+
+@asynccontextmanager
+async def _server(
+    folder: Path, port: int, log_path: Path
+) -> AsyncIterator[asyncio.subprocess.Process]:
     arguments = [
         _find_program(), "server", "start-dev", "--headless", "--log-level", "error",
-        "--ip", HOST, "--port", address.rpartition(":")[2],
-        "--db-filename", str(folder / "temporal.db"),
+        "--ip", HOST, "--port", str(port), "--db-filename", str(folder / "temporal.db"),
     ]  # fmt: skip
-    with (folder / "temporal.log").open("wb") as log:
+    with log_path.open("wb") as log:
         process = await asyncio.create_subprocess_exec(
             *arguments, env={**os.environ, "HOME": str(folder)}, stdout=log, stderr=log
         )
-        async with ended_with_block(process):
-            await _until_ready(process, address)
-            yield address
+    async with ended_with_block(process):
+        yield process
 
 
 def _find_program() -> str:
@@ -64,8 +80,9 @@ def _free_port() -> int:
         return port
 
 
-async def _until_ready(process: asyncio.subprocess.Process, address: str) -> None:
-    """Until it lists workflows: a server that answers may not have its namespace yet."""
+async def _is_ready(process: asyncio.subprocess.Process, address: str) -> bool:
+    """Wait until it lists workflows: a server that answers may not have its namespace yet. False
+    where it ended, as it does when somebody took one of its ports meanwhile, or takes too long."""
     from temporalio.client import Client
     from temporalio.service import RPCError
 
@@ -74,12 +91,9 @@ async def _until_ready(process: asyncio.subprocess.Process, address: str) -> Non
             while process.returncode is None:
                 try:
                     await (await Client.connect(address)).count_workflows()
-                    return
+                    return True
                 except (RuntimeError, RPCError):
                     await asyncio.sleep(LOOK_SECONDS)
     except TimeoutError:
         pass
-    raise OutriderError(
-        "the demo's Temporal server did not start",
-        hint="run `temporal server start-dev` by hand to see why",
-    )
+    return False

@@ -54,7 +54,13 @@ def serve(
         # A third of a start is the web framework: what fails or helps before does without it.
         from outrider.cli.web_server import run_server
 
-        await run_server(outrider, listening, workers, lambda: announce(url, key, as_json=as_json))
+        await run_server(
+            outrider,
+            listening,
+            workers,
+            lambda: announce(url, key, as_json=as_json),
+            behind_tls=behind_tls,
+        )
 
     execute(context, work, as_json=as_json, schema=False)
 

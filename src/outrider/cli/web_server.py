@@ -37,12 +37,23 @@ class Server(uvicorn.Server):
 
 
 async def run_server(
-    outrider: Outrider, listening: socket.socket, workers: int, on_listening: Callable[[], None]
+    outrider: Outrider,
+    listening: socket.socket,
+    workers: int,
+    on_listening: Callable[[], None],
+    *,
+    behind_tls: bool = False,
 ) -> None:
     bridge_library_logs()
     limits = ApiLimits()
     failed = asyncio.Event()
-    app = create_app(outrider, limits=limits, run_worker=workers > 0, on_failure=failed.set)
+    app = create_app(
+        outrider,
+        limits=limits,
+        run_worker=workers > 0,
+        behind_tls=behind_tls,
+        on_failure=failed.set,
+    )
     services: Services = app.state.services
     config = uvicorn.Config(
         app,

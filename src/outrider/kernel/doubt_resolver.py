@@ -4,7 +4,7 @@ Evidence is a person's word, a gateway's own look-up, or a provider's complete r
 received; every verdict is written to the audit log with it.
 """
 
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass
 
 from outrider.domain.errors import Conflict
@@ -30,6 +30,15 @@ class Reconciliation:
     left: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class DoubtsOf:
+    """Which of a workspace's doubts are meant: these, or those of a run or campaign, or all."""
+
+    run_id: str | None = None
+    campaign_id: str | None = None
+    outbox_ids: Sequence[OutboxId] | None = None
+
+
 class DoubtResolver:
     def __init__(
         self,
@@ -46,17 +55,42 @@ class DoubtResolver:
         self._ids = ids
         self._limits = limits
 
-    async def doubts(self, scope: Scope, run_id: str | None = None) -> AsyncIterator[Doubt]:
-        after = inspection.FIRST
+    async def doubts(
+        self, scope: Scope, run_id: str | None = None, campaign_id: str | None = None
+    ) -> AsyncIterator[Doubt]:
+        after, most = inspection.FIRST, self._limits.reconcile_items
         while True:
             page = await self._store.read(
-                doubts.doubts_page(scope, run_id, after, self._limits.reconcile_items)
+                doubts.doubts_page(scope, run_id, after, most, campaign_id)
             )
             for doubt in page:
                 yield doubt
-            if len(page) < self._limits.reconcile_items:
+            if len(page) < most:
                 return
             after = page[-1].id
+
+    async def count(self, scope: Scope, of: DoubtsOf) -> int:
+        """How many are meant now; no more than can be settled at once are counted by place."""
+        if of.outbox_ids is not None:
+            return len(await self._store.read(doubts.doubts_among(scope, of.outbox_ids)))
+        most = self._limits.resolved_at_once + 1
+        return await self._store.read(doubts.count_doubts(scope, of.run_id, of.campaign_id, most))
+
+    async def resolve_all(
+        self, scope: Scope, of: DoubtsOf, verdict: DoubtVerdict, evidence: str, actor: str
+    ) -> int:
+        """Settle what is meant, up to a limit; how many it were."""
+        most = self._limits.resolved_at_once
+        # Collected first: resolving while paging would move the pages under our feet.
+        if of.outbox_ids is not None:
+            meant = (await self._store.read(doubts.doubts_among(scope, of.outbox_ids)))[:most]
+        else:
+            meant = []
+            async for doubt in self.doubts(scope, of.run_id, of.campaign_id):
+                meant.append(doubt.id)
+                if len(meant) == most:
+                    break
+        return len(await self._resolve(scope, meant, verdict, evidence, actor))
 
     async def resolve(
         self, scope: Scope, outbox_id: OutboxId, verdict: DoubtVerdict, evidence: str, actor: str

@@ -87,27 +87,28 @@ def _event(event: StoredEvent) -> list[str]:
 
 def _route(route: Route) -> str:
     where = f"{route['channel']} to {route['audience']}".capitalize()
-    enqueued = _enqueued(route)
+    made = enqueued(route)
     match Decision(route["decision"]):
         case Decision.STEPS:
-            return f"{where}: the rule's steps were enqueued, which made {enqueued}."
+            return f"{where}: the rule's steps were enqueued, which made {made}."
         case Decision.SUPPRESSED:
             return f"{where}: the rule is disabled, so nobody was written to."
         case Decision.LEGACY:
             return (
                 f"{where}: there is no rule, so the legacy sender {route['sender']} was used,"
-                f" which made {enqueued}."
+                f" which made {made}."
             )
         case Decision.LEGACY_FALLBACK:
             return (
                 f"{where}: the rule could not be enqueued ({route.get('why')}), so the legacy"
-                f" sender {route['sender']} was used, which made {enqueued}."
+                f" sender {route['sender']} was used, which made {made}."
             )
         case Decision.FAILED:
             return f"{where}: nothing was enqueued ({route.get('why')})."
 
 
-def _enqueued(route: Route) -> str:
+def enqueued(route: Route) -> str:
+    """How much a route made, in words."""
     items, collected = route.get("items", 0), route.get("collected", 0)
     made = "no message" if not items else f"{items:,} message{'s' if items > 1 else ''}"
     if collected:

@@ -17,7 +17,7 @@ from outrider.domain.errors import OutriderError, StoreUnavailable
 from outrider.domain.ids import Scope
 from outrider.domain.retry import JOB
 from outrider.domain.submission import Contract
-from outrider.domain.workflows import DomainEventId, EventStatus, Rule, WorkflowStep
+from outrider.domain.workflows import DomainEventId, EventStatus
 from outrider.kernel.contract_shelf import snapshots
 from outrider.kernel.failures import described
 from outrider.kernel.route_planner import RoutePlanner
@@ -125,7 +125,9 @@ class EventRouter:
         """False: they come to more than is held in memory at once, and nothing was done."""
         now = self._clock.now()
         scope = events[0].scope
-        rules, steps = await self._store.read(_rules(scope, {event.trigger for event in events}))
+        rules, steps = await self._store.read(
+            domain_events.rules_with_steps(scope, {event.trigger for event in events})
+        )
         plans = [self._planner.plan(event, rules, steps, now) for event in events]
         texts = sum(plan.texts for plan in plans)
         weight = sum(plan.weight_bytes for plan in plans)
@@ -177,16 +179,3 @@ def _parts(events: Sequence[ClaimedEvent], most_bytes: int) -> Iterator[list[Cla
     in_scopes = sorted(events, key=lambda event: (event.scope, event.id))
     for _, group in groupby(in_scopes, key=lambda event: event.scope):
         yield from in_parts(list(group), lambda event: event.size_bytes, most_bytes)
-
-
-def _rules(
-    scope: Scope, triggers: set[str]
-) -> Transaction[tuple[dict[str, list[Rule]], dict[str, list[WorkflowStep]]]]:
-    by_trigger: dict[str, list[Rule]] = {}
-    found = yield from domain_events.rules_of(scope, sorted(triggers))
-    for rule in found:
-        by_trigger.setdefault(rule.trigger, []).append(rule)
-    by_rule: dict[str, list[WorkflowStep]] = {}
-    for step in (yield from domain_events.steps_of([rule.id for rule in found if rule.enabled])):
-        by_rule.setdefault(step.rule_id, []).append(step)
-    return by_trigger, by_rule

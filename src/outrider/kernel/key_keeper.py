@@ -115,6 +115,23 @@ class KeyKeeper:
             self._remember(digest, principal, now)
         return principal
 
+    async def principal_of(self, key_id: KeyId) -> Principal | None:
+        """Whom a key stands for whose secret was proven before; None once it is revoked."""
+        now = self._clock.now()
+        # Not to be mixed up with the digest of a key's text, which has another length.
+        remembered_as = key_id.encode()
+        principal, until = self._remembered.get(remembered_as, (None, now))
+        if principal is not None and now < until:
+            return principal
+        revocations = self._revocations
+        found = await self._store.read(keys.to_check(key_id))
+        if found is None:
+            return None
+        principal = Principal(found.scope, key_id, found.name, found.scopes)
+        if revocations == self._revocations:
+            self._remember(remembered_as, principal, now)
+        return principal
+
     async def open_workspace(self, tenant_name: str, project: str, environment: str) -> Scope:
         """Find it, or make it."""
         named = _checked(WorkspaceName(tenant_name, project, environment))

@@ -5,10 +5,13 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
 
-from outrider.api.models.common import Answer, Line, Success
+from outrider.api.models.common import AccountingAnswer, Answer, Line, Success
 from outrider.documents import Document
+from outrider.domain.campaign_states import CampaignState
+from outrider.domain.campaigns import LAUNCH
 from outrider.domain.states import Channel, PhaseState
 from outrider.kernel.phase_controller import RerunScope
+from outrider.kernel.transactions.overview import CampaignOverview
 from outrider.settings import NAME_MAX_CHARACTERS, RECIPIENT_ID_MAX_CHARACTERS
 
 EXAMPLE = {
@@ -43,12 +46,51 @@ class CampaignCreated(Success):
     phases: list[str]
 
 
+class PhaseStanding(Answer):
+    phase: str
+    state: PhaseState
+
+
 class CampaignLine(Answer):
     campaign_id: str
     name: str
     recipients: int
     launch: PhaseState | None
+    state: CampaignState = Field(
+        description="As a whole; `ready` where some phases are completed and the next can start."
+    )
+    control_phase: str | None
+    phases: list[PhaseStanding]
+    phase: str | None = Field(
+        description="Whose numbers follow: the control phase, else the launch, else the last."
+    )
+    run_id: str | None
+    progress_percentage: float
+    accounting: AccountingAnswer | None = Field(
+        description="Of a phase in progress what was last told, a second ago or so."
+    )
+    last_sequence: int
     created_at: datetime
+
+    @classmethod
+    def of(cls, campaign: CampaignOverview) -> "CampaignLine":
+        states = {line.phase: line.state for line in campaign.phases}
+        accounting = campaign.accounting
+        return cls(
+            campaign_id=campaign.id,
+            name=campaign.name,
+            recipients=campaign.audience_size,
+            launch=states.get(LAUNCH),
+            state=campaign.state,
+            control_phase=campaign.control_phase,
+            phases=[PhaseStanding(phase=phase, state=states[phase]) for phase in states],
+            phase=campaign.shown.phase if campaign.shown else None,
+            run_id=campaign.shown.run_id if campaign.shown else None,
+            progress_percentage=campaign.progress_percentage,
+            accounting=AccountingAnswer.of(accounting) if accounting else None,
+            last_sequence=campaign.last_sequence,
+            created_at=campaign.created_at,
+        )
 
 
 class MessageAnswer(Answer):

@@ -14,6 +14,8 @@ from outrider.kernel.transactions.inspection import Attempt, Item
 from outrider.settings import INTENT_ID_MAX_CHARACTERS, NAME_MAX_CHARACTERS
 
 EVIDENCE_MAX_CHARACTERS = 4_000
+RESOLVED_IDS_MAX = 1_000
+ID_CHARACTERS = 36
 
 
 class ItemLine(Answer):
@@ -77,12 +79,17 @@ class ItemAnswer(ItemLine):
 class DoubtAnswer(Answer):
     outbox_id: str
     run_id: str | None
+    campaign_id: str | None
     recipient_id: str
+    address: str | None
     channel: Channel
     provider: str
     reference: str
     attempts: int
+    progress: Progress | None = Field(description="How far the last attempt is known to have got.")
     reason: str | None
+    error: str | None
+    opened_at: datetime | None
     doubted_at: datetime
 
     @classmethod
@@ -90,12 +97,17 @@ class DoubtAnswer(Answer):
         return cls(
             outbox_id=doubt.id,
             run_id=doubt.run_id,
+            campaign_id=doubt.campaign_id,
             recipient_id=doubt.recipient_id,
+            address=doubt.address,
             channel=Channel(doubt.channel),
             provider=doubt.provider,
             reference=doubt.reference,
             attempts=doubt.attempts,
+            progress=Progress(doubt.progress) if doubt.progress else None,
             reason=doubt.reason,
+            error=doubt.error,
+            opened_at=doubt.opened_at,
             doubted_at=doubt.doubted_at,
         )
 
@@ -117,6 +129,38 @@ class VerdictBody(Document):
             description="How you know; it is kept in the audit log for good.",
         ),
     ]
+
+
+class VerdictsBody(VerdictBody):
+    """One verdict on many: those named, or all of a run or campaign, or all of the workspace."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "runId": "019f0000-0000-7000-8000-000000000000",
+                    "verdict": "failed",
+                    "evidence": "the provider says that nothing arrived",
+                    "confirm": True,
+                }
+            ]
+        }
+    )
+
+    run_id: str | None = None
+    campaign_id: str | None = None
+    ids: Annotated[
+        list[Annotated[str, Field(min_length=1, max_length=ID_CHARACTERS)]] | None,
+        Field(min_length=1, max_length=RESOLVED_IDS_MAX),
+    ] = None
+    confirm: bool = Field(default=False, description="Without it they are only counted.")
+
+
+class AllResolved(Success):
+    matching: int = Field(description="How many were meant before.")
+    resolved: int
+    left: int = Field(description="How many are meant now; ask again where it is not 0.")
+    confirmed: bool
 
 
 class Resolved(Success):

@@ -1,14 +1,22 @@
 """Runs on the wire: their accounting, jobs, ledger items, and the certificate."""
 
-from datetime import datetime
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 from pydantic import Field
 
 from outrider.api.models.common import AccountingAnswer, Answer
+from outrider.domain.ids import RunId
 from outrider.domain.outbox import Accounting
 from outrider.domain.states import JobOutcome, JobStatus, RunStatus
-from outrider.kernel.transactions.inspection import JobCount, JobLine, ReasonCount, RunRecord
+from outrider.kernel.transactions.inspection import (
+    JobCount,
+    JobLine,
+    ReasonCount,
+    RunRecord,
+    Settlings,
+)
 from outrider.kernel.transactions.run_requests import HeldFor
 
 
@@ -87,6 +95,50 @@ class JobAnswer(Answer):
     def of(cls, line: JobLine, result: dict[str, Any] | None) -> "JobAnswer":
         fields = {**line._asdict(), "result": result}
         return cls(job_id=fields.pop("id"), **fields)
+
+
+class ThroughputBucket(Answer):
+    at: datetime
+    sent: int
+    failed: int
+    skipped: int
+
+
+class ThroughputAnswer(Answer):
+    """When the items of a run ended; a job's are counted together, when it settles."""
+
+    run_id: str
+    begin: datetime = Field(alias="from")
+    end: datetime = Field(alias="to")
+    bucket_seconds: float
+    buckets: list[ThroughputBucket]
+    unsettled_items: int = Field(description="In jobs that have not settled, and in no bucket.")
+
+    @classmethod
+    def of(
+        cls,
+        run_id: RunId,
+        begin: datetime,
+        bucket_seconds: float,
+        settlings: Sequence[Settlings],
+        unsettled_items: int,
+    ) -> "ThroughputAnswer":
+        def at(place: int) -> datetime:
+            return begin + timedelta(seconds=bucket_seconds * place)
+
+        return cls.model_validate(
+            {
+                "runId": run_id,
+                "from": begin,
+                "to": at(len(settlings)),
+                "bucketSeconds": bucket_seconds,
+                "buckets": [
+                    {"at": at(place), **settled._asdict()}
+                    for place, settled in enumerate(settlings)
+                ],
+                "unsettledItems": unsettled_items,
+            }
+        )
 
 
 class Criterion(Answer):

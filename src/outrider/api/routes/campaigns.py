@@ -2,10 +2,10 @@
 
 import asyncio
 from collections.abc import Collection
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
-from fastapi import Request
+from fastapi import Query, Request
 
 from outrider.api import cursors
 from outrider.api.bodies import require_json
@@ -21,12 +21,12 @@ from outrider.api.models.campaigns import (
 from outrider.api.models.common import Page
 from outrider.api.route import BodyKind, api_router, options
 from outrider.documents.campaign import CampaignDocument, parse_campaign
+from outrider.domain.campaign_states import CampaignState
 from outrider.domain.ids import CampaignId
-from outrider.domain.states import PhaseState
-from outrider.kernel.transactions import campaigns
+from outrider.kernel.transactions import campaigns, overview
 from outrider.kernel.transactions.inspection import LAST
 from outrider.rendering.renderer import check_template
-from outrider.settings import ApiLimits
+from outrider.settings import NAME_MAX_CHARACTERS, ApiLimits
 
 router = api_router("campaigns")
 
@@ -68,24 +68,44 @@ def _parsed(raw: bytes, known_phases: Collection[str]) -> CampaignDocument:
     )
 
 
-@router.get("/campaigns", operation_id="listCampaigns", summary="Campaigns, newest first")
+@router.get(
+    "/campaigns",
+    operation_id="listCampaigns",
+    summary="Campaigns with how they stand, newest first",
+)
 async def list_campaigns(
-    outrider: Wired, asker: Asker, limit: Limit = PAGE_DEFAULT, after: After = None
+    outrider: Wired,
+    asker: Asker,
+    state: Annotated[
+        CampaignState | None, Query(description="Only campaigns that stand so as a whole.")
+    ] = None,
+    words: Annotated[
+        str | None,
+        Query(
+            alias="q",
+            min_length=1,
+            max_length=NAME_MAX_CHARACTERS,
+            pattern=r"^[^\x00-\x1f]+$",
+            description="Only campaigns with this in their name, or of this id.",
+        ),
+    ] = None,
+    limit: Limit = PAGE_DEFAULT,
+    after: After = None,
 ) -> Page[CampaignLine]:
-    before = cursors.id_after(after, LAST)
-    lines = await outrider.store.read(campaigns.campaigns_page(asker.scope, before, limit))
+    """With a filter a page may be short, or empty, and the list still go on."""
+    page = await outrider.store.read(
+        overview.overview_page(
+            asker.scope,
+            cursors.id_after(after, LAST),
+            limit,
+            state=state,
+            words=words,
+            looked_through=outrider.limits.campaigns_looked_through,
+        )
+    )
     return Page(
-        items=[
-            CampaignLine(
-                campaign_id=line.id,
-                name=line.name,
-                recipients=line.audience_size,
-                launch=PhaseState(line.launch_state) if line.launch_state else None,
-                created_at=line.created_at,
-            )
-            for line in lines
-        ],
-        next=cursors.encode(lines[-1].id) if len(lines) == limit else None,
+        items=[CampaignLine.of(campaign) for campaign in page.campaigns],
+        next=cursors.encode(page.next) if page.next else None,
     )
 
 

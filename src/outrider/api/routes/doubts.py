@@ -7,9 +7,17 @@ from fastapi import Query
 from outrider.api import cursors
 from outrider.api.context import PAGE_DEFAULT, After, Asker, Limit, Wired
 from outrider.api.models.common import Page
-from outrider.api.models.items import DoubtAnswer, Resolved, VerdictBody
+from outrider.api.models.items import (
+    AllResolved,
+    DoubtAnswer,
+    Resolved,
+    VerdictBody,
+    VerdictsBody,
+)
 from outrider.api.route import api_router
+from outrider.domain.errors import InvalidInput, Problem
 from outrider.domain.ids import OutboxId
+from outrider.kernel.doubt_resolver import DoubtsOf
 from outrider.kernel.transactions import doubts, inspection
 from outrider.kernel.transactions.inspection import FIRST
 
@@ -23,15 +31,44 @@ async def list_doubts(
     run_id: Annotated[
         str | None, Query(alias="runId", description="Only items of this run.")
     ] = None,
+    campaign_id: Annotated[
+        str | None, Query(alias="campaignId", description="Only items of this campaign's runs.")
+    ] = None,
     limit: Limit = PAGE_DEFAULT,
     after: After = None,
 ) -> Page[DoubtAnswer]:
     begin = cursors.id_after(after, FIRST)
-    found = await outrider.store.read(doubts.doubts_page(asker.scope, run_id, begin, limit))
+    found = await outrider.store.read(
+        doubts.doubts_page(asker.scope, run_id, begin, limit, campaign_id)
+    )
     return Page(
         items=[DoubtAnswer.of(doubt) for doubt in found],
         next=cursors.encode(found[-1].id) if len(found) == limit else None,
     )
+
+
+@router.post(
+    "/doubts/resolve",
+    operation_id="resolveDoubts",
+    summary="Say what became of many items at once; without `confirm` they are only counted",
+)
+async def resolve_all(body: VerdictsBody, outrider: Wired, asker: Asker) -> AllResolved:
+    ids = [OutboxId(each) for each in body.ids] if body.ids is not None else None
+    if ids is not None and (body.run_id is not None or body.campaign_id is not None):
+        raise InvalidInput(
+            "either items are named, or a run or campaign of theirs",
+            [Problem("ids", "cannot stand together with runId or campaignId")],
+        )
+    of = DoubtsOf(body.run_id, body.campaign_id, ids)
+    resolver = outrider.doubt_resolver
+    matching = await resolver.count(asker.scope, of)
+    resolved, left = 0, matching
+    if body.confirm:
+        resolved = await resolver.resolve_all(
+            asker.scope, of, body.verdict, body.evidence, asker.actor
+        )
+        left = await resolver.count(asker.scope, of)
+    return AllResolved(matching=matching, resolved=resolved, left=left, confirmed=body.confirm)
 
 
 @router.post(

@@ -1,4 +1,4 @@
-"""A campaign's events as they happen: the stream that browsers and consoles watch."""
+"""Campaigns' events as they happen: one campaign's stream, and many in one for the console."""
 
 from typing import Annotated
 
@@ -8,15 +8,17 @@ from starlette.responses import Response
 from outrider.api.context import Asker, Wired, services_of
 from outrider.api.models.phases import EventEnvelope
 from outrider.api.route import api_router
-from outrider.api.sse import EventStream
+from outrider.api.sse import EventStream, Positions
 from outrider.domain.errors import InvalidInput, Problem
 from outrider.domain.ids import CampaignId
 from outrider.domain.keys import KeyScope
 from outrider.kernel.transactions import campaigns
+from outrider.settings import ApiLimits
 
 router = api_router("phases")
 
 SEQUENCE_MAX_DIGITS = 18
+CAMPAIGNS_MAX_CHARACTERS = ApiLimits.stream_campaigns * (36 + 1 + SEQUENCE_MAX_DIGITS + 1)
 
 
 @router.get(
@@ -49,16 +51,89 @@ async def events(
         outrider.hub,
         services.streams,
         services.limits,
-        record.id,
-        begin,
+        {record.id: begin},
+        lambda positions: str(positions[record.id]),
         lambda: services.doorkeeper.is_still_good(request, KeyScope.READ),
     )
 
 
+@router.get(
+    "/stream",
+    operation_id="watchCampaigns",
+    summary="Server-sent events of several campaigns, in one connection",
+    response_class=Response,
+    responses={
+        200: {
+            "description": "Each event's `id` is where the whole stream stands, as `campaigns` is"
+            " written. Resumes behind `Last-Event-ID`, which wins, or what `campaigns` says.",
+            "model": EventEnvelope,
+            "content": {"text/event-stream": {}},
+        }
+    },
+)
+async def stream(
+    request: Request,
+    outrider: Wired,
+    asker: Asker,
+    given: Annotated[
+        str,
+        Query(
+            alias="campaigns",
+            min_length=1,
+            max_length=CAMPAIGNS_MAX_CHARACTERS,
+            description="`ID@SEQUENCE,ID@SEQUENCE`: later events of each. Of one without a"
+            f" sequence only new events come. At most {ApiLimits.stream_campaigns}.",
+        ),
+    ],
+    last_event_id: Annotated[str | None, Header(description="What browsers resume with.")] = None,
+) -> Response:
+    services = services_of(request)
+    asked = _positions(given, "campaigns", services.limits.stream_campaigns)
+    if last_event_id:
+        seen = _positions(last_event_id, "Last-Event-ID", services.limits.stream_campaigns)
+        asked |= {each: sequence for each, sequence in seen.items() if each in asked}
+    latest = await outrider.store.read(campaigns.last_sequences(asker.scope, list(asked)))
+    begins = {
+        each: latest[each] if sequence is None else sequence for each, sequence in asked.items()
+    }
+    return EventStream(
+        outrider.hub,
+        services.streams,
+        services.limits,
+        begins,
+        _cursor,
+        lambda: services.doorkeeper.is_still_good(request, KeyScope.READ),
+    )
+
+
+def _cursor(positions: Positions) -> str:
+    return ",".join(f"{campaign_id}@{sequence}" for campaign_id, sequence in positions.items())
+
+
+def _positions(given: str, where: str, most: int) -> dict[CampaignId, int | None]:
+    positions: dict[CampaignId, int | None] = {}
+    pieces = given.split(",")
+    problem = "the streams cannot begin there"
+    if len(pieces) > most:
+        raise InvalidInput(problem, [Problem(where, f"should name at most {most} campaigns")])
+    for piece in pieces:
+        campaign_id, at, sequence = piece.partition("@")
+        if campaign_id in positions:
+            raise InvalidInput(problem, [Problem(where, f"names {campaign_id[:36]} twice")])
+        if not campaign_id or (at and not _is_sequence(sequence)):
+            raise InvalidInput(problem, [Problem(where, "should be like ID@SEQUENCE,ID@SEQUENCE")])
+        positions[CampaignId(campaign_id)] = int(sequence) if at else None
+    return positions
+
+
 def _sequence(given: str, in_header: bool) -> int:
-    if not (given.isascii() and given.isdigit() and len(given) <= SEQUENCE_MAX_DIGITS):
+    if not _is_sequence(given):
         where = "Last-Event-ID" if in_header else "after"
         raise InvalidInput(
             "the stream cannot begin there", [Problem(where, "should be an event's sequence")]
         )
     return int(given)
+
+
+def _is_sequence(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= SEQUENCE_MAX_DIGITS

@@ -1,5 +1,6 @@
 """Runs: listed, shown, explained and certified, with their jobs and their ledger items."""
 
+from datetime import datetime
 from typing import Annotated, Any
 
 import msgspec
@@ -15,6 +16,7 @@ from outrider.api.models.runs import (
     RunAnswer,
     RunExplanation,
     RunLine,
+    ThroughputAnswer,
 )
 from outrider.api.route import api_router
 from outrider.domain.ids import CampaignId, RunId, Scope
@@ -31,11 +33,15 @@ from outrider.kernel.transactions.inspection import (
     LedgerPosition,
     ReasonCount,
     RunRecord,
+    Settlings,
 )
 from outrider.ports.store import Transaction
-from outrider.settings import RECIPIENT_ID_MAX_CHARACTERS
+from outrider.settings import RECIPIENT_ID_MAX_CHARACTERS, ApiLimits
 
 router = api_router("runs")
+
+THROUGHPUT_BUCKETS = 60
+THROUGHPUT_SECONDS_LEAST = 1.0
 
 Picture = tuple[RunRecord, Accounting, list[JobCount], list[ReasonCount]]
 
@@ -61,8 +67,15 @@ async def list_runs(
 
 
 @router.get("/runs/{run_id}", operation_id="getRun", summary="A run with its accounting")
-async def show(run_id: str, outrider: Wired, asker: Asker) -> RunAnswer:
-    picture = await outrider.store.read(_picture(asker.scope, RunId(run_id)))
+async def show(
+    run_id: str,
+    outrider: Wired,
+    asker: Asker,
+    reasons: Annotated[
+        bool, Query(description="Count the items' reasons too, which reads every one of them.")
+    ] = True,
+) -> RunAnswer:
+    picture = await outrider.store.read(_picture(asker.scope, RunId(run_id), reasons=reasons))
     return RunAnswer.whole(*picture)
 
 
@@ -84,6 +97,24 @@ async def explain(run_id: str, outrider: Wired, asker: Asker) -> RunExplanation:
 async def certificate(run_id: str, outrider: Wired, asker: Asker) -> CertificateAnswer:
     proof = await outrider.certifier.certify(asker.scope, RunId(run_id))
     return CertificateAnswer.model_validate(proof.as_document())
+
+
+@router.get(
+    "/runs/{run_id}/throughput",
+    operation_id="getThroughput",
+    summary="What ended when, in equal pieces of the run's time",
+)
+async def throughput(
+    run_id: str,
+    outrider: Wired,
+    asker: Asker,
+    buckets: Annotated[
+        int, Query(ge=1, le=ApiLimits.throughput_buckets, description="How many pieces.")
+    ] = THROUGHPUT_BUCKETS,
+) -> ThroughputAnswer:
+    return await outrider.store.read(
+        _throughput(asker.scope, RunId(run_id), buckets, outrider.clock.now())
+    )
 
 
 @router.get("/runs/{run_id}/jobs", operation_id="listJobs", summary="A run's jobs")
@@ -137,11 +168,28 @@ def _runs(
     return found
 
 
-def _picture(scope: Scope, run_id: RunId) -> Transaction[Picture]:
+def _picture(scope: Scope, run_id: RunId, *, reasons: bool = True) -> Transaction[Picture]:
     run, accounting = yield from inspection.run_with_accounting(scope, run_id)
     jobs = yield from inspection.job_counts(run_id)
-    reasons = yield from inspection.reason_counts(run_id)
-    return run, accounting, jobs, reasons
+    counted = (yield from inspection.reason_counts(run_id)) if reasons else []
+    return run, accounting, jobs, counted
+
+
+def _throughput(
+    scope: Scope, run_id: RunId, buckets: int, now: datetime
+) -> Transaction[ThroughputAnswer]:
+    run = yield from inspection.run(scope, run_id)
+    begin, end = run.started_at or run.created_at, run.finished_at or now
+    seconds = max((end - begin).total_seconds(), THROUGHPUT_SECONDS_LEAST)
+    each = seconds / buckets
+    found = yield from inspection.throughput(run.id, begin, each, buckets)
+    return ThroughputAnswer.of(
+        run.id,
+        begin,
+        each,
+        [found.get(place, Settlings()) for place in range(buckets)],
+        (yield from inspection.unsettled_items(run.id)),
+    )
 
 
 def _jobs(scope: Scope, run_id: RunId, after: str, most: int) -> Transaction[list[JobLine]]:

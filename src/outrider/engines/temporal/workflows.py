@@ -95,12 +95,12 @@ class WorkWorkflow:
         """Begin nothing until what is under way has ended. While the history has room, a slow job
         is waited for only so long: the others are not to stand still because of it."""
         length = workflow.info().get_current_history_length()
-        is_last = length >= HISTORY_EVENTS_MOST - EVENTS_A_JOB * order.window_jobs
+        last = HISTORY_EVENTS_MOST - EVENTS_A_JOB * order.window_jobs
         try:
-            wait = None if is_last else timedelta(seconds=DRAIN_SECONDS)
+            wait = None if length >= last else timedelta(seconds=DRAIN_SECONDS)
             await workflow.wait_condition(self._is_at_rest, timeout=wait)
         except TimeoutError:
-            self._drain_at = length + DRAIN_AGAIN_EVENTS
+            self._drain_at = min(length + DRAIN_AGAIN_EVENTS, last)
             return False
         return True
 

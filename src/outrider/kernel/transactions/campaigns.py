@@ -1,6 +1,6 @@
 """Creating and reading campaigns: definition, immutable assets and the audience, all or nothing."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -26,16 +26,6 @@ class CampaignRecord(NamedTuple):
     audience_size: int
     last_sequence: int
     created_at: datetime
-
-
-class CampaignLine(NamedTuple):
-    """One line of a list of campaigns."""
-
-    id: CampaignId
-    name: str
-    audience_size: int
-    created_at: datetime
-    launch_state: str | None
 
 
 class PhaseRecord(NamedTuple):
@@ -189,9 +179,20 @@ def campaign(scope: Scope, campaign_id: CampaignId) -> Transaction[CampaignRecor
     return CampaignRecord(*found[0])
 
 
-def campaigns_page(scope: Scope, before: str, most: int) -> Transaction[list[CampaignLine]]:
-    rows = yield from ask("campaigns_page", **scope._asdict(), before=before, most=most)
-    return [CampaignLine(*row) for row in rows]
+def last_sequences(
+    scope: Scope, campaign_ids: Sequence[CampaignId]
+) -> Transaction[dict[CampaignId, int]]:
+    """Of all of them; where one is not there, or somebody else's, it is as if none were."""
+    rows: Rows = []
+    if all(is_uuid(campaign_id) for campaign_id in campaign_ids):
+        rows = yield from ask("last_sequences", {"id": campaign_ids}, **scope._asdict())
+    found = {CampaignId(row[0]): int(row[1]) for row in rows}
+    missing = next((each for each in campaign_ids if each not in found), None)
+    if missing is not None:
+        raise NotFound(
+            f"there is no campaign {missing}", hint="`outrider campaign list` shows them"
+        )
+    return found
 
 
 def phases_of(campaign_id: CampaignId) -> Transaction[list[PhaseRecord]]:

@@ -255,3 +255,17 @@ def step_from(row: Row) -> WorkflowStep:
         bool(enabled), subject, target, timing_from(msgspec.json.decode(timing)),
         config_from(msgspec.json.decode(config)), digest_seconds,
     )  # fmt: skip
+
+
+def rules_with_steps(
+    scope: Scope, triggers: set[str]
+) -> Transaction[tuple[dict[str, list[Rule]], dict[str, list[WorkflowStep]]]]:
+    """Rules by their trigger, and the steps of the enabled ones by their rule."""
+    by_trigger: dict[str, list[Rule]] = {}
+    found = yield from rules_of(scope, sorted(triggers))
+    for rule in found:
+        by_trigger.setdefault(rule.trigger, []).append(rule)
+    by_rule: dict[str, list[WorkflowStep]] = {}
+    for step in (yield from steps_of([rule.id for rule in found if rule.enabled])):
+        by_rule.setdefault(step.rule_id, []).append(step)
+    return by_trigger, by_rule

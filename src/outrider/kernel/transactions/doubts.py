@@ -5,9 +5,10 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple, assert_never
 
-from outrider.domain.ids import IdempotencyKey, OutboxId, RunId, Scope, is_uuid
+from outrider.domain.ids import CampaignId, IdempotencyKey, OutboxId, RunId, Scope, is_uuid
 from outrider.domain.states import Channel, success_status
 from outrider.kernel.transactions.audit import AuditEntry, record
+from outrider.kernel.transactions.campaigns import campaign
 from outrider.kernel.transactions.inspection import run
 from outrider.ports.clock import IdSource
 from outrider.ports.store import Rows, Transaction, ask
@@ -38,15 +39,50 @@ class Doubt(NamedTuple):
     opened_at: datetime | None
     doubted_at: datetime
     submitted_at: datetime
+    campaign_id: str | None = None
 
 
 def doubts_page(
-    scope: Scope, run_id: str | None, after: str, most: int
+    scope: Scope, run_id: str | None, after: str, most: int, campaign_id: str | None = None
 ) -> Transaction[list[Doubt]]:
+    """Of the workspace, or of one run or campaign of it."""
+    yield from _check_place(scope, run_id, campaign_id)
+    rows = yield from ask(
+        "doubts_page",
+        **scope._asdict(),
+        run_id=run_id,
+        campaign_id=campaign_id,
+        after=after,
+        most=most,
+    )
+    return [Doubt(*row) for row in rows]
+
+
+def count_doubts(
+    scope: Scope, run_id: str | None, campaign_id: str | None, most: int
+) -> Transaction[int]:
+    """No more than `most` are counted."""
+    yield from _check_place(scope, run_id, campaign_id)
+    rows = yield from ask(
+        "count_doubts", **scope._asdict(), run_id=run_id, campaign_id=campaign_id, most=most
+    )
+    count: int = rows[0][0]
+    return count
+
+
+def _check_place(scope: Scope, run_id: str | None, campaign_id: str | None) -> Transaction[None]:
+    """What is not there, or somebody else's, is not found."""
     if run_id is not None:
         yield from run(scope, RunId(run_id))
-    rows = yield from ask("doubts_page", **scope._asdict(), run_id=run_id, after=after, most=most)
-    return [Doubt(*row) for row in rows]
+    if campaign_id is not None:
+        yield from campaign(scope, CampaignId(campaign_id))
+
+
+def doubts_among(scope: Scope, outbox_ids: Sequence[OutboxId]) -> Transaction[list[OutboxId]]:
+    """Those of the items that are in doubt, and the workspace's own."""
+    window = {"id": [outbox_id for outbox_id in outbox_ids if is_uuid(outbox_id)]}
+    rows = yield from ask("doubts_among", window, **scope._asdict())
+    return [row[0] for row in rows]
 
 
 def resolve(

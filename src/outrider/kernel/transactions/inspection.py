@@ -60,6 +60,12 @@ class JobCount(NamedTuple):
     last_error: str | None
 
 
+class Settlings(NamedTuple):
+    sent: int = 0
+    failed: int = 0
+    skipped: int = 0
+
+
 class ReasonCount(NamedTuple):
     status: str
     reason: str
@@ -205,6 +211,26 @@ def run_with_accounting(scope: Scope, run_id: RunId) -> Transaction[tuple[RunRec
     return record, (yield from accounting(record))
 
 
+def throughput(
+    run_id: RunId, begin: datetime, bucket_seconds: float, buckets: int
+) -> Transaction[dict[int, Settlings]]:
+    """By bucket since the beginning, what the jobs came to that settled in it."""
+    rows = yield from ask(
+        "run_throughput",
+        run_id=run_id,
+        begin=begin,
+        bucket_seconds=bucket_seconds,
+        last_bucket=buckets - 1,
+    )
+    return {row[0]: Settlings(*row[1:]) for row in rows}
+
+
+def unsettled_items(run_id: RunId) -> Transaction[int]:
+    """How many items are in jobs that have not settled."""
+    rows = yield from ask("count_unfinished_jobs", run_id=run_id)
+    return int(rows[0][0])
+
+
 def job_counts(run_id: RunId) -> Transaction[list[JobCount]]:
     rows = yield from ask("count_jobs", run_id=run_id)
     return [JobCount(*row) for row in rows]
@@ -255,16 +281,16 @@ def items_of_run(
     after: LedgerPosition | None = None,
 ) -> Transaction[list[Item]]:
     begin = after or LedgerPosition()
-    rows = yield from ask(
-        "items_of_run",
-        **scope._asdict(),
-        run_id=run_id,
-        recipient_id=recipient_id,
-        status=status,
-        after_job=begin.job_id,
-        after_id=begin.outbox_id,
-        most=most,
-    )
+    page: dict[str, object] = {
+        **scope._asdict(), "run_id": run_id, "after_job": begin.job_id,
+        "after_id": begin.outbox_id, "most": most,
+    }  # fmt: skip
+    if recipient_id is None and status is None:
+        rows = yield from ask("items_of_run", **page)
+    else:
+        rows = yield from ask(
+            "items_of_run_filtered", **page, recipient_id=recipient_id, status=status
+        )
     return [Item(*row) for row in rows]
 
 

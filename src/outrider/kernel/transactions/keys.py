@@ -112,6 +112,11 @@ def find_workspace(named: WorkspaceName) -> Transaction[Scope | None]:
     return Scope(tenant_id, found) if found else None
 
 
+def workspace_name(scope: Scope) -> Transaction[WorkspaceName]:
+    rows = yield from ask("workspace_name", **scope._asdict())
+    return WorkspaceName(*rows[0])
+
+
 def open_workspace(named: WorkspaceName, ids: IdSource, now: datetime) -> Transaction[Scope]:
     # Whoever makes a tenant holds the row that always exists, so that a name is given out once.
     yield from ask("lock_workspace", **DEFAULT_SCOPE._asdict())

@@ -306,6 +306,18 @@ def _outcome(verdict: Verdict) -> str:
     return "rejected" if verdict.progress is Progress.ANSWERED else "error"
 
 
+def suppressed_among(
+    scope: Scope, addressed: Sequence[tuple[str, str]]
+) -> Transaction[set[tuple[str, str]]]:
+    """Those of the channels and addresses that opted out; the addresses in lower case."""
+    window = {
+        "channel": [each[0] for each in addressed],
+        "address": [each[1] for each in addressed],
+    }
+    rows = yield from ask("suppressed_among", window, **scope._asdict())
+    return {(row[0], row[1]) for row in rows}
+
+
 def suppress(
     scope: Scope, channel: str, addresses: Sequence[str], reason: str, now: datetime
 ) -> Transaction[int]:

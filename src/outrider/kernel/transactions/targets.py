@@ -2,7 +2,9 @@
 
 from collections.abc import Callable
 from datetime import datetime
+from typing import NamedTuple
 
+from outrider.domain.ids import Scope
 from outrider.domain.targets import Breaker, TargetPolicy, TargetState
 from outrider.ports.store import Result, Row, Transaction, ask
 
@@ -46,6 +48,21 @@ def state_of(submission_target: str) -> Transaction[TargetState | None]:
 def all_states(most: int) -> Transaction[dict[str, TargetState]]:
     rows = yield from ask("target_states", most=most)
     return {row[0]: _state(row[1:]) for row in rows}
+
+
+class TargetLoad(NamedTuple):
+    """What a workspace has at a target: jobs that have not settled, and items in doubt."""
+
+    open_jobs: int = 0
+    in_doubt: int = 0
+
+
+def loads(scope: Scope) -> Transaction[dict[str, TargetLoad]]:
+    jobs = yield from ask("open_jobs_by_target", **scope._asdict())
+    found = {row[0]: TargetLoad(open_jobs=row[1]) for row in jobs}
+    for target, count in (yield from ask("doubts_by_target", **scope._asdict())):
+        found[target] = found.get(target, TargetLoad())._replace(in_doubt=count)
+    return found
 
 
 def _state(row: Row) -> TargetState:

@@ -117,6 +117,7 @@ class SqliteStore:
             "wal_autocheckpoint = 4000",
         ):
             connection.execute(f"PRAGMA {pragma}")
+        add_functions(connection)
         return connection
 
     def _run(
@@ -163,7 +164,6 @@ class SqliteStore:
         return known
 
     def _migrate(self, connection: apsw.Connection) -> Sequence[str]:
-        add_functions(connection)
         cursor = connection.cursor()
         cursor.execute("BEGIN IMMEDIATE")
         try:
@@ -205,12 +205,17 @@ class SqliteStore:
 
 
 def add_functions(connection: apsw.Connection) -> None:
-    """What migrations need and SQLite has not."""
+    """What migrations and statements need and SQLite has not."""
 
     def sha256(*given: Any) -> Any:
         return hashlib.sha256(str(given[0]).encode()).digest()
 
+    def lowered(*given: Any) -> Any:
+        # Its own `lower` knows the letters of English only.
+        return str(given[0]).lower()
+
     connection.create_scalar_function("sha256", sha256, 1, deterministic=True)
+    connection.create_scalar_function("lowered", lowered, 1, deterministic=True)
 
 
 def _with_times(row: Sequence[Any], times: tuple[int, ...]) -> list[Any]:

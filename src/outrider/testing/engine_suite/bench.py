@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from outrider.bootstrap import Outrider, open_outrider
 from outrider.domain.campaigns import LAUNCH, CampaignDefinition
@@ -32,6 +33,7 @@ from outrider.testing.launches import ACTOR, message, observe, people, registry,
 SMS, MAIL = "sms.all", "mail.all"
 PATIENCE_SECONDS = 30.0
 LOOK_SECONDS = 0.01
+SLOW_MS = 30
 MOST = 10_000
 SOON = RetrySchedule(first_seconds=0.1)
 IN_AN_HOUR = RetrySchedule(first_seconds=3_600)
@@ -82,7 +84,7 @@ class EngineBench:
         front.engine = self.outrider.engine
         return EngineBench(front, self.sandbox)
 
-    def with_limits(self, **changes: int) -> "EngineBench":
+    def with_limits(self, **changes: Any) -> "EngineBench":
         return EngineBench(
             replace(self.outrider, limits=replace(self.outrider.limits, **changes)), self.sandbox
         )
@@ -130,6 +132,24 @@ class EngineBench:
 
     async def launched(self, count: int) -> RunId:
         return await self.started(await self.campaign(count))
+
+    async def launched_slowly(self, count: int) -> tuple[CampaignId, RunId]:
+        """With a provider that takes its time, so that there is something to steer."""
+        self.sandbox.faults.latency_ms = SLOW_MS
+        campaign_id = await self.campaign(count)
+        return campaign_id, await self.started(campaign_id)
+
+    async def launched_and_paused(self, count: int) -> tuple[CampaignId, RunId]:
+        campaign_id = await self.campaign(count)
+        run_id = await self.started(campaign_id)
+        await self.control(campaign_id, Action.PAUSE)
+        return campaign_id, run_id
+
+    async def paused_after(self, requests: int, campaign_id: CampaignId, run_id: RunId) -> None:
+        """Nothing of it is under way any more."""
+        await self.until_requests(requests)
+        await self.control(campaign_id, Action.PAUSE)
+        await self.until_jobs(run_id, lambda job: job.status != "locked")
 
     async def signal(self, run_id: RunId, signal: Signal, step_id: str | None = None) -> None:
         asked = AskedSignal(signal, self.outrider.ids.new(), step_id)

@@ -5,23 +5,17 @@ from outrider.domain.ids import RunId
 from outrider.domain.phases import Action
 from outrider.domain.signals import Signal
 from outrider.settings import AdmissionTable
-from outrider.testing.engine_suite.bench import EngineBench
+from outrider.testing.engine_suite.bench import SLOW_MS, EngineBench
 from outrider.testing.launches import observe
-
-SLOW_MS = 30
 
 
 class ControlConformance:
     async def test_a_paused_run_opens_no_attempt_until_it_is_resumed(
         self, bench: EngineBench
     ) -> None:
-        bench.sandbox.faults.latency_ms = SLOW_MS
-        campaign_id = await bench.campaign(200)
-        run_id = await bench.started(campaign_id)
+        campaign_id, run_id = await bench.launched_slowly(200)
         async with bench.at_work():
-            await bench.until_requests(20)
-            await bench.control(campaign_id, Action.PAUSE)
-            await bench.until_jobs(run_id, lambda job: job.status != "locked")
+            await bench.paused_after(20, campaign_id, run_id)
             held, asked = await observe(bench.outrider, run_id), bench.sandbox.requests
             assert held[1].waiting > 0
             await bench.another_run()
@@ -36,9 +30,7 @@ class ControlConformance:
     async def test_a_run_paused_before_it_was_begun_waits_for_its_resume(
         self, bench: EngineBench
     ) -> None:
-        campaign_id = await bench.campaign(20)
-        run_id = await bench.started(campaign_id)
-        await bench.control(campaign_id, Action.PAUSE)
+        campaign_id, run_id = await bench.launched_and_paused(20)
         async with bench.at_work():
             await bench.another_run()
             assert bench.sandbox.requests == 5
@@ -48,13 +40,9 @@ class ControlConformance:
     async def test_a_resume_that_the_engine_was_never_told_of_is_found(
         self, bench: EngineBench
     ) -> None:
-        bench.sandbox.faults.latency_ms = SLOW_MS
-        campaign_id = await bench.campaign(100)
-        run_id = await bench.started(campaign_id)
+        campaign_id, run_id = await bench.launched_slowly(100)
         async with bench.at_work():
-            await bench.until_requests(10)
-            await bench.control(campaign_id, Action.PAUSE)
-            await bench.until_jobs(run_id, lambda job: job.status != "locked")
+            await bench.paused_after(10, campaign_id, run_id)
             await bench.another_run()
             await bench.unreachable().control(campaign_id, Action.RESUME)
             assert (await bench.ended(run_id)).sent == 100
@@ -63,9 +51,7 @@ class ControlConformance:
     async def test_a_stop_skips_whoever_was_not_attempted_as_cancelled(
         self, bench: EngineBench
     ) -> None:
-        bench.sandbox.faults.latency_ms = SLOW_MS
-        campaign_id = await bench.campaign(300)
-        run_id = await bench.started(campaign_id)
+        campaign_id, run_id = await bench.launched_slowly(300)
         async with bench.at_work():
             await bench.until_requests(20)
             await bench.control(campaign_id, Action.STOP)
@@ -79,9 +65,7 @@ class ControlConformance:
         assert "StepSkipped" in types
 
     async def test_a_stop_of_a_paused_run_ends_it(self, bench: EngineBench) -> None:
-        campaign_id = await bench.campaign(20)
-        run_id = await bench.started(campaign_id)
-        await bench.control(campaign_id, Action.PAUSE)
+        campaign_id, run_id = await bench.launched_and_paused(20)
         async with bench.at_work():
             await bench.another_run()
             await bench.control(campaign_id, Action.STOP)

@@ -5,16 +5,23 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
+from outrider.domain.campaign_states import CampaignState
 from outrider.domain.campaigns import LAUNCH
 from outrider.domain.errors import InvalidInput, InvalidTransition, NotFound
-from outrider.domain.ids import DEFAULT_SCOPE, CampaignId
+from outrider.domain.ids import DEFAULT_SCOPE, CampaignId, Scope
 from outrider.domain.recipients import AddressKind, Recipient, address_kind, recipient
 from outrider.domain.states import Channel, PhaseState
 from outrider.kernel.transactions import campaigns, inspection, ledger
+from outrider.kernel.transactions.overview import overview_page
 from outrider.ports.store import Store
 from outrider.settings import IMPORT_WINDOW_ITEMS
 from outrider.testing.launches import message, people
 from outrider.testing.store_suite.workshop import CONTRACT, ELSEWHERE, MOST, SMS, Workshop, at
+
+
+async def _listed(store: Store, scope: Scope) -> list[CampaignId]:
+    page = await store.read(overview_page(scope, inspection.LAST, 10))
+    return [line.id for line in page.campaigns]
 
 
 class CampaignConformance:
@@ -42,7 +49,7 @@ class CampaignConformance:
 
         with pytest.raises(InvalidInput, match="line 2,003"):
             await shop.campaign(audience())
-        assert await store.read(campaigns.campaigns_page(DEFAULT_SCOPE, inspection.LAST, 10)) == []
+        assert await _listed(store, DEFAULT_SCOPE) == []
 
     async def test_a_recipient_that_stands_twice_refuses_the_whole_campaign(
         self, store: Store
@@ -50,21 +57,23 @@ class CampaignConformance:
         shop = Workshop(store)
         with pytest.raises(InvalidInput, match="1 of 3"):
             await shop.campaign([*people(2), *people(1)])
-        assert await store.read(campaigns.campaigns_page(DEFAULT_SCOPE, inspection.LAST, 10)) == []
+        assert await _listed(store, DEFAULT_SCOPE) == []
 
     async def test_a_campaign_is_unknown_in_another_workspace(self, store: Store) -> None:
         campaign_id = await Workshop(store).campaign(1)
         with pytest.raises(NotFound):
             await store.read(campaigns.campaign(ELSEWHERE, campaign_id))
-        assert await store.read(campaigns.campaigns_page(ELSEWHERE, inspection.LAST, 10)) == []
+        assert await _listed(store, ELSEWHERE) == []
 
     async def test_campaigns_are_listed_newest_first_in_pages(self, store: Store) -> None:
         shop = Workshop(store)
         created = sorted([await shop.campaign(1) for _ in range(3)], reverse=True)
-        first = await store.read(campaigns.campaigns_page(DEFAULT_SCOPE, inspection.LAST, 2))
-        rest = await store.read(campaigns.campaigns_page(DEFAULT_SCOPE, first[-1].id, 2))
-        assert [line.id for line in [*first, *rest]] == created
-        assert {line.launch_state for line in first} == {"not_started"}
+        first = await store.read(overview_page(DEFAULT_SCOPE, inspection.LAST, 2))
+        assert first.next is not None
+        rest = await store.read(overview_page(DEFAULT_SCOPE, first.next, 2))
+        assert rest.next is None
+        assert [line.id for line in [*first.campaigns, *rest.campaigns]] == created
+        assert {line.state for line in first.campaigns} == {CampaignState.NOT_STARTED}
 
     async def test_an_email_differing_only_in_case_is_a_duplicate(self, store: Store) -> None:
         flags = await _duplicates(

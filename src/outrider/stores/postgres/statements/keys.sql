@@ -43,6 +43,10 @@ INSERT INTO tenants (id, name, created_at) VALUES (:id, :name, :now);
 SELECT id::text FROM workspaces
  WHERE tenant_id = :tenant_id AND project = :project AND environment = :environment;
 
+-- name: workspace_name
+SELECT t.name, w.project, w.environment FROM workspaces w JOIN tenants t ON t.id = w.tenant_id
+ WHERE w.id = :workspace_id AND w.tenant_id = :tenant_id;
+
 -- name: insert_workspace
 INSERT INTO workspaces (id, tenant_id, project, environment, created_at)
 VALUES (:id, :tenant_id, :project, :environment, :now);

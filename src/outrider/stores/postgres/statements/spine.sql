@@ -58,13 +58,6 @@ UPDATE campaigns SET audience_size = :size WHERE id = :campaign_id;
 SELECT id::text, name, definition, audience_size, last_sequence, created_at FROM campaigns
  WHERE id = :campaign_id AND tenant_id = :tenant_id AND workspace_id = :workspace_id;
 
--- name: campaigns_page
-SELECT c.id::text, c.name, c.audience_size, c.created_at,
-       (SELECT p.state FROM campaign_phases p WHERE p.campaign_id = c.id AND p.phase = 'launch')
-  FROM campaigns c
- WHERE c.tenant_id = :tenant_id AND c.workspace_id = :workspace_id AND c.id < :before
- ORDER BY c.id DESC LIMIT :most;
-
 -- name: phases_of_campaign
 SELECT phase, state, run_id::text, updated_at, last_sequence, reason, started_at, finished_at
   FROM campaign_phases
@@ -626,8 +619,6 @@ SELECT id::text, recipient_id, recipient_address, channel, provider, submission_
   FROM channel_outbox
  WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id
    AND run_id = :run_id AND (job_id, id) > (:after_job, :after_id)
-   AND (recipient_id = :recipient_id OR :recipient_id::text IS NULL)
-   AND (status = :status OR :status::text IS NULL)
  ORDER BY channel_outbox.job_id, channel_outbox.id LIMIT :most;
 
 -- name: attempts_of_items
@@ -638,15 +629,17 @@ SELECT outbox_id::text, attempt, opened_at, closed_at, progress, outcome, reason
  ORDER BY submission_attempts.outbox_id, attempt;
 
 -- name: doubts_page
+-- By the index of doubts: the one by workspace would lead through its whole ledger.
 SELECT o.id::text, o.run_id::text, o.job_id::text, o.recipient_id, o.recipient_address, o.channel,
        o.provider,
        coalesce(o.attempt_contract_id, o.contract_id),
        encode(o.idempotency_key, 'hex'), o.attempts, o.progress, o.reason, o.error,
-       o.attempt_opened_at, o.doubted_at, o.created_at
-  FROM channel_outbox o
- WHERE o.tenant_id = :tenant_id AND o.workspace_id = :workspace_id
+       o.attempt_opened_at, o.doubted_at, o.created_at, r.campaign_id::text
+  FROM channel_outbox o LEFT JOIN campaign_runs r ON r.id = o.run_id
+ WHERE o.tenant_id::text = :tenant_id AND o.workspace_id::text = :workspace_id
    AND o.doubted_at IS NOT NULL AND (o.run_id = :run_id OR :run_id::uuid IS NULL)
-   AND o.id > :after
+   AND (r.campaign_id = :campaign_id OR :campaign_id::uuid IS NULL)
+   AND o.id::text COLLATE "C" > :after
  ORDER BY o.id LIMIT :most;
 
 -- name: lock_doubts

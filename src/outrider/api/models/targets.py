@@ -1,0 +1,77 @@
+"""Submission targets on the wire: their contract, how they are executed, and how they fare."""
+
+from pydantic import Field
+
+from outrider.api.models.admin import TargetAnswer, TargetStanding
+from outrider.api.models.common import Answer
+from outrider.domain.contracts import contract_document
+from outrider.domain.states import Channel
+from outrider.domain.submission import Contract, GatewayType
+from outrider.domain.targets import TargetPolicy, TargetState
+from outrider.kernel.transactions.targets import TargetLoad
+from outrider.settings import TargetSettings
+
+
+class TargetExecution(Answer):
+    """An operator's settings; none of them is a term of the contract, and no secret is here."""
+
+    rate_per_second: float | None
+    burst: int
+    breaker_failures: int
+    breaker_seconds: float
+    retry_first_seconds: float
+    retry_factor: float
+    retry_cap_seconds: float
+    timeout_seconds: float | None = Field(description="Null where it is the family's own.")
+    concurrency: int | None = Field(description="Null where it is the family's own.")
+    fallback: str | None
+
+    @classmethod
+    def of(cls, settings: TargetSettings, policy: TargetPolicy) -> "TargetExecution":
+        return cls(
+            rate_per_second=policy.rate_per_second,
+            burst=policy.burst,
+            breaker_failures=policy.breaker_failures,
+            breaker_seconds=policy.breaker_seconds,
+            retry_first_seconds=settings.retry_first_seconds,
+            retry_factor=settings.retry_factor,
+            retry_cap_seconds=settings.retry_cap_seconds,
+            timeout_seconds=settings.timeout_seconds,
+            concurrency=settings.concurrency,
+            fallback=policy.fallback,
+        )
+
+
+class TargetLine(TargetAnswer):
+    channel: Channel
+    dedupes_by_reference: bool
+    looks_up: bool = Field(description="Whether its provider can be asked what it received.")
+    execution: TargetExecution
+    open_jobs: int = Field(description="Of the workspace, not settled yet.")
+    in_doubt: int = Field(description="Items of the workspace.")
+
+    @classmethod
+    def whole(
+        cls,
+        contract: Contract,
+        gateway: GatewayType,
+        state: TargetState | None,
+        execution: TargetExecution,
+        load: TargetLoad,
+    ) -> "TargetLine":
+        return cls.model_validate(
+            {
+                **contract_document(contract),
+                "state": TargetStanding.of(state) if state is not None else None,
+                "channel": gateway.channel,
+                "dedupesByReference": gateway.dedupes_by_reference,
+                "looksUp": gateway.looks_up,
+                "execution": execution,
+                "openJobs": load.open_jobs,
+                "inDoubt": load.in_doubt,
+            }
+        )
+
+
+class TargetsAnswer(Answer):
+    targets: list[TargetLine]

@@ -1,0 +1,45 @@
+"""What waits for somebody, on the wire."""
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from pydantic import Field
+
+from outrider.api.models.common import Answer
+from outrider.kernel.transactions.trouble import Bypass
+
+
+class TroubleAnswer(Answer):
+    doubts: int
+    alerts: int = Field(description="Those that stand.")
+    dead_letters: int = Field(description="Those that were not redriven.")
+    bypasses: int = Field(description="Phase states that came without their event, ever.")
+    most: int = Field(description="No more than this is counted of each.")
+
+
+class BypassAnswer(Answer):
+    """A phase's state that somebody wrote past the state machine."""
+
+    id: str
+    created_at: datetime
+    campaign_id: str
+    phase: str
+    from_status: str
+    to_status: str
+    caller: str
+    reason: str
+
+    @classmethod
+    def of(cls, bypass: Bypass) -> "BypassAnswer":
+        detail: dict[str, Any] = msgspec.json.decode(bypass.detail)
+        return cls(
+            id=bypass.id,
+            created_at=bypass.created_at,
+            campaign_id=bypass.campaign_id,
+            phase=detail["phase"],
+            from_status=detail["from_status"],
+            to_status=detail["to_status"],
+            caller=detail["caller"],
+            reason=detail["reason"],
+        )

@@ -1,0 +1,92 @@
+"""Sessions over HTTP: the cookie that holds one, and proof that a request is from our own pages.
+
+A browser sends the cookie with whatever any page asks of this server. So a request that changes
+something has to come from this origin, by the browser's own word, and to know the session's token
+against forgery, which only a page of this origin can read.
+"""
+
+import hmac
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.responses import Response
+
+from outrider.api.errors import ApiError
+from outrider.kernel.session_keeper import Session
+from outrider.settings import SESSION_SECONDS
+
+COOKIE = "outrider_session"
+CSRF_HEADER = "X-CSRF-Token"
+READING = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+def token_of(request: Request) -> str | None:
+    """None also where two were sent: one of them was planted, and nobody can say which."""
+    found = [
+        value
+        for header in request.headers.getlist("cookie")
+        for name, _, value in (piece.strip().partition("=") for piece in header.split(";"))
+        if name == COOKIE
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def require_own_page(request: Request, session: Session) -> None:
+    """Of a request by cookie; one that only reads is let through, since others cannot read it."""
+    if request.method in READING:
+        return
+    if not comes_from_here(request.headers):
+        raise _cross_site()
+    given = request.headers.get(CSRF_HEADER, "").encode(errors="surrogatepass")
+    if not hmac.compare_digest(given, session.csrf_token.encode()):
+        raise ApiError(
+            403,
+            "CSRF_TOKEN_INVALID",
+            f"a change by session needs the session's own {CSRF_HEADER}",
+            hint="GET /session says what it is",
+        )
+
+
+def refuse_other_pages(request: Request) -> None:
+    """Of a request without a session: programs say nothing of an origin, and may come."""
+    said = {"origin", "sec-fetch-site"} & set(request.headers)
+    if said and not comes_from_here(request.headers):
+        raise _cross_site()
+
+
+def comes_from_here(headers: Headers) -> bool:
+    """By what the browser itself says, which no page can change."""
+    site = headers.get("sec-fetch-site")
+    if site is not None:
+        return site == "same-origin"
+    host = headers.get("host", "").lower()
+    return bool(host) and _host_of(headers.get("origin", "")) == host
+
+
+def _host_of(origin: str) -> str | None:
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return None
+
+
+def keep(response: Response, session: Session, *, secure: bool) -> None:
+    _set(response, session.token, SESSION_SECONDS, secure=secure)
+
+
+def forget(response: Response, *, secure: bool) -> None:
+    _set(response, "", 0, secure=secure)
+
+
+def _set(response: Response, token: str, seconds: int, *, secure: bool) -> None:
+    response.set_cookie(
+        COOKIE, token, max_age=seconds, path="/", secure=secure, httponly=True, samesite="strict"
+    )
+
+
+def _cross_site() -> ApiError:
+    return ApiError(
+        403, "CROSS_SITE_REQUEST", "this was asked from a page of another origin",
+        hint="use the console of this server, or a key",
+    )  # fmt: skip

@@ -1,0 +1,131 @@
+// Begins everything: who is signed in, which page the address names, and the frame around it.
+
+import { session, whenSignedOut } from "./api.js";
+import { render } from "./dom.js";
+import { Frame } from "./frame.js";
+import { apply } from "./preferences.js";
+import { parseHash } from "./state/hash.js";
+import { stream } from "./stream.js";
+import { closeAll } from "./parts/dialog.js";
+import { problemNote, skeleton } from "./parts/feedback.js";
+import { button } from "./parts/controls.js";
+import { show as campaign } from "./pages/campaign.js";
+import { show as campaigns } from "./pages/campaigns.js";
+import { show as doubts } from "./pages/doubts.js";
+import { show as items } from "./pages/item.js";
+import { show as missing } from "./pages/missing.js";
+import { show as newCampaign } from "./pages/new_campaign.js";
+import { show as runs } from "./pages/run.js";
+import { show as settings } from "./pages/settings.js";
+import { signInPage } from "./pages/sign_in.js";
+import { show as targets } from "./pages/targets.js";
+import { show as trouble } from "./pages/trouble.js";
+import { show as workflows } from "./pages/workflows.js";
+
+/**
+ * All of them from the beginning: one that is fetched when it is wanted may be out of reach then,
+ * which a browser does not forgive, or be of another version than the rest.
+ */
+const PAGES = {
+  campaigns, campaign, runs, items, doubts, workflows, targets, trouble, settings,
+  new: newCampaign, missing,
+};
+
+const root = document.getElementById("app");
+let who = null;
+let frame = null;
+let leaving = new AbortController();
+let shown = null;
+
+async function begin() {
+  apply();
+  whenSignedOut(signedOut);
+  stream.whenSignedOut(signedOut);
+  try {
+    await signedIn(await session.current());
+  } catch (error) {
+    showSignIn(error.status === 401 ? null : error.message);
+  }
+}
+
+async function signedIn(found) {
+  who = found;
+  frame = new Frame(root, who, signOut);
+  await open();
+}
+
+function signedOut() {
+  if (who !== null) {
+    showSignIn("Your session has ended. Sign in again to go on.");
+  }
+}
+
+async function signOut() {
+  try {
+    await session.signOut();
+  } finally {
+    showSignIn();
+  }
+}
+
+function showSignIn(words = null) {
+  who = null;
+  frame?.end();
+  frame = null;
+  shown = null;
+  leave();
+  render(root, signInPage(words, signedIn));
+  document.title = "Sign in · Outrider";
+  root.querySelector("input")?.focus();
+}
+
+function leave() {
+  leaving.abort();
+  leaving = new AbortController();
+  stream.close();
+  closeAll();
+}
+
+/** Draw the page of the address; a filter of the same page keeps its frame and its focus. */
+async function open() {
+  if (who === null) {
+    return;
+  }
+  if (location.hash === "#main") {
+    document.getElementById("main")?.focus();
+    history.replaceState(null, "", shown?.hash ?? "#/campaigns");
+    return;
+  }
+  leave();
+  const { page, id, query } = parseHash(location.hash);
+  const isSame = shown?.page === page && shown?.id === id;
+  shown = { page, id, hash: location.hash };
+  const signal = leaving.signal;
+  const main = frame.begin(page);
+  if (!isSame) {
+    render(main, skeleton());
+    frame.focusPage();
+  }
+  try {
+    await pageOf(page, id)({ main, id, query, signal, frame: frame.of(signal) });
+  } catch (error) {
+    if (!signal.aborted && error.status !== 401) {
+      frame.head({ title: error.status === 404 ? "Not found" : "This did not load" });
+      render(main, problemNote(error), button("Try again", { onclick: open }));
+    }
+  }
+}
+
+function pageOf(page, id) {
+  const name = page === "campaigns" && id ? "campaign" : page;
+  return PAGES[Object.hasOwn(PAGES, name) ? name : "missing"];
+}
+
+addEventListener("hashchange", open);
+addEventListener("unhandledrejection", (event) => {
+  if (event.reason?.name === "AbortError") {
+    // What a page that was left had asked for.
+    event.preventDefault();
+  }
+});
+begin();

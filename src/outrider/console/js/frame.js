@@ -1,0 +1,260 @@
+// The frame around every page: navigation, the page's head, and the state of the stream.
+
+import { get } from "./api.js";
+import { h, render } from "./dom.js";
+import { choose, preference } from "./preferences.js";
+import { count } from "./state/format.js";
+import { stream } from "./stream.js";
+import { button, segmented } from "./parts/controls.js";
+import { icon } from "./parts/icons.js";
+
+const LINKS = [
+  ["campaigns", "Campaigns", "campaigns"],
+  ["doubts", "In doubt", "doubt"],
+  ["trouble", "Trouble", "trouble"],
+  null,
+  ["workflows", "Workflows", "workflows"],
+  ["targets", "Targets", "targets"],
+  ["settings", "Settings", "settings"],
+];
+const PARENTS = { runs: "campaigns", items: "campaigns", new: "campaigns" };
+const CONNECTIONS = {
+  live: "Live",
+  connecting: "Connecting",
+  resyncing: "Catching up",
+  offline: "Offline",
+};
+const TICK_MS = 1_000;
+const UNTOLD_MS = 500;
+const UNSETTLED = new Set(["idle", "connecting"]);
+
+export class Frame {
+  #shell;
+  #nav;
+  #head;
+  #main;
+  #who;
+  #signOut;
+  #page = null;
+  #trouble = null;
+  #told = "idle";
+  #tellTimer = null;
+  #endings = [];
+
+  constructor(root, who, signOut) {
+    this.#who = who;
+    this.#signOut = signOut;
+    this.#nav = h("nav", { class: "nav", id: "nav", "aria-label": "Console" });
+    this.#head = h("header", { class: "page-head" });
+    this.#main = h("main", { id: "main", tabindex: "-1" });
+    this.#shell = h(
+      "div",
+      { class: "shell", onclick: (event) => this.#clicked(event) },
+      h("div", { class: "top" }, this.#menuButton(), brand()),
+      this.#nav,
+      h("div", { class: "content" }, this.#head, this.#main),
+    );
+    root.replaceChildren(this.#shell);
+    const tick = setInterval(() => this.#told === "waiting" && this.#drawConnection(), TICK_MS);
+    const keys = (event) => event.key === "Escape" && this.#openNav(false);
+    addEventListener("keydown", keys);
+    this.#endings = [
+      stream.onStatus(({ phase }) => this.#connectionIs(phase)),
+      () => clearInterval(tick),
+      () => clearTimeout(this.#tellTimer),
+      () => removeEventListener("keydown", keys),
+    ];
+  }
+
+  /** Somebody signed out: nothing is listened to any more. */
+  end() {
+    this.#endings.forEach((ending) => ending());
+  }
+
+  /** What a page has of the frame until it is left: a late answer must not head another page. */
+  of(signal) {
+    return {
+      canOperate: this.canOperate,
+      canAdminister: this.canAdminister,
+      head: (headed) => signal.aborted || this.head(headed),
+      countTrouble: () => signal.aborted || this.countTrouble(),
+    };
+  }
+
+  get canOperate() {
+    return this.#who.scopes.includes("operate");
+  }
+
+  get canAdminister() {
+    return this.#who.scopes.includes("admin");
+  }
+
+  /** The place where the page of this name draws itself. */
+  begin(page) {
+    this.#page = page;
+    this.#openNav(false);
+    this.#drawNav();
+    this.countTrouble();
+    return this.#main;
+  }
+
+  focusPage() {
+    scrollTo(0, 0);
+    this.#main.focus({ preventScroll: true });
+  }
+
+  /** title, crumbs: [[words, link]], beside: what stands beside the title, actions */
+  head(headed) {
+    const { title, crumbs = [], beside, actions = [], under } = headed;
+    document.title = `${title} · Outrider`;
+    render(
+      this.#head,
+      h(
+        "div",
+        { class: "page-titles" },
+        crumbs.length > 0 && h("nav", { "aria-label": "Where you are" },
+          h("ol", { class: "crumbs" },
+            crumbs.map(([words, link]) => h("li", {}, h("a", { href: link }, words))))),
+        h("div", { class: "title-row" }, h("h1", {}, title), beside),
+        under && h("div", { class: "muted small" }, under),
+      ),
+      h("div", { class: "page-actions" },
+        h("span", { class: "connection-place", role: "status", "data-key": "connection",
+          "data-keep": true }),
+        actions),
+    );
+    this.#drawConnection();
+  }
+
+  /** The numbers beside the links: asked for when a page opens, and when something ended. */
+  async countTrouble() {
+    try {
+      this.#trouble = await get("/trouble");
+      this.#drawNav();
+    } catch {
+      // They are an extra: pages say what is wrong with the server.
+    }
+  }
+
+  #drawNav() {
+    const here = PARENTS[this.#page] ?? this.#page;
+    render(
+      this.#nav,
+      brand(),
+      LINKS.map((link) => (link === null
+        ? h("div", { class: "nav-heading" }, "Setup")
+        : this.#link(link, here))),
+      this.#foot(),
+    );
+  }
+
+  #link([page, words, sign], here) {
+    const found = this.#trouble ?? {};
+    const number = { doubts: found.doubts,
+      trouble: (found.alerts ?? 0) + (found.deadLetters ?? 0) + (found.bypasses ?? 0) }[page];
+    return h(
+      "a",
+      { class: "nav-link", href: `#/${page}`, "aria-current": page === here ? "page" : null },
+      icon(sign),
+      words,
+      number > 0 && h("span", { class: `badge ${page === "trouble" ? "badge-bad" : ""}` },
+        number >= found.most ? `${count(found.most)}+` : count(number)),
+    );
+  }
+
+  #foot() {
+    const { name, scopes, workspace } = this.#who;
+    const most = ["admin", "operate", "read"].find((scope) => scopes.includes(scope));
+    const draw = (kind) => (value) => {
+      choose(kind, value);
+      this.#drawNav();
+    };
+    return h(
+      "div",
+      { class: "nav-foot" },
+      h(
+        "div",
+        { class: "switches" },
+        segmented("Theme", [["light", "Light", "sun"], ["dark", "Dark", "moon"],
+          ["system", "As the system", "screen"]], preference("theme"), draw("theme")),
+        segmented("Times", [["local", "Local"], ["utc", "UTC"]], preference("zone"), draw("zone")),
+      ),
+      h(
+        "div",
+        { class: "who" },
+        h("div", { class: "who-row" }, h("span", { class: "strong" }, name),
+          h("button", { class: "copy", type: "button", title: "Sign out", "aria-label": "Sign out",
+            onclick: () => this.#signOut() }, icon("exit", 15))),
+        h("span", { class: "muted" },
+          `${workspace.project} · ${workspace.environment} · `,
+          most === "read" ? "read only" : most),
+      ),
+    );
+  }
+
+  #menuButton() {
+    return button("", {
+      sign: "menu",
+      look: "plain icon",
+      "aria-label": "Menu",
+      "aria-controls": "nav",
+      "aria-expanded": "false",
+      onclick: () => this.#openNav(!this.#shell.classList.contains("nav-open")),
+    });
+  }
+
+  #openNav(isOpen) {
+    this.#shell.classList.toggle("nav-open", isOpen);
+    this.#shell.querySelector("[aria-controls=nav]").setAttribute("aria-expanded", String(isOpen));
+  }
+
+  #clicked(event) {
+    if (event.target === this.#shell) {
+      this.#openNav(false);
+    }
+  }
+
+  /** Every page connects anew: that is told only where it takes a while. */
+  #connectionIs(phase) {
+    if (!UNSETTLED.has(phase)) {
+      clearTimeout(this.#tellTimer);
+      this.#tellTimer = null;
+      this.#told = phase;
+    } else if (this.#tellTimer === null) {
+      this.#tellTimer = setTimeout(() => {
+        this.#tellTimer = null;
+        this.#told = stream.status.phase;
+        this.#drawConnection();
+      }, UNTOLD_MS);
+    }
+    this.#drawConnection();
+  }
+
+  #connection() {
+    const { phase, seconds } = stream.status;
+    const told = this.#told;
+    const words = told === "waiting" ? `Reconnecting in ${seconds} s` : CONNECTIONS[told];
+    return words && h(
+      "span",
+      { class: `connection connection-${told}`, "data-connection": phase },
+      h("span", { class: "connection-dot" }),
+      words,
+    );
+  }
+
+  #drawConnection() {
+    const place = this.#head.querySelector(".connection-place");
+    if (place) {
+      render(place, this.#connection());
+    }
+  }
+}
+
+function brand() {
+  return h(
+    "a",
+    { class: "brand", href: "#/campaigns" },
+    h("img", { class: "brand-mark", src: "/console/mark.svg", alt: "" }),
+    "Outrider",
+  );
+}

@@ -1,0 +1,156 @@
+// The campaigns that a page shows, kept true: snapshots, events, guesses and their corrections.
+
+import { ApiError, get, newKey, post, segment } from "./api.js";
+import * as views from "./state/campaign_view.js";
+import { ended } from "./state/accounting.js";
+import { addSample } from "./state/throughput.js";
+import { PROGRESS_EVENT } from "./state/phase_machine.js";
+
+export class LiveCampaigns {
+  #views = new Map();
+  #samples = new Map();
+  #fetching = new Map();
+  #changed;
+  #signal;
+
+  /** `changed` is called with a campaign's id after each change of what may be shown. */
+  constructor(changed, signal) {
+    this.#changed = changed;
+    this.#signal = signal;
+  }
+
+  put(snapshot) {
+    const before = this.#views.get(snapshot.campaignId);
+    this.#set(views.applySnapshot(before ?? null, snapshot));
+  }
+
+  view(campaignId) {
+    return this.#views.get(campaignId);
+  }
+
+  /** Ended items of the phase over time, as events told them. */
+  samples(campaignId) {
+    return this.#samples.get(campaignId) ?? [];
+  }
+
+  cursors() {
+    return new Map([...this.#views].map(([id, view]) => [id, view.lastSequence]));
+  }
+
+  /** Whether it was news. */
+  apply(event) {
+    const view = this.#views.get(event.campaignId);
+    const next = view && views.applyEvent(view, event);
+    this.#note(event);
+    if (!view || next === view) {
+      return false;
+    }
+    this.#set(next);
+    if (views.wantsSnapshot(event)) {
+      this.refresh(event.campaignId);
+    }
+    return true;
+  }
+
+  /**
+   * One fetch at a time for each campaign; what happens meanwhile has it fetched once more, and a
+   * snapshot that an event overtook is not applied. One older than what was known when it was asked
+   * for is: then the server itself went back, and a snapshot always wins.
+   */
+  async refresh(campaignId) {
+    if (this.#fetching.has(campaignId)) {
+      this.#fetching.set(campaignId, true);
+      return;
+    }
+    try {
+      do {
+        this.#fetching.set(campaignId, false);
+        const path = `/campaigns/${segment(campaignId)}/status`;
+        const knownBefore = this.#views.get(campaignId).lastSequence;
+        const snapshot = await get(path, {}, { signal: this.#signal });
+        const { lastSequence } = this.#views.get(campaignId);
+        if (snapshot.lastSequence >= lastSequence || snapshot.lastSequence < knownBefore) {
+          this.put(snapshot);
+        } else {
+          this.#fetching.set(campaignId, true);
+        }
+      } while (this.#fetching.get(campaignId));
+    } catch {
+      // The stream's next reconnect, or the next turning point, fetches it again.
+    } finally {
+      this.#fetching.delete(campaignId);
+    }
+  }
+
+  /**
+   * Ask for something, shown at once. What the server refuses corrects the view and is no error:
+   * the answer is then a note to show beside the phase. Another failure is thrown.
+   */
+  async control(campaignId, phase, action, body = {}) {
+    const guessId = newKey();
+    const view = this.#views.get(campaignId);
+    const expected = view.phases[phase].state;
+    this.#set(views.guess(view, phase, action, guessId));
+    const update = (change) => this.#set(change(this.#views.get(campaignId)));
+    try {
+      const path = `/campaigns/${segment(campaignId)}/phases/${segment(phase)}/${action}`;
+      const answer = await post(path, body, { key: guessId, query: { expected_state: expected } });
+      update((current) => views.confirmGuess(current, answer, guessId));
+      return null;
+    } catch (error) {
+      if (error instanceof ApiError && error.isConflict) {
+        const state = error.error.current_state;
+        update((current) =>
+          state
+            ? views.correct(current, phase, state, guessId)
+            : views.withdraw(current, phase, guessId),
+        );
+        return error;
+      }
+      update((current) => views.withdraw(current, phase, guessId));
+      throw error;
+    }
+  }
+
+  /** Also of events that are older than the view: they are how it went until now. */
+  #note(event) {
+    const { campaignId, payload, timestamp, type } = event;
+    if (type === "phase_started") {
+      this.#samples.delete(campaignId);
+    } else if (type === PROGRESS_EVENT && payload.accounting) {
+      const { sent, failed, skipped } = payload.accounting;
+      const at = Date.parse(timestamp);
+      const sample = { at, ended: ended(payload.accounting), sent, failed, skipped };
+      this.#samples.set(campaignId, addSample(this.samples(campaignId), sample));
+    }
+  }
+
+  #set(view) {
+    if (view && this.#views.get(view.campaignId) !== view) {
+      this.#views.set(view.campaignId, view);
+      this.#changed(view.campaignId);
+    }
+  }
+}
+
+/** A line of the list in the snapshot's shape: the phase it counts has the counts. */
+export function snapshotOfLine(line) {
+  const phases = {};
+  for (const { phase, state } of line.phases) {
+    const counted = phase === line.phase;
+    phases[phase] = {
+      state,
+      progressPercentage: counted ? line.progressPercentage : 0,
+      accounting: counted ? line.accounting : null,
+      runId: counted ? line.runId : null,
+    };
+  }
+  return {
+    campaignId: line.campaignId,
+    name: line.name,
+    recipients: line.recipients,
+    phaseOrder: line.phases.map(({ phase }) => phase),
+    phases,
+    lastSequence: line.lastSequence,
+  };
+}

@@ -1,0 +1,326 @@
+// One campaign, live: its phases as a track, the ledger of the one looked at, its pace, its runs,
+// its messages, and events as they come.
+
+import { get, segment } from "../api.js";
+import { h, oncePerFrame, render } from "../dom.js";
+import { LiveCampaigns } from "../live_campaigns.js";
+import { nextButton, phaseButtons } from "../phase_controls.js";
+import { preference } from "../preferences.js";
+import { controlPhaseOf, isGuessed, stateOf } from "../state/campaign_view.js";
+import { count, duration, percentage, plural, rate, title } from "../state/format.js";
+import { makeHash } from "../state/hash.js";
+import { PROGRESS_EVENT } from "../state/phase_machine.js";
+import { recentRate, throughputOf, timeLeft } from "../state/throughput.js";
+import { stream } from "../stream.js";
+import { throughputChart } from "../parts/chart.js";
+import { copyableId } from "../parts/copying.js";
+import { note } from "../parts/feedback.js";
+import { bar, ledger } from "../parts/ledger.js";
+import { moment, span } from "../parts/moments.js";
+import { pill } from "../parts/pill.js";
+import { card } from "../parts/table.js";
+import { waitWords } from "../parts/words.js";
+import { readyFor, statePill } from "./campaigns.js";
+import { artifactsCard, eventsCard, runsCard } from "./campaign_cards.js";
+import { messagesCard } from "./messages.js";
+
+const RUNS_SHOWN = 10;
+const EVENTS_SHOWN = 30;
+const EVENTS_BEFORE = 300;
+const CHART_BUCKETS = 60;
+const CHART_BEAT_MS = 3_000;
+const SAMPLES_TO_DRAW = 4;
+const SETTLE_BEAT_MS = 1_500;
+const SETTLE_BEATS_MOST = 40;
+
+export async function show(context) {
+  const page = new CampaignPage(context);
+  await page.load();
+  stream.watch({
+    cursors: () => page.cursors(),
+    resync: () => page.resync(),
+    onEvent: (event) => page.happened(event),
+  });
+}
+
+class CampaignPage {
+  #context;
+  #definition;
+  #runs;
+  #artifacts;
+  #events = [];
+  #asked = 0;
+  #note = null;
+  #throughput = null;
+  #chartAskedAt = 0;
+  #settleBeats = 0;
+  #settleTimer = null;
+
+  constructor(context) {
+    this.#context = context;
+    this.draw = oncePerFrame(() => this.drawNow());
+    this.live = new LiveCampaigns(() => this.draw(), context.signal);
+  }
+
+  get #path() {
+    return `/campaigns/${segment(this.#context.id)}`;
+  }
+
+  get #view() {
+    return this.live.view(this.#context.id);
+  }
+
+  async load() {
+    const { signal, query } = this.#context;
+    const ask = (path, asked) => get(this.#path + path, asked, { signal });
+    const [snapshot, definition, runs, artifacts] = await Promise.all([
+      ask("/status"),
+      ask(""),
+      ask("/runs", { limit: RUNS_SHOWN, after: query.after }),
+      ask("/artifacts", { limit: RUNS_SHOWN }),
+    ]);
+    this.#definition = definition;
+    this.#runs = runs;
+    this.#artifacts = artifacts;
+    this.live.put(snapshot);
+    this.drawNow();
+    this.#drawChart(true);
+  }
+
+  async resync() {
+    const { signal } = this.#context;
+    this.live.put(await get(`${this.#path}/status`, {}, { signal }));
+    this.#reloadRuns();
+  }
+
+  /** A little behind what is known: older events fill the feed, and the view drops them. */
+  cursors() {
+    const { campaignId, lastSequence } = this.#view;
+    return new Map([[campaignId, Math.max(0, lastSequence - EVENTS_BEFORE)]]);
+  }
+
+  happened(event) {
+    this.#feed(event);
+    if (this.live.apply(event)) {
+      if (event.type !== PROGRESS_EVENT) {
+        this.#note = null;
+        this.#reloadRuns();
+        this.#context.frame.countTrouble();
+      }
+      this.#drawChart(event.type !== PROGRESS_EVENT);
+    }
+    this.draw();
+  }
+
+  /** Newest first; of a phase's progress only the last word between two other events. */
+  #feed(event) {
+    if (this.#events.some((other) => other.sequence >= event.sequence)) {
+      return;
+    }
+    const [last, ...rest] = this.#events;
+    const isMore = event.type === PROGRESS_EVENT && last?.type === PROGRESS_EVENT;
+    this.#events = [event, ...(isMore ? rest : this.#events)].slice(0, EVENTS_SHOWN);
+  }
+
+  /** The answer to the last question counts: an older one may come after it. */
+  async #reloadRuns() {
+    const { signal, query } = this.#context;
+    const question = (this.#asked += 1);
+    try {
+      const asked = { limit: RUNS_SHOWN, after: query.after };
+      const found = await Promise.all([
+        get(`${this.#path}/runs`, asked, { signal }),
+        get(`${this.#path}/artifacts`, { limit: RUNS_SHOWN }, { signal }),
+      ]);
+      if (question === this.#asked) {
+        [this.#runs, this.#artifacts] = found;
+        this.draw();
+      }
+    } catch {
+      // The next event tries again.
+    }
+  }
+
+  /** What a stop leaves is skipped by the workers afterwards, and no event tells of that. */
+  #watchSettling(view) {
+    const isSettling = view.phaseOrder.some((phase) =>
+      view.phases[phase].state === "failed" && view.phases[phase].runStatus === "running");
+    if (!isSettling) {
+      this.#settleBeats = 0;
+    } else if (this.#settleTimer === null && this.#settleBeats < SETTLE_BEATS_MOST) {
+      this.#settleBeats += 1;
+      this.#settleTimer = setTimeout(async () => {
+        this.#settleTimer = null;
+        if (!this.#context.signal.aborted) {
+          await this.live.refresh(this.#context.id);
+          await this.#reloadRuns();
+        }
+      }, SETTLE_BEAT_MS);
+    }
+  }
+
+  /** The phase that is looked at: chosen, else under way, else the last that ran. */
+  get #inspected() {
+    const view = this.#view;
+    const chosen = this.#context.query.phase;
+    if (chosen && Object.hasOwn(view.phases, chosen)) {
+      return chosen;
+    }
+    const ran = view.phaseOrder.filter((phase) => view.phases[phase].runId);
+    return controlPhaseOf(view) ?? (ran.includes("launch") ? "launch" : ran.at(-1))
+      ?? view.phaseOrder[0];
+  }
+
+  async #drawChart(isForced) {
+    const runId = this.#view.phases[this.#inspected].runId;
+    const now = Date.now();
+    if (!runId || (!isForced && now - this.#chartAskedAt < CHART_BEAT_MS)) {
+      return;
+    }
+    this.#chartAskedAt = now;
+    try {
+      const path = `/runs/${segment(runId)}/throughput`;
+      this.#throughput = await get(path, { buckets: CHART_BUCKETS },
+        { signal: this.#context.signal });
+      this.draw();
+    } catch {
+      // A chart that is missing says nothing wrong.
+    }
+  }
+
+  drawNow() {
+    const { main, frame } = this.#context;
+    const view = this.#view;
+    if (!view || !this.#definition || this.#context.signal.aborted) {
+      return;
+    }
+    this.#watchSettling(view);
+    const phase = this.#inspected;
+    frame.head({
+      title: view.name,
+      crumbs: [["Campaigns", "#/campaigns"]],
+      beside: statePill(view),
+      actions: frame.canOperate && readyFor(view) &&
+        nextButton(this.live, view, readyFor(view), (words) => this.#say(words)),
+      under: [plural(view.recipients, "recipient"), " · created ",
+        moment(this.#definition.createdAt), " · ", copyableId(view.campaignId)],
+    });
+    render(
+      main,
+      h(
+        "div",
+        { class: "stack" },
+        h("div", {}, this.#track(view, phase),
+          h("div", { class: "track-note", "aria-live": "polite" },
+            this.#note && note(this.#note))),
+        h(
+          "div",
+          { class: "columns-wide" },
+          h("div", { class: "stack" }, this.#ledgerCard(view, phase), this.#chartCard(phase),
+            runsCard(this.#runs, this.#context),
+            messagesCard(view.campaignId, this.#definition.messages)),
+          h("div", { class: "stack" }, eventsCard(this.#events),
+            artifactsCard(this.#artifacts)),
+        ),
+      ),
+    );
+  }
+
+  #track(view, inspected) {
+    return h(
+      "ol",
+      { class: "track", "aria-label": "Phases" },
+      view.phaseOrder.map((phase, index) => this.#stage(view, phase, index, inspected)),
+    );
+  }
+
+  #stage(view, phase, index, inspected) {
+    const { frame, id, query } = this.#context;
+    const found = view.phases[phase];
+    const state = stateOf(view, phase);
+    const isControlled = controlPhaseOf(view) === phase;
+    const begun = state !== "not_started";
+    return h(
+      "li",
+      {
+        class: `stage stage-${state} ${phase === inspected ? "stage-inspected" : ""}`,
+        "data-key": phase,
+        "data-phase": phase,
+        "data-state": state,
+        "data-control": isControlled ? "true" : null,
+      },
+      h(
+        "div",
+        { class: "stage-head" },
+        h("span", { class: "stage-number", "aria-hidden": "true" }, index + 1),
+        h("a", {
+          class: "stage-name",
+          href: makeHash("campaigns", id, { ...query, phase }),
+          "aria-current": phase === inspected ? "true" : null,
+        }, title(phase)),
+        pill(state, { isGuess: isGuessed(view, phase) }),
+      ),
+      h("div", { class: "stage-progress" }, bar(found.accounting),
+        h("div", { class: "with-bar-words" },
+          h("span", { "data-figure": "progress" },
+            begun ? percentage(found.progressPercentage) : "–"),
+          h("span", {}, begun && found.startedAt
+            ? (found.finishedAt || state === "in_progress" || state === "paused"
+              ? span(found.startedAt, found.finishedAt) : "")
+            : ""))),
+      (waitWords(found.waitsFor) || found.reason) &&
+        h("div", { class: "small muted breakable" },
+          waitWords(found.waitsFor) ?? `Reason: ${found.reason}`),
+      frame.canOperate && h("div", { class: "stage-controls" },
+        phaseButtons(this.live, view, phase, (words) => this.#say(words))),
+    );
+  }
+
+  #say(words) {
+    this.#note = words;
+    this.draw();
+  }
+
+  #ledgerCard(view, phase) {
+    const found = view.phases[phase];
+    const doubts = found.accounting?.inDoubt ?? 0;
+    return card(
+      `Ledger of ${title(phase)}`,
+      h("div", { class: "card-body stack" },
+        found.accounting ? ledger(found.accounting)
+          : h("p", { class: "muted" }, "Nothing is counted before the phase has a run."),
+        found.earlierInDoubt > 0 && note(
+          `${plural(found.earlierInDoubt, "item")} of earlier runs are still in doubt.`, "warn"),
+        doubts > 0 && h("a", { href: makeHash("doubts", null, { campaignId: view.campaignId }) },
+          `See what is in doubt (${count(doubts)})`)),
+      found.runId && h("a", { class: "small", href: makeHash("runs", found.runId) },
+        "Open its run"),
+    );
+  }
+
+  #chartCard(phase) {
+    const view = this.#view;
+    const samples = this.live.samples(view.campaignId);
+    const isUnderWay = controlPhaseOf(view) === phase;
+    const isMoving = stateOf(view, phase) === "in_progress";
+    const now = isMoving ? recentRate(samples, Date.now()) : null;
+    const left = now !== null
+      ? timeLeft(view.phases[phase].accounting?.waiting ?? 0, now) : null;
+    const drawn = isUnderWay && samples.length >= SAMPLES_TO_DRAW
+      ? throughputOf(samples) : this.#throughput;
+    return card(
+      "Throughput",
+      h("div", { class: "card-body" },
+        drawn && hasSettled(drawn)
+          ? throughputChart(drawn, preference("zone"))
+          : h("p", { class: "muted" }, "It is drawn as soon as the phase has settled something.")),
+      now !== null && h("span", { class: "small" }, h("span", { class: "strong" }, rate(now)),
+        h("span", { class: "muted" }, " now")),
+      left > 1000 && h("span", { class: "small muted" }, `about ${duration(left)} left`),
+    );
+  }
+}
+
+function hasSettled({ buckets }) {
+  return buckets.some(({ sent, failed, skipped }) => sent + failed + skipped > 0);
+}

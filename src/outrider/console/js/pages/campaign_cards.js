@@ -1,0 +1,63 @@
+// What stands below a campaign's ledger: its runs, its events as they come, and its files.
+
+import { segment } from "../api.js";
+import { h } from "../dom.js";
+import { count, percentage, title } from "../state/format.js";
+import { makeHash } from "../state/hash.js";
+import { PROGRESS_EVENT } from "../state/phase_machine.js";
+import { copyableId } from "../parts/copying.js";
+import { empty } from "../parts/feedback.js";
+import { bar } from "../parts/ledger.js";
+import { clockTime, moment, span } from "../parts/moments.js";
+import { pill } from "../parts/pill.js";
+import { card, pager, table } from "../parts/table.js";
+import { eventWord } from "../parts/words.js";
+
+export function runsCard({ items, next }, { id, query }) {
+  const link = (after) => makeHash("campaigns", id, { ...query, after });
+  return card(
+    "Runs",
+    items.length === 0
+      ? empty("clock", "No runs yet", "A phase that is started makes a run, which is kept here.")
+      : [table("Runs", RUN_COLUMNS, items, (run) => run.runId),
+        pager("", Boolean(query.after), link(null), next && link(next))],
+  );
+}
+
+export function eventsCard(events) {
+  return card(
+    "Events",
+    events.length === 0
+      ? h("p", { class: "card-body muted" }, "What happens from now on appears here.")
+      : h("ol", { class: "feed", "aria-live": "off" }, events.map((event) =>
+        h("li", { "data-key": String(event.sequence), "data-event": event.type },
+          h("span", { class: "feed-time muted" }, clockTime(event.timestamp)),
+          h("span", { class: "breakable" }, h("span", { class: "strong" }, title(event.phase)),
+            ` ${eventWord(event.type)}`,
+            event.type === PROGRESS_EVENT &&
+              ` to ${percentage(event.payload.progressPercentage)}`,
+            event.payload.reason && ` (${event.payload.reason})`),
+          h("span", { class: "muted small" }, `#${event.sequence}`)))),
+  );
+}
+
+export function artifactsCard({ items }) {
+  return items.length > 0 && card(
+    "Files",
+    h("ul", { class: "feed" }, items.map((file) =>
+      h("li", { "data-key": file.id },
+        h("a", { class: "breakable", download: true,
+          href: `/api/v2/artifacts/${segment(file.id)}/content` }, file.name),
+        h("span", { class: "muted small" }, moment(file.createdAt))))),
+  );
+}
+
+const RUN_COLUMNS = [
+  { name: "Run", of: (run) => copyableId(run.runId, { link: makeHash("runs", run.runId) }) },
+  { name: "Phase", of: (run) => title(run.phase) },
+  { name: "Status", of: (run) => pill(run.status) },
+  { name: "Ledger", of: (run) => h("div", { class: "with-bar" }, bar(run.accounting)) },
+  { name: "Sent", kind: "number", of: (run) => count(run.accounting.sent) },
+  { name: "Failed", kind: "number", of: (run) => count(run.accounting.failed) },
+  { name: "Took", kind: "number", of: (run) => span(run.startedAt, run.finishedAt) },
+];

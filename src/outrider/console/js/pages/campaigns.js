@@ -1,0 +1,188 @@
+// All campaigns, newest first: how far, how fast, in what state, live.
+
+import { get } from "../api.js";
+import { h, oncePerFrame, render } from "../dom.js";
+import { LiveCampaigns, snapshotOfLine } from "../live_campaigns.js";
+import { controlPhaseOf, isGuessed, stateOf } from "../state/campaign_view.js";
+import { count, percentage, rate, title } from "../state/format.js";
+import { makeHash } from "../state/hash.js";
+import { recentRate } from "../state/throughput.js";
+import { CAMPAIGNS_MOST, stream } from "../stream.js";
+import { button, linkButton, select } from "../parts/controls.js";
+import { copyButton } from "../parts/copying.js";
+import { empty } from "../parts/feedback.js";
+import { bar } from "../parts/ledger.js";
+import { moment } from "../parts/moments.js";
+import { pill } from "../parts/pill.js";
+import { pager, table } from "../parts/table.js";
+
+const STATES = [["", "All states"], ["in_progress", "In progress"], ["paused", "Paused"],
+  ["ready", "Ready for its next phase"], ["not_started", "Not started"],
+  ["completed", "Completed"], ["failed", "Failed"]];
+
+export async function show({ main, query, signal, frame }) {
+  frame.head({
+    title: "Campaigns",
+    actions: frame.canOperate &&
+      linkButton("New campaign", "#/new", { sign: "plus", look: "primary" }),
+  });
+  const asked = { state: query.state, q: query.q, after: query.after, limit: CAMPAIGNS_MOST };
+  let page = null;
+  const draw = () => page && !signal.aborted
+    && render(main, filters(query), list(page, live, query, frame));
+  const live = new LiveCampaigns(oncePerFrame(draw), signal);
+  const load = async () => {
+    page = null;
+    const found = await get("/campaigns", asked, { signal });
+    found.items.forEach((line) => live.put(snapshotOfLine(line)));
+    page = found;
+    draw();
+  };
+  await load();
+  stream.watch({
+    cursors: () => live.cursors(),
+    resync: load,
+    onEvent: (event) => live.apply(event),
+  });
+}
+
+function filters(query) {
+  return h(
+    "form",
+    {
+      class: "filters",
+      role: "search",
+      "data-key": `find ${query.q ?? ""} ${query.state ?? ""}`,
+      "data-keep": true,
+      onsubmit: (event) => {
+        event.preventDefault();
+        const given = new FormData(event.currentTarget);
+        location.hash = makeHash("campaigns", null,
+          { q: given.get("q"), state: given.get("state") });
+      },
+    },
+    h("input", { class: "input search", type: "search", name: "q", value: query.q ?? "",
+      placeholder: "Find by name or id", "aria-label": "Find by name or id" }),
+    select("State", STATES, {
+      name: "state",
+      value: query.state ?? "",
+      isLabelled: false,
+      onchange: (event) => event.currentTarget.form.requestSubmit(),
+    }),
+    button("Find", { type: "submit" }),
+    (query.q || query.state) && linkButton("Clear", "#/campaigns", { look: "plain" }),
+  );
+}
+
+function list(page, live, query, frame) {
+  if (page.items.length === 0 && !page.next) {
+    return h("section", { class: "card" }, nothing(query, frame));
+  }
+  const rows = page.items.map((line) => ({ line, view: live.view(line.campaignId) }));
+  const next = page.next && makeHash("campaigns", null, { ...query, after: page.next });
+  const first = makeHash("campaigns", null, { ...query, after: null });
+  return h(
+    "section",
+    { class: "card" },
+    table("Campaigns", columns(live), rows, ({ line }) => line.campaignId),
+    pager(`${count(page.items.length)} on this page`, Boolean(query.after), first, next),
+  );
+}
+
+function nothing(query, frame) {
+  if (query.q || query.state) {
+    return empty("campaigns", "No campaign matches", "Try another name or state.",
+      linkButton("Show all", "#/campaigns"));
+  }
+  return empty("campaigns", "No campaigns yet",
+    "A campaign sends your messages to an audience, phase by phase, with a ledger row for every "
+      + "recipient.",
+    frame.canOperate &&
+      linkButton("Make the first one", "#/new", { sign: "plus", look: "primary" }));
+}
+
+function columns(live) {
+  return [
+    { name: "Campaign", kind: "name", of: ({ line }) => nameCell(line) },
+    { name: "State", of: ({ view }) => statePill(view) },
+    { name: "Progress", of: ({ line, view }) => progressCell(line, view) },
+    { name: "Rate", kind: "number", of: ({ line, view }) => rateCell(line, view, live) },
+    { name: "Sent", kind: "number", of: part("sent") },
+    { name: "Failed", kind: "number", of: part("failed") },
+    { name: "In doubt", kind: "number", of: part("inDoubt") },
+    { name: "Recipients", kind: "number", of: ({ view }) => count(view.recipients) },
+    { name: "Created", kind: "number", of: ({ line }) => moment(line.createdAt) },
+  ];
+}
+
+function nameCell(line) {
+  return h("div", { class: "copyable" },
+    h("a", { class: "strong breakable", href: makeHash("campaigns", line.campaignId) }, line.name),
+    copyButton(line.campaignId, "campaign id"));
+}
+
+/** The phase that the line's state and counts are of. */
+function shownPhase(line, view) {
+  const ran = view.phaseOrder.filter((phase) => view.phases[phase].accounting);
+  return controlPhaseOf(view) ?? (ran.includes(line.phase) ? line.phase : ran.at(-1)) ?? null;
+}
+
+function overallState(view) {
+  const states = view.phaseOrder.map((phase) => stateOf(view, phase));
+  for (const state of ["paused", "in_progress", "failed"]) {
+    if (states.includes(state)) {
+      return state;
+    }
+  }
+  if (states.every((state) => state === "not_started")) {
+    return "not_started";
+  }
+  return states.every((state) => state === "completed") ? "completed" : "ready";
+}
+
+/** The phase that a campaign is ready for; null where it is anything else. */
+export function readyFor(view) {
+  return overallState(view) === "ready"
+    ? view.phaseOrder.find((phase) => stateOf(view, phase) === "not_started") : null;
+}
+
+export function statePill(view) {
+  const controlled = controlPhaseOf(view);
+  const next = readyFor(view);
+  return pill(overallState(view), {
+    words: next && `Ready for ${title(next)}`,
+    isGuess: controlled !== null && isGuessed(view, controlled),
+  });
+}
+
+function progressCell(line, view) {
+  const phase = shownPhase(line, view);
+  if (phase === null) {
+    return h("span", { class: "muted" }, "–");
+  }
+  const { accounting, progressPercentage } = view.phases[phase];
+  return h(
+    "div",
+    { class: "with-bar" },
+    bar(accounting),
+    h("div", { class: "with-bar-words" }, h("span", {}, percentage(progressPercentage)),
+      h("span", {}, title(phase))),
+  );
+}
+
+function rateCell(line, view, live) {
+  const phase = controlPhaseOf(view);
+  if (phase === null || stateOf(view, phase) !== "in_progress") {
+    return h("span", { class: "muted" }, "–");
+  }
+  const found = recentRate(live.samples(line.campaignId), Date.now());
+  return found === null ? h("span", { class: "muted" }, "…") : rate(found);
+}
+
+function part(name) {
+  return ({ line, view }) => {
+    const accounting = view.phases[shownPhase(line, view)]?.accounting;
+    const items = accounting?.[name];
+    return items ? count(items) : h("span", { class: "muted" }, items === 0 ? "0" : "–");
+  };
+}

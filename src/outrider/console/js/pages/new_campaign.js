@@ -1,0 +1,244 @@
+// A new campaign: what it is called, which phases, what is said, and to whom. Once it is made, its
+// recipients are uploaded, and a preview and a dry run say what would happen.
+
+import { get, newKey, post, segment, upload } from "../api.js";
+import { h, render } from "../dom.js";
+import { bytes, count, percentage, plural, title } from "../state/format.js";
+import { makeHash } from "../state/hash.js";
+import { button, checkbox, field, linkButton, select } from "../parts/controls.js";
+import { empty, note, problemNote } from "../parts/feedback.js";
+import { bar } from "../parts/ledger.js";
+import { card } from "../parts/table.js";
+import { previewer } from "./messages.js";
+
+const PHASES = [
+  ["audience_import", "normalises and de-duplicates what you upload", true],
+  ["dns_validation", "asks whether e-mail domains receive mail", false],
+  ["http_validation", "asks whether links in the messages answer", false],
+  ["launch", "sends", true],
+  ["report", "writes the results and the certificate as files", true],
+];
+const NDJSON = "application/x-ndjson";
+const MEDIA_TYPES = { csv: "text/csv", ndjson: NDJSON, jsonl: NDJSON };
+const MESSAGES_MOST = 10;
+
+export async function show(context) {
+  const { main, query, frame, signal } = context;
+  if (!frame.canOperate) {
+    frame.head({ title: "New campaign", crumbs: [["Campaigns", "#/campaigns"]] });
+    render(main, empty("key", "This key may only look",
+      "Sign in with a key that has the scope operate to make campaigns.",
+      linkButton("See the campaigns", "#/campaigns")));
+    return;
+  }
+  if (query.campaign) {
+    await showMade(context);
+    return;
+  }
+  frame.head({ title: "New campaign", crumbs: [["Campaigns", "#/campaigns"]] });
+  const { targets } = await get("/targets", {}, { signal });
+  render(main, form(targets));
+}
+
+function form(targets) {
+  const problem = h("div", { role: "alert" });
+  const messages = h("div", { class: "stack" }, messageFields(targets, 1));
+  const submit = button("Create campaign", { type: "submit", look: "primary" });
+  const more = button("Add a message", {
+    sign: "plus",
+    look: "small",
+    onclick: () => {
+      const number = messages.children.length + 1;
+      if (number <= MESSAGES_MOST) {
+        messages.append(messageFields(targets, number));
+      }
+    },
+  });
+  return h(
+    "form",
+    {
+      class: "form",
+      onsubmit: async (event) => {
+        event.preventDefault();
+        submit.disabled = true;
+        try {
+          const made = await post("/campaigns", documentOf(event.currentTarget));
+          location.hash = makeHash("new", null, { campaign: made.campaignId });
+        } catch (error) {
+          render(problem, problemNote(error));
+          problem.scrollIntoView({ block: "nearest" });
+        } finally {
+          submit.disabled = false;
+        }
+      },
+    },
+    card("About it", h("div", { class: "card-body stack" },
+      field("Name", { name: "name", required: true, maxlength: 200, placeholder: "Spring offer" }),
+      h("fieldset", { class: "choices" }, h("legend", {}, "Phases, in this order"),
+        PHASES.map(([phase, words, isChosen]) =>
+          checkbox(title(phase), { hint: words, name: "phase", value: phase,
+            checked: isChosen, disabled: phase === "launch" }))),
+      h("details", {}, h("summary", { class: "small" }, "More"),
+        h("div", { class: "form-row" },
+          field("Batch size", { kind: "number", name: "batchSize", min: 1, value: 500,
+            hint: "Recipients a job takes." }),
+          field("Not before", { kind: "datetime-local", name: "scheduledFor",
+            hint: "In your own time zone; empty means at once." })),
+        checkbox("Each run waits for an approval", { name: "requireApproval" })))),
+    card("Messages", h("div", { class: "card-body" }, messages), more),
+    problem,
+    h("div", { class: "button-row" }, submit,
+      h("span", { class: "muted" }, "Recipients come next. Nothing is sent before you start it.")),
+  );
+}
+
+function messageFields(targets, number) {
+  const choices = targets.map((target) =>
+    [target.submissionTarget, `${target.submissionTarget} (${target.channel})`]);
+  return h(
+    "fieldset",
+    { class: "message stack", "data-message": number },
+    h("legend", { class: "for-readers" }, `Message ${number}`),
+    h("div", { class: "form-row" },
+      field("Id", { name: "id", required: true,
+        value: number === 1 ? "offer" : `message-${number}` }),
+      select("Target", choices, { name: "target" })),
+    field("Subject", { name: "subject", hint: "For e-mail and push; templates may use it too." }),
+    field("Body", { kind: "textarea", name: "body", required: true, rows: 5,
+      placeholder: "Hi {{ firstName }}", hint: "{{ name }} is an attribute of the recipient." }),
+    number > 1 && button("Remove", { look: "small danger",
+      onclick: (event) => event.currentTarget.closest("fieldset").remove() }),
+  );
+}
+
+function documentOf(element) {
+  const given = new FormData(element);
+  const chosen = new Set([...given.getAll("phase"), "launch"]);
+  const scheduledFor = given.get("scheduledFor");
+  const channelOf = (target) => [...element.querySelectorAll("select[name=target] option")]
+    .find((option) => option.value === target).textContent.match(/\((\w+)\)$/)[1];
+  const messages = [...element.querySelectorAll("fieldset[data-message]")].map((fields) => {
+    const value = (name) => fields.querySelector(`[name=${name}]`).value;
+    const subject = value("subject").trim();
+    return { id: value("id").trim(), channel: channelOf(value("target")),
+      submissionTarget: value("target"), ...(subject && { subject }), body: value("body") };
+  });
+  return {
+    name: given.get("name").trim(),
+    phases: PHASES.map(([phase]) => phase).filter((phase) => chosen.has(phase)),
+    messages,
+    batchSize: Number(given.get("batchSize")),
+    requireApproval: given.get("requireApproval") !== null,
+    ...(scheduledFor && { scheduledFor: new Date(scheduledFor).toISOString() }),
+  };
+}
+
+async function showMade(context) {
+  const { main, query, frame, signal } = context;
+  const path = `/campaigns/${segment(query.campaign)}`;
+  const campaign = await get(path, {}, { signal });
+  const isImported = campaign.phases.includes("audience_import");
+  frame.head({
+    title: campaign.name,
+    crumbs: [["Campaigns", "#/campaigns"], ["New campaign", "#/new"]],
+    under: `Created, with ${plural(campaign.recipients, "recipient")}. Nothing is sent yet.`,
+    actions: linkButton("Open the campaign", makeHash("campaigns", campaign.campaignId),
+      { look: "primary" }),
+  });
+  render(
+    main,
+    h(
+      "div",
+      // Drawn anew each time: what is in it holds on to its own elements.
+      { class: "form", "data-key": newKey() },
+      card("Recipients", h("div", { class: "card-body stack" }, uploader(path, context))),
+      campaign.recipients > 0
+        ? [card("Preview", h("div", { class: "card-body stack" }, campaign.messages.map((message) =>
+          h("div", { class: "stack tight" }, h("div", { class: "strong breakable" }, message.id),
+            previewer(campaign.campaignId, message.id))))),
+        card("Dry run", dryRunner(path))]
+        : isImported && note("A preview and a dry run are possible once Audience import has run: "
+          + "open the campaign and start it."),
+    ),
+  );
+}
+
+function uploader(path, context) {
+  const said = h("div", { "aria-live": "polite" });
+  const choose = h("input", { type: "file", name: "file", accept: ".csv,.ndjson,.jsonl",
+    "aria-label": "File of recipients", required: true });
+  const submit = button("Upload", { type: "submit", sign: "upload" });
+  return [
+    h(
+      "form",
+      {
+        class: "drop",
+        onsubmit: async (event) => {
+          event.preventDefault();
+          const file = choose.files[0];
+          const mediaType = MEDIA_TYPES[file.name.split(".").pop().toLowerCase()];
+          if (!mediaType) {
+            render(said, note("The file should end in .csv, .ndjson or .jsonl.", "bad"));
+            return;
+          }
+          submit.disabled = true;
+          try {
+            const done = await upload(`${path}/audience`, file, mediaType,
+              (share) => render(said, uploading(file, share)));
+            await show(context);
+            const where = done.staged ? "wait for Audience import" : "are in the audience";
+            render(document.querySelector("[data-uploaded]"),
+              note(`${plural(done.recipients, "recipient")} ${where}.`, "good"));
+          } catch (error) {
+            render(said, problemNote(error));
+          } finally {
+            submit.disabled = false;
+          }
+        },
+      },
+      h("p", { class: "muted" }, "CSV with a header (id, email, phone, pushToken; other columns "
+        + "are attributes), or NDJSON with one recipient a line."),
+      h("div", { class: "button-row" }, choose, submit),
+    ),
+    said,
+    h("div", { "data-uploaded": true, "data-keep": true }),
+  ];
+}
+
+function uploading(file, share) {
+  const sent = Math.round(share * 1000);
+  const parts = { intended: 1000, sent, waiting: 1000 - sent, inDoubt: 0, failed: 0, skipped: 0 };
+  return h("div", { class: "with-bar" }, bar(parts),
+    h("div", { class: "with-bar-words" }, h("span", {}, share < 1 ? "Uploading" : "Checking"),
+      h("span", {}, `${percentage(share * 100)} of ${bytes(file.size)}`)));
+}
+
+function dryRunner(path) {
+  const said = h("div", { class: "stack", "aria-live": "polite" });
+  const run = async () => {
+    try {
+      render(said, dryRun(await post(`${path}/phases/launch/dry-run`, {})));
+    } catch (error) {
+      render(said, problemNote(error));
+    }
+  };
+  return h("div", { class: "card-body stack" },
+    h("div", {}, button("Count who would be sent to", { onclick: run })), said);
+}
+
+function dryRun(found) {
+  const skipped = Object.entries(found.skipped);
+  const all = skipped.reduce((sum, [, number]) => sum + number, 0);
+  return [
+    h("div", { class: "figures" },
+      figure("Would be sent", found.wouldSend), figure("Skipped", all),
+      figure("Sent before", found.alreadySent)),
+    skipped.length > 0 && h("ul", {}, skipped.map(([reason, number]) =>
+      h("li", { class: "muted" }, `${count(number)} ${reason.replaceAll("_", " ")}`))),
+  ];
+}
+
+function figure(words, number) {
+  return h("div", {}, h("span", { class: "figure" }, count(number)),
+    h("span", { class: "muted small" }, words));
+}

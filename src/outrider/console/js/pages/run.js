@@ -1,0 +1,199 @@
+// One run: how it stands, and behind tabs its steps in time, its log, its jobs, its items and its
+// certificate.
+
+import { get, post, segment } from "../api.js";
+import { h, oncePerFrame, render } from "../dom.js";
+import { LiveCampaigns } from "../live_campaigns.js";
+import { RunLog } from "../run_log.js";
+import { count, title } from "../state/format.js";
+import { makeHash } from "../state/hash.js";
+import { stream } from "../stream.js";
+import { button, tabs } from "../parts/controls.js";
+import { copyableId } from "../parts/copying.js";
+import { ask } from "../parts/dialog.js";
+import { failureToast, note } from "../parts/feedback.js";
+import { ledger } from "../parts/ledger.js";
+import { exactMoment, moment, span } from "../parts/moments.js";
+import { pill } from "../parts/pill.js";
+import { card, facts } from "../parts/table.js";
+import { waitWords } from "../parts/words.js";
+import { Timeline } from "./run_timeline.js";
+import { certificateTab, itemsTab, jobsTab, logTab } from "./run_tabs.js";
+
+const TABS = [["steps", "Timeline"], ["log", "Event log"], ["jobs", "Jobs"], ["items", "Items"],
+  ["certificate", "Certificate"]];
+const RUN_BEAT_MS = 1_000;
+const REASONS_SHOWN = 6;
+
+export async function show(context) {
+  const page = new RunPage(context);
+  await page.load();
+  stream.watch({
+    cursors: () => page.live.cursors(),
+    resync: () => page.resync(),
+    onEvent: (event) => page.happened(event),
+  });
+}
+
+class RunPage {
+  #context;
+  #run;
+  #timeline;
+  #drawContent = () => null;
+  #fetchedAt = 0;
+  #fetchTimer = null;
+
+  constructor(context) {
+    this.#context = context;
+    this.draw = oncePerFrame(() => this.drawNow());
+    this.live = new LiveCampaigns(() => {}, context.signal);
+    this.log = new RunLog(context.id, () => this.draw(), context.signal);
+    this.#timeline = new Timeline(this.log, context, () => this.draw());
+  }
+
+  get tab() {
+    const given = this.#context.query.tab;
+    return TABS.some(([name]) => name === given) ? given : "steps";
+  }
+
+  async load() {
+    const { id, signal } = this.#context;
+    this.#run = await get(`/runs/${segment(id)}`, {}, { signal });
+    const path = `/campaigns/${segment(this.#run.campaignId)}/status`;
+    const [snapshot] = await Promise.all([get(path, {}, { signal }), this.log.load()]);
+    this.live.put(snapshot);
+    await this.#timeline.load();
+    await this.#loadTab();
+    this.drawNow();
+  }
+
+  async resync() {
+    const { signal } = this.#context;
+    const path = `/campaigns/${segment(this.#run.campaignId)}/status`;
+    this.live.put(await get(path, {}, { signal }));
+    await this.#refresh();
+  }
+
+  happened(event) {
+    if (this.live.apply(event) && event.phase === this.#run.phase) {
+      this.#refreshSoon();
+    }
+  }
+
+  /** After each campaign event, and at most every second. */
+  #refreshSoon() {
+    if (this.#fetchTimer === null) {
+      const wait = Math.max(0, this.#fetchedAt + RUN_BEAT_MS - Date.now());
+      this.#fetchTimer = setTimeout(() => {
+        this.#fetchTimer = null;
+        this.#refresh().catch(() => {});
+      }, wait);
+    }
+  }
+
+  async #refresh() {
+    const { id, signal } = this.#context;
+    if (signal.aborted) {
+      return;
+    }
+    this.#fetchedAt = Date.now();
+    // Counting the reasons reads every item: it is done when the page opens, and not each second.
+    const { reasons } = this.#run;
+    const found = await get(`/runs/${segment(id)}`, { reasons: false }, { signal });
+    this.#run = { ...found, reasons };
+    this.log.poke();
+    this.draw();
+  }
+
+  async #loadTab() {
+    const loaders = { jobs: jobsTab, items: itemsTab, certificate: certificateTab };
+    const loader = loaders[this.tab];
+    if (loader) {
+      this.#drawContent = await loader(this.#context);
+    }
+  }
+
+  drawNow() {
+    const { main, frame, signal } = this.#context;
+    if (!this.#run || signal.aborted) {
+      return;
+    }
+    const run = this.#run;
+    frame.head({
+      title: `${title(run.phase)} run`,
+      crumbs: [["Campaigns", "#/campaigns"],
+        [this.live.view(run.campaignId)?.name ?? "Campaign",
+          makeHash("campaigns", run.campaignId)]],
+      beside: [pill(run.status), this.log.view.stale && pill("delayed", { words: "Catching up" })],
+      under: copyableId(run.runId, { whole: true, what: "run id" }),
+      actions: this.#actions(run),
+    });
+    render(
+      main,
+      h(
+        "div",
+        { class: "stack" },
+        waitWords(run.waitsFor) && note(`${waitWords(run.waitsFor)} before it begins.`, "warn"),
+        h(
+          "div",
+          { class: "columns" },
+          card("Ledger", h("div", { class: "card-body" }, ledger(run.accounting))),
+          card("About", h("div", { class: "card-body" }, this.#facts(run))),
+        ),
+        h("div", {}, this.#tabs(), this.#tabContent()),
+      ),
+    );
+  }
+
+  #facts(run) {
+    return facts(
+      ["Began", exactMoment(run.startedAt)],
+      ["Ended", exactMoment(run.finishedAt)],
+      ["Took", span(run.startedAt, run.finishedAt)],
+      ["Channel", run.channel],
+      ["Log stands at", `#${this.log.view.lastEventSeq}`],
+      run.stoppedAt && ["Stopped", moment(run.stoppedAt)],
+      run.retryOf && ["Remainder of",
+        copyableId(run.retryOf, { link: makeHash("runs", run.retryOf), what: "run id" })],
+      ...run.reasons.slice(0, REASONS_SHOWN).map(({ status, reason, items }) =>
+        [`${title(status)}: ${reason.replaceAll("_", " ")}`, count(items)]),
+    );
+  }
+
+  #tabs() {
+    const { id } = this.#context;
+    return tabs("Parts of the run",
+      TABS.map(([name, words]) => [name, words, makeHash("runs", id, { tab: name })]), this.tab);
+  }
+
+  #tabContent() {
+    switch (this.tab) {
+      case "steps":
+        return this.#timeline.draw();
+      case "log":
+        return logTab(this.log);
+      default:
+        return this.#drawContent();
+    }
+  }
+
+  #actions(run) {
+    const { frame } = this.#context;
+    return run.waitsFor === "approval" && frame.canAdminister &&
+      button("Approve", { sign: "check", look: "primary", onclick: () => this.#approve(run) });
+  }
+
+  async #approve(run) {
+    try {
+      await ask({
+        heading: "Approve this run?",
+        words: "It begins at once.",
+        confirm: "Approve",
+        act: () => post(`/runs/${segment(run.runId)}/signals`, { signal: "APPROVE" }),
+      });
+      await this.#refresh();
+    } catch (error) {
+      failureToast(error);
+    }
+  }
+}

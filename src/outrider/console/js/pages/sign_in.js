@@ -1,0 +1,54 @@
+// Signing in by key. The key goes to the server once and is kept nowhere here.
+
+import { session } from "../api.js";
+import { h, render } from "../dom.js";
+import { button, field } from "../parts/controls.js";
+import { note } from "../parts/feedback.js";
+
+export function signInPage(words, signedIn) {
+  const said = h("div", { role: "alert" }, words && note(words));
+  const submit = button("Sign in", { type: "submit", look: "primary" });
+  const form = h(
+    "form",
+    {
+      class: "stack",
+      onsubmit: async (event) => {
+        event.preventDefault();
+        submit.disabled = true;
+        try {
+          const found = await session.signIn(new FormData(form).get("key").trim());
+          form.reset();
+          await signedIn(found);
+        } catch (error) {
+          const wrong = error.status === 401;
+          render(said, note(wrong ? "This key is not valid, or was revoked." : error.message,
+            "bad"));
+        } finally {
+          submit.disabled = false;
+        }
+      },
+    },
+    field("API key", {
+      name: "key",
+      kind: "password",
+      autocomplete: "current-password",
+      required: true,
+      placeholder: "outrider_…",
+      hint: "The first `outrider serve` prints one; `outrider key create NAME` makes more.",
+    }),
+    said,
+    submit,
+  );
+  return h(
+    "main",
+    { class: "sign-in", id: "main", tabindex: "-1" },
+    h(
+      "div",
+      { class: "sign-in-card" },
+      h("div", { class: "brand" },
+        h("img", { class: "brand-mark", src: "/console/mark.svg", alt: "" }), "Outrider"),
+      h("h1", {}, "Sign in"),
+      form,
+    ),
+  );
+}

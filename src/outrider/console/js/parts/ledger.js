@@ -1,0 +1,74 @@
+// The accounting as a bar and a legend: the parts always add up to what is intended.
+
+import { h } from "../dom.js";
+import { PARTS, PART_NAMES, addsUp, shares, total } from "../state/accounting.js";
+import { count, percentage } from "../state/format.js";
+
+export function bar(accounting, { isLarge = false } = {}) {
+  const parts = accounting ? shares(accounting) : [];
+  return h(
+    "div",
+    {
+      class: `bar ${isLarge ? "bar-large" : ""}`,
+      role: "img",
+      "aria-label": accounting ? inWords(accounting) : "Nothing counted yet",
+    },
+    parts.map(({ part, count: items, thousandths }) =>
+      h("div", {
+        class: `part part-${part}`,
+        "data-key": part,
+        title: `${PART_NAMES[part]}: ${count(items)}`,
+        style: { width: `${thousandths / 10}%` },
+      })),
+  );
+}
+
+export function inWords(accounting) {
+  const parts = PARTS.filter((part) => accounting[part] > 0)
+    .map((part) => `${count(accounting[part])} ${PART_NAMES[part].toLowerCase()}`);
+  return `${count(accounting.intended)} intended: ${parts.join(", ") || "none"}`;
+}
+
+/** The whole ledger of a phase or run. */
+export function ledger(accounting) {
+  const endedShare = accounting.intended === 0 ? 100
+    : (100 * (accounting.sent + accounting.failed + accounting.skipped)) / accounting.intended;
+  return h(
+    "div",
+    { class: "ledger" },
+    h(
+      "div",
+      { class: "ledger-head" },
+      h("span", { class: "figure", "data-figure": "ended" }, percentage(endedShare)),
+      h("span", { class: "muted" }, `of ${count(accounting.intended)} intended are settled`),
+    ),
+    bar(accounting, { isLarge: true }),
+    legend(accounting),
+    !addsUp(accounting) &&
+      h("p", { class: "note note-bad" },
+        `The parts come to ${count(total(accounting))}: the ledger does not add up.`),
+  );
+}
+
+function legend(accounting) {
+  return h(
+    "dl",
+    { class: "legend" },
+    entry("intended", "Intended", accounting.intended, null),
+    PARTS.map((part) =>
+      entry(part, PART_NAMES[part], accounting[part], accounting.intended)),
+  );
+}
+
+function entry(part, name, items, whole) {
+  const swatch = part === "intended" ? "swatch-intended" : `part part-${part}`;
+  return h(
+    "div",
+    { class: "legend-part", "data-part": part },
+    h("dt", {}, h("span", { class: `swatch ${swatch}`, "aria-hidden": "true" }), name),
+    h("dd", {},
+      count(items),
+      whole > 0 && items > 0 &&
+        h("span", { class: "muted" }, ` ${percentage((100 * items) / whole)}`)),
+  );
+}

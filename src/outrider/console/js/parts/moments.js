@@ -1,0 +1,62 @@
+// Moments: told from now, the exact one on hover; one beat keeps all of them true.
+
+import { h } from "../dom.js";
+import { onChoice, preference } from "../preferences.js";
+import { absolute, clock, duration, relative } from "../state/format.js";
+
+const BEAT_MS = 5_000;
+
+export function moment(iso) {
+  if (!iso) {
+    return h("span", { class: "muted" }, "–");
+  }
+  return h(
+    "time",
+    { class: "nowrap", datetime: iso, "data-told": "from",
+      title: absolute(iso, preference("zone")) },
+    relative(iso, Date.now()),
+  );
+}
+
+export function exactMoment(iso) {
+  if (!iso) {
+    return h("span", { class: "muted" }, "–");
+  }
+  const zone = preference("zone");
+  return h("time", { datetime: iso, "data-told": "exact", title: iso }, absolute(iso, zone));
+}
+
+export function clockTime(iso) {
+  const zone = preference("zone");
+  return h(
+    "time",
+    { class: "nowrap", datetime: iso, title: absolute(iso, zone), "data-told": "clock" },
+    clock(iso, zone),
+  );
+}
+
+export function span(from, to) {
+  if (!from) {
+    return "–";
+  }
+  return duration((to ? Date.parse(to) : Date.now()) - Date.parse(from));
+}
+
+function retell() {
+  const zone = preference("zone");
+  for (const element of document.querySelectorAll("time[data-told]")) {
+    const iso = element.dateTime;
+    const told = element.dataset.told;
+    if (told !== "exact") {
+      element.title = absolute(iso, zone);
+    }
+    const words = told === "from" ? relative(iso, Date.now())
+      : told === "clock" ? clock(iso, zone) : absolute(iso, zone);
+    if (element.textContent !== words) {
+      element.textContent = words;
+    }
+  }
+}
+
+setInterval(retell, BEAT_MS);
+onChoice(retell);

@@ -1,0 +1,37 @@
+// A state as a word with a sign: told apart without colour too.
+
+import { h } from "../dom.js";
+import { title } from "../state/format.js";
+import { icon } from "./icons.js";
+
+const LOOKS = {
+  good: ["completed", "sent", "called", "posted", "success", "accepted", "closed", "routed"],
+  active: ["in_progress", "running", "locked", "approved", "steps", "probing"],
+  warn: ["paused", "in_doubt", "partial", "warning", "pending_approval", "delayed"],
+  bad: ["failed", "dead", "cancelled", "rejected", "exhausted", "open", "critical", "error",
+    "revoked"],
+  quiet: ["skipped", "suppressed"],
+};
+const SIGNS = { good: "check", active: "half", warn: "pause", bad: "cross", quiet: "dash" };
+const OWN_SIGNS = { in_doubt: "doubt", partial: "half", warning: "trouble", critical: "trouble" };
+const OWN_WORDS = { in_progress: "In progress", not_started: "Not started", in_doubt: "In doubt" };
+
+export function pill(state, { words, isGuess = false } = {}) {
+  const name = String(state).toLowerCase();
+  const look = Object.keys(LOOKS).find((each) => LOOKS[each].includes(name));
+  const sign = OWN_SIGNS[name] ?? SIGNS[look] ?? "circle";
+  return h(
+    "span",
+    {
+      class: `pill ${look ? `pill-${look}` : ""} ${isGuess ? "pill-guess" : ""}`,
+      "data-state": name,
+      title: isGuess ? "Asked for; the server has not said so yet" : null,
+    },
+    icon(sign, 13),
+    words ?? OWN_WORDS[name] ?? title(name),
+  );
+}
+
+export function tag(text) {
+  return h("span", { class: "tag" }, text);
+}

@@ -1,0 +1,181 @@
+"""A list of campaigns with how each of them stands, in a few statements however long it is.
+
+What a run came to stands in the event that ended it, and what a phase in progress has come to was
+told a moment ago; only the rest is counted.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import msgspec
+
+from outrider.domain.campaign_states import CampaignState, campaign_state
+from outrider.domain.campaigns import LAUNCH
+from outrider.domain.ids import CampaignId, RunId, Scope
+from outrider.domain.outbox import Accounting
+from outrider.domain.phases import control_phase
+from outrider.domain.states import PhaseState
+from outrider.kernel.transactions.inspection import FIRST
+from outrider.kernel.transactions.snapshots import progress_percentage
+from outrider.ports.store import Rows, Transaction, ask
+from outrider.settings import Limits
+
+
+class PhaseLine(NamedTuple):
+    campaign_id: CampaignId
+    phase: str
+    state: PhaseState
+    run_id: RunId | None
+    started_at: datetime | None
+    progress: str | None
+    """What was last told of it."""
+    run_status: str | None
+    intended: int | None
+    ending: str | None
+    """The payload of the event that ended its run."""
+
+
+class CampaignOverview(NamedTuple):
+    id: CampaignId
+    name: str
+    audience_size: int
+    last_sequence: int
+    created_at: datetime
+    phases: Sequence[PhaseLine] = ()
+    shown: PhaseLine | None = None
+    """The phase whose numbers are shown: the control phase, else the launch, else the last."""
+    accounting: Accounting | None = None
+
+    @property
+    def state(self) -> CampaignState:
+        return campaign_state([line.state for line in self.phases])
+
+    @property
+    def control_phase(self) -> str | None:
+        return control_phase((line.phase, line.state) for line in self.phases)
+
+    @property
+    def progress_percentage(self) -> float:
+        return progress_percentage(self.accounting) if self.accounting else 0.0
+
+
+class OverviewPage(NamedTuple):
+    """`next` is where the list goes on, also where nothing was found so far."""
+
+    campaigns: list[CampaignOverview]
+    next: str | None
+
+
+def overview_page(
+    scope: Scope,
+    before: str,
+    most: int,
+    *,
+    state: CampaignState | None = None,
+    words: str | None = None,
+    looked_through: int = Limits.campaigns_looked_through,
+) -> Transaction[OverviewPage]:
+    """The newest first. With a filter, at most `looked_through` campaigns are looked at."""
+    place = {**scope._asdict(), "before": before}
+    floor: Rows = []
+    if state is not None or words is not None:
+        floor = yield from ask("campaigns_floor", **place, scanned=looked_through)
+    rows = yield from ask(
+        "campaigns_overview",
+        **place,
+        floor=floor[0][0] if floor else FIRST,
+        state=state.value if state else None,
+        words=words.lower() if words else None,
+        most=most,
+    )
+    found = [CampaignOverview(*row) for row in rows]
+    following = floor[0][0] if floor else None
+    if len(found) == most:
+        following = found[-1].id
+    return OverviewPage((yield from _with_phases(found)), following)
+
+
+def _with_phases(found: list[CampaignOverview]) -> Transaction[list[CampaignOverview]]:
+    if not found:
+        return []
+    rows = yield from ask("phases_of_campaigns", {"id": [each.id for each in found]})
+    phases: dict[CampaignId, list[PhaseLine]] = {}
+    for row in rows:
+        line = PhaseLine(*row)
+        phases.setdefault(line.campaign_id, []).append(line._replace(state=PhaseState(line.state)))
+    shown = {each.id: _shown(phases.get(each.id, [])) for each in found}
+    lines = [line for line in shown.values() if line is not None]
+    known = {line.run_id: told_of(line) for line in lines}
+    known |= yield from _counted([line for line in lines if known[line.run_id] is None])
+    return [
+        each._replace(
+            phases=phases.get(each.id, []),
+            shown=(chosen := shown[each.id]),
+            accounting=known[chosen.run_id] if chosen else None,
+        )
+        for each in found
+    ]
+
+
+def _shown(lines: Sequence[PhaseLine]) -> PhaseLine | None:
+    ran = {line.phase: line for line in lines if line.run_id is not None}
+    in_control = control_phase((line.phase, line.state) for line in lines)
+    last = max(ran, key=lambda phase: _begun(ran[phase]), default="")
+    return ran.get(in_control or "") or ran.get(LAUNCH) or ran.get(last)
+
+
+def _begun(line: PhaseLine) -> float:
+    return line.started_at.timestamp() if line.started_at else 0.0
+
+
+def told_of(line: PhaseLine) -> Accounting | None:
+    """What is known without counting; None where it has to be counted."""
+    if line.ending is not None:
+        return _accounting(msgspec.json.decode(line.ending))
+    if line.progress is None or line.state is not PhaseState.IN_PROGRESS:
+        # A pause lets the calls that are under way end, and nobody tells of them.
+        return None
+    document = msgspec.json.decode(line.progress)
+    return _accounting(document) if document.get("runId") == line.run_id else None
+
+
+class _Told(msgspec.Struct, rename="camel"):
+    intended: int
+    waiting: int
+    in_doubt: int
+    sent: int
+    failed: int
+    skipped: int
+
+
+def _accounting(document: dict[str, Any]) -> Accounting | None:
+    """None of a run from before the log, whose end says nothing."""
+    if "accounting" not in document:
+        return None
+    told = msgspec.convert(document["accounting"], _Told)
+    return Accounting(
+        told.intended, told.waiting, told.in_doubt, told.sent, told.failed, told.skipped
+    )
+
+
+def _counted(lines: Iterable[PhaseLine]) -> Transaction[dict[RunId | None, Accounting]]:
+    intended = {line.run_id: line.intended or 0 for line in lines}
+    if not intended:
+        return {}
+    window = {"id": list(intended)}
+    jobs = {row[0]: row[1:] for row in (yield from ask("sum_jobs_of_runs", window))}
+    rows = {row[0]: row[1:] for row in (yield from ask("count_unfinished_rows_of_runs", window))}
+    counted = {}
+    for run_id, whole in intended.items():
+        unsettled, sent, failed, skipped = jobs.get(run_id, (0, 0, 0, 0))
+        reserved, queued, in_doubt, *live = rows.get(run_id, (0, 0, 0, 0, 0, 0))
+        counted[run_id] = Accounting(
+            intended=whole,
+            waiting=unsettled - reserved + queued,
+            in_doubt=in_doubt,
+            sent=sent + live[0],
+            failed=failed + live[1],
+            skipped=skipped + live[2],
+        )
+    return counted

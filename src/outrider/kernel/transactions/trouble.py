@@ -1,0 +1,33 @@
+"""What waits for somebody in a workspace, counted; and states written past their machine."""
+
+from datetime import datetime
+from typing import NamedTuple
+
+from outrider.domain.ids import Scope
+from outrider.ports.store import Transaction, ask
+
+
+class Trouble(NamedTuple):
+    doubts: int
+    alerts: int
+    dead_letters: int
+    bypasses: int
+
+
+class Bypass(NamedTuple):
+    id: str
+    created_at: datetime
+    campaign_id: str
+    detail: str
+
+
+def trouble(scope: Scope, most: int) -> Transaction[Trouble]:
+    """Of each kind no more than `most` are counted."""
+    rows = yield from ask("count_trouble", **scope._asdict(), most=most)
+    return Trouble(*rows[0])
+
+
+def bypasses_page(scope: Scope, before: str, most: int) -> Transaction[list[Bypass]]:
+    """The newest first."""
+    rows = yield from ask("bypasses_page", **scope._asdict(), before=before, most=most)
+    return [Bypass(*row) for row in rows]

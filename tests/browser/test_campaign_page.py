@@ -1,0 +1,53 @@
+"""What a person reads on a campaign's page: what it is ready for, what happened, how much."""
+
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import World
+from tests.browser.scenes import expect_state, open_campaign
+
+
+def test_a_campaign_says_what_it_is_ready_for_and_offers_it(page: Page, world: World) -> None:
+    campaign_id = world.campaign("Launched, not reported", 3, phases=("launch", "report"))
+    world.control(campaign_id, "start")
+    world.until(lambda: world.state(campaign_id) == "completed")
+    page.goto("/#/campaigns")
+    row = page.locator(f"tr[data-key='{campaign_id}']")
+    expect(row.locator(".pill")).to_have_text("Ready for Report")
+    open_campaign(page, campaign_id)
+    expect(page.locator(".title-row .pill")).to_have_text("Ready for Report")
+    page.locator(".page-actions").get_by_role("button", name="Start Report").click()
+    expect_state(page, "completed", "report")
+    expect(page.locator(".title-row .pill")).to_have_text("Completed")
+    expect(page.locator(".page-actions [data-action]")).to_have_count(0)
+
+
+def test_events_from_before_the_page_was_opened_are_listed(page: Page, world: World) -> None:
+    campaign_id = world.launched("Long done", 30)
+    open_campaign(page, campaign_id)
+    expect(page.locator("[data-event=phase_started]")).to_have_count(1)
+    expect(page.locator(".feed [data-event]").first).to_have_attribute(
+        "data-event", "phase_completed"
+    )
+
+
+def test_a_part_of_one_in_thousands_is_seen_and_told(page: Page, world: World) -> None:
+    campaign_id = world.launched("One in many", 2)
+    parts = {"waiting": 0, "inDoubt": 1, "sent": 99_990, "failed": 1, "skipped": 8}
+
+    def counted_so(snapshot: dict[str, object]) -> dict[str, object]:
+        phases = snapshot["phases"]
+        assert isinstance(phases, dict)
+        phases["launch"]["accounting"] = {"intended": 100_000, **parts}
+        return snapshot
+
+    page.route(
+        f"**/campaigns/{campaign_id}/status",
+        lambda route: route.fulfill(json=counted_so(route.fetch().json())),
+    )
+    open_campaign(page, campaign_id)
+    for part in ("inDoubt", "failed", "skipped"):
+        expect(page.locator(f"[data-part={part}] dd")).to_contain_text("<1\u00a0%")
+        drawn = page.locator(f".bar-large .part-{part}").bounding_box()
+        assert drawn is not None
+        assert drawn["width"] >= 3
+    expect(page.locator("[data-part=sent] dd")).to_contain_text("99.9\u00a0%")
