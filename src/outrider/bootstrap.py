@@ -334,7 +334,7 @@ class Outrider:
     def digester(self) -> Digester:
         return Digester(
             self.store, self.routing_renderer, self.step_targets, self.registry_keeper.contracts,
-            self.fallback_of, self.unsubscriber, self.clock, self.ids, self.limits,
+            self.fallback_of, self.unsubscriber, self.wake_lanes, self.clock, self.ids, self.limits,
         )  # fmt: skip
 
     @cached_property
@@ -342,8 +342,8 @@ class Outrider:
         contracts = self.registry_keeper.contracts
         planner = self._route_planner(self.routing_renderer)
         return EventRouter(
-            self.store, planner, contracts, self.fallback_of, self.unsubscriber, self.clock,
-            self.ids, self.limits,
+            self.store, planner, contracts, self.fallback_of, self.unsubscriber, self.wake_lanes,
+            self.clock, self.ids, self.limits,
         )  # fmt: skip
 
     @cached_property

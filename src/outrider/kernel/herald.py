@@ -15,10 +15,11 @@ import structlog
 from outrider.domain.errors import OutriderError, StoreError
 from outrider.domain.ids import RunId, TenantId
 from outrider.domain.signals import Signal
+from outrider.kernel.ear import woken_by
 from outrider.kernel.transactions import work
 from outrider.ports.clock import Clock
 from outrider.ports.engine import Engine, Stalled, Work, WorkKind
-from outrider.ports.store import Store
+from outrider.ports.store import Announced, Store
 from outrider.settings import Limits
 
 log = structlog.get_logger()
@@ -52,15 +53,16 @@ class Herald:
 
     async def run(self) -> None:
         """Look for work that stands still, again and again; runs until cancelled."""
-        while True:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(self._limits.stalled_look_seconds):
-                    await self._woken.wait()
-            self._woken.clear()
-            try:
-                await self.recover_once()
-            except StoreError as error:
-                log.warning("stalled_work_not_read", error=error.message)
+        async with woken_by(self._store, Announced.WORK, self.wake, self._limits):
+            while True:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(self._limits.stalled_look_seconds):
+                        await self._woken.wait()
+                self._woken.clear()
+                try:
+                    await self.recover_once()
+                except StoreError as error:
+                    log.warning("stalled_work_not_read", error=error.message)
 
     async def recover_once(self) -> Collection[Stalled]:
         """Tell the engine of what stands still, and of the same only every so often."""

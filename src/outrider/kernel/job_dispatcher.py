@@ -1,10 +1,15 @@
-"""The job dispatcher: whatever is due in the queue, it has the processor take, up to a bound."""
+"""The job dispatcher: whatever is due in the queue, it has the processor take, up to a bound.
+
+It looks when the database or this process says that it is worth it, when the next job falls due,
+when a job here has ended, and now and then for what nobody told.
+"""
 
 import asyncio
 
 import structlog
 
-from outrider.domain.errors import StoreError, StoreUnavailable
+from outrider.domain.errors import StoreUnavailable
+from outrider.kernel.ear import woken_by
 from outrider.kernel.job_processor import JobProcessor
 from outrider.ports.clock import Clock
 from outrider.ports.store import Announced, Store
@@ -33,26 +38,14 @@ class JobDispatcher:
 
     async def run(self) -> None:
         """Claim and process until told to stop; who runs it waits for what is held then."""
-        listening = asyncio.create_task(self._listen(), name="job dispatcher's ear")
-        try:
+        async with woken_by(self._store, Announced.WORK, self.wake, self._limits):
             while not self._stopping.is_set():
                 self._woken.clear()
                 room = self._limits.jobs_in_parallel - len(self._processor.held)
                 taken = await self._take(room) if room else 0
-                await self._next_occasion(idle=not taken)
-        finally:
-            listening.cancel()
-
-    async def _listen(self) -> None:
-        """Wake on what the database itself tells; where it tells nothing, polling is enough."""
-        while True:
-            try:
-                async for _ in self._store.announcements(Announced.WORK):
-                    self.wake()
-                return
-            except StoreError as error:
-                log.warning("announcements_lost", error=error.message)
-            await self._clock.sleep(self._limits.store_backoff_seconds)
+                # Those that end while it asks how long to rest are an occasion, too.
+                held = self._processor.held
+                await self._next_occasion(held, await self._rest_seconds(taken, room))
 
     async def _take(self, most: int) -> int:
         try:
@@ -62,17 +55,32 @@ class JobDispatcher:
             await self._clock.sleep(self._limits.store_backoff_seconds)
             return 0
 
-    async def _next_occasion(self, *, idle: bool) -> None:
-        """Return when a job has ended, when told to stop, or, with room left, after a pause."""
-        held = self._processor.held
-        room = len(held) < self._limits.jobs_in_parallel
-        if self._stopping.is_set() or (room and not idle):
+    async def _rest_seconds(self, taken: int, room: int) -> float | None:
+        """How long until there may be something due that nobody tells of; None: no room for it."""
+        if taken == room:
+            return None
+        try:
+            due_seconds = await self._processor.next_due_seconds()
+        except StoreUnavailable:
+            return self._limits.idle_poll_seconds
+        if due_seconds is None:
+            return self._limits.idle_poll_seconds
+        # What is due and was not to be had is with another worker, or will be in a moment.
+        soonest = 0.0 if taken else self._limits.claim_pause_seconds
+        return min(max(due_seconds, soonest), self._limits.idle_poll_seconds)
+
+    async def _next_occasion(
+        self, held: frozenset[asyncio.Task[None]], rest_seconds: float | None
+    ) -> None:
+        """Return when a job has ended, when told to stop, or, with room left, after that rest."""
+        if self._stopping.is_set():
             return
+        room = rest_seconds is not None
         occasion = asyncio.create_task((self._woken if room else self._stopping).wait())
         try:
             await asyncio.wait(
                 {occasion, *held},
-                timeout=self._limits.idle_poll_seconds if room else None,
+                timeout=rest_seconds,
                 return_when=asyncio.FIRST_COMPLETED,
             )
         finally:

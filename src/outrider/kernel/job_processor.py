@@ -80,6 +80,11 @@ class JobProcessor:
         self._begin(claimed)
         return len(claimed)
 
+    async def next_due_seconds(self) -> float | None:
+        """In how long the next job is due that is not held; not above zero: there is one now."""
+        run_at = await self._store.read(jobs.next_due())
+        return None if run_at is None else (run_at - self._clock.now()).total_seconds()
+
     async def process(self, job_id: JobId) -> Standing | None:
         """Do this one job if it is due and free, and tell how it stands then; None: no such job.
 

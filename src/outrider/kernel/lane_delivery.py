@@ -217,7 +217,8 @@ class LaneDelivery:
             if held is not Hold.OURS:
                 return held
         self._observer.before(Stage.OPEN)
-        opened = await self._reserver.reopen(lane, route.contract_id, drafts)
+        abandoned = any(each.row.is_open for each in window)
+        opened = await self._reserver.reopen(lane, route.contract_id, drafts, abandoned=abandoned)
         self._observer.after(Stage.OPEN)
         return opened
 

@@ -121,12 +121,17 @@ class Reserver:
         job: Claim,
         attempt_contract_id: int | None,
         drafts: Mapping[OutboxId, tuple[Draft, Contract]],
+        *,
+        abandoned: bool,
     ) -> list[OpenAttempt] | Hold:
-        """Open the next attempt of items that have a row already; same reference as before."""
+        """Open the next attempt of items that have a row already; same reference as before.
+        Abandoned: a former holder of the job left some of them open."""
         now = self._clock.now()
         lease_end = now + self._lease
         reopened = await self._store.write(
-            ledger.reopen(job, list(drafts), attempt_contract_id, lease_end, now)
+            ledger.reopen(
+                job, list(drafts), attempt_contract_id, lease_end, now, abandoned=abandoned
+            )
         )
         if isinstance(reopened, Hold):
             return reopened

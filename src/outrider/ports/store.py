@@ -21,6 +21,7 @@ class Statement:
     name: str
     params: Mapping[str, object]
     window: Window | None = None
+    alone: bool = False
 
 
 Transaction = Generator[Statement, Rows, Result]
@@ -31,11 +32,17 @@ def ask(name: str, window: Window | None = None, /, **params: object) -> Transac
     return (yield Statement(name, params, window))
 
 
+def ask_alone(name: str, window: Window | None = None, /, **params: object) -> Transaction[Rows]:
+    """The only statement of its script. A store may then leave out all that makes many one."""
+    return (yield Statement(name, params, window, alone=True))
+
+
 class Announced(StrEnum):
-    """What a database may announce: a campaign's new events, and work that is due at once."""
+    """What a database may announce: new events of campaigns, jobs to take, and domain events."""
 
     EVENTS = "outrider_campaign_events"
     WORK = "outrider_work"
+    DOMAIN_EVENTS = "outrider_domain_events"
 
 
 class Store(Protocol):
@@ -60,11 +67,11 @@ class Store(Protocol):
         """Raise SchemaMismatch unless the schema is exactly the one this code was written for."""
         ...
 
-    def announcements(self, of: Announced) -> AsyncIterator[str]:
-        """What other processes of this database announce as it happens.
+    def announcements(self, of: Announced) -> AsyncIterator[None]:
+        """Told each time that it is worth looking, and once at the beginning.
 
-        Ends at once where the database announces nothing, and its readers have to look for
-        themselves; raises StoreUnavailable where the line is lost.
+        Ends at once where the database announces nothing of the kind, and its readers have to look
+        for themselves; raises StoreUnavailable where the line is lost.
         """
         ...
 

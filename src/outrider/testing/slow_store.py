@@ -41,7 +41,7 @@ class SlowStore:
     async def verify_schema(self) -> None:
         await self._inner.verify_schema()
 
-    def announcements(self, of: Announced) -> AsyncIterator[str]:
+    def announcements(self, of: Announced) -> AsyncIterator[None]:
         return self._inner.announcements(of)
 
     async def close(self) -> None:

@@ -188,14 +188,17 @@ def reopen(
     attempt_contract_id: int | None,
     lease_expires_at: datetime,
     now: datetime,
+    *,
+    abandoned: bool = True,
 ) -> Transaction[list[Reopened] | Hold]:
-    """Open the next attempt of waiting rows, and of rows a former holder abandoned."""
+    """Open the next attempt of waiting rows and, where some of these may be such, of rows that a
+    former holder abandoned."""
     held = yield from hold(job, lease_expires_at, now)
     if held is not Hold.OURS:
         return held
     window = {"id": outbox_ids}
-    yield from ask("archive_abandoned", window, fence=job.fence, now=now)
-    yield from ask("skip_suppressed", window, now=now)
+    if abandoned:
+        yield from ask("archive_abandoned", window, fence=job.fence, now=now)
     rows = yield from ask(
         "reopen_window",
         window,
@@ -204,6 +207,8 @@ def reopen(
         call_by=lease_expires_at,
         now=now,
     )
+    if len(rows) < len(outbox_ids):
+        yield from ask("skip_suppressed", window, now=now)
     return [Reopened(*row) for row in rows]
 
 

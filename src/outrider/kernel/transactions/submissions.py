@@ -8,10 +8,11 @@ from datetime import datetime
 from typing import NamedTuple
 
 from outrider.domain.ids import IdempotencyKey, JobId, OutboxId, Scope
+from outrider.domain.states import IntentStatus, ItemStatus
 from outrider.kernel.transactions.deployment import ContractSnapshot, snapshot_contracts
 from outrider.kernel.transactions.jobs import ClaimedLane
 from outrider.ports.clock import IdSource
-from outrider.ports.store import Transaction, ask
+from outrider.ports.store import Transaction, ask, ask_alone
 
 
 class NewIntent(NamedTuple):
@@ -83,10 +84,11 @@ def submit(
         place = intent.submission_target, intent.lane
         if place not in lanes:
             lanes[place] = yield from lane_of(scope, *place, ids, now)
+    outbox_ids = ids.batch(len(intents))
     inserted = yield from ask(
         "insert_intents",
         {
-            "id": ids.batch(len(intents)),
+            "id": outbox_ids,
             "job_id": [lanes[intent.submission_target, intent.lane] for intent in intents],
             "channel": [intent.channel for intent in intents],
             "provider": [intent.provider for intent in intents],
@@ -105,7 +107,19 @@ def submit(
     new = {row[0] for row in inserted}
     if new:
         yield from ask("wake_lanes", {"id": sorted(lanes.values())}, now=now)
+    if len(new) == len(intents):
+        placed = zip(outbox_ids, intents, strict=True)
+        return new, {intent.key: _as_new(OutboxId(id_), intent, now) for id_, intent in placed}
     return new, (yield from intents_by_key(scope, [intent.key for intent in intents]))
+
+
+def _as_new(outbox_id: OutboxId, intent: NewIntent, now: datetime) -> Intent:
+    """What reading it back would tell."""
+    return Intent(
+        intent.key, intent.intent_id, intent.submission_target, intent.payload,
+        IntentStatus.PENDING.value, None, None, 0, ItemStatus.QUEUED.value, None, now, now,
+        outbox_id,
+    )  # fmt: skip
 
 
 def intents_by_key(
@@ -130,7 +144,7 @@ def due(
     lane: ClaimedLane, most: int, horizon: datetime, now: datetime
 ) -> Transaction[list[DueItem]]:
     """What is due, and what a former holder of the lane left open until at most `horizon`."""
-    rows = yield from ask(
+    rows = yield from ask_alone(
         "due_in_lane", job_id=lane.id, fence=lane.fence, most=most, horizon=horizon, now=now
     )
     return [DueItem(*row) for row in rows]
@@ -138,7 +152,7 @@ def due(
 
 def release(lane: ClaimedLane, not_before: datetime, now: datetime) -> Transaction[bool]:
     """Give the lane back; it is due again with its next item."""
-    rows = yield from ask(
+    rows = yield from ask_alone(
         "release_lane", job_id=lane.id, fence=lane.fence, not_before=not_before, now=now
     )
     return bool(rows)

@@ -167,7 +167,12 @@ UPDATE job_queue AS j
        heartbeat_at = :now, lease_expires_at = :lease_expires_at, updated_at = :now,
        run_at = CASE WHEN run_id IS NOT NULL THEN run_at END
   FROM due WHERE j.id = due.id
-RETURNING j.id::text;
+RETURNING run_id IS NULL, j.id::text, tenant_id::text, workspace_id::text, submission_target, fence,
+          attempts;
+
+-- name: next_due
+SELECT run_at FROM job_queue WHERE status = 'queued' AND NOT paused AND run_at IS NOT NULL
+ ORDER BY run_at, id LIMIT 1;
 
 -- name: claim_given_job
 -- One that failed need not be queued again first: whoever names it has waited for it.
@@ -176,7 +181,8 @@ UPDATE job_queue
        heartbeat_at = :now, lease_expires_at = :lease_expires_at, updated_at = :now,
        run_at = CASE WHEN run_id IS NOT NULL THEN run_at END
  WHERE id = :job_id AND status IN ('queued', 'failed') AND NOT paused AND run_at <= :now
-RETURNING id::text;
+RETURNING run_id IS NULL, id::text, tenant_id::text, workspace_id::text, submission_target, fence,
+          attempts;
 
 -- name: job_standing
 SELECT status, run_at, paused FROM job_queue WHERE id = :job_id;
@@ -205,13 +211,6 @@ SELECT j.id::text, j.tenant_id::text, j.workspace_id::text, r.campaign_id::text,
   FROM job_queue j JOIN campaign_runs r ON r.id = j.run_id
  WHERE j.id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)))
    AND j.asset_id IS NOT NULL
- ORDER BY j.id;
-
--- name: claimed_lanes
-SELECT j.id::text, j.tenant_id::text, j.workspace_id::text, j.submission_target, j.fence, j.attempts
-  FROM job_queue j
- WHERE j.id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)))
-   AND j.run_id IS NULL
  ORDER BY j.id;
 
 -- name: heartbeat_jobs
@@ -390,6 +389,7 @@ UPDATE channel_outbox SET status = 'skipped', skipped = true, intent_status = NU
                   AND s.address = lower(channel_outbox.recipient_address));
 
 -- name: reopen_window
+-- Whoever opted out meanwhile is left as it is.
 UPDATE channel_outbox
    SET attempts = attempts + 1, attempt_contract_id = :attempt_contract_id, attempt_fence = :fence,
        attempt_opened_at = :now,
@@ -399,6 +399,12 @@ UPDATE channel_outbox
  WHERE id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)))
    AND status = 'queued' AND doubted_at IS NULL
    AND (attempt_opened_at IS NULL OR attempt_fence < :fence)
+   AND (attempt_opened_at IS NOT NULL OR maybe_received
+        OR NOT EXISTS (SELECT 1 FROM suppressions s
+                        WHERE s.tenant_id = channel_outbox.tenant_id
+                          AND s.workspace_id = channel_outbox.workspace_id
+                          AND s.channel = channel_outbox.channel
+                          AND s.address = lower(channel_outbox.recipient_address)))
 RETURNING id::text, attempts, maybe_received, coalesce(due_at, created_at) AS submitted_at;
 
 -- name: close_accepted
@@ -735,13 +741,9 @@ RETURNING recipient_id;
 
 -- name: wake_lanes
 -- Something new is due. A lane that is locked keeps the wish until it is released.
-WITH woken AS (
-  UPDATE job_queue SET run_at = :now
-   WHERE id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)))
-     AND (run_at IS NULL OR run_at > :now)
-  RETURNING status
-)
-SELECT pg_notify('outrider_work', '') FROM woken WHERE status = 'queued' LIMIT 1;
+UPDATE job_queue SET run_at = :now
+ WHERE id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)))
+   AND (run_at IS NULL OR run_at > :now);
 
 -- name: intents_by_key
 SELECT encode(o.idempotency_key, 'hex'), o.recipient_id, o.submission_target, o.payload,

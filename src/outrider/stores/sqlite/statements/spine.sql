@@ -147,7 +147,11 @@ UPDATE job_queue
  WHERE id IN (SELECT id FROM job_queue
                WHERE status = 'queued' AND paused = 0 AND run_at <= :now
                ORDER BY run_at, id LIMIT :most)
-RETURNING id;
+RETURNING run_id IS NULL, id, tenant_id, workspace_id, submission_target, fence, attempts;
+
+-- name: next_due
+SELECT run_at FROM job_queue WHERE status = 'queued' AND paused = 0 AND run_at IS NOT NULL
+ ORDER BY run_at, id LIMIT 1;
 
 -- name: claim_given_job
 -- One that failed need not be queued again first: whoever names it has waited for it.
@@ -156,7 +160,7 @@ UPDATE job_queue
        heartbeat_at = :now, lease_expires_at = :lease_expires_at, updated_at = :now,
        run_at = CASE WHEN run_id IS NOT NULL THEN run_at END
  WHERE id = :job_id AND status IN ('queued', 'failed') AND paused = 0 AND run_at <= :now
-RETURNING id;
+RETURNING run_id IS NULL, id, tenant_id, workspace_id, submission_target, fence, attempts;
 
 -- name: job_standing
 SELECT status, run_at, paused FROM job_queue WHERE id = :job_id;
@@ -181,12 +185,6 @@ SELECT j.id, j.tenant_id, j.workspace_id, r.campaign_id, j.run_id, j.asset_id,
        j.logical_attempt, r.plan_version
   FROM job_queue j JOIN campaign_runs r ON r.id = j.run_id
  WHERE j.id IN (SELECT value ->> 0 FROM json_each(:window)) AND j.asset_id IS NOT NULL
- ORDER BY j.id;
-
--- name: claimed_lanes
-SELECT j.id, j.tenant_id, j.workspace_id, j.submission_target, j.fence, j.attempts
-  FROM job_queue j
- WHERE j.id IN (SELECT value ->> 0 FROM json_each(:window)) AND j.run_id IS NULL
  ORDER BY j.id;
 
 -- name: heartbeat_jobs
@@ -335,6 +333,7 @@ UPDATE channel_outbox SET status = 'skipped', skipped = true, intent_status = NU
                   AND s.address = lower(channel_outbox.recipient_address));
 
 -- name: reopen_window
+-- Whoever opted out meanwhile is left as it is.
 UPDATE channel_outbox
    SET attempts = attempts + 1, attempt_contract_id = :attempt_contract_id, attempt_fence = :fence,
        attempt_opened_at = :now,
@@ -344,6 +343,12 @@ UPDATE channel_outbox
  WHERE id IN (SELECT value ->> 0 FROM json_each(:window))
    AND status = 'queued' AND doubted_at IS NULL
    AND (attempt_opened_at IS NULL OR attempt_fence < :fence)
+   AND (attempt_opened_at IS NOT NULL OR maybe_received
+        OR NOT EXISTS (SELECT 1 FROM suppressions s
+                        WHERE s.tenant_id = channel_outbox.tenant_id
+                          AND s.workspace_id = channel_outbox.workspace_id
+                          AND s.channel = channel_outbox.channel
+                          AND s.address = lower(channel_outbox.recipient_address)))
 RETURNING id, attempts, maybe_received, coalesce(due_at, created_at) AS submitted_at;
 
 -- name: close_accepted
