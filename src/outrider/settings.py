@@ -139,7 +139,7 @@ class Limits:
     reconcile_workspaces: int = 1_000
     signals_recorded: int = 10_000
     run_lease_seconds: float = 30.0
-    router_poll_seconds: float = 0.25
+    router_poll_seconds: float = 1.0
     router_lease_seconds: float = 10.0
     router_events: int = 250
     router_texts: int = 500
@@ -148,7 +148,7 @@ class Limits:
     event_items: int = EVENT_ITEMS_MAX
     policies_remembered: int = 1_000
     policy_remember_seconds: float = 1.0
-    digester_seconds: float = 0.5
+    digester_seconds: float = 1.0
     digester_digests: int = 50
     digester_lease_seconds: float = 60.0
     engine_tell_seconds: float = 5.0

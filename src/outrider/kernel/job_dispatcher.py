@@ -17,6 +17,8 @@ from outrider.settings import Limits
 
 log = structlog.get_logger()
 
+Held = frozenset[asyncio.Task[None]]
+
 
 class JobDispatcher:
     def __init__(self, processor: JobProcessor, store: Store, clock: Clock, limits: Limits) -> None:
@@ -38,14 +40,21 @@ class JobDispatcher:
 
     async def run(self) -> None:
         """Claim and process until told to stop; who runs it waits for what is held then."""
+        worth_a_claim = True
         async with woken_by(self._store, Announced.WORK, self.wake, self._limits):
             while not self._stopping.is_set():
                 self._woken.clear()
                 room = self._limits.jobs_in_parallel - len(self._processor.held)
-                taken = await self._take(room) if room else 0
+                taken = await self._take(room) if room and worth_a_claim else 0
                 # Those that end while it asks how long to rest are an occasion, too.
                 held = self._processor.held
-                await self._next_occasion(held, await self._rest_seconds(taken, room))
+                if taken == room:
+                    worth_a_claim = await self._occasion(held, self._stopping, None)
+                    continue
+                rest_seconds = await self._rest_seconds(in_vain=worth_a_claim and not taken)
+                happened = await self._occasion(held, self._woken, rest_seconds)
+                # After a whole rest it only looks: to claim costs a transaction.
+                worth_a_claim = happened or rest_seconds < self._limits.idle_poll_seconds
 
     async def _take(self, most: int) -> int:
         try:
@@ -55,33 +64,31 @@ class JobDispatcher:
             await self._clock.sleep(self._limits.store_backoff_seconds)
             return 0
 
-    async def _rest_seconds(self, taken: int, room: int) -> float | None:
-        """How long until there may be something due that nobody tells of; None: no room for it."""
-        if taken == room:
-            return None
+    async def _rest_seconds(self, *, in_vain: bool) -> float:
+        """How long until a job is due, by what is known now, or until it is time to look again."""
+        whole = self._limits.idle_poll_seconds
         try:
             due_seconds = await self._processor.next_due_seconds()
-        except StoreUnavailable:
-            return self._limits.idle_poll_seconds
+        except StoreUnavailable as error:
+            log.warning("queue_not_read", error=error.message)
+            return whole
         if due_seconds is None:
-            return self._limits.idle_poll_seconds
+            return whole
         # What is due and was not to be had is with another worker, or will be in a moment.
-        soonest = 0.0 if taken else self._limits.claim_pause_seconds
-        return min(max(due_seconds, soonest), self._limits.idle_poll_seconds)
+        soonest = self._limits.claim_pause_seconds if in_vain else 0.0
+        return min(max(due_seconds, soonest), whole)
 
-    async def _next_occasion(
-        self, held: frozenset[asyncio.Task[None]], rest_seconds: float | None
-    ) -> None:
-        """Return when a job has ended, when told to stop, or, with room left, after that rest."""
+    async def _occasion(
+        self, held: Held, signal: asyncio.Event, rest_seconds: float | None
+    ) -> bool:
+        """Wait for the signal, for the end of a job, or for so long; whether anything happened."""
         if self._stopping.is_set():
-            return
-        room = rest_seconds is not None
-        occasion = asyncio.create_task((self._woken if room else self._stopping).wait())
+            return True
+        signalled = asyncio.create_task(signal.wait())
         try:
-            await asyncio.wait(
-                {occasion, *held},
-                timeout=rest_seconds,
-                return_when=asyncio.FIRST_COMPLETED,
+            happened, _ = await asyncio.wait(
+                {signalled, *held}, timeout=rest_seconds, return_when=asyncio.FIRST_COMPLETED
             )
         finally:
-            occasion.cancel()
+            signalled.cancel()
+        return bool(happened)

@@ -77,9 +77,10 @@ class SqliteStore:
     async def announcements(self, of: Announced) -> AsyncIterator[None]:
         """SQLite tells nobody anything, but lets a connection see cheaply that others committed.
 
-        That is no more than a reason to look for jobs; other roles look often enough themselves.
+        That is no more than a reason to look: it does not say at what. Who reads the events of
+        campaigns looks often enough by itself.
         """
-        if of is not Announced.WORK:
+        if of is Announced.EVENTS:
             return
         watching = await self._in_thread(self._reader, lambda _: self._connect())
         # It looks in the event loop itself, which waits for nobody.
