@@ -17,8 +17,6 @@ from outrider.settings import Limits
 
 log = structlog.get_logger()
 
-Held = frozenset[asyncio.Task[None]]
-
 
 class JobDispatcher:
     def __init__(self, processor: JobProcessor, store: Store, clock: Clock, limits: Limits) -> None:
@@ -40,55 +38,43 @@ class JobDispatcher:
 
     async def run(self) -> None:
         """Claim and process until told to stop; who runs it waits for what is held then."""
+        self._processor.when_one_ends(self.wake)
         worth_a_claim = True
         async with woken_by(self._store, Announced.WORK, self.wake, self._limits):
             while not self._stopping.is_set():
                 self._woken.clear()
-                room = self._limits.jobs_in_parallel - len(self._processor.held)
-                taken = await self._take(room) if room and worth_a_claim else 0
-                # Those that end while it asks how long to rest are an occasion, too.
-                held = self._processor.held
-                if taken == room:
-                    worth_a_claim = await self._occasion(held, self._stopping, None)
-                    continue
-                rest_seconds = await self._rest_seconds(in_vain=worth_a_claim and not taken)
-                happened = await self._occasion(held, self._woken, rest_seconds)
-                # After a whole rest it only looks: to claim costs a transaction.
-                worth_a_claim = happened or rest_seconds < self._limits.idle_poll_seconds
+                rest_seconds = await self._round(worth_a_claim=worth_a_claim)
+                woken = await self._rest(rest_seconds)
+                # After a whole rest it only looks, which costs less.
+                worth_a_claim = woken or rest_seconds != self._limits.idle_poll_seconds
 
-    async def _take(self, most: int) -> int:
+    async def _round(self, *, worth_a_claim: bool) -> float | None:
+        """Take what is due; for how long to rest then. None: until something happens."""
+        room = self._limits.jobs_in_parallel - len(self._processor.held)
+        if not room:
+            return None
         try:
-            return await self._processor.take_due(most)
+            if worth_a_claim:
+                taken, due_seconds = await self._processor.take_due(room)
+            else:
+                taken, due_seconds = 0, await self._processor.next_due_seconds()
         except StoreUnavailable as error:
             log.warning("claim_failed", error=error.message)
             await self._clock.sleep(self._limits.store_backoff_seconds)
-            return 0
-
-    async def _rest_seconds(self, *, in_vain: bool) -> float:
-        """How long until a job is due, by what is known now, or until it is time to look again."""
+            return 0.0
+        if taken == room:
+            return None
         whole = self._limits.idle_poll_seconds
-        try:
-            due_seconds = await self._processor.next_due_seconds()
-        except StoreUnavailable as error:
-            log.warning("queue_not_read", error=error.message)
-            return whole
         if due_seconds is None:
             return whole
         # What is due and was not to be had is with another worker, or will be in a moment.
-        soonest = self._limits.claim_pause_seconds if in_vain else 0.0
+        soonest = self._limits.claim_pause_seconds if worth_a_claim and not taken else 0.0
         return min(max(due_seconds, soonest), whole)
 
-    async def _occasion(
-        self, held: Held, signal: asyncio.Event, rest_seconds: float | None
-    ) -> bool:
-        """Wait for the signal, for the end of a job, or for so long; whether anything happened."""
-        if self._stopping.is_set():
-            return True
-        signalled = asyncio.create_task(signal.wait())
+    async def _rest(self, seconds: float | None) -> bool:
+        """Whether it was woken before the time was over."""
         try:
-            happened, _ = await asyncio.wait(
-                {signalled, *held}, timeout=rest_seconds, return_when=asyncio.FIRST_COMPLETED
-            )
-        finally:
-            signalled.cancel()
-        return bool(happened)
+            async with asyncio.timeout(seconds):
+                return await self._woken.wait()
+        except TimeoutError:
+            return False

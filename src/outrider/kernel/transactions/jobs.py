@@ -153,6 +153,19 @@ def claim(claimer: Claimer, most: int, now: datetime) -> Transaction[list[Claim]
     return (yield from _claimed(locked, claimer, now))
 
 
+def claim_lanes(claimer: Claimer, most: int, now: datetime) -> Transaction[list[Claim]]:
+    """Lock the lanes among the `most` oldest due jobs. They have no run to set going, so this is
+    one statement, and a single message does not wait for more."""
+    rows = yield from ask_alone(
+        "claim_lanes",
+        worker_id=claimer.worker_id,
+        most=most,
+        lease_expires_at=claimer.lease_expires_at,
+        now=now,
+    )
+    return [ClaimedLane(*row) for row in rows]
+
+
 def claim_given(claimer: Claimer, job_id: JobId, now: datetime) -> Transaction[list[Claim]]:
     """Lock this job; nothing where it is not due, or somebody has it."""
     locked = yield from ask(

@@ -170,6 +170,18 @@ UPDATE job_queue AS j
 RETURNING run_id IS NULL, j.id::text, tenant_id::text, workspace_id::text, submission_target, fence,
           attempts;
 
+-- name: claim_lanes
+-- Only those whose turn it is: where runs are older, they come first.
+WITH due AS MATERIALIZED (
+  SELECT id, run_id FROM job_queue WHERE status = 'queued' AND NOT paused AND run_at <= :now
+   ORDER BY run_at, id LIMIT :most FOR UPDATE SKIP LOCKED
+)
+UPDATE job_queue AS j
+   SET status = 'locked', fence = fence + 1, locked_by = :worker_id, locked_at = :now,
+       heartbeat_at = :now, lease_expires_at = :lease_expires_at, updated_at = :now, run_at = NULL
+  FROM due WHERE j.id = due.id AND due.run_id IS NULL
+RETURNING j.id::text, tenant_id::text, workspace_id::text, submission_target, fence, attempts;
+
 -- name: next_due
 SELECT run_at FROM job_queue WHERE status = 'queued' AND NOT paused AND run_at IS NOT NULL
  ORDER BY run_at, id LIMIT 1;

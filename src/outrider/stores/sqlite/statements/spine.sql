@@ -149,6 +149,17 @@ UPDATE job_queue
                ORDER BY run_at, id LIMIT :most)
 RETURNING run_id IS NULL, id, tenant_id, workspace_id, submission_target, fence, attempts;
 
+-- name: claim_lanes
+-- Only those whose turn it is: where runs are older, they come first.
+UPDATE job_queue
+   SET status = 'locked', fence = fence + 1, locked_by = :worker_id, locked_at = :now,
+       heartbeat_at = :now, lease_expires_at = :lease_expires_at, updated_at = :now, run_at = NULL
+ WHERE id IN (SELECT id FROM (SELECT id, run_id FROM job_queue
+                               WHERE status = 'queued' AND paused = 0 AND run_at <= :now
+                               ORDER BY run_at, id LIMIT :most)
+               WHERE run_id IS NULL)
+RETURNING id, tenant_id, workspace_id, submission_target, fence, attempts;
+
 -- name: next_due
 SELECT run_at FROM job_queue WHERE status = 'queued' AND paused = 0 AND run_at IS NOT NULL
  ORDER BY run_at, id LIMIT 1;
