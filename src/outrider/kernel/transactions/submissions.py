@@ -3,7 +3,7 @@
 A repeat of an intent is found by its key and changes nothing; terminal intents never change.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -13,6 +13,9 @@ from outrider.kernel.transactions.deployment import ContractSnapshot, snapshot_c
 from outrider.kernel.transactions.jobs import ClaimedLane
 from outrider.ports.clock import IdSource
 from outrider.ports.store import Transaction, ask, ask_alone
+
+Lane = tuple[str, int]
+"""A submission target and a number: the place of a lane within its workspace."""
 
 
 class NewIntent(NamedTuple):
@@ -78,12 +81,8 @@ def submit(
     intents = sorted(
         intents, key=lambda intent: (intent.submission_target, intent.lane, intent.key)
     )
-    contract_ids = yield from snapshot_contracts(contracts, now)
-    lanes: dict[tuple[str, int], JobId] = {}
-    for intent in intents:
-        place = intent.submission_target, intent.lane
-        if place not in lanes:
-            lanes[place] = yield from lane_of(scope, *place, ids, now)
+    wanted = {(intent.submission_target, intent.lane) for intent in intents}
+    contract_ids, lanes = yield from places(scope, contracts, wanted, ids, now)
     outbox_ids = ids.batch(len(intents))
     inserted = yield from ask(
         "insert_intents",
@@ -129,15 +128,46 @@ def intents_by_key(
     return {row[0]: Intent(*row) for row in rows}
 
 
-def lane_of(
-    scope: Scope, submission_target: str, lane: int, ids: IdSource, now: datetime
-) -> Transaction[JobId]:
-    place = {**scope._asdict(), "submission_target": submission_target, "lane": lane}
-    found = yield from ask("lane_by_number", **place)
-    if not found:
+def places(
+    scope: Scope,
+    contracts: Mapping[str, ContractSnapshot],
+    wanted: Collection[Lane],
+    ids: IdSource,
+    now: datetime,
+) -> Transaction[tuple[dict[str, int], dict[Lane, JobId]]]:
+    """The contracts' ids by target, and the lanes' jobs; those that were missing are made."""
+    found = yield from _found(scope, contracts, wanted)
+    if len(found[0]) < len(contracts):
+        yield from snapshot_contracts(contracts, now)
+    missing = sorted(set(wanted) - set(found[1]))
+    for target, lane in missing:
+        place = {**scope._asdict(), "submission_target": target, "lane": lane}
         yield from ask("insert_lane", id=ids.new(), **place, now=now)
-        found = yield from ask("lane_by_number", **place)
-    return JobId(found[0][0])
+    if missing or len(found[0]) < len(contracts):
+        found = yield from _found(scope, contracts, wanted)
+    return found
+
+
+def _found(
+    scope: Scope, contracts: Mapping[str, ContractSnapshot], wanted: Collection[Lane]
+) -> Transaction[tuple[dict[str, int], dict[Lane, JobId]]]:
+    """In one statement, because somebody waits for it."""
+    shas = [snapshot.sha256 for snapshot in contracts.values()]
+    rows = yield from ask(
+        "places",
+        {
+            "name": [*shas, *(target for target, _ in wanted)],
+            "lane": [*(None for _ in shas), *(lane for _, lane in wanted)],
+        },
+        **scope._asdict(),
+    )
+    by_sha256 = {name: int(found) for name, lane, found in rows if lane is None}
+    contract_ids = {
+        target: by_sha256[snapshot.sha256]
+        for target, snapshot in contracts.items()
+        if snapshot.sha256 in by_sha256
+    }
+    return contract_ids, {(name, lane): JobId(id_) for name, lane, id_ in rows if lane is not None}
 
 
 def due(

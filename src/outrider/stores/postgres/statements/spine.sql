@@ -730,10 +730,15 @@ VALUES (:id, :tenant_id, :workspace_id, 'submission_lane', :submission_target, :
         :now, :now)
 ON CONFLICT (tenant_id, workspace_id, submission_target, lane) WHERE run_id IS NULL DO NOTHING;
 
--- name: lane_by_number
-SELECT id::text FROM job_queue
- WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id
-   AND submission_target = :submission_target AND lane = :lane AND run_id IS NULL;
+-- name: places
+-- Contracts by their checksums, which have no lane, and lanes by their targets and numbers.
+SELECT sha256, NULL::int, id::text FROM contract_snapshots
+ WHERE sha256 = ANY (ARRAY(SELECT name FROM json_to_recordset(:window) AS item (name text)))
+UNION ALL
+SELECT j.submission_target, j.lane, j.id::text
+  FROM json_to_recordset(:window) AS item (name text, lane int)
+  JOIN job_queue j ON j.submission_target = item.name AND j.lane = item.lane
+ WHERE j.tenant_id = :tenant_id AND j.workspace_id = :workspace_id AND j.run_id IS NULL;
 
 -- name: insert_intents
 INSERT INTO channel_outbox (

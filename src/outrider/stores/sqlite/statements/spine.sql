@@ -649,10 +649,15 @@ VALUES (:id, :tenant_id, :workspace_id, 'submission_lane', :submission_target, :
         :now, :now)
 ON CONFLICT (tenant_id, workspace_id, submission_target, lane) WHERE run_id IS NULL DO NOTHING;
 
--- name: lane_by_number
-SELECT id FROM job_queue
- WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id
-   AND submission_target = :submission_target AND lane = :lane AND run_id IS NULL;
+-- name: places
+-- Contracts by their checksums, which have no lane, and lanes by their targets and numbers.
+SELECT sha256, NULL, id FROM contract_snapshots
+ WHERE sha256 IN (SELECT value ->> 0 FROM json_each(:window))
+UNION ALL
+SELECT j.submission_target, j.lane, j.id
+  FROM json_each(:window) item
+  JOIN job_queue j ON j.submission_target = item.value ->> 0 AND j.lane = item.value ->> 1
+ WHERE j.tenant_id = :tenant_id AND j.workspace_id = :workspace_id AND j.run_id IS NULL;
 
 -- name: insert_intents
 INSERT INTO channel_outbox (
