@@ -1,6 +1,6 @@
 """The local engine: workers take what is due from the queue themselves, and need nobody to tell.
 
-A worker in the same process is woken at once; any other looks often enough by itself.
+A worker in the same process is woken at once; any other by the database, or by its own look.
 """
 
 from collections.abc import Iterator, Sequence
