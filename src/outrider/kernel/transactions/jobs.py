@@ -71,6 +71,7 @@ class ClaimedLane(NamedTuple):
     submission_target: str
     fence: Fence
     attempts: int
+    lease_expires_at: datetime
 
     @property
     def scope(self) -> Scope:

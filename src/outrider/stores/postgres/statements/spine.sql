@@ -168,7 +168,7 @@ UPDATE job_queue AS j
        run_at = CASE WHEN run_id IS NOT NULL THEN run_at END
   FROM due WHERE j.id = due.id
 RETURNING run_id IS NULL, j.id::text, tenant_id::text, workspace_id::text, submission_target, fence,
-          attempts;
+          attempts, lease_expires_at;
 
 -- name: claim_lanes
 -- Only those whose turn it is: where runs are older, they come first.
@@ -180,7 +180,8 @@ UPDATE job_queue AS j
    SET status = 'locked', fence = fence + 1, locked_by = :worker_id, locked_at = :now,
        heartbeat_at = :now, lease_expires_at = :lease_expires_at, updated_at = :now, run_at = NULL
   FROM due WHERE j.id = due.id AND due.run_id IS NULL
-RETURNING j.id::text, tenant_id::text, workspace_id::text, submission_target, fence, attempts;
+RETURNING j.id::text, tenant_id::text, workspace_id::text, submission_target, fence, attempts,
+          lease_expires_at;
 
 -- name: next_due
 SELECT run_at FROM job_queue WHERE status = 'queued' AND NOT paused AND run_at IS NOT NULL
@@ -194,7 +195,7 @@ UPDATE job_queue
        run_at = CASE WHEN run_id IS NOT NULL THEN run_at END
  WHERE id = :job_id AND status IN ('queued', 'failed') AND NOT paused AND run_at <= :now
 RETURNING run_id IS NULL, id::text, tenant_id::text, workspace_id::text, submission_target, fence,
-          attempts;
+          attempts, lease_expires_at;
 
 -- name: job_standing
 SELECT status, run_at, paused FROM job_queue WHERE id = :job_id;
@@ -412,6 +413,28 @@ UPDATE channel_outbox
    AND status = 'queued' AND doubted_at IS NULL
    AND (attempt_opened_at IS NULL OR attempt_fence < :fence)
    AND (attempt_opened_at IS NOT NULL OR maybe_received
+        OR NOT EXISTS (SELECT 1 FROM suppressions s
+                        WHERE s.tenant_id = channel_outbox.tenant_id
+                          AND s.workspace_id = channel_outbox.workspace_id
+                          AND s.channel = channel_outbox.channel
+                          AND s.address = lower(channel_outbox.recipient_address)))
+RETURNING id::text, attempts, maybe_received, coalesce(due_at, created_at) AS submitted_at;
+
+-- name: open_due
+-- As reopen_window, for what nobody has open, while the job's own lease lasts: that the job is ours
+-- and goes on is proved, and kept until the commit, by the same statement.
+WITH held AS MATERIALIZED (
+  SELECT id FROM job_queue WHERE id = :job_id AND fence = :fence AND status = 'locked'
+     AND NOT paused AND NOT cancelled FOR NO KEY UPDATE
+)
+UPDATE channel_outbox
+   SET attempts = attempts + 1, attempt_contract_id = :attempt_contract_id, attempt_fence = :fence,
+       attempt_opened_at = :now, waits_for = NULL,
+       next_attempt_at = CASE WHEN run_id IS NULL THEN :call_by::timestamptz END, updated_at = :now
+ WHERE EXISTS (SELECT 1 FROM held)
+   AND id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)))
+   AND status = 'queued' AND doubted_at IS NULL AND attempt_opened_at IS NULL
+   AND (maybe_received
         OR NOT EXISTS (SELECT 1 FROM suppressions s
                         WHERE s.tenant_id = channel_outbox.tenant_id
                           AND s.workspace_id = channel_outbox.workspace_id

@@ -147,7 +147,8 @@ UPDATE job_queue
  WHERE id IN (SELECT id FROM job_queue
                WHERE status = 'queued' AND paused = 0 AND run_at <= :now
                ORDER BY run_at, id LIMIT :most)
-RETURNING run_id IS NULL, id, tenant_id, workspace_id, submission_target, fence, attempts;
+RETURNING run_id IS NULL, id, tenant_id, workspace_id, submission_target, fence, attempts,
+          lease_expires_at;
 
 -- name: claim_lanes
 -- Only those whose turn it is: where runs are older, they come first.
@@ -158,7 +159,7 @@ UPDATE job_queue
                                WHERE status = 'queued' AND paused = 0 AND run_at <= :now
                                ORDER BY run_at, id LIMIT :most)
                WHERE run_id IS NULL)
-RETURNING id, tenant_id, workspace_id, submission_target, fence, attempts;
+RETURNING id, tenant_id, workspace_id, submission_target, fence, attempts, lease_expires_at;
 
 -- name: next_due
 SELECT run_at FROM job_queue WHERE status = 'queued' AND paused = 0 AND run_at IS NOT NULL
@@ -171,7 +172,8 @@ UPDATE job_queue
        heartbeat_at = :now, lease_expires_at = :lease_expires_at, updated_at = :now,
        run_at = CASE WHEN run_id IS NOT NULL THEN run_at END
  WHERE id = :job_id AND status IN ('queued', 'failed') AND paused = 0 AND run_at <= :now
-RETURNING run_id IS NULL, id, tenant_id, workspace_id, submission_target, fence, attempts;
+RETURNING run_id IS NULL, id, tenant_id, workspace_id, submission_target, fence, attempts,
+          lease_expires_at;
 
 -- name: job_standing
 SELECT status, run_at, paused FROM job_queue WHERE id = :job_id;
@@ -355,6 +357,25 @@ UPDATE channel_outbox
    AND status = 'queued' AND doubted_at IS NULL
    AND (attempt_opened_at IS NULL OR attempt_fence < :fence)
    AND (attempt_opened_at IS NOT NULL OR maybe_received
+        OR NOT EXISTS (SELECT 1 FROM suppressions s
+                        WHERE s.tenant_id = channel_outbox.tenant_id
+                          AND s.workspace_id = channel_outbox.workspace_id
+                          AND s.channel = channel_outbox.channel
+                          AND s.address = lower(channel_outbox.recipient_address)))
+RETURNING id, attempts, maybe_received, coalesce(due_at, created_at) AS submitted_at;
+
+-- name: open_due
+-- As reopen_window, for what nobody has open, while the job's own lease lasts: that the job is ours
+-- and goes on is proved by the same statement.
+UPDATE channel_outbox
+   SET attempts = attempts + 1, attempt_contract_id = :attempt_contract_id, attempt_fence = :fence,
+       attempt_opened_at = :now, waits_for = NULL,
+       next_attempt_at = CASE WHEN run_id IS NULL THEN :call_by END, updated_at = :now
+ WHERE EXISTS (SELECT 1 FROM job_queue WHERE id = :job_id AND fence = :fence AND status = 'locked'
+                  AND NOT paused AND NOT cancelled)
+   AND id IN (SELECT value ->> 0 FROM json_each(:window))
+   AND status = 'queued' AND doubted_at IS NULL AND attempt_opened_at IS NULL
+   AND (maybe_received
         OR NOT EXISTS (SELECT 1 FROM suppressions s
                         WHERE s.tenant_id = channel_outbox.tenant_id
                           AND s.workspace_id = channel_outbox.workspace_id
