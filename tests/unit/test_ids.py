@@ -11,7 +11,8 @@ from outrider.domain.errors import InvalidInput
 from outrider.domain.ids import (
     RANDOM_BYTES_PER_UUID,
     idempotency_key,
-    item_key_fields,
+    idempotency_keys,
+    item_key_field,
     uuid7_batch,
 )
 from outrider.domain.states import Channel
@@ -87,19 +88,37 @@ def test_different_fields_never_share_a_key_by_shifting(one: list[str], other: l
     assert (idempotency_key(*one) == idempotency_key(*other)) == (one == other)
 
 
+@given(fields, st.lists(fields, max_size=5), st.lists(fields, max_size=3))
+def test_many_keys_at_once_are_the_keys_of_each(
+    first: str, seconds: list[str], rest: list[str]
+) -> None:
+    each = [idempotency_key(first, second, *rest) for second in seconds]
+    assert idempotency_keys(first, seconds, *rest) == each
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "last"), [("a|", "b", "c"), ("a", "|b", "c"), ("a", "b", "|")]
+)
+def test_many_keys_at_once_refuse_a_field_that_could_forge_another_key(
+    first: str, second: str, last: str
+) -> None:
+    with pytest.raises(InvalidInput, match="must not contain"):
+        idempotency_keys(first, [second], last)
+
+
 @pytest.mark.parametrize(
     ("channel", "script_version", "expected"),
     [
-        (Channel.EMAIL, None, ("lead-1", "asset-1")),
-        (Channel.SMS, None, ("lead-1", "asset-1")),
-        (Channel.PUSH, None, ("lead-1", "asset-1")),
-        (Channel.WHATSAPP, None, ("lead-1", "asset-1")),
-        (Channel.VOICE, "v3", ("lead-1", "v3")),
-        (Channel.VOICE, None, ("lead-1", "asset-1")),
-        (Channel.SOCIAL, None, ("lead-1", "social")),
+        (Channel.EMAIL, None, "asset-1"),
+        (Channel.SMS, None, "asset-1"),
+        (Channel.PUSH, None, "asset-1"),
+        (Channel.WHATSAPP, None, "asset-1"),
+        (Channel.VOICE, "v3", "v3"),
+        (Channel.VOICE, None, "asset-1"),
+        (Channel.SOCIAL, None, "social"),
     ],
 )
 def test_the_middle_of_a_key_follows_the_channels_formula(
-    channel: Channel, script_version: str | None, expected: tuple[str, str]
+    channel: Channel, script_version: str | None, expected: str
 ) -> None:
-    assert item_key_fields(channel, "lead-1", "asset-1", script_version) == expected
+    assert item_key_field(channel, "asset-1", script_version) == expected

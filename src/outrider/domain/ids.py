@@ -6,7 +6,7 @@ the contracts' formulas to the letter: lower-case hex SHA-256 of the fields join
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple, NewType
 
 from outrider.domain.errors import InvalidInput
@@ -64,22 +64,38 @@ def idempotency_key(*fields: str) -> IdempotencyKey:
     """The hash every contract asks for. A field holding the separator could forge another key."""
     joined = KEY_SEPARATOR.join(fields)
     if joined.count(KEY_SEPARATOR) != len(fields) - 1:
-        guilty = next(field for field in fields if KEY_SEPARATOR in field)
-        raise InvalidInput(
-            f"an idempotency field must not contain '{KEY_SEPARATOR}': {guilty!r}",
-            hint=f"use an id without '{KEY_SEPARATOR}'",
-        )
+        raise _forgeable(next(field for field in fields if KEY_SEPARATOR in field))
     return IdempotencyKey(hashlib.sha256(joined.encode()).hexdigest())
 
 
-def item_key_fields(
-    channel: Channel, recipient_id: str, asset_id: str, script_version: str | None
-) -> tuple[str, str]:
-    """The two middle fields of an item's key, between run and schedule; they differ by channel."""
+def idempotency_keys(first: str, seconds: Iterable[str], *rest: str) -> list[IdempotencyKey]:
+    """`idempotency_key(first, second, *rest)` for each of many, at a fraction of the price."""
+    begun = hashlib.sha256(f"{first}{KEY_SEPARATOR}".encode())
+    end = "".join(f"{KEY_SEPARATOR}{field}" for field in rest)
+    idempotency_key(first, *rest)
+    keys = []
+    for second in seconds:
+        if KEY_SEPARATOR in second:
+            raise _forgeable(second)
+        key = begun.copy()
+        key.update(f"{second}{end}".encode())
+        keys.append(IdempotencyKey(key.hexdigest()))
+    return keys
+
+
+def _forgeable(field: str) -> InvalidInput:
+    return InvalidInput(
+        f"an idempotency field must not contain '{KEY_SEPARATOR}': {field!r}",
+        hint=f"use an id without '{KEY_SEPARATOR}'",
+    )
+
+
+def item_key_field(channel: Channel, asset_id: str, script_version: str | None) -> str:
+    """What stands for the message in an item's key, after run and recipient; by channel."""
     match channel:
         case Channel.VOICE:
-            return recipient_id, script_version or asset_id
+            return script_version or asset_id
         case Channel.SOCIAL:
-            return recipient_id, channel.value
+            return channel.value
         case _:
-            return recipient_id, asset_id
+            return asset_id

@@ -135,6 +135,8 @@ def screen(kind: AddressKind, address: str | None, invalid: int, duplicate: int)
         return None
     if not address:
         return SkipReason.NO_ADDRESS
+    if not (invalid or duplicate):
+        return None
     # As plain numbers: the operators of a Flag cost more than the rest of this function.
     bit = kind.value
     if invalid & bit:

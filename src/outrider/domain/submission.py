@@ -5,10 +5,10 @@ submitted under. Gateway semantics are never reinterpreted here, and silence is 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 from outrider.domain.states import Channel, IntentStatus, ItemStatus, success_status
 
@@ -103,8 +103,7 @@ class AttemptError:
 CallResult = Accepted | Rejected | AttemptError
 
 
-@dataclass(frozen=True, slots=True)
-class AttemptFacts:
+class AttemptFacts(NamedTuple):
     """What the ledger knows of the attempt being judged.
 
     `maybe_received` is true when an earlier attempt of this item ended in silence.
@@ -119,8 +118,7 @@ class AttemptFacts:
     final_reasons: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """What to write: the item's status, the contract's judgement, and when to go on, if ever."""
 
     status: ItemStatus
@@ -207,14 +205,11 @@ def _proves_receipt(gateway: GatewayType, facts: AttemptFacts) -> bool:
 def _accepted(
     contract: Contract, gateway: GatewayType, facts: AttemptFacts, message_id: str | None
 ) -> Verdict:
-    late = deadline_passed(contract, facts.submitted_at, facts.closed_at)
-    return Verdict(
-        success_status(gateway.channel),
-        IntentStatus.EXHAUSTED if late else IntentStatus.ACCEPTED,
-        Progress.ANSWERED,
-        exhausted_reason=ExhaustedReason.DEADLINE_EXCEEDED if late else None,
-        provider_message_id=message_id,
-    )
+    status, intent, exhausted = success_status(gateway.channel), IntentStatus.ACCEPTED, None
+    if deadline_passed(contract, facts.submitted_at, facts.closed_at):
+        intent, exhausted = IntentStatus.EXHAUSTED, ExhaustedReason.DEADLINE_EXCEEDED
+    # By position: of all verdicts this is the one that is given a million times.
+    return Verdict(status, intent, Progress.ANSWERED, None, None, exhausted, message_id)
 
 
 def _in_doubt(progress: Progress, code: str, detail: str) -> Verdict:
@@ -241,8 +236,7 @@ def _retry_or_end(
         )  # fmt: skip
     if doubtful:
         # Policy is used up, but a call may have arrived: both are true, and neither is a failure.
-        return replace(
-            _in_doubt(progress, reason, detail),
+        return _in_doubt(progress, reason, detail)._replace(
             intent_status=IntentStatus.EXHAUSTED,
             exhausted_reason=exhausted,
         )

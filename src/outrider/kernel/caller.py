@@ -5,8 +5,9 @@ It is the one place from which a gateway is called, for campaigns and single mes
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import TypeVar
 
 import structlog
@@ -23,7 +24,7 @@ from outrider.domain.submission import (
     judge,
 )
 from outrider.domain.times import rfc3339
-from outrider.kernel.reservations import OpenAttempt
+from outrider.kernel.reservations import AttemptIdentity, OpenAttempt
 from outrider.kernel.result_closer import ResultCloser
 from outrider.kernel.routes import Route
 from outrider.kernel.target_gate import DEADLINE_PASSED, LEASE_ENDED, TargetGate
@@ -170,7 +171,7 @@ class Caller:
 
     async def _call_once(self, gateway: Gateway, attempt: OpenAttempt) -> CallResult:
         now, who = self._clock.now(), attempt.identity
-        if now >= self._leases.end(who.job_id, who.call_by):
+        if now >= who.call_by and now >= self._leases.end(who.job_id, who.call_by):
             # This process was frozen so long that others may have dealt with the item meanwhile:
             # doubted it, repeated it on evidence, or sent it elsewhere. It must not arrive now.
             return AttemptError(Progress.NOT_SENT, LEASE_ENDED)
@@ -187,25 +188,29 @@ class Caller:
         closed_at = self._clock.now()
         who = attempt.identity
         facts = AttemptFacts(who.number, who.submitted_at, closed_at, who.maybe_received)
-        retry = self._gate.policy(who.contract.submission_target).retry
         if who.patience is not None:
-            retry = who.patience.schedule
-            facts = replace(
-                facts,
+            facts = facts._replace(
                 most_attempts=who.patience.most_attempts,
                 final_reasons=who.patience.final_reasons,
             )
-
-        def delay_seconds(attempts: int, retry_after_seconds: float | None) -> float:
-            return retry.delay_seconds(
-                attempts, retry_after_seconds=retry_after_seconds, jitter=self._ids.jitter()
-            )
-
+        delay_seconds = partial(self._delay_seconds, who)
         verdict = judge(who.contract, gateway.type, facts, result, delay_seconds)
         if who.patience is not None:
             _tell(attempt, verdict)
         self._closer.put(
             ClosedAttempt(attempt.outbox_id, who.number, who.fence, closed_at, verdict)
+        )
+
+    def _delay_seconds(
+        self, who: AttemptIdentity, attempts: int, retry_after_seconds: float | None
+    ) -> float:
+        retry = (
+            self._gate.policy(who.contract.submission_target).retry
+            if who.patience is None
+            else who.patience.schedule
+        )
+        return retry.delay_seconds(
+            attempts, retry_after_seconds=retry_after_seconds, jitter=self._ids.jitter()
         )
 
 

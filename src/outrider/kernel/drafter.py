@@ -6,7 +6,7 @@ A draft is either to be called, or terminal with its reason; nothing is left out
 from collections.abc import Sequence
 from itertools import repeat
 
-from outrider.domain.ids import IdempotencyKey, OutboxId, idempotency_key, item_key_fields
+from outrider.domain.ids import IdempotencyKey, OutboxId, idempotency_keys, item_key_field
 from outrider.domain.recipients import address_kind, screen
 from outrider.domain.states import Channel, ItemStatus
 from outrider.domain.texts import breaks_header
@@ -56,11 +56,12 @@ class Drafter:
         drafts = []
         keys = self._keys(context, members)
         outbox_ids = self._ids.batch(len(members))
+        html = message.is_html
         for member, reason, key, outbox_id in zip(members, reasons, keys, outbox_ids, strict=True):
             if reason is not None:
                 draft = _drop(outbox_id, member, key, ItemStatus.SKIPPED, reason)
             else:
-                draft = _compose(outbox_id, member, key, *next(composed), html=message.is_html)
+                draft = _compose(outbox_id, member, key, *next(composed), html=html)
             drafts.append(draft)
         return drafts
 
@@ -76,18 +77,13 @@ class Drafter:
         return [urls.url_of(scope, channel, member.address or "") for member in members]
 
     def _keys(self, context: JobContext, members: Sequence[Member]) -> list[IdempotencyKey]:
-        message, asset_id = context.asset.message, context.asset.id
-        run_id, scheduled_for = context.job.run_id, rfc3339(context.job.scheduled_for)
-        return [
-            idempotency_key(
-                run_id,
-                *item_key_fields(
-                    message.channel, member.recipient_id, asset_id, message.script_version
-                ),
-                scheduled_for,
-            )
-            for member in members
-        ]
+        message, job = context.asset.message, context.job
+        return idempotency_keys(
+            job.run_id,
+            [member.recipient_id for member in members],
+            item_key_field(message.channel, context.asset.id, message.script_version),
+            rfc3339(job.scheduled_for),
+        )
 
     def give_up(
         self, context: JobContext, members: Sequence[Member], status: ItemStatus, reason: str

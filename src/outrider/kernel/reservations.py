@@ -11,7 +11,6 @@ from typing import Any
 from outrider.domain.ids import Fence, IdempotencyKey, JobId, OutboxId
 from outrider.domain.letters import Enclosure
 from outrider.domain.retry import Patience
-from outrider.domain.states import ItemStatus
 from outrider.domain.submission import Contract
 from outrider.kernel.transactions import ledger
 from outrider.kernel.transactions.jobs import Claim, ClaimedLane, Hold
@@ -112,11 +111,7 @@ class Reserver:
             maybe_received=False,
             call_by=lease_end,
         )
-        return [
-            OpenAttempt(draft.id, draft, first)
-            for draft in drafts
-            if draft.status is ItemStatus.QUEUED and draft.id in opened
-        ]
+        return [OpenAttempt(draft.id, draft, first) for draft in drafts if draft.id in opened]
 
     async def open_due(
         self, lane: ClaimedLane, attempt_contract_id: int | None, drafts: Drafts

@@ -35,7 +35,8 @@ class ResultCloser:
     def put(self, closed: ClosedAttempt) -> None:
         """Hand over one result; `barrier` says when it is durable."""
         self._pending.append(closed)
-        self._arrived.set()
+        if not self._arrived.is_set():
+            self._arrived.set()
         if len(self._pending) >= self._limits.close_group_items:
             self._full.set()
 

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from outrider.domain.submission import AttemptError, CallResult
+from outrider.domain.submission import Accepted, AttemptError, CallResult
 from outrider.domain.targets import (
     Admission,
     Breaker,
@@ -99,12 +99,14 @@ def summary(results: list[CallResult]) -> Report:
     answered = failures = 0
     retry_after: float | None = None
     for result in results:
-        if not isinstance(result, AttemptError):
+        if isinstance(result, Accepted):
             answered += 1
-            asked = getattr(result, "retry_after_seconds", None)
-        else:
-            asked = result.retry_after_seconds
+            continue
+        asked = result.retry_after_seconds
+        if isinstance(result, AttemptError):
             failures += result.code not in NO_FAULT_OF_THE_TARGET
+        else:
+            answered += 1
         if asked is not None:
             retry_after = max(retry_after or 0.0, asked)
     return Report(answered, failures, retry_after)

@@ -17,7 +17,7 @@ from minijinja import TemplateError
 from outrider.domain.errors import OutriderError
 from outrider.ports.renderer import Rendered, RenderProblem
 from outrider.rendering import child
-from outrider.rendering.child import LENGTH, Answer, Item, Limits, Request
+from outrider.rendering.child import LENGTH, Answer, Limits, Request
 from outrider.settings import (
     BODY_MAX_BYTES,
     RENDER_CHECK_HERE_MAX_CHARACTERS,
@@ -227,11 +227,9 @@ def _outcomes(answer: Answer, asked: int) -> list[Rendered | RenderProblem]:
     if answer.problem is not None:
         return [RenderProblem(answer.problem)] * asked
     assert len(answer.items) == asked
-    return [_outcome(item) for item in answer.items]
-
-
-def _outcome(item: Item) -> Rendered | RenderProblem:
-    return RenderProblem(item) if isinstance(item, str) else Rendered(*item)
+    return [
+        RenderProblem(item) if isinstance(item, str) else Rendered(*item) for item in answer.items
+    ]
 
 
 def _storable(text: str) -> str:

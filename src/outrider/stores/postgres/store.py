@@ -5,8 +5,9 @@ reads run on one REPEATABLE READ snapshot.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -156,7 +157,7 @@ class PostgresStore:
                     max_size=self._connections,
                     timeout=POSTGRES_CONNECT_SECONDS,
                     command_timeout=POSTGRES_STATEMENT_SECONDS,
-                    reset=_nothing_to_reset,
+                    reset=_keep_as_it_is,
                     server_settings={
                         "application_name": "outrider",
                         "synchronous_commit": "on",
@@ -166,10 +167,6 @@ class PostgresStore:
                     },
                 )
         return self._pool
-
-
-async def _nothing_to_reset(connection: object) -> None:
-    """No script leaves anything in its session, so a round trip after each of them is saved."""
 
 
 async def _played(
@@ -189,14 +186,22 @@ async def _rows(connection: Connection, statement: Statement) -> Rows:
     sql, order = _POSITIONAL[statement.name]
     given = dict(statement.params)
     if statement.window is not None:
-        names = tuple(statement.window)
-        items = [
-            dict(zip(names, row, strict=True))
-            for row in zip(*statement.window.values(), strict=True)
-        ]
+        item = _item(tuple(statement.window))
+        items = [item(*row) for row in zip(*statement.window.values(), strict=True)]
         given["window"] = msgspec.json.encode(items).decode()
     records: Sequence[Any] = await connection.fetch(sql, *(given[name] for name in order))
     return records
+
+
+@lru_cache(maxsize=len(STATEMENTS))
+def _item(names: tuple[str, ...]) -> Callable[..., msgspec.Struct]:
+    """A JSON object with these keys. What is None is left out, and is null to Postgres."""
+    fields = [(name, object, None) for name in names]
+    return msgspec.defstruct("Item", fields, frozen=True, omit_defaults=True, gc=False)
+
+
+async def _keep_as_it_is(_connection: "asyncpg.Connection[asyncpg.Record]") -> None:
+    """No script leaves anything behind in a session, so nothing has to be cleared from one."""
 
 
 async def _applied(connection: Connection) -> Mapping[str, str]:

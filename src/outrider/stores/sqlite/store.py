@@ -43,6 +43,10 @@ def _to_sqlite(value: object) -> Any:
     return time_to_text(value) if isinstance(value, datetime) else value
 
 
+def _column(cells: Sequence[object]) -> Sequence[object]:
+    return list(map(_to_sqlite, cells)) if datetime in set(map(type, cells)) else cells
+
+
 def _is_time(column: str) -> bool:
     return column.endswith("_at") or column == "scheduled_for"
 
@@ -162,8 +166,8 @@ class SqliteStore:
         named = STATEMENTS[statement.name]
         params = {name: _to_sqlite(value) for name, value in statement.params.items()}
         if statement.window is not None:
-            columns = statement.window.values()
-            items = [[_to_sqlite(cell) for cell in row] for row in zip(*columns, strict=True)]
+            columns = map(_column, statement.window.values())
+            items = list(zip(*columns, strict=True))
             params["window"] = msgspec.json.encode(items).decode()
         cursor.execute(named.sql, params)
         first = cursor.fetchone()

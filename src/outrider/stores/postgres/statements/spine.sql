@@ -445,6 +445,11 @@ RETURNING id::text, attempts, maybe_received, coalesce(due_at, created_at) AS su
 -- name: close_accepted
 -- Only the attempt that was really made is closed: its number and fence must still stand. An
 -- acceptance of the last attempt counts even after a verdict said that it never arrived.
+WITH item AS MATERIALIZED (
+  SELECT * FROM json_to_recordset(:window)
+    AS item (id uuid, attempt int, fence bigint, closed_at timestamptz, intent_status text,
+             exhausted_reason text, message_id text)
+)
 UPDATE channel_outbox AS o
    SET status = :status, intent_status = CASE WHEN o.intent_status = 'EXHAUSTED' THEN 'EXHAUSTED'
                             ELSE item.intent_status END,
@@ -453,15 +458,18 @@ UPDATE channel_outbox AS o
        error = NULL, provider_message_id = item.message_id,
        attempt_closed_at = item.closed_at, doubted_at = NULL, next_attempt_at = NULL,
        updated_at = :now
-  FROM json_to_recordset(:window)
-    AS item (id uuid, attempt int, fence bigint, closed_at timestamptz, intent_status text,
-             exhausted_reason text, message_id text)
+  FROM item
  WHERE o.id = item.id AND o.status = 'queued' AND o.attempts = item.attempt
    AND ((o.attempt_fence = item.fence AND o.attempt_opened_at IS NOT NULL)
         OR (o.attempt_fence IS NULL AND o.attempt_opened_at IS NULL))
-   AND o.id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS bound (id uuid)));
+   AND o.id = ANY (ARRAY(SELECT id FROM item));
 
 -- name: close_failed
+WITH item AS MATERIALIZED (
+  SELECT * FROM json_to_recordset(:window)
+    AS item (id uuid, attempt int, fence bigint, closed_at timestamptz, intent_status text,
+             exhausted_reason text, progress text, reason text, error text)
+)
 UPDATE channel_outbox AS o
    SET status = 'failed', intent_status = CASE WHEN o.intent_status = 'EXHAUSTED' THEN 'EXHAUSTED'
                             ELSE item.intent_status END,
@@ -469,12 +477,10 @@ UPDATE channel_outbox AS o
        progress = item.progress,
        reason = item.reason, error = item.error, attempt_closed_at = item.closed_at,
        doubted_at = NULL, next_attempt_at = NULL, updated_at = :now
-  FROM json_to_recordset(:window)
-    AS item (id uuid, attempt int, fence bigint, closed_at timestamptz, intent_status text,
-             exhausted_reason text, progress text, reason text, error text)
+  FROM item
  WHERE o.id = item.id AND o.status = 'queued' AND o.attempts = item.attempt
    AND o.attempt_fence = item.fence AND o.attempt_opened_at IS NOT NULL
-   AND o.id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS bound (id uuid)));
+   AND o.id = ANY (ARRAY(SELECT id FROM item));
 
 -- name: archive_retried
 INSERT INTO attempt_history (outbox_id, attempt, fence, opened_at, closed_at, progress, outcome,
@@ -491,18 +497,26 @@ SELECT o.id, o.attempts, o.attempt_fence, o.attempt_opened_at, item.closed_at, i
    FOR UPDATE OF o;
 
 -- name: close_retried
+WITH item AS MATERIALIZED (
+  SELECT * FROM json_to_recordset(:window)
+    AS item (id uuid, attempt int, fence bigint, reason text, error text,
+             next_attempt_at timestamptz, maybe_received bool)
+)
 UPDATE channel_outbox AS o
    SET attempt_fence = NULL, attempt_opened_at = NULL, progress = NULL,
        reason = item.reason, error = item.error, next_attempt_at = item.next_attempt_at,
        maybe_received = item.maybe_received, doubted_at = NULL, updated_at = :now
-  FROM json_to_recordset(:window)
-    AS item (id uuid, attempt int, fence bigint, reason text, error text,
-             next_attempt_at timestamptz, maybe_received bool)
+  FROM item
  WHERE o.id = item.id AND o.status = 'queued' AND o.attempts = item.attempt
    AND o.attempt_fence = item.fence AND o.attempt_opened_at IS NOT NULL
-   AND o.id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS bound (id uuid)));
+   AND o.id = ANY (ARRAY(SELECT id FROM item));
 
 -- name: close_doubted
+WITH item AS MATERIALIZED (
+  SELECT * FROM json_to_recordset(:window)
+    AS item (id uuid, attempt int, fence bigint, closed_at timestamptz, progress text,
+             reason text, error text, intent_status text, exhausted_reason text)
+)
 UPDATE channel_outbox AS o
    SET doubted_at = item.closed_at,
        intent_status = CASE WHEN o.intent_status = 'EXHAUSTED' THEN 'EXHAUSTED'
@@ -510,12 +524,10 @@ UPDATE channel_outbox AS o
        exhausted_reason = coalesce(o.exhausted_reason, item.exhausted_reason),
        progress = item.progress, reason = item.reason, error = item.error, next_attempt_at = NULL,
        updated_at = :now
-  FROM json_to_recordset(:window)
-    AS item (id uuid, attempt int, fence bigint, closed_at timestamptz, progress text,
-             reason text, error text, intent_status text, exhausted_reason text)
+  FROM item
  WHERE o.id = item.id AND o.status = 'queued' AND o.attempts = item.attempt
    AND o.attempt_fence = item.fence AND o.attempt_opened_at IS NOT NULL
-   AND o.id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS bound (id uuid)));
+   AND o.id = ANY (ARRAY(SELECT id FROM item));
 
 -- name: bury_waiting
 -- Items of a job that is given up: failed, unless an earlier attempt may have arrived.

@@ -1,0 +1,2 @@
+-- What Postgres changes here has no counterpart in SQLite; both keep one history.
+SELECT 1;
