@@ -156,8 +156,10 @@ class JobProcessor:
     def _begin(self, claimed: Sequence[Claim]) -> None:
         if not claimed:
             return
-        # Once for all of them, and before any of them begins.
-        telling = asyncio.create_task(self._step_recorder.started(claimed))
+        # Once for all of them, and before any of them begins. Lanes are no steps of a run.
+        telling = None
+        if not all(isinstance(job, ClaimedLane) for job in claimed):
+            telling = asyncio.create_task(self._step_recorder.started(claimed))
         for job in claimed:
             task = asyncio.create_task(self._process(job, telling), name=f"job {job.id}")
             self._held[task] = job
@@ -166,10 +168,11 @@ class JobProcessor:
     def _task_of(self, job_id: JobId) -> asyncio.Task[None] | None:
         return next((task for task, job in self._held.items() if job.id == job_id), None)
 
-    async def _process(self, job: Claim, telling: asyncio.Task[None]) -> None:
+    async def _process(self, job: Claim, telling: asyncio.Task[None] | None) -> None:
         settlement: Settlement | LeaseLost | None
         try:
-            await asyncio.shield(telling)
+            if telling is not None:
+                await asyncio.shield(telling)
             match job:
                 case ClaimedLane():
                     settlement = await self._lane_delivery.process(job)
