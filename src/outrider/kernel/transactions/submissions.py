@@ -75,16 +75,16 @@ def submit(
     contracts: Mapping[str, ContractSnapshot],
     ids: IdSource,
     now: datetime,
-) -> Transaction[tuple[set[str], dict[IdempotencyKey, Intent]]]:
-    """Returns which intents are new, and all of them as they stand now."""
+) -> Transaction[dict[IdempotencyKey, Intent]]:
+    """Returns those that are new, as they stand now."""
+    wanted = {(intent.submission_target, intent.lane) for intent in intents}
+    contract_ids, lanes = yield from places(scope, contracts, wanted, ids, now)
     # One order for everybody, so that two batches with the same intents cannot block each other.
     intents = sorted(
         intents, key=lambda intent: (intent.submission_target, intent.lane, intent.key)
     )
-    wanted = {(intent.submission_target, intent.lane) for intent in intents}
-    contract_ids, lanes = yield from places(scope, contracts, wanted, ids, now)
     outbox_ids = ids.batch(len(intents))
-    inserted = yield from ask(
+    rows = yield from ask(
         "insert_intents",
         {
             "id": outbox_ids,
@@ -103,13 +103,15 @@ def submit(
         **scope._asdict(),
         now=now,
     )
-    new = {row[0] for row in inserted}
-    if new:
-        yield from ask("wake_lanes", {"id": sorted(lanes.values())}, now=now)
-    if len(new) == len(intents):
-        placed = zip(outbox_ids, intents, strict=True)
-        return new, {intent.key: _as_new(OutboxId(id_), intent, now) for id_, intent in placed}
-    return new, (yield from intents_by_key(scope, [intent.key for intent in intents]))
+    new = {row[0] for row in rows}
+    if not all(row[1] for row in rows):
+        woken = {lanes[each.submission_target, each.lane] for each in intents}
+        yield from ask("wake_lanes", {"id": sorted(woken)}, now=now)
+    told: dict[IdempotencyKey, Intent] = {}
+    for outbox_id, intent in zip(outbox_ids, intents, strict=True):
+        if intent.intent_id in new:
+            told.setdefault(intent.key, _as_new(OutboxId(outbox_id), intent, now))
+    return told
 
 
 def _as_new(outbox_id: OutboxId, intent: NewIntent, now: datetime) -> Intent:

@@ -776,20 +776,26 @@ SELECT j.submission_target, j.lane, j.id::text
  WHERE j.tenant_id = :tenant_id AND j.workspace_id = :workspace_id AND j.run_id IS NULL;
 
 -- name: insert_intents
-INSERT INTO channel_outbox (
-  id, tenant_id, workspace_id, origin, job_id, channel, provider, submission_target, contract_id,
-  fallback_contract_id, recipient_id, payload, idempotency_key, status, intent_status,
-       next_attempt_at, created_at,
-  updated_at)
-SELECT id, :tenant_id, :workspace_id, 'intent', job_id, channel, provider, submission_target,
-       contract_id, fallback_contract_id, intent_id, payload::json, decode(key, 'hex'), 'queued',
-       'PENDING', :now, :now,
-       :now
-  FROM json_to_recordset(:window)
-    AS item (id uuid, job_id uuid, channel text, provider text, submission_target text,
-             contract_id int, fallback_contract_id int, intent_id text, payload text, key text)
-ON CONFLICT (tenant_id, workspace_id, idempotency_key) DO NOTHING
-RETURNING recipient_id;
+-- Those that are new, and whether their lanes are woken already: here they are, as by wake_lanes.
+WITH inserted AS (
+  INSERT INTO channel_outbox (
+    id, tenant_id, workspace_id, origin, job_id, channel, provider, submission_target, contract_id,
+    fallback_contract_id, recipient_id, payload, idempotency_key, status, intent_status,
+    next_attempt_at, created_at, updated_at)
+  SELECT id, :tenant_id, :workspace_id, 'intent', job_id, channel, provider, submission_target,
+         contract_id, fallback_contract_id, intent_id, payload::json, decode(key, 'hex'), 'queued',
+         'PENDING', :now, :now, :now
+    FROM json_to_recordset(:window)
+      AS item (id uuid, job_id uuid, channel text, provider text, submission_target text,
+               contract_id int, fallback_contract_id int, intent_id text, payload text, key text)
+  ON CONFLICT (tenant_id, workspace_id, idempotency_key) DO NOTHING
+  RETURNING recipient_id, job_id
+), woken AS (
+  UPDATE job_queue SET run_at = :now
+   WHERE id = ANY (ARRAY(SELECT DISTINCT job_id FROM inserted))
+     AND (run_at IS NULL OR run_at > :now)
+)
+SELECT recipient_id, true FROM inserted;
 
 -- name: wake_lanes
 -- Something new is due. A lane that is locked keeps the wish until it is released.

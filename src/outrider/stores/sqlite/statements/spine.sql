@@ -681,6 +681,7 @@ SELECT j.submission_target, j.lane, j.id
  WHERE j.tenant_id = :tenant_id AND j.workspace_id = :workspace_id AND j.run_id IS NULL;
 
 -- name: insert_intents
+-- Those that are new, and whether their lanes are woken already: that takes another statement here.
 INSERT INTO channel_outbox (
   id, tenant_id, workspace_id, origin, job_id, channel, provider, submission_target, contract_id,
   fallback_contract_id, recipient_id, payload, idempotency_key, status, intent_status,
@@ -691,7 +692,7 @@ SELECT value ->> 0, :tenant_id, :workspace_id, 'intent', value ->> 1, value ->> 
        'queued', 'PENDING', :now, :now, :now
   FROM json_each(:window) WHERE true
 ON CONFLICT (tenant_id, workspace_id, idempotency_key) DO NOTHING
-RETURNING recipient_id;
+RETURNING recipient_id, false;
 
 -- name: wake_lanes
 -- Something new is due. A lane that is locked keeps the wish until it is released.
