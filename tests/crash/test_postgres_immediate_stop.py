@@ -19,7 +19,7 @@ from tests.crash.scene import MAIL_WINDOW_ITEMS, Provider, Scene
 ITEMS = 400
 BATCH = MAIL_WINDOW_ITEMS + 4
 JOBS_IN_PARALLEL = 2
-CLOSING_SECONDS = 5.0
+CLOSING_SECONDS = 60.0
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from tests.raw_sql import raw_sql
 
 COUNT = 60
 KILLS = 4
-SETTLE_SECONDS = 30
+SETTLE_SECONDS = 60
 
 BOUNDARIES = ["screen:after:1", "open:after:1", "call:after:5", "close:before:1"]
 

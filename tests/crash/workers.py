@@ -14,7 +14,7 @@ from outrider.testing import chaos_worker
 from outrider.testing.chaos_worker import LEASE_SECONDS, READY
 from tests.forked import forkserver
 
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 60.0
 POLL_SECONDS = 0.005
 LOG_SHOWN_CHARACTERS = 4_000
 

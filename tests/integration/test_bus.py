@@ -137,7 +137,7 @@ async def test_what_fails_holds_up_its_own_run_and_no_other(
 
 
 async def slow(_request: web.Request, _event: dict[str, Any]) -> web.Response:
-    await asyncio.sleep(30)
+    await asyncio.sleep(60)
     return web.Response(status=200)
 
 
@@ -172,7 +172,8 @@ async def test_only_2xx_is_a_delivery_and_no_redirect_is_followed(
     scene = Scene(embedded)
     (run_id,) = await scene.runs(1, events=2)
     receiver.behave = behave
-    sink = scene.sink(receiver.url, secret=HOOK, timeout_seconds=0.3)
+    # Whoever does answer has all the time that a busy machine takes.
+    sink = scene.sink(receiver.url, secret=HOOK, timeout_seconds=0.3 if behave is slow else 30)
     assert await scene.relay(sink, max_attempts=1).relay_all() == 0
     await sink.close()
     first, *_ = (await scene.logged(run_id))[run_id]
@@ -350,7 +351,9 @@ async def test_a_slow_window_keeps_its_lease(store: Store, receiver: Receiver) -
         before = await lease_ends(scene)
         await clock.step(scene.limits.bus_lease_seconds / 3)
         async with asyncio.timeout(PATIENCE_SECONDS):
-            while await lease_ends(scene) == before:
+            while True:
+                if await lease_ends(scene) != before:
+                    break
                 await asyncio.sleep(0.01)
         assert await other.relay_once() is None
     assert not telling.done()

@@ -23,7 +23,16 @@ from outrider.ports.phases import Desk, PhaseJob, PhaseJobPlan, PhaseResult
 from outrider.ports.store import Result, Transaction
 from outrider.settings import ApiLimits, Limits
 from outrider.testing.launches import ACTOR, observe, registry, target
-from tests.controls import begun, control, created, events_of, until_run, until_state
+from tests.controls import (
+    PATIENCE_SECONDS,
+    begun,
+    control,
+    created,
+    events_of,
+    until_ended,
+    until_run,
+    until_state,
+)
 from tests.integration.api_inside import serving, until
 from tests.whole_runs import opened, working
 
@@ -68,7 +77,7 @@ async def test_recipients_that_come_while_the_audience_is_validated_do_not_break
     except Conflict:
         return
     async with working(outrider):
-        await asyncio.sleep(1.5)
+        await until_ended(outrider, run_id)
     [jobs] = await outrider.store.read(inspection.job_counts(run_id))
     assert (jobs.status, jobs.last_error) == ("completed", None)
 
@@ -203,15 +212,7 @@ async def test_a_revoked_key_sees_no_more_events(outrider: Outrider) -> None:
         async with inside.session.get(url, headers=headers) as stream:
             assert stream.status == 200
             await outrider.key_keeper.revoke(DEFAULT_SCOPE, made.id, ACTOR)
-            await asyncio.sleep(1)
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                heard = await stream.content.read()
             await begun(outrider, campaign_id)
-            heard = b""
-            try:
-                async with asyncio.timeout(5):
-                    while b"phase_started" not in heard and (
-                        line := await stream.content.readline()
-                    ):
-                        heard += line
-            except TimeoutError:
-                pass
             assert b"phase_started" not in heard

@@ -347,7 +347,7 @@ async def test_a_retry_and_the_late_end_of_the_run_before_it_do_not_wait_for_eac
                 await settling.wait()
             # The old run's last job and the run itself are locked now; its phase is next.
             try:
-                async with asyncio.timeout(5):
+                async with asyncio.timeout(PATIENCE_SECONDS):
                     retried = await control(outrider, campaign_id, Action.RETRY)
             finally:
                 go_on.set()

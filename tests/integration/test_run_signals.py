@@ -367,7 +367,7 @@ async def test_retry_step_hurries_items_that_wait_for_their_next_attempt(
 
 async def until_parked(outrider: Outrider, run_id: RunId) -> None:
     soon = outrider.clock.now() + timedelta(seconds=60)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             found = await outrider.store.read(inspection.jobs_page(run_id, inspection.FIRST, 10))
             if all(job.status == "queued" and job.run_at and job.run_at > soon for job in found):

@@ -114,7 +114,7 @@ async def test_step_completed_never_fails_open_it_fails_the_step(
         campaign_id = await created(outrider, 10)
         run_id = await begun(outrider, campaign_id)
         async with working(outrider):
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 while True:
                     (job,) = await outrider.store.read(
                         inspection.jobs_page(run_id, inspection.FIRST, 10)
@@ -221,7 +221,7 @@ async def test_a_line_that_swallows_everything_is_given_up_in_time(
         await asyncio.sleep(0.05)
         swallowing.set()
         with pytest.raises(BudgetExceeded):
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(30):
                 await writing
     await drop_database(postgres_url, url)
 
@@ -337,7 +337,7 @@ async def read_only(url: str, how: str) -> None:
 
 
 async def until_told(outrider: Outrider) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             try:
                 if await outrider.step_recorder(ONE).reconcile_once():
