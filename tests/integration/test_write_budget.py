@@ -2,8 +2,8 @@
 
 import asyncio
 import re
-import time
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -28,7 +28,7 @@ from outrider.testing.launches import registry, target
 from outrider.testing.postgres import create_database, drop_database
 from outrider.testing.slow_store import SlowStore
 from outrider.testing.store_suite.workshop import ONE, Workshop
-from tests.controls import begun, created, until, until_ended
+from tests.controls import PATIENCE_SECONDS, begun, created, until, until_ended
 from tests.run_logs import check_against_log, events_of, types_of
 from tests.whole_runs import IMPATIENT, working
 
@@ -255,7 +255,9 @@ async def test_a_process_that_freezes_inside_a_transaction_keeps_no_row_locked(
 
     def frozen() -> Transaction[None]:
         yield from ask("lock_holders")
-        time.sleep(2.0)
+        # In a thread, because this one is to stand still, and its loop with it.
+        with ThreadPoolExecutor(1) as executor:
+            executor.submit(asyncio.run, until_nothing_is_open(url)).result()
         yield from ask("lock_holders")
 
     with pytest.raises(StoreUnavailable):
@@ -321,6 +323,20 @@ async def test_a_store_that_only_reads_for_a_while_loses_nothing_of_the_spool(
         await until_told(outrider)
         assert (await types_of(outrider, run_id))[-1] == "StepStarted"
     await drop_database(postgres_url, url)
+
+
+async def until_nothing_is_open(url: str) -> None:
+    """Until no session of this database is within a transaction and does nothing there."""
+    connection = await asyncpg.connect(url)
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while True:
+            if not await connection.fetchval(
+                "SELECT count(*) FROM pg_stat_activity"
+                " WHERE datname = current_database() AND state = 'idle in transaction'"
+            ):
+                break
+            await asyncio.sleep(0.05)
+    await connection.close()
 
 
 async def read_only(url: str, how: str) -> None:
