@@ -18,7 +18,7 @@ from outrider.ports.store import Rows, Statement
 from outrider.stores.postgres import store as postgres
 from outrider.testing.launches import ACTOR, WATCH_SECONDS, message, observe, people
 
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 120
 CHANNEL_OF = {"sms": Channel.SMS, "smtp": Channel.EMAIL}
 
 
