@@ -202,6 +202,20 @@ class MailServer:
         return bool(reply)
 
 
+class HoldingSandbox(Sandbox):
+    """Has each request on record, and answers while `answers` is set: what a test does meanwhile is
+    done before any answer, however busy the machine is."""
+
+    def __init__(self, faults: Faults | None = None, *, log_path: Path | None = None) -> None:
+        super().__init__(faults, log_path=log_path)
+        self.answers = asyncio.Event()
+        self.answers.set()
+
+    async def wait(self) -> None:
+        await super().wait()
+        await self.answers.wait()
+
+
 class StallingSandbox(Sandbox):
     """Has each request on record and withholds the answer until the test says so."""
 
