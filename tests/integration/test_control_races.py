@@ -548,7 +548,7 @@ async def test_a_control_at_the_very_end_of_a_run_is_taken_or_refused_and_never_
 
 
 STRESS_SECONDS = 4
-PEOPLE = 300
+PEOPLE = 200
 """In each launch: enough that some still wait when the controls end."""
 
 
