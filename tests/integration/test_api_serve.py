@@ -144,7 +144,7 @@ async def test_sigterm_in_a_launch_loses_nothing_and_doubts_nothing(
     database: str, tmp_path: Path
 ) -> None:
     log_path = tmp_path / "provider.ndjson"
-    async with Sandbox(Faults(latency_ms=20), log_path=log_path) as sandbox:
+    async with Sandbox(Faults(latency_ms=300), log_path=log_path) as sandbox:
         text = target("text", "sms", sandbox.http_url)
         async with running_server(tmp_path, database=database, targets=(text,)) as server:
             message = {"id": "m", "channel": "sms", "submissionTarget": "text", "body": "Hi"}
@@ -158,6 +158,7 @@ async def test_sigterm_in_a_launch_loses_nothing_and_doubts_nothing(
                     await asyncio.sleep(0.01)
             assert await server.stop() == 0
             stopped_at = sandbox.requests
+            sandbox.change_faults({"latencyMs": 0})
             await server.start()
             launch = await until_state(server, campaign_id, "completed", "failed")
         assert stopped_at < 1_500, "it was stopped in the middle"
