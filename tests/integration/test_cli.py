@@ -373,7 +373,7 @@ def test_a_worker_reloads_the_registry_on_sighup_and_leaves_on_sigterm(tmp_path:
     worker.send_signal(signal.SIGHUP)
     assert any("registry_reloaded" in line for line in lines)
     worker.terminate()
-    worker.communicate(timeout=30)
+    worker.communicate(timeout=60)
     assert worker.returncode == 0
 
 

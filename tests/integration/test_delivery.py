@@ -319,7 +319,7 @@ async def test_a_job_whose_handler_always_raises_ends_dead_and_its_run_terminal(
             outrider.gateways = NoGateways(LocalSecrets())
         run_id = await launch(outrider, [message(Channel.SMS, "noop.all")], people(4))
         async with working(outrider, retry=QUICK, observer=Stumbling() if stumbles else None):
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 while RunStatus(await status_of(outrider, run_id)) not in TERMINAL_RUNS:
                     await clock.step(10)
                     await asyncio.sleep(WATCH_SECONDS)

@@ -23,9 +23,9 @@ from tests.controls import until
 
 POSTGRES = pytest.mark.parametrize("database", ["postgres"], indirect=True)
 QUICK = Limits(event_poll_seconds=0.02, store_backoff_seconds=0.05)
-NEVER_POLLS = Limits(event_poll_seconds=30, store_backoff_seconds=0.05)
-AT_ONCE_SECONDS = 5
-PATIENCE_SECONDS = 20
+NEVER_POLLS = Limits(event_poll_seconds=3_600, store_backoff_seconds=0.05)
+AT_ONCE_SECONDS = 60
+PATIENCE_SECONDS = 60
 
 
 @dataclass
