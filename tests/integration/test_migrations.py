@@ -141,7 +141,11 @@ def test_every_statement_is_asked_for_in_the_kernel_and_nothing_else_is() -> Non
     assert asked == set(sqlite.STATEMENTS)
 
 
-@pytest.mark.parametrize("name", sorted(sqlite.STATEMENTS))
+COPIED = {name for name, named in postgres.STATEMENTS.items() if named.sql.startswith("COPY")}
+"""These take columns by their names, and cannot be prepared."""
+
+
+@pytest.mark.parametrize("name", sorted(sqlite.STATEMENTS.keys() - COPIED))
 def test_every_statement_takes_the_same_parameters_in_both_stores(name: str) -> None:
     parameters = [set(to_positional(store.STATEMENTS[name].sql)[1]) for store in (sqlite, postgres)]
     assert parameters[0] == parameters[1]
@@ -165,6 +169,8 @@ async def test_every_statement_prepares_on_its_real_database(database: str) -> N
     else:
         server = await asyncpg.connect(database)
         for name, named in postgres.STATEMENTS.items():
+            if name in COPIED:
+                continue
             try:
                 await server.prepare(to_positional(named.sql)[0])
             except asyncpg.PostgresError as error:

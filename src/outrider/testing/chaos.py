@@ -4,9 +4,9 @@ A boundary is written `call:after:7`: the seventh time that a call has ended. Ca
 all other stages by window or by job.
 """
 
+import asyncio
 import os
 import signal
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -103,17 +103,21 @@ class IdleWatch:
         self._on_idle = on_idle
         self._idle_seconds = idle_seconds
         self._observer = observer or Unobserved()
-        self._busy_at: float | None = None
+        self._alarm: asyncio.TimerHandle | None = None
 
     def before(self, stage: Stage) -> None:
         self._observer.before(stage)
         # A start that takes long is not idle: the while begins with the first claim.
-        if stage is not Stage.CLAIM or self._busy_at is None:
-            self._busy_at = time.monotonic()
-        elif time.monotonic() - self._busy_at > self._idle_seconds:
-            self._on_idle()
+        if stage is not Stage.CLAIM or self._alarm is None:
+            self._busy()
 
     def after(self, stage: Stage) -> None:
         # An empty claim is begun but never told as ended, so whatever ends is work.
-        self._busy_at = time.monotonic()
+        self._busy()
         self._observer.after(stage)
+
+    def _busy(self) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+        loop = asyncio.get_running_loop()
+        self._alarm = loop.call_later(self._idle_seconds, self._on_idle)

@@ -9,7 +9,7 @@ from outrider.domain.errors import InvalidInput, NotFound
 from outrider.domain.ids import CampaignId
 from outrider.domain.recipients import AddressKind, Recipient
 from outrider.ports.phases import AudienceChunk, AudienceMember
-from outrider.ports.store import Transaction, ask
+from outrider.ports.store import Transaction, Window, ask
 from outrider.settings import IMPORT_WINDOW_ITEMS, RECIPIENTS_MAX, UPLOAD_CHUNK_RECORDS
 
 
@@ -46,10 +46,13 @@ def insert(
 
     An id that is there is left out; in a new audience the store refuses it.
     """
-    statement = "import_new_members" if is_new else "import_members"
     position = yield from next_position(campaign_id)
     for window in _windows(recipients, IMPORT_WINDOW_ITEMS):
-        yield from _import(campaign_id, list(enumerate(window, start=position)), statement)
+        placed = _columns(list(enumerate(window, start=position)))
+        if is_new:
+            yield from ask("import_new_members", placed, campaign_id=campaign_id)
+        else:
+            yield from ask("import_members", placed, campaign_id=campaign_id)
         position += len(window)
         _require_room(position)
         progress(position)
@@ -127,7 +130,7 @@ def add_members(
 ) -> Transaction[int]:
     """How many of them are in the audience now, each in its place; repeating it changes nothing."""
     kept = [(first + index, each) for index, each in enumerate(recipients) if each is not None]
-    yield from _import(campaign_id, kept)
+    yield from ask("import_members", _columns(kept), campaign_id=campaign_id)
     placed: dict[str, Sequence[object]] = {
         "position": [position for position, _ in kept],
         "recipient_id": [each.id for _, each in kept],
@@ -137,25 +140,17 @@ def add_members(
     return taken
 
 
-def _import(
-    campaign_id: CampaignId,
-    placed: Sequence[tuple[int, Recipient]],
-    statement: str = "import_members",
-) -> Transaction[None]:
-    yield from ask(
-        statement,
-        {
-            "position": [position for position, _ in placed],
-            "recipient_id": [each.id for _, each in placed],
-            "email": [each.email for _, each in placed],
-            "phone": [each.phone for _, each in placed],
-            "push_token": [each.push_token for _, each in placed],
-            "attributes": [each.attributes for _, each in placed],
-            "message_id": [each.message_id for _, each in placed],
-            "invalid": [int(each.invalid) for _, each in placed],
-        },
-        campaign_id=campaign_id,
-    )
+def _columns(placed: Sequence[tuple[int, Recipient]]) -> Window:
+    return {
+        "position": [position for position, _ in placed],
+        "recipient_id": [each.id for _, each in placed],
+        "email": [each.email for _, each in placed],
+        "phone": [each.phone for _, each in placed],
+        "push_token": [each.push_token for _, each in placed],
+        "attributes": [each.attributes for _, each in placed],
+        "message_id": [each.message_id for _, each in placed],
+        "invalid": [int(each.invalid) for _, each in placed],
+    }
 
 
 def mark_invalid(
