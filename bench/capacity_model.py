@@ -1,4 +1,4 @@
-"""How many messages a layout carries, what binds first, and how a day goes. Pure: nothing is measured.
+"""How many messages a layout carries, what binds first, and how a day goes. Pure arithmetic.
 
 Costs of a message come from measurements, a layout from the reader, arrivals by the minute. All is
 fluid: rates and averages, no queues inside; a share of everything is left free for what they hide.
@@ -35,12 +35,12 @@ class Costs:
     rest_bytes: float
     key_index_bytes: float
     page_image_bytes: float
-    """What one whole page of the key's index takes in the log: without the room that is free in it."""
+    """A whole page of the key's index as the log has it: without the room that is free in it."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """`key_days`: over how many days' rows a new key may land; None where over all that are kept."""
+    """`key_days`: among how many days' rows a new key may land; None for all that are kept."""
 
     name: str
     workers: int
@@ -69,10 +69,11 @@ class Bound:
 
 @dataclass(frozen=True)
 class Day:
-    """What a day's arrivals come to, minute by minute, at one capacity."""
+    """What arrivals come to, minute by minute, at one capacity; `keeps_up` if every day is so."""
 
     backlog: tuple[float, ...]
     delay_seconds: tuple[float, ...]
+    keeps_up: bool
 
     @property
     def worst_backlog(self) -> float:
@@ -82,13 +83,9 @@ class Day:
     def worst_delay_seconds(self) -> float:
         return max(self.delay_seconds)
 
-    @property
-    def left_over(self) -> float:
-        return self.backlog[-1]
-
 
 def pages_a_message(pages: float, messages: float) -> float:
-    """How many pages, of so many that are hit at random, a message changes first since a checkpoint.
+    """Pages that a message is the first to change since a checkpoint, of so many hit at random.
 
     Each of them goes into the log whole, and to the disk once: 1 where every message meets a page
     that nobody else met, next to 0 where pages are few or messages many.
@@ -169,7 +166,7 @@ def even_day(per_day: float) -> list[float]:
 
 
 def business_day(per_day: float) -> list[float]:
-    """A working day whose busiest hour has 12 % of what is spread, and one large campaign at once."""
+    """A working day: its busiest hour has 12 % of what is spread; one campaign comes at once."""
     spread = per_day * (1 - BURST_SHARE)
     peak = HOUR_WEIGHTS.index(max(HOUR_WEIGHTS))
     others = sum(HOUR_WEIGHTS) - HOUR_WEIGHTS[peak]
@@ -186,7 +183,8 @@ def simulate(arrivals: Sequence[float], per_second: float) -> Day:
     for arrived in arrivals:
         backlog = max(0.0, backlog + arrived - per_second * MINUTE_SECONDS)
         waits.append(backlog)
-    return Day(tuple(waits), tuple(waiting / per_second for waiting in waits))
+    keeps_up = sum(arrivals) <= per_second * MINUTE_SECONDS * len(arrivals)
+    return Day(tuple(waits), tuple(waiting / per_second for waiting in waits), keeps_up)
 
 
 def calls_needed(per_second: float, provider_seconds: float) -> float:
