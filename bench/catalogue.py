@@ -114,9 +114,14 @@ SYSTEMS = (
         USUAL | {Measure.WAITING}, promise=LIMIT_PROMISE, tuning="windows of 500; looks every 2 ms",
     ),
     System(
-        LIMITS["http"], "the HTTP client alone", Group.LIMIT, "raw_sql", None,
+        LIMITS["http"], "Outrider's HTTP client alone", Group.LIMIT, "raw_sql", None,
         frozenset({Server.SANDBOX}), WHOLE, options={"gateway": "sms"},
-        promise="None: nothing is recorded.", tuning="aiohttp, 64 calls at once",
+        promise="None: nothing is recorded.", tuning="64 calls at once",
+    ),
+    System(
+        "limit-aiohttp", "aiohttp alone", Group.LIMIT, "raw_sql", None,
+        frozenset({Server.SANDBOX}), WHOLE, options={"gateway": "sms", "client": "aiohttp"},
+        promise="None: nothing is recorded.", tuning="64 calls at once",
     ),
     System(
         "graphile-worker", "graphile-worker (Node), two processes", Group.PEER, "graphile",

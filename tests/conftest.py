@@ -1,6 +1,7 @@
 """Fixtures shared by all tests: both stores, migrated and empty, on real files and servers."""
 
 import asyncio
+import os
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Coroutine, Iterator
@@ -27,9 +28,28 @@ if TYPE_CHECKING:
 
 Answer = TypeVar("Answer")
 
+MEMORY_FOLDER = Path("/dev/shm")
+MEMORY_BYTES = 8 * 1024**3
+
 # How long an example takes says more of the machine than of the code.
 settings.register_profile("outrider", deadline=None)
 settings.load_profile("outrider")
+
+
+def keep_files_in_memory() -> None:
+    """Where there is plenty of it, unless a folder was named: these tests sync their files very
+    often, and kill processes, but never cut the power."""
+    if "TMPDIR" in os.environ or not MEMORY_FOLDER.is_dir():
+        return
+    found = os.statvfs(MEMORY_FOLDER)
+    has_room = found.f_bavail * found.f_frsize >= MEMORY_BYTES
+    if has_room and not found.f_flag & os.ST_NOEXEC and os.access(MEMORY_FOLDER, os.W_OK):
+        # In the environment, so that all processes of a test run agree on it.
+        os.environ["TMPDIR"] = str(MEMORY_FOLDER)
+        tempfile.tempdir = None
+
+
+keep_files_in_memory()
 
 
 @pytest.fixture(scope="session")

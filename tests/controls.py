@@ -12,13 +12,13 @@ from outrider.domain.outbox import Accounting
 from outrider.domain.phases import Action
 from outrider.domain.states import TERMINAL_RUNS, Channel, PhaseState, RunStatus
 from outrider.kernel.phase_controller import Control, ControlAnswer, RerunScope
-from outrider.kernel.transactions import phases
+from outrider.kernel.transactions import jobs, phases
 from outrider.kernel.transactions.phases import CampaignEvent
 from outrider.ports.store import Rows, Statement
 from outrider.stores.postgres import store as postgres
 from outrider.testing.launches import ACTOR, WATCH_SECONDS, message, observe, people
 
-PATIENCE_SECONDS = 30
+PATIENCE_SECONDS = 120
 CHANNEL_OF = {"sms": Channel.SMS, "smtp": Channel.EMAIL}
 
 
@@ -98,6 +98,15 @@ async def until_run(
 
 async def until_ended(outrider: Outrider, run_id: RunId) -> Accounting:
     return await until_run(outrider, run_id, lambda status, _: status in TERMINAL_RUNS)
+
+
+async def until_nothing_is_held(outrider: Outrider) -> None:
+    """Wait until no worker has a job any more: whatever was called has been answered."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while True:
+            if not await outrider.store.read(jobs.lock_holders()):
+                return
+            await asyncio.sleep(WATCH_SECONDS)
 
 
 async def events_of(outrider: Outrider, campaign_id: CampaignId) -> list[CampaignEvent]:

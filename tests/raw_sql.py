@@ -89,7 +89,7 @@ class RawPostgres(Raw):
 async def raw_sql(database_url: str) -> AsyncIterator[Raw]:
     if database_url.startswith("sqlite"):
         connection = apsw.Connection(database_url.removeprefix("sqlite:///"))
-        connection.set_busy_timeout(5_000)
+        connection.set_busy_timeout(60_000)
         yield RawSqlite(connection)
         connection.close()
     else:

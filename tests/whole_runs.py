@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +20,21 @@ from outrider.testing.clock import FakeClock
 from outrider.testing.launches import WATCH_SECONDS, observe, registry, until_terminal
 
 QUICK = RetrySchedule(first_seconds=0.05)
-IMPATIENT = Limits(idle_poll_seconds=0.02, rescue_interval_seconds=0.05)
+IMPATIENT = Limits(
+    idle_poll_seconds=0.02, rescue_interval_seconds=0.05,
+    # However long a busy machine took for it, a run is projected again when a test says so.
+    projector_rest_factor=0.0,
+)  # fmt: skip
 MOST = 10_000
+PATIENCE_SECONDS = 60
+START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class SteppedClock(FakeClock):
     """A fake clock whose sleepers wake when the test has moved time past their moment."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, start: datetime = START) -> None:
+        super().__init__(start)
         self._moved = asyncio.Condition()
 
     async def sleep(self, seconds: float) -> None:
@@ -91,7 +97,7 @@ async def work_until_terminal(
     observer: StageObserver | None = None,
 ) -> Accounting:
     async with working(outrider, retry=retry, observer=observer) as running:
-        watching = asyncio.create_task(until_terminal(outrider, run_id, seconds=30))
+        watching = asyncio.create_task(until_terminal(outrider, run_id, seconds=PATIENCE_SECONDS))
         # A worker that dies must not leave the test waiting for its run.
         await asyncio.wait({running, watching}, return_when=asyncio.FIRST_COMPLETED)
         if running.done():
@@ -104,7 +110,7 @@ async def work_until(
     outrider: Outrider, run_id: RunId, reached: Callable[[Accounting], bool]
 ) -> Accounting:
     """Work until the accounting is as wanted; it must add up at every look."""
-    async with working(outrider) as running, asyncio.timeout(30):
+    async with working(outrider) as running, asyncio.timeout(PATIENCE_SECONDS):
         while not running.done():
             _, accounting = await observe(outrider, run_id)
             assert accounting.holds, accounting

@@ -23,7 +23,7 @@ from outrider.testing.launches import registry, target
 from tests.raw_sql import raw_sql
 from tests.whole_runs import IMPATIENT, SteppedClock, working
 
-PATIENCE_SECONDS = 20
+PATIENCE_SECONDS = 60
 MAIL, WHATSAPP, SMS = "mail.main", "whatsapp.main", "sms.main"
 LEAD = {"id": "lead-1", "email": "Ada@Example.test", "phone": "+447700900123", "firstName": "Ada"}
 PARTNER = {"id": "partner-1", "email": "bo@partner.test", "phone": "+447700900456"}

@@ -1,15 +1,65 @@
-"""The limit over HTTP: the client alone, with the documents that Outrider sends; no database."""
+"""The limit over HTTP: a client alone, with the documents that Outrider sends; no database.
+
+Outrider's own client and, beside it, aiohttp, which most would take.
+"""
 
 import asyncio
 from collections.abc import Iterator
 from importlib.metadata import version
+from typing import Protocol
 
 import aiohttp
 import msgspec
+from yarl import URL
 
+from outrider.gateways.http import Answer
+from outrider.gateways.http_client import HttpClient
 from outrider.settings import HTTP_CONCURRENCY, HTTP_CONNECTIONS
 from systems.child import Request
 from systems.raw_rows import key
+
+
+class Client(Protocol):
+    version: str
+
+    async def post(self, url: URL, document: object) -> bytes:
+        """The body of the answer."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class OwnClient:
+    version = f"httptools {version('httptools')}"
+
+    def __init__(self) -> None:
+        self._client = HttpClient()
+
+    async def post(self, url: URL, document: object) -> bytes:
+        answer = await self._client.post_json(url, document)
+        assert isinstance(answer, Answer), answer
+        return answer.body
+
+    async def close(self) -> None:
+        await self._client.close()
+
+
+class AiohttpClient:
+    version = f"aiohttp {version('aiohttp')}"
+
+    def __init__(self) -> None:
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=HTTP_CONNECTIONS),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            headers={"Content-Type": "application/json"},
+        )
+
+    async def post(self, url: URL, document: object) -> bytes:
+        async with self._session.post(url, data=msgspec.json.encode(document)) as response:
+            return await response.read()
+
+    async def close(self) -> None:
+        await self._session.close()
 
 
 class NoCrew:
@@ -26,20 +76,16 @@ class NoCrew:
 
 
 class HttpAlone:
-    version = f"aiohttp {version('aiohttp')}"
-
     def __init__(self, request: Request) -> None:
-        self._url = f"{request.options['http']}/sms/send"
+        self._kind = AiohttpClient if request.options.get("client") == "aiohttp" else OwnClient
+        self.version = self._kind.version
+        self._url = URL(f"{request.options['http']}/sms/send")
         self._name = request.folder
         self._called = 0
         self._accepted = 0
 
     async def prepare(self) -> None:
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=HTTP_CONNECTIONS),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            headers={"Content-Type": "application/json"},
-        )
+        self._client: Client = self._kind()
 
     async def fill_terminal(self, rows: int) -> None:
         assert not rows
@@ -58,13 +104,13 @@ class HttpAlone:
         return self._accepted
 
     async def enqueue_one(self, number: int) -> None:
-        raise NotImplementedError
+        await self._call(iter([number]))
 
     def crew(self) -> NoCrew:
         return NoCrew()
 
     async def close(self) -> None:
-        await self._session.close()
+        await self._client.close()
 
     async def _call(self, numbers: Iterator[int]) -> None:
         for number in numbers:
@@ -74,9 +120,6 @@ class HttpAlone:
                 "to": f"+4477{number:08d}",
                 "message": f"Hi Person {number}",
             }
-            async with self._session.post(
-                self._url, data=msgspec.json.encode(document)
-            ) as response:
-                answer = msgspec.json.decode(await response.read())
+            answer = msgspec.json.decode(await self._client.post(self._url, document))
             assert answer["status"] == "accepted", answer
             self._accepted += 1

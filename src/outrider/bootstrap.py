@@ -230,7 +230,15 @@ class Outrider:
             self.registry_keeper.contracts,
             GATEWAY_TYPES,
             self.fallback_of,
+            self.wake_lanes,
         )
+
+    def wake_lanes(self) -> None:
+        """Single messages are due: whoever takes them here need not wait for its next look."""
+        if isinstance(self.engine, LocalEngine):
+            self.engine.wake()
+        else:
+            self.herald.wake()
 
     @property
     def gateway_types(self) -> Mapping[str, GatewayType]:
@@ -326,7 +334,7 @@ class Outrider:
     def digester(self) -> Digester:
         return Digester(
             self.store, self.routing_renderer, self.step_targets, self.registry_keeper.contracts,
-            self.fallback_of, self.unsubscriber, self.clock, self.ids, self.limits,
+            self.fallback_of, self.unsubscriber, self.wake_lanes, self.clock, self.ids, self.limits,
         )  # fmt: skip
 
     @cached_property
@@ -334,8 +342,8 @@ class Outrider:
         contracts = self.registry_keeper.contracts
         planner = self._route_planner(self.routing_renderer)
         return EventRouter(
-            self.store, planner, contracts, self.fallback_of, self.unsubscriber, self.clock,
-            self.ids, self.limits,
+            self.store, planner, contracts, self.fallback_of, self.unsubscriber, self.wake_lanes,
+            self.clock, self.ids, self.limits,
         )  # fmt: skip
 
     @cached_property
@@ -568,7 +576,7 @@ class Outrider:
     @contextmanager
     def _mover(self, processor: JobProcessor) -> Iterator[Worker]:
         if isinstance(self.engine, LocalEngine):
-            dispatcher = JobDispatcher(processor, self.clock, self.limits)
+            dispatcher = JobDispatcher(processor, self.store, self.clock, self.limits)
             with self.engine.waking(dispatcher):
                 yield dispatcher
             return

@@ -82,7 +82,8 @@ class Limits:
     heartbeat_seconds: float = 10.0
     stale_lock_seconds: float = 300.0
     rescue_interval_seconds: float = 2.0
-    idle_poll_seconds: float = 0.05
+    idle_poll_seconds: float = 1.0
+    claim_pause_seconds: float = 0.05
     jobs_in_parallel: int = 4
     job_max_attempts: int = 5
     job_attempt_minimum_seconds: float = 0.05
@@ -138,7 +139,7 @@ class Limits:
     reconcile_workspaces: int = 1_000
     signals_recorded: int = 10_000
     run_lease_seconds: float = 30.0
-    router_poll_seconds: float = 0.25
+    router_poll_seconds: float = 1.0
     router_lease_seconds: float = 10.0
     router_events: int = 250
     router_texts: int = 500
@@ -147,7 +148,7 @@ class Limits:
     event_items: int = EVENT_ITEMS_MAX
     policies_remembered: int = 1_000
     policy_remember_seconds: float = 1.0
-    digester_seconds: float = 0.5
+    digester_seconds: float = 1.0
     digester_digests: int = 50
     digester_lease_seconds: float = 60.0
     engine_tell_seconds: float = 5.0
@@ -210,10 +211,12 @@ MOMENT_PATH_MAX_CHARACTERS = 200
 DELAY_MAX_SECONDS = 366 * 86_400
 
 SQLITE_BUSY_SECONDS = 30.0
+SQLITE_LOOK_SECONDS = 0.05
 POSTGRES_POOL_CONNECTIONS = 8
 POSTGRES_CONNECT_SECONDS = 10.0
 POSTGRES_STATEMENT_SECONDS = 120.0
 POSTGRES_IDLE_SECONDS = 5
+POSTGRES_LISTENER_CHECK_SECONDS = 30.0
 
 HTTP_CONCURRENCY = 64
 HTTP_WINDOW_ITEMS = 500

@@ -3,14 +3,13 @@
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,8 +25,8 @@ from playwright.sync_api import (
 )
 
 ROOT_KEY = "outrider_" + "browser" * 6
-START_SECONDS = 30
-WAIT_SECONDS = 30
+START_SECONDS = 60
+WAIT_SECONDS = 60
 PAUSE_SECONDS = 0.05
 FLAGS = [
     "--headless",
@@ -219,13 +218,6 @@ def running_world(
     finally:
         server.stop()
         sandbox.stop()
-
-
-def free_port() -> int:
-    """For a server that is to come back where it was."""
-    with closing(socket.socket()) as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 @pytest.fixture(scope="session")

@@ -11,8 +11,9 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import World
 
-SLOW_MS = 400
-MANY = 1500
+SLOW_MS = 1_000
+MANY = 1_500
+"""Forty at a time: more than half a minute, for pages on a busy machine to do what they do."""
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from tests.browser.scenes import (
 )
 
 BYPASS = "01890000-0000-7000-8000-000000000001"
-FEW = 300
+FEW = 800
 AHEAD = 1000
 """Sequences that a test makes up lie this far ahead of what the server says meanwhile."""
 

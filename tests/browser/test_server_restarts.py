@@ -7,7 +7,6 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.conftest import (
     World,
-    free_port,
     new_context,
     running_world,
     sign_in,
@@ -21,14 +20,15 @@ from tests.browser.scenes import (
     slow_launch,
     stage,
 )
+from tests.integration.broken_server import closed_port
 
-BACK_MS = 20_000
+BACK_MS = 60_000
 
 
 @pytest.fixture(scope="module")
 def mortal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """A server of this file's own, which comes back at the same address."""
-    with running_world(tmp_path_factory.mktemp("mortal"), free_port()) as made:
+    with running_world(tmp_path_factory.mktemp("mortal"), closed_port()) as made:
         yield made
 
 

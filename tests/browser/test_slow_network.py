@@ -9,8 +9,9 @@ from contextlib import suppress
 import pytest
 from playwright.sync_api import Error, Page, Route, expect
 
-from tests.browser.conftest import World
+from tests.browser.conftest import WAIT_SECONDS, World
 from tests.browser.scenes import (
+    MANY,
     SLOW_MS,
     expect_live,
     expect_state,
@@ -20,6 +21,7 @@ from tests.browser.scenes import (
 )
 
 LATE_MS = 400
+LOOK_MS = 20
 
 
 @pytest.fixture
@@ -42,10 +44,10 @@ def let_go(held: list[Route]) -> None:
 
 
 def until(page: Page, is_so: Callable[[], object]) -> None:
-    for _ in range(500):
+    for _ in range(WAIT_SECONDS * 1000 // LOOK_MS):
         if is_so():
             return
-        page.wait_for_timeout(20)
+        page.wait_for_timeout(LOOK_MS)
     pytest.fail("it never came to be")
 
 
@@ -74,7 +76,7 @@ def test_a_page_says_that_it_loads(page: Page, campaign_id: str) -> None:
 
 def test_a_snapshot_that_an_event_overtook_is_not_shown(page: Page, world: World) -> None:
     """A turning point has the page fetch a snapshot; a pause happens while that is on its way."""
-    campaign_id = world.campaign("Overtaken", 400)
+    campaign_id = world.campaign("Overtaken", MANY)
     world.faults(latencyMs=SLOW_MS)
     open_campaign(page, campaign_id)
     held: list[Route] = []

@@ -40,7 +40,7 @@ from outrider.settings import AdmissionTable, Settings, StateStoreSettings
 from outrider.testing.launches import target
 from outrider.testing.postgres import create_database, drop_database
 from outrider.testing.run_view import RunView
-from tests.controls import begun, created
+from tests.controls import begun, created, until
 from tests.integration.api_server import ApiServer, campaign, running_server
 from tests.raw_sql import Refused, raw_sql
 from tests.run_logs import events_of, projected
@@ -48,7 +48,9 @@ from tests.whole_runs import opened, work_until_terminal
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 60.0
+SLOW_MS = 500
+"""So slow that a run of this story is still under way when a signal of it arrives."""
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 STORES = ["sqlite", "postgres"]
 
@@ -118,7 +120,6 @@ async def story(
             folder,
             database=database,
             targets=(target("sms", "sms", sandbox.http_url),),
-            environment={"OUTRIDER_LEASE_SECONDS": "1.5"},
         ) as server,
     ):
         told = Story(server, database)
@@ -127,7 +128,7 @@ async def story(
 
 
 async def _play(story: Story, sandbox: Sandbox) -> None:
-    sandbox.faults.latency_ms = 60
+    sandbox.faults.latency_ms = SLOW_MS
     run_id = await story.start("whole", 300, requireApproval=True)
     refused = await story.server.request(
         "POST", f"/runs/{run_id}/signals", {"signal": "RETRY_STEP", "stepId": run_id}
@@ -136,18 +137,18 @@ async def _play(story: Story, sandbox: Sandbox) -> None:
     await story.signal(run_id, "APPROVE")
     await story.until(run_id, "RUNNING")
     await story.signal(run_id, "PAUSE")
+    before = sandbox.requests
     await story.signal(run_id, "RESUME")
-    await asyncio.sleep(0.2)
+    await until(lambda: sandbox.requests > before)
     # A dead worker: its steps are another's now, one engine attempt later.
     await story.server.kill()
     await story.server.start()
     await story.signal(run_id, "PAUSE")
-    await asyncio.sleep(0.3)
     await story.signal(run_id, "RETRY_STEP", stepId=await _waiting_step(story, run_id))
     sandbox.faults.latency_ms = 0
     await story.signal(run_id, "RESUME")
     await story.until(run_id, "COMPLETED")
-    sandbox.faults.latency_ms = 60
+    sandbox.faults.latency_ms = SLOW_MS
     cancelled = await story.start("cancelled", 300)
     await story.until(cancelled, "RUNNING")
     await story.signal(cancelled, "CANCEL")

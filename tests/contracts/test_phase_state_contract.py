@@ -24,7 +24,7 @@ from tests.integration.api_server import Answer, ApiServer, Stream, campaign, ru
 from tests.raw_sql import raw_sql
 
 ROOT = Path(__file__).parents[2]
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 60.0
 SLOW_MS = 40.0
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -33,7 +33,7 @@ from outrider.settings import Limits, Settings
 from outrider.testing.launches import registry, target
 from tests.raw_sql import raw_sql
 
-WAIT_SECONDS = 20
+WAIT_SECONDS = 60
 SOON = RetrySchedule(first_seconds=0.05)
 FAST = Limits(idle_poll_seconds=0.01)
 PAYLOAD = {"to": "+447700900123", "message": "Hello", "anything": {"else": [1, None]}}

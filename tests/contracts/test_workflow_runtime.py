@@ -3,6 +3,7 @@
 import asyncio
 import base64
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ from outrider.kernel.transactions import domain_events
 from outrider.ports.store import Result, Store, Transaction
 from outrider.testing.slow_store import script_name
 from tests.raw_sql import raw_sql
-from tests.whole_runs import SteppedClock, working
+from tests.whole_runs import IMPATIENT, SteppedClock, working
 from tests.workflows import (
     AGENT,
     LEAD,
@@ -48,6 +49,13 @@ from tests.workflows import (
 FAILED_TO_SCHEDULE = "retry_scheduling_failed"
 START = datetime(2026, 1, 1, tzinfo=UTC)
 BACKOFF_MINUTES = (1, 2, 4, 8, 16)
+LEASE_SECONDS = 3_600.0
+LONG_LEASES = replace(
+    IMPATIENT,
+    # The clock is the test's: no lease may run out because a busy machine looks on for long.
+    lease_seconds=LEASE_SECONDS, heartbeat_seconds=LEASE_SECONDS / 3,
+    stale_lock_seconds=LEASE_SECONDS,
+)  # fmt: skip
 
 
 class Unclosing:
@@ -55,12 +63,14 @@ class Unclosing:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self.refusals = 0
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
     async def write(self, transaction: Transaction[Result]) -> Result:
         if script_name(transaction) == "close":
+            self.refusals += 1
             raise StoreUnavailable("it cannot be written")
         return await self._store.write(transaction)
 
@@ -75,7 +85,7 @@ async def desk(database: str, tmp_path: Path) -> AsyncIterator[Office]:
 @pytest.fixture
 async def stepped(database: str, tmp_path: Path) -> AsyncIterator[Office]:
     """On both stores; time is the test's to move."""
-    async with office(database, tmp_path, clock=SteppedClock()) as made:
+    async with office(database, tmp_path, clock=SteppedClock(), limits=LONG_LEASES) as made:
         yield made
 
 
@@ -373,21 +383,22 @@ async def test_a_retry_that_cannot_be_scheduled_is_logged_and_nothing_is_lost(
     await stepped.routed("lead_welcome")
     stepped.sandbox.change_faults({"failRate": 1.0})
     store = stepped.outrider.store
-    stepped.outrider.store = Unclosing(store)
+    unclosing = stepped.outrider.store = Unclosing(store)
     with capture_logs() as logs:
         async with stepped.outrider.worker() as worker:
             running = asyncio.create_task(worker.run())
-            while not (failed := [each for each in logs if each["event"] == FAILED_TO_SCHEDULE]):
-                await clock.step(1.0)
-                await asyncio.sleep(0.01)
+            await stepped.until(lambda _: unclosing.refusals > 0)
+            await clock.step(LONG_LEASES.close_patience_seconds)
+            await stepped.until(lambda _: any(each["event"] == FAILED_TO_SCHEDULE for each in logs))
             running.cancel()
             await asyncio.wait([running])
+    failed = [each for each in logs if each["event"] == FAILED_TO_SCHEDULE]
     assert failed[0]["items"] == 1
     assert (await stepped.notification()).status == "processing"
 
     stepped.outrider.store = store
     stepped.sandbox.change_faults({"failRate": 0.0})
-    await clock.step(600)
+    await clock.step(LEASE_SECONDS)
     async with working(stepped.outrider):
         (row,) = await stepped.until(lambda rows: rows[0].status == "succeeded")
     assert row.attempts == 2

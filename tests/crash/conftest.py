@@ -11,9 +11,9 @@ from outrider.bootstrap import open_outrider
 from outrider.gateways.sandbox import Sandbox
 from outrider.settings import Limits, Settings
 from outrider.testing import launches
-from outrider.testing.chaos_worker import LEASE_SECONDS
 from tests.crash.scene import Provider, Scene
 from tests.crash.witness import Witness
+from tests.crash.workers import SHORT_LEASE_SECONDS
 
 JOB_ATTEMPTS = 100
 """So many deaths that no job is given up, unless that is what a test is about."""
@@ -47,7 +47,7 @@ async def open_scene(
             temporal_task_queue=f"crash-{uuid4()}",
         )
         # Temporal goes by the lease of whoever lets a run go.
-        limits = Limits(job_max_attempts=job_attempts, lease_seconds=LEASE_SECONDS)
+        limits = Limits(job_max_attempts=job_attempts, lease_seconds=SHORT_LEASE_SECONDS)
         async with open_outrider(settings, limits=limits) as outrider:
             await outrider.store.migrate()
             scene = Scene(database, registry, folder, outrider, sandbox, Witness(log_path))

@@ -27,7 +27,7 @@ from tests.run_logs import check_against_log, events_of
 
 ACTOR = "crash test"
 MAIL_WINDOW_ITEMS = SMTP_CONNECTIONS
-CALLS_SECONDS = 20.0
+CALLS_SECONDS = 60.0
 
 
 class Provider(Enum):

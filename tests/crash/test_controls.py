@@ -48,7 +48,7 @@ async def jobs_of(scene: Scene, run_id: RunId) -> list[JobLine]:
 
 
 async def nobody_holds_a_job(scene: Scene) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             if "locked" not in {job.status for job in await jobs_of(scene, scene.run_id)}:
                 return

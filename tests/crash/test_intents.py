@@ -11,7 +11,7 @@ from outrider.kernel.transactions.submissions import Intent
 from tests.crash.scene import ACTOR, Provider, Scene
 
 COUNT = 24
-SETTLE_SECONDS = 30
+SETTLE_SECONDS = 60
 
 BOUNDARIES = [
     "claim:after:1",

@@ -15,11 +15,12 @@ import pytest
 from outrider.testing.postgres import PrivatePostgres, create_database
 from tests.crash.conftest import open_scene
 from tests.crash.scene import MAIL_WINDOW_ITEMS, Provider, Scene
+from tests.crash.workers import SHORT_LEASE_SECONDS
 
 ITEMS = 400
 BATCH = MAIL_WINDOW_ITEMS + 4
 JOBS_IN_PARALLEL = 2
-CLOSING_SECONDS = 5.0
+CLOSING_SECONDS = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +51,10 @@ async def test_a_worker_outlives_its_database_and_records_what_it_did_meanwhile(
     dice = random.Random(seed)
     scene.sandbox.change_faults({"latencyMs": 50})
     await scene.launch(provider, ITEMS, batch_size=BATCH)
-    worker = scene.start_worker(jobs_in_parallel=JOBS_IN_PARALLEL)
+    # What it could not give back while the store was away is taken up when its lease has ended.
+    worker = scene.start_worker(
+        jobs_in_parallel=JOBS_IN_PARALLEL, lease_seconds=SHORT_LEASE_SECONDS
+    )
     for _ in range(stops):
         assert await scene.provider_was_called(dice.randrange(20, ITEMS // (stops + 2)))
         await asyncio.to_thread(server.stop_immediately)

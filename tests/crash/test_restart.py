@@ -5,7 +5,6 @@ And a job that kills whoever takes it is given up in the end, with every item ac
 
 import asyncio
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -17,9 +16,8 @@ from tests.crash.conftest import open_scene
 from tests.crash.scene import MAIL_WINDOW_ITEMS, Provider, Scene
 from tests.crash.workers import PATIENCE_SECONDS
 
-LEASE_SECONDS = 30.0
-FEW_SECONDS = 8.0
-"""A process starts in about one; far less than the lease, even on a machine with other work."""
+LEASE_SECONDS = 600.0
+"""Far longer than the test waits for anything."""
 
 
 async def test_a_restarted_worker_frees_the_jobs_of_its_dead_predecessor_at_once(
@@ -28,10 +26,8 @@ async def test_a_restarted_worker_frees_the_jobs_of_its_dead_predecessor_at_once
     await scene.launch(Provider.SMS, 60, batch_size=20)
     first = scene.start_worker(lease_seconds=LEASE_SECONDS, kill_at="call:after:7")
     await first.died_of_its_boundary()
-    restarted_at = time.monotonic()
     second = scene.start_worker(lease_seconds=LEASE_SECONDS, stop_when_idle=True)
     await scene.watcher.until(lambda look: look.is_terminal)
-    assert time.monotonic() - restarted_at < FEW_SECONDS
     await scene.ends_well()
     await second.ended_well()
 

@@ -11,6 +11,7 @@ from tests.crash.scene import MAIL_WINDOW_ITEMS, Provider, Scene
 
 BATCH = MAIL_WINDOW_ITEMS + 4
 WHOLE_WINDOW_SECONDS = 5.0
+PAIR_LEASE_SECONDS = 4.0
 SLOW_MS = 1_500
 """Long enough that a thawed worker has its say while the call is under way."""
 
@@ -19,11 +20,14 @@ SLOW_MS = 1_500
 async def test_when_one_of_two_workers_is_killed_the_other_finishes_for_both(
     scene: Scene, provider: Provider
 ) -> None:
-    scene.sandbox.change_faults({"latencyMs": 60})
+    scene.sandbox.change_faults({"latencyMs": 300})
     await scene.launch(provider, 20 * BATCH, batch_size=BATCH)
-    doomed = scene.start_worker(kill_at="call:after:70")
-    survivor = scene.start_worker()
+    # Who started before it died has to wait for its lease.
+    doomed = scene.start_worker(kill_at="call:after:70", lease_seconds=PAIR_LEASE_SECONDS)
+    assert await scene.provider_was_called(1)
+    survivor = scene.start_worker(lease_seconds=PAIR_LEASE_SECONDS)
     await doomed.died_of_its_boundary()
+    scene.sandbox.change_faults({"latencyMs": 60})
 
     doubts = await scene.comes_to_rest()
     assert len(doubts) <= (0 if provider.dedupes else MAIL_WINDOW_ITEMS)

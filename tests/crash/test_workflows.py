@@ -15,7 +15,8 @@ from tests.raw_sql import raw_sql
 
 COUNT = 60
 KILLS = 4
-SETTLE_SECONDS = 30
+SETTLE_SECONDS = 150
+"""Longer than a retry waits, should one be needed."""
 
 BOUNDARIES = ["screen:after:1", "open:after:1", "call:after:5", "close:before:1"]
 

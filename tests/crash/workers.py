@@ -11,10 +11,15 @@ from pathlib import Path
 
 from outrider.settings import Settings
 from outrider.testing import chaos_worker
-from outrider.testing.chaos_worker import LEASE_SECONDS, READY
+from outrider.testing.chaos_worker import READY
 from tests.forked import forkserver
 
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 60.0
+LEASE_SECONDS = 30.0
+"""Nobody waits for the lease of a process that is known to be dead, and nobody who lives loses it
+on a busy machine."""
+SHORT_LEASE_SECONDS = 2.0
+"""Of those whose lease is waited for: who stands still, and, by Temporal, whoever was killed."""
 POLL_SECONDS = 0.005
 LOG_SHOWN_CHARACTERS = 4_000
 
@@ -28,7 +33,7 @@ class WorkerProcess:
         *,
         kill_at: str | None = None,
         stall_at: str | None = None,
-        lease_seconds: float = LEASE_SECONDS,
+        lease_seconds: float | None = None,
         jobs_in_parallel: int = 1,
         close_group_seconds: float | None = None,
         stop_when_idle: bool = False,
@@ -38,6 +43,9 @@ class WorkerProcess:
         options = ["--database", settings.database_url, "--registry", str(settings.registry)]
         options += ["--engine", settings.engine, "--temporal-address", settings.temporal_address]
         options += ["--task-queue", settings.temporal_task_queue]
+        if lease_seconds is None:
+            is_waited_for = stall_at is not None or settings.engine == "temporal"
+            lease_seconds = SHORT_LEASE_SECONDS if is_waited_for else LEASE_SECONDS
         options += ["--lease-seconds", str(lease_seconds)]
         options += ["--jobs-in-parallel", str(jobs_in_parallel)]
         if kill_at:

@@ -15,7 +15,7 @@ from outrider.bootstrap import Outrider
 from outrider.cli.web_server import Server
 from outrider.settings import ApiLimits
 
-START_SECONDS = 10.0
+START_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Inside:
         await until(lambda: (streams.count, hub.watchers) == (count, count))
 
 
-async def until(reached: Callable[[], bool], seconds: float = 10.0) -> None:
+async def until(reached: Callable[[], bool], seconds: float = 60.0) -> None:
     async with asyncio.timeout(seconds):
         while True:
             if reached():

@@ -16,9 +16,9 @@ from outrider.bootstrap import make_store
 from outrider.testing.launches import registry, target
 from tests.forked import ForkedProcess
 
-START_SECONDS = 30.0
-STOP_SECONDS = 30.0
-ANSWER_SECONDS = 30.0
+START_SECONDS = 60.0
+STOP_SECONDS = 60.0
+ANSWER_SECONDS = 60.0
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ test needs it and leaves no task behind.
 """
 
 import asyncio
+import secrets
 import socket
 import ssl
 import struct
@@ -24,9 +25,12 @@ Writer: TypeAlias = asyncio.StreamWriter
 Behaviour = Callable[[Reader, Writer], Awaitable[None]]
 
 REFERENCE = "5f" * 32
-LATE_SECONDS = 0.4
-SHORT_SECONDS = 0.15
-"""Short enough to wait out in a test; only calls that are meant to time out are given it."""
+LATE_SECONDS = 2.5
+SHORT_SECONDS = 1.0
+"""Short enough to wait out in a test; only calls that are meant to time out are given it. And long
+enough for a busy machine to get as far as it is meant to before."""
+LOWEST_PORT, HIGHEST_PORT = 20_000, 32_000
+"""Below the ports that systems give to whoever asks for any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +88,15 @@ async def serving(behave: Behaviour, *, tls: ssl.SSLContext | None = None) -> As
 
 
 def closed_port() -> int:
-    """A port nobody listens on: bound once to find it, then let go."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-        return port
+    """A port nobody listens on, and that nobody else is given by chance before one's own server."""
+    while True:
+        port = LOWEST_PORT + secrets.randbelow(HIGHEST_PORT - LOWEST_PORT)
+        with socket.socket() as found:
+            try:
+                found.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
 
 
 async def read_request(reader: Reader) -> bytes:
@@ -192,6 +200,20 @@ class MailServer:
         writer.write(f"{reply}\r\n".encode() if reply else b"")
         await writer.drain()
         return bool(reply)
+
+
+class HoldingSandbox(Sandbox):
+    """Has each request on record, and answers while `answers` is set: what a test does meanwhile is
+    done before any answer, however busy the machine is."""
+
+    def __init__(self, faults: Faults | None = None, *, log_path: Path | None = None) -> None:
+        super().__init__(faults, log_path=log_path)
+        self.answers = asyncio.Event()
+        self.answers.set()
+
+    async def wait(self) -> None:
+        await super().wait()
+        await self.answers.wait()
 
 
 class StallingSandbox(Sandbox):

@@ -24,7 +24,7 @@ from outrider.testing.store_suite.workshop import NOON, Workshop
 SINK = "audit"
 ENOUGH = 100_000
 ME = WorkerId("relay-one")
-QUICK = Limits(bus_poll_seconds=0.01, bus_lease_seconds=1.0, store_backoff_seconds=0.05)
+QUICK = Limits(bus_poll_seconds=0.01, store_backoff_seconds=0.05)
 
 
 class Scene:
@@ -78,7 +78,7 @@ class Scene:
             max_attempts=max_attempts,
         )  # fmt: skip
 
-    async def told_all(self, seconds: float = 20.0) -> None:
+    async def told_all(self, seconds: float = 60.0) -> None:
         """Returns once nothing waits for the sink."""
         async with asyncio.timeout(seconds):
             while True:

@@ -12,7 +12,7 @@ from pathlib import Path
 from tests.integration.broken_server import closed_port
 
 READY = "Server is ready"
-STOP_SECONDS = 10.0
+STOP_SECONDS = 60.0
 USER, PASSWORD = "outrider", "a password of the tests"
 CONFIG = """
 listen: "127.0.0.1:{port}"

@@ -27,7 +27,7 @@ class ObjectServer:
         }
 
     def ask(self, method: str, path: str) -> str:
-        connection = http.client.HTTPConnection(self.host, self.port, timeout=10)
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=60)
         try:
             connection.request(method, f"/{BUCKET}{path}", headers={"Authorization": SIGNED})
             answer = connection.getresponse()

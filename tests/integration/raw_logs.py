@@ -12,7 +12,7 @@ from outrider.domain.run_events import RunEvent, RunEventType
 from outrider.domain.snapshot_documents import snapshot_document, snapshot_from
 from outrider.kernel.transactions import run_log
 from outrider.kernel.transactions.run_log import Appended, EventDraft
-from outrider.ports.store import Result, Store, Transaction
+from outrider.ports.store import Announced, Result, Store, Transaction
 from outrider.testing.store_suite.workshop import NOON
 from tests.raw_sql import Raw
 
@@ -68,7 +68,7 @@ class CrashingStore:
     async def verify_schema(self) -> None:
         raise NotImplementedError
 
-    def announcements(self) -> AsyncIterator[str]:
+    def announcements(self, of: Announced) -> AsyncIterator[None]:
         raise NotImplementedError
 
     async def close(self) -> None:

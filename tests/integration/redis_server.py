@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 READY = "ready to accept connections"
-STOP_SECONDS = 10.0
+STOP_SECONDS = 60.0
 
 
 def find_server() -> str:

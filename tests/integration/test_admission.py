@@ -25,11 +25,14 @@ from outrider.kernel.run_reconciler import Dequeued, DequeueStatus, RunReconcile
 from outrider.kernel.transactions import admission, inspection
 from outrider.kernel.transactions.alerts import alerts_page
 from outrider.settings import AdmissionSettings, AdmissionTable, Settings
+from outrider.testing.clock import FakeClock
 from outrider.testing.launches import ACTOR, message, observe, people, registry, target
 from tests.controls import begun, control, created, until_ended
 from tests.raw_sql import Refused, raw_sql
 from tests.run_logs import check_against_log, events_of, projected, signal, types_of
 from tests.whole_runs import IMPATIENT, work_until_terminal, working
+
+LEASE_SECONDS = IMPATIENT.run_lease_seconds
 
 
 @pytest.fixture
@@ -56,13 +59,14 @@ async def limited(
         yield outrider
 
 
-def reconciler(outrider: Outrider, name: str) -> RunReconciler:
+def reconciler(outrider: Outrider, name: str, later_seconds: float = 0.0) -> RunReconciler:
+    """By a clock that stands still, so many seconds from now."""
     return RunReconciler(
         outrider.store,
         outrider.admission_gate,
         outrider.hub,
         outrider.herald,
-        outrider.clock,
+        FakeClock(outrider.clock.now() + timedelta(seconds=later_seconds)),
         outrider.ids,
         WorkerId(name),
         outrider.limits,
@@ -173,14 +177,13 @@ async def test_a_reconciler_that_dies_with_its_lease_is_followed_by_another(
         await work_until_started_elsewhere(outrider, first)
         now = outrider.clock.now()
         dead = WorkerId("dead")
-        lease = now + timedelta(seconds=0.3)
+        lease = now + timedelta(seconds=LEASE_SECONDS)
         (held,) = await outrider.store.write(
             admission.lease_requests(DEFAULT_SCOPE, dead, lease, 10, now)
         )
         assert held.run_id == run_id
         assert await reconciler(outrider, "other").dequeue_and_start() == []
-        await asyncio.sleep(0.4)
-        (told,) = await reconciler(outrider, "other").dequeue_and_start()
+        (told,) = await reconciler(outrider, "other", LEASE_SECONDS).dequeue_and_start()
         assert told == Dequeued(run_id, DequeueStatus.STARTED)
         # The dead one wakes up, and has nothing to start any more.
         assert not await outrider.store.write(admission.hold_request(held, dead))
@@ -275,7 +278,6 @@ async def test_a_run_that_cannot_be_started_is_told_of_and_tried_again(
     database: str, tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with limited(database, tmp_path, sandbox, AdmissionTable(concurrent_runs=1)) as outrider:
-        outrider.limits = replace(IMPATIENT, run_lease_seconds=0.2)
         first = await begun(outrider, await created(outrider, 5))
         run_id = await begun(outrider, await created(outrider, 5))
         await work_until_started_elsewhere(outrider, first)
@@ -290,8 +292,7 @@ async def test_a_run_that_cannot_be_started_is_told_of_and_tried_again(
         page = alerts_page(DEFAULT_SCOPE, inspection.LAST, 10, only_standing=True)
         (alert,) = await outrider.store.read(page)
         assert (alert.code, alert.subject) == ("RUN_NOT_STARTED", run_id)
-        await asyncio.sleep(0.3)
-        told = await reconciler(outrider, "r").dequeue_and_start()
+        told = await reconciler(outrider, "r", LEASE_SECONDS).dequeue_and_start()
         assert told == [Dequeued(run_id, DequeueStatus.STARTED)]
         page = alerts_page(DEFAULT_SCOPE, inspection.LAST, 10, only_standing=True)
         assert await outrider.store.read(page) == []

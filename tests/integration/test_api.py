@@ -32,7 +32,7 @@ async def server(tmp_path: Path) -> AsyncIterator[ApiServer]:
 
 
 async def until(server: ApiServer, path: str, reached: Callable[[Any], bool]) -> Any:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while True:
             found = await server.get(path)
             if reached(found):
@@ -390,7 +390,7 @@ async def test_a_database_that_is_gone_makes_503_and_comes_back(
         assert metrics.status == 200
         assert b"outrider_items_in_doubt" not in metrics.body
         postgres.start_again()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while True:
                 if (await server.request("GET", "/readyz")).status == 200:
                     break

@@ -190,7 +190,7 @@ async def test_who_waits_too_long_for_the_first_is_told_to_come_back(tmp_path: P
     ) as outrider:
         busy = Slow(Running())
         outrider.__dict__["idempotency"] = busy
-        async with serving(outrider, ApiLimits(idempotency_wait_seconds=0.1)) as server:
+        async with serving(outrider, ApiLimits(idempotency_wait_seconds=1.0)) as server:
             async with server.session.post(
                 f"{server.url}/campaigns",
                 json=campaign(),

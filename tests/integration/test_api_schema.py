@@ -21,7 +21,7 @@ CHECKS = (
 )
 EXAMPLES = 5
 SEED = 20261116
-SECONDS = 240
+SECONDS = 900
 SHOWN_CHARACTERS = 6_000
 SHOWN_COLUMNS = 300
 
@@ -58,7 +58,7 @@ async def things_to_ask_for(server: ApiServer) -> dict[str, str]:
 
 
 async def completed(server: ApiServer, campaign_id: str, phase: str) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while True:
             status = await server.get(f"/campaigns/{campaign_id}/status")
             if status["phases"][phase]["state"] == "completed":

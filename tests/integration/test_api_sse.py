@@ -192,7 +192,7 @@ async def test_clients_that_vanish_abruptly_leave_nothing_behind(tmp_path: Path)
 
 
 async def test_a_client_that_stops_reading_is_dropped_and_holds_nobody_up(tmp_path: Path) -> None:
-    async with inside(tmp_path, stream_send_seconds=0.3) as server:
+    async with inside(tmp_path, stream_send_seconds=1.5) as server:
         campaign_id = await controlled(server)
         await many_events(f"sqlite:///{tmp_path}/outrider.db", campaign_id, 30_000)
         stalled = raw_stream(server, campaign_id)

@@ -18,7 +18,7 @@ from outrider.settings import ARTIFACT_LEFTOVER_SECONDS, ARTIFACT_PIECE_BYTES
 
 RUN = "01a1e212-4aac-7faa-b47f-af878338aa53"
 OTHER_RUN = "01a1e212-4aac-7faa-b47f-000000000000"
-PATIENCE_SECONDS = 20
+PATIENCE_SECONDS = 60
 
 
 async def pieces(*content: bytes) -> AsyncIterator[bytes]:

@@ -165,7 +165,7 @@ async def test_a_server_without_workers_relays_and_commands_can_ask_it(
     async with running_server(tmp_path, environment=environment, workers=0) as server:
         created = await server.post("/campaigns", campaign(2))
         await server.post(f"/campaigns/{created['campaignId']}/phases/launch/start")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while True:
                 if any(event["type"] == "outrider.run.RunApproved" for event in receiver.heard):
                     break
@@ -188,7 +188,7 @@ async def test_a_worker_with_the_setting_tells_of_a_whole_run_in_order(
     async with running_server(tmp_path, environment=environment, workers=2) as server:
         created = await server.post("/campaigns", campaign(20, batchSize=5))
         await server.post(f"/campaigns/{created['campaignId']}/phases/launch/start")
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while True:
                 if any(event["type"] == "outrider.run.RunCompleted" for event in receiver.heard):
                     break

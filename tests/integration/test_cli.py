@@ -63,7 +63,7 @@ def written(tmp_path: Path, **changes: object) -> str:
 def test_a_launch_from_file_to_certificate(invoke: Invoke, tmp_path: Path) -> None:
     applied = [
         "0001_spine", "0002_control_plane", "0003_run_log", "0004_workflows", "0005_engines",
-        "0006_pace",
+        "0006_pace", "0007_announcements",
     ]  # fmt: skip
     assert answer(invoke("migrate", "--json")) == {"applied": applied, "success": True}
     assert answer(invoke("check", "--json"))["targets"] == ["noop"]
@@ -373,7 +373,7 @@ def test_a_worker_reloads_the_registry_on_sighup_and_leaves_on_sigterm(tmp_path:
     worker.send_signal(signal.SIGHUP)
     assert any("registry_reloaded" in line for line in lines)
     worker.terminate()
-    worker.communicate(timeout=30)
+    worker.communicate(timeout=60)
     assert worker.returncode == 0
 
 

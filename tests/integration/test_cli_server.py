@@ -16,7 +16,7 @@ from tests.integration.api_server import ApiServer, campaign, running_server
 
 Invoke = Callable[..., Awaitable[Result]]
 
-SETTLED_SECONDS = 30.0
+SETTLED_SECONDS = 60.0
 LATER = "2099-01-01T00:00:00Z"
 
 

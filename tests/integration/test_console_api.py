@@ -59,7 +59,7 @@ async def launched(server: Inside, recipients: int = 3) -> tuple[str, str]:
     """A campaign whose launch has ended, and its run."""
     campaign_id = await made(server, recipients=recipients)
     await act(server, campaign_id, "start")
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             [line] = (await found(server, f"/campaigns?q={campaign_id}"))["items"]
             if line["state"] == "completed":

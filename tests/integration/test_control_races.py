@@ -22,7 +22,7 @@ from outrider.domain.ids import DEFAULT_SCOPE, CampaignId, RunId
 from outrider.domain.outbox import Accounting
 from outrider.domain.phases import AUDIENCE_IMPORT, PROGRESS_EVENT, Action
 from outrider.domain.states import ItemStatus, PhaseState, RunStatus
-from outrider.gateways.sandbox import Faults, Sandbox, references_delivered
+from outrider.gateways.sandbox import Faults, references_delivered
 from outrider.kernel.audience_intake import AudienceAnswer
 from outrider.kernel.phase_restorer import PhaseRestorer
 from outrider.kernel.progress_reporter import ProgressReporter
@@ -46,6 +46,7 @@ from tests.controls import (
     until_run,
     until_state,
 )
+from tests.integration.broken_server import HoldingSandbox
 from tests.raw_sql import raw_sql
 from tests.whole_runs import items_of, opened, working
 
@@ -59,13 +60,15 @@ def log_path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-async def sandbox(log_path: Path) -> AsyncIterator[Sandbox]:
-    async with Sandbox(Faults(seed=7), log_path=log_path) as sandbox:
+async def sandbox(log_path: Path) -> AsyncIterator[HoldingSandbox]:
+    async with HoldingSandbox(Faults(seed=7), log_path=log_path) as sandbox:
         yield sandbox
 
 
 @pytest.fixture
-async def outrider(database: str, tmp_path: Path, sandbox: Sandbox) -> AsyncIterator[Outrider]:
+async def outrider(
+    database: str, tmp_path: Path, sandbox: HoldingSandbox
+) -> AsyncIterator[Outrider]:
     targets = [
         target("sms.all", "sms", sandbox.http_url, maxAttempts=50),
         target("smtp.all", "smtp", sandbox.smtp_url, maxAttempts=50),
@@ -74,25 +77,27 @@ async def outrider(database: str, tmp_path: Path, sandbox: Sandbox) -> AsyncIter
         yield outrider
 
 
-async def called(sandbox: Sandbox, times: int) -> None:
+async def called(sandbox: HoldingSandbox, times: int) -> None:
     await until(lambda: sandbox.requests >= times)
 
 
 async def stopped_with_doubts(
-    outrider: Outrider, sandbox: Sandbox, count: int = 40, *, batch_size: int | None = None
+    outrider: Outrider, sandbox: HoldingSandbox, count: int = 40, *, batch_size: int | None = None
 ) -> tuple[CampaignId, RunId]:
     """A launch of mails, stopped, some of whose calls never had an answer."""
     # One job and one window of mails: so few silences that the target's breaker stays closed.
     campaign_id = await created(outrider, count, target="smtp.all", batch_size=batch_size or count)
-    sandbox.change_faults({"dropRate": 1, "latencyMs": 150})
+    sandbox.change_faults({"dropRate": 1})
+    sandbox.answers.clear()
     run_id = await begun(outrider, campaign_id)
     async with working(outrider):
         await called(sandbox, 1)
         await control(outrider, campaign_id, Action.STOP)
+        sandbox.answers.set()
         left = await until_run(outrider, run_id, lambda _, counted: counted.waiting == 0)
     assert left.in_doubt
     assert left.skipped
-    sandbox.change_faults({"dropRate": 0, "latencyMs": 0})
+    sandbox.change_faults({"dropRate": 0})
     return campaign_id, run_id
 
 
@@ -107,7 +112,7 @@ async def settle_doubts(outrider: Outrider, run_id: RunId, verdict: DoubtVerdict
 
 
 async def test_a_stopped_run_ends_with_its_last_doubt_although_its_retry_is_paused(
-    outrider: Outrider, sandbox: Sandbox
+    outrider: Outrider, sandbox: HoldingSandbox
 ) -> None:
     campaign_id, first = await stopped_with_doubts(outrider, sandbox)
     retried = await control(outrider, campaign_id, Action.RETRY)
@@ -122,7 +127,7 @@ async def test_a_stopped_run_ends_with_its_last_doubt_although_its_retry_is_paus
 
 
 async def test_a_stopped_run_that_ends_late_says_nothing_of_the_phase_that_has_gone_on(
-    outrider: Outrider, sandbox: Sandbox
+    outrider: Outrider, sandbox: HoldingSandbox
 ) -> None:
     campaign_id, first = await stopped_with_doubts(outrider, sandbox)
     await control(outrider, campaign_id, Action.RETRY)
@@ -136,26 +141,28 @@ async def test_a_stopped_run_that_ends_late_says_nothing_of_the_phase_that_has_g
 
 
 async def test_a_stop_does_not_wait_for_the_next_attempt_of_what_was_being_called(
-    outrider: Outrider, sandbox: Sandbox
+    outrider: Outrider, sandbox: HoldingSandbox
 ) -> None:
     """The provider asks to be left alone for an hour while somebody stops the campaign."""
-    sandbox.change_faults({"throttleRate": 1, "retryAfterSeconds": FAR_SECONDS, "latencyMs": 400})
+    sandbox.change_faults({"throttleRate": 1, "retryAfterSeconds": FAR_SECONDS})
+    sandbox.answers.clear()
     campaign_id = await created(outrider, 10)
     run_id = await begun(outrider, campaign_id)
     async with working(outrider):
         await called(sandbox, 10)
         await control(outrider, campaign_id, Action.STOP)
+        sandbox.answers.set()
         ended = await until_ended(outrider, run_id)
         assert (ended.failed, ended.sent) == (10, 0)
-        sandbox.change_faults({"throttleRate": 0, "latencyMs": 0})
+        sandbox.change_faults({"throttleRate": 0})
         retried = await control(outrider, campaign_id, Action.RETRY)
         assert retried.changed
 
 
 async def test_a_stop_does_not_wait_until_a_job_that_failed_meanwhile_is_due_again(
-    outrider: Outrider, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+    outrider: Outrider, sandbox: HoldingSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sandbox.change_faults({"latencyMs": 300})
+    sandbox.answers.clear()
     campaign_id = await created(outrider, 10)
     run_id = await begun(outrider, campaign_id)
     monkeypatch.setattr(
@@ -171,6 +178,7 @@ async def test_a_stop_does_not_wait_until_a_job_that_failed_meanwhile_is_due_aga
         with monkeypatch.context() as patched:
             patched.setattr("outrider.kernel.delivery.settle_job", broken)
             await control(outrider, campaign_id, Action.STOP)
+            sandbox.answers.set()
             await until_run(outrider, run_id, lambda _, counted: counted.sent == 10)
             async with asyncio.timeout(PATIENCE_SECONDS):
                 while True:
@@ -182,15 +190,16 @@ async def test_a_stop_does_not_wait_until_a_job_that_failed_meanwhile_is_due_aga
 
 
 async def test_a_retry_after_a_stop_that_left_nobody_over_completes_the_phase(
-    outrider: Outrider, sandbox: Sandbox
+    outrider: Outrider, sandbox: HoldingSandbox
 ) -> None:
     """Else there would be no way on: neither retry nor rerun, and nothing that comes after it."""
-    sandbox.change_faults({"latencyMs": 300})
+    sandbox.answers.clear()
     campaign_id = await created(outrider, 10, order=(LAUNCH, "report"))
     run_id = await begun(outrider, campaign_id)
     async with working(outrider):
         await called(sandbox, 10)
         await control(outrider, campaign_id, Action.STOP)
+        sandbox.answers.set()
         ended = await until_ended(outrider, run_id)
         assert ended.sent == 10
         assert await phase_state(outrider, campaign_id) is PhaseState.FAILED
@@ -202,14 +211,16 @@ async def test_a_retry_after_a_stop_that_left_nobody_over_completes_the_phase(
 
 
 async def test_a_retry_is_refused_while_all_that_is_left_is_in_doubt(
-    outrider: Outrider, sandbox: Sandbox
+    outrider: Outrider, sandbox: HoldingSandbox
 ) -> None:
-    sandbox.change_faults({"dropRate": 1, "latencyMs": 200})
+    sandbox.change_faults({"dropRate": 1})
+    sandbox.answers.clear()
     campaign_id = await created(outrider, 5, target="smtp.all")
     run_id = await begun(outrider, campaign_id)
     async with working(outrider):
         await called(sandbox, 5)
         await control(outrider, campaign_id, Action.STOP)
+        sandbox.answers.set()
         await until_run(outrider, run_id, lambda _, counted: counted.in_doubt == 5)
         with pytest.raises(PreconditionFailed, match="left nobody over"):
             await control(outrider, campaign_id, Action.RETRY)
@@ -221,15 +232,17 @@ async def test_a_retry_is_refused_while_all_that_is_left_is_in_doubt(
 
 
 async def test_what_was_in_doubt_when_its_run_was_stopped_is_not_asked_for_again_in_vain(
-    outrider: Outrider, sandbox: Sandbox
+    outrider: Outrider, sandbox: HoldingSandbox
 ) -> None:
     """A gateway that dedupes is asked by calling it again, which a stop forbids."""
-    sandbox.change_faults({"dropRate": 1, "latencyMs": 200})
+    sandbox.change_faults({"dropRate": 1})
+    sandbox.answers.clear()
     campaign_id = await created(outrider, 10)
     run_id = await begun(outrider, campaign_id)
     async with working(outrider):
         await called(sandbox, 10)
         await control(outrider, campaign_id, Action.STOP)
+        sandbox.answers.set()
         await until_run(outrider, run_id, lambda _, counted: counted.waiting == 0)
         asked = await outrider.doubt_resolver.reconcile(
             DEFAULT_SCOPE, run_id=run_id, received=None, absent=None, evidence="", actor=ACTOR
@@ -331,7 +344,7 @@ async def test_two_files_that_come_at_once_are_told_apart(
 
 @POSTGRES
 async def test_a_retry_and_the_late_end_of_the_run_before_it_do_not_wait_for_each_other(
-    outrider: Outrider, sandbox: Sandbox
+    outrider: Outrider, sandbox: HoldingSandbox
 ) -> None:
     campaign_id, first = await stopped_with_doubts(outrider, sandbox)
     settling, go_on = asyncio.Event(), asyncio.Event()
@@ -347,7 +360,7 @@ async def test_a_retry_and_the_late_end_of_the_run_before_it_do_not_wait_for_eac
                 await settling.wait()
             # The old run's last job and the run itself are locked now; its phase is next.
             try:
-                async with asyncio.timeout(5):
+                async with asyncio.timeout(PATIENCE_SECONDS):
                     retried = await control(outrider, campaign_id, Action.RETRY)
             finally:
                 go_on.set()
@@ -358,7 +371,7 @@ async def test_a_retry_and_the_late_end_of_the_run_before_it_do_not_wait_for_eac
 
 @POSTGRES
 async def test_a_stop_that_came_too_late_leaves_no_mark_on_the_run_that_failed_before_it(
-    outrider: Outrider, sandbox: Sandbox
+    outrider: Outrider, sandbox: HoldingSandbox
 ) -> None:
     sandbox.change_faults({"failRate": 1})
     campaign_id = await created(outrider, 10)
@@ -398,7 +411,7 @@ async def test_a_pause_that_came_too_late_is_refused_and_changes_nothing(
 @pytest.mark.parametrize("moment", ["exclude_unsettled", "count_remainder"])
 async def test_a_verdict_that_comes_while_a_retry_is_planned_cannot_unbalance_its_jobs(
     outrider: Outrider,
-    sandbox: Sandbox,
+    sandbox: HoldingSandbox,
     log_path: Path,
     verdict: DoubtVerdict,
     moment: str,
@@ -494,7 +507,7 @@ SEED = int(os.environ.get("OUTRIDER_CRASH_SEED", "1"))
 
 
 async def test_a_control_at_the_very_end_of_a_run_is_taken_or_refused_and_never_stuck(
-    outrider: Outrider, sandbox: Sandbox, log_path: Path
+    outrider: Outrider, sandbox: HoldingSandbox, log_path: Path
 ) -> None:
     """Pause or stop within milliseconds of the last settlement, many times over."""
     print(f"seed {SEED}")
@@ -535,13 +548,13 @@ async def test_a_control_at_the_very_end_of_a_run_is_taken_or_refused_and_never_
 
 
 STRESS_SECONDS = 4
-PEOPLE = 300
+PEOPLE = 200
 """In each launch: enough that some still wait when the controls end."""
 
 
 @POSTGRES
 async def test_controls_heartbeats_rescue_and_settlement_under_load_deadlock_for_nobody(
-    database: str, tmp_path: Path, sandbox: Sandbox, log_path: Path
+    database: str, tmp_path: Path, sandbox: HoldingSandbox, log_path: Path
 ) -> None:
     print(f"seed {SEED}")
     dice = random.Random(SEED)
@@ -595,7 +608,7 @@ async def test_controls_heartbeats_rescue_and_settlement_under_load_deadlock_for
 @POSTGRES
 @pytest.mark.parametrize("role", ["rescue", "requeue", "wake", "verdict"])
 async def test_whoever_writes_many_jobs_at_once_cannot_deadlock_with_a_control(
-    outrider: Outrider, sandbox: Sandbox, database: str, role: str
+    outrider: Outrider, sandbox: HoldingSandbox, database: str, role: str
 ) -> None:
     """A control locks a run's jobs in the order of their ids, whatever order they lie in."""
     if role == "verdict":

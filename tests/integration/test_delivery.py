@@ -10,7 +10,7 @@ import pytest
 
 from outrider.bootstrap import Outrider
 from outrider.domain.campaigns import Message
-from outrider.domain.errors import OutriderError
+from outrider.domain.errors import InvalidInput, OutriderError
 from outrider.domain.ids import DEFAULT_SCOPE, IdempotencyKey, RunId
 from outrider.domain.recipients import recipient
 from outrider.domain.states import TERMINAL_RUNS, Channel, RunStatus
@@ -20,6 +20,7 @@ from outrider.gateways.noop import NoopGateway
 from outrider.gateways.sandbox import Faults, Sandbox, references_delivered
 from outrider.kernel.transactions import inspection, ledger
 from outrider.kernel.transactions.doubts import DoubtVerdict
+from outrider.kernel.transactions.overview import overview_page
 from outrider.ports.gateway import Gateway, Reservation
 from outrider.ports.stages import Stage, Unobserved
 from outrider.secret_store import LocalSecrets
@@ -87,6 +88,14 @@ async def test_a_campaign_over_three_channels_reaches_everybody_once(
     assert await certificate_holds(outrider, run_id)
     run, _ = await observe(outrider, run_id)
     assert run.channel == "mixed"
+
+
+async def test_two_recipients_with_one_id_are_refused_and_nothing_is_left(
+    outrider: Outrider,
+) -> None:
+    with pytest.raises(InvalidInput, match="two recipients have the same id"):
+        await launch(outrider, [SMS], [*people(3), *people(1)])
+    assert await outrider.store.read(overview_page(DEFAULT_SCOPE, inspection.LAST, 2)) == ([], None)
 
 
 async def test_recipients_who_must_not_be_called_are_skipped_with_the_reason(
@@ -310,7 +319,7 @@ async def test_a_job_whose_handler_always_raises_ends_dead_and_its_run_terminal(
             outrider.gateways = NoGateways(LocalSecrets())
         run_id = await launch(outrider, [message(Channel.SMS, "noop.all")], people(4))
         async with working(outrider, retry=QUICK, observer=Stumbling() if stumbles else None):
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 while RunStatus(await status_of(outrider, run_id)) not in TERMINAL_RUNS:
                     await clock.step(10)
                     await asyncio.sleep(WATCH_SECONDS)

@@ -16,7 +16,7 @@ import pytest
 from outrider.cli.demo_temporal import temporal_address
 from outrider.domain.errors import InvalidInput
 
-DEMO_SECONDS = 120
+DEMO_SECONDS = 300
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "OUTRIDER_ROOT_KEY"}
 
 

@@ -40,7 +40,7 @@ class Scene(WorkflowScene):
             self.store, self.renderer,
             StepTargets(lambda: self.contracts, GATEWAY_TYPES, {}), lambda: self.contracts,
             lambda _: None, Unsubscriber(self.store, self.clock, self.ids, bytes, None),
-            self.clock, self.ids, Limits(),
+            lambda: None, self.clock, self.ids, Limits(),
         )  # fmt: skip
 
     async def run(self, sql: str) -> list[tuple[Any, ...]]:

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "quotes"
-RUN_SECONDS = 120
+RUN_SECONDS = 300
 
 
 async def test_the_quotes_example_runs_end_to_end(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from tests.integration.broken_server import closed_port
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "temporal"
 PORTS = ("TEMPORAL_PORT", "TEMPORAL_UI_PORT", "API_PORT", "SANDBOX_PORT")
-RUN_SECONDS = 150
+RUN_SECONDS = 300
 
 
 async def test_the_temporal_example_runs_end_to_end_and_cleans_up(tmp_path: Path) -> None:

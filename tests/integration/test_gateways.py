@@ -134,7 +134,7 @@ async def test_a_certificate_nobody_vouches_for_is_not_sent(
 
 
 async def test_waiting_too_long_for_the_pool_is_not_sent() -> None:
-    client = HttpClient(timeout_seconds=LATE_SECONDS, connect_seconds=0.05, connections=1)
+    client = HttpClient(timeout_seconds=LATE_SECONDS, connect_seconds=SHORT_SECONDS, connections=1)
     received: list[bytes] = []
 
     async def swallow(reader: Reader, writer: Writer) -> None:

@@ -30,7 +30,7 @@ from tests.whole_runs import items_of, opened, working
 
 HAPROXY = shutil.which("haproxy") or shutil.which("haproxy", path="/usr/sbin")
 CONFIGURATION = Path(__file__).parents[2] / "examples/haproxy/haproxy.cfg"
-READY_SECONDS = 10.0
+READY_SECONDS = 60.0
 RECIPIENTS = 400
 BEFORE_THE_KILL = 40
 

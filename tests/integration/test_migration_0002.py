@@ -125,7 +125,7 @@ async def test_a_run_in_flight_outlives_the_migration_and_completes(
         async with working(after):
             accounting = await until_ended(after, run_id)
             await until_state(after, campaign_id, PhaseState.COMPLETED)
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 while True:
                     intent, _ = await after.submissions.intent(DEFAULT_SCOPE, INTENT)
                     if intent.status == "ACCEPTED":

@@ -41,7 +41,7 @@ from tests.integration.mail_security import (
 from tests.integration.provider_targets import PLANTED, TARGETS
 from tests.whole_runs import IMPATIENT, items_of, working
 
-SECONDS = 30.0
+SECONDS = 60.0
 TAKING_NO_CREDENTIALS = {"sms", "push", "noop"}
 HTTP_FAMILIES = sorted(FAMILIES.keys() - TAKING_NO_CREDENTIALS - {"smtp"})
 

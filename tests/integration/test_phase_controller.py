@@ -19,7 +19,7 @@ from outrider.domain.ids import DEFAULT_SCOPE, CampaignId, RunId
 from outrider.domain.outbox import Accounting
 from outrider.domain.phases import Action
 from outrider.domain.states import Channel, PhaseState
-from outrider.gateways.sandbox import Faults, Sandbox, references_delivered
+from outrider.gateways.sandbox import Faults, references_delivered
 from outrider.kernel.phase_controller import Control, ControlAnswer, RerunScope
 from outrider.kernel.phase_restorer import count_bypasses
 from outrider.kernel.progress_reporter import ProgressReporter
@@ -29,10 +29,12 @@ from outrider.kernel.transactions.inspection import FIRST
 from outrider.kernel.transactions.phases import CampaignEvent
 from outrider.settings import Limits
 from outrider.testing.launches import ACTOR, WATCH_SECONDS, message, observe, people, target
+from tests.controls import until_nothing_is_held
+from tests.integration.broken_server import HoldingSandbox
 from tests.raw_sql import raw_sql
 from tests.whole_runs import items_of, opened, working
 
-PATIENCE_SECONDS = 30
+PATIENCE_SECONDS = 60
 
 
 @pytest.fixture
@@ -41,13 +43,15 @@ def log_path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-async def sandbox(log_path: Path) -> AsyncIterator[Sandbox]:
-    async with Sandbox(Faults(seed=7), log_path=log_path) as sandbox:
+async def sandbox(log_path: Path) -> AsyncIterator[HoldingSandbox]:
+    async with HoldingSandbox(Faults(seed=7), log_path=log_path) as sandbox:
         yield sandbox
 
 
 @pytest.fixture
-async def outrider(database: str, tmp_path: Path, sandbox: Sandbox) -> AsyncIterator[Outrider]:
+async def outrider(
+    database: str, tmp_path: Path, sandbox: HoldingSandbox
+) -> AsyncIterator[Outrider]:
     targets = [
         target("sms.all", "sms", sandbox.http_url, maxAttempts=50),
         target("sms.once", "sms", sandbox.http_url, policy="one_shot"),
@@ -123,27 +127,27 @@ async def until_accounting(
             await asyncio.sleep(WATCH_SECONDS)
 
 
-async def settled(sandbox: Sandbox) -> int:
-    """How many requests the provider has had when no more come in."""
-    while True:
-        before = sandbox.requests
-        await asyncio.sleep(0.3)
-        if sandbox.requests == before:
-            return before
+async def settled(outrider: Outrider, sandbox: HoldingSandbox) -> int:
+    """How many requests the provider has had when nobody is at work any more."""
+    await until_nothing_is_held(outrider)
+    before = sandbox.requests
+    await asyncio.sleep(0.3)
+    assert sandbox.requests == before
+    return before
 
 
 async def test_a_paused_launch_calls_nobody_and_a_resumed_one_goes_on_where_it_was(
-    outrider: Outrider, sandbox: Sandbox, log_path: Path
+    outrider: Outrider, sandbox: HoldingSandbox, log_path: Path
 ) -> None:
     sandbox.faults.latency_ms = 20
-    campaign_id = await created(outrider, 3000, batch_size=50)
+    campaign_id = await created(outrider, 1500, batch_size=50)
     started = await control(outrider, campaign_id, Action.START)
     async with working(outrider):
-        await until_accounting(outrider, started.run_id, lambda a: a.sent >= 300)
+        await until_accounting(outrider, started.run_id, lambda a: a.sent >= 100)
         paused = await control(outrider, campaign_id, Action.PAUSE)
         assert (paused.state, paused.changed) == (PhaseState.PAUSED, True)
-        at_rest = await settled(sandbox)
-        assert at_rest < 3000
+        at_rest = await settled(outrider, sandbox)
+        assert at_rest < 1500
         before = await until_accounting(outrider, started.run_id, lambda a: a.sent == at_rest)
         assert await phase_state(outrider, campaign_id) == "paused"
         resumed = await control(outrider, campaign_id, Action.RESUME)
@@ -151,19 +155,19 @@ async def test_a_paused_launch_calls_nobody_and_a_resumed_one_goes_on_where_it_w
         sandbox.faults.latency_ms = 0
         await until_state(outrider, campaign_id, "completed")
     _, after = await observe(outrider, RunId(str(started.run_id)))
-    assert (after.sent, before.sent) == (3000, at_rest)
+    assert (after.sent, before.sent) == (1500, at_rest)
     assert await lifecycle(outrider, campaign_id) == [
         "phase_started", "phase_paused", "phase_resumed", "phase_completed",
     ]  # fmt: skip
     delivered = references_delivered(log_path)
-    assert len(delivered) == 3000
+    assert len(delivered) == 1500
     assert set(delivered.values()) == {1}
 
 
 async def test_a_paused_phase_stays_paused_when_its_last_call_ends_and_completes_on_resume(
-    outrider: Outrider, sandbox: Sandbox
+    outrider: Outrider, sandbox: HoldingSandbox
 ) -> None:
-    sandbox.faults.latency_ms = 400
+    sandbox.answers.clear()
     campaign_id = await created(outrider, 5)
     started = await control(outrider, campaign_id, Action.START)
     async with working(outrider):
@@ -173,6 +177,7 @@ async def test_a_paused_phase_stays_paused_when_its_last_call_ends_and_completes
                     break
                 await asyncio.sleep(0.01)
         await control(outrider, campaign_id, Action.PAUSE)
+        sandbox.answers.set()
         await until_accounting(outrider, started.run_id, lambda a: a.sent == 5)
         await asyncio.sleep(0.2)
         assert await phase_state(outrider, campaign_id) == "paused"
@@ -235,10 +240,10 @@ async def test_an_unknown_phase_or_campaign_is_not_found(outrider: Outrider) -> 
 
 
 async def test_a_stopped_launch_skips_what_was_never_attempted_and_accounts_for_all(
-    outrider: Outrider, sandbox: Sandbox, log_path: Path
+    outrider: Outrider, sandbox: HoldingSandbox, log_path: Path
 ) -> None:
     sandbox.faults.latency_ms = 20
-    campaign_id = await created(outrider, 3000, batch_size=50)
+    campaign_id = await created(outrider, 1500, batch_size=50)
     started = await control(outrider, campaign_id, Action.START)
     async with working(outrider):
         await until_accounting(outrider, started.run_id, lambda a: a.sent >= 100)
@@ -247,7 +252,7 @@ async def test_a_stopped_launch_skips_what_was_never_attempted_and_accounts_for_
         accounting = await until_accounting(outrider, started.run_id, lambda a: not a.waiting)
     run, accounting = await observe(outrider, RunId(str(started.run_id)))
     assert run.status == "partial"
-    assert accounting.sent + accounting.skipped == 3000
+    assert accounting.sent + accounting.skipped == 1500
     assert accounting.skipped > 0
     items = await items_of(outrider, run.id)
     assert {item.reason for item in items.values() if item.status == "skipped"} == {"cancelled"}
@@ -259,7 +264,7 @@ async def test_a_stopped_launch_skips_what_was_never_attempted_and_accounts_for_
 
 
 async def test_stopping_before_anything_was_sent_fails_the_run(
-    outrider: Outrider, sandbox: Sandbox
+    outrider: Outrider, sandbox: HoldingSandbox
 ) -> None:
     campaign_id = await created(outrider, 30)
     started = await control(outrider, campaign_id, Action.START)
@@ -305,7 +310,7 @@ async def test_there_is_nothing_to_stop_in_a_campaign_that_never_began(outrider:
 
 
 async def test_a_retry_takes_up_what_a_stop_left_and_nothing_else(
-    outrider: Outrider, sandbox: Sandbox, log_path: Path
+    outrider: Outrider, sandbox: HoldingSandbox, log_path: Path
 ) -> None:
     sandbox.faults.latency_ms = 20
     campaign_id = await created(outrider, 1000, batch_size=50)
@@ -327,7 +332,7 @@ async def test_a_retry_takes_up_what_a_stop_left_and_nothing_else(
 
 
 async def test_a_retry_leaves_out_what_is_in_doubt_whatever_the_verdict_is_later(
-    outrider: Outrider, sandbox: Sandbox, database: str
+    outrider: Outrider, sandbox: HoldingSandbox, database: str
 ) -> None:
     campaign_id = await created(outrider, 20, target_name="sms.once")
     sandbox.faults.fail_rate = 1.0
@@ -359,7 +364,7 @@ async def test_a_retry_leaves_out_what_is_in_doubt_whatever_the_verdict_is_later
 
 
 async def test_a_partial_run_completes_its_phase_and_its_rerun_is_the_remainder(
-    outrider: Outrider, sandbox: Sandbox
+    outrider: Outrider, sandbox: HoldingSandbox
 ) -> None:
     sandbox.faults.fail_rate = 0.5
     campaign_id = await created(outrider, 60, target_name="sms.once")
@@ -412,7 +417,7 @@ async def test_phases_begin_one_at_a_time_and_in_their_order(outrider: Outrider)
 
 
 async def test_a_campaign_runs_through_all_its_phases_to_its_report(
-    outrider: Outrider, sandbox: Sandbox
+    outrider: Outrider, sandbox: HoldingSandbox
 ) -> None:
     order = ("audience_import", LAUNCH, "report")
     campaign_id = await created(outrider, 1200, phases=order)

@@ -52,7 +52,10 @@ from outrider.settings import (
 from tests.integration.broken_server import Reader, Writer, serving
 from tests.integration.dns_server import NameServer, Trouble, Zone, name_server
 
-SHORT_SECONDS = 0.2
+SHORT_SECONDS = 1.0
+SLOW_SECONDS = 60
+LONG_SECONDS = 30
+IN_TIME = "its name servers did not answer in time"
 PAGE = (Path(__file__).parents[2] / "docs/phases.md").read_text()
 
 
@@ -245,7 +248,7 @@ def people(*addresses: str | None) -> list[Recipient]:
 
 
 def asking(server: NameServer, **options: Any) -> DnsValidation:
-    return DnsValidation([server.address], timeout_seconds=SHORT_SECONDS, **options)
+    return DnsValidation([server.address], **options)
 
 
 @pytest.mark.parametrize(
@@ -261,15 +264,17 @@ def asking(server: NameServer, **options: Any) -> DnsValidation:
         ("missing.test", Reception.REFUSES, "does not exist"),
         ("servfail.test", Reception.UNKNOWN, "no name server could answer"),
         # What is not an answer may be forged, so the real one is waited for.
-        ("garbage.test", Reception.UNKNOWN, "its name servers did not answer in time"),
-        ("silent.test", Reception.UNKNOWN, "its name servers did not answer in time"),
+        ("garbage.test", Reception.UNKNOWN, IN_TIME),
+        ("silent.test", Reception.UNKNOWN, IN_TIME),
     ],
 )
 async def test_the_dns_decides_whether_a_domain_receives(
     domain: str, reception: Reception, why: str
 ) -> None:
     async with name_server(ZONE) as server:
-        domains = MailDomains([server.address], timeout_seconds=SHORT_SECONDS, tries=2)
+        # Whoever does answer has all the time that a busy machine takes.
+        seconds = SHORT_SECONDS / 4 if why == IN_TIME else LONG_SECONDS
+        domains = MailDomains([server.address], timeout_seconds=seconds, tries=2)
         assert await domains.verdicts([domain]) == {domain: (reception, why)}
 
 
@@ -353,7 +358,7 @@ async def test_a_domain_is_asked_once_by_all_jobs_of_a_process() -> None:
 async def test_a_doubt_is_not_remembered() -> None:
     zone: dict[str, Any] = {"late.test": Trouble.SERVFAIL}
     async with name_server(zone) as server:
-        domains = MailDomains([server.address], timeout_seconds=SHORT_SECONDS, tries=1)
+        domains = MailDomains([server.address], tries=1)
         [before] = (await domains.verdicts(["late.test"])).values()
         zone["late.test"] = {"MX": ["10 mx.test."]}
         [after] = (await domains.verdicts(["late.test"])).values()
@@ -526,7 +531,7 @@ async def web_pages(hits: list[tuple[str, str]]) -> web.Application:
             case "/get-only" if request.method == "HEAD":
                 return web.Response(status=405)
             case "/slow":
-                await asyncio.sleep(30)
+                await asyncio.sleep(SLOW_SECONDS)
             case "/endless" if request.method == "HEAD":
                 return web.Response(status=501)
             case "/endless":
@@ -564,7 +569,7 @@ async def site(hits: list[tuple[str, str]]) -> AsyncIterator[str]:
         yield url
 
 
-async def ask(body: str, *, allow_private: bool = True, seconds: float = 5.0) -> list[PhaseResult]:
+async def ask(body: str, *, allow_private: bool = True, seconds: float = 30.0) -> list[PhaseResult]:
     handler = HttpValidation(allow_private=allow_private, seconds=seconds)
     return await run(handler, MemoryDesk(messages=[message(body)]), check_repeat=False)
 
@@ -607,7 +612,7 @@ async def test_get_is_only_asked_where_head_was_answered_with_an_error(
 async def test_a_slow_link_is_given_up_in_time(site: str) -> None:
     started = time.monotonic()
     [result] = await ask(f"{site}/slow {site}/fine", seconds=SHORT_SECONDS)
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < SLOW_SECONDS
     assert counts([result]) == [(1, 1, 0)]
     assert result.detail["failed"] == [{"link": f"{site}/slow", "reason": "did not answer in time"}]
 

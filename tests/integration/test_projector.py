@@ -259,7 +259,7 @@ async def test_a_store_that_is_gone_for_a_while_is_tried_again(
     crashing = CrashingStore(store)
     crashing.read_errors = [StoreUnavailable("gone") for _ in range(3)]
     running = asyncio.create_task(projector_of(crashing).run())
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             if await watermark(raw, run_id):
                 break

@@ -23,7 +23,7 @@ from tests.integration.api_server import ApiServer, campaign, running_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 60.0
 STEPS = 3
 EVENTS = 2 + 2 * STEPS + 1
 """Approved and started, each step started and completed, and the run completed."""

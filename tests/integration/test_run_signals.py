@@ -27,13 +27,13 @@ from outrider.domain.projection import SnapshotStatus
 from outrider.domain.retry import RetrySchedule
 from outrider.domain.signals import Signal
 from outrider.domain.states import Channel, PhaseState
-from outrider.gateways.sandbox import Sandbox
 from outrider.kernel.transactions import inspection, jobs
 from outrider.ports.store import Result, Transaction
 from outrider.testing.launches import ACTOR, message, observe, people, target
 from outrider.testing.slow_store import script_name
 from outrider.testing.store_suite.workshop import ELSEWHERE, ONE, Workshop
 from tests.controls import begun, control, created, phase_state, until, until_ended, until_run
+from tests.integration.broken_server import HoldingSandbox
 from tests.raw_sql import raw_sql
 from tests.run_logs import (
     ADMIN,
@@ -51,13 +51,15 @@ FAR = timedelta(hours=1)
 
 
 @pytest.fixture
-async def sandbox() -> AsyncIterator[Sandbox]:
-    async with Sandbox() as sandbox:
+async def sandbox() -> AsyncIterator[HoldingSandbox]:
+    async with HoldingSandbox() as sandbox:
         yield sandbox
 
 
 @pytest.fixture
-async def outrider(database: str, tmp_path: Path, sandbox: Sandbox) -> AsyncIterator[Outrider]:
+async def outrider(
+    database: str, tmp_path: Path, sandbox: HoldingSandbox
+) -> AsyncIterator[Outrider]:
     gateway = target("sms.all", "sms", sandbox.http_url)
     async with opened(database, tmp_path, gateway) as outrider:
         yield outrider
@@ -71,7 +73,7 @@ async def awaiting_approval(outrider: Outrider, count: int = 20) -> tuple[Campai
 
 
 async def test_a_run_that_requires_approval_is_pending_until_it_is_approved(
-    outrider: Outrider, sandbox: Sandbox
+    outrider: Outrider, sandbox: HoldingSandbox
 ) -> None:
     campaign_id, run_id = await awaiting_approval(outrider)
     assert await types_of(outrider, run_id) == []
@@ -118,8 +120,10 @@ async def test_somebody_elses_run_does_not_exist(outrider: Outrider) -> None:
     assert await types_of(outrider, run_id) == ["RunApproved"]
 
 
-async def test_signals_pause_resume_and_cancel_a_run(outrider: Outrider, sandbox: Sandbox) -> None:
-    sandbox.change_faults({"latencyMs": 50})
+async def test_signals_pause_resume_and_cancel_a_run(
+    outrider: Outrider, sandbox: HoldingSandbox
+) -> None:
+    sandbox.change_faults({"latencyMs": 500})
     campaign_id = await created(outrider, 2_000, batch_size=100)
     run_id = await begun(outrider, campaign_id)
     async with working(outrider):
@@ -128,7 +132,7 @@ async def test_signals_pause_resume_and_cancel_a_run(outrider: Outrider, sandbox
         assert await phase_state(outrider, campaign_id) == "paused"
         assert (await projected(outrider, run_id)).status is SnapshotStatus.PAUSED
         # So slow from now on that the rest of it takes seconds: the end comes by the signal.
-        sandbox.change_faults({"latencyMs": 400})
+        sandbox.change_faults({"latencyMs": 1_000})
         await signal(outrider, run_id, Signal.RESUME)
         assert (await projected(outrider, run_id)).status is SnapshotStatus.RUNNING
         await signal(outrider, run_id, Signal.CANCEL)
@@ -251,7 +255,7 @@ async def test_one_signal_sent_many_times_at_once_is_one_decision(outrider: Outr
 
 
 async def test_a_run_that_waits_for_approval_can_be_stopped_and_not_paused(
-    outrider: Outrider, sandbox: Sandbox
+    outrider: Outrider, sandbox: HoldingSandbox
 ) -> None:
     campaign_id, run_id = await awaiting_approval(outrider)
     with pytest.raises(PreconditionFailed, match="approve") as held:
@@ -273,14 +277,15 @@ async def test_a_run_that_waits_for_approval_can_be_stopped_and_not_paused(
 
 
 async def test_a_run_with_nobody_left_over_needs_no_approval(
-    outrider: Outrider, sandbox: Sandbox
+    outrider: Outrider, sandbox: HoldingSandbox
 ) -> None:
     campaign_id, run_id = await awaiting_approval(outrider, 5)
     await signal(outrider, run_id, Signal.APPROVE)
-    sandbox.change_faults({"latencyMs": 200})
+    sandbox.answers.clear()
     async with working(outrider):
         await until(lambda: sandbox.requests == 5)
         await control(outrider, campaign_id, Action.STOP)
+        sandbox.answers.set()
         await until_ended(outrider, run_id)
         retried = await control(outrider, campaign_id, Action.RETRY)
     assert retried.run_id is not None
@@ -347,7 +352,7 @@ async def test_retry_step_needs_a_step_that_can_be_retried(outrider: Outrider) -
 
 
 async def test_retry_step_hurries_items_that_wait_for_their_next_attempt(
-    database: str, tmp_path: Path, sandbox: Sandbox
+    database: str, tmp_path: Path, sandbox: HoldingSandbox
 ) -> None:
     """The item's own attempt is the contract's; only its waiting is cut short."""
     sandbox.change_faults({"failRate": 1.0})
@@ -367,7 +372,7 @@ async def test_retry_step_hurries_items_that_wait_for_their_next_attempt(
 
 async def until_parked(outrider: Outrider, run_id: RunId) -> None:
     soon = outrider.clock.now() + timedelta(seconds=60)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             found = await outrider.store.read(inspection.jobs_page(run_id, inspection.FIRST, 10))
             if all(job.status == "queued" and job.run_at and job.run_at > soon for job in found):

@@ -21,6 +21,7 @@ from outrider.kernel.transactions.doubts import DoubtVerdict
 from outrider.kernel.transactions.inspection import Attempt
 from outrider.kernel.transactions.submissions import Intent
 from outrider.settings import Limits, Settings, TargetSettings
+from outrider.testing.clock import ShiftedClock
 from outrider.testing.launches import (
     launch,
     message,
@@ -31,7 +32,7 @@ from outrider.testing.launches import (
     until_terminal,
 )
 
-WAIT_SECONDS = 20
+WAIT_SECONDS = 60
 FAST = Limits(idle_poll_seconds=0.01, rescue_interval_seconds=0.1)
 SOON = RetrySchedule(first_seconds=0.05)
 
@@ -219,16 +220,13 @@ async def test_an_attempt_its_worker_left_open_is_resubmitted_where_the_gateway_
     database: str, tmp_path: Path
 ) -> None:
     """The worker is stopped as by a crash: its task is gone, its lease runs out."""
-    hurried = Limits(
-        idle_poll_seconds=0.01, rescue_interval_seconds=0.1, lease_seconds=0.5,
-        heartbeat_seconds=60,
-    )  # fmt: skip
+    clock = ShiftedClock(tmp_path / "shift")
     async with Sandbox(Faults(latency_ms=60_000)) as sandbox:
         entry = target("sms", "sms", sandbox.http_url)
         file = tmp_path / "registry.json"
         file.write_bytes(registry(entry))
         settings = Settings(database_url=database, registry=file)
-        async with open_outrider(settings, limits=hurried) as outrider:
+        async with open_outrider(settings, limits=FAST, clock=clock) as outrider:
             await outrider.store.migrate()
             await submit(outrider, "a")
             async with outrider.worker(retry=SOON) as worker:
@@ -241,7 +239,11 @@ async def test_an_attempt_its_worker_left_open_is_resubmitted_where_the_gateway_
                 crashed.cancel()
                 await asyncio.wait([crashed])
         sandbox.change_faults({"latencyMs": 0})
-        async with open_outrider(settings, limits=hurried) as outrider, at_work(outrider):
+        clock.shift(tmp_path / "shift", FAST.lease_seconds)
+        async with (
+            open_outrider(settings, limits=FAST, clock=clock) as outrider,
+            at_work(outrider),
+        ):
             intent, attempts = await until(outrider, "a", ended)
         assert intent.status == "ACCEPTED"
         assert [attempt.outcome for attempt in attempts] == ["abandoned", "accepted"]

@@ -1,6 +1,5 @@
 """Temporal is not there: what starts says so, what runs goes on, and engines can be changed."""
 
-import asyncio
 import sys
 import time
 from collections.abc import Iterator
@@ -13,22 +12,20 @@ import msgspec
 import pytest
 from typer.testing import CliRunner, Result
 
-from outrider.bootstrap import Outrider
 from outrider.cli.app import app
 from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.phases import Action
 from outrider.domain.states import PhaseState
 from outrider.gateways.sandbox import Sandbox, references_delivered
-from outrider.kernel.transactions import jobs
-from outrider.testing.launches import WATCH_SECONDS, observe, registry, target, until_terminal
-from tests.controls import PATIENCE_SECONDS, begun, control, created, until
+from outrider.testing.launches import observe, registry, target, until_terminal
+from tests.controls import begun, control, created, until, until_nothing_is_held
 from tests.integration.broken_server import closed_port
 from tests.run_logs import check_against_log
 from tests.temporal_server import TemporalServer, running_temporal
 from tests.whole_runs import IMPATIENT, opened, work_until, working
 
 TELL_SECONDS = 0.5
-BESIDE_SECONDS = 2.0
+BESIDE_SECONDS = 6.0
 """What a control may take beside telling the engine, on a machine with other work."""
 PATIENT = replace(IMPATIENT, engine_tell_seconds=TELL_SECONDS, stalled_retell_seconds=0.5)
 
@@ -194,11 +191,3 @@ async def test_the_engine_is_changed_in_mid_run_and_back_without_repair(
             assert (await outrider.certifier.certify(DEFAULT_SCOPE, run_id)).holds
             await check_against_log(outrider, campaign_id)
     assert set(references_delivered(log_path).values()) == {1}
-
-
-async def until_nothing_is_held(outrider: Outrider) -> None:
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while True:
-            if not await outrider.store.read(jobs.lock_holders()):
-                return
-            await asyncio.sleep(WATCH_SECONDS)

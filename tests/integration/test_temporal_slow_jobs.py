@@ -34,7 +34,7 @@ pytestmark = [
 ]
 
 UNEVEN, QUICK_JOBS = "uneven", 6
-LEASE_SECONDS, HEARTBEAT_SECONDS = 1.0, 0.1
+LEASE_SECONDS, HEARTBEAT_SECONDS = 10.0, 0.1
 """A worker hears that an activity was cancelled when it sends a heartbeat for it."""
 A_WHILE_SECONDS = 1.0
 SLOW_ITEMS, SLOW_PER_SECOND = 100, 1.0

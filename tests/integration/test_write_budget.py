@@ -2,8 +2,8 @@
 
 import asyncio
 import re
-import time
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -28,7 +28,7 @@ from outrider.testing.launches import registry, target
 from outrider.testing.postgres import create_database, drop_database
 from outrider.testing.slow_store import SlowStore
 from outrider.testing.store_suite.workshop import ONE, Workshop
-from tests.controls import begun, created, until, until_ended
+from tests.controls import PATIENCE_SECONDS, begun, created, until, until_ended
 from tests.run_logs import check_against_log, events_of, types_of
 from tests.whole_runs import IMPATIENT, working
 
@@ -114,7 +114,7 @@ async def test_step_completed_never_fails_open_it_fails_the_step(
         campaign_id = await created(outrider, 10)
         run_id = await begun(outrider, campaign_id)
         async with working(outrider):
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 while True:
                     (job,) = await outrider.store.read(
                         inspection.jobs_page(run_id, inspection.FIRST, 10)
@@ -221,7 +221,7 @@ async def test_a_line_that_swallows_everything_is_given_up_in_time(
         await asyncio.sleep(0.05)
         swallowing.set()
         with pytest.raises(BudgetExceeded):
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(30):
                 await writing
     await drop_database(postgres_url, url)
 
@@ -255,7 +255,9 @@ async def test_a_process_that_freezes_inside_a_transaction_keeps_no_row_locked(
 
     def frozen() -> Transaction[None]:
         yield from ask("lock_holders")
-        time.sleep(2.0)
+        # In a thread, because this one is to stand still, and its loop with it.
+        with ThreadPoolExecutor(1) as executor:
+            executor.submit(asyncio.run, until_nothing_is_open(url)).result()
         yield from ask("lock_holders")
 
     with pytest.raises(StoreUnavailable):
@@ -323,6 +325,20 @@ async def test_a_store_that_only_reads_for_a_while_loses_nothing_of_the_spool(
     await drop_database(postgres_url, url)
 
 
+async def until_nothing_is_open(url: str) -> None:
+    """Until no session of this database is within a transaction and does nothing there."""
+    connection = await asyncpg.connect(url)
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while True:
+            if not await connection.fetchval(
+                "SELECT count(*) FROM pg_stat_activity"
+                " WHERE datname = current_database() AND state = 'idle in transaction'"
+            ):
+                break
+            await asyncio.sleep(0.05)
+    await connection.close()
+
+
 async def read_only(url: str, how: str) -> None:
     """As a failover leaves it: connections are dropped, and the next ones only read."""
     name = re.findall(r"/([^/?]+)\?", url)[0]
@@ -337,7 +353,7 @@ async def read_only(url: str, how: str) -> None:
 
 
 async def until_told(outrider: Outrider) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             try:
                 if await outrider.step_recorder(ONE).reconcile_once():

@@ -13,16 +13,20 @@ OTHER = Scope(TenantId("other"), WorkspaceId("other"))
 
 
 class Ledger:
-    """Commits take a moment, and some numbers are refused."""
+    """Commits take until they may end, and some numbers are refused."""
 
     def __init__(self, refused: int | None = None, error: Exception | None = None) -> None:
         self.commits: list[tuple[Scope, list[int]]] = []
         self._refused = refused
         self._error = error or InvalidInput("no")
+        self.begun, self.may_end = asyncio.Event(), asyncio.Event()
+        self.may_end.set()
 
     async def commit(self, scope: Scope, numbers: Sequence[int]) -> list[int]:
         self.commits.append((scope, list(numbers)))
-        await asyncio.sleep(0.01)
+        self.begun.set()
+        await asyncio.sleep(0)
+        await self.may_end.wait()
         if self._refused in numbers:
             raise self._error
         return [number * 10 for number in numbers]
@@ -30,12 +34,15 @@ class Ledger:
 
 async def test_the_first_is_written_at_once_and_the_others_share_the_next_commit() -> None:
     ledger = Ledger()
+    ledger.may_end.clear()
     shared = SharedCommits(ledger.commit, most_items=100)
     first = asyncio.create_task(shared.put(DEFAULT_SCOPE, 0))
-    await asyncio.sleep(0.001)
-    others = await asyncio.gather(*(shared.put(DEFAULT_SCOPE, number) for number in range(1, 50)))
+    await ledger.begun.wait()
+    others = [asyncio.create_task(shared.put(DEFAULT_SCOPE, number)) for number in range(1, 50)]
+    await asyncio.sleep(0)
+    ledger.may_end.set()
     assert await first == 0
-    assert others == [number * 10 for number in range(1, 50)]
+    assert await asyncio.gather(*others) == [number * 10 for number in range(1, 50)]
     assert [numbers for _, numbers in ledger.commits] == [[0], list(range(1, 50))]
 
 
@@ -69,21 +76,25 @@ async def test_a_store_that_is_gone_is_not_asked_again_for_each() -> None:
 
 
 async def test_a_commit_that_is_cut_off_leaves_nobody_waiting() -> None:
-    shared = SharedCommits(Ledger().commit, most_items=100)
+    ledger = Ledger()
+    ledger.may_end.clear()
+    shared = SharedCommits(ledger.commit, most_items=100)
     asked = [asyncio.create_task(shared.put(DEFAULT_SCOPE, number)) for number in range(3)]
-    await asyncio.sleep(0.001)
+    await ledger.begun.wait()
     shared._writing[DEFAULT_SCOPE].cancel()
-    async with asyncio.timeout(1):
+    async with asyncio.timeout(60):
         answers = await asyncio.gather(*asked, return_exceptions=True)
     assert all(isinstance(each, asyncio.CancelledError) for each in answers)
 
 
 async def test_whoever_stops_waiting_takes_nobody_along() -> None:
     ledger = Ledger()
+    ledger.may_end.clear()
     shared = SharedCommits(ledger.commit, most_items=100)
     asked = [asyncio.create_task(shared.put(DEFAULT_SCOPE, number)) for number in range(3)]
-    await asyncio.sleep(0.001)
+    await ledger.begun.wait()
     asked[1].cancel()
+    ledger.may_end.set()
     assert await asked[0] == 0
     assert await asked[2] == 20
     with pytest.raises(asyncio.CancelledError):

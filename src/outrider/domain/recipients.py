@@ -59,7 +59,8 @@ def address_kind(channel: Channel) -> AddressKind:
 
 
 _LOCAL = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*\Z")
-_LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?\Z")
+_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+_DOMAIN = re.compile(rf"{_LABEL}(?:\.{_LABEL})+\Z")
 _E164 = re.compile(r"\+[1-9][0-9]{6,14}\Z")
 _PHONE_PUNCTUATION = str.maketrans("", "", " ().-")
 _TOKEN = re.compile(r"[\x21-\x7e]+\Z")
@@ -77,10 +78,7 @@ def normalise_email(given: str) -> str | None:
         domain = domain.encode("idna").decode() if not domain.isascii() else domain
     except UnicodeError:
         return None
-    labels = domain.split(".")
-    if len(labels) < 2 or not all(_LABEL.match(label) for label in labels):
-        return None
-    return f"{local}@{domain.lower()}"
+    return f"{local}@{domain.lower()}" if _DOMAIN.match(domain) else None
 
 
 def normalise_phone(given: str) -> str | None:

@@ -1,6 +1,6 @@
 """The local engine: workers take what is due from the queue themselves, and need nobody to tell.
 
-A worker in the same process is woken at once; any other looks often enough by itself.
+A worker in the same process is woken at once; any other by the database, or by its own look.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,13 +21,13 @@ class LocalEngine:
         self._dispatchers: set[JobDispatcher] = set()
 
     async def start(self, run: Work) -> None:  # noqa: ARG002 - the queue knows which
-        self._wake()
+        self.wake()
 
     async def signal(self, run: Work, signal: Signal, step_id: str | None = None) -> None:  # noqa: ARG002
-        self._wake()
+        self.wake()
 
     async def recover(self, stalled: Sequence[Stalled]) -> Sequence[Stalled]:
-        self._wake()
+        self.wake()
         return stalled
 
     def reference(self, tenant_id: TenantId, run_id: RunId) -> str:
@@ -42,6 +42,6 @@ class LocalEngine:
         finally:
             self._dispatchers.discard(dispatcher)
 
-    def _wake(self) -> None:
+    def wake(self) -> None:
         for dispatcher in self._dispatchers:
             dispatcher.wake()

@@ -6,7 +6,7 @@ It only ever writes `queued`. Which contract applies is decided here, once, and 
 from collections.abc import Callable, Iterable, Mapping
 
 from outrider.domain.campaigns import CampaignDefinition
-from outrider.domain.errors import InvalidInput, Problem
+from outrider.domain.errors import InvalidInput, Problem, StoreRefused
 from outrider.domain.ids import CampaignId, Scope
 from outrider.domain.recipients import Recipient
 from outrider.domain.submission import Contract, GatewayType
@@ -48,13 +48,16 @@ class CampaignDeployer:
         """Returns the campaign's id and the size of its audience."""
         self._check_targets(definition)
         campaign_id = CampaignId(self._ids.new())
-        size = await self._store.write(
-            campaigns.create_campaign(
-                scope, campaign_id, definition, recipients, self._ids, self._clock.now(), actor,
-                progress or unwatched,
-            )
+        script = campaigns.create_campaign(
+            scope, campaign_id, definition, recipients, self._ids, self._clock.now(), actor,
+            progress or unwatched,
         )  # fmt: skip
-        return campaign_id, size
+        try:
+            return campaign_id, await self._store.write(script)
+        except StoreRefused as refused:
+            raise InvalidInput(
+                "two recipients have the same id", hint="give every recipient an id of its own"
+            ) from refused
 
     def launch(self, beginning: Beginning) -> Transaction[int]:
         """The script of a launch, for whoever has more to do in the same transaction."""

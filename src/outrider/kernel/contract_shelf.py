@@ -4,6 +4,7 @@ Putting one there is taking a snapshot: the contract in force now is the one an 
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 
 import msgspec
 
@@ -48,10 +49,13 @@ def snapshots(
             )
         fallback = in_force.get(fallback_of(target) or "")
         for each in (contract, fallback) if fallback else (contract,):
-            taken[each.submission_target] = ContractSnapshot(
-                contract_sha256(each), contract_text(each)
-            )
+            taken[each.submission_target] = _snapshot(each)
     return taken
+
+
+@lru_cache(maxsize=REMEMBERED_MAX)
+def _snapshot(contract: Contract) -> ContractSnapshot:
+    return ContractSnapshot(contract_sha256(contract), contract_text(contract))
 
 
 def _contract(text: str) -> Contract:

@@ -208,7 +208,10 @@ class Delivery:
             row.id: (draft, context.contract) for (row, _), draft in zip(again, drafts, strict=True)
         }
         self._observer.before(Stage.OPEN)
-        opened = await self._reserver.reopen(context.job, route.contract_id, by_row)
+        abandoned = any(row.is_open for row, _ in again)
+        opened = await self._reserver.reopen(
+            context.job, route.contract_id, by_row, abandoned=abandoned
+        )
         self._observer.after(Stage.OPEN)
         return opened
 

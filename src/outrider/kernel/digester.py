@@ -61,10 +61,12 @@ class Digester:
         contracts: Callable[[], Mapping[str, Contract]],
         fallback_of: Callable[[str], str | None],
         unsubscriber: Unsubscriber,
+        wake_lanes: Callable[[], None],
         clock: Clock,
         ids: IdSource,
         limits: Limits,
     ) -> None:
+        self._wake_lanes = wake_lanes
         self._store = store
         self._renderer = renderer
         self._targets = targets
@@ -154,6 +156,7 @@ class Digester:
         ]
         if closed:
             await self._store.write(self._written(scope, closed, rows, now))
+            self._wake_lanes()
         if problems:
             log.warning("digests_wait_for_target", digests=len(problems), why=problems[0][1])
             await self._store.write(digests.note_problems(problems))

@@ -13,9 +13,10 @@ import structlog
 
 from outrider.domain.errors import StoreError
 from outrider.domain.ids import CampaignId
+from outrider.kernel.ear import woken_by
 from outrider.kernel.transactions import phases
 from outrider.kernel.transactions.phases import CampaignEvent
-from outrider.ports.store import Store
+from outrider.ports.store import Announced, Store
 from outrider.settings import Limits
 
 log = structlog.get_logger()
@@ -108,8 +109,7 @@ class EventHub:
 
     async def run(self) -> None:
         """The readers' loop; runs until cancelled."""
-        told = asyncio.create_task(self._listen(), name="event hub's ear")
-        try:
+        async with woken_by(self._store, Announced.EVENTS, self._woken.set, self._limits):
             while True:
                 try:
                     async with asyncio.timeout(self._limits.event_poll_seconds):
@@ -119,19 +119,6 @@ class EventHub:
                 self._woken.clear()
                 if self._channels:
                     await self._read()
-        finally:
-            told.cancel()
-
-    async def _listen(self) -> None:
-        """Wake on what the database itself tells; where it tells nothing, polling is enough."""
-        while True:
-            try:
-                async for _ in self._store.announcements():
-                    self._woken.set()
-                return
-            except StoreError as error:
-                log.warning("announcements_lost", error=error.message)
-            await asyncio.sleep(self._limits.store_backoff_seconds)
 
     async def _read(self) -> None:
         try:

@@ -19,6 +19,7 @@ from outrider.domain.retry import JOB
 from outrider.domain.submission import Contract
 from outrider.domain.workflows import DomainEventId, EventStatus
 from outrider.kernel.contract_shelf import snapshots
+from outrider.kernel.ear import woken_by
 from outrider.kernel.failures import described
 from outrider.kernel.route_planner import RoutePlanner
 from outrider.kernel.route_plans import EventPlan
@@ -27,7 +28,7 @@ from outrider.kernel.transactions.domain_events import ClaimedEvent, Settled
 from outrider.kernel.transactions.notifications import WINDOW_BYTES
 from outrider.kernel.unsubscriber import Unsubscriber
 from outrider.ports.clock import Clock, IdSource
-from outrider.ports.store import Store, Transaction
+from outrider.ports.store import Announced, Store, Transaction
 from outrider.settings import Limits
 
 log = structlog.get_logger()
@@ -41,10 +42,12 @@ class EventRouter:
         contracts: Callable[[], Mapping[str, Contract]],
         fallback_of: Callable[[str], str | None],
         unsubscriber: Unsubscriber,
+        wake_lanes: Callable[[], None],
         clock: Clock,
         ids: IdSource,
         limits: Limits,
     ) -> None:
+        self._wake_lanes = wake_lanes
         self._store = store
         self._planner = planner
         self._contracts = contracts
@@ -63,18 +66,23 @@ class EventRouter:
 
     async def run(self) -> None:
         """Runs until cancelled."""
-        while True:
-            self._woken.clear()
-            try:
-                routed = await self.route_due()
-            except StoreUnavailable as error:
-                log.warning("routing_waits_for_store", error=error.message)
-                await self._clock.sleep(self._limits.store_backoff_seconds)
-                continue
-            if not routed:
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(self._limits.router_poll_seconds):
-                        await self._woken.wait()
+        async with woken_by(self._store, Announced.DOMAIN_EVENTS, self.wake, self._limits):
+            while True:
+                await self._look()
+
+    async def _look(self) -> None:
+        """Route what is due, or wait until there may be something."""
+        self._woken.clear()
+        try:
+            routed = await self.route_due()
+        except StoreUnavailable as error:
+            log.warning("routing_waits_for_store", error=error.message)
+            await self._clock.sleep(self._limits.store_backoff_seconds)
+            return
+        if not routed:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._limits.router_poll_seconds):
+                    await self._woken.wait()
 
     async def route_due(self) -> int:
         """Route a window of events that are due; how many there were."""
@@ -137,6 +145,7 @@ class EventRouter:
             return False
         await self._planner.render(plans, await self._unsubscriber.urls(), now)
         await self._store.write(self._written(scope, plans))
+        self._wake_lanes()
         self._kept.difference_update(event.id for event in events)
         for plan in plans:
             if plan.status is EventStatus.FAILED:

@@ -6,6 +6,7 @@ what it could not tell at once it finds in the queue a moment later.
 
 import asyncio
 from collections.abc import Collection, Coroutine
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
@@ -14,10 +15,11 @@ import structlog
 from outrider.domain.errors import OutriderError, StoreError
 from outrider.domain.ids import RunId, TenantId
 from outrider.domain.signals import Signal
+from outrider.kernel.ear import woken_by
 from outrider.kernel.transactions import work
 from outrider.ports.clock import Clock
 from outrider.ports.engine import Engine, Stalled, Work, WorkKind
-from outrider.ports.store import Store
+from outrider.ports.store import Announced, Store
 from outrider.settings import Limits
 
 log = structlog.get_logger()
@@ -33,6 +35,7 @@ class Herald:
         self._limits = limits
         self._ask_again_at: dict[Stalled, datetime] = {}
         self._deaf_until: datetime | None = None
+        self._woken = asyncio.Event()
 
     async def let_go(self, tenant_id: TenantId, run_id: RunId) -> None:
         """A run may begin."""
@@ -44,14 +47,22 @@ class Herald:
         run = Work(WorkKind.RUN, tenant_id, run_id)
         await self._tell(self._engine.signal(run, signal, step_id))
 
+    def wake(self) -> None:
+        """There may be something due; cheap, and safe to call for nothing."""
+        self._woken.set()
+
     async def run(self) -> None:
         """Look for work that stands still, again and again; runs until cancelled."""
-        while True:
-            await self._clock.sleep(self._limits.stalled_look_seconds)
-            try:
-                await self.recover_once()
-            except StoreError as error:
-                log.warning("stalled_work_not_read", error=error.message)
+        async with woken_by(self._store, Announced.WORK, self.wake, self._limits):
+            while True:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(self._limits.stalled_look_seconds):
+                        await self._woken.wait()
+                self._woken.clear()
+                try:
+                    await self.recover_once()
+                except StoreError as error:
+                    log.warning("stalled_work_not_read", error=error.message)
 
     async def recover_once(self) -> Collection[Stalled]:
         """Tell the engine of what stands still, and of the same only every so often."""

@@ -5,9 +5,9 @@ the calls it has out and refuses it a new one.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 import structlog
 
@@ -39,6 +39,13 @@ from outrider.settings import Limits
 log = structlog.get_logger()
 
 
+class Taken(NamedTuple):
+    """How many jobs were taken, and in how long the next one is due, if any is."""
+
+    jobs: int
+    next_due_seconds: float | None
+
+
 class JobProcessor:
     def __init__(
         self,
@@ -68,17 +75,34 @@ class JobProcessor:
         self._limits = limits
         self._observer = observer
         self._held: dict[asyncio.Task[None], Claim] = {}
+        self._tell_end: Callable[[], None] = lambda: None
 
     @property
     def held(self) -> frozenset[asyncio.Task[None]]:
         """The jobs under way; each of these ends when its job has."""
         return frozenset(self._held)
 
-    async def take_due(self, most: int) -> int:
-        """Claim the oldest due jobs and begin them; returns how many there were."""
-        claimed = await self._claimed(jobs.claim(self._claimer(), most, self._clock.now()))
+    def when_one_ends(self, tell: Callable[[], None]) -> None:
+        """Tell at the end of each job; there is room for another then."""
+        self._tell_end = tell
+
+    async def take_due(self, most: int) -> Taken:
+        """Claim the oldest due jobs and begin them. Lanes first, of those whose turn it is: they
+        are claimed in less time, and a single message waits for nothing else."""
+        lanes = await self._claimed(jobs.claim_lanes(self._claimer(), most, self._clock.now()))
+        self._begin(lanes)
+        left = most - len(lanes)
+        due_seconds = await self.next_due_seconds() if left else None
+        if due_seconds is None or due_seconds > 0:
+            return Taken(len(lanes), due_seconds)
+        claimed = await self._claimed(jobs.claim(self._claimer(), left, self._clock.now()))
         self._begin(claimed)
-        return len(claimed)
+        return Taken(len(lanes) + len(claimed), await self.next_due_seconds())
+
+    async def next_due_seconds(self) -> float | None:
+        """In how long the next job is due that nobody holds; below zero, there is one now."""
+        run_at = await self._store.read(jobs.next_due())
+        return None if run_at is None else (run_at - self._clock.now()).total_seconds()
 
     async def process(self, job_id: JobId) -> Standing | None:
         """Do this one job if it is due and free, and tell how it stands then; None: no such job.
@@ -132,8 +156,10 @@ class JobProcessor:
     def _begin(self, claimed: Sequence[Claim]) -> None:
         if not claimed:
             return
-        # Once for all of them, and before any of them begins.
-        telling = asyncio.create_task(self._step_recorder.started(claimed))
+        # Once for all of them, and before any of them begins. Lanes are no steps of a run.
+        telling = None
+        if not all(isinstance(job, ClaimedLane) for job in claimed):
+            telling = asyncio.create_task(self._step_recorder.started(claimed))
         for job in claimed:
             task = asyncio.create_task(self._process(job, telling), name=f"job {job.id}")
             self._held[task] = job
@@ -142,10 +168,11 @@ class JobProcessor:
     def _task_of(self, job_id: JobId) -> asyncio.Task[None] | None:
         return next((task for task, job in self._held.items() if job.id == job_id), None)
 
-    async def _process(self, job: Claim, telling: asyncio.Task[None]) -> None:
+    async def _process(self, job: Claim, telling: asyncio.Task[None] | None) -> None:
         settlement: Settlement | LeaseLost | None
         try:
-            await asyncio.shield(telling)
+            if telling is not None:
+                await asyncio.shield(telling)
             match job:
                 case ClaimedLane():
                     settlement = await self._lane_delivery.process(job)
@@ -181,4 +208,5 @@ class JobProcessor:
 
     def _let_go(self, task: asyncio.Task[None]) -> None:
         self._leases.forget(self._held.pop(task).id)
+        self._tell_end()
         task.result()

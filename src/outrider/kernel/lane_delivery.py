@@ -217,7 +217,10 @@ class LaneDelivery:
             if held is not Hold.OURS:
                 return held
         self._observer.before(Stage.OPEN)
-        opened = await self._reserver.reopen(lane, route.contract_id, drafts)
+        if any(each.row.is_open for each in window):
+            opened = await self._reserver.reopen(lane, route.contract_id, drafts, abandoned=True)
+        else:
+            opened = await self._reserver.open_due(lane, route.contract_id, drafts)
         self._observer.after(Stage.OPEN)
         return opened
 

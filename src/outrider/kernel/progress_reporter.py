@@ -19,7 +19,7 @@ from outrider.kernel.transactions import inspection
 from outrider.kernel.transactions.phases import append_event
 from outrider.kernel.transactions.snapshots import progress_percentage
 from outrider.ports.clock import Clock
-from outrider.ports.store import Store, Transaction, ask
+from outrider.ports.store import Store, Transaction, ask, ask_alone
 from outrider.settings import Limits
 
 log = structlog.get_logger()
@@ -60,7 +60,7 @@ class ProgressReporter:
         now = self._clock.now()
         # Half a beat of grace, because two workers' beats never quite fall together.
         told_before = now - timedelta(seconds=self._limits.progress_seconds / 2)
-        rows = yield from ask(
+        rows = yield from ask_alone(
             "claim_progress", told_before=told_before, most=self._limits.progress_phases, now=now
         )
         return [(row[0], row[1], row[2], row[3]) for row in rows]

@@ -13,11 +13,13 @@ from outrider.domain.letters import Enclosure
 from outrider.domain.retry import Patience
 from outrider.domain.submission import Contract
 from outrider.kernel.transactions import ledger
-from outrider.kernel.transactions.jobs import Claim, Hold
-from outrider.kernel.transactions.ledger import Draft, JobContext
+from outrider.kernel.transactions.jobs import Claim, ClaimedLane, Hold
+from outrider.kernel.transactions.ledger import Draft, JobContext, Reopened
 from outrider.ports.clock import Clock
 from outrider.ports.gateway import Reservation
 from outrider.ports.store import Store
+
+Drafts = Mapping[OutboxId, tuple[Draft, Contract]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,32 +113,65 @@ class Reserver:
         )
         return [OpenAttempt(draft.id, draft, first) for draft in drafts if draft.id in opened]
 
+    async def open_due(
+        self, lane: ClaimedLane, attempt_contract_id: int | None, drafts: Drafts
+    ) -> list[OpenAttempt] | Hold:
+        """Open items that nobody has open; while most of the lane's lease is left, in no more time
+        than one statement takes."""
+        now = self._clock.now()
+        if lane.lease_expires_at - now < self._lease / 2:
+            return await self.reopen(lane, attempt_contract_id, drafts, abandoned=False)
+        rows = await self._store.write(
+            ledger.open_due(lane, list(drafts), attempt_contract_id, lane.lease_expires_at, now)
+        )
+        opened = _attempts(lane, rows, drafts, lane.lease_expires_at)
+        found = {row.id for row in rows}
+        left = {each: drafts[each] for each in drafts if each not in found}
+        if not left:
+            return opened
+        others = await self.reopen(lane, attempt_contract_id, left, abandoned=False)
+        if isinstance(others, Hold):
+            # What is open already is called; whoever goes on finds out about the rest.
+            return opened or others
+        return opened + others
+
     async def reopen(
         self,
         job: Claim,
         attempt_contract_id: int | None,
-        drafts: Mapping[OutboxId, tuple[Draft, Contract]],
+        drafts: Drafts,
+        *,
+        abandoned: bool,
     ) -> list[OpenAttempt] | Hold:
-        """Open the next attempt of items that have a row already; same reference as before."""
+        """Open the next attempt of items that have a row already; same reference as before.
+        Abandoned: a former holder of the job left some of them open."""
         now = self._clock.now()
         lease_end = now + self._lease
         reopened = await self._store.write(
-            ledger.reopen(job, list(drafts), attempt_contract_id, lease_end, now)
+            ledger.reopen(
+                job, list(drafts), attempt_contract_id, lease_end, now, abandoned=abandoned
+            )
         )
         if isinstance(reopened, Hold):
             return reopened
-        attempts = []
-        for row in reopened:
-            draft, contract = drafts[row.id]
-            identity = AttemptIdentity(
-                job.id,
-                row.attempt,
-                contract,
-                job.fence,
-                row.submitted_at,
-                maybe_received=bool(row.maybe_received),
-                call_by=lease_end,
-                patience=draft.patience,
-            )
-            attempts.append(OpenAttempt(row.id, draft, identity))
-        return attempts
+        return _attempts(job, reopened, drafts, lease_end)
+
+
+def _attempts(
+    job: Claim, rows: Sequence[Reopened], drafts: Drafts, call_by: datetime
+) -> list[OpenAttempt]:
+    attempts = []
+    for row in rows:
+        draft, contract = drafts[row.id]
+        identity = AttemptIdentity(
+            job.id,
+            row.attempt,
+            contract,
+            job.fence,
+            row.submitted_at,
+            maybe_received=bool(row.maybe_received),
+            call_by=call_by,
+            patience=draft.patience,
+        )
+        attempts.append(OpenAttempt(row.id, draft, identity))
+    return attempts

@@ -48,7 +48,9 @@ class SubmissionManager:
         contracts: Callable[[], Mapping[str, Contract]],
         gateway_types: Mapping[str, GatewayType],
         fallback_of: Callable[[str], str | None],
+        wake: Callable[[], None],
     ) -> None:
+        self._wake = wake
         self._store = store
         self._clock = clock
         self._ids = ids
@@ -71,17 +73,17 @@ class SubmissionManager:
         in_force = self._contracts()
         _check(batch, in_force)
         intents = [self._intent(submission, in_force) for submission in batch]
-        new, stored = await self._store.write(
-            submissions.submit(
-                scope,
-                intents,
-                snapshots(
-                    {given.submission_target for given in batch}, in_force, self._fallback_of
-                ),
-                self._ids,
-                self._clock.now(),
-            )
+        targets = {given.submission_target for given in batch}
+        contracts = snapshots(targets, in_force, self._fallback_of)
+        stored = await self._store.write(
+            submissions.submit(scope, intents, contracts, self._ids, self._clock.now())
         )
+        new = {intent.intent_id for intent in stored.values()}
+        if new:
+            self._wake()
+        if len(new) < len(intents):
+            keys = [intent.key for intent in intents]
+            stored = await self._store.read(submissions.intents_by_key(scope, keys))
         answers: list[tuple[Intent, bool] | IdempotencyConflict] = []
         for intent in intents:
             found = stored[intent.key]

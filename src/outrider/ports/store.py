@@ -6,6 +6,7 @@ rows back. A store knows the SQL behind each name and how to run a script atomic
 
 from collections.abc import AsyncIterator, Generator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, Protocol, TypeVar
 
 Result = TypeVar("Result")
@@ -20,6 +21,7 @@ class Statement:
     name: str
     params: Mapping[str, object]
     window: Window | None = None
+    alone: bool = False
 
 
 Transaction = Generator[Statement, Rows, Result]
@@ -28,6 +30,19 @@ Transaction = Generator[Statement, Rows, Result]
 def ask(name: str, window: Window | None = None, /, **params: object) -> Transaction[Rows]:
     """Run one named statement inside a script: `rows = yield from ask("claim_jobs", now=now)`."""
     return (yield Statement(name, params, window))
+
+
+def ask_alone(name: str, window: Window | None = None, /, **params: object) -> Transaction[Rows]:
+    """The only statement of its script. A store may then leave out all that makes many one."""
+    return (yield Statement(name, params, window, alone=True))
+
+
+class Announced(StrEnum):
+    """What a database may announce: new events of campaigns, jobs to take, and domain events."""
+
+    EVENTS = "outrider_campaign_events"
+    WORK = "outrider_work"
+    DOMAIN_EVENTS = "outrider_domain_events"
 
 
 class Store(Protocol):
@@ -52,11 +67,11 @@ class Store(Protocol):
         """Raise SchemaMismatch unless the schema is exactly the one this code was written for."""
         ...
 
-    def announcements(self) -> AsyncIterator[str]:
-        """What other processes of this database announce as it happens: a campaign's new events.
+    def announcements(self, of: Announced) -> AsyncIterator[None]:
+        """Told each time that it is worth looking, and once at the beginning.
 
-        Ends at once where the database announces nothing, and its readers have to look for
-        themselves; raises StoreUnavailable where the line is lost.
+        Ends at once where the database announces nothing of the kind, and its readers have to look
+        for themselves; raises StoreUnavailable where the line is lost.
         """
         ...
 

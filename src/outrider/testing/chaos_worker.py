@@ -84,7 +84,8 @@ def _limits(options: argparse.Namespace) -> Limits:
     quiet = _quiet(options)
     return Limits(
         lease_seconds=options.lease_seconds,
-        router_lease_seconds=options.lease_seconds,
+        # Nobody is harmed who routes an event twice, so nobody waits long for one that died.
+        router_lease_seconds=min(options.lease_seconds, LEASE_SECONDS),
         heartbeat_seconds=NEVER_SECONDS if quiet else options.lease_seconds / 3,
         rescue_interval_seconds=NEVER_SECONDS if quiet else 0.2,
         progress_seconds=NEVER_SECONDS if quiet else Limits.progress_seconds,

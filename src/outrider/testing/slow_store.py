@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from types import GeneratorType
 
-from outrider.ports.store import Result, Store, Transaction
+from outrider.ports.store import Announced, Result, Store, Transaction
 
 
 def script_name(transaction: Transaction[Result]) -> str:
@@ -41,8 +41,8 @@ class SlowStore:
     async def verify_schema(self) -> None:
         await self._inner.verify_schema()
 
-    def announcements(self) -> AsyncIterator[str]:
-        return self._inner.announcements()
+    def announcements(self, of: Announced) -> AsyncIterator[None]:
+        return self._inner.announcements(of)
 
     async def close(self) -> None:
         await self._inner.close()

@@ -13,7 +13,7 @@ from outrider.domain.run_events import RunEventType
 from outrider.kernel.transactions import run_log
 from outrider.kernel.transactions.run_log import EventDraft
 from outrider.kernel.transactions.run_requests import RequestStatus
-from outrider.ports.store import Transaction, Window, ask
+from outrider.ports.store import Transaction, Window, ask, ask_alone
 
 
 class LeasedRequest(NamedTuple):
@@ -72,7 +72,7 @@ def end_request(
 
 def waiting_workspaces(most: int) -> Transaction[list[Scope]]:
     """Whose runs wait for nothing but room."""
-    rows = yield from ask("waiting_workspaces", most=most)
+    rows = yield from ask_alone("waiting_workspaces", most=most)
     return [Scope(TenantId(tenant), WorkspaceId(workspace)) for tenant, workspace in rows]
 
 

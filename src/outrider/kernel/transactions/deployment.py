@@ -265,15 +265,21 @@ def snapshot_contracts(
 ) -> Transaction[dict[str, int]]:
     """Store each target's contract once; returns the snapshot's id by target."""
     sha256 = [snapshot.sha256 for snapshot in contracts.values()]
-    documents = [snapshot.document for snapshot in contracts.values()]
-    yield from ask(
-        "insert_contracts",
-        {"sha256": sha256, "submission_target": list(contracts), "document": documents},
-        now=now,
-    )
-    rows = yield from ask("contracts_by_sha256", {"sha256": sha256})
-    by_sha256 = {found: contract_id for contract_id, found in rows}
+    by_sha256 = yield from _contract_ids(sha256)
+    if len(by_sha256) < len(set(sha256)):
+        documents = [snapshot.document for snapshot in contracts.values()]
+        yield from ask(
+            "insert_contracts",
+            {"sha256": sha256, "submission_target": list(contracts), "document": documents},
+            now=now,
+        )
+        by_sha256 = yield from _contract_ids(sha256)
     return {target: by_sha256[snapshot.sha256] for target, snapshot in contracts.items()}
+
+
+def _contract_ids(sha256: Sequence[str]) -> Transaction[dict[str, int]]:
+    rows = yield from ask("contracts_by_sha256", {"sha256": sha256})
+    return {found: contract_id for contract_id, found in rows}
 
 
 def _insert_jobs(

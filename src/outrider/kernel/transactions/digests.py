@@ -13,7 +13,7 @@ from outrider.domain.texts import storable
 from outrider.domain.workflows import DomainEventId, StepId, WorkflowStep
 from outrider.kernel.transactions.domain_events import step_from
 from outrider.ports.clock import IdSource
-from outrider.ports.store import Rows, Transaction, ask
+from outrider.ports.store import Rows, Transaction, ask, ask_alone
 from outrider.settings import DIGEST_ENTRIES_MAX
 
 DigestId = NewType("DigestId", str)
@@ -155,7 +155,9 @@ def _add(
 
 def claim(most: int, lease_expires_at: datetime, now: datetime) -> Transaction[list[ClaimedDigest]]:
     """Seal the oldest due ones; they are out of others' sight until the lease ends."""
-    rows = yield from ask("claim_digests", most=most, lease_expires_at=lease_expires_at, now=now)
+    rows = yield from ask_alone(
+        "claim_digests", most=most, lease_expires_at=lease_expires_at, now=now
+    )
     return sorted(ClaimedDigest(*row) for row in rows)
 
 

@@ -22,7 +22,7 @@ from outrider.domain.workflows import (
     WorkflowStep,
 )
 from outrider.ports.clock import IdSource
-from outrider.ports.store import Row, Transaction, Window, ask
+from outrider.ports.store import Row, Transaction, Window, ask, ask_alone
 
 
 class Told(NamedTuple):
@@ -184,7 +184,9 @@ def items(scope: Scope, domain_event_id: DomainEventId, most: int) -> Transactio
 
 
 def claim(most: int, lease_expires_at: datetime, now: datetime) -> Transaction[list[ClaimedEvent]]:
-    rows = yield from ask("claim_events", most=most, lease_expires_at=lease_expires_at, now=now)
+    rows = yield from ask_alone(
+        "claim_events", most=most, lease_expires_at=lease_expires_at, now=now
+    )
     return sorted(ClaimedEvent(*row) for row in rows)
 
 

@@ -22,7 +22,7 @@ from outrider.kernel.transactions import run_log
 from outrider.kernel.transactions.audit import AuditEntry, record
 from outrider.kernel.transactions.run_log import EventDraft
 from outrider.ports.clock import IdSource
-from outrider.ports.store import Rows, Transaction, Window, ask
+from outrider.ports.store import Rows, Transaction, Window, ask, ask_alone
 
 
 class ClaimedJob(NamedTuple):
@@ -71,6 +71,7 @@ class ClaimedLane(NamedTuple):
     submission_target: str
     fence: Fence
     attempts: int
+    lease_expires_at: datetime
 
     @property
     def scope(self) -> Scope:
@@ -153,6 +154,19 @@ def claim(claimer: Claimer, most: int, now: datetime) -> Transaction[list[Claim]
     return (yield from _claimed(locked, claimer, now))
 
 
+def claim_lanes(claimer: Claimer, most: int, now: datetime) -> Transaction[list[Claim]]:
+    """Lock the lanes among the `most` oldest due jobs. They have no run to set going, so this is
+    one statement, and a single message does not wait for more."""
+    rows = yield from ask_alone(
+        "claim_lanes",
+        worker_id=claimer.worker_id,
+        most=most,
+        lease_expires_at=claimer.lease_expires_at,
+        now=now,
+    )
+    return [ClaimedLane(*row) for row in rows]
+
+
 def claim_given(claimer: Claimer, job_id: JobId, now: datetime) -> Transaction[list[Claim]]:
     """Lock this job; nothing where it is not due, or somebody has it."""
     locked = yield from ask(
@@ -166,19 +180,26 @@ def claim_given(claimer: Claimer, job_id: JobId, now: datetime) -> Transaction[l
 
 
 def _claimed(locked: Rows, claimer: Claimer, now: datetime) -> Transaction[list[Claim]]:
-    """The first lock of a run sets it running."""
-    if not locked:
-        return []
-    window = {"id": [row[0] for row in locked]}
+    """The first lock of a run sets it running. A lane has no run, and is known from its lock."""
+    claimed: list[Claim] = [ClaimedLane(*row[1:]) for row in locked if row[0]]
+    of_runs = len(locked) - len(claimed)
+    if not of_runs:
+        return claimed
+    window = {"id": [row[1] for row in locked if not row[0]]}
     yield from _start_runs(window, claimer, now)
     rows = yield from ask("claimed_jobs", window)
-    claimed: list[Claim] = [ClaimedJob(*row) for row in rows]
-    if len(claimed) < len(locked):
-        claimed += [ClaimedLane(*row) for row in (yield from ask("claimed_lanes", window))]
-    if len(claimed) < len(locked):
+    of_phases = of_runs - len(rows)
+    claimed += [ClaimedJob(*row) for row in rows]
+    if of_phases:
         rows = yield from ask("claimed_phase_jobs", window)
         claimed += [ClaimedPhaseJob(*row) for row in rows]
     return claimed
+
+
+def next_due() -> Transaction[datetime | None]:
+    """When the next job is due that nobody holds, or since when one is."""
+    rows = yield from ask_alone("next_due")
+    return rows[0][0] if rows else None
 
 
 def _start_runs(window: Window, claimer: Claimer, now: datetime) -> Transaction[None]:

@@ -18,7 +18,7 @@ from outrider.domain.states import SUCCESSES, ItemStatus
 from outrider.domain.submission import Contract, Progress, Verdict
 from outrider.domain.texts import storable
 from outrider.kernel.transactions.jobs import Claim, ClaimedJob, Hold, hold
-from outrider.ports.store import Transaction, ask
+from outrider.ports.store import Transaction, ask, ask_alone
 
 
 class Member(NamedTuple):
@@ -188,17 +188,43 @@ def reopen(
     attempt_contract_id: int | None,
     lease_expires_at: datetime,
     now: datetime,
+    *,
+    abandoned: bool = True,
 ) -> Transaction[list[Reopened] | Hold]:
-    """Open the next attempt of waiting rows, and of rows a former holder abandoned."""
+    """Open the next attempt of waiting rows and, where some of these may be such, of rows that a
+    former holder abandoned."""
     held = yield from hold(job, lease_expires_at, now)
     if held is not Hold.OURS:
         return held
     window = {"id": outbox_ids}
-    yield from ask("archive_abandoned", window, fence=job.fence, now=now)
-    yield from ask("skip_suppressed", window, now=now)
+    if abandoned:
+        yield from ask("archive_abandoned", window, fence=job.fence, now=now)
     rows = yield from ask(
         "reopen_window",
         window,
+        fence=job.fence,
+        attempt_contract_id=attempt_contract_id,
+        call_by=lease_expires_at,
+        now=now,
+    )
+    if len(rows) < len(outbox_ids):
+        yield from ask("skip_suppressed", window, now=now)
+    return [Reopened(*row) for row in rows]
+
+
+def open_due(
+    job: Claim,
+    outbox_ids: Sequence[OutboxId],
+    attempt_contract_id: int | None,
+    lease_expires_at: datetime,
+    now: datetime,
+) -> Transaction[list[Reopened]]:
+    """Open what waits and nobody has open, if the job is ours and its phase goes on: in one
+    statement, under the lease that the job has. What it leaves out, `reopen` says why."""
+    rows = yield from ask_alone(
+        "open_due",
+        {"id": outbox_ids},
+        job_id=job.id,
         fence=job.fence,
         attempt_contract_id=attempt_contract_id,
         call_by=lease_expires_at,

@@ -13,8 +13,8 @@ from outrider.domain.ids import IdempotencyKey, JobId, OutboxId, RecipientId, Sc
 from outrider.domain.states import Channel, ItemStatus
 from outrider.domain.texts import storable
 from outrider.domain.workflows import DomainEventId, StepId
-from outrider.kernel.transactions.deployment import ContractSnapshot, snapshot_contracts
-from outrider.kernel.transactions.submissions import lane_of
+from outrider.kernel.transactions.deployment import ContractSnapshot
+from outrider.kernel.transactions.submissions import Lane, places
 from outrider.ports.clock import IdSource
 from outrider.ports.store import Transaction, ask
 
@@ -61,12 +61,8 @@ def insert(
         return set()
     # One order for everybody, as for intents: two writers cannot wait for each other.
     ordered = sorted(items, key=lambda item: (item.submission_target, item.lane, item.key))
-    contract_ids = yield from snapshot_contracts(contracts, now)
-    lanes: dict[tuple[str, int], JobId] = {}
-    for item in ordered:
-        place = item.submission_target, item.lane
-        if place not in lanes:
-            lanes[place] = yield from lane_of(scope, *place, ids, now)
+    wanted = {(item.submission_target, item.lane) for item in ordered}
+    contract_ids, lanes = yield from places(scope, contracts, wanted, ids, now)
     new: set[OutboxId] = set()
     for part in in_parts(ordered, lambda item: len(item.payload) + ROW_BYTES, WINDOW_BYTES):
         new |= yield from _insert(scope, part, lanes, contract_ids, now)
@@ -83,7 +79,7 @@ def insert(
 def _insert(
     scope: Scope,
     ordered: Sequence[NewNotification],
-    lanes: Mapping[tuple[str, int], JobId],
+    lanes: Mapping[Lane, JobId],
     contract_ids: Mapping[str, int],
     now: datetime,
 ) -> Transaction[set[OutboxId]]:

@@ -9,7 +9,7 @@ from outrider.domain.projection import RunSnapshot
 from outrider.kernel.transactions import inspection
 from outrider.kernel.transactions.alerts import AlertCode, resolve_alert
 from outrider.kernel.transactions.run_log import LAST_SEQ
-from outrider.ports.store import Transaction, ask
+from outrider.ports.store import Transaction, ask, ask_alone
 
 
 class Behind(NamedTuple):
@@ -41,7 +41,7 @@ class Projected(NamedTuple):
 
 
 def behind(after: str, most: int) -> Transaction[list[Behind]]:
-    rows = yield from ask("unprojected_runs", after=after, most=most)
+    rows = yield from ask_alone("unprojected_runs", after=after, most=most)
     return [
         Behind(RunId(run_id), Scope(TenantId(tenant), WorkspaceId(workspace)), last_seq)
         for run_id, tenant, workspace, last_seq in rows

@@ -3,15 +3,19 @@
 A repeat of an intent is found by its key and changes nothing; terminal intents never change.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
 from outrider.domain.ids import IdempotencyKey, JobId, OutboxId, Scope
+from outrider.domain.states import IntentStatus, ItemStatus
 from outrider.kernel.transactions.deployment import ContractSnapshot, snapshot_contracts
 from outrider.kernel.transactions.jobs import ClaimedLane
 from outrider.ports.clock import IdSource
-from outrider.ports.store import Transaction, ask
+from outrider.ports.store import Transaction, ask, ask_alone
+
+Lane = tuple[str, int]
+"""A submission target and a number: the place of a lane within its workspace."""
 
 
 class NewIntent(NamedTuple):
@@ -71,22 +75,19 @@ def submit(
     contracts: Mapping[str, ContractSnapshot],
     ids: IdSource,
     now: datetime,
-) -> Transaction[tuple[set[str], dict[IdempotencyKey, Intent]]]:
-    """Returns which intents are new, and all of them as they stand now."""
+) -> Transaction[dict[IdempotencyKey, Intent]]:
+    """Returns those that are new, as they stand now."""
+    wanted = {(intent.submission_target, intent.lane) for intent in intents}
+    contract_ids, lanes = yield from places(scope, contracts, wanted, ids, now)
     # One order for everybody, so that two batches with the same intents cannot block each other.
     intents = sorted(
         intents, key=lambda intent: (intent.submission_target, intent.lane, intent.key)
     )
-    contract_ids = yield from snapshot_contracts(contracts, now)
-    lanes: dict[tuple[str, int], JobId] = {}
-    for intent in intents:
-        place = intent.submission_target, intent.lane
-        if place not in lanes:
-            lanes[place] = yield from lane_of(scope, *place, ids, now)
-    inserted = yield from ask(
+    outbox_ids = ids.batch(len(intents))
+    rows = yield from ask(
         "insert_intents",
         {
-            "id": ids.batch(len(intents)),
+            "id": outbox_ids,
             "job_id": [lanes[intent.submission_target, intent.lane] for intent in intents],
             "channel": [intent.channel for intent in intents],
             "provider": [intent.provider for intent in intents],
@@ -102,10 +103,24 @@ def submit(
         **scope._asdict(),
         now=now,
     )
-    new = {row[0] for row in inserted}
-    if new:
-        yield from ask("wake_lanes", {"id": sorted(lanes.values())}, now=now)
-    return new, (yield from intents_by_key(scope, [intent.key for intent in intents]))
+    new = {row[0] for row in rows}
+    if not all(row[1] for row in rows):
+        woken = {lanes[each.submission_target, each.lane] for each in intents}
+        yield from ask("wake_lanes", {"id": sorted(woken)}, now=now)
+    told: dict[IdempotencyKey, Intent] = {}
+    for outbox_id, intent in zip(outbox_ids, intents, strict=True):
+        if intent.intent_id in new:
+            told.setdefault(intent.key, _as_new(OutboxId(outbox_id), intent, now))
+    return told
+
+
+def _as_new(outbox_id: OutboxId, intent: NewIntent, now: datetime) -> Intent:
+    """What reading it back would tell."""
+    return Intent(
+        intent.key, intent.intent_id, intent.submission_target, intent.payload,
+        IntentStatus.PENDING.value, None, None, 0, ItemStatus.QUEUED.value, None, now, now,
+        outbox_id,
+    )  # fmt: skip
 
 
 def intents_by_key(
@@ -115,22 +130,53 @@ def intents_by_key(
     return {row[0]: Intent(*row) for row in rows}
 
 
-def lane_of(
-    scope: Scope, submission_target: str, lane: int, ids: IdSource, now: datetime
-) -> Transaction[JobId]:
-    place = {**scope._asdict(), "submission_target": submission_target, "lane": lane}
-    found = yield from ask("lane_by_number", **place)
-    if not found:
+def places(
+    scope: Scope,
+    contracts: Mapping[str, ContractSnapshot],
+    wanted: Collection[Lane],
+    ids: IdSource,
+    now: datetime,
+) -> Transaction[tuple[dict[str, int], dict[Lane, JobId]]]:
+    """The contracts' ids by target, and the lanes' jobs; those that were missing are made."""
+    found = yield from _found(scope, contracts, wanted)
+    if len(found[0]) < len(contracts):
+        yield from snapshot_contracts(contracts, now)
+    missing = sorted(set(wanted) - set(found[1]))
+    for target, lane in missing:
+        place = {**scope._asdict(), "submission_target": target, "lane": lane}
         yield from ask("insert_lane", id=ids.new(), **place, now=now)
-        found = yield from ask("lane_by_number", **place)
-    return JobId(found[0][0])
+    if missing or len(found[0]) < len(contracts):
+        found = yield from _found(scope, contracts, wanted)
+    return found
+
+
+def _found(
+    scope: Scope, contracts: Mapping[str, ContractSnapshot], wanted: Collection[Lane]
+) -> Transaction[tuple[dict[str, int], dict[Lane, JobId]]]:
+    """In one statement, because somebody waits for it."""
+    shas = [snapshot.sha256 for snapshot in contracts.values()]
+    rows = yield from ask(
+        "places",
+        {
+            "name": [*shas, *(target for target, _ in wanted)],
+            "lane": [*(None for _ in shas), *(lane for _, lane in wanted)],
+        },
+        **scope._asdict(),
+    )
+    by_sha256 = {name: int(found) for name, lane, found in rows if lane is None}
+    contract_ids = {
+        target: by_sha256[snapshot.sha256]
+        for target, snapshot in contracts.items()
+        if snapshot.sha256 in by_sha256
+    }
+    return contract_ids, {(name, lane): JobId(id_) for name, lane, id_ in rows if lane is not None}
 
 
 def due(
     lane: ClaimedLane, most: int, horizon: datetime, now: datetime
 ) -> Transaction[list[DueItem]]:
     """What is due, and what a former holder of the lane left open until at most `horizon`."""
-    rows = yield from ask(
+    rows = yield from ask_alone(
         "due_in_lane", job_id=lane.id, fence=lane.fence, most=most, horizon=horizon, now=now
     )
     return [DueItem(*row) for row in rows]
@@ -138,7 +184,7 @@ def due(
 
 def release(lane: ClaimedLane, not_before: datetime, now: datetime) -> Transaction[bool]:
     """Give the lane back; it is due again with its next item."""
-    rows = yield from ask(
+    rows = yield from ask_alone(
         "release_lane", job_id=lane.id, fence=lane.fence, not_before=not_before, now=now
     )
     return bool(rows)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from outrider.domain.ids import Scope
 from outrider.domain.targets import Breaker, TargetPolicy, TargetState
-from outrider.ports.store import Result, Row, Transaction, ask
+from outrider.ports.store import Result, Row, Transaction, ask, ask_alone
 
 Change = Callable[[TargetState], tuple[TargetState, Result]]
 
@@ -41,7 +41,7 @@ def change_state(
 
 
 def state_of(submission_target: str) -> Transaction[TargetState | None]:
-    found = yield from ask("target_state", submission_target=submission_target)
+    found = yield from ask_alone("target_state", submission_target=submission_target)
     return _state(found[0]) if found else None
 
 

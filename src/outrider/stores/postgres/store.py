@@ -5,9 +5,11 @@ reads run on one REPEATABLE READ snapshot.
 """
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import lru_cache
+from itertools import repeat
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -15,7 +17,7 @@ import asyncpg
 import msgspec
 
 from outrider.domain.errors import SchemaMismatch, StoreError, StoreRefused, StoreUnavailable
-from outrider.ports.store import Result, Rows, Statement, Transaction
+from outrider.ports.store import Announced, Result, Rows, Statement, Transaction
 from outrider.settings import (
     POSTGRES_CONNECT_SECONDS,
     POSTGRES_IDLE_SECONDS,
@@ -23,6 +25,7 @@ from outrider.settings import (
     POSTGRES_STATEMENT_SECONDS,
 )
 from outrider.stores import migrations
+from outrider.stores.postgres.listener import Listener
 from outrider.stores.statements import load_statements, to_positional
 
 HERE = Path(__file__).parent
@@ -35,15 +38,19 @@ PLANS_BY_KEY = {"jit": "off", "plan_cache_mode": "force_generic_plan", "enable_s
 """Every statement of the kernel goes by a key. A plan that was made while a table was small, and
 kept, would read all of it for every window once it is large; a test looks at all of them."""
 
-EVENTS_CHANNEL = "outrider_campaign_events"
-ANNOUNCEMENTS_KEPT = 1_000
-
 Isolation = Literal["read_committed", "repeatable_read"]
 # Quoted, because the stubs are generic and the classes are not.
 Pool: TypeAlias = "asyncpg.Pool[asyncpg.Record]"
 Connection: TypeAlias = "asyncpg.pool.PoolConnectionProxy[asyncpg.Record]"
 
 _POSITIONAL = {name: to_positional(named.sql) for name, named in STATEMENTS.items()}
+
+_COPIED = {
+    name: (match[1], [column.strip() for column in match[2].split(",")])
+    for name, named in STATEMENTS.items()
+    if (match := re.fullmatch(r"COPY (\w+) \(([^)]*)\) FROM STDIN", named.sql))
+}
+"""Statements that no query can say as fast: rows go into a table as they are."""
 
 _RAISED = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
 """What the driver raises. InternalClientError is what it makes of a session that the server ended
@@ -69,14 +76,13 @@ class PostgresStore:
         self._connections = connections
         self._pool: Pool | None = None
         self._opening = asyncio.Lock()
+        self._listener = Listener(url)
 
     async def write(self, transaction: Transaction[Result]) -> Result:
-        async with self._transaction("read_committed") as connection:
-            return await self._run(connection, transaction)
+        return await self._run(transaction, "read_committed")
 
     async def read(self, transaction: Transaction[Result]) -> Result:
-        async with self._transaction("repeatable_read", readonly=True) as connection:
-            return await self._run(connection, transaction)
+        return await self._run(transaction, "repeatable_read", readonly=True)
 
     async def migrate(self) -> Sequence[str]:
         async with self._transaction("read_committed") as connection:
@@ -99,35 +105,15 @@ class PostgresStore:
         async with self._transaction("repeatable_read", readonly=True) as connection:
             migrations.verify(MIGRATIONS, await _applied(connection))
 
-    async def announcements(self) -> AsyncIterator[str]:
-        """A connection of its own that listens; a full queue only means: look anyway."""
-        heard: asyncio.Queue[str | None] = asyncio.Queue(ANNOUNCEMENTS_KEPT)
-
-        def hear(announced: str | None) -> None:
-            if announced is None and heard.full():
-                heard.get_nowait()
-            if not heard.full():
-                heard.put_nowait(announced)
-
+    async def announcements(self, of: Announced) -> AsyncIterator[None]:
         try:
-            connection = await asyncpg.connect(self._url, timeout=POSTGRES_CONNECT_SECONDS)
+            async for _ in self._listener.announcements(of):
+                yield
         except _RAISED as error:
             raise _translated(error) from error
-        try:
-            connection.add_termination_listener(lambda _: hear(None))
-            try:
-                await connection.add_listener(EVENTS_CHANNEL, lambda *call: hear(str(call[-1])))
-            except _RAISED as error:
-                raise _translated(error) from error
-            # Whoever listens from now on may have missed what was announced before.
-            yield ""
-            while (announced := await heard.get()) is not None:
-                yield announced
-            raise StoreUnavailable("Postgres closed the connection that listened for events")
-        finally:
-            connection.terminate()
 
     async def close(self) -> None:
+        self._listener.close()
         if self._pool is not None:
             pool, self._pool = self._pool, None
             try:
@@ -136,28 +122,38 @@ class PostgresStore:
             except _LOST:
                 pool.terminate()
 
-    async def _run(self, connection: Connection, transaction: Transaction[Result]) -> Result:
+    async def _run(
+        self, transaction: Transaction[Result], isolation: Isolation, *, readonly: bool = False
+    ) -> Result:
         try:
-            statement = next(transaction)
-            while True:
-                statement = transaction.send(await _rows(connection, statement))
+            first = next(transaction)
+            # A statement alone is a transaction already: to begin and to end it is left to it.
+            around = None if first.alone else (isolation, readonly)
+            async with self._connected(around) as connection:
+                return await _played(connection, transaction, first)
         except StopIteration as done:
             result: Result = done.value
             return result
         finally:
             transaction.close()
 
-    @asynccontextmanager
-    async def _transaction(
+    def _transaction(
         self, isolation: Isolation, *, readonly: bool = False
-    ) -> AsyncIterator[Connection]:
+    ) -> AbstractAsyncContextManager[Connection]:
+        return self._connected((isolation, readonly))
+
+    @asynccontextmanager
+    async def _connected(self, around: tuple[Isolation, bool] | None) -> AsyncIterator[Connection]:
+        """A connection, in a transaction of that isolation where one is wanted."""
         try:
             pool = self._pool or await self._open()
-            async with (
-                pool.acquire(timeout=POSTGRES_STATEMENT_SECONDS) as connection,
-                connection.transaction(isolation=isolation, readonly=readonly),
-            ):
-                yield connection
+            async with pool.acquire(timeout=POSTGRES_STATEMENT_SECONDS) as connection:
+                if around is None:
+                    yield connection
+                    return
+                isolation, readonly = around
+                async with connection.transaction(isolation=isolation, readonly=readonly):
+                    yield connection
         except _RAISED as error:
             raise _translated(error) from error
 
@@ -182,7 +178,24 @@ class PostgresStore:
         return self._pool
 
 
+async def _played(
+    connection: Connection, transaction: Transaction[Result], first: Statement
+) -> Result:
+    statement = first
+    try:
+        while True:
+            statement = transaction.send(await _rows(connection, statement))
+            assert not first.alone, f"{first.name} was not alone: {statement.name} came after it"
+    except StopIteration as done:
+        result: Result = done.value
+        return result
+
+
 async def _rows(connection: Connection, statement: Statement) -> Rows:
+    copied = _COPIED.get(statement.name)
+    if copied is not None:
+        await _copy(connection, statement, *copied)
+        return []
     sql, order = _POSITIONAL[statement.name]
     given = dict(statement.params)
     if statement.window is not None:
@@ -191,6 +204,19 @@ async def _rows(connection: Connection, statement: Statement) -> Rows:
         given["window"] = msgspec.json.encode(items).decode()
     records: Sequence[Any] = await connection.fetch(sql, *(given[name] for name in order))
     return records
+
+
+async def _copy(
+    connection: Connection, statement: Statement, table: str, columns: Sequence[str]
+) -> None:
+    window = statement.window or {}
+    cells = [
+        window[column] if column in window else repeat(statement.params[column])
+        for column in columns
+    ]
+    # What is the same in every row has no end.
+    records = zip(*cells, strict=False)
+    await connection.copy_records_to_table(table, records=records, columns=columns)
 
 
 @lru_cache(maxsize=len(STATEMENTS))

@@ -15,8 +15,8 @@ import apsw
 import msgspec
 
 from outrider.domain.errors import SchemaMismatch, StoreError, StoreRefused, StoreUnavailable
-from outrider.ports.store import Result, Rows, Statement, Transaction
-from outrider.settings import SQLITE_BUSY_SECONDS
+from outrider.ports.store import Announced, Result, Rows, Statement, Transaction
+from outrider.settings import SQLITE_BUSY_SECONDS, SQLITE_LOOK_SECONDS
 from outrider.stores import migrations
 from outrider.stores.statements import NamedSql, load_statements
 
@@ -78,10 +78,28 @@ class SqliteStore:
             self._writer, lambda db: migrations.verify(MIGRATIONS, self._applied(db))
         )
 
-    async def announcements(self) -> AsyncIterator[str]:
-        """SQLite tells other processes nothing."""
-        return
-        yield
+    async def announcements(self, of: Announced) -> AsyncIterator[None]:
+        """SQLite tells nobody anything, but lets a connection see cheaply that others committed.
+
+        That is no more than a reason to look: it does not say at what. Who reads the events of
+        campaigns looks often enough by itself.
+        """
+        if of is Announced.EVENTS:
+            return
+        watching = await self._in_thread(self._reader, lambda _: self._connect())
+        # It looks in the event loop itself, which waits for nobody.
+        watching.set_busy_timeout(0)
+        try:
+            seen = None
+            while True:
+                if seen != (version := _data_version(watching)):
+                    seen = version
+                    yield
+                await asyncio.sleep(SQLITE_LOOK_SECONDS)
+        except apsw.Error as error:
+            raise self._translated(error) from error
+        finally:
+            watching.close()
 
     async def close(self) -> None:
         for executor in (self._writer, self._reader):
@@ -206,6 +224,11 @@ class SqliteStore:
         if "no such table" in str(error):
             return SchemaMismatch(str(error), hint="run `outrider migrate` first")
         return StoreError(f"SQLite: {error}")
+
+
+def _data_version(connection: apsw.Connection) -> object:
+    """Another one whenever somebody else has committed; a few microseconds, and no file access."""
+    return connection.pragma("data_version")
 
 
 def add_functions(connection: apsw.Connection) -> None:

@@ -204,6 +204,11 @@ SELECT :campaign_id, position, recipient_id, email, phone, push_token, attribute
              attributes text, message_id text, invalid int)
 ON CONFLICT DO NOTHING;
 
+-- name: import_new_members
+-- Into an audience that has nobody yet, where an id that comes twice is refused.
+COPY audience_members (campaign_id, position, recipient_id, email, phone, push_token, attributes,
+                       message_id, invalid) FROM STDIN;
+
 -- name: mark_invalid
 UPDATE audience_members SET invalid = invalid | :kind
  WHERE campaign_id = :campaign_id

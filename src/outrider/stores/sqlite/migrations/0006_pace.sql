@@ -1,2 +1,1 @@
--- What Postgres changes here has no counterpart in SQLite; both keep one history.
-SELECT 1;
+-- Nothing: what Postgres changes here, SQLite does not have.

@@ -182,6 +182,14 @@ SELECT :campaign_id, value ->> 0, value ->> 1, value ->> 2, value ->> 3, value -
   FROM json_each(:window) WHERE true
 ON CONFLICT DO NOTHING;
 
+-- name: import_new_members
+-- Into an audience that has nobody yet, where an id that comes twice is refused.
+INSERT INTO audience_members (campaign_id, position, recipient_id, email, phone, push_token,
+                              attributes, message_id, invalid)
+SELECT :campaign_id, value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5,
+       value ->> 6, value ->> 7
+  FROM json_each(:window);
+
 -- name: mark_invalid
 UPDATE audience_members SET invalid = invalid | :kind
  WHERE campaign_id = :campaign_id

@@ -17,7 +17,8 @@ SELECT value ->> 0, 1, :tenant_id, :workspace_id, :campaign_id, value ->> 1, val
   FROM json_each(:window);
 
 -- name: mark_duplicates
--- A member is a duplicate on an address if an earlier member gets the same message there.
+-- A member is a duplicate on an address if an earlier member gets the same message there. Only
+-- addresses that several have are ranked; mostly there are none.
 WITH addressed AS (
   SELECT position, message_id, 1 AS kind, lower(email) AS address FROM audience_members
    WHERE campaign_id = :campaign_id AND email IS NOT NULL AND invalid & 1 = 0
@@ -27,13 +28,15 @@ WITH addressed AS (
   UNION ALL
   SELECT position, message_id, 4, push_token FROM audience_members
    WHERE campaign_id = :campaign_id AND push_token IS NOT NULL AND invalid & 4 = 0
+), shared AS MATERIALIZED (
+  SELECT kind, address FROM addressed GROUP BY kind, address HAVING count(*) > 1
 ), ranked AS (
   SELECT position, message_id, kind,
          row_number() OVER (PARTITION BY kind, address, message_id ORDER BY position) AS nth,
          min(CASE WHEN message_id IS NULL THEN position END)
            OVER (PARTITION BY kind, address) AS first_to_get_all,
          min(position) OVER (PARTITION BY kind, address) AS first
-    FROM addressed
+    FROM shared CROSS JOIN addressed USING (kind, address)
 ), repeated AS (
   SELECT position, sum(kind) AS kinds FROM ranked
    WHERE nth > 1 OR first_to_get_all < position OR (message_id IS NULL AND first < position)
@@ -147,7 +150,23 @@ UPDATE job_queue
  WHERE id IN (SELECT id FROM job_queue
                WHERE status = 'queued' AND paused = 0 AND run_at <= :now
                ORDER BY run_at, id LIMIT :most)
-RETURNING id;
+RETURNING run_id IS NULL, id, tenant_id, workspace_id, submission_target, fence, attempts,
+          lease_expires_at;
+
+-- name: claim_lanes
+-- Only those whose turn it is: where runs are older, they come first.
+UPDATE job_queue
+   SET status = 'locked', fence = fence + 1, locked_by = :worker_id, locked_at = :now,
+       heartbeat_at = :now, lease_expires_at = :lease_expires_at, updated_at = :now, run_at = NULL
+ WHERE id IN (SELECT id FROM (SELECT id, run_id FROM job_queue
+                               WHERE status = 'queued' AND paused = 0 AND run_at <= :now
+                               ORDER BY run_at, id LIMIT :most)
+               WHERE run_id IS NULL)
+RETURNING id, tenant_id, workspace_id, submission_target, fence, attempts, lease_expires_at;
+
+-- name: next_due
+SELECT run_at FROM job_queue WHERE status = 'queued' AND paused = 0 AND run_at IS NOT NULL
+ ORDER BY run_at, id LIMIT 1;
 
 -- name: claim_given_job
 -- One that failed need not be queued again first: whoever names it has waited for it.
@@ -156,7 +175,8 @@ UPDATE job_queue
        heartbeat_at = :now, lease_expires_at = :lease_expires_at, updated_at = :now,
        run_at = CASE WHEN run_id IS NOT NULL THEN run_at END
  WHERE id = :job_id AND status IN ('queued', 'failed') AND paused = 0 AND run_at <= :now
-RETURNING id;
+RETURNING run_id IS NULL, id, tenant_id, workspace_id, submission_target, fence, attempts,
+          lease_expires_at;
 
 -- name: job_standing
 SELECT status, run_at, paused FROM job_queue WHERE id = :job_id;
@@ -181,12 +201,6 @@ SELECT j.id, j.tenant_id, j.workspace_id, r.campaign_id, j.run_id, j.asset_id,
        j.logical_attempt, r.plan_version
   FROM job_queue j JOIN campaign_runs r ON r.id = j.run_id
  WHERE j.id IN (SELECT value ->> 0 FROM json_each(:window)) AND j.asset_id IS NOT NULL
- ORDER BY j.id;
-
--- name: claimed_lanes
-SELECT j.id, j.tenant_id, j.workspace_id, j.submission_target, j.fence, j.attempts
-  FROM job_queue j
- WHERE j.id IN (SELECT value ->> 0 FROM json_each(:window)) AND j.run_id IS NULL
  ORDER BY j.id;
 
 -- name: heartbeat_jobs
@@ -335,6 +349,7 @@ UPDATE channel_outbox SET status = 'skipped', skipped = true, intent_status = NU
                   AND s.address = lower(channel_outbox.recipient_address));
 
 -- name: reopen_window
+-- Whoever opted out meanwhile is left as it is.
 UPDATE channel_outbox
    SET attempts = attempts + 1, attempt_contract_id = :attempt_contract_id, attempt_fence = :fence,
        attempt_opened_at = :now,
@@ -344,6 +359,31 @@ UPDATE channel_outbox
  WHERE id IN (SELECT value ->> 0 FROM json_each(:window))
    AND status = 'queued' AND doubted_at IS NULL
    AND (attempt_opened_at IS NULL OR attempt_fence < :fence)
+   AND (attempt_opened_at IS NOT NULL OR maybe_received
+        OR NOT EXISTS (SELECT 1 FROM suppressions s
+                        WHERE s.tenant_id = channel_outbox.tenant_id
+                          AND s.workspace_id = channel_outbox.workspace_id
+                          AND s.channel = channel_outbox.channel
+                          AND s.address = lower(channel_outbox.recipient_address)))
+RETURNING id, attempts, maybe_received, coalesce(due_at, created_at) AS submitted_at;
+
+-- name: open_due
+-- As reopen_window, for what nobody has open, while the job's own lease lasts: that the job is ours
+-- and goes on is proved by the same statement.
+UPDATE channel_outbox
+   SET attempts = attempts + 1, attempt_contract_id = :attempt_contract_id, attempt_fence = :fence,
+       attempt_opened_at = :now, waits_for = NULL,
+       next_attempt_at = CASE WHEN run_id IS NULL THEN :call_by END, updated_at = :now
+ WHERE EXISTS (SELECT 1 FROM job_queue WHERE id = :job_id AND fence = :fence AND status = 'locked'
+                  AND NOT paused AND NOT cancelled)
+   AND id IN (SELECT value ->> 0 FROM json_each(:window))
+   AND status = 'queued' AND doubted_at IS NULL AND attempt_opened_at IS NULL
+   AND (maybe_received
+        OR NOT EXISTS (SELECT 1 FROM suppressions s
+                        WHERE s.tenant_id = channel_outbox.tenant_id
+                          AND s.workspace_id = channel_outbox.workspace_id
+                          AND s.channel = channel_outbox.channel
+                          AND s.address = lower(channel_outbox.recipient_address)))
 RETURNING id, attempts, maybe_received, coalesce(due_at, created_at) AS submitted_at;
 
 -- name: close_accepted
@@ -633,12 +673,18 @@ VALUES (:id, :tenant_id, :workspace_id, 'submission_lane', :submission_target, :
         :now, :now)
 ON CONFLICT (tenant_id, workspace_id, submission_target, lane) WHERE run_id IS NULL DO NOTHING;
 
--- name: lane_by_number
-SELECT id FROM job_queue
- WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id
-   AND submission_target = :submission_target AND lane = :lane AND run_id IS NULL;
+-- name: places
+-- Contracts by their checksums, which have no lane, and lanes by their targets and numbers.
+SELECT sha256, NULL, id FROM contract_snapshots
+ WHERE sha256 IN (SELECT value ->> 0 FROM json_each(:window))
+UNION ALL
+SELECT j.submission_target, j.lane, j.id
+  FROM json_each(:window) item
+  JOIN job_queue j ON j.submission_target = item.value ->> 0 AND j.lane = item.value ->> 1
+ WHERE j.tenant_id = :tenant_id AND j.workspace_id = :workspace_id AND j.run_id IS NULL;
 
 -- name: insert_intents
+-- Those that are new, and whether their lanes are woken already: that takes another statement here.
 INSERT INTO channel_outbox (
   id, tenant_id, workspace_id, origin, job_id, channel, provider, submission_target, contract_id,
   fallback_contract_id, recipient_id, payload, idempotency_key, status, intent_status,
@@ -649,7 +695,7 @@ SELECT value ->> 0, :tenant_id, :workspace_id, 'intent', value ->> 1, value ->> 
        'queued', 'PENDING', :now, :now, :now
   FROM json_each(:window) WHERE true
 ON CONFLICT (tenant_id, workspace_id, idempotency_key) DO NOTHING
-RETURNING recipient_id;
+RETURNING recipient_id, false;
 
 -- name: wake_lanes
 -- Something new is due. A lane that is locked keeps the wish until it is released.

@@ -1,0 +1,1 @@
+-- Nothing: SQLite cannot tell another process. Workers see that somebody committed, and look.
