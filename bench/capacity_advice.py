@@ -13,23 +13,26 @@ from capacity_plan import (
     TEMPORAL_EVENTS,
     TEMPORAL_RATIO,
 )
-from outrider.settings import HTTP_CONCURRENCY, Limits
+from outrider.settings import HTTP_CONCURRENCY, HTTP_CONNECTIONS, POSTGRES_POOL_CONNECTIONS, Limits
+
+PLANNED = f"{SMALLEST.planned_share * 100:g} %"
 
 NEEDS = f"""Workers at three latencies of the provider, and in brackets how many calls are
 then under way at once (rate × latency). One worker has {CALLS_AT_ONCE}: {HTTP_CONCURRENCY} for
 each job, and {Limits.jobs_in_parallel} jobs. All of it for the busiest hour of a business day,
-over HTTP, with {SMALLEST.planned_share:.0%} of everything planned for and {SMALLEST.days_kept:g}
-days kept in one database; log and ledger are what a whole day leaves."""
+over HTTP, with {PLANNED} of everything planned for and {SMALLEST.days_kept:g} days kept in one
+database; log and ledger are what a whole day leaves."""
 
 LAYOUTS = f"""*What binds first* is the scarcest of workers' processors, calls at once,
 Postgres's processors, disk writes and disk reads; *then* is what binds once that is lifted. The
 provider takes {SMALLEST.provider_seconds * 1_000:.0f} ms. A worker has {SMALLEST.worker_cores:g}
 cores; a database has {SMALLEST.database_cores:g}, {SMALLEST.database_memory_gigabytes:g} GB, a
 disk that writes {SMALLEST.disk_megabytes_per_second:g} MB/s and reads
-{SMALLEST.disk_reads_per_second:,.0f} pages a second; {SMALLEST.planned_share:.0%} of each is
-planned for. {SMALLEST.days_kept:g} days are kept. *Even day*: the same every minute. *Business
-day*: 90 % spread over the day with 12 % of it in the busiest hour, 10 % as one campaign that is
-due at eleven; the wait is that of whoever comes last."""
+{SMALLEST.disk_reads_per_second:,.0f} pages a second; {PLANNED} of each is planned for.
+{SMALLEST.days_kept:g} days are kept. *Even day*: the same every minute. *Business day*: 90 %
+spread over the day with 12 % of it in the busiest hour, 10 % as one campaign that is due at
+eleven; the wait is that of whoever comes last. The index of the key is that of each database,
+the log that of all."""
 
 
 def opening(document: dict[str, Any], costs: model.Costs) -> str:
@@ -56,9 +59,10 @@ Postgres {postgres:.1f}. What does run out:
 1. **Calls at once.** A worker has {CALLS_AT_ONCE}; at 200 ms they are {CALLS_AT_ONCE / 0.2:,.0f}
    messages a second at the very most. More workers are the whole answer.
 2. **Memory for one index.** Keys are hashes and land anywhere in their index, which grows by
-   {gigabytes(daily)} GB a day. After {fits:,.0f} days it no longer fits into 60 % of
+   {gigabytes(daily)} GB a day. After {fits:,.0f} days it no longer fits into {PLANNED} of
    {layout.database_memory_gigabytes:g} GB; from then on messages wait for reads of the disk,
-   which bind at some {reads:,.0f} messages a second in the end.
+   which bind at {reads:,.0f} messages a second where it makes
+   {layout.disk_reads_per_second:,.0f} reads.
 3. **Disk space.** The ledger and its audiences grow by {gigabytes(grows)} GB a day, and Outrider
    never deletes from them.
 
@@ -84,14 +88,16 @@ def breaking(costs: model.Costs) -> str:
     log_kept = gigabytes(2 * LARGEST.checkpoint_seconds * peak_log)
     return f"""## Where each breaks, and what to do then (modelled)
 
-- **K workers, one Postgres.** Calls at once bind first, and workers are added without limit:
-  they share nothing but the database. Or let one have more: `outrider work --concurrency` is
-  jobs at once, a target's `concurrency` is calls for each job, 256 connections are the most of a
-  process. Then the disk binds. Give the log a device of its own, set `checkpoint_timeout` to 15
-  minutes and `max_wal_size` to {log_kept} GB, twice what the busiest hour writes in that time;
-  with less, Postgres makes checkpoints more often. Once the key's index is far larger than
-  memory, reads bind at {_bound(costs, LARGEST, "disk reads"):,.0f} messages a second, and more
-  workers do not help any more.
+- **K workers, one Postgres.** Calls at once bind first, and workers can be added: they share
+  nothing but the database, in which each has up to {POSTGRES_POOL_CONNECTIONS} connections and
+  one that listens, so raise `max_connections` for more than ten. Or let one have more: `outrider
+  work --concurrency` is jobs at once, a target's `concurrency` is calls for each job,
+  {HTTP_CONNECTIONS} connections are the most of a process. Then the disk binds. Give the log a
+  device of its own, set `checkpoint_timeout` to 15 minutes and `max_wal_size` to {log_kept} GB,
+  twice what the busiest hour writes in that time; with less, Postgres makes checkpoints more
+  often. Once the key's index is far larger than memory, reads bind at
+  {_bound(costs, LARGEST, "disk reads"):,.0f} messages a second, and more workers do not help any
+  more.
 - **Several databases** (works today). Put workspaces into different databases, each with its own
   workers and `OUTRIDER_DATABASE_URL`. Log, index and space are divided by their number. What you
   lose: one list of campaigns, and one workspace cannot be larger than its database.

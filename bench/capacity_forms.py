@@ -32,6 +32,11 @@ def rounded(found: float) -> str:
     return f"{found:,.0f}" if found >= 10 else f"{found:,.1f}"
 
 
+def about(figure: float) -> str:
+    """In hundreds: more digits would promise more than a measurement can."""
+    return f"{round(figure, -2):,.0f}"
+
+
 def short(count: float) -> str:
     for size, word in ((1_000_000_000, "billion"), (1_000_000, "million")):
         if count >= size:

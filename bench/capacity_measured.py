@@ -3,7 +3,7 @@
 from typing import Any
 
 import capacity_model as model
-from capacity_forms import section, short
+from capacity_forms import about, section, short
 from capacity_plan import (
     LARGEST,
     PER_DAY,
@@ -55,9 +55,9 @@ def _a_core(document: dict[str, Any]) -> str:
     part = largest(document)
     postgres = 1e6 / both(document, part, "postgresCpuMicroseconds")
     per_million = both(document, "campaign", "logBytes") / 1_000
-    return f"""So one core of a worker makes {worker["campaign"]:,.0f} messages a second without
-a provider and {worker["http"]:,.0f} over HTTP, one core of Postgres {postgres:,.0f} with the
-fullest ledger, and a million messages are {per_million:.1f} GB of log on an empty one.
+    return f"""So one core of a worker makes {about(worker["campaign"])} messages a second
+without a provider and {about(worker["http"])} over HTTP, one core of Postgres {about(postgres)}
+with the fullest ledger, and a million messages are {per_million:.1f} GB of log on an empty one.
 (Computed: a second over the microseconds above.)"""
 
 
@@ -112,8 +112,8 @@ Modelled: a large ledger has so many pages that every message meets one of its o
 million a day, {LARGEST.days_kept:g} days kept and a checkpoint every 15 minutes, a million
 messages are {per_million:,.1f} GB of log. Checkpoints further apart, or several databases, help
 only while an index has fewer pages than messages come between two checkpoints. `wal_compression`
-trades log for processor, which there is enough of. Keys that begin with their run would end it
-(see above, not built)."""
+trades log for processor, which there is enough of. Keys that begin with their run would end most
+of it (see above, not built)."""
 
 
 def singles(document: dict[str, Any]) -> str:

@@ -73,7 +73,7 @@ def _needs(costs: model.Costs) -> str:
         ])  # fmt: skip
     heads = [
         "a day", "a second: average / peak hour",
-        *(f"workers at {each} ms" for each in LATENCIES_MS),
+        *(f"workers at {each:,} ms" for each in LATENCIES_MS),
         "Postgres cores", "disk MB/s", "log GB a day", "ledger GB a day",
     ]  # fmt: skip
     return section("How many workers, what disk? (modelled)", advice.NEEDS, heads, rows)

@@ -10,7 +10,7 @@ import pytest
 # The benchmark's scripts are no package: they find one another beside themselves.
 sys.path.append(str(Path(__file__).parents[2] / "bench"))
 
-from capacity_forms import flowed, rounded, short, wait
+from capacity_forms import about, flowed, rounded, short, wait
 from capacity_model import Day, pages_a_message
 from capacity_plan import CHOICES, cost, costs_of
 from systems.outrider_meter import growth, whole_pages
@@ -89,6 +89,7 @@ def test_figures_are_short() -> None:
         "1,500", "2 million", "3 billion",
     ]  # fmt: skip
     assert [rounded(figure) for figure in (0.51, 9.94, 1_234.5)] == ["0.5", "9.9", "1,234"]
+    assert about(18_382.4) == "18,400"
 
 
 def test_paragraphs_flow_and_tables_stay() -> None:
