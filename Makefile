@@ -1,6 +1,6 @@
 # Every target does its own set-up: a fresh clone needs python3 (3.11 or newer), pip and make.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo quotes serve test check bench guard docs screenshots pins
+.PHONY: help setup demo quotes serve test check bench capacity guard docs screenshots pins
 VENV := .venv
 BIN := $(VENV)/bin
 # `make demo ENGINE=temporal`: the same on Temporal, with a server of its own.
@@ -47,6 +47,12 @@ check: setup ## lint, format, types, and that imports point one way
 bench: setup ## Outrider beside its peers in one run; QUICK=1 takes a few minutes
 	$(BIN)/python bench/run.py
 
+# `make capacity FULL=10000000`: with a larger ledger; it takes longer, and tells more.
+FULL ?= 2000000
+
+capacity: setup ## what a message costs, and how far that carries: docs/capacity.md
+	$(BIN)/python bench/capacity.py --full $(FULL)
+
 guard: setup ## that Outrider is not much slower than the rows it writes
 	$(BIN)/python bench/guard.py
 
@@ -54,6 +60,7 @@ docs: setup ## write the generated pages anew
 	$(BIN)/python scripts/state_machines.py
 	$(BIN)/python scripts/flow_picture.py
 	$(BIN)/python bench/page.py
+	$(BIN)/python bench/capacity_page.py
 
 screenshots: setup ## take the console's pictures for the docs anew; needs Chromium
 	$(BIN)/python scripts/console_screenshots.py

@@ -104,11 +104,11 @@ def _listen(child: subprocess.Popen[str], server_ids: Sequence[int]) -> Measured
 
 
 def _look(child_id: int, server_ids: Sequence[int]) -> Look:
-    servers = sum(_cpu_seconds(server_id) for server_id in server_ids)
-    return Look(time.monotonic(), _cpu_seconds(child_id), servers)
+    servers = sum(cpu_seconds(server_id) for server_id in server_ids)
+    return Look(time.monotonic(), cpu_seconds(child_id), servers)
 
 
-def _cpu_seconds(process_id: int) -> float:
+def cpu_seconds(process_id: int) -> float:
     """Of the process, of all that it started, and of those among them that have ended."""
     total = 0.0
     for process in _family(process_id):

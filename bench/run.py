@@ -182,13 +182,7 @@ def document(
 ) -> dict[str, Any]:
     return {
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
-        "machine": {
-            "processors": os.cpu_count(),
-            "model": _processor(),
-            "memoryGb": round(psutil.virtual_memory().total / 2**30, 1),
-            "system": f"{platform.system()} {platform.release()}",
-            "loadBefore": load,
-        },
+        "machine": machine(load),
         "quick": quick,
         "count": plan.count,
         "rounds": plan.rounds,
@@ -203,6 +197,16 @@ def document(
         "versions": results.versions,
         "failures": results.failures,
         "runs": results.runs,
+    }
+
+
+def machine(load: float) -> dict[str, Any]:
+    return {
+        "processors": os.cpu_count(),
+        "model": _processor(),
+        "memoryGb": round(psutil.virtual_memory().total / 2**30, 1),
+        "system": f"{platform.system()} {platform.release()}",
+        "loadBefore": load,
     }
 
 

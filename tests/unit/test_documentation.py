@@ -40,6 +40,15 @@ def test_the_benchmark_page_is_what_the_results_generate(monkeypatch: pytest.Mon
     assert (ROOT / "docs/benchmarks.md").read_text() == script["page"](results)
 
 
+def test_the_capacity_page_is_what_its_measurements_generate(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "bench"))
+    script = runpy.run_path(str(ROOT / "bench/capacity_page.py"))
+    found = json.loads((ROOT / "bench/capacity.json").read_text())
+    assert (ROOT / "docs/capacity.md").read_text() == script["page"](found)
+
+
 def test_readme_prints_the_test_command_that_ci_runs() -> None:
     readme, gate = (ROOT / "README.md").read_text(), (ROOT / ".ci/run").read_text()
     assert "make test" in readme
