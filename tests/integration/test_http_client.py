@@ -7,6 +7,7 @@ import asyncio
 import gc
 import inspect
 import os
+import select
 import socket
 import ssl
 import subprocess
@@ -22,7 +23,7 @@ import uvloop
 from yarl import URL
 
 from outrider.domain.submission import AttemptError, Progress
-from outrider.gateways import http_client
+from outrider.gateways import address_guard, http_client
 from outrider.gateways.http import Answer
 from outrider.gateways.http_client import HttpClient
 from outrider.gateways.http_line import HttpLine
@@ -32,6 +33,7 @@ from tests.integration.broken_server import (
     Writer,
     answering,
     answering_then_close,
+    closed_port,
     hang,
     http,
     read_request,
@@ -336,23 +338,32 @@ async def test_a_line_that_was_spoken_on_or_closed_while_idle_is_not_used(
     more: bytes | None, turns: int
 ) -> None:
     """Whether the loop has had time to notice or not: the call goes out over another line."""
-    lines: list[socket.socket] = []
+    ours: list[socket.socket] = []
+    theirs: list[socket.socket] = []
+
+    async def connect(host: str, port: int, *, allow_private: bool) -> socket.socket:
+        ours.append(await address_guard.connect(host, port, allow_private=allow_private))
+        return ours[-1]
 
     async def behave(reader: Reader, writer: Writer) -> None:
-        lines.append(hand_of(writer))
+        theirs.append(hand_of(writer))
         await answering(FINE)(reader, writer)
 
-    async with serving(behave) as port, calling() as client:
-        for _ in range(3):
-            assert await ask(client, port) == Answer(200, b"fine")
-            if more is None:
-                lines[-1].shutdown(socket.SHUT_WR)
-            else:
-                lines[-1].send(more)
-            for _ in range(turns):
-                await asyncio.sleep(0)
-        assert len(lines) == 3
-    for line in lines:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(http_client, "connect", connect)
+        async with serving(behave) as port, calling() as client:
+            for _ in range(3):
+                assert await ask(client, port) == Answer(200, b"fine")
+                if more is None:
+                    theirs[-1].shutdown(socket.SHUT_WR)
+                else:
+                    theirs[-1].send(more)
+                # It has arrived, and no turn of the loop has passed.
+                assert select.select([ours[-1]], [], [], PATIENCE_SECONDS)[0]
+                for _ in range(turns):
+                    await asyncio.sleep(0)
+            assert len(theirs) == 3
+    for line in theirs:
         line.close()
 
 
@@ -385,18 +396,18 @@ async def test_a_server_that_speaks_or_closes_before_it_is_asked_has_not_answere
         writer.write(greeting)
 
     scheme = "https" if tls else "http"
-    async with serving(speak, tls=server_tls if tls else None) as port:
-        async with calling(tls=client_tls) as client:
-            for _ in range(10):
-                outcome = await client.post(URL(f"{scheme}://127.0.0.1:{port}"), b"", "a/b")
-                if isinstance(outcome, AttemptError):
-                    # Which of them depends on who was first, and each is true where it is said.
-                    assert outcome.code in ("connect_failed", "connection_lost", "invalid_answer")
-                    assert (outcome.code == "connect_failed") == (
-                        outcome.progress is Progress.NOT_SENT
-                    )
-                else:
-                    assert greeting == FINE
+    async with (
+        serving(speak, tls=server_tls if tls else None) as port,
+        calling(tls=client_tls) as client,
+    ):
+        for _ in range(10):
+            outcome = await client.post(URL(f"{scheme}://127.0.0.1:{port}"), b"", "a/b")
+            if isinstance(outcome, AttemptError):
+                # Which of them depends on who was first, and each is true where it is said.
+                assert outcome.code in ("connect_failed", "connection_lost", "invalid_answer")
+                assert (outcome.code == "connect_failed") == (outcome.progress is Progress.NOT_SENT)
+            else:
+                assert greeting == FINE
 
 
 # Which lines are used again.
@@ -453,16 +464,20 @@ async def test_more_calls_than_connections_wait_for_each_other() -> None:
 @on_both_loops
 async def test_of_many_origins_the_longest_idle_line_makes_way() -> None:
     first, second, third = Visits(), Visits(), Visits()
-    async with serving(first) as one, serving(second) as two, serving(third) as three:
-        async with calling(connections=2) as client:
-            for port in (one, two, one, three):
-                assert await ask(client, port) == Answer(200, b"{}")
-            await second.until_closed(1)
-            for port in (one, three, one, three):
-                assert await ask(client, port) == Answer(200, b"{}")
-            assert (first.connections, second.connections, third.connections) == (1, 1, 1)
-            assert await ask(client, two) == Answer(200, b"{}")
-            assert second.connections == 2
+    async with (
+        serving(first) as one,
+        serving(second) as two,
+        serving(third) as three,
+        calling(connections=2) as client,
+    ):
+        for port in (one, two, one, three):
+            assert await ask(client, port) == Answer(200, b"{}")
+        await second.until_closed(1)
+        for port in (one, three, one, three):
+            assert await ask(client, port) == Answer(200, b"{}")
+        assert (first.connections, second.connections, third.connections) == (1, 1, 1)
+        assert await ask(client, two) == Answer(200, b"{}")
+        assert second.connections == 2
 
 
 @on_both_loops
@@ -527,16 +542,17 @@ async def test_a_call_cancelled_at_any_moment_takes_no_slot_and_no_answer_with_i
 
 @on_both_loops
 async def test_a_time_limit_holds_for_the_whole_call_and_its_line_is_not_used_again() -> None:
-    visits, silent = Visits(), asyncio.Event()
+    visits, connections = Visits(), 0
 
     async def behave(reader: Reader, writer: Writer) -> None:
-        if silent.is_set():
+        nonlocal connections
+        connections += 1
+        if connections > 1:
             await visits(reader, writer)
             return
         await read_request(reader)
         writer.write(FINE)
         await read_request(reader)
-        silent.set()
         while True:
             writer.write(b"HTTP/1.1 103 Early\r\n\r\n")
             await asyncio.sleep(0.01)
@@ -593,8 +609,21 @@ async def test_credentials_of_a_url_are_sent_as_a_header_and_nowhere_else() -> N
 
 
 @on_both_loops
-async def test_a_name_with_two_addresses_is_reached_at_the_one_that_listens() -> None:
+async def test_a_name_is_asked_for_as_resolvers_spell_it() -> None:
     assert b"Host: localhost:" in await heard(lambda port: f"http://ＬＯＣＡＬＨＯＳＴ:{port}/")
+
+
+async def test_a_name_with_two_addresses_is_reached_at_the_one_that_listens(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def two(_host: str, port: int, **_hints: Any) -> list[address_guard.AddressInfo]:
+        deaf = (socket.AF_INET, socket.SOCK_STREAM, 0, "", ("127.0.0.1", closed_port()))
+        return [deaf, (socket.AF_INET, socket.SOCK_STREAM, 0, "", ("127.0.0.1", port))]
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", two)
+    async with serving(Visits()) as port, calling() as client:
+        url = URL(f"http://two.example:{port}")
+        assert await client.post(url, b"here", "a/b") == Answer(200, b"here")
 
 
 @on_both_loops
@@ -696,10 +725,12 @@ async def test_a_large_request_arrives_whole_at_a_server_that_reads_slowly(
         assert f"Content-Length: {count}".encode() in head
         writer.write(FINE)
 
-    async with serving(read_slowly, tls=server_tls if scheme == "https" else None) as port:
-        async with calling(tls=client_tls) as client:
-            url = URL(f"{scheme}://127.0.0.1:{port}")
-            assert await client.post(url, LARGE, "a/b") == Answer(200, b"fine")
+    async with (
+        serving(read_slowly, tls=server_tls if scheme == "https" else None) as port,
+        calling(tls=client_tls) as client,
+    ):
+        url = URL(f"{scheme}://127.0.0.1:{port}")
+        assert await client.post(url, LARGE, "a/b") == Answer(200, b"fine")
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
@@ -718,11 +749,13 @@ async def test_an_answer_before_the_request_was_read_counts_and_its_line_is_not_
         writer.write(http(413, b"too much"))
         await asyncio.Event().wait()
 
-    async with serving(behave, tls=server_tls if scheme == "https" else None) as port:
-        async with calling(tls=client_tls) as client:
-            url = URL(f"{scheme}://127.0.0.1:{port}")
-            assert await client.post(url, LARGE, "a/b") == Answer(413, b"too much")
-            assert await client.post(url, b"small", "a/b") == Answer(200, b"small")
+    async with (
+        serving(behave, tls=server_tls if scheme == "https" else None) as port,
+        calling(tls=client_tls) as client,
+    ):
+        url = URL(f"{scheme}://127.0.0.1:{port}")
+        assert await client.post(url, LARGE, "a/b") == Answer(413, b"too much")
+        assert await client.post(url, b"small", "a/b") == Answer(200, b"small")
 
 
 @on_both_loops
@@ -866,7 +899,43 @@ async def test_a_server_that_leaves_when_tls_begins_was_sent_nothing(hard: bool)
             assert code in ("tls_failure", "connect_failed")
 
 
-# Memory.
+# What is left behind.
+
+
+@on_both_loops
+async def test_calls_that_fail_or_are_cancelled_leave_no_socket_open(
+    server_tls: ssl.SSLContext, client_tls: ssl.SSLContext
+) -> None:
+    def sockets() -> int:
+        gc.collect()
+        return len(os.listdir("/dev/fd"))
+
+    async def leave(reader: Reader, _writer: Writer) -> None:
+        await reader.readexactly(1)
+
+    async with (
+        serving(leave) as deaf,
+        serving(Visits(), tls=server_tls) as distrusted,
+        calling(tls=client_tls) as client,
+    ):
+        await client.post(URL(f"https://localhost:{distrusted}"), b"", "a/b")
+        before = sockets()
+        for turns in range(30):
+            await client.post(URL(f"https://127.0.0.1:{deaf}"), b"", "a/b")
+            await client.post(URL(f"https://localhost:{distrusted}"), b"", "a/b")
+            call = asyncio.create_task(
+                client.post(URL(f"https://127.0.0.1:{distrusted}"), b"", "a/b")
+            )
+            for _ in range(turns):
+                await asyncio.sleep(0.001)
+            call.cancel()
+            await asyncio.wait([call])
+            await client.close()
+        for _ in range(1_000):
+            if sockets() <= before:
+                break
+            await asyncio.sleep(0.01)
+        assert sockets() <= before
 
 
 @on_both_loops
