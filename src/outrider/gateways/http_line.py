@@ -16,6 +16,8 @@ from outrider.settings import HTTP_HEADERS_MAX_BYTES
 
 INFORMATIONAL = range(100, 200)
 SWITCHING_PROTOCOLS = 101
+LENGTH_MAX_DIGITS = 20
+"""The parser refuses larger numbers: what is longer has zeros ahead, thousands if it likes."""
 
 _TIMEOUT = AttemptError(Progress.SENT_NO_ANSWER, "timeout", "no answer within the time limit")
 
@@ -130,8 +132,8 @@ class HttpLine(asyncio.Protocol):
             self._retry_after = value
         elif name == b"content-length":
             self._ends_with_the_line = False
-            # The parser has read the number; only one with many zeros ahead is as long as that.
-            if len(value) < 20 and value.isdigit() and int(value) > self._body_max_bytes:
+            short = len(value) <= LENGTH_MAX_DIGITS
+            if short and value.isdigit() and int(value) > self._body_max_bytes:
                 self._fail_too_large()
         elif name == b"transfer-encoding":
             self._ends_with_the_line = b"chunked" not in value.lower()
