@@ -40,7 +40,7 @@ def retry_after_seconds(header: str, now: datetime) -> float | None:
         return min(float(header), RETRY_AFTER_CAP_SECONDS)
     try:
         until = parsedate_to_datetime(header)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     if until.tzinfo is None:
         until = until.replace(tzinfo=UTC)

@@ -5,20 +5,23 @@ open a moment before, so there is one moment before which not a byte of it has l
 """
 
 import asyncio
+import re
 import socket
 import ssl
 from base64 import b64encode
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
+from functools import lru_cache
+from time import monotonic
 
 import msgspec
 from yarl import URL
 
 from outrider.domain.submission import AttemptError, Progress
-from outrider.domain.texts import breaks_header
 from outrider.gateways.address_guard import AddressRefused, connect
 from outrider.gateways.http import Answer, retry_after_seconds
-from outrider.gateways.http_line import CutShort, HttpLine, LineLost, NotHttp, Raw, TooLarge
+from outrider.gateways.http_line import HttpLine, Raw
 from outrider.settings import (
     ERROR_DETAIL_MAX_CHARACTERS,
     HTTP_ANSWER_MAX_BYTES,
@@ -34,16 +37,16 @@ _BEFORE: tuple[tuple[type[BaseException], str], ...] = (
     (ssl.SSLError, "tls_failure"),
     (AddressRefused, "address_refused"),
     (OSError, "connect_failed"),
+    # Names that no resolver is asked for: a label without letters, or with too many.
+    (ValueError, "invalid_url"),
 )
 """What goes wrong before a byte has left."""
-_AFTER: tuple[tuple[type[BaseException], Progress, str], ...] = (
-    (TooLarge, Progress.ANSWERED, "answer_too_large"),
-    # Bytes that are not HTTP are an answer all the same; half an answer is none.
-    (NotHttp, Progress.ANSWERED, "invalid_answer"),
-    (CutShort, Progress.SENT_NO_ANSWER, "answer_cut_short"),
-    (LineLost, Progress.SENT_NO_ANSWER, "connection_lost"),
-    (TimeoutError, Progress.SENT_NO_ANSWER, "timeout"),
-)
+
+_INVALID_URL = AttemptError(Progress.NOT_SENT, "invalid_url")
+_INVALID_HEADER = AttemptError(Progress.NOT_SENT, "invalid_header")
+_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+: [\t\x20-\x7e\xa0-\xff]*")
+_WORD = re.compile(r"[\x21-\x7e]+")
+_STARTS_KEPT = 256
 
 Origin = tuple[str, str, int]
 """Scheme, host and port: whose connections can be used for whose calls."""
@@ -69,7 +72,10 @@ class HttpClient:
         self._allow_private = allow_private
         self._connections = connections
         self._free = asyncio.Semaphore(connections)
+        self._lines = 0
+        """Idle, out with a call, or being connected: never more than `connections`."""
         self._idle: dict[Origin, list[HttpLine]] = {}
+        self._is_closed = False
 
     async def post_json(
         self,
@@ -99,30 +105,28 @@ class HttpClient:
     ) -> Answer | AttemptError:
         """`timeout_seconds` is for the whole call, where a target has its own."""
         head = _head(url, content_type, len(content), headers)
-        if head is None:
-            return AttemptError(Progress.NOT_SENT, "invalid_header")
-        loop = asyncio.get_running_loop()
-        until = loop.time() + (timeout_seconds or self._timeout_seconds)
+        if isinstance(head, AttemptError):
+            return head
+        self._is_closed = False
+        until = asyncio.get_running_loop().time() + (timeout_seconds or self._timeout_seconds)
         origin = url.scheme, url.raw_host or "", url.port or 0
         try:
             line = await self._line(origin, until)
-        except OSError as error:
+        except (OSError, ValueError) as error:
             code = next(code for kind, code in _BEFORE if isinstance(error, kind))
             return AttemptError(Progress.NOT_SENT, code, _detail(error))
         try:
-            raw = await line.exchange(head + content, until - loop.time())
-        except (TooLarge, NotHttp, CutShort, LineLost, TimeoutError) as error:
-            progress, code = next(told[1:] for told in _AFTER if isinstance(error, told[0]))
-            return AttemptError(progress, code, _detail(error))
+            raw = await line.exchange(head + content, until)
         finally:
             self._put_back(origin, line)
-        return _read(raw)
+        return raw if isinstance(raw, AttemptError) else _read(raw)
 
     async def close(self) -> None:
         """Calls that are out are not waited for; the client can be used again."""
+        self._is_closed = True
         for lines in self._idle.values():
             for line in lines:
-                line.close()
+                self._drop(line)
         self._idle.clear()
 
     async def _line(self, origin: Origin, until: float) -> HttpLine:
@@ -134,20 +138,35 @@ class HttpClient:
         async with asyncio.timeout_at(min(now + self._connect_seconds, until)):
             await self._free.acquire()
             try:
-                return self._idle_line(origin) or await self._connect(origin)
+                return self._idle_line(origin) or await self._new_line(origin)
             except BaseException:
                 self._free.release()
                 raise
 
     def _idle_line(self, origin: Origin) -> HttpLine | None:
         lines = self._idle.get(origin)
-        now = asyncio.get_running_loop().time()
+        now = monotonic()
         while lines:
             line = lines.pop()
-            if line.is_open and now - line.idle_since < HTTP_IDLE_SECONDS:
+            if now - line.idle_since < HTTP_IDLE_SECONDS and line.is_quiet():
                 return line
-            line.close()
+            self._drop(line)
         return None
+
+    async def _new_line(self, origin: Origin) -> HttpLine:
+        if self._lines >= self._connections:
+            self._drop_the_longest_idle()
+        self._lines += 1
+        try:
+            line = await self._connect(origin)
+        except BaseException:
+            self._lines -= 1
+            raise
+        # Under TLS a server speaks first: what is there to read may be its session tickets.
+        if not (line.is_open if origin[0] == "https" else line.is_quiet()):
+            self._drop(line)
+            raise ConnectionResetError("the connection ended before anything was asked")
+        return line
 
     async def _connect(self, origin: Origin) -> HttpLine:
         scheme, host, port = origin
@@ -164,40 +183,69 @@ class HttpClient:
                 server_hostname=host if tls else None,
             )
         except BaseException:
-            ready.close()
+            # Not closed: its number would be given to the next while a transport still has it.
+            with suppress(OSError):
+                ready.shutdown(socket.SHUT_RDWR)
             raise
         return line
 
     def _put_back(self, origin: Origin, line: HttpLine) -> None:
         self._free.release()
-        if not line.is_open or sum(map(len, self._idle.values())) >= self._connections:
-            line.close()
+        if self._is_closed or not line.is_open:
+            self._drop(line)
             return
-        line.idle_since = asyncio.get_running_loop().time()
+        # The loop's own clock may stand still for a millisecond, and order would be lost.
+        line.idle_since = monotonic()
         self._idle.setdefault(origin, []).append(line)
+
+    def _drop_the_longest_idle(self) -> None:
+        """Each origin's lines are in the order in which they were put back."""
+        self._idle = {origin: lines for origin, lines in self._idle.items() if lines}
+        lines = min(self._idle.values(), key=lambda lines: lines[0].idle_since)
+        self._drop(lines.pop(0))
+
+    def _drop(self, line: HttpLine) -> None:
+        self._lines -= 1
+        line.close()
 
 
 def _head(
     url: URL, content_type: str, length: int, headers: Mapping[str, str] | None
-) -> bytes | None:
-    """The request's head; None where a header would be more than one line."""
-    own = [f"{name}: {value}" for name, value in headers.items()] if headers else []
-    if url.user is not None:
-        who = b64encode(f"{url.user}:{url.password or ''}".encode()).decode()
-        own.append(f"Authorization: Basic {who}")
-    if any(map(breaks_header, own)):
-        return None
-    # A compressed answer could unfold to any size: none is asked for and none is unfolded.
-    lines = [
-        f"POST {url.raw_path_qs} HTTP/1.1\r\nHost: {url.host_port_subcomponent}",
-        "User-Agent: outrider\r\nAccept: */*\r\nAccept-Encoding: identity",
-        f"Content-Type: {content_type}\r\nContent-Length: {length}",
-        *own,
-    ]
+) -> bytes | AttemptError:
+    start = _start(url, content_type)
+    if isinstance(start, AttemptError):
+        return start
+    lines = [f"{start}{length}"]
+    if headers:
+        for name, value in headers.items():
+            line = f"{name}: {value}"
+            if _HEADER.fullmatch(line) is None:
+                return _INVALID_HEADER
+            lines.append(line)
+    return "\r\n".join([*lines, "", ""]).encode("latin-1")
+
+
+@lru_cache(_STARTS_KEPT)
+def _start(url: URL, content_type: str) -> str | AttemptError:
+    """All that is the same for each call; what would be more than one line is refused."""
     try:
-        return "\r\n".join([*lines, "", ""]).encode("latin-1")
-    except UnicodeEncodeError:
-        return None
+        host, path = url.host_port_subcomponent or "", url.raw_path_qs
+        who = None if url.user is None else f"{url.user}:{url.password or ''}".encode()
+    except ValueError:
+        return _INVALID_URL
+    if url.scheme not in ("http", "https") or host.startswith("."):
+        return _INVALID_URL
+    if not (_WORD.fullmatch(host) and _WORD.fullmatch(path)):
+        return _INVALID_URL
+    kind = f"Content-Type: {content_type}"
+    if _HEADER.fullmatch(kind) is None:
+        return _INVALID_HEADER
+    authorization = "" if who is None else f"\r\nAuthorization: Basic {b64encode(who).decode()}"
+    # A compressed answer could unfold to any size: none is asked for and none is unfolded.
+    return (
+        f"POST {path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: outrider\r\nAccept: */*\r\n"
+        f"Accept-Encoding: identity{authorization}\r\n{kind}\r\nContent-Length: "
+    )
 
 
 def _read(raw: Raw) -> Answer:
