@@ -89,6 +89,7 @@ class Limits:
     job_attempt_minimum_seconds: float = 0.05
     close_group_items: int = 500
     close_group_seconds: float = 0.004
+    close_groups_in_parallel: int = 4
     close_patience_seconds: float = 300.0
     close_backoff_seconds: float = 0.2
     store_backoff_seconds: float = 1.0
@@ -233,6 +234,9 @@ HTTP_CONNECTIONS = 256
 HTTP_CONNECT_SECONDS = 5.0
 HTTP_IDLE_SECONDS = 15.0
 ERROR_DETAIL_MAX_CHARACTERS = 300
+GC_NEW_OBJECTS = 50_000
+GC_YOUNG_ROUNDS = 10
+GC_OLD_ROUNDS = 10
 ENCLOSURES_MAX_BYTES = 7 * 1024 * 1024
 QUOTE_ITEMS_MAX = 200
 QUOTE_TEXT_MAX_CHARACTERS = 300

@@ -19,6 +19,7 @@ from outrider.cli.session import execute, refuse_server, settings_of
 from outrider.domain.errors import OutriderError
 from outrider.kernel.transactions import jobs
 from outrider.ports.engine import Worker
+from outrider.system import settle_heap
 
 log = structlog.get_logger()
 
@@ -31,6 +32,7 @@ async def working(outrider: Outrider) -> AsyncIterator[None]:
     """A worker in this process for as long as the block runs; its failure ends the block."""
     async with outrider.worker() as worker, asyncio.TaskGroup() as group:
         group.create_task(worker.run(), name="worker")
+        settle_heap()
         yield
         worker.stop()
 
@@ -71,6 +73,7 @@ def work(
             loop.add_signal_handler(signal.SIGHUP, outrider.registry_keeper.reload)
             if as_json:
                 print_json({"worker": "ready"})
+            settle_heap()
             log.info("worker_ready", database=outrider.store.scheme)
             async with asyncio.TaskGroup() as group:
                 watching = (

@@ -5,8 +5,8 @@ Addresses are checked for syntax only; whether a domain receives mail is for a v
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import IntFlag
+from typing import NamedTuple
 
 from outrider.domain.ids import RecipientId
 from outrider.domain.states import Channel
@@ -33,8 +33,7 @@ class SkipReason:
     SUPPRESSED = "suppressed"
 
 
-@dataclass(frozen=True, slots=True)
-class Recipient:
+class Recipient(NamedTuple):
     """One audience member, normalised. `invalid` says which of the addresses are no good."""
 
     id: RecipientId
@@ -105,26 +104,20 @@ def recipient(
 ) -> Recipient:
     """Normalise what was given. A bad address is flagged and kept, escaped, for the record."""
     flags = AddressKind.NONE
-
-    def kept(kind: AddressKind, given: str | None, normalise: Normaliser) -> str | None:
-        nonlocal flags
-        if not given:
-            return None
-        normal = normalise(given)
-        if normal is None:
-            flags |= kind
-            return given.encode("unicode_escape").decode()[:EMAIL_MAX_CHARACTERS]
-        return normal
-
+    if email and (normal := normalise_email(email)) != email:
+        email, flags = normal or _escaped(email), flags if normal else AddressKind.EMAIL
+    if phone and (normal := normalise_phone(phone)) != phone:
+        phone, flags = normal or _escaped(phone), flags if normal else flags | AddressKind.PHONE
+    if push_token and normalise_push_token(push_token) is None:
+        push_token, flags = _escaped(push_token), flags | AddressKind.PUSH_TOKEN
     return Recipient(
-        RecipientId(recipient_id),
-        kept(AddressKind.EMAIL, email, normalise_email),
-        kept(AddressKind.PHONE, phone, normalise_phone),
-        kept(AddressKind.PUSH_TOKEN, push_token, normalise_push_token),
-        attributes,
-        message_id,
-        flags,
-    )
+        RecipientId(recipient_id), email or None, phone or None, push_token or None, attributes,
+        message_id, flags,
+    )  # fmt: skip
+
+
+def _escaped(given: str) -> str:
+    return given.encode("unicode_escape").decode()[:EMAIL_MAX_CHARACTERS]
 
 
 def screen(kind: AddressKind, address: str | None, invalid: int, duplicate: int) -> str | None:

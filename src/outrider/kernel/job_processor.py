@@ -75,6 +75,7 @@ class JobProcessor:
         self._limits = limits
         self._observer = observer
         self._held: dict[asyncio.Task[None], Claim] = {}
+        self._is_at_runs = False
         self._tell_end: Callable[[], None] = lambda: None
 
     @property
@@ -88,16 +89,22 @@ class JobProcessor:
 
     async def take_due(self, most: int) -> Taken:
         """Claim the oldest due jobs and begin them. Lanes first, of those whose turn it is: they
-        are claimed in less time, and a single message waits for nothing else."""
-        lanes = await self._claimed(jobs.claim_lanes(self._claimer(), most, self._clock.now()))
-        self._begin(lanes)
-        left = most - len(lanes)
-        due_seconds = await self.next_due_seconds() if left else None
-        if due_seconds is None or due_seconds > 0:
-            return Taken(len(lanes), due_seconds)
-        claimed = await self._claimed(jobs.claim(self._claimer(), left, self._clock.now()))
+        are claimed in less time, and a single message waits for nothing else. While there are runs
+        to work on, that would be a question more for each of their jobs."""
+        taken = 0
+        if not self._is_at_runs:
+            taken = await self._take(jobs.claim_lanes(self._claimer(), most, self._clock.now()))
+            due_seconds = await self.next_due_seconds() if taken < most else None
+            if due_seconds is None or due_seconds > 0:
+                return Taken(taken, due_seconds)
+        taken += await self._take(jobs.claim(self._claimer(), most - taken, self._clock.now()))
+        self._is_at_runs = taken == most
+        return Taken(taken, None if taken == most else await self.next_due_seconds())
+
+    async def _take(self, script: Transaction[list[Claim]]) -> int:
+        claimed = await self._claimed(script)
         self._begin(claimed)
-        return Taken(len(lanes) + len(claimed), await self.next_due_seconds())
+        return len(claimed)
 
     async def next_due_seconds(self) -> float | None:
         """In how long the next job is due that nobody holds; below zero, there is one now."""

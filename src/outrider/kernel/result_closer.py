@@ -1,7 +1,8 @@
 """The result closer: ends of calls come in one by one, and are committed in groups.
 
-A group closes after a few milliseconds or a few hundred results, whichever comes first. What a
-provider said is truth: while the store is away, results are kept and tried again.
+A group closes after a few milliseconds or a few hundred results, whichever comes first, and a few
+groups may be on their way at once. What a provider said is truth: while the store is away, results
+are kept and tried again.
 """
 
 import asyncio
@@ -31,6 +32,8 @@ class ResultCloser:
         self._waiters: list[asyncio.Future[None]] = []
         self._arrived = asyncio.Event()
         self._full = asyncio.Event()
+        self._room = asyncio.Semaphore(limits.close_groups_in_parallel)
+        self._under_way: set[asyncio.Task[None]] = set()
 
     def put(self, closed: ClosedAttempt) -> None:
         """Hand over one result; `barrier` says when it is durable."""
@@ -51,19 +54,37 @@ class ResultCloser:
 
     async def run(self) -> None:
         """The loop of the role; runs until cancelled."""
-        while True:
-            await self._arrived.wait()
-            await self._company()
-            group, self._pending = self._pending, []
-            waiters, self._waiters = self._waiters, []
-            self._arrived.clear()
-            self._full.clear()
-            try:
-                await self._commit(group)
-            except StoreUnavailable as failure:
-                _answer(waiters, failure)
-            else:
-                _answer(waiters, None)
+        async with asyncio.TaskGroup() as closing:
+            while True:
+                await self._arrived.wait()
+                await self._company()
+                await self._room.acquire()
+                group, self._pending = self._pending, []
+                waiters, self._waiters = self._waiters, []
+                self._arrived.clear()
+                self._full.clear()
+                earlier = frozenset(self._under_way)
+                task = closing.create_task(self._close(group, waiters, earlier))
+                self._under_way.add(task)
+                task.add_done_callback(self._under_way.discard)
+
+    async def _close(
+        self,
+        group: list[ClosedAttempt],
+        waiters: list[asyncio.Future[None]],
+        earlier: frozenset[asyncio.Task[None]],
+    ) -> None:
+        failure = None
+        try:
+            await self._commit(group)
+        except StoreUnavailable as error:
+            failure = error
+        finally:
+            self._room.release()
+        if waiters and earlier:
+            # Some of what they handed over may be in a group that left before.
+            await asyncio.wait(earlier)
+        _answer(waiters, failure)
 
     async def _company(self) -> None:
         try:

@@ -159,6 +159,10 @@ class StepRecorder:
 
 def _append_all(by_run: ByRun, now: datetime) -> Transaction[None]:
     """In the order of the runs' ids, so that two workers never wait for each other in turn."""
+    if len(by_run) == 1:
+        ((run_id, version), events), *_ = by_run.items()
+        yield from run_log.append_alone(run_id, version, [each.draft() for each in events], now)
+        return
     for run_id, version in sorted(by_run):
         drafts = [event.draft() for event in by_run[run_id, version]]
         yield from run_log.append(run_id, version, drafts, now)

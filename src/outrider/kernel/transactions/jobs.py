@@ -186,10 +186,11 @@ def _claimed(locked: Rows, claimer: Claimer, now: datetime) -> Transaction[list[
     if not of_runs:
         return claimed
     window = {"id": [row[1] for row in locked if not row[0]]}
-    yield from _start_runs(window, claimer, now)
     rows = yield from ask("claimed_jobs", window)
     of_phases = of_runs - len(rows)
-    claimed += [ClaimedJob(*row) for row in rows]
+    claimed += [ClaimedJob(*row) for *row, _ in rows]
+    if of_phases or any(starts for *_, starts in rows):
+        yield from _start_runs(window, claimer, now)
     if of_phases:
         rows = yield from ask("claimed_phase_jobs", window)
         claimed += [ClaimedPhaseJob(*row) for row in rows]

@@ -4,7 +4,7 @@ Reserving and reopening first prove that the job is still ours, in the same tran
 does not: whoever made a call may always say how it ended, and nobody else can.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ from outrider.domain.states import SUCCESSES, ItemStatus
 from outrider.domain.submission import Contract, Progress, Verdict
 from outrider.domain.texts import storable
 from outrider.kernel.transactions.jobs import Claim, ClaimedJob, Hold, hold
-from outrider.ports.store import Transaction, ask, ask_alone
+from outrider.ports.store import Rows, Transaction, ask, ask_alone
 
 
 class Member(NamedTuple):
@@ -102,7 +102,7 @@ def members(context: JobContext, kind: AddressKind) -> Transaction[list[Member]]
             run_id=job.run_id,
         )
         return [Member(*row) for row in rows]
-    rows = yield from ask(
+    rows = yield from ask_alone(
         "load_members",
         campaign_id=job.campaign_id,
         kind=int(kind),
@@ -249,8 +249,9 @@ def close(closed: Sequence[ClosedAttempt], now: datetime) -> Transaction[None]:
             doubted.append(attempt)
         else:
             retried.append(attempt)
+    alone = len(accepted) == 1 and not (failed or retried or doubted)
     for status, group in accepted.items():
-        yield from _close_accepted(status, group, now)
+        yield from _close_accepted(status, group, now, ask_alone if alone else ask)
     if failed:
         yield from _close_failed(failed, now)
     if retried:
@@ -269,7 +270,10 @@ def _identity(group: Sequence[ClosedAttempt]) -> dict[str, Sequence[object]]:
 
 
 def _close_accepted(
-    status: ItemStatus, group: Sequence[ClosedAttempt], now: datetime
+    status: ItemStatus,
+    group: Sequence[ClosedAttempt],
+    now: datetime,
+    ask: Callable[..., Transaction[Rows]],
 ) -> Transaction[None]:
     yield from ask(
         "close_accepted",

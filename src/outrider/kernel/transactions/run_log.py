@@ -19,7 +19,7 @@ from outrider.domain.run_events import (
 )
 from outrider.ports.event_log import Appended as Appended
 from outrider.ports.event_log import EventDraft as EventDraft
-from outrider.ports.store import Row, Transaction, ask
+from outrider.ports.store import Row, Transaction, Window, ask, ask_alone
 
 LAST_SEQ = 2**62
 """Above every sequence there will be."""
@@ -29,29 +29,38 @@ def append(
     run_id: RunId, plan_version: str, drafts: Sequence[EventDraft], now: datetime
 ) -> Transaction[list[Appended]]:
     """Append what is new of these, in their order; what was appended, with its sequence."""
-    keys = [
-        event_key(run_id, draft.step_id, draft.logical_attempt, draft.type, plan_version)
-        for draft in drafts
-    ]
-    rows = yield from ask(
-        "append_run_events",
-        {
-            "key": keys,
-            "type": [draft.type.value for draft in drafts],
-            "emitter": [EMITTERS[draft.type].value for draft in drafts],
-            "step_id": [draft.step_id for draft in drafts],
-            "logical_attempt": [draft.logical_attempt for draft in drafts],
-            "engine_attempt": [draft.engine_attempt for draft in drafts],
-            "signal_id": [draft.signal_id for draft in drafts],
-            "payload": [msgspec.json.encode(draft.payload).decode() for draft in drafts],
-            "occurred_at": [draft.occurred_at or now for draft in drafts],
-        },
-        run_id=run_id,
-        plan_version=plan_version,
-    )
+    window = _window(run_id, plan_version, drafts, now)
+    rows = yield from ask("append_run_events", window, run_id=run_id, plan_version=plan_version)
     if not rows and not (yield from ask("run_exists", run_id=run_id)):
         raise NotFound(f"there is no run {run_id} whose log this could be")
     return sorted(Appended(*row) for row in rows)
+
+
+def append_alone(
+    run_id: RunId, plan_version: str, drafts: Sequence[EventDraft], now: datetime
+) -> Transaction[None]:
+    """The same and nothing else, for a run that is known to be there."""
+    window = _window(run_id, plan_version, drafts, now)
+    yield from ask_alone("append_run_events", window, run_id=run_id, plan_version=plan_version)
+
+
+def _window(
+    run_id: RunId, plan_version: str, drafts: Sequence[EventDraft], now: datetime
+) -> Window:
+    return {
+        "key": [
+            event_key(run_id, draft.step_id, draft.logical_attempt, draft.type, plan_version)
+            for draft in drafts
+        ],
+        "type": [draft.type.value for draft in drafts],
+        "emitter": [EMITTERS[draft.type].value for draft in drafts],
+        "step_id": [draft.step_id for draft in drafts],
+        "logical_attempt": [draft.logical_attempt for draft in drafts],
+        "engine_attempt": [draft.engine_attempt for draft in drafts],
+        "signal_id": [draft.signal_id for draft in drafts],
+        "payload": [msgspec.json.encode(draft.payload).decode() for draft in drafts],
+        "occurred_at": [draft.occurred_at or now for draft in drafts],
+    }
 
 
 def events_after(

@@ -115,7 +115,10 @@ def _finish(
     detail = {"outcome": outcome.value, **_numbers(tally)}
     yield from record([_entry(job, worker_id, f"job.{ended.value}", detail)], ids, now)
     event = _step_event(job, ended, outcome, tally, artifacts)
-    yield from run_log.append(job.run_id, job.plan_version, [event], now)
+    appended = yield from run_log.append(job.run_id, job.plan_version, [event], now)
+    # Who has appended holds the run already, so what is unfinished now stays somebody else's.
+    if appended and (yield from _has_unfinished_jobs(job.run_id)):
+        return
     yield from finish_run_if_done(job.scope, job.run_id, worker_id, ids, now)
 
 
@@ -173,8 +176,7 @@ def finish_run_if_done(
     """
     locked = yield from ask("lock_run", run_id=run_id)
     status, campaign_id, phase, stopped_at, version, _ = locked[0]
-    unfinished = yield from ask("run_has_unfinished_jobs", run_id=run_id)
-    if unfinished[0][0]:
+    if (yield from _has_unfinished_jobs(run_id)):
         return False
     state, current_run = (yield from ask("lock_phase", campaign_id=campaign_id, phase=phase))[0]
     is_current = current_run == run_id
@@ -213,6 +215,11 @@ def finish_run_if_done(
     )
     yield from record([entry], ids, now)
     return True
+
+
+def _has_unfinished_jobs(run_id: RunId) -> Transaction[bool]:
+    rows = yield from ask("run_has_unfinished_jobs", run_id=run_id)
+    return bool(rows[0][0])
 
 
 def _run_event(ended: RunStatus, accounting: dict[str, int], *, stopped: bool) -> EventDraft:

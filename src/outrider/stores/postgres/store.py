@@ -11,7 +11,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import lru_cache
 from itertools import repeat
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 import asyncpg
 import msgspec
@@ -184,18 +184,54 @@ async def _played(
     statement = first
     try:
         while True:
-            statement = transaction.send(await _rows(connection, statement))
+            if statement.name in _COPIED:
+                statement = await _copied(connection, transaction, statement)
+            else:
+                statement = transaction.send(await _rows(connection, statement))
             assert not first.alone, f"{first.name} was not alone: {statement.name} came after it"
     except StopIteration as done:
         result: Result = done.value
         return result
+    except _Ended as done:
+        return cast("Result", done.result)
+
+
+class _Ended(Exception):
+    """A script's end, told from another thread, where StopIteration cannot go."""
+
+    def __init__(self, result: object) -> None:
+        self.result = result
+
+
+async def _copied(
+    connection: Connection, transaction: Transaction[Result], statement: Statement
+) -> Statement:
+    """The next statement. A copy has nothing to tell, so the script makes up what follows while
+    Postgres is at it."""
+
+    def go_on() -> Statement:
+        try:
+            return transaction.send(())
+        except StopIteration as done:
+            raise _Ended(done.value) from None
+
+    copying = asyncio.create_task(_copy(connection, statement))
+    going_on = asyncio.create_task(asyncio.to_thread(go_on))
+    both = asyncio.gather(copying, going_on, return_exceptions=True)
+    try:
+        await asyncio.shield(both)
+    except asyncio.CancelledError:
+        # A script cannot be stopped in the middle of a line, nor a connection left in a copy.
+        await both
+        raise
+    # What a script finds wrong says more than what its copy met with.
+    failure = going_on.exception()
+    if failure is None or isinstance(failure, _Ended):
+        copying.result()
+    return going_on.result()
 
 
 async def _rows(connection: Connection, statement: Statement) -> Rows:
-    copied = _COPIED.get(statement.name)
-    if copied is not None:
-        await _copy(connection, statement, *copied)
-        return []
     sql, order = _POSITIONAL[statement.name]
     given = dict(statement.params)
     if statement.window is not None:
@@ -206,9 +242,8 @@ async def _rows(connection: Connection, statement: Statement) -> Rows:
     return records
 
 
-async def _copy(
-    connection: Connection, statement: Statement, table: str, columns: Sequence[str]
-) -> None:
+async def _copy(connection: Connection, statement: Statement) -> None:
+    table, columns = _COPIED[statement.name]
     window = statement.window or {}
     cells = [
         window[column] if column in window else repeat(statement.params[column])
