@@ -136,7 +136,7 @@ class SqliteStore:
             "foreign_keys = on",
             "temp_store = memory",
             "cache_size = -32768",
-            "wal_autocheckpoint = 4000",
+            "wal_autocheckpoint = 16000",
         ):
             connection.execute(f"PRAGMA {pragma}")
         add_functions(connection)
