@@ -15,7 +15,7 @@ from servers import Servers
 
 COUNT = 5_000
 ROUNDS = 3
-LEAST_RATIO = 0.15
+LEAST_RATIO = 0.25
 BEGIN_SECONDS = 12.0
 """No further round begins after that, however busy the machine is."""
 PLAN = Plan(COUNT, ROUNDS, 0, 0.0, (), 0, frozenset({Measure.END_TO_END}))

@@ -13,7 +13,7 @@ import ssl
 import subprocess
 from base64 import b64encode
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -624,6 +624,29 @@ async def test_a_name_with_two_addresses_is_reached_at_the_one_that_listens(
     async with serving(Visits()) as port, calling() as client:
         url = URL(f"http://two.example:{port}")
         assert await client.post(url, b"here", "a/b") == Answer(200, b"here")
+
+
+async def test_an_address_that_does_not_answer_is_left_for_the_next_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with socket.socket() as silent, ExitStack() as queue:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen(0)
+        # Nobody accepts: once the queue is full, whoever comes hears nothing at all.
+        for _ in range(4):
+            waiting = queue.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(silent.getsockname())
+
+        async def two(_host: str, port: int, **_hints: Any) -> list[address_guard.AddressInfo]:
+            deaf = (socket.AF_INET, socket.SOCK_STREAM, 0, "", silent.getsockname())
+            return [deaf, (socket.AF_INET, socket.SOCK_STREAM, 0, "", ("127.0.0.1", port))]
+
+        monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", two)
+        monkeypatch.setattr(address_guard, "ADDRESS_SECONDS", 0.1)
+        async with serving(Visits()) as port, calling() as client:
+            url = URL(f"http://two.example:{port}")
+            assert await client.post(url, b"here", "a/b") == Answer(200, b"here")
 
 
 @on_both_loops

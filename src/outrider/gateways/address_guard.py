@@ -11,6 +11,7 @@ import socket
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 from typing import Any
 
+ADDRESS_SECONDS = 1.0
 AddressInfo = tuple[int | socket.AddressFamily, int | socket.SocketKind, int, str, Any]
 """One answer of getaddrinfo: family, kind, protocol, canonical name, socket address."""
 
@@ -96,11 +97,15 @@ def open_socket(info: AddressInfo) -> socket.socket:
 
 
 async def connect(host: str, port: int, *, allow_private: bool) -> socket.socket:
-    """Resolve once, then connect to the very address that was judged; the last failure is told."""
+    """Resolve once, then connect to the very address that was judged; the last failure is told.
+
+    An address that does not answer is not waited for while there is another one.
+    """
     loop = asyncio.get_running_loop()
     make = open_socket if allow_private else guarded_socket
     failure = OSError(f"{host} has no address")
-    for info in await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    for number, info in enumerate(found, start=1):
         try:
             line = make(info)
         except OSError as error:
@@ -108,7 +113,8 @@ async def connect(host: str, port: int, *, allow_private: bool) -> socket.socket
             continue
         try:
             line.setblocking(False)
-            await loop.sock_connect(line, info[4])
+            async with asyncio.timeout(ADDRESS_SECONDS if number < len(found) else None):
+                await loop.sock_connect(line, info[4])
         except OSError as error:
             line.close()
             failure = error
