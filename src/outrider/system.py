@@ -7,7 +7,7 @@ import random
 import time
 from datetime import UTC, datetime
 
-from outrider.domain.ids import RANDOM_BYTES_PER_UUID, uuid7_batch
+from outrider.domain.ids import RANDOM_BYTES_PER_UUID, TICKS_PER_MS, uuid7_batch
 from outrider.settings import GC_NEW_OBJECTS, GC_OLD_ROUNDS, GC_YOUNG_ROUNDS
 
 
@@ -20,12 +20,19 @@ class SystemClock:
 
 
 class SystemIds:
+    """Each id sorts after those made here before it, whatever the clock does meanwhile."""
+
+    def __init__(self) -> None:
+        self._next_tick = 0
+
     def new(self) -> str:
         return self.batch(1)[0]
 
     def batch(self, count: int) -> list[str]:
         noise = os.urandom(RANDOM_BYTES_PER_UUID * count)
-        return list(uuid7_batch(time.time_ns() // 1_000_000, noise))
+        first = max(time.time_ns() * TICKS_PER_MS // 1_000_000, self._next_tick)
+        self._next_tick = first + count
+        return list(uuid7_batch(first, noise))
 
     def jitter(self) -> float:
         return random.random()

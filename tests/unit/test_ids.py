@@ -1,6 +1,7 @@
 """Identifiers: UUIDv7 texts that are what they say, and keys that are the contracts' formulas."""
 
 import hashlib
+import time
 import uuid
 
 import pytest
@@ -10,53 +11,72 @@ from hypothesis import strategies as st
 from outrider.domain.errors import InvalidInput
 from outrider.domain.ids import (
     RANDOM_BYTES_PER_UUID,
+    TICKS_PER_MS,
     idempotency_key,
     idempotency_keys,
     item_key_field,
     uuid7_batch,
 )
 from outrider.domain.states import Channel
+from outrider.system import SystemIds
 
-moments_ms = st.integers(min_value=0, max_value=2**48 - 1)
+ticks = st.integers(min_value=0, max_value=2**60 - 1_000)
 noise = st.binary(min_size=RANDOM_BYTES_PER_UUID, max_size=RANDOM_BYTES_PER_UUID)
 fields = st.text(st.characters(exclude_characters="|", exclude_categories=["Cs"]), max_size=20)
 
 
-@given(moments_ms, noise)
-def test_an_id_is_a_uuid_of_version_7_and_the_rfc_variant(unix_ms: int, random: bytes) -> None:
-    (text,) = uuid7_batch(unix_ms, random)
+@given(ticks, noise)
+def test_an_id_is_a_uuid_of_version_7_and_the_rfc_variant(tick: int, random: bytes) -> None:
+    (text,) = uuid7_batch(tick, random)
     made = uuid.UUID(text)
     assert str(made) == text
     assert made.version == 7
     assert made.variant == uuid.RFC_4122
 
 
-@given(moments_ms, noise)
-def test_an_id_begins_with_its_millisecond(unix_ms: int, random: bytes) -> None:
-    (text,) = uuid7_batch(unix_ms, random)
-    assert uuid.UUID(text).int >> 80 == unix_ms
+@given(ticks, noise)
+def test_an_id_begins_with_its_millisecond(tick: int, random: bytes) -> None:
+    (text,) = uuid7_batch(tick, random)
+    assert uuid.UUID(text).int >> 80 == tick // TICKS_PER_MS
 
 
-@given(moments_ms, moments_ms, noise, noise)
+@given(ticks, ticks, noise, noise)
 def test_ids_sort_by_the_time_they_were_made(
-    one_ms: int, other_ms: int, one_noise: bytes, other_noise: bytes
+    one_tick: int, other_tick: int, one_noise: bytes, other_noise: bytes
 ) -> None:
-    (one,), (other,) = uuid7_batch(one_ms, one_noise), uuid7_batch(other_ms, other_noise)
-    assert one_ms == other_ms or (one < other) == (one_ms < other_ms)
+    (one,), (other,) = uuid7_batch(one_tick, one_noise), uuid7_batch(other_tick, other_noise)
+    assert one_tick == other_tick or (one < other) == (one_tick < other_tick)
 
 
-@given(moments_ms, st.integers(min_value=0, max_value=300))
-def test_a_batch_has_one_distinct_id_for_every_ten_bytes(unix_ms: int, count: int) -> None:
-    # Distinct noise by construction: a counter in the first bytes, which an id keeps.
-    pieces = [number.to_bytes(RANDOM_BYTES_PER_UUID, "little") for number in range(count)]
-    made = list(uuid7_batch(unix_ms, b"".join(pieces)))
-    assert len(made) == count
-    assert len(set(made)) == count
+@given(ticks, noise, noise)
+def test_an_id_keeps_62_random_bits(tick: int, one_noise: bytes, other_noise: bytes) -> None:
+    (one,), (other,) = uuid7_batch(tick, one_noise), uuid7_batch(tick, other_noise)
+    kept = [int.from_bytes(each) & (2**62 - 1) for each in (one_noise, other_noise)]
+    assert (one == other) == (kept[0] == kept[1])
+
+
+@given(ticks, st.integers(min_value=0, max_value=300))
+def test_a_batch_has_one_id_for_every_eight_bytes_in_rising_order(tick: int, count: int) -> None:
+    made = list(uuid7_batch(tick, bytes(RANDOM_BYTES_PER_UUID * count)))
+    assert len(made) == len(set(made)) == count
+    assert made == sorted(made)
 
 
 def test_the_same_time_and_noise_give_the_same_id() -> None:
-    given_noise = bytes(range(10))
+    given_noise = bytes(range(RANDOM_BYTES_PER_UUID))
     assert list(uuid7_batch(1, given_noise)) == list(uuid7_batch(1, given_noise))
+
+
+def test_ids_of_one_process_rise_even_where_its_clock_steps_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ids = SystemIds()
+    before = [*ids.batch(5_000), ids.new()]
+    earlier_ns = time.time_ns() - 7_200 * 10**9
+    monkeypatch.setattr(time, "time_ns", lambda: earlier_ns)
+    made = [*before, ids.new(), *ids.batch(3)]
+    assert made == sorted(made)
+    assert len(set(made)) == 5_005
 
 
 @given(st.lists(fields, min_size=1, max_size=6))
