@@ -19,6 +19,7 @@ from outrider.domain.ids import RunId, TenantId
 from outrider.domain.signals import Signal
 from outrider.engines.temporal.connection import TemporalConnection
 from outrider.engines.temporal.messages import STEER, WORKFLOW, Steer, WorkOrder
+from outrider.engines.temporal.workflows import begins_nothing_from
 from outrider.ports.engine import Stalled, Work, WorkKind
 from outrider.settings import TEMPORAL_CALLS, TEMPORAL_HISTORY_EVENTS, Limits, Settings
 
@@ -109,7 +110,8 @@ class TemporalEngine:
 
     async def _is_waited_for(self, client: Client, stalled: Stalled) -> bool:
         """Its workflow has given the job out already and waits for a worker to come for it, or has
-        no room for more, or has yet to look. Telling it again would only make it longer."""
+        no room for more, or has yet to look, or is so long that it begins nothing before what it
+        has given out has ended. Telling it again would only make it longer."""
         try:
             found = await client.get_workflow_handle(workflow_id(stalled.work)).describe()
         except RPCError as error:
@@ -117,10 +119,12 @@ class TemporalEngine:
                 return False
             raise
         raw = found.raw_description
+        window_jobs = self._settings.temporal_window_jobs
         given_out = {activity.activity_id for activity in raw.pending_activities}
         return found.status is WorkflowExecutionStatus.RUNNING and (
             stalled.job_id in given_out
-            or len(given_out) >= self._settings.temporal_window_jobs
+            or len(given_out) >= window_jobs
+            or (given_out and found.history_length >= begins_nothing_from(window_jobs))
             or raw.HasField("pending_workflow_task")
         )
 
