@@ -159,6 +159,9 @@ class Limits:
     stalled_recheck_seconds: float = 0.5
     stalled_retell_seconds: float = 5.0
     stalled_page: int = 200
+    stalled_most: int = 10_000
+    stalled_told_at_once: int = 32
+    stalled_asked_per_second: float = 50.0
 
 
 @dataclass(frozen=True)

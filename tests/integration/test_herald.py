@@ -3,19 +3,23 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from outrider.bootstrap import Outrider
-from outrider.domain.ids import DEFAULT_SCOPE, DEFAULT_TENANT, RunId
+from outrider.domain.ids import DEFAULT_SCOPE, DEFAULT_TENANT, RunId, WorkerId
 from outrider.domain.signals import Signal
 from outrider.engines.local import LocalEngine
 from outrider.kernel.herald import Herald
 from outrider.kernel.submission_manager import Submission
+from outrider.kernel.transactions.jobs import Claimer, claim
 from outrider.ports.engine import Stalled, Work
 from outrider.testing.clock import FakeClock
+from outrider.testing.engine_suite.lanes import lane_of
 from outrider.testing.launches import target
+from tests.controls import begun, created
 from tests.whole_runs import IMPATIENT, opened
 
 LIMITS = replace(
@@ -24,6 +28,8 @@ LIMITS = replace(
 )  # fmt: skip
 RUN = RunId("a run")
 MOMENT_SECONDS = 0.01
+LANES = 3
+HOUR = timedelta(hours=1)
 
 SQLITE = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 
@@ -46,6 +52,20 @@ class HangingEngine(LocalEngine):
         self.asked += 1
         self._clock.advance(LIMITS.engine_tell_seconds)
         await asyncio.Event().wait()
+
+
+class SlowEngine(LocalEngine):
+    """Answers in time where it is asked about one at once, and not where it is about more."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told: list[Stalled] = []
+
+    async def recover(self, stalled: Sequence[Stalled]) -> Sequence[Stalled]:
+        if len(stalled) > 1:
+            await asyncio.Event().wait()
+        self.told += stalled
+        return stalled
 
 
 class KnowingEngine(LocalEngine):
@@ -71,6 +91,15 @@ async def outrider(database: str, tmp_path: Path, clock: FakeClock) -> AsyncIter
     noop = target("noop", "noop", "noop:")
     async with opened(database, tmp_path, noop, limits=LIMITS, clock=clock) as opened_here:
         yield opened_here
+
+
+async def submit_to_lanes(outrider: Outrider) -> None:
+    """One message to each of three lanes."""
+    for lane in range(LANES):
+        names = (f"intent-{number}" for number in range(100))
+        intent_id = next(name for name in names if lane_of(name) == lane)
+        submission = Submission(intent_id, "noop", {"to": "+447700900123", "message": "Hello"})
+        await outrider.submissions.submit(DEFAULT_SCOPE, submission)
 
 
 @SQLITE
@@ -113,3 +142,64 @@ async def test_the_engine_is_asked_again_soon_about_what_it_knew_and_later_about
     clock.advance(MOMENT_SECONDS)
     await herald.recover_once()
     assert engine.asked == [first, first]
+
+
+@SQLITE
+async def test_an_engine_that_is_slow_is_told_of_everything_bit_by_bit(
+    outrider: Outrider, clock: FakeClock
+) -> None:
+    await submit_to_lanes(outrider)
+    engine = SlowEngine()
+    herald = Herald(engine, outrider.store, clock, replace(LIMITS, stalled_told_at_once=1))
+    assert len(await herald.recover_once()) == LANES
+    assert len(set(engine.told)) == LANES
+
+
+@SQLITE
+async def test_work_that_the_engine_knows_hides_none_that_it_does_not(
+    outrider: Outrider, clock: FakeClock
+) -> None:
+    await submit_to_lanes(outrider)
+    engine = KnowingEngine(knows=True)
+    herald = Herald(engine, outrider.store, clock, replace(LIMITS, stalled_page=1))
+    for _ in range(LANES):
+        await herald.recover_once()
+    assert len(engine.asked) == len(set(engine.asked)) == LANES
+
+
+@SQLITE
+async def test_the_more_the_engine_knows_the_less_often_it_is_asked_about_each(
+    outrider: Outrider, clock: FakeClock
+) -> None:
+    await submit_to_lanes(outrider)
+    engine = KnowingEngine(knows=True)
+    herald = Herald(engine, outrider.store, clock, replace(LIMITS, stalled_asked_per_second=1.0))
+    await herald.recover_once()
+    clock.advance(LANES - MOMENT_SECONDS)
+    await herald.recover_once()
+    assert len(engine.asked) == LANES
+    clock.advance(MOMENT_SECONDS)
+    await herald.recover_once()
+    assert len(engine.asked) == 2 * LANES
+
+
+@SQLITE
+async def test_each_job_that_is_taken_of_a_run_is_no_reason_to_ask_about_the_next(
+    database: str, tmp_path: Path, clock: FakeClock
+) -> None:
+    async with opened(
+        database, tmp_path, target("sms.all", "noop", "noop:"), limits=LIMITS, clock=clock
+    ) as outrider:
+        await begun(outrider, await created(outrider, 20, batch_size=5))
+        clock.advance(LIMITS.stalled_after_seconds)
+        engine = KnowingEngine(knows=True)
+        herald = Herald(engine, outrider.store, clock, LIMITS)
+        for _ in range(2):
+            claimer = Claimer(WorkerId("w"), clock.now() + HOUR, engine.reference, outrider.ids)
+            await herald.recover_once()
+            await outrider.store.write(claim(claimer, 1, clock.now()))
+        assert len(engine.asked) == 1
+        clock.advance(LIMITS.stalled_recheck_seconds)
+        await herald.recover_once()
+        first, second = engine.asked
+        assert (first.work, first.job_id != second.job_id) == (second.work, True)

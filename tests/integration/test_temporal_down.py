@@ -13,10 +13,11 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from outrider.cli.app import app
-from outrider.domain.ids import DEFAULT_SCOPE
+from outrider.domain.ids import DEFAULT_SCOPE, JobId
 from outrider.domain.phases import Action
 from outrider.domain.states import PhaseState
 from outrider.gateways.sandbox import Sandbox, references_delivered
+from outrider.ports.engine import Stalled, Work, WorkKind
 from outrider.testing.launches import observe, registry, target, until_terminal
 from tests.controls import begun, control, created, until, until_nothing_is_held
 from tests.integration.broken_server import closed_port
@@ -191,3 +192,40 @@ async def test_the_engine_is_changed_in_mid_run_and_back_without_repair(
             assert (await outrider.certifier.certify(DEFAULT_SCOPE, run_id)).holds
             await check_against_log(outrider, campaign_id)
     assert set(references_delivered(log_path).values()) == {1}
+
+
+@SQLITE
+async def test_a_run_on_a_task_queue_that_nobody_polls_any_more_is_begun_on_the_one_that_is_set(
+    database: str, tmp_path: Path, temporal_server: TemporalServer
+) -> None:
+    noop = target("sms.all", "noop", "noop:")
+    temporal: dict[str, Any] = {"engine": "temporal", "temporal_address": temporal_server.address}
+    before, now = f"before-{uuid4()}", f"now-{uuid4()}"
+    async with opened(database, tmp_path, noop, **temporal, temporal_task_queue=before) as outrider:
+        run_id = await begun(outrider, await created(outrider, 10))
+    async with (
+        opened(database, tmp_path, noop, **temporal, temporal_task_queue=now) as outrider,
+        working(outrider),
+    ):
+        assert (await until_terminal(outrider, run_id)).sent == 10
+
+
+@SQLITE
+async def test_a_run_on_a_task_queue_that_others_poll_is_left_to_them(
+    database: str, tmp_path: Path, temporal_server: TemporalServer
+) -> None:
+    noop = target("sms.all", "noop", "noop:")
+    temporal: dict[str, Any] = {"engine": "temporal", "temporal_address": temporal_server.address}
+    theirs, ours = f"theirs-{uuid4()}", f"ours-{uuid4()}"
+    async with opened(database, tmp_path, noop, **temporal, temporal_task_queue=theirs) as there:
+        # Its worker has come and gone: Temporal remembers for minutes that it polled.
+        first = await begun(there, await created(there, 10))
+        async with working(there):
+            assert (await until_terminal(there, first)).sent == 10
+        run_id = await begun(there, await created(there, 10))
+        async with opened(database, tmp_path, noop, **temporal, temporal_task_queue=ours) as here:
+            work = Work(WorkKind.RUN, DEFAULT_SCOPE.tenant_id, run_id)
+            stalled = Stalled(work, JobId("any"), here.clock.now())
+            assert not await here.engine.recover([stalled])
+        async with working(there):
+            assert (await until_terminal(there, run_id)).sent == 10

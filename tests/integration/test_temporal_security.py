@@ -10,6 +10,8 @@ import pytest
 
 from outrider.bootstrap import open_outrider
 from outrider.domain.errors import EngineUnavailable
+from outrider.engines.temporal import connection
+from outrider.engines.temporal.engine import TemporalEngine
 from outrider.settings import Settings
 from outrider.testing.launches import registry, target
 from tests.forked import ForkedProcess
@@ -17,6 +19,7 @@ from tests.integration.tls_proxy import HOST, Authority, Issued, Proxy, huffman,
 from tests.temporal_server import TemporalServer
 
 API_KEY = "tasteasociaticcoast0012"
+NEXT_API_KEY = "coastasociatictaste2100"
 CODEC_KEY = "5e" * 32
 NAME = "temporal.internal"
 
@@ -133,6 +136,29 @@ async def test_an_api_key_is_sent_with_each_request_and_only_inside_tls(
     assert header not in proxy.heard
     await reach(proxy, tmp_path, **tls, temporal_api_key="env:TEMPORAL_KEY")
     assert header in proxy.heard
+
+
+async def test_an_api_key_that_was_changed_is_read_anew_and_one_that_is_lost_is_kept(
+    proxy: Proxy, authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "CREDENTIAL_REREAD_SECONDS", 0.0)
+    file = tmp_path / "api-key"
+    file.write_text(API_KEY)
+    settings = settings_of(
+        proxy, tmp_path, temporal_tls=True, temporal_tls_ca=authority.file,
+        temporal_api_key=f"file:{file}",
+    )  # fmt: skip
+    async with open_outrider(settings) as outrider:
+        await outrider.reach_engine()
+        next_header = huffman(f"Bearer {NEXT_API_KEY}")
+        assert next_header not in proxy.heard
+        file.write_text(NEXT_API_KEY)
+        await outrider.reach_engine()
+        assert next_header in proxy.heard
+        file.unlink()
+        await outrider.reach_engine()
+        assert isinstance(outrider.engine, TemporalEngine)
+        assert (await outrider.engine.client()).api_key == NEXT_API_KEY
 
 
 @pytest.mark.parametrize("is_trusted", [True, False])

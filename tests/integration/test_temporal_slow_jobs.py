@@ -1,6 +1,7 @@
 """A job that is slow, on Temporal: nobody ends it by hand, and nothing else waits for it."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -36,6 +37,7 @@ pytestmark = [
 UNEVEN, QUICK_JOBS = "uneven", 6
 LEASE_SECONDS, HEARTBEAT_SECONDS = 10.0, 0.1
 """A worker hears that an activity was cancelled when it sends a heartbeat for it."""
+SHORT_LEASE_SECONDS = 5.0
 A_WHILE_SECONDS = 1.0
 SLOW_ITEMS, SLOW_PER_SECOND = 100, 1.0
 
@@ -174,6 +176,28 @@ async def test_a_job_that_temporal_has_cancelled_keeps_its_place_until_it_ends(
         for run_id in (first_id, second_id):
             assert (await bench.ended(run_id)).sent == 1
     assert sandbox.most_at_once == bench.outrider.limits.jobs_in_parallel == 1
+
+
+async def test_a_job_that_takes_longer_than_its_lease_is_given_to_nobody_else(
+    bench: EngineBench, sandbox: SlowSandbox
+) -> None:
+    short = bench.with_limits(lease_seconds=SHORT_LEASE_SECONDS)
+    run_id = await short.started(await short.campaign(1, submission_target=MAIL))
+    async with short.at_work(), released(sandbox.answers):
+        await short.until_requests(1)
+        handle, began = await handle_of(short, run_id), time.monotonic()
+
+        async def lease_would_be_over() -> bool:
+            (pending,) = (await handle.describe()).raw_description.pending_activities
+            assert pending.attempt == 1
+            assert [job.status for job in await short.jobs(run_id)] == ["locked"]
+            return time.monotonic() - began > SHORT_LEASE_SECONDS + A_WHILE_SECONDS
+
+        await short.until(lease_would_be_over)
+        sandbox.answers.set()
+        assert (await short.ended(run_id)).sent == 1
+    assert [job.attempts for job in await short.jobs(run_id)] == [0]
+    assert sandbox.requests == 1
 
 
 async def test_a_workflow_ended_by_hand_is_begun_anew_while_a_slow_job_is_under_way(

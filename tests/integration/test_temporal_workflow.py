@@ -3,11 +3,17 @@
 Its own waits are made shorter here, and nothing else of it is changed.
 """
 
+from datetime import UTC, datetime
+
 import pytest
 from temporalio.client import Client
 
-from outrider.engines.temporal import workflows
+from outrider.bootstrap import make_engine
+from outrider.domain.ids import DEFAULT_TENANT, JobId
+from outrider.engines.temporal import engine, workflows
 from outrider.engines.temporal.messages import STEER, Steer
+from outrider.ports.engine import Stalled, Work, WorkKind
+from outrider.settings import Limits, Settings
 from tests.controls import until
 from tests.integration.temporal_stand_in import (
     StandIn,
@@ -70,6 +76,35 @@ async def test_a_slow_job_never_makes_a_history_longer_than_the_most(
         executions = await chain(client, handle)
     assert sorted(stand_in.processed) == sorted(["slow", *QUICK])
     assert max(len(each.events) for each in executions) <= MOST_EVENTS
+
+
+async def test_a_workflow_that_waits_for_a_slow_job_to_be_continued_is_not_told_of_the_others(
+    client: Client, temporal_server: TemporalServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workflows, "DRAIN_SECONDS", DRAIN_SECONDS)
+    monkeypatch.setattr(workflows, "HISTORY_EVENTS_MOST", MOST_EVENTS)
+    stand_in = StandIn(["slow", *QUICK])
+    let_go = stand_in.hold("slow")
+    settings = Settings(
+        engine="temporal", temporal_address=temporal_server.address, temporal_window_jobs=WINDOW
+    )
+    recover = make_engine(settings, Limits()).recover
+    run = Work(WorkKind.RUN, DEFAULT_TENANT, "a run")
+    last = workflows.begins_nothing_from(WINDOW)
+    async with begun_with(
+        client, stand_in, WINDOW, SHORT_EVENTS, sandboxed=False, patience_seconds=PATIENCE_SECONDS
+    ) as handle:
+        monkeypatch.setattr(engine, "workflow_id", lambda _: handle.id)
+        at_rest = await until_described(
+            handle, lambda found: found.history_length >= last and given_out(found) == {"slow"}
+        )
+        waiting = [Stalled(run, JobId(each), datetime.now(UTC)) for each in stand_in.waiting]
+        assert waiting
+        assert not await recover(waiting)
+        assert (await handle.describe()).history_length == at_rest.history_length
+        let_go.set()
+        await handle.result()
+    assert sorted(stand_in.processed) == sorted(["slow", *QUICK])
 
 
 async def test_a_job_that_is_resumed_before_its_pause_was_answered_is_begun_again(

@@ -5,7 +5,7 @@ what it could not tell at once it finds in the queue a moment later.
 """
 
 import asyncio
-from collections.abc import Collection, Coroutine
+from collections.abc import Collection, Coroutine, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
@@ -33,7 +33,7 @@ class Herald:
         self._store = store
         self._clock = clock
         self._limits = limits
-        self._ask_again_at: dict[Stalled, datetime] = {}
+        self._ask_again_at: dict[Stalled | Work, datetime] = {}
         self._deaf_until: datetime | None = None
         self._woken = asyncio.Event()
 
@@ -68,17 +68,40 @@ class Herald:
         """Tell the engine of what stands still, and of the same only every so often."""
         now = self._clock.now()
         before = now - timedelta(seconds=self._limits.stalled_after_seconds)
-        found = await self._store.read(work.stalled(before, self._limits.stalled_page, now))
         self._ask_again_at = {each: at for each, at in self._ask_again_at.items() if at > now}
-        fresh = [each for each in found if each not in self._ask_again_at]
-        told = await self._tell(self._engine.recover(fresh)) if fresh else None
-        if told is None:
-            return []
-        # What is given out already may be taken, or be given back, any moment.
-        soon = now + timedelta(seconds=self._limits.stalled_recheck_seconds)
-        later = now + timedelta(seconds=self._limits.stalled_retell_seconds)
-        self._ask_again_at |= {**dict.fromkeys(fresh, soon), **dict.fromkeys(told, later)}
+        # Beyond those that it was asked about: many that wait hide none of which it knows nothing.
+        most = min(self._limits.stalled_page + len(self._ask_again_at), self._limits.stalled_most)
+        found = await self._store.read(work.stalled(before, most, now))
+        fresh = [
+            each
+            for each in found
+            if each not in self._ask_again_at and each.work not in self._ask_again_at
+        ]
+        told: list[Stalled] = []
+        # In parts: each has the engine's whole patience, and what was told stays told.
+        for first in range(0, len(fresh), self._limits.stalled_told_at_once):
+            part = fresh[first : first + self._limits.stalled_told_at_once]
+            answer = await self._tell(self._engine.recover(part))
+            if answer is None:
+                break
+            self._remember(part, answer)
+            told += answer
         return told
+
+    def _remember(self, asked: Sequence[Stalled], told: Collection[Stalled]) -> None:
+        """What is given out already may be taken, or be given back, any moment. Of a run the next
+        job is given out too, then; and the more there is, the less often is each asked about."""
+        limits, now = self._limits, self._clock.now()
+        known = {
+            each.work if each.work.kind is WorkKind.RUN else each
+            for each in asked
+            if each not in told
+        }
+        remembered = len(self._ask_again_at) + len(known)
+        soon = max(limits.stalled_recheck_seconds, remembered / limits.stalled_asked_per_second)
+        later = now + timedelta(seconds=limits.stalled_retell_seconds)
+        self._ask_again_at |= dict.fromkeys(known, now + timedelta(seconds=soon))
+        self._ask_again_at |= dict.fromkeys(told, later)
 
     async def _tell(self, telling: Coroutine[Any, Any, Answer]) -> Answer | None:
         """None where it could not be told. One that does not answer is left alone for a while, so

@@ -3,10 +3,12 @@
 import asyncio
 import logging
 import re
+import time
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
 
+import structlog
 from temporalio.client import Client
 from temporalio.converter import (
     DataConverter,
@@ -24,14 +26,22 @@ from temporalio.service import RPCError, TLSConfig
 
 from outrider.domain.errors import EngineUnavailable, InvalidInput
 from outrider.ports.secrets import SecretStore
-from outrider.settings import ERROR_DETAIL_MAX_CHARACTERS, TEMPORAL_CONNECT_SECONDS, Settings
+from outrider.settings import (
+    CREDENTIAL_REREAD_SECONDS,
+    ERROR_DETAIL_MAX_CHARACTERS,
+    TEMPORAL_CONNECT_SECONDS,
+    Settings,
+)
 from outrider.telemetry import bridge_library_logs
 
 LIBRARY = "temporalio"
 
 
+log = structlog.get_logger()
+
+
 class TemporalConnection:
-    """Made when it is first needed, and then kept."""
+    """Made when it is first needed, and then kept; its API key is read anew every so often."""
 
     def __init__(self, settings: Settings, secrets: SecretStore, identity: str) -> None:
         self._settings = settings
@@ -39,13 +49,32 @@ class TemporalConnection:
         self._identity = identity
         self._client: Client | None = None
         self._connecting = asyncio.Lock()
+        self._key_read_at = 0.0
 
     async def client(self) -> Client:
         """Raises EngineUnavailable where nobody answers, InvalidInput where a setting is wrong."""
         async with self._connecting:
             if self._client is None:
                 self._client = await self._connect()
+                self._key_read_at = time.monotonic()
+            elif time.monotonic() >= self._key_read_at + CREDENTIAL_REREAD_SECONDS:
+                self._key_read_at = time.monotonic()
+                self._renew_key(self._client)
             return self._client
+
+    def _renew_key(self, client: Client) -> None:
+        """For the worker that has this client, too. A key that is not there just now may be on its
+        way, and the one before it may still be good."""
+        reference = self._settings.temporal_api_key
+        if reference is None:
+            return
+        try:
+            key = self._secrets.resolve(reference)
+        except InvalidInput as error:
+            log.warning("temporal_api_key_not_read", error=error.message)
+            return
+        if key != client.api_key:
+            client.api_key = key
 
     async def _connect(self) -> Client:
         settings = self._settings

@@ -8,7 +8,9 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
+from temporalio.api.enums.v1 import TaskQueueType
+from temporalio.api.taskqueue.v1 import TaskQueue
+from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest, DescribeTaskQueueRequest
 from temporalio.client import Client, WorkflowExecutionStatus
 from temporalio.common import WorkflowIDReusePolicy
 from temporalio.exceptions import WorkflowAlreadyStartedError
@@ -19,6 +21,7 @@ from outrider.domain.ids import RunId, TenantId
 from outrider.domain.signals import Signal
 from outrider.engines.temporal.connection import TemporalConnection
 from outrider.engines.temporal.messages import STEER, WORKFLOW, Steer, WorkOrder
+from outrider.engines.temporal.workflows import begins_nothing_from
 from outrider.ports.engine import Stalled, Work, WorkKind
 from outrider.settings import TEMPORAL_CALLS, TEMPORAL_HISTORY_EVENTS, Limits, Settings
 
@@ -109,20 +112,42 @@ class TemporalEngine:
 
     async def _is_waited_for(self, client: Client, stalled: Stalled) -> bool:
         """Its workflow has given the job out already and waits for a worker to come for it, or has
-        no room for more, or has yet to look. Telling it again would only make it longer."""
+        no room for more, or has yet to look, or is so long that it begins nothing before what it
+        has given out has ended. Telling it again would only make it longer."""
         try:
             found = await client.get_workflow_handle(workflow_id(stalled.work)).describe()
         except RPCError as error:
             if error.status is RPCStatusCode.NOT_FOUND:
                 return False
             raise
+        if found.status is not WorkflowExecutionStatus.RUNNING:
+            return False
+        if await self._is_out_of_reach(client, found.task_queue):
+            # This execution, and not one that somebody else has begun by now.
+            seen = client.get_workflow_handle(found.id, run_id=found.run_id)
+            await seen.terminate("nobody polls its task queue any more")
+            return False
         raw = found.raw_description
+        window_jobs = self._settings.temporal_window_jobs
         given_out = {activity.activity_id for activity in raw.pending_activities}
-        return found.status is WorkflowExecutionStatus.RUNNING and (
+        return (
             stalled.job_id in given_out
-            or len(given_out) >= self._settings.temporal_window_jobs
+            or len(given_out) >= window_jobs
+            or bool(given_out and found.history_length >= begins_nothing_from(window_jobs))
             or raw.HasField("pending_workflow_task")
         )
+
+    async def _is_out_of_reach(self, client: Client, queue: str) -> bool:
+        """It is on a task queue that is not ours, and nobody has polled that for minutes: somebody
+        changed the setting while it was under way, and it would wait for ever."""
+        if queue == self._queue:
+            return False
+        asked = DescribeTaskQueueRequest(
+            namespace=client.namespace,
+            task_queue=TaskQueue(name=queue),
+            task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW,
+        )
+        return not (await client.workflow_service.describe_task_queue(asked)).pollers
 
     @property
     def _queue(self) -> str:

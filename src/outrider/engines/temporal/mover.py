@@ -1,6 +1,7 @@
 """A worker's part in Temporal: it polls for workflow tasks and for jobs, and does them here."""
 
 import asyncio
+from contextlib import suppress
 from datetime import timedelta
 
 from temporalio.worker import Worker
@@ -9,6 +10,7 @@ from outrider.engines.temporal.activities import WorkActivities
 from outrider.engines.temporal.engine import TemporalEngine
 from outrider.engines.temporal.workflows import WorkWorkflow
 from outrider.settings import (
+    CREDENTIAL_REREAD_SECONDS,
     TEMPORAL_STICKY_SECONDS,
     TEMPORAL_STOP_SECONDS,
     TEMPORAL_WORKFLOWS_CACHED,
@@ -45,4 +47,9 @@ class TemporalMover:
             ),
         )
         async with worker:
-            await self._stopping.wait()
+            while not self._stopping.is_set():
+                # An idle worker has nobody else who asks for it, and then reads its key anew.
+                await self._engine.client()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(CREDENTIAL_REREAD_SECONDS):
+                        await self._stopping.wait()

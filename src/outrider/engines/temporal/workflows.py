@@ -49,6 +49,11 @@ RETRY = RetryPolicy(
 """Without an end: how often a job may be tried is for its row to say."""
 
 
+def begins_nothing_from(window_jobs: int) -> int:
+    """How many events a history has when what is under way is waited for, however long it takes."""
+    return HISTORY_EVENTS_MOST - EVENTS_A_JOB * window_jobs
+
+
 @workflow.defn(name=WORKFLOW)
 class WorkWorkflow:
     def __init__(self) -> None:
@@ -95,7 +100,7 @@ class WorkWorkflow:
         """Begin nothing until what is under way has ended. While the history has room, a slow job
         is waited for only so long: the others are not to stand still because of it."""
         length = workflow.info().get_current_history_length()
-        last = HISTORY_EVENTS_MOST - EVENTS_A_JOB * order.window_jobs
+        last = begins_nothing_from(order.window_jobs)
         try:
             wait = None if length >= last else timedelta(seconds=DRAIN_SECONDS)
             await workflow.wait_condition(self._is_at_rest, timeout=wait)
