@@ -7,7 +7,8 @@ calls and closes. A window is as many items as may be in flight at once, so a cr
 doubt. Each stage is one statement a window, or none.
 """
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import assert_never
@@ -81,13 +82,18 @@ class Delivery:
         self._lease = timedelta(seconds=limits.lease_seconds)
         self._assets: dict[str, Asset] = {}
 
-    async def process(self, job: ClaimedJob) -> Settlement | LeaseLost:
-        """Do all that is due of this job, then settle it."""
+    async def deliver(self, job: ClaimedJob, tell_start: Callable[[], Awaitable[None]]) -> Passage:
+        """Do all that is due of this job. Who is in it is read while the log is told of its start;
+        nobody is called before that."""
         contract = await self._shelf.by_id(job.contract_id)
         context = JobContext(job, await self._asset(job), contract)
+        work, _ = await asyncio.gather(self._load(context), tell_start())
         # A job that is given up needs no gateway, which may be the very thing it failed over.
         given_up = job.is_exhausted or job.cancelled
-        passage = await (self._bury(context) if given_up else self._deliver(context))
+        return await (self._bury(context, work) if given_up else self._deliver(context, work))
+
+    async def settle(self, job: ClaimedJob, passage: Passage) -> Settlement | LeaseLost:
+        """End the job or give it back; all calls of it have ended."""
         match passage:
             case Lost():
                 return LeaseLost()
@@ -107,10 +113,9 @@ class Delivery:
         ours = await self._store.write(jobs.release(job, until, self._clock.now()))
         return Parked(until) if ours else LeaseLost()
 
-    async def _deliver(self, context: JobContext) -> Passage:
+    async def _deliver(self, context: JobContext, work: Work) -> Passage:
         """Every route gets its turn: one that takes no more does not hold up the others."""
         own = self._routes.own(context.contract)
-        work = await self._load(context)
         deferred = None
         for route, again in await self._routed(context, work.again):
 
@@ -132,9 +137,8 @@ class Delivery:
             return passage
         return earliest(deferred, passage) or Done()
 
-    async def _bury(self, context: JobContext) -> Passage:
+    async def _bury(self, context: JobContext, work: Work) -> Passage:
         """Record what is left, and call nobody: the job was stopped, or killed too many workers."""
-        work = await self._load(context)
         status, reason = ItemStatus.FAILED, JOB_DEAD
         if context.job.cancelled:
             status, reason = ItemStatus.SKIPPED, CANCELLED

@@ -38,7 +38,7 @@ class JobDispatcher:
 
     async def run(self) -> None:
         """Claim and process until told to stop; who runs it waits for what is held then."""
-        self._processor.when_one_ends(self.wake)
+        self._processor.when_there_is_room(self.wake)
         worth_a_claim = True
         async with woken_by(self._store, Announced.WORK, self.wake, self._limits):
             while not self._stopping.is_set():
@@ -50,8 +50,8 @@ class JobDispatcher:
 
     async def _round(self, *, worth_a_claim: bool) -> float | None:
         """Take what is due; for how long to rest then. None: until something happens."""
-        room = self._limits.jobs_in_parallel - len(self._processor.held)
-        if not room:
+        room = self._processor.room
+        if room <= 0:
             return None
         try:
             if worth_a_claim:

@@ -7,6 +7,7 @@ the calls it has out and refuses it a new one.
 import asyncio
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import NamedTuple, assert_never
 
 import structlog
@@ -75,17 +76,25 @@ class JobProcessor:
         self._limits = limits
         self._observer = observer
         self._held: dict[asyncio.Task[None], Claim] = {}
+        self._settling: set[JobId] = set()
         self._is_at_runs = False
-        self._tell_end: Callable[[], None] = lambda: None
+        self._tell_room: Callable[[], None] = lambda: None
 
     @property
     def held(self) -> frozenset[asyncio.Task[None]]:
         """The jobs under way; each of these ends when its job has."""
         return frozenset(self._held)
 
-    def when_one_ends(self, tell: Callable[[], None]) -> None:
-        """Tell at the end of each job; there is room for another then."""
-        self._tell_end = tell
+    @property
+    def room(self) -> int:
+        """How many jobs more may begin. What is being settled makes no calls any more, and as many
+        may be so as may be at work."""
+        most, held = self._limits.jobs_in_parallel, len(self._held)
+        return min(most - (held - len(self._settling)), 2 * most - held)
+
+    def when_there_is_room(self, tell: Callable[[], None]) -> None:
+        """Tell when a job has ended, or is being settled: there is room for another then."""
+        self._tell_room = tell
 
     async def take_due(self, most: int) -> Taken:
         """Claim the oldest due jobs and begin them. Lanes first, of those whose turn it is: they
@@ -178,15 +187,17 @@ class JobProcessor:
     async def _process(self, job: Claim, telling: asyncio.Task[None] | None) -> None:
         settlement: Settlement | LeaseLost | None
         try:
-            if telling is not None:
-                await asyncio.shield(telling)
             match job:
                 case ClaimedLane():
                     settlement = await self._lane_delivery.process(job)
                 case ClaimedPhaseJob():
+                    await _told(telling)
                     settlement = await self._phase_work.process(job)
                 case ClaimedJob():
-                    settlement = await self._delivery.process(job)
+                    passage = await self._delivery.deliver(job, partial(_told, telling))
+                    self._settling.add(job.id)
+                    self._tell_room()
+                    settlement = await self._delivery.settle(job, passage)
                 case other:
                     assert_never(other)
         except Exception as error:
@@ -214,6 +225,14 @@ class JobProcessor:
             log.warning("job_left_to_its_lease", job_id=job.id, error=lost.message)
 
     def _let_go(self, task: asyncio.Task[None]) -> None:
-        self._leases.forget(self._held.pop(task).id)
-        self._tell_end()
+        job = self._held.pop(task)
+        self._settling.discard(job.id)
+        self._leases.forget(job.id)
+        self._tell_room()
         task.result()
+
+
+async def _told(telling: asyncio.Task[None] | None) -> None:
+    """Once for several jobs, so that none of them may end it for the others."""
+    if telling is not None:
+        await asyncio.shield(telling)
