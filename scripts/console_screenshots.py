@@ -27,6 +27,7 @@ FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"]
 FAULTS = ["--latency-ms", "180", "--fail-rate", "0.03", "--drop-rate", "0.01", "--seed", "7"]
 NAMES = ("Ada", "Grace", "Barbara", "Edsger", "Katherine", "Alan", "Radia", "Tony")
 WAIT_SECONDS = 120
+RATE_MS = 10_000
 
 Theme = Literal["light", "dark"]
 THEMES: tuple[Theme, ...] = ("light", "dark")
@@ -148,6 +149,8 @@ def take(browser: Browser, server: Server, name: str, address: str, theme: Theme
     expect(page.locator("main [aria-busy]")).to_have_count(0)
     if "/campaigns/" in address:
         expect(page.locator(".chart")).to_be_visible()
+    if address == "#/campaigns":
+        expect(page.locator("tbody").get_by_text("/s")).to_be_visible(timeout=RATE_MS)
     page.wait_for_timeout(700)  # Bars are still growing, and the stream has just opened.
     page.screenshot(path=IMAGES / f"console-{name}-{theme}.png")
     context.close()
@@ -181,7 +184,7 @@ def picture(browser: Browser, server: Server) -> None:
     server.until(survey, "launch", 30)
     server.control(survey, "launch", "pause")
     server.campaign("Invoice reminder", 250, "email", "email.bulk")
-    spring = server.campaign("Spring offer", 12_000, "sms", "sms.realtime")
+    spring = server.campaign("Spring offer", 20_000, "sms", "sms.realtime")
     server.go_through(spring, "audience_import")
     server.control(spring, "launch", "start")
     server.until(spring, "launch", 40)

@@ -1,9 +1,11 @@
 """What a person reads on a campaign's page: what it is ready for, what happened, how much."""
 
+import re
+
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import World
-from tests.browser.scenes import expect_state, open_campaign
+from tests.browser.scenes import doubt_all, expect_state, open_campaign, slow_launch, stage
 
 
 def test_a_campaign_says_what_it_is_ready_for_and_offers_it(page: Page, world: World) -> None:
@@ -51,3 +53,46 @@ def test_a_part_of_one_in_thousands_is_seen_and_told(page: Page, world: World) -
         assert drawn is not None
         assert drawn["width"] >= 3
     expect(page.locator("[data-part=sent] dd")).to_contain_text("99.9\u00a0%")
+
+
+def test_a_paused_phase_counts_the_calls_that_ended_after_it_and_shows_its_pace(
+    page: Page, world: World
+) -> None:
+    with slow_launch(world, "Paused under way") as campaign_id:
+        open_campaign(page, campaign_id)
+        # Some have ended, and no batch of them.
+        expect(page.locator("[data-part=sent] dd")).to_have_text(re.compile(r"[1-9]"))
+        stage(page).get_by_role("button", name="Pause").click()
+        expect_state(page, "paused")
+        world.until(lambda: _under_way(world, campaign_id) == 0)
+        sent = world.status(campaign_id)["phases"]["launch"]["accounting"]["sent"]
+        expect(page.locator("[data-part=sent] dd")).to_have_text(re.compile(rf"^{sent}\b"))
+        expect(page.locator(".chart")).to_be_visible()
+        page.reload()
+        expect(page.locator(".chart")).to_be_visible()
+
+
+def _under_way(world: World, campaign_id: str) -> int:
+    items = world.call("GET", f"/runs/{world.run_of(campaign_id)}/outbox?status=queued")["items"]
+    return len(items)
+
+
+def test_a_run_leads_to_what_is_in_doubt_in_it(page: Page, world: World) -> None:
+    campaign_id = world.launched("Doubted by run", 2)
+    doubt_all(world, campaign_id)
+    run_id = world.run_of(campaign_id)
+    page.goto(f"/#/runs/{run_id}")
+    page.get_by_role("link", name="Settle what is in doubt (2)").click()
+    expect(page.get_by_role("button", name=re.compile("^Resolve "))).to_have_count(2)
+    assert page.url.endswith(f"#/doubts?runId={run_id}")
+
+
+def test_a_wrong_clock_of_the_reader_changes_no_moment_and_no_pace(
+    page: Page, world: World
+) -> None:
+    page.add_init_script("const now = Date.now; Date.now = () => now() + 3_600_000;")
+    with slow_launch(world, "Read an hour ahead") as campaign_id:
+        page.goto("/#/campaigns")
+        row = page.locator(f"tr[data-key='{campaign_id}']")
+        expect(row.locator("time")).to_have_text(re.compile(r"^(now|\d+ s ago)$"))
+        expect(row).to_contain_text(re.compile(r"\d/s"))

@@ -57,6 +57,8 @@ def _pause_resume_and_end(page: Page, world: World, campaign_id: str) -> None:
     world.until(lambda: world.status(campaign_id)["phases"]["launch"]["progressPercentage"] > 2)
     stage(page).get_by_role("button", name="Pause").click()
     expect_state(page, "paused")
+    # The pause may have overtaken the progress: then the run's own counts say how far it is.
+    expect(stage(page).locator("[data-figure=progress]")).not_to_have_text("0\u00a0%")
     page.evaluate("""() => {
       window.seen = [];
       const look = () => {

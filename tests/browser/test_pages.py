@@ -198,3 +198,32 @@ def test_theme_and_zone_are_kept(page: Page, context: BrowserContext) -> None:
     _drawn(other, "#/campaigns", "Campaigns")
     assert other.evaluate("document.documentElement.dataset.theme") == "dark"
     expect(other.locator("tbody time").first).to_have_attribute("title", re.compile("UTC$"))
+
+
+def test_messages_of_a_new_campaign_have_different_ids(page: Page) -> None:
+    page.goto("/#/new")
+    for _ in range(2):
+        page.get_by_role("button", name="Add a message").click()
+    page.get_by_role("button", name="Remove").first.click()
+    page.get_by_role("button", name="Add a message").click()
+    ids = page.get_by_label("Id", exact=True)
+    expect(ids).to_have_count(3)
+    assert len({ids.nth(place).input_value() for place in range(3)}) == 3
+
+
+def test_signing_out_over_a_dead_line_is_not_pretended(page: Page) -> None:
+    page.goto("/#/targets")
+    expect(page.locator("h1")).to_have_text("Targets")
+    page.route("**/session", lambda route: route.abort())
+    page.get_by_role("button", name="Sign out").click()
+    expect(page.locator(".toast")).to_contain_text("could not be reached")
+    expect(page.locator("h1")).to_have_text("Targets")
+
+
+def test_the_zone_is_told_in_charts_too(page: Page, world: World) -> None:
+    page.goto(f"/#/campaigns/{world.launched('Told in a zone', 5)}")
+    axis = page.locator(".chart-axis time").first
+    expect(axis).to_be_visible()
+    page.get_by_role("button", name="UTC", exact=True).click()
+    told = axis.get_attribute("datetime") or ""
+    expect(axis).to_have_text(told[11:19])

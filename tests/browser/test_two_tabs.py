@@ -105,3 +105,15 @@ def test_one_stream_is_open_in_a_tab_whatever_was_looked_at(
     page.evaluate("location.hash = '#/targets'")
     expect(page.locator("h1")).to_have_text("Targets")
     assert page.evaluate(opened) == 0
+
+
+def test_a_campaign_made_elsewhere_appears_in_an_open_list_and_is_live_there(
+    page: Page, world: World
+) -> None:
+    page.goto("/#/campaigns")
+    expect_live(page)
+    campaign_id = world.campaign("Made elsewhere", 2)
+    row = page.locator(f"tr[data-key='{campaign_id}']")
+    expect(row.locator(".pill")).to_have_text("Not started")
+    world.control(campaign_id, "start")
+    expect(row.locator(".pill")).to_have_text("Completed")

@@ -65,3 +65,22 @@ test("a rate follows from what ended, and begins anew with another run", () => {
   assert.equal(throughput.timeLeft(300, 0), null);
   assert.equal(throughput.addSample(samples, { at: 3000, ended: 5 }).length, 1);
 });
+
+test("spans of a chart are equal in time, whenever its samples were told", () => {
+  const accounting = (sent) => ({ sent, failed: 0, skipped: 0 });
+  const samples = [[0, 0], [1_000, 100], [5_000, 500], [6_000, 500]]
+    .map(([at, sent]) => throughput.sampleOf(accounting(sent), at));
+  const told = throughput.throughputOf(samples);
+  assert.deepEqual(told.buckets.slice(-6).map((each) => each.sent), [100, 100, 100, 100, 100, 0]);
+  const over = throughput.throughputOf(samples, { isOver: true });
+  assert.equal(over.from, new Date(0).toISOString());
+  assert.equal(over.to, new Date(6_000).toISOString());
+  const items = over.buckets.reduce((sum, each) => sum + (each.sent * 6) / over.buckets.length, 0);
+  assert.equal(Math.round(items), 500);
+});
+
+test("what the server says in passing is read as a sentence", () => {
+  assert.equal(format.sentence("there is no run 7"), "There is no run 7.");
+  assert.equal(format.sentence("`outrider run list` shows them"), "`outrider run list` shows them.");
+  assert.equal(format.sentence("Not now."), "Not now.");
+});

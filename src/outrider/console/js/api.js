@@ -1,6 +1,8 @@
 // Calls to the server: by the session's cookie, changes with the session's token and an idempotency
 // key, so that a repeat over a bad network happens once.
 
+import { hearDate } from "./server_clock.js";
+
 const BASE = "/api/v2";
 const REPEATS_MOST = 2;
 const REPEAT_WAIT_MS = 400;
@@ -142,6 +144,7 @@ async function request(method, url, options = {}, isRepeat = false) {
 async function fetched(url, options) {
   try {
     const response = await fetch(url, options);
+    hearDate(response.headers.get("Date"));
     return { response, document: parsed(await response.text()) };
   } catch (error) {
     throw error.name === "AbortError" ? error : new NoAnswer();

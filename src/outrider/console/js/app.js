@@ -1,14 +1,14 @@
 // Begins everything: who is signed in, which page the address names, and the frame around it.
 
 import { session, whenSignedOut } from "./api.js";
-import { render } from "./dom.js";
+import { h, render } from "./dom.js";
 import { Frame } from "./frame.js";
 import { apply } from "./preferences.js";
 import { parseHash } from "./state/hash.js";
 import { stream } from "./stream.js";
 import { closeAll } from "./parts/dialog.js";
-import { problemNote, skeleton } from "./parts/feedback.js";
-import { button } from "./parts/controls.js";
+import { failureToast, problemNote, skeleton } from "./parts/feedback.js";
+import { button, linkButton } from "./parts/controls.js";
 import { show as campaign } from "./pages/campaign.js";
 import { show as campaigns } from "./pages/campaigns.js";
 import { show as doubts } from "./pages/doubts.js";
@@ -63,9 +63,14 @@ function signedOut() {
 async function signOut() {
   try {
     await session.signOut();
-  } finally {
-    showSignIn();
+  } catch (error) {
+    if (error.status !== 401) {
+      // The cookie is still there: to show the sign-in would be untrue.
+      failureToast(error);
+      return;
+    }
   }
+  showSignIn();
 }
 
 function showSignIn(words = null) {
@@ -111,7 +116,9 @@ async function open() {
   } catch (error) {
     if (!signal.aborted && error.status !== 401) {
       frame.head({ title: error.status === 404 ? "Not found" : "This did not load" });
-      render(main, problemNote(error), button("Try again", { onclick: open }));
+      render(main, h("div", { class: "stack" }, problemNote(error),
+        h("div", { class: "button-row" }, button("Try again", { onclick: open }),
+          linkButton("See the campaigns", "#/campaigns", { look: "plain" }))));
     }
   }
 }

@@ -2,9 +2,9 @@
 
 import { ApiError, get, newKey, post, segment } from "./api.js";
 import * as views from "./state/campaign_view.js";
-import { ended } from "./state/accounting.js";
-import { addSample } from "./state/throughput.js";
-import { PROGRESS_EVENT } from "./state/phase_machine.js";
+import { addSample, sampleOf } from "./state/throughput.js";
+
+const NOTHING = { sent: 0, failed: 0, skipped: 0 };
 
 export class LiveCampaigns {
   #views = new Map();
@@ -24,13 +24,25 @@ export class LiveCampaigns {
     this.#set(views.applySnapshot(before ?? null, snapshot));
   }
 
+  /** These campaigns, and no other any more. */
+  only(snapshots) {
+    const known = new Set(snapshots.map(({ campaignId }) => campaignId));
+    for (const campaignId of this.#views.keys()) {
+      if (!known.has(campaignId)) {
+        this.#views.delete(campaignId);
+        this.#samples.delete(campaignId);
+      }
+    }
+    snapshots.forEach((snapshot) => this.put(snapshot));
+  }
+
   view(campaignId) {
     return this.#views.get(campaignId);
   }
 
-  /** Ended items of the phase over time, as events told them. */
-  samples(campaignId) {
-    return this.#samples.get(campaignId) ?? [];
+  /** Ended items of the phase's last run over time, as events told them. */
+  samples(campaignId, phase) {
+    return this.#samples.get(campaignId)?.get(phase) ?? [];
   }
 
   cursors() {
@@ -40,9 +52,12 @@ export class LiveCampaigns {
   /** Whether it was news. */
   apply(event) {
     const view = this.#views.get(event.campaignId);
-    const next = view && views.applyEvent(view, event);
+    if (!view) {
+      return false;
+    }
+    const next = views.applyEvent(view, event);
     this.#note(event);
-    if (!view || next === view) {
+    if (next === view) {
       return false;
     }
     this.#set(next);
@@ -68,6 +83,9 @@ export class LiveCampaigns {
         const path = `/campaigns/${segment(campaignId)}/status`;
         const knownBefore = this.#views.get(campaignId).lastSequence;
         const snapshot = await get(path, {}, { signal: this.#signal });
+        if (!this.#views.has(campaignId)) {
+          return;
+        }
         const { lastSequence } = this.#views.get(campaignId);
         if (snapshot.lastSequence >= lastSequence || snapshot.lastSequence < knownBefore) {
           this.put(snapshot);
@@ -114,14 +132,17 @@ export class LiveCampaigns {
 
   /** Also of events that are older than the view: they are how it went until now. */
   #note(event) {
-    const { campaignId, payload, timestamp, type } = event;
+    const { campaignId, phase, payload, type } = event;
+    const at = Date.parse(event.timestamp);
+    if (!this.#samples.has(campaignId)) {
+      this.#samples.set(campaignId, new Map());
+    }
+    const phases = this.#samples.get(campaignId);
     if (type === "phase_started") {
-      this.#samples.delete(campaignId);
-    } else if (type === PROGRESS_EVENT && payload.accounting) {
-      const { sent, failed, skipped } = payload.accounting;
-      const at = Date.parse(timestamp);
-      const sample = { at, ended: ended(payload.accounting), sent, failed, skipped };
-      this.#samples.set(campaignId, addSample(this.samples(campaignId), sample));
+      phases.set(phase, [sampleOf(NOTHING, at)]);
+    } else if (payload?.accounting) {
+      const before = this.samples(campaignId, phase);
+      phases.set(phase, addSample(before, sampleOf(payload.accounting, at)));
     }
   }
 

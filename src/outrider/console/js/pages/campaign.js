@@ -5,17 +5,19 @@ import { get, segment } from "../api.js";
 import { h, oncePerFrame, render } from "../dom.js";
 import { LiveCampaigns } from "../live_campaigns.js";
 import { nextButton, phaseButtons } from "../phase_controls.js";
-import { preference } from "../preferences.js";
+import { serverNow } from "../server_clock.js";
+import { ended } from "../state/accounting.js";
 import { controlPhaseOf, isGuessed, stateOf } from "../state/campaign_view.js";
-import { count, duration, percentage, plural, rate, title } from "../state/format.js";
+import { duration, percentage, plural, rate, title } from "../state/format.js";
 import { makeHash } from "../state/hash.js";
 import { PROGRESS_EVENT } from "../state/phase_machine.js";
-import { recentRate, throughputOf, timeLeft } from "../state/throughput.js";
+import { addSample, recentRate, sampleOf, throughputOf, timeLeft } from "../state/throughput.js";
 import { stream } from "../stream.js";
 import { throughputChart } from "../parts/chart.js";
+import { linkButton } from "../parts/controls.js";
 import { copyableId } from "../parts/copying.js";
 import { note } from "../parts/feedback.js";
-import { bar, ledger } from "../parts/ledger.js";
+import { bar, doubtsNote, ledger } from "../parts/ledger.js";
 import { moment, span } from "../parts/moments.js";
 import { pill } from "../parts/pill.js";
 import { card } from "../parts/table.js";
@@ -29,9 +31,11 @@ const EVENTS_SHOWN = 30;
 const EVENTS_BEFORE = 300;
 const CHART_BUCKETS = 60;
 const CHART_BEAT_MS = 3_000;
-const SAMPLES_TO_DRAW = 4;
+const SAMPLES_TO_DRAW = 3;
 const SETTLE_BEAT_MS = 1_500;
 const SETTLE_BEATS_MOST = 40;
+const SAME_BEATS = 2;
+const UNDER_WAY = new Set(["in_progress", "paused"]);
 
 export async function show(context) {
   const page = new CampaignPage(context);
@@ -55,6 +59,7 @@ class CampaignPage {
   #chartAskedAt = 0;
   #settleBeats = 0;
   #settleTimer = null;
+  #pauseWatched = null;
 
   constructor(context) {
     this.#context = context;
@@ -159,6 +164,38 @@ class CampaignPage {
     }
   }
 
+  /** Calls under way end after a pause, which progress does not tell of: the run's counts do. */
+  async #watchPaused(view) {
+    const phase = view.phaseOrder.find((each) => view.phases[each].state === "paused");
+    const { sequence } = view.phases[phase] ?? {};
+    if (!phase || sequence === this.#pauseWatched) {
+      return;
+    }
+    this.#pauseWatched = sequence;
+    for (let beats = 0, same = 0, before = null; beats < SETTLE_BEATS_MOST; beats += 1) {
+      await new Promise((resolve) => setTimeout(resolve, SETTLE_BEAT_MS));
+      if (this.#context.signal.aborted || this.#pauseWatched !== sequence
+        || this.#view.phases[phase].state !== "paused") {
+        return;
+      }
+      await this.#reloadRuns();
+      const counted = this.#counted(this.#view.phases[phase]);
+      const now = counted && ended(counted);
+      same = now === before ? same + 1 : 0;
+      before = now;
+      if (same >= SAME_BEATS) {
+        return;
+      }
+    }
+  }
+
+  /** Of a phase under way its run may know more than its last event, until the next one. */
+  #counted({ state, runId, accounting }) {
+    const run = UNDER_WAY.has(state) && this.#runs.items.find((each) => each.runId === runId);
+    const isMore = run && (!accounting || ended(run.accounting) > ended(accounting));
+    return isMore ? run.accounting : accounting;
+  }
+
   /** The phase that is looked at: chosen, else under way, else the last that ran. */
   get #inspected() {
     const view = this.#view;
@@ -195,6 +232,7 @@ class CampaignPage {
       return;
     }
     this.#watchSettling(view);
+    this.#watchPaused(view);
     const phase = this.#inspected;
     frame.head({
       title: view.name,
@@ -240,6 +278,9 @@ class CampaignPage {
     const state = stateOf(view, phase);
     const isControlled = controlPhaseOf(view) === phase;
     const begun = state !== "not_started";
+    const counted = this.#counted(found);
+    const progress = counted === found.accounting ? found.progressPercentage
+      : (100 * ended(counted)) / counted.intended;
     return h(
       "li",
       {
@@ -260,10 +301,9 @@ class CampaignPage {
         }, title(phase)),
         pill(state, { isGuess: isGuessed(view, phase) }),
       ),
-      h("div", { class: "stage-progress" }, bar(found.accounting),
+      h("div", { class: "stage-progress" }, bar(counted),
         h("div", { class: "with-bar-words" },
-          h("span", { "data-figure": "progress" },
-            begun ? percentage(found.progressPercentage) : "–"),
+          h("span", { "data-figure": "progress" }, begun ? percentage(progress) : "–"),
           h("span", {}, begun && found.startedAt
             ? (found.finishedAt || state === "in_progress" || state === "paused"
               ? span(found.startedAt, found.finishedAt) : "")
@@ -272,7 +312,9 @@ class CampaignPage {
         h("div", { class: "small muted breakable" },
           waitWords(found.waitsFor) ?? `Reason: ${found.reason}`),
       frame.canOperate && h("div", { class: "stage-controls" },
-        phaseButtons(this.live, view, phase, (words) => this.#say(words))),
+        phaseButtons(this.live, view, phase, (words) => this.#say(words)),
+        found.waitsFor === "approval" && linkButton("See its run to approve",
+          makeHash("runs", found.runId), { look: "small" })),
     );
   }
 
@@ -283,16 +325,15 @@ class CampaignPage {
 
   #ledgerCard(view, phase) {
     const found = view.phases[phase];
-    const doubts = found.accounting?.inDoubt ?? 0;
+    const counted = this.#counted(found);
     return card(
       `Ledger of ${title(phase)}`,
       h("div", { class: "card-body stack" },
-        found.accounting ? ledger(found.accounting)
+        counted ? ledger(counted)
           : h("p", { class: "muted" }, "Nothing is counted before the phase has a run."),
         found.earlierInDoubt > 0 && note(
           `${plural(found.earlierInDoubt, "item")} of earlier runs are still in doubt.`, "warn"),
-        doubts > 0 && h("a", { href: makeHash("doubts", null, { campaignId: view.campaignId }) },
-          `See what is in doubt (${count(doubts)})`)),
+        counted && doubtsNote(counted, { campaignId: view.campaignId })),
       found.runId && h("a", { class: "small", href: makeHash("runs", found.runId) },
         "Open its run"),
     );
@@ -300,24 +341,38 @@ class CampaignPage {
 
   #chartCard(phase) {
     const view = this.#view;
-    const samples = this.live.samples(view.campaignId);
-    const isUnderWay = controlPhaseOf(view) === phase;
+    const samples = this.live.samples(view.campaignId, phase);
     const isMoving = stateOf(view, phase) === "in_progress";
-    const now = isMoving ? recentRate(samples, Date.now()) : null;
+    const now = isMoving ? recentRate(samples, serverNow()) : null;
     const left = now !== null
       ? timeLeft(view.phases[phase].accounting?.waiting ?? 0, now) : null;
-    const drawn = isUnderWay && samples.length >= SAMPLES_TO_DRAW
-      ? throughputOf(samples) : this.#throughput;
+    const drawn = this.#paceOf(view.phases[phase], samples, isMoving);
     return card(
       "Throughput",
       h("div", { class: "card-body" },
         drawn && hasSettled(drawn)
-          ? throughputChart(drawn, preference("zone"))
-          : h("p", { class: "muted" }, "It is drawn as soon as the phase has settled something.")),
+          ? throughputChart(drawn)
+          : h("p", { class: "muted" }, "It is drawn as soon as a batch has ended.")),
       now !== null && h("span", { class: "small" }, h("span", { class: "strong" }, rate(now)),
         h("span", { class: "muted" }, " now")),
       left > 1000 && h("span", { class: "small muted" }, `about ${duration(left)} left`),
     );
+  }
+
+  /**
+   * What events told of the run, where they tell all of it, or it is going on; else what its jobs
+   * had done when they ended, which is coarse. What stands still ends with what is counted now:
+   * calls that were under way ended within about a second.
+   */
+  #paceOf(found, told, isMoving) {
+    const accounting = this.#counted(found);
+    const stood = Date.parse(found.updatedAt) + SETTLE_BEAT_MS;
+    const samples = isMoving || !accounting || told.length === 0
+      || ended(accounting) === told.at(-1).ended ? told
+      : addSample(told, sampleOf(accounting, stood));
+    const isWhole = samples[0]?.ended === 0;
+    return samples.length >= SAMPLES_TO_DRAW && (isMoving || isWhole)
+      ? throughputOf(samples, { isOver: !isMoving }) : this.#throughput;
   }
 }
 

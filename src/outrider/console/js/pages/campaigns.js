@@ -3,6 +3,7 @@
 import { get } from "../api.js";
 import { h, oncePerFrame, render } from "../dom.js";
 import { LiveCampaigns, snapshotOfLine } from "../live_campaigns.js";
+import { serverNow } from "../server_clock.js";
 import { controlPhaseOf, isGuessed, stateOf } from "../state/campaign_view.js";
 import { count, percentage, rate, title } from "../state/format.js";
 import { makeHash } from "../state/hash.js";
@@ -19,6 +20,7 @@ import { pager, table } from "../parts/table.js";
 const STATES = [["", "All states"], ["in_progress", "In progress"], ["paused", "Paused"],
   ["ready", "Ready for its next phase"], ["not_started", "Not started"],
   ["completed", "Completed"], ["failed", "Failed"]];
+const NEW_BEAT_MS = 3_000;
 
 export async function show({ main, query, signal, frame }) {
   frame.head({
@@ -34,16 +36,37 @@ export async function show({ main, query, signal, frame }) {
   const load = async () => {
     page = null;
     const found = await get("/campaigns", asked, { signal });
-    found.items.forEach((line) => live.put(snapshotOfLine(line)));
+    live.only(found.items.map(snapshotOfLine));
     page = found;
     draw();
   };
-  await load();
-  stream.watch({
-    cursors: () => live.cursors(),
-    resync: load,
-    onEvent: (event) => live.apply(event),
-  });
+  const follow = async () => {
+    await load();
+    stream.watch({
+      cursors: () => live.cursors(),
+      resync: load,
+      onEvent: (event) => live.apply(event),
+    });
+  };
+  await follow();
+  if (!query.after) {
+    lookForNew(async () => {
+      const { items: [newest] } = await get("/campaigns", { ...asked, limit: 1 }, { signal });
+      if (page && newest?.campaignId !== page.items[0]?.campaignId) {
+        await follow();
+      }
+    }, signal);
+  }
+}
+
+/** The stream tells of campaigns that are known: one made elsewhere has to be looked for. */
+function lookForNew(look, signal) {
+  const timer = setInterval(() => {
+    if (!document.hidden && stream.status.phase !== "waiting") {
+      look().catch(() => {});
+    }
+  }, NEW_BEAT_MS);
+  signal.addEventListener("abort", () => clearInterval(timer));
 }
 
 function filters(query) {
@@ -175,7 +198,7 @@ function rateCell(line, view, live) {
   if (phase === null || stateOf(view, phase) !== "in_progress") {
     return h("span", { class: "muted" }, "–");
   }
-  const found = recentRate(live.samples(line.campaignId), Date.now());
+  const found = recentRate(live.samples(line.campaignId, phase), serverNow());
   return found === null ? h("span", { class: "muted" }, "…") : rate(found);
 }
 

@@ -100,7 +100,7 @@ function columns(frame, chosen, draw, resolve) {
     { name: "Channel", of: (item) => tag(item.channel) },
     { name: "Provider", of: (item) => item.provider },
     { name: "Evidence", kind: "name", of: (item) => h("div", { class: "small breakable" },
-      PROGRESS[item.progress] ?? "The call was opened; nothing more is known",
+      PROGRESS[item.progress] ?? "The call was opened; its outcome is unknown",
       (item.error ?? item.reason) && h("div", { class: "muted" }, item.error ?? item.reason)) },
     { name: "Reference", of: (item) => copyableId(item.reference, { what: "reference" }) },
     { name: "Attempts", kind: "number", of: (item) => count(item.attempts) },

@@ -37,20 +37,25 @@ export async function show(context) {
   }
   frame.head({ title: "New campaign", crumbs: [["Campaigns", "#/campaigns"]] });
   const { targets } = await get("/targets", {}, { signal });
-  render(main, form(targets));
+  render(main, targets.length > 0 ? form(targets)
+    : empty("targets", "There is nothing to send with yet",
+      "A campaign's messages go out by a target, and the registry names none.",
+      linkButton("See the targets", "#/targets")));
 }
 
 function form(targets) {
   const problem = h("div", { role: "alert" });
   const messages = h("div", { class: "stack" }, messageFields(targets, 1));
   const submit = button("Create campaign", { type: "submit", look: "primary" });
+  let numbered = 1;
   const more = button("Add a message", {
     sign: "plus",
     look: "small",
     onclick: () => {
-      const number = messages.children.length + 1;
-      if (number <= MESSAGES_MOST) {
-        messages.append(messageFields(targets, number));
+      if (messages.children.length < MESSAGES_MOST) {
+        numbered += 1;
+        messages.append(messageFields(targets, numbered));
+        messages.lastChild.querySelector("input").focus();
       }
     },
   });
@@ -136,12 +141,16 @@ function documentOf(element) {
 async function showMade(context) {
   const { main, query, frame, signal } = context;
   const path = `/campaigns/${segment(query.campaign)}`;
-  const campaign = await get(path, {}, { signal });
+  const [campaign, { phases }] = await Promise.all([
+    get(path, {}, { signal }), get(`${path}/status`, {}, { signal })]);
+  const recipients = plural(campaign.recipients, "recipient");
+  const isUntouched = !phases.launch?.runId;
   const isImported = campaign.phases.includes("audience_import");
   frame.head({
     title: campaign.name,
     crumbs: [["Campaigns", "#/campaigns"], ["New campaign", "#/new"]],
-    under: `Created, with ${plural(campaign.recipients, "recipient")}. Nothing is sent yet.`,
+    under: isUntouched ? `Created, with ${recipients}. Nothing is sent yet.`
+      : `Launched already, with ${recipients}.`,
     actions: linkButton("Open the campaign", makeHash("campaigns", campaign.campaignId),
       { look: "primary" }),
   });

@@ -12,7 +12,7 @@ import { button, tabs } from "../parts/controls.js";
 import { copyableId } from "../parts/copying.js";
 import { ask } from "../parts/dialog.js";
 import { failureToast, note } from "../parts/feedback.js";
-import { ledger } from "../parts/ledger.js";
+import { doubtsNote, ledger } from "../parts/ledger.js";
 import { exactMoment, moment, span } from "../parts/moments.js";
 import { pill } from "../parts/pill.js";
 import { card, facts } from "../parts/table.js";
@@ -137,7 +137,8 @@ class RunPage {
         h(
           "div",
           { class: "columns" },
-          card("Ledger", h("div", { class: "card-body" }, ledger(run.accounting))),
+          card("Ledger", h("div", { class: "card-body stack" }, ledger(run.accounting),
+            doubtsNote(run.accounting, { runId: run.runId }))),
           card("About", h("div", { class: "card-body" }, this.#facts(run))),
         ),
         h("div", {}, this.#tabs(), this.#tabContent()),
@@ -156,7 +157,8 @@ class RunPage {
       run.retryOf && ["Remainder of",
         copyableId(run.retryOf, { link: makeHash("runs", run.retryOf), what: "run id" })],
       ...run.reasons.slice(0, REASONS_SHOWN).map(({ status, reason, items }) =>
-        [`${title(status)}: ${reason.replaceAll("_", " ")}`, count(items)]),
+        [`${title(status === "queued" ? "open" : status)}: ${reason.replaceAll("_", " ")}`,
+          count(items)]),
     );
   }
 

@@ -112,6 +112,7 @@ export async function itemsTab({ id, query, signal }) {
         look: (query.status ?? null) === status ? "small primary" : "small",
         "aria-current": (query.status ?? null) === status ? "true" : null,
       })),
+      linkButton("In doubt", makeHash("doubts", null, { runId: id }), { look: "small" }),
     ),
     card(
       null,

@@ -51,9 +51,7 @@ function targetCard(target) {
           : "Not limited"],
         ["Breaker", `after ${plural(target.execution.breakerFailures, "failure")}, for `
           + duration(target.execution.breakerSeconds * 1000)],
-        ["Retries", `${duration(target.execution.retryFirstSeconds * 1000)}, × `
-          + `${target.execution.retryFactor}, at most `
-          + duration(target.execution.retryCapSeconds * 1000)],
+        ["Retries", retries(target.execution)],
         target.execution.fallback && ["Falls back to", target.execution.fallback],
         ["Same reference twice", target.dedupesByReference
           ? "Refused by the gateway: safe to repeat" : "Would be sent twice: never repeated"],
@@ -67,6 +65,12 @@ function targetCard(target) {
     ),
     pill(look, { words }),
   );
+}
+
+function retries({ retryFirstSeconds, retryFactor, retryCapSeconds }) {
+  const first = duration(retryFirstSeconds * 1000);
+  return retryFactor === 1 ? `every ${first}`
+    : `after ${first}, then × ${retryFactor}, at most ${duration(retryCapSeconds * 1000)}`;
 }
 
 function contract(target) {

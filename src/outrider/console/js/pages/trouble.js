@@ -23,7 +23,7 @@ export async function show(context) {
   const shown = (number) => (number >= found.most ? `${count(found.most)}+` : count(number));
   const tab = Object.hasOwn(LOADERS, query.tab) ? query.tab : "alerts";
   const link = (name) => makeHash("trouble", null, { tab: name });
-  const content = await LOADERS[tab](context, () => show(context));
+  const content = await LOADERS[tab](context, () => show(context), found);
   render(
     main,
     tabs("Trouble", [
@@ -66,7 +66,7 @@ function alertsTab(context) {
   ], empty("check", "No alert stands", "Alerts end by themselves when their cause does."));
 }
 
-async function lettersTab(context, again) {
+async function lettersTab(context, again, { deadLetters }) {
   const canRedrive = context.frame.canOperate;
   const redrive = (letter) => post(`/bus/dead-letters/${segment(letter.id)}/redrive`)
     .then(again).catch(failureToast);
@@ -96,8 +96,12 @@ async function lettersTab(context, again) {
       : canRedrive && button("Redrive", { look: "small", onclick: () => redrive(letter) })) },
   ], empty("mail", "No dead letters",
     "Events that a sink could not be told after all attempts wait here to be told again."));
-  return [canRedrive && h("div", { class: "filters" },
-    button("Redrive all", { sign: "retry", onclick: redriveAll })), ...shown];
+  context.frame.head({
+    title: "Trouble",
+    actions: canRedrive && deadLetters > 0 &&
+      button("Redrive all", { sign: "retry", onclick: redriveAll }),
+  });
+  return shown;
 }
 
 function bypassesTab(context) {

@@ -1,7 +1,8 @@
 // Charts as plain SVG: stacked columns over time. Numbers in, elements out.
 
 import { h, s } from "../dom.js";
-import { clock, compact, rate } from "../state/format.js";
+import { compact, rate } from "../state/format.js";
+import { clockTime } from "./moments.js";
 
 const WIDTH = 720;
 const HEIGHT = 160;
@@ -11,7 +12,7 @@ const GRID = [0, 0.5, 1];
 const PARTS = ["sent", "failed", "skipped"];
 
 /** throughput: {bucketSeconds, from, to, buckets: [{at, sent, failed, skipped}]} */
-export function throughputChart(throughput, zone) {
+export function throughputChart(throughput) {
   const { buckets, bucketSeconds } = throughput;
   const perSecond = (items) => items / Math.max(bucketSeconds, 0.001);
   const totals = buckets.map((bucket) => PARTS.reduce((all, part) => all + bucket[part], 0));
@@ -57,9 +58,9 @@ export function throughputChart(throughput, zone) {
     h(
       "figcaption",
       { class: "with-bar-words chart-axis" },
-      h("span", {}, clock(throughput.from, zone)),
+      clockTime(throughput.from),
       h("span", {}, `peak ${rate(peak)}`),
-      h("span", {}, clock(throughput.to, zone)),
+      clockTime(throughput.to),
     ),
   );
 }

@@ -1,6 +1,7 @@
 // What is said beside the page's content: toasts, notes, empty places, and that something loads.
 
 import { h } from "../dom.js";
+import { sentence } from "../state/format.js";
 import { icon } from "./icons.js";
 
 const TOAST_MS = 7_000;
@@ -28,7 +29,7 @@ export function toast(words, { isBad = false } = {}) {
 
 export function failureToast(error) {
   if (error.name !== "AbortError" && error.status !== 401) {
-    toast(error.message, { isBad: true });
+    toast(sentence(error.message), { isBad: true });
   }
 }
 
@@ -42,11 +43,11 @@ export function note(words, kind = "") {
 export function problemNote(error) {
   return note(
     [
-      h("div", { class: "strong" }, error.message),
+      h("div", { class: "strong" }, sentence(error.message)),
       error.fields?.length > 0 &&
         h("ul", {}, error.fields.slice(0, 20).map((field) =>
           h("li", {}, h("code", {}, field.path), " ", field.message))),
-      error.hint && h("div", {}, error.hint),
+      error.hint && h("div", {}, sentence(error.hint)),
       error.requestId && h("div", { class: "small" }, "Request ", h("code", {}, error.requestId)),
     ],
     "bad",

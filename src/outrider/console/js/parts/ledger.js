@@ -3,6 +3,8 @@
 import { h } from "../dom.js";
 import { PARTS, PART_NAMES, addsUp, shares, total } from "../state/accounting.js";
 import { count, percentage } from "../state/format.js";
+import { makeHash } from "../state/hash.js";
+import { note } from "./feedback.js";
 
 export function bar(accounting, { isLarge = false } = {}) {
   const parts = accounting ? shares(accounting) : [];
@@ -48,6 +50,15 @@ export function ledger(accounting) {
       h("p", { class: "note note-bad" },
         `The parts come to ${count(total(accounting))}: the ledger does not add up.`),
   );
+}
+
+/** Where to settle what is in doubt, and that it alone keeps the rest from ending. */
+export function doubtsNote({ waiting, inDoubt }, matching) {
+  return inDoubt > 0 && note([
+    waiting === 0 ? "Everything else has ended. " : "",
+    h("a", { href: makeHash("doubts", null, matching) },
+      `Settle what is in doubt (${count(inDoubt)})`),
+  ], "warn");
 }
 
 function legend(accounting) {

@@ -2,6 +2,7 @@
 
 import { h } from "../dom.js";
 import { onChoice, preference } from "../preferences.js";
+import { serverNow } from "../server_clock.js";
 import { absolute, clock, duration, relative } from "../state/format.js";
 
 const BEAT_MS = 5_000;
@@ -14,7 +15,7 @@ export function moment(iso) {
     "time",
     { class: "nowrap", datetime: iso, "data-told": "from",
       title: absolute(iso, preference("zone")) },
-    relative(iso, Date.now()),
+    relative(iso, serverNow()),
   );
 }
 
@@ -39,7 +40,7 @@ export function span(from, to) {
   if (!from) {
     return "–";
   }
-  return duration((to ? Date.parse(to) : Date.now()) - Date.parse(from));
+  return duration((to ? Date.parse(to) : serverNow()) - Date.parse(from));
 }
 
 function retell() {
@@ -50,7 +51,7 @@ function retell() {
     if (told !== "exact") {
       element.title = absolute(iso, zone);
     }
-    const words = told === "from" ? relative(iso, Date.now())
+    const words = told === "from" ? relative(iso, serverNow())
       : told === "clock" ? clock(iso, zone) : absolute(iso, zone);
     if (element.textContent !== words) {
       element.textContent = words;

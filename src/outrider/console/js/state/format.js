@@ -154,6 +154,12 @@ export function shortId(id) {
   return id.length > 12 ? `…${id.slice(-8)}` : id;
 }
 
+/** "there is no run 7" → "There is no run 7." What begins with a sign stays as it is. */
+export function sentence(words) {
+  const begun = words.charAt(0).toUpperCase() + words.slice(1);
+  return /[\p{L}\p{N}'"`)]$/u.test(begun) ? `${begun}.` : begun;
+}
+
 /** audience_import → "Audience import", dns_validation → "DNS validation" */
 export function title(name) {
   const words = name.replaceAll(/[_.-]+/g, " ").trim()
