@@ -42,6 +42,8 @@ _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12
 KEY_SEPARATOR = "|"
 TICKS_PER_MS = 4096
 RANDOM_BYTES_PER_UUID = 8
+_VARIANT = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789abcdef"}
+"""The variant is the two bits 10: one of 8, 9, a, b, chosen by a random digit."""
 
 
 def uuid7_batch(first_tick: int, random_bytes: bytes) -> Iterator[str]:
@@ -52,14 +54,24 @@ def uuid7_batch(first_tick: int, random_bytes: bytes) -> Iterator[str]:
     """
     noise = random_bytes.hex()
     digits = 2 * RANDOM_BYTES_PER_UUID
-    for tick, start in enumerate(range(0, len(noise), digits), start=first_tick):
-        stamp = f"{tick:015x}"
-        # The variant is the two bits 10: one of 8, 9, a, b, chosen by the first digit.
-        variant = "89ab"[int(noise[start], 16) & 3]
+    unix_ms, tick = divmod(first_tick, TICKS_PER_MS)
+    stamp = _stamp(unix_ms)
+    for start in range(0, len(noise), digits):
+        if tick == TICKS_PER_MS:
+            unix_ms, tick = unix_ms + 1, 0
+            stamp = _stamp(unix_ms)
+        middle = start + 4
+        variant = _VARIANT[noise[start]]
         yield (
-            f"{stamp[:8]}-{stamp[8:12]}-7{stamp[12:]}-{variant}{noise[start + 1 : start + 4]}"
-            f"-{noise[start + 4 : start + digits]}"
+            f"{stamp}{tick:03x}-{variant}{noise[start + 1 : middle]}"
+            f"-{noise[middle : start + digits]}"
         )
+        tick += 1
+
+
+def _stamp(unix_ms: int) -> str:
+    text = f"{unix_ms:012x}"
+    return f"{text[:8]}-{text[8:]}-7"
 
 
 def is_uuid(text: str) -> bool:

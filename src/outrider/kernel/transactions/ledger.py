@@ -142,7 +142,9 @@ def reserve(
 ) -> Transaction[set[OutboxId] | Hold]:
     """Write the window's rows; the ids that may be called now. A `Hold`: nothing was written.
 
-    A key that exists already belongs to somebody else's attempt and is not among them.
+    A key that exists already belongs to somebody else's attempt and is not among them. In a job
+    that is held for the first time there are none; if there were, the store would refuse it, and
+    whoever holds the job next would find them.
     """
     job, message = context.job, context.asset.message
     held = yield from hold(job, lease_expires_at, now)
@@ -150,7 +152,7 @@ def reserve(
     if held is Hold.LOST or (held is Hold.SUSPENDED and opens):
         return held
     rows = yield from ask(
-        "reserve_window",
+        "reserve_window" if job.was_held_before else "reserve_fresh",
         {
             "id": [draft.id for draft in drafts],
             "recipient_id": [draft.recipient_id for draft in drafts],

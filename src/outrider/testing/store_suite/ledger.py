@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from outrider.domain.errors import StoreRefused
 from outrider.domain.ids import DEFAULT_SCOPE, Fence
 from outrider.domain.states import Channel, ItemStatus
 from outrider.domain.submission import Verdict
@@ -41,21 +42,35 @@ class LedgerConformance:
     async def test_a_key_is_reserved_once(self, store: Store) -> None:
         shop = Workshop(store)
         run_id = await shop.launch(2)
-        context = await shop.claim_one()
-        (first,) = await shop.open(context, 0)
+        (first,) = await shop.open(await shop.claim_one(), 0)
+        context = await shop.take_over(now=at(31))
         repeated, fresh = shop.draft(context, 0), shop.draft(context, 1)
-        assert await shop.reserve(context, [repeated, fresh]) == {fresh.id}
+        assert await shop.reserve(context, [repeated, fresh], now=at(31)) == {fresh.id}
         items = await shop.items(run_id)
         assert {item.id for item in items.values()} == {first, fresh.id}
+
+    async def test_a_key_that_a_first_holder_cannot_know_of_refuses_its_window(
+        self, store: Store
+    ) -> None:
+        shop = Workshop(store)
+        run_id = await shop.launch(2)
+        context = await shop.claim_one()
+        (first,) = await shop.open(context, 0)
+        with pytest.raises(StoreRefused):
+            await shop.reserve(context, [shop.draft(context, 1), shop.draft(context, 0)])
+        assert {item.id for item in (await shop.items(run_id)).values()} == {first}
 
     async def test_a_key_is_reserved_once_however_many_try_at_the_same_time(
         self, store: Store
     ) -> None:
         shop = Workshop(store)
         run_id = await shop.launch(5)
-        context = await shop.claim_one()
+        await shop.claim_one()
+        context = await shop.take_over(now=at(31))
         windows = [[shop.draft(context, number) for number in range(5)] for _ in range(6)]
-        opened = await asyncio.gather(*(shop.reserve(context, window) for window in windows))
+        opened = await asyncio.gather(
+            *(shop.reserve(context, window, now=at(31)) for window in windows)
+        )
         won = [outbox_id for ids in opened if not isinstance(ids, Hold) for outbox_id in ids]
         assert len(won) == 5
         assert {item.id for item in (await shop.items(run_id)).values()} == set(won)

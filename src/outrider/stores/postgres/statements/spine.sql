@@ -375,6 +375,11 @@ SELECT id, :tenant_id, :workspace_id, 'campaign', :run_id, :job_id, :channel, :p
 ON CONFLICT (tenant_id, workspace_id, idempotency_key) DO NOTHING
 RETURNING id::text, status;
 
+-- name: reserve_fresh
+-- Of a job that nobody held before, so none of its rows can exist, and looking for each of them
+-- first would cost a fifth of the whole. If one does exist, the database refuses all of them.
+-- as reserve_window without ON CONFLICT (tenant_id, workspace_id, idempotency_key) DO NOTHING
+
 -- name: doubt_abandoned
 -- Attempts that a former holder of the job left open, at a gateway that cannot dedupe.
 UPDATE channel_outbox SET doubted_at = :now, reason = 'worker_lost', updated_at = :now
