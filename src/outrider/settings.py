@@ -196,6 +196,10 @@ BODY_DRAINED_BYTES = 8 * 1024 * 1024
 BATCH_SIZE_DEFAULT = 500
 BATCH_SIZE_MAX = 10_000
 IMPORT_WINDOW_ITEMS = 2_000
+COPY_WINDOWS_MAX = 16
+"""As many windows of an import go into one copy, so that none takes longer than a statement may."""
+CENSUS_ADDRESSES_MAX = 200_000
+"""Of so many addresses a process remembers whether one came twice; beyond it asks the database."""
 RECIPIENTS_MAX = 10_000_000
 ATTRIBUTES_MAX_BYTES = 65_536
 RECIPIENT_ID_MAX_CHARACTERS = 200

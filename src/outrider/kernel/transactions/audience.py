@@ -5,12 +5,18 @@ from itertools import islice
 
 import msgspec
 
+from outrider.domain.address_census import AddressCensus
 from outrider.domain.errors import InvalidInput, NotFound
 from outrider.domain.ids import CampaignId
 from outrider.domain.recipients import AddressKind, Recipient
 from outrider.ports.phases import AudienceChunk, AudienceMember
 from outrider.ports.store import Transaction, Window, ask
-from outrider.settings import IMPORT_WINDOW_ITEMS, RECIPIENTS_MAX, UPLOAD_CHUNK_RECORDS
+from outrider.settings import (
+    CENSUS_ADDRESSES_MAX,
+    IMPORT_WINDOW_ITEMS,
+    RECIPIENTS_MAX,
+    UPLOAD_CHUNK_RECORDS,
+)
 
 
 def stage(
@@ -47,15 +53,20 @@ def insert(
     An id that is there is left out; in a new audience the store refuses it.
     """
     position = yield from next_position(campaign_id)
+    census = AddressCensus(CENSUS_ADDRESSES_MAX)
     for window in _windows(recipients, IMPORT_WINDOW_ITEMS):
         placed = _columns(list(enumerate(window, start=position)))
         if is_new:
+            census.take(window)
             yield from ask("import_new_members", placed, campaign_id=campaign_id)
         else:
             yield from ask("import_members", placed, campaign_id=campaign_id)
         position += len(window)
         _require_room(position)
         progress(position)
+    if is_new and not census.may_repeat:
+        yield from ask("set_audience_size", campaign_id=campaign_id, size=position)
+        return position
     return (yield from complete(campaign_id))
 
 

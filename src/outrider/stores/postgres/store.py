@@ -6,7 +6,7 @@ reads run on one REPEATABLE READ snapshot.
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import lru_cache
 from itertools import repeat
@@ -19,6 +19,7 @@ import msgspec
 from outrider.domain.errors import SchemaMismatch, StoreError, StoreRefused, StoreUnavailable
 from outrider.ports.store import Announced, Result, Rows, Statement, Transaction
 from outrider.settings import (
+    COPY_WINDOWS_MAX,
     POSTGRES_CONNECT_SECONDS,
     POSTGRES_IDLE_SECONDS,
     POSTGRES_POOL_CONNECTIONS,
@@ -204,10 +205,12 @@ class _Ended(Exception):
 
 
 async def _copied(
-    connection: Connection, transaction: Transaction[Result], statement: Statement
+    connection: Connection, transaction: Transaction[Result], first: Statement
 ) -> Statement:
     """The next statement. A copy has nothing to tell, so the script makes up what follows while
-    Postgres is at it."""
+    Postgres is at it; and what follows of the same kind goes into the same copy."""
+    table, columns = _COPIED[first.name]
+    following: asyncio.Future[Statement] | None = None
 
     def go_on() -> Statement:
         try:
@@ -215,20 +218,43 @@ async def _copied(
         except StopIteration as done:
             raise _Ended(done.value) from None
 
-    copying = asyncio.create_task(_copy(connection, statement))
-    going_on = asyncio.create_task(asyncio.to_thread(go_on))
-    both = asyncio.gather(copying, going_on, return_exceptions=True)
+    async def records() -> AsyncIterator[tuple[object, ...]]:
+        nonlocal following
+        statement = first
+        for _ in range(COPY_WINDOWS_MAX):
+            following = asyncio.ensure_future(asyncio.to_thread(go_on))
+            for record in _records(statement, columns):
+                yield record
+            # A script cannot be stopped in the middle of a line.
+            await asyncio.wait([following])
+            if following.exception() is not None:
+                return
+            statement = following.result()
+            if (statement.name, statement.params) != (first.name, first.params):
+                return
+
     try:
-        await asyncio.shield(both)
-    except asyncio.CancelledError:
-        # A script cannot be stopped in the middle of a line, nor a connection left in a copy.
-        await both
+        await connection.copy_records_to_table(table, records=records(), columns=columns)
+    except BaseException:
+        if following is not None:
+            await asyncio.wait([following])
+            # What a script finds wrong says more than what its copy met with.
+            failure = following.exception()
+            if failure is not None and not isinstance(failure, _Ended):
+                raise failure from None
         raise
-    # What a script finds wrong says more than what its copy met with.
-    failure = going_on.exception()
-    if failure is None or isinstance(failure, _Ended):
-        copying.result()
-    return going_on.result()
+    assert following is not None
+    return following.result()
+
+
+def _records(statement: Statement, columns: Sequence[str]) -> Iterator[tuple[object, ...]]:
+    window = statement.window or {}
+    cells = [
+        window[column] if column in window else repeat(statement.params[column])
+        for column in columns
+    ]
+    # What is the same in every row has no end.
+    return zip(*cells, strict=False)
 
 
 async def _rows(connection: Connection, statement: Statement) -> Rows:
@@ -240,18 +266,6 @@ async def _rows(connection: Connection, statement: Statement) -> Rows:
         given["window"] = msgspec.json.encode(items).decode()
     records: Sequence[Any] = await connection.fetch(sql, *(given[name] for name in order))
     return records
-
-
-async def _copy(connection: Connection, statement: Statement) -> None:
-    table, columns = _COPIED[statement.name]
-    window = statement.window or {}
-    cells = [
-        window[column] if column in window else repeat(statement.params[column])
-        for column in columns
-    ]
-    # What is the same in every row has no end.
-    records = zip(*cells, strict=False)
-    await connection.copy_records_to_table(table, records=records, columns=columns)
 
 
 @lru_cache(maxsize=len(STATEMENTS))

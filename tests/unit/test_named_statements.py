@@ -1,0 +1,55 @@
+"""Named statements: what a file says, and what stands for another statement, less a clause."""
+
+from pathlib import Path
+
+import pytest
+
+from outrider.stores.statements import load_statements
+
+FILE = """-- What this file is about.
+
+-- name: add
+-- Adds it.
+INSERT INTO things (id) VALUES (:id)
+ON CONFLICT DO NOTHING
+RETURNING id;
+
+-- name: add_new
+-- It cannot be there.
+-- as add without ON CONFLICT DO NOTHING
+
+-- name: add_too
+-- as add
+"""
+
+
+def test_a_statement_may_be_another_one_less_a_clause(tmp_path: Path) -> None:
+    (tmp_path / "things.sql").write_text(FILE)
+    found = load_statements(tmp_path)
+    assert found["add_new"].sql.split() == [
+        "INSERT",
+        "INTO",
+        "things",
+        "(id)",
+        "VALUES",
+        "(:id)",
+        "RETURNING",
+        "id",
+    ]
+    assert found["add_new"].description == "It cannot be there."
+    assert found["add_too"].sql == found["add"].sql
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        FILE.replace("without ON CONFLICT DO NOTHING", "without ON CONFLICT DO UPDATE"),
+        FILE + "SELECT 1;",
+    ],
+)
+def test_a_clause_that_is_not_there_and_words_of_its_own_are_refused(
+    tmp_path: Path, wrong: str
+) -> None:
+    (tmp_path / "things.sql").write_text(wrong)
+    with pytest.raises(AssertionError):
+        load_statements(tmp_path)
