@@ -84,10 +84,11 @@ def _throughput(summary: Summary) -> str:
     ]
     return _section(
         "Messages a second",
-        "*End to end*: workers are there and warm, N messages are enqueued, and it ends when all N "
-        "have reached a recorded end. × Outrider is to one worker on Postgres, or on SQLite for "
-        "what needs no server; × limit is to one process of hand-written SQL, on SQLite for what "
-        "needs no server and else on Postgres, or to the HTTP client alone.",
+        "*End to end*: workers are there and warm (a tenth of N went before), N messages are "
+        "enqueued, and it ends when all N have reached a recorded end. × Outrider is to one worker "
+        "on Postgres, or on SQLite for what needs no server; × limit is to one process of "
+        "hand-written SQL, on SQLite for what needs no server and else on Postgres, or to the HTTP "
+        "client alone.",
         heads,
         rows,
     )

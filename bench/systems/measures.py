@@ -17,6 +17,7 @@ LOOK_SECONDS = 0.02
 STALLED_SECONDS = 120.0
 SETTLE_SECONDS = 2.0
 WARM_UP_SAMPLES = 5
+WARM_UP_SHARE = 10
 REST_SECONDS = (0.02, 0.08)
 """Between two single messages, by chance, so that no polling loop is met in step."""
 LATENCY_SECONDS = 60.0
@@ -89,17 +90,17 @@ async def _phases(system: System, crew: Crew, request: Request, results: Results
 
 
 async def _end_to_end(system: System, crew: Crew, request: Request, results: Results) -> None:
-    """The workers are there and warm when the first message comes."""
+    """The workers are there and warm when the first message comes: a tenth as many came before."""
     await crew.go()
-    before = await system.recorded()
-    await system.enqueue(1)
-    await _until(system, 1)
+    before, warm_up = await system.recorded(), max(1, request.count // WARM_UP_SHARE)
+    await system.enqueue(warm_up)
+    await _until(system, warm_up)
     begin()
     began = time.perf_counter()
     await system.enqueue(request.count)
-    await _until(system, request.count + 1)
+    await _until(system, warm_up + request.count)
     results.timings[request.measure] = (request.count, time.perf_counter() - began)
-    await _check(system, before + request.count + 1)
+    await _check(system, before + warm_up + request.count)
 
 
 async def _waiting(system: System, crew: Crew, request: Request, results: Results) -> None:

@@ -565,6 +565,7 @@ class Outrider:
         reporter = ProgressReporter(self.store, self.hub, self.clock, self.limits)
         try:
             self.gateways.get_ready()
+            await processor.get_ready()
             await renderer.start()
             with self._mover(processor) as mover:
                 yield EngineWorker(

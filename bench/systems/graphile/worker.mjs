@@ -7,6 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Logger, makeWorkerUtils, run } from "graphile-worker";
 import pg from "pg";
 
+const WARM_UP_SHARE = 10;
 const LOOK_MS = 20;
 const STALLED_MS = 120_000;
 const SETTLE_MS = 2_000;
@@ -163,15 +164,17 @@ async function measure() {
     if (crew.handled() !== request.count) throw new Error(`handled ${crew.handled()}`);
   } else if (request.measure === "end_to_end") {
     crew.go();
-    await enqueue(1);
-    await untilHandled(1);
+    const warmUp = Math.max(1, Math.floor(request.count / WARM_UP_SHARE));
+    await enqueue(warmUp);
+    await untilHandled(warmUp);
+    await untilEmpty();
     await say("begin");
     const began = now();
     await enqueue(request.count);
-    await untilHandled(request.count + 1);
+    await untilHandled(warmUp + request.count);
     await untilEmpty();
     results.timings.end_to_end = [request.count, seconds(began)];
-    if (crew.handled() !== request.count + 1) throw new Error(`handled ${crew.handled()}`);
+    if (crew.handled() !== warmUp + request.count) throw new Error(`handled ${crew.handled()}`);
   } else if (request.measure === "waiting") {
     const total = Math.max(request.waiting, request.count);
     await enqueue(total);

@@ -158,9 +158,9 @@ def judge(
 ) -> Verdict:
     match result:
         case Accepted(message_id):
-            return _accepted(contract, gateway, facts, message_id)
+            return accept(contract, gateway, facts.submitted_at, facts.closed_at, message_id)
         case Rejected(reason) if reason == DUPLICATE_REFERENCE and _proves_receipt(gateway, facts):
-            return _accepted(contract, gateway, facts, None)
+            return accept(contract, gateway, facts.submitted_at, facts.closed_at, None)
         case Rejected(reason, detail) if reason in SAYS_NOTHING_OF_IT and facts.maybe_received:
             return _in_doubt(Progress.ANSWERED, reason, detail)
         case Rejected(reason, detail) if (
@@ -202,11 +202,16 @@ def _proves_receipt(gateway: GatewayType, facts: AttemptFacts) -> bool:
     return gateway.dedupes_by_reference and facts.maybe_received
 
 
-def _accepted(
-    contract: Contract, gateway: GatewayType, facts: AttemptFacts, message_id: str | None
+def accept(
+    contract: Contract,
+    gateway: GatewayType,
+    submitted_at: datetime,
+    closed_at: datetime,
+    message_id: str | None,
 ) -> Verdict:
+    """What `judge` makes of an acceptance, which needs to know little of the attempt."""
     status, intent, exhausted = success_status(gateway.channel), IntentStatus.ACCEPTED, None
-    if deadline_passed(contract, facts.submitted_at, facts.closed_at):
+    if deadline_passed(contract, submitted_at, closed_at):
         intent, exhausted = IntentStatus.EXHAUSTED, ExhaustedReason.DEADLINE_EXCEEDED
     # By position: of all verdicts this is the one that is given a million times.
     return Verdict(status, intent, Progress.ANSWERED, None, None, exhausted, message_id)

@@ -14,12 +14,14 @@ import structlog
 
 from outrider.domain.ids import JobId
 from outrider.domain.submission import (
+    Accepted,
     AttemptError,
     AttemptFacts,
     CallResult,
     ExhaustedReason,
     Progress,
     Verdict,
+    accept,
     deadline_passed,
     judge,
 )
@@ -185,8 +187,23 @@ class Caller:
             return AttemptError(Progress.SENT_NO_ANSWER, "gateway_crashed", type(bug).__name__)
 
     def _close(self, gateway: Gateway, attempt: OpenAttempt, result: CallResult) -> None:
-        closed_at = self._clock.now()
-        who = attempt.identity
+        closed_at, who = self._clock.now(), attempt.identity
+        if isinstance(result, Accepted):
+            # Of all ends this is the one that comes a million times.
+            verdict = accept(
+                who.contract, gateway.type, who.submitted_at, closed_at, result.provider_message_id
+            )
+        else:
+            verdict = self._judged(gateway, who, closed_at, result)
+        if who.patience is not None:
+            _tell(attempt, verdict)
+        self._closer.put(
+            ClosedAttempt(attempt.outbox_id, who.number, who.fence, closed_at, verdict)
+        )
+
+    def _judged(
+        self, gateway: Gateway, who: AttemptIdentity, closed_at: datetime, result: CallResult
+    ) -> Verdict:
         facts = AttemptFacts(who.number, who.submitted_at, closed_at, who.maybe_received)
         if who.patience is not None:
             facts = facts._replace(
@@ -194,12 +211,7 @@ class Caller:
                 final_reasons=who.patience.final_reasons,
             )
         delay_seconds = partial(self._delay_seconds, who)
-        verdict = judge(who.contract, gateway.type, facts, result, delay_seconds)
-        if who.patience is not None:
-            _tell(attempt, verdict)
-        self._closer.put(
-            ClosedAttempt(attempt.outbox_id, who.number, who.fence, closed_at, verdict)
-        )
+        return judge(who.contract, gateway.type, facts, result, delay_seconds)
 
     def _delay_seconds(
         self, who: AttemptIdentity, attempts: int, retry_after_seconds: float | None

@@ -87,14 +87,20 @@ class JobProcessor:
 
     @property
     def room(self) -> int:
-        """How many jobs more may begin. What is being settled makes no calls any more, and as many
-        may be so as may be at work."""
+        """How many jobs more may begin. What is being settled makes no calls any more, and leaves its
+        place to another; half as many may be so as are at work."""
         most, held = self._limits.jobs_in_parallel, len(self._held)
-        return min(most - (held - len(self._settling)), 2 * most - held)
+        return min(most - (held - len(self._settling)), most + most // 2 - held)
 
     def when_there_is_room(self, tell: Callable[[], None]) -> None:
         """Tell when a job has ended, or is being settled: there is room for another then."""
         self._tell_room = tell
+
+    async def get_ready(self) -> None:
+        """Ask as many questions at once as there will be jobs, so that a store that opens lines for
+        them does so now, and not under the first campaign."""
+        questions = range(self._limits.jobs_in_parallel)
+        await asyncio.gather(*(self.next_due_seconds() for _ in questions))
 
     async def take_due(self, most: int) -> Taken:
         """Claim the oldest due jobs and begin them. Lanes first, of those whose turn it is: they

@@ -3,7 +3,7 @@
 Drafts go in; what comes out may be given to a gateway, because the ledger already says so.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -97,21 +97,16 @@ class Reserver:
         self, context: JobContext, drafts: Sequence[Draft]
     ) -> list[OpenAttempt] | Hold:
         """Reserve and open new items. A `Hold` says why nothing was written."""
-        now = self._clock.now()
+        now, job = self._clock.now(), context.job
+        if drafts and not job.was_held_before and job.lease_expires_at - now > self._lease / 2:
+            fresh = await self._store.write(ledger.reserve_fresh(context, drafts, now))
+            if fresh is not None:
+                return _first_attempts(context, drafts, fresh, now, job.lease_expires_at)
         lease_end = now + self._lease
         opened = await self._store.write(ledger.reserve(context, drafts, lease_end, now))
         if isinstance(opened, Hold):
             return opened
-        first = AttemptIdentity(
-            context.job.id,
-            1,
-            context.contract,
-            context.job.fence,
-            now,
-            maybe_received=False,
-            call_by=lease_end,
-        )
-        return [OpenAttempt(draft.id, draft, first) for draft in drafts if draft.id in opened]
+        return _first_attempts(context, drafts, opened, now, lease_end)
 
     async def open_due(
         self, lane: ClaimedLane, attempt_contract_id: int | None, drafts: Drafts
@@ -155,6 +150,25 @@ class Reserver:
         if isinstance(reopened, Hold):
             return reopened
         return _attempts(job, reopened, drafts, lease_end)
+
+
+def _first_attempts(
+    context: JobContext,
+    drafts: Sequence[Draft],
+    opened: Collection[OutboxId],
+    now: datetime,
+    call_by: datetime,
+) -> list[OpenAttempt]:
+    first = AttemptIdentity(
+        context.job.id,
+        1,
+        context.contract,
+        context.job.fence,
+        now,
+        maybe_received=False,
+        call_by=call_by,
+    )
+    return [OpenAttempt(draft.id, draft, first) for draft in drafts if draft.id in opened]
 
 
 def _attempts(

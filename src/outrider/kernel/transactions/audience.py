@@ -55,7 +55,7 @@ def insert(
     position = yield from next_position(campaign_id)
     census = AddressCensus(CENSUS_ADDRESSES_MAX)
     for window in _windows(recipients, IMPORT_WINDOW_ITEMS):
-        placed = _columns(list(enumerate(window, start=position)))
+        placed = _columns(range(position, position + len(window)), window)
         if is_new:
             census.take(window)
             yield from ask("import_new_members", placed, campaign_id=campaign_id)
@@ -141,9 +141,12 @@ def add_members(
 ) -> Transaction[int]:
     """How many of them are in the audience now, each in its place; repeating it changes nothing."""
     kept = [(first + index, each) for index, each in enumerate(recipients) if each is not None]
-    yield from ask("import_members", _columns(kept), campaign_id=campaign_id)
+    positions = [position for position, _ in kept]
+    yield from ask(
+        "import_members", _columns(positions, [each for _, each in kept]), campaign_id=campaign_id
+    )
     placed: dict[str, Sequence[object]] = {
-        "position": [position for position, _ in kept],
+        "position": positions,
         "recipient_id": [each.id for _, each in kept],
     }
     counted = yield from ask("count_placed", placed, campaign_id=campaign_id)
@@ -151,16 +154,21 @@ def add_members(
     return taken
 
 
-def _columns(placed: Sequence[tuple[int, Recipient]]) -> Window:
+def _columns(positions: Sequence[int], recipients: Sequence[Recipient]) -> Window:
+    if not recipients:
+        return {}
+    ids, emails, phones, push_tokens, attributes, message_ids, invalid = zip(
+        *recipients, strict=True
+    )
     return {
-        "position": [position for position, _ in placed],
-        "recipient_id": [each.id for _, each in placed],
-        "email": [each.email for _, each in placed],
-        "phone": [each.phone for _, each in placed],
-        "push_token": [each.push_token for _, each in placed],
-        "attributes": [each.attributes for _, each in placed],
-        "message_id": [each.message_id for _, each in placed],
-        "invalid": [int(each.invalid) for _, each in placed],
+        "position": positions,
+        "recipient_id": ids,
+        "email": emails,
+        "phone": phones,
+        "push_token": push_tokens,
+        "attributes": attributes,
+        "message_id": message_ids,
+        "invalid": invalid,
     }
 
 

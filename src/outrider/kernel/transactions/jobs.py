@@ -48,6 +48,8 @@ class ClaimedJob(NamedTuple):
     retry_job_id: JobId | None
     logical_attempt: int
     plan_version: str
+    lease_expires_at: datetime
+    """As it was claimed; heartbeats move it."""
 
     @property
     def scope(self) -> Scope:

@@ -7,6 +7,7 @@ does not: whoever made a call may always say how it ended, and nobody else can.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from outrider.domain.campaigns import Asset
@@ -18,7 +19,7 @@ from outrider.domain.states import SUCCESSES, ItemStatus
 from outrider.domain.submission import Contract, Progress, Verdict
 from outrider.domain.texts import storable
 from outrider.kernel.transactions.jobs import Claim, ClaimedJob, Hold, hold
-from outrider.ports.store import Rows, Transaction, ask, ask_alone
+from outrider.ports.store import Rows, Transaction, Window, ask, ask_alone
 
 
 class Member(NamedTuple):
@@ -110,7 +111,7 @@ def members(context: JobContext, kind: AddressKind) -> Transaction[list[Member]]
         last_position=job.last_position,
         message_id=context.asset.message.id,
     )
-    return [Member(*row) for row in rows]
+    return list(map(Member._make, rows))
 
 
 def job_rows(job: ClaimedJob) -> Transaction[list[LedgerRow]]:
@@ -142,41 +143,69 @@ def reserve(
 ) -> Transaction[set[OutboxId] | Hold]:
     """Write the window's rows; the ids that may be called now. A `Hold`: nothing was written.
 
-    A key that exists already belongs to somebody else's attempt and is not among them. In a job
-    that is held for the first time there are none; if there were, the store would refuse it, and
-    whoever holds the job next would find them.
+    A key that exists already belongs to somebody else's attempt and is not among them.
     """
-    job, message = context.job, context.asset.message
-    held = yield from hold(job, lease_expires_at, now)
-    opens = any(draft.status is ItemStatus.QUEUED for draft in drafts)
-    if held is Hold.LOST or (held is Hold.SUSPENDED and opens):
+    held = yield from hold(context.job, lease_expires_at, now)
+    if held is Hold.LOST or (held is Hold.SUSPENDED and _opens(drafts)):
         return held
-    rows = yield from ask(
-        "reserve_window" if job.was_held_before else "reserve_fresh",
-        {
-            "id": [draft.id for draft in drafts],
-            "recipient_id": [draft.recipient_id for draft in drafts],
-            "address": [draft.address for draft in drafts],
-            "subject": [draft.subject for draft in drafts],
-            "key": [draft.key for draft in drafts],
-            "status": [draft.status for draft in drafts],
-            "reason": [draft.reason for draft in drafts],
-            "error": [draft.error for draft in drafts],
-        },
-        tenant_id=job.tenant_id,
-        workspace_id=job.workspace_id,
-        run_id=job.run_id,
-        job_id=job.id,
-        fence=job.fence,
-        channel=message.channel.value,
-        provider=context.contract.gateway_type,
-        submission_target=message.submission_target,
-        contract_id=job.contract_id,
-        asset_id=context.asset.id,
-        asset_version=context.asset.version,
-        now=now,
-    )
+    rows = yield from ask("reserve_window", _columns(drafts), **_shared(context, drafts, now))
+    return _opened(rows)
+
+
+def reserve_fresh(
+    context: JobContext, drafts: Sequence[Draft], now: datetime
+) -> Transaction[set[OutboxId] | None]:
+    """The same in one statement, under the lease that the job has, where nobody held it before and
+    no key can exist: if one did, the store would refuse all of them. None: nothing was written,
+    and `reserve` says why."""
+    rows = yield from ask_alone("reserve_fresh", _columns(drafts), **_shared(context, drafts, now))
+    return _opened(rows) if rows else None
+
+
+def _opens(drafts: Sequence[Draft]) -> bool:
+    return any(draft.status is ItemStatus.QUEUED for draft in drafts)
+
+
+def _opened(rows: Rows) -> set[OutboxId]:
     return {outbox_id for outbox_id, status in rows if status == ItemStatus.QUEUED}
+
+
+def _columns(drafts: Sequence[Draft]) -> Window:
+    """What is to be called is told by the absence of a status: nearly everything is."""
+    if not drafts:
+        return {}
+    ids, recipients, addresses, subjects, _, keys, statuses, reasons, errors, *_ = zip(
+        *drafts, strict=True
+    )
+    return {
+        "id": ids,
+        "recipient_id": recipients,
+        "address": addresses,
+        "subject": subjects,
+        "key": keys,
+        "status": [None if each is ItemStatus.QUEUED else each for each in statuses],
+        "reason": reasons,
+        "error": errors,
+    }
+
+
+def _shared(context: JobContext, drafts: Sequence[Draft], now: datetime) -> dict[str, object]:
+    job, message = context.job, context.asset.message
+    return {
+        "tenant_id": job.tenant_id,
+        "workspace_id": job.workspace_id,
+        "run_id": job.run_id,
+        "job_id": job.id,
+        "fence": job.fence,
+        "opens": _opens(drafts),
+        "channel": message.channel.value,
+        "provider": context.contract.gateway_type,
+        "submission_target": message.submission_target,
+        "contract_id": job.contract_id,
+        "asset_id": context.asset.id,
+        "asset_version": context.asset.version,
+        "now": now,
+    }
 
 
 def doubt(job: Claim, outbox_ids: Sequence[OutboxId], now: datetime) -> Transaction[None]:
@@ -238,7 +267,7 @@ def open_due(
 def close(closed: Sequence[ClosedAttempt], now: datetime) -> Transaction[None]:
     """Write how a group of calls ended: at most one statement a kind of ending."""
     # One order of rows for everybody, so that two writers cannot wait for each other.
-    ordered = sorted(closed, key=lambda attempt: attempt.id)
+    ordered = sorted(closed, key=itemgetter(0))
     accepted: dict[ItemStatus, list[ClosedAttempt]] = {}
     failed, retried, doubted = [], [], []
     for attempt in ordered:
@@ -263,12 +292,8 @@ def close(closed: Sequence[ClosedAttempt], now: datetime) -> Transaction[None]:
 
 
 def _identity(group: Sequence[ClosedAttempt]) -> dict[str, Sequence[object]]:
-    return {
-        "id": [attempt.id for attempt in group],
-        "attempt": [attempt.attempt for attempt in group],
-        "fence": [attempt.fence for attempt in group],
-        "closed_at": [attempt.closed_at for attempt in group],
-    }
+    ids, attempts, fences, closed_at, _ = zip(*group, strict=True)
+    return {"id": ids, "attempt": attempts, "fence": fences, "closed_at": closed_at}
 
 
 def _close_accepted(

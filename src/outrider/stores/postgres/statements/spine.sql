@@ -223,7 +223,7 @@ SELECT j.id::text, j.tenant_id::text, j.workspace_id::text, r.campaign_id::text,
        j.contract_id, j.fallback_contract_id, j.first_position, j.last_position, j.item_count,
        j.attempts,
        j.max_attempts, j.fence, r.scheduled_for, j.cancelled, r.retry_of::text,
-       j.retry_job_id::text, j.logical_attempt, r.plan_version,
+       j.retry_job_id::text, j.logical_attempt, r.plan_version, j.lease_expires_at,
        r.status = 'queued'
   FROM job_queue j JOIN campaign_runs r ON r.id = j.run_id
  WHERE j.id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)))
@@ -344,12 +344,16 @@ SELECT id::text, recipient_id, status,
   FROM channel_outbox WHERE run_id = :run_id AND job_id = :job_id;
 
 -- name: reserve_window
--- Reserve and open in one: a row that exists already is left alone and not returned.
-WITH screened AS (
+-- Reserve and open in one: a row that exists already is left alone and not returned. That the job
+-- is ours, and goes on where attempts are opened, is proved and kept until the commit.
+WITH held AS MATERIALIZED (
+  SELECT id FROM job_queue WHERE id = :job_id AND fence = :fence AND status = 'locked'
+     AND (NOT :opens::boolean OR NOT (paused OR cancelled)) FOR NO KEY UPDATE
+), screened AS (
   SELECT item.id, item.recipient_id, item.address, item.subject, item.key, item.error,
-         CASE WHEN s.address IS NOT NULL AND item.status = 'queued' THEN 'skipped'
-              ELSE item.status END AS status,
-         CASE WHEN s.address IS NOT NULL AND item.status = 'queued' THEN 'suppressed'
+         CASE WHEN item.status IS NOT NULL THEN item.status
+              WHEN s.address IS NOT NULL THEN 'skipped' ELSE 'queued' END AS status,
+         CASE WHEN s.address IS NOT NULL AND item.status IS NULL THEN 'suppressed'
               ELSE item.reason END AS reason
     FROM json_to_recordset(:window)
     AS item (id uuid, recipient_id text, address text, subject text, key text, status text,
@@ -371,7 +375,7 @@ SELECT id, :tenant_id, :workspace_id, 'campaign', :run_id, :job_id, :channel, :p
        CASE status WHEN 'queued' THEN 'PENDING' END, reason, error,
        (status = 'queued')::int, CASE status WHEN 'queued' THEN :fence::bigint END,
        CASE status WHEN 'queued' THEN :now::timestamptz END, :now, :now
-  FROM screened
+  FROM screened WHERE EXISTS (SELECT 1 FROM held)
 ON CONFLICT (tenant_id, workspace_id, idempotency_key) DO NOTHING
 RETURNING id::text, status;
 

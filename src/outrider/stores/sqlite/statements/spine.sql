@@ -198,7 +198,7 @@ SELECT j.id, j.tenant_id, j.workspace_id, r.campaign_id, j.run_id, j.asset_id,
        j.contract_id, j.fallback_contract_id, j.first_position, j.last_position, j.item_count,
        j.attempts,
        j.max_attempts, j.fence, r.scheduled_for, j.cancelled, r.retry_of, j.retry_job_id,
-       j.logical_attempt, r.plan_version,
+       j.logical_attempt, r.plan_version, j.lease_expires_at,
        r.status = 'queued'
   FROM job_queue j JOIN campaign_runs r ON r.id = j.run_id
  WHERE j.id IN (SELECT value ->> 0 FROM json_each(:window)) AND j.asset_id IS NOT NULL
@@ -290,7 +290,8 @@ SELECT id, recipient_id, status, attempt_opened_at IS NOT NULL AND attempt_close
   FROM channel_outbox WHERE run_id = :run_id AND job_id = :job_id;
 
 -- name: reserve_window
--- Reserve and open in one: a row that exists already is left alone and not returned.
+-- Reserve and open in one: a row that exists already is left alone and not returned. That the job
+-- is ours, and goes on where attempts are opened, is proved by the same statement.
 WITH item AS MATERIALIZED (
   SELECT value ->> 0 AS id, value ->> 1 AS recipient_id, value ->> 2 AS address,
          value ->> 3 AS subject, value ->> 4 AS key, value ->> 5 AS status,
@@ -298,9 +299,9 @@ WITH item AS MATERIALIZED (
     FROM json_each(:window)
 ), screened AS (
   SELECT item.id, item.recipient_id, item.address, item.subject, item.key, item.error,
-         CASE WHEN s.address IS NOT NULL AND item.status = 'queued' THEN 'skipped'
-              ELSE item.status END AS status,
-         CASE WHEN s.address IS NOT NULL AND item.status = 'queued' THEN 'suppressed'
+         CASE WHEN item.status IS NOT NULL THEN item.status
+              WHEN s.address IS NOT NULL THEN 'skipped' ELSE 'queued' END AS status,
+         CASE WHEN s.address IS NOT NULL AND item.status IS NULL THEN 'suppressed'
               ELSE item.reason END AS reason
     FROM item LEFT JOIN suppressions s
       ON s.tenant_id = :tenant_id AND s.workspace_id = :workspace_id AND s.channel = :channel
@@ -317,7 +318,9 @@ SELECT id, :tenant_id, :workspace_id, 'campaign', :run_id, :job_id, :channel, :p
        CASE status WHEN 'queued' THEN 'PENDING' END, reason, error,
        status = 'queued', CASE status WHEN 'queued' THEN :fence END,
        CASE status WHEN 'queued' THEN :now END, :now, :now
-  FROM screened WHERE true
+  FROM screened
+ WHERE EXISTS (SELECT 1 FROM job_queue WHERE id = :job_id AND fence = :fence AND status = 'locked'
+                  AND (NOT :opens OR NOT (paused OR cancelled)))
 ON CONFLICT (tenant_id, workspace_id, idempotency_key) DO NOTHING
 RETURNING id, status;
 
