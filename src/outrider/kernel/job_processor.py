@@ -87,8 +87,8 @@ class JobProcessor:
 
     @property
     def room(self) -> int:
-        """How many jobs more may begin. What is being settled makes no calls any more, and leaves its
-        place to another; half as many may be so as are at work."""
+        """How many jobs more may begin. What is being settled makes no calls any more, and leaves
+        its place to another; half as many may be so as are at work."""
         most, held = self._limits.jobs_in_parallel, len(self._held)
         return min(most - (held - len(self._settling)), most + most // 2 - held)
 

@@ -16,6 +16,7 @@ from outrider.domain.ids import IdempotencyKey, OutboxId, Scope, idempotency_key
 from outrider.domain.submission import Contract, GatewayType
 from outrider.domain.times import rfc3339
 from outrider.kernel.contract_shelf import snapshots
+from outrider.kernel.place_shelf import PlaceShelf
 from outrider.kernel.shared_commits import SharedCommits
 from outrider.kernel.transactions import inspection, submissions
 from outrider.kernel.transactions.inspection import Attempt
@@ -57,6 +58,7 @@ class SubmissionManager:
         self._contracts = contracts
         self._gateway_types = gateway_types
         self._fallback_of = fallback_of
+        self._places = PlaceShelf()
         self._shared = SharedCommits(self.submit_all, SHARED_COMMIT_ITEMS)
 
     async def submit(self, scope: Scope, submission: Submission) -> tuple[Intent, bool]:
@@ -75,15 +77,23 @@ class SubmissionManager:
         intents = [self._intent(submission, in_force) for submission in batch]
         targets = {given.submission_target for given in batch}
         contracts = snapshots(targets, in_force, self._fallback_of)
-        stored = await self._store.write(
-            submissions.submit(scope, intents, contracts, self._ids, self._clock.now())
+        lanes = {(intent.submission_target, intent.lane) for intent in intents}
+        known = self._places.find(scope, contracts, lanes)
+        stored, places = await self._store.write(
+            submissions.submit(scope, intents, contracts, self._ids, self._clock.now(), known)
         )
+        if known is None:
+            self._places.put(scope, contracts, places)
         new = {intent.intent_id for intent in stored.values()}
         if new:
             self._wake()
         if len(new) < len(intents):
             keys = [intent.key for intent in intents]
             stored = await self._store.read(submissions.intents_by_key(scope, keys))
+            if known is not None and not stored.keys() >= set(keys):
+                # Somebody put an older database in place of this one: its lanes are others.
+                self._places.clear()
+                return await self.submit_all(scope, batch)
         answers: list[tuple[Intent, bool] | IdempotencyConflict] = []
         for intent in intents:
             found = stored[intent.key]

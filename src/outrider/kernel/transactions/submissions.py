@@ -18,6 +18,13 @@ Lane = tuple[str, int]
 """A submission target and a number: the place of a lane within its workspace."""
 
 
+class Places(NamedTuple):
+    """Contracts' ids by target, and lanes' jobs. Neither ever changes or goes away."""
+
+    contract_ids: dict[str, int]
+    lanes: dict[Lane, JobId]
+
+
 class NewIntent(NamedTuple):
     intent_id: str
     submission_target: str
@@ -75,16 +82,19 @@ def submit(
     contracts: Mapping[str, ContractSnapshot],
     ids: IdSource,
     now: datetime,
-) -> Transaction[dict[IdempotencyKey, Intent]]:
-    """Returns those that are new, as they stand now."""
+    known: Places | None = None,
+) -> Transaction[tuple[dict[IdempotencyKey, Intent], Places]]:
+    """Returns those that are new, as they stand now, and their places. Where these are known, one
+    statement is all it takes, or two where a store cannot wake lanes by the same."""
     wanted = {(intent.submission_target, intent.lane) for intent in intents}
-    contract_ids, lanes = yield from places(scope, contracts, wanted, ids, now)
+    found = known or (yield from places(scope, contracts, wanted, ids, now))
+    contract_ids, lanes = found
     # One order for everybody, so that two batches with the same intents cannot block each other.
     intents = sorted(
         intents, key=lambda intent: (intent.submission_target, intent.lane, intent.key)
     )
     outbox_ids = ids.batch(len(intents))
-    rows = yield from ask(
+    rows = yield from (ask if known is None else ask_alone)(
         "insert_intents",
         {
             "id": outbox_ids,
@@ -111,7 +121,7 @@ def submit(
     for outbox_id, intent in zip(outbox_ids, intents, strict=True):
         if intent.intent_id in new:
             told.setdefault(intent.key, _as_new(OutboxId(outbox_id), intent, now))
-    return told
+    return told, found
 
 
 def _as_new(outbox_id: OutboxId, intent: NewIntent, now: datetime) -> Intent:
@@ -136,8 +146,8 @@ def places(
     wanted: Collection[Lane],
     ids: IdSource,
     now: datetime,
-) -> Transaction[tuple[dict[str, int], dict[Lane, JobId]]]:
-    """The contracts' ids by target, and the lanes' jobs; those that were missing are made."""
+) -> Transaction[Places]:
+    """Those that were missing are made."""
     found = yield from _found(scope, contracts, wanted)
     if len(found[0]) < len(contracts):
         yield from snapshot_contracts(contracts, now)
@@ -152,7 +162,7 @@ def places(
 
 def _found(
     scope: Scope, contracts: Mapping[str, ContractSnapshot], wanted: Collection[Lane]
-) -> Transaction[tuple[dict[str, int], dict[Lane, JobId]]]:
+) -> Transaction[Places]:
     """In one statement, because somebody waits for it."""
     shas = [snapshot.sha256 for snapshot in contracts.values()]
     rows = yield from ask(
@@ -169,7 +179,8 @@ def _found(
         for target, snapshot in contracts.items()
         if snapshot.sha256 in by_sha256
     }
-    return contract_ids, {(name, lane): JobId(id_) for name, lane, id_ in rows if lane is not None}
+    lanes = {(name, lane): JobId(id_) for name, lane, id_ in rows if lane is not None}
+    return Places(contract_ids, lanes)
 
 
 def due(

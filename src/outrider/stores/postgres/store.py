@@ -148,13 +148,18 @@ class PostgresStore:
         """A connection, in a transaction of that isolation where one is wanted."""
         try:
             pool = self._pool or await self._open()
-            async with pool.acquire(timeout=POSTGRES_STATEMENT_SECONDS) as connection:
+            # The pool's own time-out would make a task of it, which single messages wait for.
+            async with asyncio.timeout(POSTGRES_STATEMENT_SECONDS):
+                connection = await pool.acquire()
+            try:
                 if around is None:
                     yield connection
                     return
                 isolation, readonly = around
                 async with connection.transaction(isolation=isolation, readonly=readonly):
                     yield connection
+            finally:
+                await pool.release(connection)
         except _RAISED as error:
             raise _translated(error) from error
 

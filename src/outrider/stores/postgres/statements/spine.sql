@@ -790,6 +790,7 @@ SELECT j.submission_target, j.lane, j.id::text
 
 -- name: insert_intents
 -- Those that are new, and whether their lanes are woken already: here they are, as by wake_lanes.
+-- A lane that is remembered is looked for, should the database be another one by now.
 WITH inserted AS (
   INSERT INTO channel_outbox (
     id, tenant_id, workspace_id, origin, job_id, channel, provider, submission_target, contract_id,
@@ -801,6 +802,10 @@ WITH inserted AS (
     FROM json_to_recordset(:window)
       AS item (id uuid, job_id uuid, channel text, provider text, submission_target text,
                contract_id int, fallback_contract_id int, intent_id text, payload text, key text)
+   WHERE item.job_id = ANY (ARRAY(
+           SELECT j.id FROM job_queue j
+            WHERE j.id = ANY (ARRAY(
+                    SELECT job_id FROM json_to_recordset(:window) AS lane (job_id uuid)))))
   ON CONFLICT (tenant_id, workspace_id, idempotency_key) DO NOTHING
   RETURNING recipient_id, job_id
 ), woken AS (

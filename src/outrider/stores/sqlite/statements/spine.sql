@@ -693,6 +693,7 @@ SELECT j.submission_target, j.lane, j.id
 
 -- name: insert_intents
 -- Those that are new, and whether their lanes are woken already: that takes another statement here.
+-- A lane that is remembered is looked for, should the database be another one by now.
 INSERT INTO channel_outbox (
   id, tenant_id, workspace_id, origin, job_id, channel, provider, submission_target, contract_id,
   fallback_contract_id, recipient_id, payload, idempotency_key, status, intent_status,
@@ -701,7 +702,8 @@ INSERT INTO channel_outbox (
 SELECT value ->> 0, :tenant_id, :workspace_id, 'intent', value ->> 1, value ->> 2, value ->> 3,
        value ->> 4, value ->> 5, value ->> 6, value ->> 7, value ->> 8, unhex(value ->> 9),
        'queued', 'PENDING', :now, :now, :now
-  FROM json_each(:window) WHERE true
+  FROM json_each(:window)
+ WHERE EXISTS (SELECT 1 FROM job_queue j WHERE j.id = value ->> 1)
 ON CONFLICT (tenant_id, workspace_id, idempotency_key) DO NOTHING
 RETURNING recipient_id, false;
 
