@@ -104,12 +104,16 @@ async function open() {
   leave();
   const { page, id, query } = parseHash(location.hash);
   const isSame = shown?.page === page && shown?.id === id;
+  const isFirst = shown === null;
   shown = { page, id, hash: location.hash };
   const signal = leaving.signal;
   const main = frame.begin(page);
   if (!isSame) {
     render(main, skeleton());
-    frame.focusPage();
+    // At first the browser's own beginning is right: Tab leads to the link past the navigation.
+    if (!isFirst) {
+      frame.focusPage();
+    }
   }
   try {
     await pageOf(page, id)({ main, id, query, signal, frame: frame.of(signal) });

@@ -12,7 +12,7 @@ from outrider.domain.states import IntentStatus, ItemStatus
 from outrider.kernel.transactions.deployment import ContractSnapshot, snapshot_contracts
 from outrider.kernel.transactions.jobs import ClaimedLane
 from outrider.ports.clock import IdSource
-from outrider.ports.store import Transaction, ask, ask_alone
+from outrider.ports.store import Transaction, Window, ask, ask_alone
 
 Lane = tuple[str, int]
 """A submission target and a number: the place of a lane within its workspace."""
@@ -94,25 +94,24 @@ def submit(
         intents, key=lambda intent: (intent.submission_target, intent.lane, intent.key)
     )
     outbox_ids = ids.batch(len(intents))
-    rows = yield from (ask if known is None else ask_alone)(
-        "insert_intents",
-        {
-            "id": outbox_ids,
-            "job_id": [lanes[intent.submission_target, intent.lane] for intent in intents],
-            "channel": [intent.channel for intent in intents],
-            "provider": [intent.provider for intent in intents],
-            "submission_target": [intent.submission_target for intent in intents],
-            "contract_id": [contract_ids[intent.submission_target] for intent in intents],
-            "fallback_contract_id": [
-                contract_ids.get(intent.fallback_target or "") for intent in intents
-            ],
-            "intent_id": [intent.intent_id for intent in intents],
-            "payload": [intent.payload for intent in intents],
-            "key": [intent.key for intent in intents],
-        },
-        **scope._asdict(),
-        now=now,
-    )
+    window: Window = {
+        "id": outbox_ids,
+        "job_id": [lanes[intent.submission_target, intent.lane] for intent in intents],
+        "channel": [intent.channel for intent in intents],
+        "provider": [intent.provider for intent in intents],
+        "submission_target": [intent.submission_target for intent in intents],
+        "contract_id": [contract_ids[intent.submission_target] for intent in intents],
+        "fallback_contract_id": [
+            contract_ids.get(intent.fallback_target or "") for intent in intents
+        ],
+        "intent_id": [intent.intent_id for intent in intents],
+        "payload": [intent.payload for intent in intents],
+        "key": [intent.key for intent in intents],
+    }
+    if known is None:
+        rows = yield from ask("insert_intents", window, **scope._asdict(), now=now)
+    else:
+        rows = yield from ask_alone("insert_intents", window, **scope._asdict(), now=now)
     new = {row[0] for row in rows}
     if not all(row[1] for row in rows):
         woken = {lanes[each.submission_target, each.lane] for each in intents}
