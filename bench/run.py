@@ -68,7 +68,7 @@ def quick_plan(arguments: argparse.Namespace) -> Plan:
 
 def full_plan(arguments: argparse.Namespace) -> Plan:
     return Plan(
-        arguments.count or 20_000, arguments.rounds or 4, 300, 10.0, WAITING_ROWS, TERMINAL_ROWS,
+        arguments.count or 20_000, arguments.rounds or 3, 300, 10.0, WAITING_ROWS, TERMINAL_ROWS,
         arguments.measures,
     )  # fmt: skip
 
