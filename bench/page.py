@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from catalogue import Group, System
+from catalogue import LIMITS, Group, System
 from environments import BENCH, ROOT, CannotInstall, python
 from summary import Range, Summary
 from table import number, ratio
@@ -27,7 +27,7 @@ def page(document: dict[str, Any]) -> str:
                 "Messages a second while so many more wait."),
         _growth(summary, "terminal", "More rows that have ended",
                 "Messages a second end to end, with so many rows of earlier messages."),
-        _promises(summary), _failures(summary),
+        _over_http(summary), _promises(summary), _failures(summary),
     ]  # fmt: skip
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -132,6 +132,34 @@ def _cost(summary: Summary) -> str:
         ["system", "own CPU µs", "servers' CPU µs", "peak MB"],
         rows,
     )
+
+
+def _over_http(summary: Summary) -> str:
+    """Why that ratio is what it is: everything is on one machine, the provider too."""
+    ours, client, rows = (
+        _all_micro(summary, name) for name in ("outrider-http", LIMITS["http"], LIMITS["postgres"])
+    )
+    reached = summary.to_limit("outrider-http", "end_to_end")
+    if not (ours and client and rows and reached):
+        return ""
+    processors = summary.document["machine"]["processors"]
+    return f"""## Over HTTP
+
+On this machine Outrider, Postgres and the provider's simulator share {processors} processors.
+For a message, Outrider's client and the simulator use {client:.0f} µs of them, and hand-written
+SQL for its rows {rows:.0f} µs more. Those two alone, sharing the processors as well as the client
+does, would make {client / (client + rows):.2f} of what the client makes without any rows. Outrider
+uses {ours:.0f} µs in all and makes {reached:.2f}. A provider at the other end of a network uses
+none of these processors."""
+
+
+def _all_micro(summary: Summary, name: str) -> float | None:
+    """Processor time of everybody, in microseconds a message."""
+    own = summary.seen(name, "end_to_end", "cpuSeconds")
+    servers = summary.seen(name, "end_to_end", "serverCpuSeconds")
+    if not (own and servers):
+        return None
+    return (own.median + servers.median) * 1e6 / summary.messages(name, "end_to_end")
 
 
 def _growth(summary: Summary, figure: str, title: str, words: str) -> str:

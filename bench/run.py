@@ -160,6 +160,9 @@ def run(systems: list[System], plan: Plan, servers: Servers) -> Results:
         except (Failed, AssertionError, OSError) as error:
             results.fail(system, label, last_words(str(error)))
             said = f"failed: {last_words(str(error))}"
+        except KeyboardInterrupt:
+            print("stopped: what was measured so far is kept", flush=True)
+            return results
         else:
             kept = list(figures(measure, measured))
             results.versions[system.name] = measured.results["version"]
