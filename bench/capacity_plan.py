@@ -13,7 +13,7 @@ from outrider.settings import HTTP_CONCURRENCY, HTTP_CONNECTIONS, Limits
 
 PER_DAY = 100_000_000
 
-TEMPORAL_RATIO = 0.76
+TEMPORAL_RATIO = 0.64
 """Messages a second on Temporal beside the local engine, on Postgres: docs/engines.md."""
 TEMPORAL_EVENTS = 11
 """Events of Temporal's history for 1,000 messages in jobs of 500: docs/engines.md."""

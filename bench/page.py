@@ -37,6 +37,10 @@ def _opening(summary: Summary) -> str:
     machine, servers = found["machine"], found["servers"]
     versions = ", ".join(f"{name} {number}" for name, number in servers.items())
     rounds = "one round" if found["rounds"] == 1 else f"{found['rounds']} rounds"
+    again = "".join(
+        f"\n- again: *{measure}*, all systems side by side, {when}"
+        for measure, when in found.get("again", {}).items()
+    )
     quick = " It was a quick run: one look at each, to be repeated." if found["quick"] else ""
     return f"""# Benchmarks
 
@@ -49,7 +53,7 @@ generated from `bench/results.json`; your machine gives other figures, so compar
 - what: {found["count"]:,} messages a measurement (a tenth of that for systems marked *), a handler
   that does nothing, {rounds} in which systems alternate; medians, with the lowest and the
   highest
-- with: {versions}; fsync on
+- with: {versions}; fsync on{again}
 
 *The limit* is the same rows by hand-written SQL and nothing else: reserve, close and bookkeeping in
 windows of 500. What no row of it does (screening, rendering, retries, pausing, rescue) is what a

@@ -12,6 +12,7 @@ import matplotlib
 
 matplotlib.use("agg")
 import matplotlib.pyplot as plt
+from matplotlib.ticker import NullFormatter
 
 COLOURS = {"Outrider": "#c2410c", "limit": "#94a3b8", "peer": "#1d4ed8"}
 INCHES_A_ROW = 0.34
@@ -38,6 +39,8 @@ def draw(panels: list[dict[str, Any]], path: Path) -> None:
             axis.text(row["highest"] * 1.08, place, f"{row['value']:,.{panel['places']}f}",
                       va="center", fontsize=8)  # fmt: skip
         axis.set_xscale("log")
+        # Numbers between the powers of ten run into one another.
+        axis.xaxis.set_minor_formatter(NullFormatter())
         axis.set_title(panel["title"], loc="left", fontsize=10)
         axis.margins(x=0.12)
         axis.tick_params(labelsize=8)

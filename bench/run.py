@@ -10,7 +10,7 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -32,7 +32,6 @@ RESULTS = BENCH / "results.json"
 SLOW_SHARE = 10
 """A slow system gets a tenth of the messages, or a run would take hours."""
 WAITING_ROWS = (10_000, 100_000, 1_000_000)
-LONG_ROWS = 100_000
 TERMINAL_ROWS = 10_000_000
 MEASURE_SECONDS = 900.0
 GROWTH_SECONDS = 3_600.0
@@ -82,10 +81,8 @@ def steps(systems: list[System], plan: Plan) -> Iterator[tuple[System, Measure, 
         for _ in range(rounds if measure in plan.measures else 0):
             yield from ((system, measure, 0) for system in systems if measure in system.measures)
     if Measure.WAITING in plan.measures:
-        for round_number in range(plan.rounds):
+        for _ in range(plan.rounds):
             for rows in plan.waiting:
-                if round_number and rows > LONG_ROWS:
-                    continue
                 for system in systems:
                     if Measure.WAITING in system.measures and rows <= system.most_waiting:
                         yield system, Measure.WAITING, rows
@@ -206,6 +203,17 @@ def document(
     }
 
 
+def renewed(
+    known: dict[str, Any], found: dict[str, Any], measures: Iterable[Measure]
+) -> dict[str, Any]:
+    """What is known, with these measures of all its systems as they were found now."""
+    missing = set(known["systems"]) - set(found["systems"])
+    assert not missing, f"side by side or not at all: {missing} are missing"
+    kept = [run for run in known["runs"] if run["measure"] not in set(measures)]
+    again = {**known.get("again", {}), **dict.fromkeys(sorted(measures), found["when"])}
+    return {**known, "again": again, "runs": [*kept, *found["runs"]]}
+
+
 def machine(load: float) -> dict[str, Any]:
     return {
         "processors": os.cpu_count(),
@@ -230,6 +238,9 @@ def parse(given: list[str]) -> argparse.Namespace:
     parser.add_argument("--count", type=int, help="messages of a measurement")
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--quick", action="store_true", default=os.environ.get("QUICK") == "1")
+    parser.add_argument(
+        "--again", action="store_true", help="measure these anew and keep what else was measured"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write this and nothing else")
     arguments = parser.parse_args(given)
     names = [name for name in arguments.systems.split(",") if name]
@@ -255,6 +266,8 @@ def main(given: list[str]) -> None:
     finally:
         servers.close()
     found = document(results, plan, arguments.quick, postgres, load)
+    if arguments.again:
+        found = renewed(json.loads(RESULTS.read_text()), found, arguments.measures)
     text = json.dumps(found, indent=1, ensure_ascii=False) + "\n"
     (arguments.json or RESULTS).write_text(text)
     table.show(Summary(found))
