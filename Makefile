@@ -1,6 +1,6 @@
 # Every target does its own set-up: a fresh clone needs python3 (3.11 or newer), pip and make.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo quotes serve test check bench capacity guard docs screenshots pins
+.PHONY: help setup demo quotes serve test storms check bench capacity guard docs screenshots pins
 VENV := .venv
 BIN := $(VENV)/bin
 # `make demo ENGINE=temporal`: the same on Temporal, with a server of its own.
@@ -37,6 +37,10 @@ serve: setup ## the API server and, beside it, provider simulators, on loopback,
 test: setup ## every test, on real SQLite, Postgres, Temporal, HTTP, SMTP, NATS, Redis and Chromium
 	@scripts/machine.sh
 	$(BIN)/pytest -n $$(($$(nproc) + 2)) --dist worksteal
+
+storms: setup ## the long versions of tests: outages, fairness, pauses, kills, Postfix; half an hour
+	@scripts/machine.sh
+	$(BIN)/pytest -n 2 --storms -k storm
 
 check: setup ## lint, format, types, and that imports point one way
 	$(BIN)/ruff check

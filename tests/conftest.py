@@ -52,6 +52,27 @@ def keep_files_in_memory() -> None:
 keep_files_in_memory()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--storms", action="store_true", help="run the long versions too: real outages, many items"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--storms"):
+        return
+    storms = [item for item in items if item.get_closest_marker("storm") is not None]
+    if storms:
+        config.hook.pytest_deselected(items=storms)
+        items[:] = [item for item in items if item.get_closest_marker("storm") is None]
+
+
+@pytest.fixture(autouse=True)
+def spool_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What workers keep beside the database would otherwise be left where the tests are run."""
+    monkeypatch.setenv("OUTRIDER_SPOOL", str(tmp_path / "spool"))
+
+
 @pytest.fixture(scope="session")
 def postgres_url() -> Iterator[str]:
     """A server for the whole session; every test makes its own database on it."""

@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from outrider.artifact_store import LocalArtifacts
-from outrider.documents.audience import read_audience
+from outrider.call_journal import CallJournalFolder, open_journal
 from outrider.documents.campaign import PHASES
 from outrider.documents.registry import Registry, parse_registry
 from outrider.documents.registry_file import LocalRegistryFile
@@ -34,13 +34,16 @@ from outrider.event_spool import LocalSpool
 from outrider.gateways.directory import GATEWAY_TYPES, Gateways
 from outrider.kernel.admission_gate import AdmissionGate
 from outrider.kernel.audience_intake import AudienceIntake
+from outrider.kernel.audience_writer import AudienceWriter
 from outrider.kernel.budgeted_store import BudgetedStore
 from outrider.kernel.bus_keeper import BusKeeper
 from outrider.kernel.bus_relay import BusRelay
-from outrider.kernel.caller import Caller, Leases
+from outrider.kernel.call_permits import CallPermits
+from outrider.kernel.caller import Caller
 from outrider.kernel.campaign_deployer import CampaignDeployer
 from outrider.kernel.certifier import Certifier
 from outrider.kernel.contract_shelf import ContractShelf
+from outrider.kernel.deadline_expirer import DeadlineExpirer
 from outrider.kernel.delivery import Delivery
 from outrider.kernel.digester import Digester
 from outrider.kernel.doubt_resolver import DoubtResolver
@@ -68,6 +71,7 @@ from outrider.kernel.policy_keeper import PolicyKeeper
 from outrider.kernel.previewer import Previewer
 from outrider.kernel.progress_reporter import ProgressReporter
 from outrider.kernel.projector import Projector
+from outrider.kernel.queue_turns import QueueTurns, WorkFilter
 from outrider.kernel.registry_keeper import RegistryKeeper
 from outrider.kernel.reservations import Reserver
 from outrider.kernel.result_closer import ResultCloser
@@ -86,6 +90,7 @@ from outrider.kernel.step_targets import StepTargets
 from outrider.kernel.submission_manager import SubmissionManager
 from outrider.kernel.suppression_keeper import SuppressionKeeper
 from outrider.kernel.target_gate import TargetGate
+from outrider.kernel.target_keeper import TargetKeeper
 from outrider.kernel.transactions.domain_events import StoredEvent
 from outrider.kernel.transactions.run_requests import Workspace
 from outrider.kernel.unsubscriber import Unsubscriber
@@ -99,11 +104,13 @@ from outrider.ports.legacy import LegacySender
 from outrider.ports.phases import PhaseHandler
 from outrider.ports.stages import StageObserver, Unobserved
 from outrider.ports.store import Store
-from outrider.rendering.renderer import ProcessRenderer
+from outrider.reading.reader import DocumentReader
+from outrider.rendering.pool import RenderPool
 from outrider.secret_store import load_secrets
 from outrider.settings import (
     IDEMPOTENCY_RUNNING_SECONDS,
     IDEMPOTENCY_TTL_SECONDS,
+    PREVIEWS_WAITING_MAX,
     ROUTING_RENDER_SECONDS,
     Limits,
     Settings,
@@ -199,8 +206,8 @@ class Outrider:
     gateways: Gateways
     clock: Clock
     ids: IdSource
-    preview_renderer: ProcessRenderer
-    routing_renderer: ProcessRenderer
+    preview_renderer: RenderPool
+    routing_renderer: RenderPool
 
     @cached_property
     def registry_keeper(self) -> RegistryKeeper:
@@ -217,9 +224,17 @@ class Outrider:
     @cached_property
     def deployer(self) -> CampaignDeployer:
         return CampaignDeployer(
-            self.store, self.clock, self.ids, self.limits, self.registry_keeper.contracts,
-            GATEWAY_TYPES, self.fallback_of,
+            self.store, self.audience_writer, self.clock, self.ids, self.limits,
+            self.registry_keeper.contracts, GATEWAY_TYPES, self.fallback_of,
         )  # fmt: skip
+
+    @cached_property
+    def audience_writer(self) -> AudienceWriter:
+        return AudienceWriter(self.store, self.clock, self.limits)
+
+    @cached_property
+    def document_reader(self) -> DocumentReader:
+        return DocumentReader()
 
     @cached_property
     def submissions(self) -> SubmissionManager:
@@ -258,7 +273,10 @@ class Outrider:
 
     @cached_property
     def audience_intake(self) -> AudienceIntake:
-        return AudienceIntake(self.store, self.clock, self.ids, read_audience)
+        return AudienceIntake(
+            self.store, self.audience_writer, self.clock, self.ids, self.limits,
+            self.document_reader.audience,
+        )  # fmt: skip
 
     @cached_property
     def previewer(self) -> Previewer:
@@ -338,6 +356,14 @@ class Outrider:
         )  # fmt: skip
 
     @cached_property
+    def deadline_expirer(self) -> DeadlineExpirer:
+        return DeadlineExpirer(self.store, self.clock, self.limits)
+
+    @cached_property
+    def target_keeper(self) -> TargetKeeper:
+        return TargetKeeper(self.store, self.clock, self.ids, self.limits)
+
+    @cached_property
     def event_router(self) -> EventRouter:
         contracts = self.registry_keeper.contracts
         planner = self._route_planner(self.routing_renderer)
@@ -354,7 +380,7 @@ class Outrider:
             self.store, planner, self.settings.public_url, self.clock, self.ids, self.limits
         )
 
-    def _route_planner(self, renderer: ProcessRenderer) -> RoutePlanner:
+    def _route_planner(self, renderer: RenderPool) -> RoutePlanner:
         executor = StepExecutor(renderer, self.step_targets, self.fallback_of, self.ids)
         return RoutePlanner(executor, self.legacy_senders, self.triggers, self.limits)
 
@@ -453,6 +479,8 @@ class Outrider:
                 "run reconciler": self.run_reconciler.run,
                 "event router": self.event_router.run,
                 "digester": self.digester.run,
+                "deadline expirer": self.deadline_expirer.run,
+                "intake cleaner": self.audience_writer.clean,
                 "spool": self.step_recorder(this_worker()).reconcile,
                 **{f"bus relay {relay.name}": relay.run for relay in self.bus_relays},
                 # The local engine's workers look into the queue themselves.
@@ -531,21 +559,23 @@ class Outrider:
         worker_id: WorkerId | None = None,
         retry: RetrySchedule = DIRECT,
         observer: StageObserver | None = None,
+        work_filter: WorkFilter | None = None,
     ) -> AsyncIterator[Worker]:
         """A worker wired to this process's store; the caller runs it."""
         await self.bus_keeper.register()
         name = worker_id or this_worker()
         watch = observer or Unobserved()
-        renderer = ProcessRenderer()
-        closer = ResultCloser(self.store, self.clock, self.limits, watch)
-        reserver = Reserver(self.store, self.clock, self.limits.lease_seconds)
+        renderer = RenderPool()
+        journal = open_journal(self.settings.spool, name)
+        closer = ResultCloser(self.store, self.clock, self.limits, watch, journal)
+        permits = CallPermits(self.store, self.clock, self.limits)
+        reserver = Reserver(self.store, self.clock, self.limits.lease_seconds, permits)
         shelf = ContractShelf(self.store)
         gate = TargetGate(
-            self.store, self.clock, self.limits, self.policies, TargetPolicy(retry=retry)
+            self.store, self.clock, self.limits, self.policies, TargetPolicy(retry=retry), name
         )
         routes = Routes(self.gateways, shelf)
-        leases = Leases()
-        caller = Caller(closer, gate, leases, self.clock, self.ids, self.limits, watch)
+        caller = Caller(closer, gate, permits, journal, self.clock, self.ids, self.limits, watch)
         drafter = Drafter(renderer, self.ids, watch, self.unsubscriber)
         budgeted = BudgetedStore(self.store, self.settings.state_store.budget())
         delivery = Delivery(
@@ -557,11 +587,17 @@ class Outrider:
             self.unsubscriber, reserver, caller, self.clock, self.limits, watch,
         )  # fmt: skip
         phase_work = PhaseWork(budgeted, self.handlers, self.desks, self.clock, self.ids, name)
+        wanted = work_filter or WorkFilter()
+        turns = QueueTurns(wanted, gate.closed_until)
         processor = JobProcessor(
-            self.store, self.engine, delivery, lanes, phase_work, self.step_recorder(name), leases,
-            self.clock, self.ids, name, self.limits, watch,
+            self.store, self.engine, delivery, lanes, phase_work, self.step_recorder(name), permits,
+            turns, wanted, gate.closed, self.clock, self.ids, name, self.limits, watch,
         )  # fmt: skip
-        rescuer = LeaseRescuer(self.store, self.clock, self.ids, name, self.limits, is_dead)
+        caller.yields = processor.yields
+        journals = CallJournalFolder(self.settings.spool)
+        rescuer = LeaseRescuer(
+            self.store, journals, self.clock, self.ids, name, self.limits, is_dead
+        )
         reporter = ProgressReporter(self.store, self.hub, self.clock, self.limits)
         try:
             self.gateways.get_ready()
@@ -569,9 +605,10 @@ class Outrider:
             await renderer.start()
             with self._mover(processor) as mover:
                 yield EngineWorker(
-                    mover, processor, caller, closer, rescuer, reporter, self.housekeeper
+                    mover, processor, permits, caller, closer, rescuer, reporter, self.housekeeper
                 )
         finally:
+            journal.close()
             await renderer.close()
 
     @contextmanager
@@ -596,9 +633,9 @@ async def open_outrider(
 ) -> AsyncIterator[Outrider]:
     store = make_store(settings.database_url)
     gateways = make_gateways(settings)
-    preview_renderer = ProcessRenderer()
+    preview_renderer = RenderPool(waiting=PREVIEWS_WAITING_MAX)
     # One workspace's slow templates are not to hold up the events of the others for long.
-    routing_renderer = ProcessRenderer(window_seconds=ROUTING_RENDER_SECONDS)
+    routing_renderer = RenderPool(window_seconds=ROUTING_RENDER_SECONDS)
     outrider = Outrider(
         settings,
         limits or settings.limits(),

@@ -85,6 +85,20 @@ class Limits:
     idle_poll_seconds: float = 1.0
     claim_pause_seconds: float = 0.05
     jobs_in_parallel: int = 4
+    lanes_in_parallel: int = 64
+    batch_lanes_in_parallel: int = 48
+    queue_groups: int = 1_000
+    queue_groups_seconds: float = 1.0
+    yield_after_seconds: float = 0.5
+    permit_seconds: float = 2.0
+    permit_look_seconds: float = 0.1
+    permit_trust_seconds: float = 0.005
+    suspension_poll_seconds: float = 0.01
+    expire_seconds: float = 1.0
+    expire_items: int = 5_000
+    lane_look_seconds: float = 0.1
+    opened_ahead_seconds: float = 0.25
+    share_seconds: float = 1.0
     job_max_attempts: int = 5
     job_attempt_minimum_seconds: float = 0.05
     close_group_items: int = 500
@@ -94,9 +108,13 @@ class Limits:
     close_backoff_seconds: float = 0.2
     store_backoff_seconds: float = 1.0
     reconcile_items: int = 500
+    intake_lease_seconds: float = 120.0
+    intake_clean_seconds: float = 15.0
+    intake_wait_seconds: float = 10.0
+    intake_poll_seconds: float = 0.1
     resolved_at_once: int = 10_000
     gate_trust_seconds: float = 0.5
-    gate_patience_seconds: float = 1.0
+    gate_patience_seconds: float = 0.3
     lane_window_items: int = 500
     lane_rounds: int = 50
     enclosing_items: int = 16
@@ -172,6 +190,15 @@ class ApiLimits:
     form_max_bytes: int = 4_096
     campaign_max_bytes: int = 64 * 1024 * 1024
     upload_max_bytes: int = 2 * 1024 * 1024 * 1024
+    bodies_bytes: int = 64 * 1024 * 1024
+    """In memory at once, of all workspaces; what is larger than a form counts."""
+    bodies_workspace_bytes: int = 32 * 1024 * 1024
+    uploads_bytes: int = 8 * 1024 * 1024 * 1024
+    """In files at once, of all workspaces."""
+    uploads_workspace_bytes: int = 4 * 1024 * 1024 * 1024
+    body_wait_seconds: float = 5.0
+    json_here_max_bytes: int = 32 * 1024
+    """Larger JSON is read in a thread."""
     page_default: int = 100
     page_max: int = 1_000
     cursor_max_characters: int = 8_192
@@ -180,6 +207,12 @@ class ApiLimits:
     idempotency_poll_seconds: float = 0.02
     idempotency_poll_most_seconds: float = 0.5
     streams: int = 1_000
+    streams_per_workspace: int = 250
+    streams_per_key: int = 100
+    reads: int = 4
+    """At once, of all workspaces: the store has connections beside these for everything else."""
+    reads_per_workspace: int = 2
+    reads_waiting_per_workspace: int = 200
     stream_ping_seconds: float = 15.0
     stream_send_seconds: float = 20.0
     stream_recheck_seconds: float = 5.0
@@ -191,19 +224,34 @@ class ApiLimits:
     good_keys_remembered: int = 1_000
 
 
+READ_HERE_MAX_BYTES = 256 * 1024
+"""A larger document is read in a process of its own, which takes a third of a second to start."""
+READINGS = 2
+READINGS_IN_THREADS = 2
+READINGS_WAITING_MAX = 20
+READING_MEMORY_BYTES = 1536 * 1024 * 1024
+READING_CPU_SECONDS = 1_800
+READING_NICENESS = 10
+
+UPLOAD_PIECE_BYTES = 1024 * 1024
 BODY_DRAINED_BYTES = 8 * 1024 * 1024
+TURNS_RETRY_SECONDS = 2
 
 BATCH_SIZE_DEFAULT = 500
 BATCH_SIZE_MAX = 10_000
-IMPORT_WINDOW_ITEMS = 2_000
-COPY_WINDOWS_MAX = 16
-"""As many windows of an import go into one copy, so that none takes longer than a statement may."""
+IMPORT_WINDOW_ITEMS = 1_000
+"""Recipients of one transaction: a large audience takes many, and holds up no other writer."""
+AUDIENCE_AT_ONCE_MAX = 20_000
+"""To a larger audience even a few recipients are added as to any large one."""
+DUPLICATES_FOUND_AT_ONCE = 100_000
 CENSUS_ADDRESSES_MAX = 200_000
 """Of so many addresses a process remembers whether one came twice; beyond it asks the database."""
 RECIPIENTS_MAX = 10_000_000
 ATTRIBUTES_MAX_BYTES = 65_536
 RECIPIENT_ID_MAX_CHARACTERS = 200
 MESSAGES_MAX = 50
+MESSAGES_MAX_BYTES = 2 * 1024 * 1024
+"""All bodies of a campaign: they are written in one transaction, which others wait for."""
 BODY_MAX_BYTES = 262_144
 SUBJECT_MAX_CHARACTERS = 998
 NAME_MAX_CHARACTERS = 200
@@ -220,6 +268,8 @@ DELAY_MAX_SECONDS = 366 * 86_400
 
 SQLITE_BUSY_SECONDS = 30.0
 SQLITE_LOOK_SECONDS = 0.1
+SQLITE_READERS = 6
+"""Threads with a connection each: more than the API may use at once, so that workers read too."""
 POSTGRES_POOL_CONNECTIONS = 8
 POSTGRES_CONNECT_SECONDS = 10.0
 POSTGRES_STATEMENT_SECONDS = 120.0
@@ -236,11 +286,16 @@ HTTP_HEADERS_MAX_BYTES = 32_768
 MAIL_FROM_DEFAULT = "outrider@localhost"
 SMTP_CONNECTIONS = 16
 SMTP_TIMEOUT_SECONDS = 15.0
+SMTP_IDLE_SECONDS = 5.0
 SMTP_MESSAGES_PER_CONNECTION = 500
 HTTP_CONNECTIONS = 256
 HTTP_CONNECT_SECONDS = 5.0
 HTTP_IDLE_SECONDS = 15.0
 ERROR_DETAIL_MAX_CHARACTERS = 300
+CHECK_SECONDS = 10.0
+"""How long the check of one target may take, whatever its own timeout is."""
+CHECK_OVERTIME_SECONDS = 1.0
+CHECKS_AT_ONCE = 16
 GC_NEW_OBJECTS = 50_000
 GC_YOUNG_ROUNDS = 10
 GC_OLD_ROUNDS = 10
@@ -289,8 +344,18 @@ EMITTED_REQUESTS = 16
 EVENT_LINE_MAX_BYTES = 1024 * 1024
 DIGEST_VARIABLES_MAX_BYTES = 1024 * 1024
 
-RENDER_WINDOW_SECONDS = 20.0
+RENDER_CHILDREN = 3
+"""Render processes of a role; a workspace has one of them at a time."""
+RENDER_WINDOW_SECONDS = 4.0
 ROUTING_RENDER_SECONDS = 4.0
+RENDER_START_SECONDS = 20.0
+RENDER_ITEM_CPU_SECONDS = 0.25
+"""Fuel ends mere instructions in a fifth of it; the rest is for what a single one may do."""
+RENDER_SLOW_SECONDS = 60.0
+"""For so long a workspace that killed a render process shares one with others that did."""
+RENDER_SLOW_NICENESS = 10
+RENDER_GUILTY_MAX = 10_000
+PREVIEWS_WAITING_MAX = 50
 RENDER_MEMORY_BYTES = 512 * 1024 * 1024
 RENDER_FUEL = 200_000
 RENDER_DEATHS_PER_WINDOW = 3
@@ -329,6 +394,7 @@ SNOWFLAKE_WINDOW_EVENTS = 500
 SNOWFLAKE_WINDOW_BYTES = 512 * 1024
 
 SINK_TIMEOUT_SECONDS = 10.0
+SINK_REACH_SECONDS = 3.0
 SINK_NAME_PATTERN = r"^[a-z0-9][a-z0-9._-]{0,62}$"
 SINKS_MAX = 50
 WEBHOOK_CONCURRENCY = 16

@@ -14,6 +14,7 @@ import pytest
 
 import outrider
 from outrider.bootstrap import Outrider
+from outrider.call_journal import CallJournalFolder
 from outrider.domain.campaigns import Message
 from outrider.domain.ids import DEFAULT_SCOPE, IdempotencyKey, RunId
 from outrider.domain.states import Channel
@@ -65,6 +66,12 @@ def targets(sandbox: Sandbox) -> tuple[dict[str, object], ...]:
     )
 
 
+def begun(attempt: OpenAttempt) -> OpenAttempt:
+    """As by a worker that got so far."""
+    attempt.may_begin = lambda _attempt: True
+    return attempt
+
+
 async def die_after_reserving(
     outrider: Outrider, target_name: str, *, count: int
 ) -> list[OpenAttempt]:
@@ -112,6 +119,9 @@ class Witness:
 
     async def look_up(self, references: Sequence[IdempotencyKey]) -> dict[IdempotencyKey, bool]:
         return await self._inner.look_up(references)
+
+    async def trim(self, connections: int) -> None:
+        await self._inner.trim(connections)
 
     async def close(self) -> None:
         await self._inner.close()
@@ -335,7 +345,8 @@ async def test_recovery_crash_after_provider_call_before_outbox_update(
     async with Sandbox() as sandbox, opened(database, tmp_path, *targets(sandbox)) as outrider:
         run_id = await launch(outrider, [EMAIL], people(2))
         attempts = await die_after_reserving(outrider, "smtp.all", count=2)
-        await outrider.gateways.gateway("target", "smtp", sandbox.smtp_url).call(attempts[0])
+        gateway = outrider.gateways.gateway("target", "smtp", sandbox.smtp_url)
+        await gateway.call(begun(attempts[0]))
         await work_until(outrider, run_id, lambda seen: seen.in_doubt == 2)
         assert sandbox.requests == 1
         settled = await outrider.doubt_resolver.reconcile(
@@ -354,7 +365,8 @@ async def test_recovery_where_the_gateway_dedupes_the_same_reference_is_resubmit
     async with Sandbox() as sandbox, opened(database, tmp_path, *targets(sandbox)) as outrider:
         run_id = await launch(outrider, [SMS], people(2))
         attempts = await die_after_reserving(outrider, "sms.all", count=2)
-        await outrider.gateways.gateway("target", "sms", sandbox.http_url).call(attempts[0])
+        gateway = outrider.gateways.gateway("target", "sms", sandbox.http_url)
+        await gateway.call(begun(attempts[0]))
         counted = await work_until_terminal(outrider, run_id)
         assert (counted.sent, counted.in_doubt) == (2, 0)
         assert sandbox.outcomes == {"accepted": 2, "duplicate_reference": 1}
@@ -373,8 +385,9 @@ async def test_recovery_stale_lock_is_queued_again_after_five_minutes_with_an_at
         shop = Workshop(outrider.store)
         await shop.claim(now=clock.now(), lease_seconds=86_400)
         rescuer = LeaseRescuer(
-            outrider.store, clock, outrider.ids, ONE, Limits(), is_dead=lambda _worker: False
-        )
+            outrider.store, CallJournalFolder(tmp_path / "spool"), clock, outrider.ids, ONE,
+            Limits(), is_dead=lambda _worker: False,
+        )  # fmt: skip
         clock.advance(299)
         assert await rescuer.rescue_once() == 0
         assert await raw.run("SELECT status, attempts FROM job_queue") == [("locked", 0)]

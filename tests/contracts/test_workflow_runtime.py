@@ -103,6 +103,10 @@ def step(number: int, order: int, age: int, *, enabled: bool = True) -> Workflow
     )  # fmt: skip
 
 
+def sms() -> WrittenStep:
+    return WrittenStep(1, Channel.SMS, "Hi", recipients=TO_LEAD)
+
+
 def event(**subject: Any) -> DomainEvent:
     return DomainEvent(DomainEventId("id"), "event", "quote_sent", START, subject, {})
 
@@ -280,7 +284,7 @@ async def test_a_transient_error_sets_it_back_to_pending_until_attempts_run_out(
 ) -> None:
     clock = stepped.clock
     assert isinstance(clock, SteppedClock)
-    await stepped.rule("lead_welcome", Channel.EMAIL, email())
+    await stepped.rule("lead_welcome", Channel.SMS, sms())
     await stepped.routed("lead_welcome")
     stepped.sandbox.change_faults({"failRate": 1.0})
     with capture_logs() as logs:
@@ -302,7 +306,7 @@ async def test_a_transient_error_sets_it_back_to_pending_until_attempts_run_out(
 async def test_a_retry_that_succeeds_ends_it(stepped: Office) -> None:
     clock = stepped.clock
     assert isinstance(clock, SteppedClock)
-    await stepped.rule("lead_welcome", Channel.EMAIL, email())
+    await stepped.rule("lead_welcome", Channel.SMS, sms())
     await stepped.routed("lead_welcome")
     stepped.sandbox.change_faults({"failRate": 1.0})
     async with working(stepped.outrider):
@@ -311,6 +315,29 @@ async def test_a_retry_that_succeeds_ends_it(stepped: Office) -> None:
         await clock.step(61)
         (row,) = await stepped.until(lambda rows: rows[0].status == "succeeded")
     assert row.attempts == 2
+    assert stepped.sandbox.received()["delivered"] == 1
+
+
+async def test_a_mail_server_that_says_to_come_back_uses_up_no_attempt(stepped: Office) -> None:
+    """However often it says so."""
+    clock = stepped.clock
+    assert isinstance(clock, SteppedClock)
+    await stepped.rule("lead_welcome", Channel.EMAIL, email())
+    await stepped.routed("lead_welcome")
+    stepped.sandbox.change_faults({"throttleRate": 1.0})
+    async with working(stepped.outrider):
+        for refusals in range(1, 8):
+            (row,) = await stepped.until(
+                lambda rows, refusals=refusals: (  # type: ignore[misc]
+                    stepped.sandbox.requests >= refusals and rows[0].status == "pending"
+                )
+            )
+            assert (row.attempts, row.waits_for) == (0, "target_throttled")
+            assert (row.last_error or "").startswith("target_throttled: 450 ")
+            await clock.step(60)
+        stepped.sandbox.change_faults({"throttleRate": 0.0})
+        (row,) = await stepped.until(lambda rows: rows[0].status == "succeeded")
+    assert row.attempts == 1
     assert stepped.sandbox.received()["delivered"] == 1
 
 
@@ -341,15 +368,31 @@ async def test_what_the_provider_calls_invalid_fails_at_once(desk: Office) -> No
 async def test_retry_after_is_honoured(stepped: Office) -> None:
     clock = stepped.clock
     assert isinstance(clock, SteppedClock)
-    await stepped.rule(
-        "lead_welcome", Channel.SMS, WrittenStep(1, Channel.SMS, "Hi", recipients=TO_LEAD)
-    )
+    await stepped.rule("lead_welcome", Channel.SMS, sms())
     await stepped.routed("lead_welcome")
     stepped.sandbox.change_faults({"throttleRate": 1.0, "retryAfterSeconds": 600})
     async with working(stepped.outrider):
-        (row,) = await stepped.until(pending_after(1))
-    waits = _moment(row) - clock.now()
-    assert timedelta(seconds=590) < waits <= timedelta(seconds=600)
+        (row,) = await stepped.until(
+            lambda rows: (rows[0].status, rows[0].waits_for) == ("pending", "target_throttled")
+        )
+        assert row.attempts == 0
+        stepped.sandbox.change_faults({"throttleRate": 0.0})
+        began = clock.now()
+        [door] = [
+            each
+            for each in (await stepped.outrider.target_keeper.overview()).doors.values()
+            if each.opens_at is not None
+        ]
+        assert door.opens_at is not None
+        assert timedelta(seconds=590) < door.opens_at - began <= timedelta(seconds=600)
+        for _ in range(10):
+            # Whoever would call before the time does so while it is looked at.
+            await clock.step((door.opens_at - began).total_seconds() / 10 - 1)
+            await asyncio.sleep(0.05)
+        assert stepped.sandbox.requests == 1
+        (row,) = await stepped.until(lambda rows: rows[0].status == "succeeded")
+    assert clock.now() >= door.opens_at
+    assert (row.attempts, stepped.sandbox.requests) == (1, 2)
 
 
 @pytest.mark.parametrize(
@@ -362,11 +405,12 @@ async def test_the_contract_of_the_steps_submission_target_is_honoured(
     """A retry in a minute would come too late for either of them."""
     database = f"sqlite:///{tmp_path}/office.db"
     async with office(database, tmp_path, terms={"policy": policy, **terms}) as made:
-        await made.rule("lead_welcome", Channel.EMAIL, email())
+        await made.rule("lead_welcome", Channel.SMS, sms())
         await made.routed("lead_welcome")
         made.sandbox.change_faults({"failRate": 1.0})
         (row,) = await made.delivered()
     assert (row.status, row.attempts) == ("failed", 1)
+    assert (row.last_error or "").startswith("provider_failure")
 
 
 # Safety and observability
@@ -378,8 +422,7 @@ async def test_a_retry_that_cannot_be_scheduled_is_logged_and_nothing_is_lost(
     """The attempt stays open; whoever has the lane next finds it, and the provider knows it."""
     clock = stepped.clock
     assert isinstance(clock, SteppedClock)
-    sms = WrittenStep(1, Channel.SMS, "Hi", recipients=TO_LEAD)
-    await stepped.rule("lead_welcome", Channel.SMS, sms)
+    await stepped.rule("lead_welcome", Channel.SMS, sms())
     await stepped.routed("lead_welcome")
     stepped.sandbox.change_faults({"failRate": 1.0})
     store = stepped.outrider.store

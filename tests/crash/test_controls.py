@@ -226,11 +226,12 @@ async def test_a_mail_worker_that_wakes_after_a_stop_still_says_how_its_calls_en
     assert len(await scene.doubts()) == MAIL_WINDOW_ITEMS
     zombie.thaw()
     look = await scene.watcher.until(lambda look: look.is_terminal)
-    assert look.accounting.sent == MAIL_WINDOW_ITEMS
-    assert look.accounting.skipped == 2 * BATCH - MAIL_WINDOW_ITEMS
+    sent = look.accounting.sent
+    assert 0 < sent <= MAIL_WINDOW_ITEMS, "what was open and not begun is never called"
+    assert look.accounting.skipped == 2 * BATCH - sent
     await zombie.stop()
     await second.stop()
-    assert len(scene.witness.lines()) == MAIL_WINDOW_ITEMS
+    assert len(scene.witness.lines()) == sent
 
 
 # Many controls

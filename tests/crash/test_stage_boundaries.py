@@ -1,7 +1,7 @@
 """A worker is killed on every boundary that delivery passes, and a second one finishes its work.
 
-What the first leaves in doubt is exactly what the design's table says: the open window, and only
-where the provider cannot dedupe.
+What the first leaves in doubt is what had begun on the wire and was not recorded yet: never more
+than a window, nothing that was merely open (X15), and only where the provider cannot dedupe.
 """
 
 from typing import NamedTuple
@@ -19,35 +19,38 @@ WHOLE_WINDOW_SECONDS = 5.0
 
 
 class Left(NamedTuple):
-    """What a kill leaves open at a provider that cannot dedupe, and how much of it had arrived."""
+    """What a kill leaves in doubt at a provider that cannot dedupe, at least and at the most, and
+    how much of that had arrived at least."""
 
-    open: int = 0
+    least: int = 0
+    most: int = 0
     arrived_least: int = 0
-    arrived_most: int = 0
 
 
 NOTHING = Left()
 FULL = MAIL_WINDOW_ITEMS
+SOME = Left(0, FULL)
+"""The next window is opened while calls of the first are out."""
 BOUNDARIES = {
     "claim:after:1": NOTHING,
     "claim:after:2": NOTHING,
     "load:before:1": NOTHING,
     "load:after:2": NOTHING,
     "screen:before:1": NOTHING,
-    "screen:after:2": NOTHING,
-    "render:before:2": NOTHING,
+    "screen:after:2": SOME,
+    "render:before:2": SOME,
     "render:after:1": NOTHING,
     "reserve:before:1": NOTHING,
-    "reserve:before:2": NOTHING,
-    "open:after:1": Left(FULL),
-    "open:after:2": Left(BATCH - FULL),
-    "call:before:1": Left(FULL),
-    "call:before:7": Left(FULL, 0, 6),
-    "call:after:1": Left(FULL, 1, FULL),
-    "call:after:7": Left(FULL, 7, FULL),
-    "close:before:1": Left(FULL, FULL, FULL),
-    "close:after:1": NOTHING,
-    "close:after:2": NOTHING,
+    "reserve:before:2": SOME,
+    "open:after:1": NOTHING,
+    "open:after:2": SOME,
+    "call:before:1": NOTHING,
+    "call:before:7": SOME,
+    "call:after:1": Left(1, FULL, 1),
+    "call:after:7": Left(1, FULL, 1),
+    "close:before:1": Left(1, FULL, 1),
+    "close:after:1": SOME,
+    "close:after:2": SOME,
     "settle:before:1": NOTHING,
     "settle:after:1": NOTHING,
     "settle:before:2": NOTHING,
@@ -84,9 +87,9 @@ async def test_a_worker_killed_on_a_boundary_loses_nothing_and_repeats_nothing(
 
     left = NOTHING if provider.dedupes else BOUNDARIES[boundary]
     deliveries = scene.witness.deliveries()
-    assert len(doubts) == left.open
+    assert left.least <= len(doubts) <= left.most
     arrived = sum(doubt.reference in deliveries for doubt in doubts)
-    assert left.arrived_least <= arrived <= left.arrived_most
+    assert left.arrived_least <= arrived
 
     await scene.ends_well()
     await second.stop()
@@ -122,7 +125,7 @@ async def test_a_worker_killed_while_it_recovers_from_another_kill_repeats_nothi
     third = scene.start_worker()
 
     doubts = await scene.comes_to_rest()
-    assert len(doubts) == (0 if provider.dedupes else MAIL_WINDOW_ITEMS)
+    assert len(doubts) <= (0 if provider.dedupes else MAIL_WINDOW_ITEMS)
     await scene.ends_well()
     await third.stop()
 

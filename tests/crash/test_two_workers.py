@@ -3,6 +3,8 @@
 A worker that comes back from the dead may say how its own calls ended, and nothing else.
 """
 
+import asyncio
+
 import pytest
 
 from outrider.domain.ids import DEFAULT_SCOPE
@@ -14,6 +16,7 @@ WHOLE_WINDOW_SECONDS = 5.0
 PAIR_LEASE_SECONDS = 4.0
 SLOW_MS = 1_500
 """Long enough that a thawed worker has its say while the call is under way."""
+ON_ITS_WAY_SECONDS = 0.5
 
 
 @pytest.mark.parametrize("provider", Provider)
@@ -82,7 +85,7 @@ async def test_an_sms_worker_back_from_the_dead_changes_nothing_that_was_done_me
 
 async def test_a_worker_frozen_before_it_reserved_calls_nobody_when_it_wakes(scene: Scene) -> None:
     await scene.launch(Provider.MAIL, 2 * BATCH, batch_size=BATCH)
-    zombie = scene.start_worker(stall_at="reserve:before:2")
+    zombie = scene.start_worker(stall_at="reserve:before:1")
     await zombie.is_stalled()
     second = scene.start_worker()
     assert not await scene.comes_to_rest()
@@ -139,10 +142,12 @@ async def test_an_answer_that_comes_after_the_item_was_called_again_changes_noth
     scene: Scene,
 ) -> None:
     await scene.launch(Provider.MAIL, BATCH, batch_size=BATCH)
-    scene.sandbox.change_faults({"throttleRate": 1})
+    scene.sandbox.change_faults({"failRate": 1})
     zombie = scene.start_worker(stall_at="close:before:1", close_group_seconds=WHOLE_WINDOW_SECONDS)
     await zombie.is_stalled()
-    scene.sandbox.change_faults({"throttleRate": 0})
+    # What was on its way when it froze is answered first, and refused as the rest.
+    await asyncio.sleep(ON_ITS_WAY_SECONDS)
+    scene.sandbox.change_faults({"failRate": 0})
     second = scene.start_worker()
     assert len(await scene.comes_to_rest()) == MAIL_WINDOW_ITEMS
     scene.sandbox.change_faults({"latencyMs": SLOW_MS})
@@ -151,7 +156,7 @@ async def test_an_answer_that_comes_after_the_item_was_called_again_changes_noth
     assert settled.resubmitted == MAIL_WINDOW_ITEMS
     await scene.watcher.until(lambda _: scene.sandbox.requests == calls + MAIL_WINDOW_ITEMS)
 
-    # Its news, "throttled, try again", is of a call before the one that is under way now.
+    # Its news, "refused", is of a call before the one that is under way now.
     zombie.thaw()
     await zombie.has_logged("lease_lost")
     await zombie.stop()
@@ -170,7 +175,7 @@ async def test_a_worker_back_from_the_dead_works_on_as_any_other(scene: Scene) -
 
     # Evidence wakes the parked job, and there is one worker left to take it.
     settled = await scene.resolve_doubts()
-    assert settled.sent == MAIL_WINDOW_ITEMS
+    assert settled.sent + settled.resubmitted == MAIL_WINDOW_ITEMS
     zombie.thaw()
     await zombie.has_logged("lease_lost")
     await scene.ends_well()

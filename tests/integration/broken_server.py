@@ -33,6 +33,10 @@ LOWEST_PORT, HIGHEST_PORT = 20_000, 32_000
 """Below the ports that systems give to whoever asks for any."""
 
 
+def _always() -> bool:
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class _Reserved(Reservation):
     """Stands in for the kernel's own kind: these tests have no ledger."""
@@ -44,6 +48,10 @@ class _Reserved(Reservation):
     body: str
     payload: Mapping[str, Any] | None = None
     is_html: bool = False
+    may_begin: Callable[[], bool] = _always
+
+    def begin(self) -> bool:
+        return self.may_begin()
 
 
 def reservation(
@@ -53,10 +61,12 @@ def reservation(
     subject: str | None = None,
     body: str = "Hello",
     payload: Mapping[str, Any] | None = None,
+    may_begin: Callable[[], bool] = _always,
 ) -> Reservation:
     return _Reserved(
-        OutboxId("item"), IdempotencyKey(reference), address, subject, body, payload, is_html(body)
-    )
+        OutboxId("item"), IdempotencyKey(reference), address, subject, body, payload,
+        is_html(body), may_begin,
+    )  # fmt: skip
 
 
 @asynccontextmanager

@@ -86,6 +86,7 @@ async def tenant_things(server: ApiServer) -> dict[str, str]:
         "campaign_id": campaign_id,
         "run_id": run_id,
         "phase": "launch",
+        "submission_target": "noop",
         "outbox_id": items[0]["outboxId"],
         "artifact_id": artifacts[0]["id"],
         "intent_id": "order-1",
@@ -132,6 +133,8 @@ async def operations_of(server: ApiServer) -> list[Operation]:
     return found
 
 
+TARGET_CONTROLS = ("pauseTarget", "resumeTarget", "resetTarget")
+
 BODIES: dict[str, Any] = {
     "createCampaign": campaign(),
     "emitEvent": {"eventId": "b-1", "trigger": "quote_rejected"},
@@ -168,11 +171,28 @@ def with_ids(scene: Scene) -> Iterator[Operation]:
 async def test_another_tenants_objects_do_not_exist(scene: Scene) -> None:
     walked = 0
     for operation in with_ids(scene):
+        if operation.name in TARGET_CONTROLS:
+            continue
         answer = await ask(scene, operation, scene.stranger)
         assert answer.status == 404, (operation, answer.body)
         assert answer.json["error"]["code"] == "NOT_FOUND"
         walked += 1
     assert walked > 20
+
+
+async def test_another_tenant_does_not_control_the_targets_that_all_share(scene: Scene) -> None:
+    controls = [each for each in scene.operations if each.name in TARGET_CONTROLS]
+    assert len(controls) == len(TARGET_CONTROLS)
+    for operation in controls:
+        answer = await ask(scene, operation, scene.stranger)
+        assert answer.status == 403, (operation, answer.body)
+        assert answer.json["error"]["code"] == "INSUFFICIENT_SCOPE"
+    [line] = [
+        each
+        for each in (await scene.server.get("/targets"))["targets"]
+        if each["submissionTarget"] == scene.things["submission_target"]
+    ]
+    assert line["state"] is None
 
 
 async def test_lists_show_nothing_of_another_tenant(scene: Scene) -> None:
@@ -260,7 +280,7 @@ async def test_keys_registry_and_rules_are_for_admins(scene: Scene) -> None:
     needed = {operation.name: operation.scope for operation in scene.operations}
     for name in ("listKeys", "createKey", "revokeKey", "replaceRegistry", "applyWorkflows",
                  "putRule", "replaceRule", "deleteRule", "createStep", "putStep", "replaceStep",
-                 "deleteStep"):  # fmt: skip
+                 "deleteStep", *TARGET_CONTROLS):  # fmt: skip
         assert needed[name] == "admin"
 
 

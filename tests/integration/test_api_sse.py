@@ -4,7 +4,7 @@ import asyncio
 import socket
 import struct
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,8 @@ import aiohttp
 import pytest
 
 from outrider.bootstrap import Outrider
-from outrider.domain.ids import CampaignId
+from outrider.domain.ids import DEFAULT_SCOPE, CampaignId
+from outrider.domain.keys import KeyScope
 from outrider.ports.store import Result, Store, Transaction
 from outrider.settings import ApiLimits
 from outrider.testing.launches import target
@@ -219,6 +220,42 @@ async def test_no_more_streams_than_the_limit_are_opened(tmp_path: Path) -> None
         await server.until_no_stream_is_left()
         async with stream(server, campaign_id) as events:
             assert sequences(await events.take(1)) == [1]
+
+
+async def test_a_key_that_has_its_streams_open_is_refused_and_another_workspaces_is_not(
+    tmp_path: Path,
+) -> None:
+    """X5: one read key took all streams of the server."""
+    async with inside(tmp_path, streams=3, streams_per_workspace=2, streams_per_key=1) as server:
+        campaign_id = await controlled(server)
+        url = f"{server.url}/campaigns/{campaign_id}/events"
+        keeper = server.services.outrider.key_keeper
+        (_, second), (_, third) = [
+            await keeper.create(DEFAULT_SCOPE, name, [KeyScope.READ], "test") for name in "ab"
+        ]
+        async with stream(server, campaign_id), AsyncExitStack() as opened:
+
+            async def refusal(key: str) -> str:
+                response = await opened.enter_async_context(
+                    server.session.get(url, headers={"Authorization": f"Bearer {key}"})
+                )
+                if response.status == 200:
+                    return ""
+                assert (response.status, "Retry-After" in response.headers) == (429, True)
+                error = (await response.json())["error"]
+                assert error["code"] == "TOO_MANY_STREAMS"
+                assert "/api/v2/stream" in error["hint"]
+                return str(error["message"])
+
+            assert "this key has 1 event streams open" in await refusal(server.key)
+            assert await refusal(second) == ""
+            assert "this workspace has 2 event streams open" in await refusal(third)
+            scope = await keeper.open_workspace("another", "project", "test")
+            _, key = await keeper.create(scope, "other", [KeyScope.OPERATE], "test")
+            theirs = replace(server, key=key)
+            async with stream(theirs, await controlled(theirs)) as events:
+                assert sequences(await events.take(1)) == [1]
+        await server.until_no_stream_is_left()
 
 
 async def test_a_stopping_server_ends_its_streams_properly(tmp_path: Path) -> None:

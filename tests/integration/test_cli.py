@@ -63,7 +63,7 @@ def written(tmp_path: Path, **changes: object) -> str:
 def test_a_launch_from_file_to_certificate(invoke: Invoke, tmp_path: Path) -> None:
     applied = [
         "0001_spine", "0002_control_plane", "0003_run_log", "0004_workflows", "0005_engines",
-        "0006_pace", "0007_announcements",
+        "0006_pace", "0007_announcements", "0008_doors", "0009_intakes",
     ]  # fmt: skip
     assert answer(invoke("migrate", "--json")) == {"applied": applied, "success": True}
     assert answer(invoke("check", "--json"))["targets"] == ["noop"]
@@ -341,8 +341,51 @@ def test_an_intent_that_cannot_be_submitted_is_told_why(invoke: Invoke, tmp_path
 
 def test_the_state_of_targets_is_shown(invoke: Invoke) -> None:
     invoke("migrate")
-    assert answer(invoke("registry", "state", "--json")) == {"items": [], "next": None}
-    assert "no target has a rate" in invoke("registry", "state").output
+    [line] = answer(invoke("target", "list", "--json"))["targets"]
+    assert (line["submissionTarget"], line["state"]) == ("noop", None)
+    assert answer(invoke("target", "show", "noop", "--json")) == line
+    assert "door: open" in invoke("target", "show", "noop").output
+    assert "noop" in invoke("target", "list").output
+
+
+def work_until_idle() -> None:
+    """In a process of its own, which ends in time or is ended."""
+    command = [sys.executable, "-m", "outrider", "work", "--until-idle"]
+    subprocess.run(command, check=True, capture_output=True, timeout=60)
+
+
+def test_a_target_is_paused_and_resumed_and_nothing_is_sent_meanwhile(invoke: Invoke) -> None:
+    invoke("migrate")
+    paused = answer(invoke("target", "pause", "noop", "--json"))
+    assert (paused["submissionTarget"], paused["changed"]) == ("noop", True)
+    assert (paused["state"]["door"], paused["state"]["pausedBy"]) == ("paused", "cli")
+    again = invoke("target", "pause", "noop")
+    assert "already paused" in again.output
+    invoke("intent", "submit", "order-1", "--target", "noop", "--payload", '{"to": "x"}')
+    # What cannot be sent for now is left to whoever works then.
+    work_until_idle()
+    assert answer(invoke("intent", "show", "order-1", "--json"))["attempts"] == []
+    resumed = answer(invoke("target", "resume", "noop", "--json"))
+    assert (resumed["changed"], resumed["state"]) == (True, None)
+    assert answer(invoke("target", "resume", "noop", "--json"))["changed"] is False
+    work_until_idle()
+    shown = answer(invoke("intent", "show", "order-1", "--json"))
+    assert [attempt["outcome"] for attempt in shown["attempts"]] == ["accepted"]
+
+
+def test_a_target_without_trouble_is_reset_and_nothing_changes(invoke: Invoke) -> None:
+    invoke("migrate")
+    reset = answer(invoke("target", "reset", "noop", "--json"))
+    assert (reset["changed"], reset["state"], reset["success"]) == (False, None, True)
+
+
+def test_a_target_that_is_not_there_cannot_be_controlled(invoke: Invoke) -> None:
+    invoke("migrate")
+    for command in ("show", "pause", "resume", "reset"):
+        refused = invoke("target", command, "nowhere")
+        assert refused.exit_code == 1
+        assert "there is no submission target 'nowhere'" in refused.stderr
+        assert "noop" in refused.stderr
 
 
 def test_a_worker_reloads_the_registry_on_sighup_and_leaves_on_sigterm(tmp_path: Path) -> None:

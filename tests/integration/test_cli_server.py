@@ -212,8 +212,26 @@ async def test_the_registry_of_the_server_is_shown_and_how_its_targets_fare(invo
     shown = answer(await invoke("registry", "show", "--json"))
     assert [each["submissionTarget"] for each in shown["targets"]] == ["mail", "noop"]
     assert "5 attempts" in text(await invoke("registry", "show"))
-    assert answer(await invoke("registry", "state", "--json")) == {"items": [], "next": None}
-    assert "no target has a rate" in text(await invoke("registry", "state"))
+    listed = answer(await invoke("target", "list", "--json"))["targets"]
+    assert [(each["submissionTarget"], each["state"]) for each in listed] == [
+        ("mail", None), ("noop", None),
+    ]  # fmt: skip
+    assert answer(await invoke("target", "show", "noop", "--json")) == listed[1]
+    assert "door: open" in text(await invoke("target", "show", "noop"))
+
+
+async def test_a_target_of_the_server_is_paused_resumed_and_reset(invoke: Invoke) -> None:
+    paused = answer(await invoke("target", "pause", "noop", "--json"))
+    assert (paused["changed"], paused["state"]["door"]) == (True, "paused")
+    assert paused["state"]["pausedBy"]
+    assert "paused" in text(await invoke("target", "list"))
+    resumed = answer(await invoke("target", "resume", "noop", "--json"))
+    assert (resumed["changed"], resumed["state"]) == (True, None)
+    reset = answer(await invoke("target", "reset", "noop", "--json"))
+    assert (reset["changed"], reset["state"]) == (False, None)
+    refused = await invoke("target", "pause", "nowhere")
+    assert refused.exit_code == 1
+    assert "there is no submission target 'nowhere'" in refused.stderr
 
 
 async def test_a_key_is_made_used_listed_and_revoked(

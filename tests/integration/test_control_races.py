@@ -21,6 +21,7 @@ from outrider.domain.errors import InvalidPhaseTransition, PreconditionFailed
 from outrider.domain.ids import DEFAULT_SCOPE, CampaignId, RunId
 from outrider.domain.outbox import Accounting
 from outrider.domain.phases import AUDIENCE_IMPORT, PROGRESS_EVENT, Action
+from outrider.domain.retry import RetrySchedule
 from outrider.domain.states import ItemStatus, PhaseState, RunStatus
 from outrider.gateways.sandbox import Faults, references_delivered
 from outrider.kernel.audience_intake import AudienceAnswer
@@ -143,7 +144,27 @@ async def test_a_stopped_run_that_ends_late_says_nothing_of_the_phase_that_has_g
 async def test_a_stop_does_not_wait_for_the_next_attempt_of_what_was_being_called(
     outrider: Outrider, sandbox: HoldingSandbox
 ) -> None:
-    """The provider asks to be left alone for an hour while somebody stops the campaign."""
+    """The next attempt would come in an hour when somebody stops the campaign."""
+    sandbox.change_faults({"failRate": 1})
+    sandbox.answers.clear()
+    campaign_id = await created(outrider, 10)
+    run_id = await begun(outrider, campaign_id)
+    async with working(outrider, retry=RetrySchedule(first_seconds=FAR_SECONDS)):
+        await called(sandbox, 10)
+        await control(outrider, campaign_id, Action.STOP)
+        sandbox.answers.set()
+        ended = await until_ended(outrider, run_id)
+        assert (ended.failed, ended.skipped, ended.sent) == (10, 0, 0)
+        sandbox.change_faults({"failRate": 0})
+        retried = await control(outrider, campaign_id, Action.RETRY)
+        assert retried.changed
+
+
+async def test_a_stop_does_not_wait_until_a_provider_takes_calls_again(
+    outrider: Outrider, sandbox: HoldingSandbox
+) -> None:
+    """It asks to be left alone for an hour while somebody stops the campaign: what it turned away
+    was never attempted, and is skipped like what was never called."""
     sandbox.change_faults({"throttleRate": 1, "retryAfterSeconds": FAR_SECONDS})
     sandbox.answers.clear()
     campaign_id = await created(outrider, 10)
@@ -153,7 +174,7 @@ async def test_a_stop_does_not_wait_for_the_next_attempt_of_what_was_being_calle
         await control(outrider, campaign_id, Action.STOP)
         sandbox.answers.set()
         ended = await until_ended(outrider, run_id)
-        assert (ended.failed, ended.sent) == (10, 0)
+        assert (ended.skipped, ended.failed, ended.sent) == (10, 0, 0)
         sandbox.change_faults({"throttleRate": 0})
         retried = await control(outrider, campaign_id, Action.RETRY)
         assert retried.changed
@@ -563,7 +584,9 @@ async def test_controls_heartbeats_rescue_and_settlement_under_load_deadlock_for
         jobs_in_parallel=16, progress_seconds=0.02,
     )  # fmt: skip
     targets = [target("sms.all", "sms", sandbox.http_url, maxAttempts=50)]
-    sandbox.change_faults({"latencyMs": 10, "throttleRate": 0.2, "retryAfterSeconds": 0})
+    sandbox.change_faults(
+        {"latencyMs": 10, "failRate": 0.2, "throttleRate": 0.01, "retryAfterSeconds": 0}
+    )
     async with (
         opened(database, tmp_path, *targets, limits=limits) as one,
         opened(database, tmp_path, *targets, limits=limits) as other,

@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from outrider.domain.ids import DEFAULT_SCOPE, IdempotencyKey, RunId
 from outrider.domain.recipients import recipient
 from outrider.domain.states import TERMINAL_RUNS, Channel, RunStatus
 from outrider.domain.submission import Accepted, CallResult, Rejected
+from outrider.domain.targets import DoorState
 from outrider.gateways.directory import Gateways
 from outrider.gateways.noop import NoopGateway
 from outrider.gateways.sandbox import Faults, Sandbox, references_delivered
@@ -196,22 +198,30 @@ async def test_a_recipient_with_a_message_id_gets_that_message_only(
 async def test_throttling_parks_the_job_and_the_run_finishes_later(
     outrider: Outrider, sandbox: Sandbox
 ) -> None:
-    sandbox.change_faults({"throttleRate": 1.0, "retryAfterSeconds": 1.0})
+    sandbox.change_faults({"throttleRate": 1.0, "retryAfterSeconds": 2.0})
     run_id = await launch(outrider, [SMS], people(5))
     # The worker finishes what it holds before it stops, so every answer is in the ledger.
-    await work_until(outrider, run_id, lambda _seen: sandbox.requests == 5)
+    await work_until(outrider, run_id, lambda _seen: sandbox.requests > 0)
     (job,) = await outrider.store.read(inspection.job_counts(run_id))
     assert (job.status, job.attempts) == ("queued", 0)
-    items = await items_of(outrider, run_id)
-    for item in items.values():
-        assert item.reason == "throttled"
-        assert item.next_attempt_at is not None
-        # Retry-After said one second; the schedule alone would have said 50 ms.
-        assert (item.next_attempt_at - item.created_at).total_seconds() >= 1
+    refused = sandbox.requests
+    items = (await items_of(outrider, run_id)).values()
+    told = [item for item in items if item.reason is not None]
+    assert len(told) == refused
+    assert {item.reason for item in told} == {"target_throttled"}
+    # It waits for the door, which opens when the provider said, and no item has used up anything.
+    assert {item.attempts for item in items} == {0}
+    [door] = (await outrider.target_keeper.overview()).doors.values()
+    assert door.state is DoorState.THROTTLED
+    assert door.since is not None
+    assert door.opens_at is not None
+    assert (door.opens_at - door.since).total_seconds() >= 2
     sandbox.change_faults({"throttleRate": 0.0})
     counted = await work_until_terminal(outrider, run_id)
+    assert datetime.now(UTC) >= door.opens_at
     assert counted.sent == 5
-    assert {item.attempts for item in (await items_of(outrider, run_id)).values()} == {2}
+    assert {item.attempts for item in (await items_of(outrider, run_id)).values()} == {1}
+    assert sandbox.requests == refused + 5
     assert sandbox.received()["duplicates"] == 0
 
 

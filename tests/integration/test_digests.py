@@ -17,7 +17,7 @@ from outrider.kernel.transactions.digests import DigestEntry
 from outrider.kernel.unsubscriber import Unsubscriber
 from outrider.ports.renderer import Rendered, RenderProblem
 from outrider.ports.store import Store
-from outrider.rendering.renderer import ProcessRenderer
+from outrider.rendering.pool import RenderPool
 from outrider.settings import DIGEST_ENTRIES_MAX, Limits
 from tests.integration.workflow_scene import CONTRACTS, WorkflowScene
 from tests.raw_sql import raw_sql
@@ -28,7 +28,7 @@ SUBJECT = "{{ count }} events, the last is {{ n }}"
 
 
 class Scene(WorkflowScene):
-    def __init__(self, store: Store, database: str, renderer: ProcessRenderer) -> None:
+    def __init__(self, store: Store, database: str, renderer: RenderPool) -> None:
         super().__init__(store, database)
         self.renderer = renderer
         self.contracts = dict(CONTRACTS)
@@ -100,7 +100,7 @@ class Scene(WorkflowScene):
 
 @pytest.fixture
 async def scene(store: Store, database: str) -> AsyncIterator[Scene]:
-    renderer = ProcessRenderer()
+    renderer = RenderPool()
     made = Scene(store, database, renderer)
     await made.add_step()
     yield made

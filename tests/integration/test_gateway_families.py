@@ -19,8 +19,10 @@ from outrider.domain.submission import (
     Accepted,
     AttemptError,
     CallResult,
+    Closes,
     Progress,
     Rejected,
+    Throttled,
 )
 from outrider.gateways.content import Content
 from outrider.gateways.directory import FAMILIES, GATEWAY_TYPES, Gateways
@@ -406,9 +408,9 @@ async def test_a_throttled_call_was_not_taken_and_says_when_to_come_back(
 ) -> None:
     answer = http(status, json.dumps(document).encode(), "Retry-After: 17")
     result = await answered(client, name, answer)
-    assert isinstance(result, AttemptError), result
-    assert (result.progress, result.code) == (Progress.ANSWERED, "throttled")
-    assert result.retry_after_seconds == 17.0
+    assert isinstance(result, Throttled), result
+    assert result.detail
+    assert (result.retry_after_seconds, result.closes) == (17.0, Closes.THE_DOOR)
 
 
 @pytest.mark.parametrize("name", PROVIDERS)

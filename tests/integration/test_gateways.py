@@ -19,8 +19,11 @@ from outrider.domain.submission import (
     Accepted,
     AttemptError,
     CallResult,
+    Closes,
+    NotBegun,
     Progress,
     Rejected,
+    Throttled,
 )
 from outrider.gateways.directory import GATEWAY_TYPES, Gateways
 from outrider.gateways.http import retry_after_seconds
@@ -303,9 +306,55 @@ async def test_a_proxy_that_lost_the_gateway_means_sent_no_answer(
 @pytest.mark.parametrize("status", [429, 503])
 async def test_a_throttling_gateway_says_when_to_come_back(client: HttpClient, status: int) -> None:
     result = await call_sms(client, answering(http(status, b"", "Retry-After: 17")))
-    assert isinstance(result, AttemptError)
-    assert (result.progress, result.code) == (Progress.ANSWERED, "throttled")
-    assert result.retry_after_seconds == 17.0
+    assert result == Throttled(f"HTTP {status}", 17.0, Closes.THE_DOOR)
+
+
+@pytest.mark.parametrize("status", [429, 503])
+async def test_a_throttling_gateway_need_not_say_for_how_long(
+    client: HttpClient, status: int
+) -> None:
+    assert await call_sms(client, answering(http(status, b""))) == Throttled(f"HTTP {status}")
+
+
+async def test_a_withheld_request_leaves_no_byte_and_its_connection_is_used_again(
+    client: HttpClient,
+) -> None:
+    connections: list[list[bytes]] = []
+
+    async def behave(reader: Reader, writer: Writer) -> None:
+        requests: list[bytes] = []
+        connections.append(requests)
+        while True:
+            requests.append(await read_request(reader))
+            writer.write(http(200, b'{"status":"accepted"}'))
+
+    async with serving(behave) as port:
+        gateway = sms_gateway(f"http://127.0.0.1:{port}", client)
+        for _ in range(2):
+            withheld = await gateway.call(reservation(may_begin=lambda: False))
+            assert withheld == NotBegun("withheld")
+        assert await gateway.call(reservation()) == Accepted()
+    [requests] = connections
+    assert len(requests) == 1
+
+
+async def test_a_call_that_reaches_nobody_never_begins(client: HttpClient) -> None:
+    """A worker's own record of calls it had begun names none that could not have arrived."""
+    begun: list[str] = []
+
+    def begin() -> bool:
+        begun.append("begun")
+        return True
+
+    nobody = closed_port()
+    sms = sms_gateway(f"http://127.0.0.1:{nobody}", client)
+    smtp = smtp_gateway(f"smtp://127.0.0.1:{nobody}")
+    for result in (
+        await sms.call(reservation(may_begin=begin)),
+        await smtp.call(reservation("ada@example.test", may_begin=begin)),
+    ):
+        assert error_of(result)[0] is Progress.NOT_SENT
+    assert begun == []
 
 
 @pytest.mark.parametrize(
@@ -434,12 +483,6 @@ async def test_any_text_arrives_as_it_was_written(subject: str, body: str) -> No
         (MailServer(mail="550 not you"), "message_refused"),
         (MailServer(data="554 no"), "message_refused"),
         (MailServer(body="554 spam"), "message_refused"),
-        (MailServer(greeting="421 busy"), "temporary_failure"),
-        (MailServer(ehlo="421 busy"), "temporary_failure"),
-        (MailServer(mail="451 later"), "temporary_failure"),
-        (MailServer(rcpt="450 greylisted"), "temporary_failure"),
-        (MailServer(data="421 closing"), "temporary_failure"),
-        (MailServer(body="452 full"), "temporary_failure"),
     ],
 )
 async def test_a_reply_code_is_a_rejection(server: MailServer, expected: str) -> None:
@@ -447,6 +490,47 @@ async def test_a_reply_code_is_a_rejection(server: MailServer, expected: str) ->
     assert isinstance(result, Rejected)
     assert result.reason == expected
     assert result.reason in GATEWAY_TYPES["smtp"].rejection_reasons
+
+
+@pytest.mark.parametrize(
+    ("server", "closes"),
+    [
+        (MailServer(greeting="421 busy"), Closes.THE_DOOR),
+        (MailServer(ehlo="421 busy"), Closes.THE_DOOR),
+        (MailServer(mail="451 later"), Closes.THE_DOOR),
+        (MailServer(mail="450 4.7.1 too many messages"), Closes.THE_DOOR),
+        (MailServer(rcpt="450 greylisted"), Closes.THE_ITEM),
+        (MailServer(rcpt="451 4.7.1 greylisted"), Closes.THE_ITEM),
+        (MailServer(rcpt="452 4.2.2 mailbox full"), Closes.THE_ITEM),
+        (MailServer(rcpt="421 4.7.0 closing"), Closes.THE_DOOR),
+        (MailServer(rcpt="451 4.3.0 out of order"), Closes.THE_DOOR),
+        (MailServer(data="421 closing"), Closes.THE_DOOR),
+        (MailServer(body="452 full"), Closes.THE_DOOR),
+        (MailServer(body="454 4.7.0 throttling failure"), Closes.THE_DOOR),
+    ],
+)
+async def test_a_temporary_reply_says_to_come_back_and_to_whom(
+    server: MailServer, closes: Closes
+) -> None:
+    """What is said of one recipient is about that one; the others may go on."""
+    result = await call_smtp(server)
+    assert isinstance(result, Throttled), result
+    assert result.closes is closes
+    assert result.detail[:3].isdigit()
+
+
+async def test_mail_that_is_withheld_begins_no_transaction_and_its_connection_is_used_again() -> (
+    None
+):
+    server = MailServer()
+    async with serving(server) as port:
+        gateway = smtp_gateway(f"smtp://127.0.0.1:{port}")
+        withheld = reservation("ada@example.test", may_begin=lambda: False)
+        assert await gateway.call(withheld) == NotBegun("withheld")
+        assert server.messages == 0
+        assert isinstance(await gateway.call(reservation("ada@example.test")), Accepted)
+        await gateway.close()
+    assert (server.messages, server.connections) == (1, 1)
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,9 @@ from outrider.domain.signals import Signal
 from outrider.engines.local import LocalEngine
 from outrider.kernel.herald import Herald
 from outrider.kernel.submission_manager import Submission
-from outrider.kernel.transactions.jobs import Claimer, claim
+from outrider.kernel.transactions.jobs import Claimer
 from outrider.ports.engine import Stalled, Work
+from outrider.testing.claims import claim_any
 from outrider.testing.clock import FakeClock
 from outrider.testing.engine_suite.lanes import lane_of
 from outrider.testing.launches import target
@@ -197,7 +198,7 @@ async def test_each_job_that_is_taken_of_a_run_is_no_reason_to_ask_about_the_nex
         for _ in range(2):
             claimer = Claimer(WorkerId("w"), clock.now() + HOUR, engine.reference, outrider.ids)
             await herald.recover_once()
-            await outrider.store.write(claim(claimer, 1, clock.now()))
+            assert await claim_any(outrider.store, claimer, 1, clock.now())
         assert len(engine.asked) == 1
         clock.advance(LIMITS.stalled_recheck_seconds)
         await herald.recover_once()

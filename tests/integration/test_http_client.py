@@ -22,7 +22,7 @@ import pytest
 import uvloop
 from yarl import URL
 
-from outrider.domain.submission import AttemptError, Progress
+from outrider.domain.submission import AttemptError, NotBegun, Progress
 from outrider.gateways import address_guard, http_client
 from outrider.gateways.http import Answer
 from outrider.gateways.http_client import HttpClient
@@ -47,7 +47,7 @@ LARGE = b"x" * (7 * 1024 * 1024)
 PATIENCE_SECONDS = 60.0
 """For what comes at once on any machine: only a defect waits this long."""
 FINE = http(200, b"fine")
-Outcome = Answer | AttemptError
+Outcome = Answer | AttemptError | NotBegun
 
 
 def on_both_loops(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:

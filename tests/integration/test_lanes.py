@@ -4,6 +4,8 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
+
 from outrider.bootstrap import Outrider
 from outrider.domain.ids import DEFAULT_SCOPE, WorkerId
 from outrider.domain.states import IntentStatus, ItemStatus
@@ -17,6 +19,7 @@ from outrider.kernel.transactions.jobs import ClaimedLane, Claimer
 from outrider.kernel.transactions.ledger import ClosedAttempt
 from outrider.kernel.transactions.submissions import DueItem
 from outrider.settings import LANES_PER_TARGET
+from outrider.testing.claims import claim_any
 from outrider.testing.launches import target
 from tests.integration.test_submissions import at_work, ended, opened, submit, until
 
@@ -30,10 +33,11 @@ def now() -> datetime:
 
 async def claim(outrider: Outrider, worker: str) -> ClaimedLane:
     began = now()
-    claimed = await outrider.store.write(
-        jobs.claim(
-            Claimer(WorkerId(worker), began + LEASE, local_reference, outrider.ids), 10, began
-        )
+    claimed = await claim_any(
+        outrider.store,
+        Claimer(WorkerId(worker), began + LEASE, local_reference, outrider.ids),
+        10,
+        began,
     )
     [lane] = [each for each in claimed if isinstance(each, ClaimedLane)]
     return lane
@@ -41,7 +45,7 @@ async def claim(outrider: Outrider, worker: str) -> ClaimedLane:
 
 async def open_only_item(outrider: Outrider, lane: ClaimedLane) -> DueItem:
     began = now()
-    [row] = await outrider.store.read(submissions.due(lane, 10, began + LEASE, began))
+    [row] = await outrider.store.read(submissions.due(lane, 10, began))
     assert await outrider.store.write(ledger.reopen(lane, [row.id], None, began + LEASE, began))
     return row
 
@@ -50,8 +54,7 @@ async def lose(outrider: Outrider, worker: str) -> ClaimedLane:
     """That worker's lane goes to another, who doubts what was left open and lets go again."""
     await outrider.store.write(jobs.rescue_from([worker], WorkerId("rescuer"), outrider.ids, now()))
     taken = await claim(outrider, "another")
-    began = now()
-    [row] = await outrider.store.read(submissions.due(taken, 10, began + LEASE, began))
+    [row] = await outrider.store.read(submissions.due(taken, 10, now()))
     await outrider.store.write(ledger.doubt(taken, [row.id], now()))
     return taken
 
@@ -61,8 +64,23 @@ async def answer(outrider: Outrider, lane: ClaimedLane, row: DueItem, verdict: V
     await outrider.store.write(ledger.close([closed], now()))
 
 
+@pytest.mark.parametrize(
+    "again",
+    [
+        Verdict(
+            ItemStatus.QUEUED, IntentStatus.PENDING, Progress.ANSWERED, "message_refused",
+            next_attempt_at=now(),
+        ),
+        Verdict(
+            ItemStatus.QUEUED, IntentStatus.PENDING, Progress.NOT_SENT, "target_throttled",
+            given_back=True, counts_as_call=True,
+        ),
+        Verdict(ItemStatus.QUEUED, IntentStatus.PENDING, Progress.NOT_SENT, given_back=True),
+    ],
+    ids=["rejected", "throttled", "withheld"],
+)  # fmt: skip
 async def test_a_late_answer_that_asks_for_a_retry_wakes_the_lane(
-    database: str, tmp_path: Path
+    database: str, tmp_path: Path, again: Verdict
 ) -> None:
     async with Sandbox() as sandbox:
         entry = target("mail", "smtp", sandbox.smtp_url)
@@ -72,10 +90,6 @@ async def test_a_late_answer_that_asks_for_a_retry_wakes_the_lane(
             row = await open_only_item(outrider, lost)
             taken = await lose(outrider, "lost")
             assert await outrider.store.write(submissions.release(taken, now(), now()))
-            again = Verdict(
-                ItemStatus.QUEUED, IntentStatus.PENDING, Progress.ANSWERED, "temporary_failure",
-                next_attempt_at=now(),
-            )  # fmt: skip
             await answer(outrider, lost, row, again)
             async with at_work(outrider):
                 intent, _ = await until(outrider, "a", ended)

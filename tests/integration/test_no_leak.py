@@ -14,6 +14,7 @@ from pathlib import Path
 import apsw
 import pytest
 
+from outrider.api.target_lines import target_lines
 from outrider.bootstrap import Outrider, open_outrider
 from outrider.domain.ids import DEFAULT_SCOPE, CampaignId, RunId
 from outrider.domain.states import Channel
@@ -132,19 +133,30 @@ def planted(gateway_type: str, reference: str, **options: str) -> TargetSettings
         concurrency=4,
         retry_first_seconds=0.05,
         breaker_failures=1_000,
+        breaker_seconds=0.1,
     )
 
 
 async def send_and_tell(outrider: Outrider, channel: Channel, count: int, shown: list[str]) -> None:
-    """Send to so many, until each is settled or in doubt, and collect all that can be shown."""
+    """Send to so many, until each is settled or in doubt, or all were turned away, and collect all
+    that can be shown."""
     run_id = await launch(outrider, [message(channel, "planted")], people(count))
     async with working(outrider), asyncio.timeout(SECONDS):
         while True:
             _, accounting = await observe(outrider, run_id)
-            if not accounting.waiting:
+            if not accounting.waiting or await _all_turned_away(outrider, run_id, count):
                 break
             await asyncio.sleep(WATCH_SECONDS)
     shown += [repr(outrider), repr(outrider.settings), *(await _told(outrider, run_id))]
+    shown += [repr(await target_lines(outrider, DEFAULT_SCOPE))]
+
+
+async def _all_turned_away(outrider: Outrider, run_id: RunId, count: int) -> bool:
+    """Called, which was nobody's attempt, and waiting for the target."""
+    items = (await items_of(outrider, run_id)).values()
+    return len(items) == count and all(
+        item.reason is not None and not item.attempts for item in items
+    )
 
 
 async def _told(outrider: Outrider, run_id: RunId) -> list[str]:
@@ -157,7 +169,7 @@ async def _told(outrider: Outrider, run_id: RunId) -> list[str]:
     told = explain_run(run, accounting, jobs, reasons)
     for item in (await items_of(outrider, run_id)).values():
         attempts = await read(inspection.attempts_of(item.id))
-        assert attempts, "it was never called"
+        assert attempts or item.reason, "it was never called"
         told += [repr(item), repr(attempts), *explain_item(item, attempts)]
     audit = inspection.audit_of_campaign(DEFAULT_SCOPE, CampaignId(run.campaign_id), "", 1_000)
     return [*told, repr(await read(audit))]

@@ -43,17 +43,18 @@ SMALL_BY_NATURE = {
     "job_queue_locked",
     "job_queue_unfinished",
     "job_queue_waiting",
+    "paused_targets_pkey",
     "run_requests_waiting",
-    "target_states_pkey",
+    "target_doors_pkey",
 }
 """Indexes that hold only what somebody has still to deal with, or a few rows a target."""
 
 SORTED_BY_NATURE = {
     "runs_page", "claim_progress", "doubts_page", "waiting_workspaces", "stalled_lanes",
-    "items_of_run_filtered",
+    "items_of_run_filtered", "find_duplicates",
 }  # fmt: skip
 """Pages of what a campaign or a target has a handful of, of what waits for a person, and of a job's
-rows."""
+rows; and what is looked for among a whole audience, once."""
 
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -15,12 +15,13 @@ import msgspec
 import pytest
 
 from outrider.domain.errors import OutriderError
-from outrider.ports.renderer import Rendered, Renderer, RenderProblem
+from outrider.ports.renderer import Rendered, RenderProblem
 from outrider.rendering import renderer as renderer_module
+from outrider.rendering.checker import check_template
+from outrider.rendering.child import Request, WindowRenderer
 from outrider.rendering.renderer import (
     LIMITS_EXCEEDED,
     ProcessRenderer,
-    check_template,
     default_limits,
 )
 from outrider.settings import BODY_MAX_BYTES, RENDER_DEATHS_PER_WINDOW
@@ -38,7 +39,7 @@ async def renderer() -> AsyncIterator[ProcessRenderer]:
 
 
 async def render(
-    renderer: Renderer,
+    renderer: ProcessRenderer,
     body: str,
     *attributes: Mapping[str, object],
     subject: str | None = None,
@@ -175,6 +176,13 @@ async def test_a_window_that_takes_too_long_gets_its_child_killed() -> None:
     await renderer.close()
 
 
+def test_what_comes_after_a_window_is_not_timed_as_its_last_item() -> None:
+    """X5: the limit on processor time is the items', and not that of whoever renders them."""
+    renderer = WindowRenderer(default_limits())
+    renderer.answer(Request(None, "{{ n }}", html=False, attributes=['{"n": 1}']))
+    assert signal.getitimer(signal.ITIMER_PROF) == (0.0, 0.0)
+
+
 async def test_a_body_that_grew_too_large_is_a_problem(renderer: ProcessRenderer) -> None:
     text = "é" * (BODY_MAX_BYTES // 2)
     outcomes = await render(renderer, "{{ text }}", {"text": text}, {"text": text + "x"})
@@ -288,7 +296,7 @@ async def test_the_child_sees_nothing_of_the_workers_environment(
 
 
 async def test_a_child_that_cannot_start_is_no_items_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(renderer_module, "_command", lambda _limits: ["false"])
+    monkeypatch.setattr(renderer_module, "child_command", lambda _limits: ["false"])
     renderer = ProcessRenderer()
     with pytest.raises(OutriderError, match="does not start"):
         await render(renderer, "{{ n }}", {"n": 1})

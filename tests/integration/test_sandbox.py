@@ -9,7 +9,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from outrider.domain.submission import Accepted, AttemptError, Progress, Rejected
+from outrider.domain.submission import Accepted, AttemptError, Progress, Rejected, Throttled
 from outrider.gateways.directory import Gateways
 from outrider.gateways.sandbox import Faults, Sandbox, references_delivered
 from outrider.secret_store import LocalSecrets
@@ -178,8 +178,7 @@ async def test_a_throttled_request_is_not_delivered_and_says_when_to_come_back(
 ) -> None:
     sandbox.change_faults({"throttleRate": 1.0, "retryAfterSeconds": 7})
     result = await gateways.gateway("target", "push", sandbox.http_url).call(reservation("token"))
-    assert isinstance(result, AttemptError)
-    assert (result.code, result.retry_after_seconds) == ("throttled", 7.0)
+    assert result == Throttled("HTTP 429", 7.0)
     assert sandbox.received()["delivered"] == 0
 
 
@@ -261,8 +260,7 @@ async def test_mail_is_delivered_and_logged_under_its_reference(
     ("address", "faults", "reason"),
     [
         ("reject-me@example.test", {}, "invalid_recipient"),
-        ("ada@example.test", {"failRate": 1}, "temporary_failure"),
-        ("ada@example.test", {"throttleRate": 1}, "temporary_failure"),
+        ("ada@example.test", {"failRate": 1}, "message_refused"),
     ],
 )
 async def test_mail_that_is_refused_is_logged_and_not_delivered(
@@ -272,6 +270,17 @@ async def test_mail_that_is_refused_is_logged_and_not_delivered(
     result = await gateways.gateway("target", "smtp", sandbox.smtp_url).call(reservation(address))
     assert isinstance(result, Rejected)
     assert result.reason == reason
+    assert sandbox.received()["requests"] == 1
+    assert sandbox.received()["delivered"] == 0
+
+
+async def test_mail_that_is_throttled_is_logged_and_not_delivered(
+    sandbox: Sandbox, gateways: Gateways
+) -> None:
+    sandbox.change_faults({"throttleRate": 1})
+    gateway = gateways.gateway("target", "smtp", sandbox.smtp_url)
+    result = await gateway.call(reservation("ada@example.test"))
+    assert isinstance(result, Throttled), result
     assert sandbox.received()["requests"] == 1
     assert sandbox.received()["delivered"] == 0
 

@@ -17,13 +17,14 @@ from outrider.engines.local import local_reference
 from outrider.kernel.policy_keeper import PolicyKeeper
 from outrider.kernel.screener import Screener
 from outrider.kernel.screens import supported_templates
-from outrider.kernel.transactions import jobs, ledger
+from outrider.kernel.transactions import ledger
 from outrider.kernel.transactions.jobs import ClaimedLane, Claimer, Hold
 from outrider.kernel.transactions.ledger import ClosedAttempt
 from outrider.kernel.transactions.screening import Ending, HeldBack
 from outrider.legacy.proposal_email import ProposalEmail
 from outrider.ports.store import Rows, Statement, Store, Transaction
 from outrider.settings import Limits
+from outrider.testing.claims import claim_any
 from tests.integration.workflow_scene import LEASE, NOON, WorkflowScene
 from tests.raw_sql import raw_sql
 
@@ -201,12 +202,11 @@ async def test_whoever_lost_the_lane_holds_nothing_back(scene: Scene) -> None:
     item = await scene.enqueue()
     async with scene.lane() as lane:
         due = await scene.due(lane)
-    await scene.store.write(
-        jobs.claim(
-            Claimer(WorkerId("another"), scene.clock.now() + LEASE, local_reference, scene.ids),
-            10,
-            scene.clock.now(),
-        )
+    await claim_any(
+        scene.store,
+        Claimer(WorkerId("another"), scene.clock.now() + LEASE, local_reference, scene.ids),
+        10,
+        scene.clock.now(),
     )
     assert await scene.screener.screen(lane, due) is Hold.LOST
     row = await scene.row(item)

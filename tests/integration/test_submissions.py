@@ -13,10 +13,10 @@ from outrider.domain.errors import IdempotencyConflict, InvalidInput
 from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.retry import RetrySchedule
 from outrider.domain.states import Channel
-from outrider.domain.targets import Breaker
+from outrider.domain.targets import Door, DoorState
 from outrider.gateways.sandbox import Faults, Sandbox
 from outrider.kernel.submission_manager import Submission, intent_key
-from outrider.kernel.transactions import inspection, targets
+from outrider.kernel.transactions import inspection
 from outrider.kernel.transactions.doubts import DoubtVerdict
 from outrider.kernel.transactions.inspection import Attempt
 from outrider.kernel.transactions.submissions import Intent
@@ -46,7 +46,9 @@ async def opened(
 ) -> AsyncIterator[Outrider]:
     file = folder / "registry.json"
     file.write_bytes(registry(*entries))
-    settings = Settings(database_url=database, registry=file, targets=targets or {})
+    settings = Settings(
+        database_url=database, registry=file, targets=targets or {}, spool=folder / "spool"
+    )
     async with open_outrider(settings, limits=FAST) as outrider:
         await outrider.store.migrate()
         yield outrider
@@ -92,9 +94,19 @@ async def eventually(condition: Callable[[], Awaitable[bool]]) -> None:
             await asyncio.sleep(0.01)
 
 
-async def breaker_of(outrider: Outrider) -> Breaker | None:
-    state = await outrider.store.read(targets.state_of("sms"))
-    return state.breaker if state else None
+async def door_of(outrider: Outrider) -> Door | None:
+    """The one that keeps this workspace out of the target, if there is one."""
+    overview = await outrider.target_keeper.overview()
+    return overview.door(outrider.registry_keeper.contracts()["sms"], DEFAULT_SCOPE.workspace_id)
+
+
+async def until_door(outrider: Outrider, state: DoorState) -> Door:
+    async with asyncio.timeout(WAIT_SECONDS):
+        while True:
+            door = await door_of(outrider)
+            if door is not None and door.state is state:
+                return door
+            await asyncio.sleep(0.01)
 
 
 def ended(intent: Intent) -> bool:
@@ -225,7 +237,7 @@ async def test_an_attempt_its_worker_left_open_is_resubmitted_where_the_gateway_
         entry = target("sms", "sms", sandbox.http_url)
         file = tmp_path / "registry.json"
         file.write_bytes(registry(entry))
-        settings = Settings(database_url=database, registry=file)
+        settings = Settings(database_url=database, registry=file, spool=tmp_path / "spool")
         async with open_outrider(settings, limits=FAST, clock=clock) as outrider:
             await outrider.store.migrate()
             await submit(outrider, "a")
@@ -257,13 +269,10 @@ async def test_retry_after_slows_the_target_down_and_not_just_the_item(
         entry = target("sms", "sms", sandbox.http_url)
         async with opened(database, tmp_path, entry) as outrider, at_work(outrider):
             await submit(outrider, "first")
-            await until(outrider, "first", lambda intent: intent.attempts == 1)
-
-            async def slowed() -> bool:
-                state = await outrider.store.read(targets.state_of("sms"))
-                return state is not None and state.resume_at is not None
-
-            await eventually(slowed)
+            door = await until_door(outrider, DoorState.THROTTLED)
+            assert door.opens_at is not None
+            assert door.since is not None
+            assert 29 < (door.opens_at - door.since).total_seconds() <= 30
             for number in range(20):
                 await submit(outrider, f"later-{number}")
             run_id = await launch(outrider, [message(Channel.SMS, "sms")], people(5))
@@ -271,6 +280,34 @@ async def test_retry_after_slows_the_target_down_and_not_just_the_item(
             assert sandbox.requests == 1
             _, accounting = await observe(outrider, run_id)
             assert accounting.waiting == 5
+            first, attempts = await outrider.submissions.intent(DEFAULT_SCOPE, "first")
+            assert (first.status, first.attempts, attempts) == ("PENDING", 0, [])
+
+
+async def test_throttling_uses_up_no_policy_and_everything_goes_on_when_it_ends(
+    database: str, tmp_path: Path
+) -> None:
+    async with Sandbox(Faults(throttle_rate=1, retry_after_seconds=0)) as sandbox:
+        entry = target("sms", "sms", sandbox.http_url, policy="one_shot")
+        settings = {"sms": TargetSettings(breaker_seconds=0.2, retry_first_seconds=0.05)}
+        async with (
+            opened(database, tmp_path, entry, targets=settings) as outrider,
+            at_work(outrider),
+        ):
+            run_id = await launch(outrider, [message(Channel.SMS, "sms")], people(5))
+            await submit(outrider, "a")
+
+            async def refused_often() -> bool:
+                return sandbox.outcomes["throttled"] >= 4
+
+            await eventually(refused_often)
+            sandbox.change_faults({"throttleRate": 0})
+            accounting = await until_terminal(outrider, run_id)
+            intent, attempts = await until(outrider, "a", ended)
+        assert (intent.status, intent.attempts) == ("ACCEPTED", 1)
+        assert [attempt.outcome for attempt in attempts] == ["accepted"]
+        assert accounting.sent == 5
+        assert sandbox.deliveries.total() == 6
 
 
 async def test_a_rate_is_shared_by_all_workers_of_a_database(database: str, tmp_path: Path) -> None:
@@ -300,20 +337,15 @@ async def test_an_open_breaker_makes_items_wait_without_using_up_attempts(
     }
     async with opened(database, tmp_path, entry, targets=settings) as outrider, at_work(outrider):
         await submit(outrider, "first")
-        await until(outrider, "first", lambda intent: intent.attempts == 1)
-
-        async def is_open() -> bool:
-            return await breaker_of(outrider) is Breaker.OPEN
-
-        await eventually(is_open)
+        await until_door(outrider, DoorState.DOWN)
         for number in range(5):
             await submit(outrider, f"later-{number}")
         await asyncio.sleep(0.3)
         for number in range(5):
             intent, attempts = await outrider.submissions.intent(DEFAULT_SCOPE, f"later-{number}")
             assert (intent.status, attempts) == ("PENDING", [])
-        first, _ = await outrider.submissions.intent(DEFAULT_SCOPE, "first")
-        assert first.attempts == 1
+        first, attempts = await outrider.submissions.intent(DEFAULT_SCOPE, "first")
+        assert (first.status, first.attempts, attempts) == ("PENDING", 0, [])
 
 
 async def test_a_probe_closes_the_breaker_and_everything_goes_on(
@@ -327,22 +359,20 @@ async def test_a_probe_closes_the_breaker_and_everything_goes_on(
         async with opened(database, tmp_path, entry, targets=settings) as outrider:
             run_id = await launch(outrider, [message(Channel.SMS, "sms")], people(20))
             async with at_work(outrider):
-
-                async def is_open() -> bool:
-                    return await breaker_of(outrider) is Breaker.OPEN
-
-                await eventually(is_open)
+                await until_door(outrider, DoorState.DOWN)
                 sandbox.change_faults({"dropRate": 0})
                 accounting = await until_terminal(outrider, run_id)
-            assert await breaker_of(outrider) is Breaker.CLOSED
+            door = await door_of(outrider)
+            assert door is not None
+            assert door.is_open
         assert accounting.sent == 20
         assert sandbox.received()["duplicates"] == 0
 
 
 async def test_a_fallback_is_used_after_a_proven_failure(database: str, tmp_path: Path) -> None:
-    async with Sandbox() as backup:
+    async with Sandbox(Faults(fail_rate=1)) as own, Sandbox() as backup:
         entries = (
-            target("sms", "sms", "http://127.0.0.1:1", maxAttempts=3),
+            target("sms", "sms", own.http_url, maxAttempts=3),
             target("backup", "sms", backup.http_url),
         )
         settings = {"sms": TargetSettings(fallback="backup", retry_first_seconds=0.05)}
@@ -356,9 +386,35 @@ async def test_a_fallback_is_used_after_a_proven_failure(database: str, tmp_path
                 inspection.items_of_run(DEFAULT_SCOPE, run_id, most=100)
             )
         assert intent.status == "ACCEPTED"
-        assert [attempt.outcome for attempt in attempts] == ["error", "accepted"]
+        assert [attempt.outcome for attempt in attempts] == ["rejected", "accepted"]
         assert accounting.sent == 10
         assert {row.attempts for row in rows} == {2}
+        assert backup.deliveries.total() == 11
+        assert own.requests == 11
+
+
+async def test_a_fallback_is_used_where_the_target_cannot_be_reached_which_is_no_attempt(
+    database: str, tmp_path: Path
+) -> None:
+    async with Sandbox() as backup:
+        entries = (
+            target("sms", "sms", "http://127.0.0.1:1", policy="one_shot"),
+            target("backup", "sms", backup.http_url),
+        )
+        settings = {"sms": TargetSettings(fallback="backup", retry_first_seconds=0.05)}
+        async with opened(database, tmp_path, *entries, targets=settings) as outrider:
+            run_id = await launch(outrider, [message(Channel.SMS, "sms")], people(10))
+            async with at_work(outrider):
+                accounting = await until_terminal(outrider, run_id)
+                await submit(outrider, "direct")
+                intent, attempts = await until(outrider, "direct", ended)
+            rows = await outrider.store.read(
+                inspection.items_of_run(DEFAULT_SCOPE, run_id, most=100)
+            )
+        assert intent.status == "ACCEPTED"
+        assert [attempt.outcome for attempt in attempts] == ["accepted"]
+        assert accounting.sent == 10
+        assert {row.attempts for row in rows} == {1}
         assert backup.deliveries.total() == 11
 
 
@@ -444,7 +500,7 @@ async def test_a_closed_fallback_does_not_hold_up_the_target_itself(
 ) -> None:
     async with (
         Sandbox(Faults(fail_rate=1)) as own,
-        Sandbox(Faults(throttle_rate=1, retry_after_seconds=60)) as backup,
+        Sandbox(Faults(throttle_rate=1, retry_after_seconds=600)) as backup,
     ):
         entries = (
             target("sms", "sms", own.http_url, maxAttempts=50),

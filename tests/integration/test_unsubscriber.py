@@ -2,12 +2,11 @@
 
 import asyncio
 import json
-import socket
 from os import urandom
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from outrider.cli.app import app
 from outrider.domain.ids import DEFAULT_SCOPE, IdempotencyKey
@@ -16,6 +15,7 @@ from outrider.gateways.content import Content
 from outrider.gateways.directory import Gateways
 from outrider.gateways.provider import Request
 from outrider.gateways.resend import ResendGateway
+from outrider.gateways.sandbox import Sandbox
 from outrider.kernel.transactions import signing_keys
 from outrider.kernel.unsubscriber import SIGNING_KEY, Unsubscriber
 from outrider.ports.store import Store
@@ -55,18 +55,21 @@ async def test_resend_is_given_both_headers() -> None:
     await gateways.close()
 
 
-def test_check_says_that_a_public_url_would_help(
+async def test_check_says_that_a_public_url_would_help(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "registry.json"
     database = ["--database", f"sqlite:///{tmp_path}/x.db", "--registry", str(file)]
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        port = listening.getsockname()[1]
-        file.write_bytes(registry(target("mail", "smtp", f"smtp://127.0.0.1:{port}")))
-        CliRunner().invoke(app, [*database, "migrate"])
-        result = CliRunner().invoke(app, [*database, "check"])
+
+    async def run(*arguments: str) -> Result:
+        return await asyncio.to_thread(CliRunner().invoke, app, [*database, *arguments])
+
+    async with Sandbox() as sandbox:
+        file.write_bytes(registry(target("mail", "smtp", sandbox.smtp_url)))
+        await run("migrate")
+        result = await run("check")
         assert result.exit_code == 0
         assert "OUTRIDER_PUBLIC_URL" in result.stderr
         monkeypatch.setenv("OUTRIDER_PUBLIC_URL", "https://example.test")
-        told = CliRunner().invoke(app, [*database, "check", "--json"])
+        told = await run("check", "--json")
         assert json.loads(told.stdout)["hints"] == []

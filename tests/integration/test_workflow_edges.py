@@ -25,6 +25,7 @@ from outrider.kernel.route_plans import EventPlan
 from outrider.kernel.transactions import jobs, ledger, submissions
 from outrider.kernel.transactions.jobs import ClaimedLane, Claimer
 from outrider.ports.legacy import Composition
+from outrider.testing.claims import claim_any
 from outrider.testing.clock import FakeClock
 from tests.raw_sql import raw_sql
 from tests.whole_runs import SteppedClock, working
@@ -50,8 +51,11 @@ def clock_of(desk: Office) -> SteppedClock:
 
 async def claimed(desk: Office) -> ClaimedLane:
     now, outrider = desk.clock.now(), desk.outrider
-    found = await outrider.store.write(
-        jobs.claim(Claimer(WorkerId("lost"), now + LEASE, local_reference, outrider.ids), 10, now)
+    found = await claim_any(
+        outrider.store,
+        Claimer(WorkerId("lost"), now + LEASE, local_reference, outrider.ids),
+        10,
+        now,
     )
     [lane] = [each for each in found if isinstance(each, ClaimedLane)]
     return lane
@@ -317,7 +321,7 @@ async def test_steps_keep_their_order_when_quiet_hours_held_them_back(desk: Offi
         await desk.until(lambda rows: {row.waits_for for row in rows} == {"quiet_hours"})
     clock_of(desk).advance(7_201)
     lane, now = await claimed(desk), desk.clock.now()
-    due = await desk.outrider.store.read(submissions.due(lane, 100, now, now))
+    due = await desk.outrider.store.read(submissions.due(lane, 100, now))
     bodies = [msgspec.json.decode(item.payload)["body"] for item in due]
     assert bodies == [f"step {order}" for order in range(1, 10)]
 
@@ -355,7 +359,7 @@ async def test_an_item_that_killed_five_workers_is_in_doubt_and_kills_no_sixth(
     store, ids = desk.outrider.store, desk.outrider.ids
     for _ in range(5):
         lane, now = await claimed(desk), desk.clock.now()
-        due = await store.read(submissions.due(lane, 10, now + LEASE, now))
+        due = await store.read(submissions.due(lane, 10, now))
         await store.write(ledger.reopen(lane, [each.id for each in due], None, now + LEASE, now))
         clock_of(desk).advance(400)
         later = desk.clock.now()

@@ -14,12 +14,13 @@ from outrider.domain.states import Channel
 from outrider.domain.submission import Contract
 from outrider.engines.local import local_reference
 from outrider.kernel.contract_shelf import snapshots
-from outrider.kernel.transactions import jobs, notifications, submissions
+from outrider.kernel.transactions import notifications, submissions
 from outrider.kernel.transactions.jobs import ClaimedLane, Claimer
 from outrider.kernel.transactions.notifications import NewNotification
 from outrider.kernel.transactions.submissions import DueItem
 from outrider.ports.store import Store
 from outrider.system import SystemIds
+from outrider.testing.claims import claim_any
 from outrider.testing.clock import FakeClock
 from tests.raw_sql import raw_sql
 
@@ -78,8 +79,8 @@ class WorkflowScene:
     async def lane(self) -> AsyncIterator[ClaimedLane]:
         """The only lane, ours for the block and then given back."""
         now = self.clock.now()
-        [lane] = await self.store.write(
-            jobs.claim(Claimer(WorkerId("worker"), now + LEASE, local_reference, self.ids), 10, now)
+        [lane] = await claim_any(
+            self.store, Claimer(WorkerId("worker"), now + LEASE, local_reference, self.ids), 10, now
         )
         assert isinstance(lane, ClaimedLane)
         yield lane
@@ -87,8 +88,7 @@ class WorkflowScene:
         assert await self.store.write(submissions.release(lane, now, now))
 
     async def due(self, lane: ClaimedLane) -> list[DueItem]:
-        now = self.clock.now()
-        return await self.store.read(submissions.due(lane, 1_000, now + LEASE, now))
+        return await self.store.read(submissions.due(lane, 1_000, self.clock.now()))
 
     async def row(self, outbox_id: OutboxId) -> Row:
         async with raw_sql(self.database) as raw:

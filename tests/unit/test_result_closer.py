@@ -1,7 +1,7 @@
 """Groups of results on their way at once: whoever waits hears when all of its own are committed."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -48,14 +48,34 @@ class HeldStore:
             await self.came.wait()
 
 
+class RememberedCalls:
+    """A journal that says which calls it was told have ended."""
+
+    def __init__(self) -> None:
+        self.ended: list[str] = []
+
+    def begin(self, outbox_id: OutboxId) -> None:
+        raise AssertionError(f"the closer begins no call: {outbox_id}")
+
+    def end(self, outbox_ids: Iterable[OutboxId]) -> None:
+        self.ended += outbox_ids
+
+    def close(self) -> None:
+        pass
+
+
 def closed(name: str) -> ClosedAttempt:
     return ClosedAttempt(OutboxId(name), 1, Fence(1), datetime.now(UTC), ACCEPTED)
 
 
 @asynccontextmanager
-async def closing(limits: Limits = LIMITS) -> AsyncIterator[tuple[ResultCloser, HeldStore]]:
+async def closing(
+    limits: Limits = LIMITS, journal: RememberedCalls | None = None
+) -> AsyncIterator[tuple[ResultCloser, HeldStore]]:
     store = HeldStore()
-    closer = ResultCloser(cast("Store", store), SystemClock(), limits, Unobserved())
+    closer = ResultCloser(
+        cast("Store", store), SystemClock(), limits, Unobserved(), journal or RememberedCalls()
+    )
     running = asyncio.create_task(closer.run())
     try:
         yield closer, store
@@ -117,3 +137,25 @@ async def test_a_group_that_cannot_be_committed_is_told_to_its_own_waiters_only(
         with pytest.raises(StoreUnavailable):
             await first
         await second
+
+
+async def test_a_call_has_ended_in_the_journal_when_its_result_is_committed_and_not_before() -> (
+    None
+):
+    journal = RememberedCalls()
+    impatient = replace(LIMITS, close_patience_seconds=-1.0)
+    async with closing(impatient, journal) as (closer, store):
+        closer.put(closed("one"))
+        first = asyncio.create_task(closer.barrier())
+        await store.until_groups(1)
+        closer.put(closed("two"))
+        second = asyncio.create_task(closer.barrier())
+        await store.until_groups(2)
+        assert journal.ended == []
+        store.ends[1].set_result(None)
+        store.ends[0].set_exception(StoreUnavailable("the store is gone"))
+        await second
+        with pytest.raises(StoreUnavailable):
+            await first
+        # What was not committed may have to be told after this process's death.
+        assert journal.ended == ["two"]

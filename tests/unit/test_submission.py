@@ -9,21 +9,27 @@ from hypothesis import strategies as st
 from outrider.domain.contracts import contract_document, contract_from_document, contract_sha256
 from outrider.domain.states import SUCCESSES, Channel, IntentStatus, ItemStatus
 from outrider.domain.submission import (
+    CAUSED_BY_THE_MESSAGE,
     DUPLICATE_REFERENCE,
+    TARGET_THROTTLED,
     Accepted,
     AttemptError,
     AttemptFacts,
     CallResult,
+    Closes,
     Contract,
     Deadline,
     ExhaustedReason,
     GatewayType,
     MaxAttempts,
+    NotBegun,
     OneShot,
     Policy,
     Progress,
     Rejected,
+    Throttled,
     Verdict,
+    is_unreachable,
     judge,
 )
 
@@ -33,6 +39,8 @@ DEDUPES = GatewayType("sms", Channel.SMS, REASONS, dedupes_by_reference=True)
 FORGETS = GatewayType("smtp", Channel.EMAIL, REASONS, dedupes_by_reference=False)
 SILENCE = AttemptError(Progress.SENT_NO_ANSWER, "timeout")
 REFUSED = AttemptError(Progress.NOT_SENT, "connection_refused")
+UNENCODABLE = AttemptError(Progress.NOT_SENT, "unencodable")
+FAILURE = Rejected("provider_failure")
 TEN_SECONDS = Deadline(10)
 
 
@@ -94,13 +102,13 @@ def test_a_retry_is_scheduled_only_strictly_before_the_deadline(
 
 
 def test_the_deadline_is_cumulative_over_attempts() -> None:
-    late = verdict(REFUSED, policy=TEN_SECONDS, number=3, after_seconds=6, delay_seconds=4)
+    late = verdict(FAILURE, policy=TEN_SECONDS, number=3, after_seconds=6, delay_seconds=4)
     assert late.exhausted_reason is ExhaustedReason.DEADLINE_EXCEEDED
 
 
 @given(st.integers(min_value=1, max_value=20), st.integers(min_value=1, max_value=20))
 def test_max_attempts_allows_exactly_that_many(number: int, most: int) -> None:
-    judged = verdict(REFUSED, policy=MaxAttempts(most), number=number)
+    judged = verdict(FAILURE, policy=MaxAttempts(most), number=number)
     if number < most:
         assert judged.status is ItemStatus.QUEUED
         assert judged.next_attempt_at is not None
@@ -109,7 +117,7 @@ def test_max_attempts_allows_exactly_that_many(number: int, most: int) -> None:
         assert judged.exhausted_reason is ExhaustedReason.MAX_ATTEMPTS
 
 
-@pytest.mark.parametrize("result", [REFUSED, Rejected("provider_failure")])
+@pytest.mark.parametrize("result", [UNENCODABLE, FAILURE])
 def test_one_shot_makes_a_single_attempt(result: CallResult) -> None:
     judged = verdict(result, policy=OneShot())
     assert (judged.status, judged.intent_status) == (ItemStatus.FAILED, IntentStatus.EXHAUSTED)
@@ -163,15 +171,90 @@ def test_silence_at_a_gateway_that_dedupes_is_tried_again_and_remembered() -> No
     assert not judged.in_doubt
 
 
-def test_what_never_left_is_tried_again_without_a_doubt() -> None:
+@pytest.mark.parametrize("result", [REFUSED, UNENCODABLE])
+def test_what_never_left_is_tried_again_without_a_doubt(result: AttemptError) -> None:
     for gateway in (DEDUPES, FORGETS):
-        judged = verdict(REFUSED, gateway=gateway)
+        judged = verdict(result, gateway=gateway)
         assert judged.next_attempt_at is not None
         assert not judged.maybe_received
         assert not judged.in_doubt
 
 
-@pytest.mark.parametrize("result", [SILENCE, REFUSED])
+def test_what_could_not_be_put_on_the_line_because_of_itself_is_an_attempt() -> None:
+    for code in CAUSED_BY_THE_MESSAGE:
+        judged = verdict(AttemptError(Progress.NOT_SENT, code), policy=OneShot())
+        assert not judged.given_back
+        assert (judged.status, judged.reason) == (ItemStatus.FAILED, code)
+
+
+turned_away = st.one_of(
+    st.builds(NotBegun, st.just("withheld")),
+    st.builds(
+        Throttled, st.just("HTTP 429"), st.none() | st.floats(0, 3_600), st.sampled_from(Closes)
+    ),
+    st.builds(AttemptError, st.just(Progress.NOT_SENT), st.just("connection_refused")),
+)
+
+
+@given(
+    turned_away,
+    policies,
+    st.sampled_from([DEDUPES, FORGETS]),
+    st.integers(min_value=1, max_value=9),
+    st.floats(min_value=0, max_value=3_600),
+    st.booleans(),
+)
+def test_a_call_that_was_turned_away_uses_up_no_policy(
+    result: CallResult,
+    policy: Policy,
+    gateway: GatewayType,
+    number: int,
+    after_seconds: float,
+    maybe_received: bool,
+) -> None:
+    """Only a deadline ends it, and that is judged by the clock alone."""
+    judged = verdict(
+        result, policy=policy, gateway=gateway, number=number, after_seconds=after_seconds,
+        maybe_received=maybe_received,
+    )  # fmt: skip
+    assert judged.given_back
+    assert (judged.status, judged.intent_status) == (ItemStatus.QUEUED, IntentStatus.PENDING)
+    assert (judged.exhausted_reason, judged.in_doubt) == (None, False)
+    assert judged.progress is Progress.NOT_SENT
+    # What an earlier silence left open is still open.
+    assert judged.maybe_received == maybe_received
+    # What was never begun asked nothing of the target.
+    assert judged.counts_as_call != isinstance(result, NotBegun)
+
+
+def test_a_door_that_closed_says_when_it_opens_and_an_item_waits_in_its_place() -> None:
+    for result in (NotBegun("withheld"), Throttled("HTTP 503", 20)):
+        assert verdict(result).next_attempt_at is None
+
+
+def test_an_item_that_is_turned_away_alone_is_told_when_to_come_back() -> None:
+    told: list[tuple[int, float | None]] = []
+
+    def delay_seconds(attempts: int, retry_after_seconds: float | None) -> float:
+        told.append((attempts, retry_after_seconds))
+        return 20
+
+    facts = AttemptFacts(2, SUBMITTED, SUBMITTED + timedelta(seconds=1), uncounted_calls=3)
+    greylisted = Throttled("450 4.2.0 greylisted", 7, Closes.THE_ITEM)
+    judged = judge(contract(OneShot()), FORGETS, facts, greylisted, delay_seconds)
+    assert judged.next_attempt_at == SUBMITTED + timedelta(seconds=21)
+    assert (judged.reason, judged.error) == (TARGET_THROTTLED, "450 4.2.0 greylisted")
+    # It is asked less and less often, although none of its calls was an attempt.
+    assert told == [(5, 7)]
+
+
+def test_only_what_never_left_and_is_not_its_own_fault_says_that_a_target_is_unreachable() -> None:
+    assert is_unreachable(REFUSED)
+    for result in (UNENCODABLE, SILENCE, FAILURE, Accepted(), Throttled(), NotBegun("withheld")):
+        assert not is_unreachable(result)
+
+
+@pytest.mark.parametrize("result", [SILENCE, UNENCODABLE])
 def test_policy_used_up_after_silence_is_doubt_and_not_failure(result: AttemptError) -> None:
     judged = verdict(result, policy=MaxAttempts(2), number=2, maybe_received=True)
     assert judged.in_doubt
@@ -235,8 +318,8 @@ def test_the_schedule_is_told_the_attempt_and_the_retry_after() -> None:
         return 1
 
     facts = AttemptFacts(3, SUBMITTED, SUBMITTED)
-    throttled = AttemptError(Progress.ANSWERED, "throttled", retry_after_seconds=7)
-    judge(contract(MaxAttempts(9)), DEDUPES, facts, throttled, delay_seconds)
+    broken = AttemptError(Progress.ANSWERED, "invalid_answer", retry_after_seconds=7)
+    judge(contract(MaxAttempts(9)), DEDUPES, facts, broken, delay_seconds)
     judge(
         contract(MaxAttempts(9)), DEDUPES, facts, Rejected("x", retry_after_seconds=8),
         delay_seconds,
@@ -247,7 +330,9 @@ def test_the_schedule_is_told_the_attempt_and_the_retry_after() -> None:
 results = st.one_of(
     st.builds(Accepted, st.none() | st.text(max_size=5)),
     st.builds(Rejected, st.sampled_from(sorted(REASONS))),
-    st.builds(AttemptError, st.sampled_from(Progress), st.just("code")),
+    st.builds(AttemptError, st.sampled_from(Progress), st.sampled_from(["code", "unencodable"])),
+    st.builds(Throttled, st.just("later"), st.none() | st.floats(0, 60), st.sampled_from(Closes)),
+    st.builds(NotBegun, st.just("withheld")),
 )
 
 
@@ -274,7 +359,9 @@ def test_every_result_has_exactly_one_ending(
         after_seconds=after_seconds, maybe_received=maybe_received,
     )  # fmt: skip
     waits = judged.status is ItemStatus.QUEUED
-    assert waits == (judged.next_attempt_at is not None or judged.in_doubt)
+    goes_on = judged.next_attempt_at is not None or judged.given_back
+    assert waits == (goes_on or judged.in_doubt)
+    assert not (judged.in_doubt and judged.given_back)
     assert not (judged.in_doubt and judged.next_attempt_at)
     # Both can be true: the contract is used up, and whether the call arrived is not known.
     used_up = judged.in_doubt and judged.intent_status is IntentStatus.EXHAUSTED

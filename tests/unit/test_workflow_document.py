@@ -23,7 +23,7 @@ from outrider.domain.errors import InvalidInput
 from outrider.domain.states import Channel
 from outrider.domain.workflows import Delay, IfPast, RecipientConfig, Relative
 from outrider.domain.written_workflows import WrittenRule, WrittenStep, file_document
-from outrider.rendering.renderer import check_template
+from outrider.rendering.checker import check_template
 from outrider.settings import (
     BODY_MAX_BYTES,
     CUSTOM_RECIPIENTS_MAX,

@@ -1,16 +1,12 @@
 """Request bodies: bounded before they are read whole, and JSON that is nothing but JSON."""
 
-import re
-from typing import Any
+import asyncio
 
 from starlette.requests import Request
 
+from outrider import documents
 from outrider.api.errors import ApiError
-from outrider.documents import Problems, load_json
-from outrider.settings import BODY_DRAINED_BYTES
-
-_SUSPECT = re.compile(rb"\\u(0000|[dD][89a-fA-F])|\x00|\xed[\xa0-\xbf]")
-_UNSTORABLE = re.compile(r"[\x00\ud800-\udfff]")
+from outrider.settings import BODY_DRAINED_BYTES, ApiLimits
 
 
 def too_large(most: int) -> ApiError:
@@ -28,6 +24,11 @@ def check_length(request: Request, most: int) -> None:
     announced = request.headers.get("content-length", "0")
     if not announced.isascii() or not announced.isdigit() or int(announced[:20]) > most:
         raise too_large(most)
+
+
+def announced_bytes(request: Request, most: int) -> int:
+    """How large the body is; one that does not say may become as large as any."""
+    return int(request.headers.get("content-length", most))
 
 
 async def read_bounded(request: Request, most: int) -> bytes:
@@ -57,26 +58,8 @@ def require_json(request: Request) -> None:
         )
 
 
-def strict_json(raw: bytes) -> object:
-    """No field twice, no NaN, no NUL, no half characters, not too deep; or every problem."""
-    problems = Problems("body")
-    given = load_json(raw, problems)
-    if _SUSPECT.search(raw) and _holds_unstorable(given):
-        problems.add("", "must not contain NUL or broken Unicode")
-    if problems:
-        raise problems.error()
-    return given
-
-
-def _holds_unstorable(value: Any) -> bool:
-    left = [value]
-    while left:
-        each = left.pop()
-        if isinstance(each, str):
-            if _UNSTORABLE.search(each):
-                return True
-        elif isinstance(each, dict):
-            left += [*each.keys(), *each.values()]
-        elif isinstance(each, list):
-            left += each
-    return False
+async def strict_json(raw: bytes, here_max_bytes: int = ApiLimits.json_here_max_bytes) -> object:
+    """What `documents.strict_json` reads; not in the event loop where it would take a while."""
+    if len(raw) <= here_max_bytes:
+        return documents.strict_json(raw)
+    return await asyncio.to_thread(documents.strict_json, raw)

@@ -17,7 +17,7 @@ from outrider.api.context import services_of
 from outrider.api.errors import answer_to
 from outrider.api.idempotency import HEADERS, KEY_MAX_CHARACTERS, fingerprint, key_of
 from outrider.api.models.problems import PROBLEMS
-from outrider.domain.keys import KeyScope
+from outrider.domain.keys import KeyScope, Principal
 from outrider.settings import ApiLimits
 
 PREFIX = "/api/v2"
@@ -27,6 +27,7 @@ SCOPE = "x-required-scope"
 BODY_MOST = "x-max-body-bytes"
 BODY_KIND = "x-body"
 IDEMPOTENT = "x-idempotency-key"
+READS = "x-reads"
 
 
 class BodyKind(StrEnum):
@@ -43,10 +44,16 @@ def options(
     body: BodyKind = BodyKind.JSON,
     body_most: int = ApiLimits.body_max_bytes,
     idempotent: bool = True,
+    reads: bool = False,
     request_body: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """What a route may say of itself, as its `openapi_extra`."""
-    said: dict[str, Any] = {BODY_KIND: body.value, BODY_MOST: body_most, IDEMPOTENT: idempotent}
+    """What a route may say of itself, as its `openapi_extra`. `reads`: as a GET does, at length."""
+    said: dict[str, Any] = {
+        BODY_KIND: body.value,
+        BODY_MOST: body_most,
+        IDEMPOTENT: idempotent,
+        READS: reads,
+    }
     if scope is not None:
         said[SCOPE] = scope.value
     if request_body is not None:
@@ -81,6 +88,7 @@ class ApiRoute(NotedRoute):
         self.body_most: int = said[BODY_MOST]
         self.idempotent = changes and bool(said.pop(IDEMPOTENT))
         self.changes = changes
+        self.reads = bool(said.pop(READS, False)) or not changes
         if not changes:
             del said[BODY_MOST]
         if self.idempotent:
@@ -89,7 +97,7 @@ class ApiRoute(NotedRoute):
         super().__init__(path, endpoint, openapi_extra=said, **given)
 
     def get_route_handler(self) -> Handler:
-        handler = super().get_route_handler()
+        handler = self._in_turn(super().get_route_handler())
 
         async def handle(request: Request) -> Response:
             self.note(request)
@@ -98,20 +106,41 @@ class ApiRoute(NotedRoute):
             request.state.principal = principal
             if not self.changes or self.body_kind is BodyKind.STREAM:
                 return await handler(request)
-            raw = await bodies.read_bounded(request, self.body_most)
-            key = key_of(request.headers) if self.idempotent else None
+            bodies.check_length(request, self.body_most)
+            size = bodies.announced_bytes(request, self.body_most)
+            if size <= services.limits.form_max_bytes:
+                return await self._answer(request, handler)
+            async with services.bodies.holding(principal.scope, size):
+                return await self._answer(request, handler)
 
-            async def work() -> Response:
-                parsed = None
-                if raw and self.body_kind is BodyKind.JSON:
-                    bodies.require_json(request)
-                    parsed = bodies.strict_json(raw)
-                return await handler(ReadRequest(request, raw, parsed))
+        return handle
 
-            if key is None:
-                return await work()
-            same = fingerprint(request, hashlib.sha256(raw).hexdigest())
-            return await services.once.answer(principal.scope, key, same, answered(work))
+    async def _answer(self, request: Request, handler: Handler) -> Response:
+        services, principal = services_of(request), request.state.principal
+        raw = await bodies.read_bounded(request, self.body_most)
+        key = key_of(request.headers) if self.idempotent else None
+
+        async def work() -> Response:
+            parsed = None
+            if raw and self.body_kind is BodyKind.JSON:
+                bodies.require_json(request)
+                parsed = await bodies.strict_json(raw, services.limits.json_here_max_bytes)
+            return await handler(ReadRequest(request, raw, parsed))
+
+        if key is None:
+            return await work()
+        same = fingerprint(request, hashlib.sha256(raw).hexdigest())
+        return await services.once.answer(principal.scope, key, same, answered(work))
+
+    def _in_turn(self, handler: Handler) -> Handler:
+        """What reads waits for its workspace's turn: nobody has all of the store's connections."""
+        if not self.reads:
+            return handler
+
+        async def handle(request: Request) -> Response:
+            principal: Principal = request.state.principal
+            async with services_of(request).reads.turn(principal.scope):
+                return await handler(request)
 
         return handle
 

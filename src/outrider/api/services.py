@@ -12,6 +12,7 @@ from typing import Any
 import structlog
 
 from outrider.api.auth import Doorkeeper
+from outrider.api.body_budget import BodyBudget
 from outrider.api.errors import ApiError
 from outrider.api.idempotency import Once
 from outrider.api.metrics import Metrics
@@ -19,6 +20,7 @@ from outrider.api.streams import Streams
 from outrider.bootstrap import Outrider
 from outrider.domain.errors import InvalidInput
 from outrider.kernel.failed_auth_limiter import FailedAuthLimiter
+from outrider.kernel.fair_turns import FairTurns
 from outrider.ports.engine import Worker
 from outrider.settings import ApiLimits
 
@@ -40,6 +42,11 @@ class Services:
         self.behind_tls = behind_tls
         self.metrics = Metrics()
         self.streams = Streams(limits, self.metrics.streams)
+        self.bodies = BodyBudget(limits.bodies_bytes, limits.bodies_workspace_bytes, limits)
+        self.uploads = BodyBudget(limits.uploads_bytes, limits.uploads_workspace_bytes, limits)
+        self.reads = FairTurns(
+            "reads", limits.reads, limits.reads_per_workspace, limits.reads_waiting_per_workspace
+        )
         self.doorkeeper = Doorkeeper(
             outrider.key_keeper, outrider.session_keeper, outrider.clock,
             self.metrics.auth_failures, limits.good_keys_remembered,

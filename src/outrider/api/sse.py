@@ -16,6 +16,7 @@ from starlette.types import Receive, Scope, Send
 from outrider.api.streams import Streams
 from outrider.domain.errors import StoreError
 from outrider.domain.ids import CampaignId
+from outrider.domain.keys import Principal
 from outrider.domain.times import rfc3339
 from outrider.kernel.event_hub import Dropped, EventHub
 from outrider.kernel.transactions.phases import CampaignEvent
@@ -37,14 +38,16 @@ class EventStream(EventSourceResponse):
         self,
         hub: EventHub,
         streams: Streams,
+        who: Principal,
         limits: ApiLimits,
         begins: Positions,
         cursor: Callable[[Positions], str],
         is_still_good: Callable[[], Awaitable[bool]],
     ) -> None:
         """`cursor` spells the positions as a client gives them back to resume."""
-        streams.enter()
+        streams.enter(who)
         self._streams = streams
+        self._who = who
         self._events: AsyncGenerator[ServerSentEvent, None] = _events(
             hub, streams, begins, cursor, is_still_good, limits.stream_recheck_seconds
         )
@@ -62,7 +65,7 @@ class EventStream(EventSourceResponse):
         except SendTimeoutError:
             log.warning("stream_stalled")
         finally:
-            self._streams.leave()
+            self._streams.leave(self._who)
             await self._events.aclose()
 
 

@@ -1,11 +1,19 @@
-"""The event streams that are open: counted, limited, and told to end when the server stops."""
+"""The event streams that are open: counted, limited, and told to end when the server stops.
+
+One key, and one workspace, has a part of them only: whoever opens too many shuts out nobody else.
+"""
 
 import asyncio
+from collections import Counter
 
 from prometheus_client import Gauge
 
 from outrider.api.errors import ApiError
+from outrider.domain.ids import Scope
+from outrider.domain.keys import KeyId, Principal
 from outrider.settings import ApiLimits
+
+TOO_MANY = 429
 
 
 class Streams:
@@ -13,23 +21,45 @@ class Streams:
         self._limits = limits
         self._gauge = gauge
         self.closing = asyncio.Event()
-        self.count = 0
+        self._of_key: Counter[tuple[Scope, KeyId]] = Counter()
+        self._of_workspace: Counter[Scope] = Counter()
 
-    def enter(self) -> None:
+    @property
+    def count(self) -> int:
+        return self._of_workspace.total()
+
+    def enter(self, who: Principal) -> None:
         """Take a place; whoever takes one leaves it."""
-        if self.closing.is_set() or self.count >= self._limits.streams:
-            raise ApiError(
-                503,
-                "TOO_MANY_STREAMS",
-                "no more event streams can be opened here now",
-                headers={"Retry-After": str(self._limits.retry_after_seconds)},
+        limits = self._limits
+        if self._of_key[who.scope, who.key_id] >= limits.streams_per_key:
+            raise self._refusal(
+                TOO_MANY, f"this key has {limits.streams_per_key} event streams open"
             )
-        self.count += 1
+        if self._of_workspace[who.scope] >= limits.streams_per_workspace:
+            most = limits.streams_per_workspace
+            raise self._refusal(TOO_MANY, f"this workspace has {most} event streams open")
+        if self.closing.is_set() or self.count >= limits.streams:
+            raise self._refusal(503, "no more event streams can be opened here now")
+        self._of_key[who.scope, who.key_id] += 1
+        self._of_workspace[who.scope] += 1
         self._gauge.set(self.count)
 
-    def leave(self) -> None:
-        self.count -= 1
+    def leave(self, who: Principal) -> None:
+        self._of_key[who.scope, who.key_id] -= 1
+        self._of_workspace[who.scope] -= 1
+        # What came to nothing is forgotten, and not kept for every key that ever watched.
+        self._of_key, self._of_workspace = +self._of_key, +self._of_workspace
         self._gauge.set(self.count)
+
+    def _refusal(self, status: int, message: str) -> ApiError:
+        hint = "close one, or watch several campaigns in one stream: GET /api/v2/stream"
+        return ApiError(
+            status,
+            "TOO_MANY_STREAMS",
+            message,
+            hint=hint if status == TOO_MANY else None,
+            headers={"Retry-After": str(self._limits.retry_after_seconds)},
+        )
 
     def close(self) -> None:
         """Every stream ends after the event it is at; its client resumes elsewhere."""

@@ -26,6 +26,7 @@ class Commands(LazyGroup):
         "event": "outrider.cli.event:app",
         "key": "outrider.cli.key:app",
         "registry": "outrider.cli.registry:app",
+        "target": "outrider.cli.target:app",
         "workflow": "outrider.cli.workflow:app",
     }
 

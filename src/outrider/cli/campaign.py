@@ -27,7 +27,7 @@ from outrider.domain.states import PhaseState
 from outrider.kernel.transactions.inspection import LAST
 from outrider.kernel.transactions.overview import overview_page
 from outrider.kernel.transactions.run_requests import HeldFor
-from outrider.rendering.renderer import check_template
+from outrider.rendering.checker import check_template
 
 app = typer.Typer(no_args_is_help=True, help="Create campaigns, control them, see how they stand.")
 

@@ -77,8 +77,13 @@ def accounting_of(document: Mapping[str, int]) -> str:
     return f"{document['intended']:,} intended = {' + '.join(terms)}"
 
 
-def fail(error: OutriderError, *, as_json: bool) -> NoReturn:
-    """Say what is wrong, every problem of it, and what to do next; exit 1."""
+def fail(
+    error: OutriderError, *, as_json: bool, more: Mapping[str, object] | None = None
+) -> NoReturn:
+    """Say what is wrong, every problem of it, and what to do next; exit 1.
+
+    `more` goes into the JSON document beside the error.
+    """
     problems = error.problems if isinstance(error, InvalidInput) else []
     if as_json:
         print_json(
@@ -89,6 +94,7 @@ def fail(error: OutriderError, *, as_json: bool) -> NoReturn:
                     "hint": error.hint,
                     "fields": [{"path": each.path, "message": each.message} for each in problems],
                 },
+                **(more or {}),
                 "success": False,
             }
         )

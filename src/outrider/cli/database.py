@@ -2,28 +2,39 @@
 
 import asyncio
 from collections.abc import Awaitable, Iterable, Mapping
-from urllib.parse import urlsplit
+from dataclasses import dataclass
+from typing import assert_never
 
 import typer
 import uvloop
 from rich.markup import escape
 
 from outrider.bootstrap import Outrider, load_registry, make_gateways, open_outrider
-from outrider.cli.console import Json, err, fail, out, print_json
+from outrider.cli.console import Json, err, fail, out, print_json, shown
 from outrider.cli.session import execute, refuse_server, settings_of
 from outrider.domain.errors import InvalidInput, OutriderError, Problem
 from outrider.domain.sink_urls import SinkKind, sink_url
 from outrider.domain.states import Channel
 from outrider.domain.submission import Contract
-from outrider.gateways.address_guard import connect
 from outrider.gateways.directory import GATEWAY_TYPES
+from outrider.gateways.reachability import reach
+from outrider.gateways.target_checker import Findings, check_targets
 from outrider.kernel.step_targets import StepTargets
+from outrider.ports.target_check import CheckFailure, CheckStep, CheckWarning
 from outrider.secret_store import LocalSecrets
-from outrider.settings import Settings, SinkSettings
+from outrider.settings import SINK_REACH_SECONDS, Settings, SinkSettings
 from outrider.system import SystemClock
 
-CONNECT_SECONDS = 3.0
-DEFAULT_PORTS = {"http": 80, "https": 443, "smtp": 25, "smtps": 465}
+PLACES = {
+    CheckStep.SETUP: "targets",
+    CheckStep.CONNECT: "registry",
+    CheckStep.TLS: "registry",
+    CheckStep.GREETING: "registry",
+    CheckStep.CREDENTIAL: "targets",
+    CheckStep.SENDER: "targets",
+    CheckStep.REQUEST: "registry",
+}
+"""Where what a step found is put right: in the registry, or among the settings of targets."""
 
 
 def migrate(context: typer.Context, as_json: Json = False) -> None:
@@ -42,28 +53,68 @@ def migrate(context: typer.Context, as_json: Json = False) -> None:
 
 
 def check(context: typer.Context, as_json: Json = False) -> None:
-    """Check settings, registry, database, engine and the way to each gateway; every problem at
-    once."""
+    """Check settings, registry, database, engine, and every target in its own protocol.
+
+    Each target is asked what a first message would need: TLS, the credentials, the sender. Nothing
+    is sent, and every problem is listed at once.
+    """
     refuse_server(context, as_json=as_json)
     try:
         settings = settings_of(context)
     except OutriderError as error:
         fail(error, as_json=as_json)
-    problems, contracts = uvloop.run(_problems(settings))
-    if problems:
-        fail(
-            InvalidInput(_count(problems), problems, hint="mend them and check again"),
-            as_json=as_json,
-        )
-    targets, hints = sorted(contracts), _hints(settings, contracts.values())
+    checked = uvloop.run(_check(settings))
+    if not as_json:
+        _print_targets(checked.findings)
+    documents = {"checks": _check_documents(checked.findings)}
+    if checked.problems:
+        next_step = "Fix these, then run `outrider check` again."
+        found = InvalidInput(_count(checked.problems), checked.problems, hint=next_step)
+        fail(found, as_json=as_json, more=documents)
+    targets, hints = sorted(checked.contracts), _hints(settings, checked.contracts.values())
     if as_json:
-        print_json({"targets": targets, "hints": hints, "success": True})
+        print_json({"targets": targets, "hints": hints, **documents, "success": True})
         return
     out.print(f"[green]ok:[/green] settings, database, and {len(targets)} submission targets")
-    for target in targets:
-        out.print(f"  {target}", style="dim")
     for hint in hints:
         err.print(f"[yellow]hint:[/yellow] {escape(hint)}")
+
+
+def _print_targets(findings: Findings) -> None:
+    """A line for each target; what is a problem is told once more among all problems."""
+    width = max(map(len, findings), default=0)
+    for target, found in sorted(findings.items()):
+        name = shown(target.ljust(width))
+        if not found:
+            out.print(f"{name}  [green]ok[/green]")
+        for finding in found:
+            match finding:
+                case CheckFailure():
+                    out.print(f"{name}  [red]failed[/red] at {finding.step.value}")
+                case CheckWarning():
+                    text = shown(f"{finding.message}. {finding.hint}")
+                    out.print(f"{name}  [yellow]warning[/yellow] at {finding.step.value}: {text}")
+                case _:
+                    assert_never(finding)
+
+
+def _check_documents(findings: Findings) -> list[dict[str, object]]:
+    return [
+        {
+            "submissionTarget": target,
+            "ok": not any(isinstance(finding, CheckFailure) for finding in found),
+            "findings": [
+                {
+                    "kind": "failure" if isinstance(finding, CheckFailure) else "warning",
+                    "step": finding.step.value,
+                    "message": finding.message,
+                    "hint": finding.hint,
+                }
+                for finding in found
+            ],
+        }
+        for target, found in sorted(findings.items())
+    ]
 
 
 def _count(problems: list[Problem]) -> str:
@@ -93,23 +144,26 @@ def _unsubscribes(settings: Settings, submission_target: str) -> bool:
     return target is not None and "listUnsubscribe" in target.options
 
 
-async def _problems(settings: Settings) -> tuple[list[Problem], dict[str, Contract]]:
+@dataclass(frozen=True, slots=True)
+class Checked:
+    problems: list[Problem]
+    contracts: Mapping[str, Contract]
+    findings: Findings
+
+
+async def _check(settings: Settings) -> Checked:
     problems = await _caught("database", _check_database(settings))
     contracts: dict[str, Contract] = {}
     try:
         contracts = load_registry(settings.registry).contracts
     except InvalidInput as error:
         problems += error.problems or [Problem("registry", _sentence(error))]
-    problems += _check_gateways(settings, contracts.values())
+    findings = await _check_targets(settings, contracts.values())
+    problems += _target_problems(findings)
     problems += _check_workflow_targets(settings, contracts)
-    private = settings.allow_private_gateways
-    reached = await asyncio.gather(
-        *(_check_route(contract, allow_private=private) for contract in contracts.values())
-    )
-    problems += [problem for problem in reached if problem is not None]
     problems += await _check_sinks(settings)
     problems += await _caught("engine", _check_engine(settings))
-    return problems, contracts
+    return Checked(problems, contracts, findings)
 
 
 async def _check_database(settings: Settings) -> None:
@@ -135,17 +189,28 @@ def _sentence(error: OutriderError) -> str:
     return f"{error.message} ({error.hint})" if error.hint else error.message
 
 
-def _check_gateways(settings: Settings, contracts: Iterable[Contract]) -> list[Problem]:
-    """Options and credentials that a worker would only miss when the first item is due."""
-    gateways, problems = make_gateways(settings), []
-    for contract in contracts:
-        try:
-            gateways.gateway(
-                contract.submission_target, contract.gateway_type, contract.gateway_url
-            )
-        except InvalidInput as error:
-            problems.append(Problem(f"targets: {contract.submission_target}", _sentence(error)))
-    return problems
+async def _check_targets(settings: Settings, contracts: Iterable[Contract]) -> Findings:
+    gateways = make_gateways(settings)
+    try:
+        allow_private = settings.allow_private_gateways
+        return await check_targets(gateways, contracts, allow_private=allow_private)
+    finally:
+        await gateways.close()
+
+
+def _target_problems(findings: Findings) -> list[Problem]:
+    return [
+        Problem(f"{PLACES[finding.step]}: {target}", _problem_text(finding))
+        for target, found in findings.items()
+        for finding in found
+        if isinstance(finding, CheckFailure)
+    ]
+
+
+def _problem_text(finding: CheckFailure) -> str:
+    if finding.step is CheckStep.SETUP:
+        return f"{finding.message} ({finding.hint})" if finding.hint else finding.message
+    return f"{finding.message}. {finding.hint}"
 
 
 def _check_workflow_targets(settings: Settings, contracts: Mapping[str, Contract]) -> list[Problem]:
@@ -181,25 +246,5 @@ async def _check_sink(name: str, given: SinkSettings, settings: Settings) -> Pro
         return None
     # The guard is for webhooks: the other kinds are servers of one's own.
     guarded = url.kind is SinkKind.WEBHOOK and not private
-    return await _reach(path, url.host, url.port, allow_private=not guarded)
-
-
-async def _check_route(contract: Contract, *, allow_private: bool) -> Problem | None:
-    """Does something listen where the gateway should be? Nothing is sent."""
-    parts = urlsplit(contract.gateway_url)
-    if parts.hostname is None:
-        return None
-    port = parts.port or DEFAULT_PORTS[parts.scheme]
-    path = f"registry: {contract.submission_target}"
-    return await _reach(path, parts.hostname, port, allow_private=allow_private)
-
-
-async def _reach(path: str, host: str, port: int, *, allow_private: bool) -> Problem | None:
-    try:
-        async with asyncio.timeout(CONNECT_SECONDS):
-            line = await connect(host, port, allow_private=allow_private)
-        line.close()
-    except (OSError, TimeoutError) as error:
-        why = str(error) or "no answer"
-        return Problem(path, f"nothing can be reached at {host}:{port} ({why})")
-    return None
+    failure = await reach(url.host, url.port, allow_private=not guarded, seconds=SINK_REACH_SECONDS)
+    return None if failure is None else Problem(path, failure.message)

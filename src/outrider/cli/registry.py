@@ -6,18 +6,15 @@ from typing import Annotated, assert_never
 import typer
 from rich.markup import escape
 
-from outrider.api.models.admin import TargetStanding
 from outrider.bootstrap import Outrider, load_registry
 from outrider.cli.console import Json, err, fail, out, print_json, print_rows
-from outrider.cli.documents import Document, document_of
-from outrider.cli.remote import Remote
+from outrider.cli.documents import Document
 from outrider.cli.session import execute, refuse_server, settings_of
 from outrider.documents.target_settings import setting_warnings
 from outrider.domain.contracts import PolicyName, contract_document
 from outrider.domain.errors import OutriderError
 from outrider.domain.submission import Contract
 from outrider.gateways.directory import GATEWAY_TYPES
-from outrider.kernel.transactions import targets
 from outrider.settings import Settings
 
 app = typer.Typer(
@@ -92,42 +89,6 @@ def show(context: typer.Context, as_json: Json = False) -> None:
         ],
         "the registry has no submission targets; examples/registry.json has some",
     )
-
-
-@app.command()
-def state(context: typer.Context, as_json: Json = False) -> None:
-    """How each target fares: its breaker, its failures in a row, until when it is left alone."""
-
-    async def here(outrider: Outrider) -> Document:
-        states = await outrider.store.read(targets.all_states(outrider.limits.page_items))
-        items = [
-            {"submissionTarget": name, **document_of(TargetStanding.of(each))}
-            for name, each in states.items()
-        ]
-        return {"items": items, "next": None}
-
-    async def remote(server: Remote) -> Document:
-        registry = await server.get("registry")
-        items = [
-            {"submissionTarget": target["submissionTarget"], **target["state"]}
-            for target in registry["targets"]
-            if target["state"] is not None
-        ]
-        return {"items": items, "next": None}
-
-    page = execute(context, here, as_json=as_json, remote=remote)
-    if as_json:
-        print_json(page)
-        return
-    print_rows(
-        ["target", "breaker", "failures in a row", "left alone until", "next probe"],
-        [
-            (each["submissionTarget"], each["breaker"], each["failures"], each["resumeAt"],
-             each["probeAt"])
-            for each in page["items"]
-        ],
-        "no target has a rate or was ever in trouble",
-    )  # fmt: skip
 
 
 def _loaded(

@@ -8,7 +8,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
-from typing import Annotated
+from typing import Annotated, Literal
 
 import structlog
 import typer
@@ -17,6 +17,7 @@ from outrider.bootstrap import Outrider
 from outrider.cli.console import Json, print_json
 from outrider.cli.session import execute, refuse_server, settings_of
 from outrider.domain.errors import OutriderError
+from outrider.kernel.queue_turns import WorkFilter
 from outrider.kernel.transactions import jobs
 from outrider.ports.engine import Worker
 from outrider.system import settle_heap
@@ -43,6 +44,18 @@ def work(
     concurrency: Annotated[
         int | None, typer.Option(min=1, max=64, help="Jobs each process works on at once.")
     ] = None,
+    targets: Annotated[
+        str | None,
+        typer.Option(
+            metavar="T,T",
+            help="Work for these submission targets only, for example to give one a worker of its"
+            " own. Phases that send nothing are left to workers without this.",
+        ),
+    ] = None,
+    mode: Annotated[
+        Literal["realtime", "batch"] | None,
+        typer.Option(help="Work for targets of this mode only."),
+    ] = None,
     until_idle: Annotated[
         bool,
         typer.Option("--until-idle", help="Leave once nothing is due, for cron and for scripts."),
@@ -61,11 +74,14 @@ def work(
         if until_idle:
             raise typer.BadParameter("--until-idle is for one process")
         refuse_server(context, as_json=as_json)
-        raise typer.Exit(_supervise(context, processes, concurrency))
+        raise typer.Exit(_supervise(context, processes, concurrency, targets, mode))
+    if until_idle and (targets or mode):
+        raise typer.BadParameter("--until-idle is for a worker that does everything")
+    wanted = WorkFilter(frozenset(targets.split(",")) if targets else None, mode)
 
     async def run(outrider: Outrider) -> None:
         await outrider.reach_engine()
-        async with outrider.worker() as worker:
+        async with outrider.worker(work_filter=wanted) as worker:
             loop = asyncio.get_running_loop()
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(number, worker.stop)
@@ -97,7 +113,13 @@ async def _stop_when_idle(outrider: Outrider, worker: Worker) -> None:
     worker.stop()
 
 
-def _supervise(context: typer.Context, processes: int, concurrency: int | None) -> int:
+def _supervise(
+    context: typer.Context,
+    processes: int,
+    concurrency: int | None,
+    targets: str | None,
+    mode: str | None,
+) -> int:
     """Start N workers of one process each, pass signals on, and wait for all of them."""
     try:
         settings = settings_of(context)
@@ -106,6 +128,10 @@ def _supervise(context: typer.Context, processes: int, concurrency: int | None) 
     command = [sys.executable, "-m", "outrider", "work"]
     if concurrency is not None:
         command += ["--concurrency", str(concurrency)]
+    if targets is not None:
+        command += ["--targets", targets]
+    if mode is not None:
+        command += ["--mode", mode]
     # By environment, because anybody on the host can read a command line and its password.
     environment = {**os.environ, **settings.as_environment()}
     children = [subprocess.Popen(command, env=environment) for _ in range(processes)]

@@ -30,7 +30,7 @@ from outrider.documents.workflow_toml import toml_of
 from outrider.domain.errors import InvalidInput, NotFound, OutriderError
 from outrider.domain.ids import DEFAULT_SCOPE, is_uuid
 from outrider.kernel.transactions.rules import FIRST_PLACE
-from outrider.rendering.renderer import check_template
+from outrider.rendering.checker import check_template
 from outrider.settings import ApiLimits
 
 app = typer.Typer(

@@ -18,6 +18,7 @@ from outrider.domain.errors import InvalidInput, Problem
 from outrider.settings import PROBLEMS_SHOWN_MAX
 
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_SUSPECT = re.compile(rb"\\u(0000|[dD][89a-fA-F])|\x00|\xed[\xa0-\xbf]")
 _UNSTORABLE = re.compile(r"[\x00\ud800-\udfff]")
 
 
@@ -101,6 +102,31 @@ def load_json(raw: bytes, problems: Problems) -> object:
     except ValueError as error:
         problems.add("", str(error))
     raise problems.error()
+
+
+def strict_json(raw: bytes) -> object:
+    """No field twice, no NaN, no NUL, no half characters, not too deep; or every problem."""
+    problems = Problems("body")
+    given = load_json(raw, problems)
+    if _SUSPECT.search(raw) and _holds_unstorable(given):
+        problems.add("", "must not contain NUL or broken Unicode")
+    if problems:
+        raise problems.error()
+    return given
+
+
+def _holds_unstorable(value: Any) -> bool:
+    left = [value]
+    while left:
+        each = left.pop()
+        if isinstance(each, str):
+            if _UNSTORABLE.search(each):
+                return True
+        elif isinstance(each, dict):
+            left += [*each.keys(), *each.values()]
+        elif isinstance(each, list):
+            left += each
+    return False
 
 
 def json_path(location: Sequence[str | int]) -> str:

@@ -31,6 +31,7 @@ from outrider.settings import (
     BATCH_SIZE_MAX,
     DOCUMENT_MAX_BYTES,
     MESSAGES_MAX,
+    MESSAGES_MAX_BYTES,
     NAME_MAX_CHARACTERS,
 )
 
@@ -172,11 +173,28 @@ class _Audience(Document):
         return source
 
 
+def _small_together(given: object) -> object:
+    """Before any of them is compiled."""
+    messages = given if isinstance(given, list) else []
+    bodies = [each.get("body") for each in messages if isinstance(each, dict)]
+    size = sum(len(body.encode(errors="surrogatepass")) for body in bodies if isinstance(body, str))
+    if size > MESSAGES_MAX_BYTES:
+        raise ValueError(
+            f"should have bodies of at most {MESSAGES_MAX_BYTES:,} bytes together, not {size:,};"
+            " split the campaign"
+        )
+    return given
+
+
 class _Campaign(Document):
     name: Name
     phases: list[Annotated[str, AfterValidator(_phase)]] = Field(default=[LAUNCH])
     audience: _Audience = Field(default=_Audience(recipients=[]))
-    messages: Annotated[list[_Message], Field(min_length=1, max_length=MESSAGES_MAX)]
+    messages: Annotated[
+        list[_Message],
+        Field(min_length=1, max_length=MESSAGES_MAX),
+        BeforeValidator(_small_together),
+    ]
     scheduled_for: Annotated[datetime | None, BeforeValidator(instant)] = None
     batch_size: Annotated[int, Field(ge=1, le=BATCH_SIZE_MAX)] = BATCH_SIZE_DEFAULT
     require_approval: bool = False

@@ -1,9 +1,17 @@
-"""Batches by weight: what is held in memory, or sent in one statement, is bounded in bytes too."""
+"""Batches: what is held in memory, or sent in one statement, is bounded, in bytes too."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import TypeVar
 
 Item = TypeVar("Item")
+
+
+def windows(items: Iterable[Item], most: int) -> Iterator[list[Item]]:
+    """In order, each of `most` items; the last may be shorter."""
+    stream = iter(items)
+    while window := list(islice(stream, most)):
+        yield window
 
 
 def in_parts(

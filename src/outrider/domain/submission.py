@@ -7,12 +7,14 @@ submitted under. Gateway semantics are never reinterpreted here, and silence is 
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from enum import StrEnum
+from enum import Enum, StrEnum
 from typing import NamedTuple, assert_never
 
 from outrider.domain.states import Channel, IntentStatus, ItemStatus, success_status
 
 DUPLICATE_REFERENCE = "duplicate_reference"
+REALTIME, BATCH = "realtime", "batch"
+"""The modes of a contract: what is realtime never waits behind what is batch."""
 SAYS_NOTHING_OF_IT = frozenset({"unauthorized"})
 """Rejections of the caller: they leave open whether an earlier call was taken."""
 
@@ -62,6 +64,16 @@ class Contract:
     policy: Policy
     terminal_outcomes: frozenset[str]
 
+    @property
+    def acceptance_seconds(self) -> float | None:
+        """How long after its submission an item may be accepted; None: for as long as it takes."""
+        policy = self.policy
+        return policy.max_acceptance_seconds if isinstance(policy, Deadline) else None
+
+    def deadline(self, submitted_at: datetime) -> datetime | None:
+        seconds = self.acceptance_seconds
+        return None if seconds is None else submitted_at + timedelta(seconds=seconds)
+
 
 @dataclass(frozen=True, slots=True)
 class GatewayType:
@@ -100,7 +112,49 @@ class AttemptError:
     retry_after_seconds: float | None = None
 
 
-CallResult = Accepted | Rejected | AttemptError
+class Closes(Enum):
+    """What a provider that turns a call away is closed to: everybody, or this item for a while."""
+
+    THE_DOOR = "the door"
+    THE_ITEM = "the item"
+
+
+@dataclass(frozen=True, slots=True)
+class Throttled:
+    """The provider took nothing and said to come back later. That is nobody's attempt."""
+
+    detail: str = ""
+    retry_after_seconds: float | None = None
+    closes: Closes = Closes.THE_DOOR
+
+
+@dataclass(frozen=True, slots=True)
+class NotBegun:
+    """The reservation said no at the last moment, and not a byte of the message has left."""
+
+    reason: str
+
+
+CallResult = Accepted | Rejected | AttemptError | Throttled | NotBegun
+
+TARGET_THROTTLED = "target_throttled"
+TARGET_DOWN = "target_down"
+
+CAUSED_BY_THE_MESSAGE = frozenset({"unencodable", "invalid_header"})
+"""Why a message could not be put on the line that no other time or target would change."""
+
+
+POOL_TIMEOUT = "pool_timeout"
+"""No connection of our own became free: that is our shortage, and no news of the target."""
+
+
+def is_unreachable(result: CallResult) -> bool:
+    """Not a byte of the message has left, and the message is not to blame."""
+    return (
+        isinstance(result, AttemptError)
+        and result.progress is Progress.NOT_SENT
+        and result.code not in CAUSED_BY_THE_MESSAGE
+    )
 
 
 class AttemptFacts(NamedTuple):
@@ -116,6 +170,7 @@ class AttemptFacts(NamedTuple):
     most_attempts: int | None = None
     """How often the item is tried at most, whatever its contract would allow."""
     final_reasons: frozenset[str] = frozenset()
+    uncounted_calls: int = 0
 
 
 class Verdict(NamedTuple):
@@ -131,6 +186,10 @@ class Verdict(NamedTuple):
     next_attempt_at: datetime | None = None
     in_doubt: bool = False
     maybe_received: bool = False
+    given_back: bool = False
+    """The call was no attempt: it waits again, for what `reason` says."""
+    counts_as_call: bool = False
+    """Of what is given back: something was asked of the target, if only a connection."""
 
     @property
     def final_outcome(self) -> str | None:
@@ -157,6 +216,18 @@ def judge(
     delay_seconds: DelaySeconds,
 ) -> Verdict:
     match result:
+        case NotBegun():
+            return _given_back(facts, None, None, None)
+        case Throttled(detail, retry_after, closes):
+            due = None
+            if closes is Closes.THE_ITEM:
+                wait = delay_seconds(facts.number + facts.uncounted_calls, retry_after)
+                due = facts.closed_at + timedelta(seconds=wait)
+            return _given_back(facts, due, TARGET_THROTTLED, detail)
+        case AttemptError(code=code, detail=detail) if is_unreachable(result):
+            wait = delay_seconds(facts.number + facts.uncounted_calls, None)
+            due = facts.closed_at + timedelta(seconds=wait)
+            return _given_back(facts, due, code, detail)
         case Accepted(message_id):
             return accept(contract, gateway, facts.submitted_at, facts.closed_at, message_id)
         case Rejected(reason) if reason == DUPLICATE_REFERENCE and _proves_receipt(gateway, facts):
@@ -189,12 +260,21 @@ def judge(
             assert_never(other)
 
 
+def _given_back(
+    facts: AttemptFacts, due: datetime | None, reason: str | None, detail: str | None
+) -> Verdict:
+    """No attempt was made, so no policy is used up. Without a time it keeps its place in line."""
+    return Verdict(
+        ItemStatus.QUEUED, IntentStatus.PENDING, Progress.NOT_SENT, reason, detail or None,
+        next_attempt_at=due, maybe_received=facts.maybe_received, given_back=True,
+        counts_as_call=reason is not None,
+    )  # fmt: skip
+
+
 def deadline_passed(contract: Contract, submitted_at: datetime, now: datetime) -> bool:
     """Whether an acceptance could only come too late."""
-    policy = contract.policy
-    return isinstance(policy, Deadline) and now >= submitted_at + timedelta(
-        seconds=policy.max_acceptance_seconds
-    )
+    deadline = contract.deadline(submitted_at)
+    return deadline is not None and now >= deadline
 
 
 def _proves_receipt(gateway: GatewayType, facts: AttemptFacts) -> bool:

@@ -1,21 +1,29 @@
-"""A submission target's door: token bucket, slow-down and circuit breaker, as pure state.
+"""A target's door at one URL: token bucket, throttle, breaker and slots, as pure state.
 
-`admit` says how many calls may start now, or when to ask again; `report` takes in how calls ended.
-Neither ever costs an item an attempt: what is not admitted waits.
+`admit` says how many calls may begin now, or when to ask again; `report` takes in how calls ended.
+While a door is closed it lets one call through every so often, a probe; if that is answered, the
+door is open. None of it ever costs an item an attempt: what is not admitted waits.
 """
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import assert_never
 
 from outrider.domain.retry import DIRECT, RetrySchedule
 
+THROTTLE_FIRST_SECONDS = 0.1
+PROBE_LOOK_SECONDS = 0.25
+"""How often those who wait for somebody else's probe look whether it has ended."""
+SLOTS_GROW_SECONDS = 1.0
 
-class Breaker(StrEnum):
-    CLOSED = "closed"
+
+class DoorState(StrEnum):
+    """Throttled: the provider said to come back later. Down: it cannot be reached, or answers
+    nothing that can be used."""
+
     OPEN = "open"
-    PROBING = "probing"
+    THROTTLED = "throttled"
+    DOWN = "down"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,81 +39,173 @@ class TargetPolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class TargetState:
-    """What all workers share of a target."""
+class Door:
+    """What all workers share of a target at a URL.
+
+    `epoch` grows each time it closes: who was admitted before must not begin any more, and what
+    they have to tell is no news. `slots` is how many calls it takes at once, where that is known to
+    be fewer than asked for.
+    """
 
     tokens: float
     refilled_at: datetime
-    resume_at: datetime | None = None
+    state: DoorState = DoorState.OPEN
+    since: datetime | None = None
+    opens_at: datetime | None = None
+    probe_until: datetime | None = None
+    epoch: int = 0
+    step: int = 0
     failures: int = 0
-    breaker: Breaker = Breaker.CLOSED
-    probe_at: datetime | None = None
+    slots: int | None = None
+    slots_at: datetime | None = None
+    reason: str | None = None
+
+    @property
+    def is_open(self) -> bool:
+        return self.state is DoorState.OPEN
 
     @property
     def is_untroubled(self) -> bool:
-        return self.resume_at is None and not self.failures and self.breaker is Breaker.CLOSED
+        return self.is_open and not self.failures and not self.step and self.slots is None
 
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """`granted` calls may start; with none granted, ask again at `wait_until`."""
+    """`granted` calls may begin; with none granted, ask again at `wait_until`."""
 
     granted: int
     wait_until: datetime | None
-    state: TargetState
+    door: Door
+    is_probe: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """How a window of calls ended. Failures are of the infrastructure: a rejection is an answer."""
+    """How calls ended that were admitted in one epoch of the door.
 
+    `answered` by the provider, whatever it said; `failures` to get an answer; `throttled` to come
+    back later. `unused`: a probe that was never begun. `in_flight` is how many calls were out.
+    """
+
+    epoch: int
     answered: int = 0
     failures: int = 0
+    throttled: int = 0
+    unused: int = 0
     retry_after_seconds: float | None = None
+    in_flight: int = 1
+    reason: str | None = None
+
+    @property
+    def is_trouble(self) -> bool:
+        return bool(self.failures or self.throttled)
 
 
-def admit(state: TargetState, policy: TargetPolicy, want: int, now: datetime) -> Admission:
+def admit(door: Door, policy: TargetPolicy, want: int, now: datetime) -> Admission:
     assert want > 0, "nobody asks to make no call"
-    if state.resume_at is not None and now < state.resume_at:
-        return Admission(0, state.resume_at, state)
-    match state.breaker:
-        case Breaker.OPEN | Breaker.PROBING:
-            if state.probe_at is not None and now < state.probe_at:
-                return Admission(0, state.probe_at, state)
-            # One call finds out for all. If its worker dies with it, another may try in a while.
-            again = now + timedelta(seconds=policy.breaker_seconds)
-            return Admission(1, None, replace(state, breaker=Breaker.PROBING, probe_at=again))
-        case Breaker.CLOSED:
-            return _draw_tokens(state, policy, want, now)
-        case other:
-            assert_never(other)
+    if door.is_open:
+        return _draw_tokens(door, policy, want, now)
+    if door.opens_at is not None and now < door.opens_at:
+        return Admission(0, door.opens_at, door)
+    if door.probe_until is not None and now < door.probe_until:
+        look = now + timedelta(seconds=PROBE_LOOK_SECONDS)
+        return Admission(0, min(look, door.probe_until), door)
+    # One call finds out for all. If its worker dies with it, another may try in a while.
+    until = now + timedelta(seconds=policy.breaker_seconds)
+    return Admission(1, None, replace(door, probe_until=until), is_probe=True)
 
 
-def _draw_tokens(state: TargetState, policy: TargetPolicy, want: int, now: datetime) -> Admission:
+def _draw_tokens(door: Door, policy: TargetPolicy, want: int, now: datetime) -> Admission:
     rate = policy.rate_per_second
     if rate is None:
-        return Admission(want, None, state)
+        return Admission(want, None, door)
     # A clock that went back must not take tokens away.
-    passed = max(0.0, (now - state.refilled_at).total_seconds())
-    tokens = min(float(policy.burst), state.tokens + passed * rate)
+    passed = max(0.0, (now - door.refilled_at).total_seconds())
+    tokens = min(float(policy.burst), door.tokens + passed * rate)
     granted = min(want, int(tokens))
-    after = replace(state, tokens=tokens - granted, refilled_at=now)
+    after = replace(door, tokens=tokens - granted, refilled_at=now)
     if granted:
         return Admission(granted, None, after)
-    return Admission(0, now + timedelta(seconds=(1.0 - tokens) / rate), after)
+    # Worth coming back for: as many as are wanted, but no more than a second's worth.
+    worth = min(float(want), float(policy.burst), max(1.0, rate))
+    return Admission(0, now + timedelta(seconds=(worth - tokens) / rate), after)
 
 
-def report(state: TargetState, policy: TargetPolicy, seen: Report, now: datetime) -> TargetState:
-    resume_at = state.resume_at if state.resume_at and state.resume_at > now else None
-    if seen.retry_after_seconds is not None:
-        asked = now + timedelta(seconds=seen.retry_after_seconds)
-        resume_at = max(asked, resume_at) if resume_at else asked
-    state = replace(state, resume_at=resume_at)
+def report(door: Door, policy: TargetPolicy, seen: Report, now: datetime) -> Door:
+    if seen.epoch != door.epoch:
+        # They were admitted before the door closed: only a longer wait is news.
+        return _wait_longer(door, seen, now)
+    if seen.throttled:
+        if seen.answered:
+            door = replace(door, step=0)
+        return _throttle(door, policy, seen, now)
     if seen.answered:
-        return replace(state, failures=0, breaker=Breaker.CLOSED, probe_at=None)
-    failures = state.failures + seen.failures
-    probe_failed = seen.failures > 0 and state.breaker is Breaker.PROBING
-    if probe_failed or (failures >= policy.breaker_failures and seen.failures):
-        probe_at = now + timedelta(seconds=policy.breaker_seconds)
-        return replace(state, failures=failures, breaker=Breaker.OPEN, probe_at=probe_at)
-    return replace(state, failures=failures)
+        return _open(door, now)
+    if seen.failures:
+        failures = door.failures + seen.failures
+        door = replace(door, failures=failures, reason=seen.reason)
+        if not door.is_open or failures >= policy.breaker_failures:
+            wait = timedelta(seconds=policy.breaker_seconds)
+            return _close(door, DoorState.DOWN, now + wait, now)
+        return door
+    if seen.unused and not door.is_open:
+        return replace(door, probe_until=None)
+    return door
+
+
+def _open(door: Door, now: datetime) -> Door:
+    door = replace(
+        door, state=DoorState.OPEN, since=None, opens_at=None, probe_until=None, failures=0,
+        step=0, reason=None,
+    )  # fmt: skip
+    return _grow(door, now)
+
+
+def _grow(door: Door, now: datetime) -> Door:
+    """A tenth more, and one, for every while without a refusal."""
+    if door.slots is None or door.slots_at is None:
+        return door
+    if now < door.slots_at + timedelta(seconds=SLOTS_GROW_SECONDS):
+        return door
+    return replace(door, slots=door.slots + 1 + door.slots // 10, slots_at=now)
+
+
+def _throttle(door: Door, policy: TargetPolicy, seen: Report, now: datetime) -> Door:
+    wait = min(THROTTLE_FIRST_SECONDS * 2.0 ** min(door.step, 32), policy.breaker_seconds)
+    if seen.retry_after_seconds is not None:
+        # It knows best; but who throttles again and again is not asked all the while.
+        wait = seen.retry_after_seconds if not door.step else max(wait, seen.retry_after_seconds)
+    known = door.slots if door.slots is not None else max(seen.in_flight, 1)
+    slots = max(1, min(known, max(seen.in_flight, 1)) // 2) if door.is_open else door.slots
+    door = replace(door, slots=slots, slots_at=now, failures=0, reason=seen.reason)
+    return _close(door, DoorState.THROTTLED, now + timedelta(seconds=wait), now)
+
+
+def _close(door: Door, state: DoorState, opens_at: datetime, now: datetime) -> Door:
+    return replace(
+        door, state=state, since=door.since or now, opens_at=opens_at, probe_until=None,
+        epoch=door.epoch + 1, step=door.step + 1,
+    )  # fmt: skip
+
+
+def _wait_longer(door: Door, seen: Report, now: datetime) -> Door:
+    if door.is_open or seen.retry_after_seconds is None:
+        return door
+    asked = now + timedelta(seconds=seen.retry_after_seconds)
+    return replace(door, opens_at=max(asked, door.opens_at or asked))
+
+
+def reset(door: Door, now: datetime) -> Door:
+    """As if nothing had ever gone wrong: what an operator asks for."""
+    fresh = Door(door.tokens, door.refilled_at, epoch=door.epoch + (not door.is_open))
+    return replace(fresh, slots=None, slots_at=now)
+
+
+def share_of(slots: int, wanted: int, place: int, holders: int, others: int) -> int:
+    """Of a door's slots the part of one worker: alike for all, and never more than are free.
+
+    `place` is where the worker stands among all `holders`; `others` is what they have by now.
+    """
+    assert 0 <= place < holders
+    even = slots // holders + (place < slots % holders)
+    return max(0, min(wanted, even, slots - others))

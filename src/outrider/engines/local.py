@@ -24,7 +24,8 @@ class LocalEngine:
         self.wake()
 
     async def signal(self, run: Work, signal: Signal, step_id: str | None = None) -> None:  # noqa: ARG002
-        self.wake()
+        for dispatcher in self._dispatchers:
+            dispatcher.steered()
 
     async def recover(self, stalled: Sequence[Stalled]) -> Sequence[Stalled]:
         self.wake()

@@ -9,6 +9,7 @@ import asyncio
 import structlog
 
 from outrider.domain.errors import StoreUnavailable
+from outrider.kernel.call_permits import CallPermits
 from outrider.kernel.caller import Caller
 from outrider.kernel.housekeeper import Housekeeper
 from outrider.kernel.job_processor import JobProcessor
@@ -27,6 +28,7 @@ class EngineWorker:
         self,
         mover: Worker,
         processor: JobProcessor,
+        permits: CallPermits,
         caller: Caller,
         closer: ResultCloser,
         rescuer: LeaseRescuer,
@@ -35,6 +37,7 @@ class EngineWorker:
     ) -> None:
         self._mover = mover
         self._processor = processor
+        self._permits = permits
         self._caller = caller
         self._closer = closer
         self._rescuer = rescuer
@@ -52,6 +55,7 @@ class EngineWorker:
             loops = [
                 group.create_task(self._closer.run(), name="result closer"),
                 group.create_task(self._processor.keep_leases(), name="lease keeper"),
+                group.create_task(self._permits.run(), name="call permits"),
                 group.create_task(self._rescuer.run(), name="lease rescuer"),
                 group.create_task(self._reporter.run(), name="progress reporter"),
                 group.create_task(self._housekeeper.run(), name="housekeeper"),

@@ -15,6 +15,7 @@ from outrider.domain.submission import GatewayType, Rejected
 from outrider.gateways.content import Content
 from outrider.gateways.family import Family, Target
 from outrider.gateways.http import base_url
+from outrider.gateways.http_check import Question
 from outrider.gateways.provider import (
     REFERENCE_HEADER,
     ProviderGateway,
@@ -23,6 +24,7 @@ from outrider.gateways.provider import (
     Said,
     json_request,
 )
+from outrider.ports.target_check import CheckFinding
 
 FCM = GatewayType(
     "fcm",
@@ -48,6 +50,9 @@ REASONS: Final[Reasons] = {
     "UNAUTHENTICATED": "unauthorized",
     "PERMISSION_DENIED": "unauthorized",
 }
+
+
+CHECK_TOPIC: Final = "outrider-check"
 
 
 class _Detail(msgspec.Struct, rename={"error_code": "errorCode"}):
@@ -94,6 +99,20 @@ class FcmGateway(ProviderGateway):
         # FCM's own code is the exact one; the status beside it is Google's for any service.
         exact = [detail.error_code for detail in error.details if detail.error_code]
         return Said(answer.name, exact[0] if exact else error.status, error.message)
+
+    async def check(self, seconds: float) -> CheckFinding | None:
+        # https://firebase.google.com/docs/reference/fcm/rest/v1/projects.messages/send: it is
+        # validated, not delivered. A topic that nobody has subscribed to is valid; a token is not.
+        document = {"validate_only": True, "message": {"topic": CHECK_TOPIC}}
+        question = Question(
+            self._url,
+            self.bearer("accessToken"),
+            "accessToken",
+            ("project",),
+            method="POST",
+            content=msgspec.json.encode(document),
+        )
+        return await self.ask(question, seconds)
 
 
 FAMILY = Family(FCM, FcmGateway)

@@ -9,7 +9,7 @@ import re
 import socket
 import ssl
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -18,7 +18,7 @@ from time import monotonic
 import msgspec
 from yarl import URL
 
-from outrider.domain.submission import AttemptError, Progress
+from outrider.domain.submission import AttemptError, NotBegun, Progress
 from outrider.gateways.address_guard import AddressRefused, connect
 from outrider.gateways.http import Answer, retry_after_seconds
 from outrider.gateways.http_line import HttpLine, Raw
@@ -41,6 +41,13 @@ _BEFORE: tuple[tuple[type[BaseException], str], ...] = (
     (ValueError, "invalid_url"),
 )
 """What goes wrong before a byte has left."""
+
+NOT_BEGUN = NotBegun("withheld")
+
+
+def _always() -> bool:
+    return True
+
 
 _INVALID_URL = AttemptError(Progress.NOT_SENT, "invalid_url")
 _INVALID_HEADER = AttemptError(Progress.NOT_SENT, "invalid_header")
@@ -84,15 +91,17 @@ class HttpClient:
         *,
         headers: Mapping[str, str] | None = None,
         timeout_seconds: float | None = None,
-    ) -> Answer | AttemptError:
+        begin: Callable[[], bool] = _always,
+    ) -> Answer | AttemptError | NotBegun:
         try:
             body = msgspec.json.encode(document)
         except (ValueError, TypeError, RecursionError) as error:
             # A lone surrogate has no UTF-8 form, so this message can never be put on a line.
             return AttemptError(Progress.NOT_SENT, "unencodable", _detail(error))
         return await self.post(
-            url, body, "application/json", headers=headers, timeout_seconds=timeout_seconds
-        )
+            url, body, "application/json", headers=headers, timeout_seconds=timeout_seconds,
+            begin=begin,
+        )  # fmt: skip
 
     async def post(
         self,
@@ -102,8 +111,10 @@ class HttpClient:
         *,
         headers: Mapping[str, str] | None = None,
         timeout_seconds: float | None = None,
-    ) -> Answer | AttemptError:
-        """`timeout_seconds` is for the whole call, where a target has its own."""
+        begin: Callable[[], bool] = _always,
+    ) -> Answer | AttemptError | NotBegun:
+        """`timeout_seconds` is for the whole call, where a target has its own. `begin` is asked
+        when the line is there, and not a byte is written if it says no."""
         head = _head(url, content_type, len(content), headers)
         if isinstance(head, AttemptError):
             return head
@@ -116,6 +127,8 @@ class HttpClient:
             code = next(code for kind, code in _BEFORE if isinstance(error, kind))
             return AttemptError(Progress.NOT_SENT, code, _detail(error))
         try:
+            if not begin():
+                return NOT_BEGUN
             raw = await line.exchange(head + content, until)
         finally:
             self._put_back(origin, line)
@@ -208,6 +221,34 @@ class HttpClient:
         self._lines -= 1
         line.close()
 
+    async def ask(
+        self,
+        method: str,
+        url: URL,
+        *,
+        headers: Mapping[str, str] | None = None,
+        content: bytes = b"",
+        content_type: str = "application/json",
+        timeout_seconds: float | None = None,
+    ) -> Answer | AttemptError:
+        """A request that is not a message: it goes the same way out as one."""
+        head = _head(url, content_type, len(content), headers)
+        if isinstance(head, AttemptError):
+            return head
+        self._is_closed = False
+        until = asyncio.get_running_loop().time() + (timeout_seconds or self._timeout_seconds)
+        origin = url.scheme, url.raw_host or "", url.port or 0
+        try:
+            line = await self._line(origin, until)
+        except (OSError, ValueError) as error:
+            code = next(code for kind, code in _BEFORE if isinstance(error, kind))
+            return AttemptError(Progress.NOT_SENT, code, _detail(error))
+        try:
+            raw = await line.exchange(_asking(method, head, content), until)
+        finally:
+            self._put_back(origin, line)
+        return raw if isinstance(raw, AttemptError) else _read(raw)
+
 
 def _head(
     url: URL, content_type: str, length: int, headers: Mapping[str, str] | None
@@ -257,3 +298,13 @@ def _read(raw: Raw) -> Answer:
 
 def _detail(error: BaseException) -> str:
     return (str(error) or type(error).__name__)[:ERROR_DETAIL_MAX_CHARACTERS]
+
+
+def _asking(method: str, head: bytes, content: bytes) -> bytes:
+    """Another method than POST; a request without content does not describe any."""
+    lines = head.split(b"\r\n")
+    lines[0] = method.encode("ascii") + lines[0].removeprefix(b"POST")
+    if not content:
+        described = (b"Content-Type:", b"Content-Length:")
+        lines = [line for line in lines if not line.startswith(described)]
+    return b"\r\n".join(lines) + content

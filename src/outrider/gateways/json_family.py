@@ -17,13 +17,17 @@ from outrider.domain.submission import (
     AttemptError,
     CallResult,
     GatewayType,
+    NotBegun,
     Progress,
     Rejected,
+    Throttled,
 )
 from outrider.gateways.content import refuse_enclosures
 from outrider.gateways.family import Family, Target
 from outrider.gateways.http import Answer, base_url
+from outrider.gateways.http_check import reached, unanswered
 from outrider.ports.gateway import Reservation
+from outrider.ports.target_check import CheckFinding
 from outrider.settings import HTTP_CONCURRENCY, HTTP_WINDOW_ITEMS, TargetSettings
 
 if TYPE_CHECKING:
@@ -120,17 +124,27 @@ class JsonGateway:
             else direct_document(reservation.reference, payload)
         )
         answer = await self._client.post_json(
-            self._url, document, timeout_seconds=self._timeout_seconds
+            self._url, document, timeout_seconds=self._timeout_seconds, begin=reservation.begin
         )
-        if isinstance(answer, AttemptError):
+        if isinstance(answer, AttemptError | NotBegun):
             return answer
         return interpret(self.type, reservation.reference, answer)
 
     async def look_up(self, references: Sequence[IdempotencyKey]) -> dict[IdempotencyKey, bool]:  # noqa: ARG002
         return {}
 
+    async def trim(self, connections: int) -> None:
+        pass
+
     async def close(self) -> None:
         pass
+
+    async def check(self, seconds: float) -> CheckFinding | None:
+        # The protocol has no call that is not a message, so HTTP's own is asked.
+        answer = await self._client.ask("OPTIONS", self._url, timeout_seconds=seconds)
+        if isinstance(answer, AttemptError):
+            return unanswered(self._url, answer)
+        return reached(self._url, answer)
 
 
 def sms_gateway(
@@ -163,9 +177,7 @@ def interpret(gateway: GatewayType, reference: IdempotencyKey, answer: Answer) -
     """What an HTTP answer means in this family's protocol."""
     status = answer.status
     if status in THROTTLED:
-        return AttemptError(
-            Progress.ANSWERED, "throttled", f"HTTP {status}", answer.retry_after_seconds
-        )
+        return Throttled(f"HTTP {status}", answer.retry_after_seconds)
     if status in PROXY_HEARD_NOTHING:
         return AttemptError(Progress.SENT_NO_ANSWER, f"http_{status}")
     success, refusal = 200 <= status < 300, 400 <= status < 500

@@ -14,6 +14,7 @@ from outrider.domain.submission import GatewayType, Rejected
 from outrider.gateways.content import Content
 from outrider.gateways.family import Family, Target
 from outrider.gateways.http import base_url
+from outrider.gateways.http_check import Question
 from outrider.gateways.provider import (
     REASONS_BY_STATUS,
     ProviderGateway,
@@ -22,6 +23,7 @@ from outrider.gateways.provider import (
     Said,
     form_request,
 )
+from outrider.ports.target_check import CheckFinding
 
 DEDUPE_WINDOW_SECONDS: Final = 3_600.0
 
@@ -74,6 +76,15 @@ class MastodonGateway(ProviderGateway):
     def read(self, body: bytes) -> Said:
         answer = _decoder.decode(body)
         return Said(answer.id, None, answer.error)
+
+    async def check(self, seconds: float) -> CheckFinding | None:
+        # https://docs.joinmastodon.org/methods/accounts/#verify_credentials
+        url = self._url.parent / "accounts" / "verify_credentials"
+        # https://github.com/mastodon/mastodon/issues/14272: a token for write:statuses only.
+        may_not_read = frozenset({"This action is outside the authorized scopes"})
+        token = self.bearer("accessToken")
+        question = Question(url, token, "accessToken", may_not_read=may_not_read)
+        return await self.ask(question, seconds)
 
 
 FAMILY = Family(MASTODON, MastodonGateway)

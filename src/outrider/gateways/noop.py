@@ -7,14 +7,16 @@ from collections.abc import Sequence
 
 from outrider.domain.ids import IdempotencyKey
 from outrider.domain.states import Channel
-from outrider.domain.submission import Accepted, CallResult, GatewayType
+from outrider.domain.submission import Accepted, CallResult, GatewayType, NotBegun
 from outrider.gateways.family import Family
 from outrider.ports.gateway import Reservation
+from outrider.ports.target_check import CheckFinding
 from outrider.settings import HTTP_WINDOW_ITEMS
 
 NOOP = GatewayType("noop", Channel.SMS, frozenset(), dedupes_by_reference=True)
 
 _ACCEPTED = Accepted()
+_NOT_BEGUN = NotBegun("withheld")
 
 
 class NoopGateway:
@@ -22,14 +24,20 @@ class NoopGateway:
     window_items = HTTP_WINDOW_ITEMS
     concurrency = 1
 
-    async def call(self, reservation: Reservation) -> CallResult:  # noqa: ARG002
-        return _ACCEPTED
+    async def call(self, reservation: Reservation) -> CallResult:
+        return _ACCEPTED if reservation.begin() else _NOT_BEGUN
 
     async def look_up(self, references: Sequence[IdempotencyKey]) -> dict[IdempotencyKey, bool]:  # noqa: ARG002
         return {}
 
+    async def trim(self, connections: int) -> None:
+        pass
+
     async def close(self) -> None:
         pass
+
+    async def check(self, seconds: float) -> CheckFinding | None:  # noqa: ARG002
+        return None
 
 
 FAMILY = Family(NOOP, lambda _target: NoopGateway())

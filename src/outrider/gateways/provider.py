@@ -22,13 +22,17 @@ from outrider.domain.submission import (
     AttemptError,
     CallResult,
     GatewayType,
+    NotBegun,
     Progress,
     Rejected,
+    Throttled,
 )
 from outrider.gateways.content import INCOMPLETE, Content, content, refuse_enclosures
 from outrider.gateways.family import Target
 from outrider.gateways.http import Answer
+from outrider.gateways.http_check import Question, judged, unanswered
 from outrider.ports.gateway import Reservation
+from outrider.ports.target_check import CheckFinding
 from outrider.settings import (
     CREDENTIAL_REREAD_SECONDS,
     ERROR_DETAIL_MAX_CHARACTERS,
@@ -130,7 +134,10 @@ class ProviderGateway(ABC):
             request.content_type,
             headers=request.headers,
             timeout_seconds=self._timeout_seconds,
+            begin=reservation.begin,
         )
+        if isinstance(answer, NotBegun):
+            return answer
         if isinstance(answer, Answer):
             return self._interpret(answer)
         if answer.progress is Progress.ANSWERED:
@@ -140,6 +147,9 @@ class ProviderGateway(ABC):
 
     async def look_up(self, references: Sequence[IdempotencyKey]) -> dict[IdempotencyKey, bool]:  # noqa: ARG002
         return {}
+
+    async def trim(self, connections: int) -> None:  # noqa: B027 - requests share one pool
+        pass
 
     async def close(self) -> None:  # noqa: B027 - most families hold nothing of their own
         pass
@@ -163,7 +173,7 @@ class ProviderGateway(ABC):
             silence = AttemptError(Progress.SENT_NO_ANSWER, "invalid_answer", detail)
             return Accepted(said.message_id) if said.message_id else silence
         if status in THROTTLED or said.code in self.throttles:
-            return AttemptError(Progress.ANSWERED, "throttled", detail, answer.retry_after_seconds)
+            return Throttled(detail, answer.retry_after_seconds)
         if status >= 500 or said.code in self.unfinished:
             # A server that broke down may have done so after it took the message.
             code = str(said.code) if said.code in self.unfinished else f"http_{status}"
@@ -185,6 +195,27 @@ class ProviderGateway(ABC):
         for secret in self.secret_values():
             text = text.replace(secret, "[redacted]")
         return text[:ERROR_DETAIL_MAX_CHARACTERS]
+
+    async def ask(self, question: Question, seconds: float) -> CheckFinding | None:
+        """For a family's `check`: what the provider's answer to this says of the target."""
+        answer = await self._client.ask(
+            question.method,
+            question.url,
+            headers=question.headers,
+            content=question.content,
+            timeout_seconds=seconds,
+        )
+        if isinstance(answer, AttemptError):
+            return unanswered(question.url, answer)
+        said = self._said(answer.body)
+        return judged(
+            question,
+            answer,
+            said.code,
+            self._detail(said.detail),
+            self._credentials[question.credential].reference,
+            unknown=self.reasons.get(said.code or "") == "unauthorized",
+        )
 
 
 class Credential:
@@ -213,6 +244,11 @@ class Credential:
                 hint="it must be printable ASCII and not empty",
             )
         return value
+
+    @property
+    def reference(self) -> str:
+        """Where its value comes from, which may be shown."""
+        return self._target.settings.credentials[self._name]
 
 
 def json_request(url: URL, document: object, headers: Mapping[str, str]) -> Request:

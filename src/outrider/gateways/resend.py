@@ -17,9 +17,11 @@ from outrider.domain.submission import DUPLICATE_REFERENCE, GatewayType, Rejecte
 from outrider.gateways.content import Content
 from outrider.gateways.family import Family, Target
 from outrider.gateways.http import base_url
+from outrider.gateways.http_check import Question
 from outrider.gateways.mail_parts import safe_kind, safe_name
 from outrider.gateways.one_click import unsubscribe_headers
 from outrider.gateways.provider import ProviderGateway, Reasons, Request, Said, json_request
+from outrider.ports.target_check import CheckFinding
 
 DEDUPE_WINDOW_SECONDS: Final = 24 * 3_600.0
 
@@ -96,6 +98,14 @@ class ResendGateway(ProviderGateway):
     def read(self, body: bytes) -> Said:
         answer = _decoder.decode(body)
         return Said(answer.id, answer.name, answer.message)
+
+    async def check(self, seconds: float) -> CheckFinding | None:
+        # https://resend.com/docs/api-reference/domains/list-domains
+        url = (self._url.parent / "domains").with_query(limit=1)
+        # https://resend.com/docs/api-reference/errors: a key that is restricted to sending.
+        can_only_send = frozenset({"restricted_api_key"})
+        question = Question(url, self.bearer("apiKey"), "apiKey", can_only_send=can_only_send)
+        return await self.ask(question, seconds)
 
 
 def _attachment(enclosure: Enclosure) -> dict[str, str]:

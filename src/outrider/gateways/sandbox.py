@@ -19,10 +19,20 @@ from aiohttp import web
 
 from outrider.gateways.sandbox_files import ReceivedFile
 from outrider.gateways.sandbox_mail import MailSession
-from outrider.gateways.sandbox_providers import Outcome, Provider, Reply, provider_at
+from outrider.gateways.sandbox_providers import (
+    Harmless,
+    Outcome,
+    Provider,
+    Reply,
+    harmless_at,
+    is_rehearsal,
+    provider_at,
+)
 from outrider.settings import SANDBOX_BODY_MAX_BYTES, SANDBOX_STOP_SECONDS
 
 __all__ = ["Faults", "Outcome", "Sandbox", "references_delivered"]
+
+UNAUTHORISED = Reply({"error": "the authorisation is missing"}, 401)
 
 Rate = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Amount = Annotated[float, msgspec.Meta(ge=0, le=86_400_000)]
@@ -195,15 +205,22 @@ class Sandbox:
                 # The library's own limit is a megabyte for every request.
                 request = request.clone(client_max_size=most)
             return await self._send(provider, request)
+        harmless = harmless_at(request.method, request.path)
+        if harmless is not None:
+            return await self._answer_harmless(harmless, request)
         route = _ROUTES.get((request.method, request.path))
         if route is not None:
             return await route(self, request)
         return _json({"error": "there is nothing here"}, 404)
 
     async def _send(self, provider: Provider, request: web.BaseRequest) -> web.StreamResponse:
-        reference, to, refusal, files = provider.read(request.headers, await request.read())
-        if not request.headers.get("Authorization", "").startswith(provider.scheme):
-            refusal = Reply({"error": "the authorisation is missing"}, 401)
+        body = await request.read()
+        if is_rehearsal(provider, body):
+            rehearsed = Harmless("POST", "", {"name": "rehearsed"}, provider.scheme)
+            return await self._answer_harmless(rehearsed, request)
+        reference, to, refusal, files = provider.read(request.headers, body)
+        if not _is_authorised(request, provider.scheme):
+            refusal = UNAUTHORISED
         if refusal is not None:
             self.record(provider.protocol, reference, to, Outcome.REJECTED, files)
             await self.wait()
@@ -219,6 +236,16 @@ class Sandbox:
         if outcome is Outcome.THROTTLED:
             response.headers["Retry-After"] = str(math.ceil(self.faults.retry_after_seconds))
         return response
+
+    async def _answer_harmless(
+        self, harmless: Harmless, request: web.BaseRequest
+    ) -> web.StreamResponse:
+        await self.wait()
+        if not _is_authorised(request, harmless.scheme):
+            return _json(*UNAUTHORISED)
+        if harmless.document is None:
+            return web.Response(status=204, headers={"Allow": "OPTIONS, POST"})
+        return _json(harmless.document)
 
     async def _put_faults(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
@@ -253,6 +280,10 @@ def references_delivered(log_path: Path) -> Counter[str]:
             if entry["delivered"]:
                 delivered[entry["referenceId"]] += 1
     return delivered
+
+
+def _is_authorised(request: web.BaseRequest, scheme: str) -> bool:
+    return request.headers.get("Authorization", "").startswith(scheme)
 
 
 def _json(document: object, status: int = 200) -> web.Response:

@@ -62,6 +62,27 @@ class Provider:
     body_max_bytes: int = SANDBOX_BODY_MAX_BYTES
 
 
+@dataclass(frozen=True, slots=True)
+class Harmless:
+    """A call of `outrider check` that is not a message: it is answered and not counted."""
+
+    method: str
+    path: str
+    document: object = None
+    scheme: str = ""
+
+
+def harmless_at(method: str, path: str) -> Harmless | None:
+    return next(
+        (each for each in HARMLESS if each.method == method and re.fullmatch(each.path, path)), None
+    )
+
+
+def is_rehearsal(provider: Provider, body: bytes) -> bool:
+    """FCM's own way to say that a message is to be validated and not delivered."""
+    return provider.protocol == "fcm" and _decode(body).get("validate_only") is True
+
+
 def provider_at(path: str) -> Provider | None:
     return next((provider for provider in PROVIDERS if re.fullmatch(provider.path, path)), None)
 
@@ -303,6 +324,16 @@ PROVIDERS: Final = (
         "Bearer",
     ),
     Provider("mastodon", "/api/v1/statuses", True, _read_mastodon, _reply_mastodon, "Bearer"),
+)
+
+
+HARMLESS: Final = (
+    Harmless("OPTIONS", "/(sms|push)/send"),
+    Harmless("GET", "/domains", {"object": "list", "data": []}, "Bearer"),
+    Harmless("GET", "/2010-04-01/Accounts/[^/]+/Messages.json", {"messages": []}, "Basic"),
+    Harmless("GET", "/2010-04-01/Accounts/[^/]+/Calls.json", {"calls": []}, "Basic"),
+    Harmless("GET", r"/v[0-9]+\.[0-9]+/[^/]+", {"id": "sandbox"}, "Bearer"),
+    Harmless("GET", "/api/v1/accounts/verify_credentials", {"id": "1"}, "Bearer"),
 )
 
 

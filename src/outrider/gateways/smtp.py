@@ -15,6 +15,7 @@ from outrider.domain.ids import IdempotencyKey
 from outrider.domain.recipients import normalise_email
 from outrider.domain.states import Channel
 from outrider.domain.submission import (
+    POOL_TIMEOUT,
     AttemptError,
     CallResult,
     GatewayType,
@@ -24,9 +25,11 @@ from outrider.domain.submission import (
 from outrider.domain.texts import breaks_header
 from outrider.gateways.content import INCOMPLETE, Content, content
 from outrider.gateways.family import Family, Target
+from outrider.gateways.smtp_check import MailCheck
 from outrider.gateways.smtp_lines import Lines, Login, MailServer, short
 from outrider.gateways.smtp_message import Letterhead, compose
 from outrider.ports.gateway import Reservation
+from outrider.ports.target_check import CheckFinding
 from outrider.settings import (
     SMTP_CONNECTIONS,
     SMTP_MESSAGES_PER_CONNECTION,
@@ -69,6 +72,7 @@ class SmtpGateway:
     ) -> None:
         self.window_items = self.concurrency = connections
         self._letterhead = letterhead
+        self._server = server
         self._lines = Lines(server, connections, messages_per_connection)
 
     async def call(self, reservation: Reservation) -> CallResult:
@@ -88,12 +92,17 @@ class SmtpGateway:
             return Rejected("invalid_message", short(error))
         try:
             async with self._lines.borrow() as line:
-                return await line.deliver(self._letterhead.sender, recipient, message)
+                return await line.deliver(
+                    self._letterhead.sender, recipient, message, reservation.begin
+                )
         except TimeoutError:
-            return AttemptError(Progress.NOT_SENT, "pool_timeout", "no connection became free")
+            return AttemptError(Progress.NOT_SENT, POOL_TIMEOUT, "no connection became free")
 
     async def look_up(self, references: Sequence[IdempotencyKey]) -> dict[IdempotencyKey, bool]:  # noqa: ARG002
         return {}
+
+    async def trim(self, connections: int) -> None:
+        await self._lines.trim(connections)
 
     async def close(self) -> None:
         await self._lines.close()
@@ -107,6 +116,9 @@ class SmtpGateway:
 
         # Megabytes of base64 take a while, in which other calls go on.
         return await asyncio.to_thread(composed) if given.enclosures else composed()
+
+    async def check(self, seconds: float) -> CheckFinding | None:
+        return await MailCheck(self._server).check(self._letterhead.sender, seconds)
 
 
 def mail_server(

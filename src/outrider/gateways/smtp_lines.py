@@ -9,9 +9,10 @@ import ipaddress
 import re
 import socket
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from time import monotonic
 
 from aiosmtplib import SMTP as Client
 from aiosmtplib import (
@@ -22,11 +23,27 @@ from aiosmtplib import (
     SMTPServerDisconnected,
 )
 
-from outrider.domain.submission import Accepted, AttemptError, CallResult, Progress, Rejected
+from outrider.domain.submission import (
+    Accepted,
+    AttemptError,
+    CallResult,
+    Closes,
+    NotBegun,
+    Progress,
+    Rejected,
+    Throttled,
+)
 from outrider.gateways.address_guard import AddressRefused, connect
-from outrider.settings import ERROR_DETAIL_MAX_CHARACTERS, SMTP_TIMEOUT_SECONDS
+from outrider.settings import (
+    ERROR_DETAIL_MAX_CHARACTERS,
+    SMTP_IDLE_SECONDS,
+    SMTP_TIMEOUT_SECONDS,
+)
 
 START_INPUT, CLOSING = 354, 421
+MESSAGE_REFUSED, RECIPIENT_REFUSED = "message_refused", "invalid_recipient"
+SYSTEM_CODES = ("4.3.", "4.4.", "4.5.")
+"""Enhanced codes (RFC 3463) of the system, the network and the protocol: of nobody's mailbox."""
 
 _ENHANCED_CODE = re.compile(r"[245]\.\d{1,3}\.\d{1,3}\b")
 
@@ -56,39 +73,54 @@ class Line:
 
     def __init__(self, server: MailServer) -> None:
         self._server = server
-        self._client = Client(
-            hostname=server.host,
-            # The library would look up its own name in DNS for every connection.
-            local_hostname=socket.gethostname(),
-            timeout=server.timeout_seconds,
-            use_tls=server.tls_from_start,
-            # Encrypts where the server offers it; afterwards we look whether it has.
-            start_tls=False if server.tls is None or server.tls_from_start else None,
-            tls_context=server.tls,
-        )
+        self._client = _client(server)
+        self._is_spent = False
         self.messages = 0
         self.sound = True
+        self.idle_since = 0.0
 
     @property
     def alive(self) -> bool:
         return self.sound and self._client.is_connected
 
-    async def deliver(self, sender: str, recipient: str, message: bytes) -> CallResult:
+    async def deliver(
+        self, sender: str, recipient: str, message: bytes, begin: Callable[[], bool]
+    ) -> CallResult:
+        was_used_before = self._client.is_connected
+        result = await self._deliver(sender, recipient, message, begin)
+        if was_used_before and self._is_spent:
+            # The server had enough of that connection, which says nothing of a new one.
+            self._client.close()
+            self._client, self.messages = _client(self._server), 0
+            result = await self._deliver(sender, recipient, message, begin)
+        return result
+
+    async def _deliver(
+        self, sender: str, recipient: str, message: bytes, begin: Callable[[], bool]
+    ) -> CallResult:
+        self._is_spent = False
         # Unsound until the transaction has ended well, so a cancelled call leaves nothing to reuse.
         self.sound, self.messages = False, self.messages + 1
         client, body_left = self._client, False
         if not client.is_connected and (failure := await self._open()) is not None:
             return failure
-        refused = "message_refused"
+        if not begin():
+            self.sound = True
+            return NotBegun("withheld")
+        refused = MESSAGE_REFUSED
         try:
             await client.mail(sender)
-            refused = "invalid_recipient"
+            refused = RECIPIENT_REFUSED
             await client.rcpt(recipient)
-            refused = "message_refused"
+            refused = MESSAGE_REFUSED
             reply = await client.execute_command(b"DATA")
             if reply.code == START_INPUT:
                 if client.protocol is None:
                     raise SMTPServerDisconnected("Connection lost")
+                if not begin():
+                    # Frozen or stopped since: others may have dealt with the item meanwhile. The
+                    # connection is not reused, and without its body there is no message.
+                    return NotBegun("withheld")
                 # A line that is a dot ends the message; the first one is a header.
                 client.protocol.write(message.replace(b"\n.", b"\n..") + b".\r\n")
                 body_left = True
@@ -97,11 +129,13 @@ class Line:
         except SMTPResponseException as error:
             code, text = error.code, error.message
         except (SMTPException, OSError) as error:
+            self._is_spent = not body_left and not isinstance(error, TimeoutError)
             progress = Progress.SENT_NO_ANSWER if body_left else Progress.NOT_SENT
             return AttemptError(progress, _code(error), short(error))
+        self._is_spent = code == CLOSING and not body_left
         result = _interpret(code, self._redacted(text), refused, body_left=body_left)
         # After a reply that made no sense, the next ones could belong to anything: not reused.
-        refusal = isinstance(result, Rejected)
+        refusal = isinstance(result, Rejected | Throttled)
         self.sound = isinstance(result, Accepted) or (refusal and await self._reset(code))
         return result
 
@@ -171,6 +205,19 @@ class Line:
         return False
 
 
+def _client(server: MailServer) -> Client:
+    return Client(
+        hostname=server.host,
+        # The library would look up its own name in DNS for every connection.
+        local_hostname=socket.gethostname(),
+        timeout=server.timeout_seconds,
+        use_tls=server.tls_from_start,
+        # Encrypts where the server offers it; afterwards we look whether it has.
+        start_tls=False if server.tls is None or server.tls_from_start else None,
+        tls_context=server.tls,
+    )
+
+
 class Lines:
     """The pool: at most so many connections, the latest used first, each for so many messages."""
 
@@ -179,6 +226,7 @@ class Lines:
         self._messages = messages
         self._free = asyncio.Semaphore(connections)
         self._idle: list[Line] = []
+        self._sweeping: asyncio.Task[None] | None = None
 
     @asynccontextmanager
     async def borrow(self) -> AsyncIterator[Line]:
@@ -190,16 +238,34 @@ class Lines:
         finally:
             try:
                 if line.alive and line.messages < self._messages:
+                    line.idle_since = monotonic()
                     self._idle.append(line)
+                    self._sweep_later()
                 else:
                     await line.close()
             finally:
                 self._free.release()
 
     async def close(self) -> None:
-        idle, self._idle = self._idle, []
-        for line in idle:
-            await line.close()
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+        await self.trim(0)
+
+    def _sweep_later(self) -> None:
+        if self._sweeping is None or self._sweeping.done():
+            self._sweeping = asyncio.create_task(self._sweep())
+
+    async def _sweep(self) -> None:
+        """Nobody else can have a connection that idles here, where a server takes only so many."""
+        while self._idle:
+            await asyncio.sleep(SMTP_IDLE_SECONDS)
+            while self._idle and monotonic() - self._idle[0].idle_since >= SMTP_IDLE_SECONDS:
+                await self._idle.pop(0).close()
+
+    async def trim(self, connections: int) -> None:
+        """The server counts idle connections too."""
+        while len(self._idle) > max(connections, 0):
+            await self._idle.pop(0).close()
 
     def _idle_line(self) -> Line | None:
         while self._idle:
@@ -226,13 +292,22 @@ def _code(error: Exception) -> str:
     return "timeout" if isinstance(error, TimeoutError) else "connection_lost"
 
 
+def _throttled(code: int, text: str, detail: str, refused: str | None) -> Throttled:
+    """The server took nothing and says to come back later. What it says of one recipient, as a
+    greylist does, is about that recipient: the others may go on."""
+    about_the_recipient = refused == RECIPIENT_REFUSED and code != CLOSING
+    if about_the_recipient and not text.startswith(SYSTEM_CODES):
+        return Throttled(detail, closes=Closes.THE_ITEM)
+    return Throttled(detail)
+
+
 def _interpret(code: int, text: str, refused: str | None, *, body_left: bool) -> CallResult:
     detail = f"{code} {text}"[:ERROR_DETAIL_MAX_CHARACTERS]
     match code // 100:
         case 2 if body_left:
             return Accepted(text[:ERROR_DETAIL_MAX_CHARACTERS] or None)
         case 4:
-            return Rejected("temporary_failure", detail)
+            return _throttled(code, text, detail, refused)
         case 5 if refused is not None:
             return Rejected(refused, detail)
         case _:

@@ -20,6 +20,7 @@ from outrider.domain.submission import GatewayType, Rejected
 from outrider.gateways.content import Content
 from outrider.gateways.family import Family, Target
 from outrider.gateways.http import base_url
+from outrider.gateways.http_check import Question
 from outrider.gateways.provider import (
     REFERENCE_HEADER,
     ProviderGateway,
@@ -28,6 +29,7 @@ from outrider.gateways.provider import (
     Said,
     form_request,
 )
+from outrider.ports.target_check import CheckFinding
 
 API_VERSION: Final = "2010-04-01"
 TWIML_MAX_CHARACTERS: Final = 4_000
@@ -106,6 +108,20 @@ class TwilioGateway(ProviderGateway):
 
     def _basic(self) -> str:
         return base64.b64encode(f"{self._user}:{self.credential('authToken')}".encode()).decode()
+
+    async def check(self, seconds: float) -> CheckFinding | None:
+        # https://www.twilio.com/docs/messaging/api/message-resource#read-multiple-message-resources
+        # Not the account itself: https://www.twilio.com/docs/usage/api/keys says that standard API
+        # keys, which may send, may not read it.
+        question = Question(
+            self._url.with_query(PageSize=1),
+            {"Authorization": f"Basic {self._basic()}"},
+            "authToken",
+            ("accountSid",),
+            # https://www.twilio.com/docs/api/errors/70051: perhaps a key restricted to sending.
+            may_not_read=frozenset({70051}),
+        )
+        return await self.ask(question, seconds)
 
 
 class TwilioSmsGateway(TwilioGateway):

@@ -15,7 +15,9 @@ from outrider.domain.submission import GatewayType, Rejected
 from outrider.gateways.content import Content
 from outrider.gateways.family import Family, Target
 from outrider.gateways.http import base_url
+from outrider.gateways.http_check import Question
 from outrider.gateways.provider import ProviderGateway, Reasons, Request, Said, json_request
+from outrider.ports.target_check import CheckFinding
 
 VERSION_DEFAULT: Final = "v23.0"
 
@@ -120,6 +122,16 @@ class WhatsAppCloudGateway(ProviderGateway):
             "components": [{"type": "body", "parameters": parameters}],
         }
         return {"type": "template", "template": template}
+
+    async def check(self, seconds: float) -> CheckFinding | None:
+        # https://developers.facebook.com/docs/graph-api/reference/whats-app-business-account-to-number-current-status
+        question = Question(
+            self._url.parent.with_query(fields="id"),
+            self.bearer("accessToken"),
+            "accessToken",
+            ("phoneNumberId", "version"),
+        )
+        return await self.ask(question, seconds)
 
 
 FAMILY = Family(WHATSAPP_CLOUD, WhatsAppCloudGateway)

@@ -1,37 +1,44 @@
 """The caller: makes the calls of open attempts, and sees to it that every answer is durable.
 
-It is the one place from which a gateway is called, for campaigns and single messages alike.
+It is the one place from which a gateway is called, for campaigns and single messages alike. Whoever
+is free takes the next item: attempts are opened when there is somebody to call them, and what was
+opened and may not be called any more is given back.
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
-from typing import TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import structlog
 
-from outrider.domain.ids import JobId
 from outrider.domain.submission import (
     Accepted,
     AttemptError,
     AttemptFacts,
     CallResult,
     ExhaustedReason,
+    NotBegun,
     Progress,
+    Throttled,
     Verdict,
     accept,
     deadline_passed,
     judge,
 )
 from outrider.domain.times import rfc3339
+from outrider.kernel.call_permits import CallPermits
 from outrider.kernel.reservations import AttemptIdentity, OpenAttempt
 from outrider.kernel.result_closer import ResultCloser
 from outrider.kernel.routes import Route
-from outrider.kernel.target_gate import DEADLINE_PASSED, LEASE_ENDED, TargetGate
-from outrider.kernel.transactions.jobs import Hold
+from outrider.kernel.target_gate import ComeBack, Passes, TargetGate
+from outrider.kernel.transactions.jobs import Claim, ClaimedLane, Hold
 from outrider.kernel.transactions.ledger import ClosedAttempt
+from outrider.kernel.transactions.targets import DoorKey
+from outrider.ports.call_journal import CallJournal
 from outrider.ports.clock import Clock, IdSource
 from outrider.ports.gateway import Gateway
 from outrider.ports.stages import Stage, StageObserver
@@ -40,6 +47,11 @@ from outrider.settings import Limits
 log = structlog.get_logger()
 
 Element = TypeVar("Element")
+ElementToCome = TypeVar("ElementToCome", covariant=True)
+
+WITHHELD = "withheld"
+"""Its job was paused or stopped or lost, its door closed, or its deadline passed, before a byte
+left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,20 +86,49 @@ def earliest(known: Deferred | None, passage: Done | Deferred) -> Deferred | Non
     return passage if known is None or passage.until < known.until else known
 
 
-class Leases:
-    """Until when each job of this process is surely ours, as heartbeats last confirmed it."""
+class Source(Protocol[ElementToCome]):
+    """Where the items of one route come from, in the order in which they are to be called."""
 
-    def __init__(self) -> None:
-        self._until: dict[JobId, datetime] = {}
+    def waiting(self) -> int:
+        """How many could be called now."""
+        ...
 
-    def confirm(self, job_id: JobId, until: datetime) -> None:
-        self._until[job_id] = until
+    def take(self, most: int) -> Sequence[ElementToCome]: ...
 
-    def forget(self, job_id: JobId) -> None:
-        self._until.pop(job_id, None)
+    async def more(self) -> bool:
+        """Wait until there may be more; False: there will be none."""
+        ...
 
-    def end(self, job_id: JobId, taken_until: datetime) -> datetime:
-        return max(taken_until, self._until.get(job_id, taken_until))
+
+class Listed(Generic[Element]):
+    """A source that is known from the beginning."""
+
+    def __init__(self, elements: Sequence[Element]) -> None:
+        self._elements = elements
+        self._taken = 0
+
+    def waiting(self) -> int:
+        return len(self._elements) - self._taken
+
+    def take(self, most: int) -> Sequence[Element]:
+        taken = self._elements[self._taken : self._taken + most]
+        self._taken += len(taken)
+        return taken
+
+    async def more(self) -> bool:
+        return False
+
+
+@dataclass
+class Pace:
+    """How fast a route's calls go, and so how many are worth opening at once."""
+
+    calls_per_second: float | None = None
+
+    def measure(self, calls: int, seconds: float) -> None:
+        seen = calls / max(seconds, 1e-6)
+        known = self.calls_per_second
+        self.calls_per_second = seen if known is None else (known + seen) / 2
 
 
 class Caller:
@@ -95,99 +136,89 @@ class Caller:
         self,
         closer: ResultCloser,
         gate: TargetGate,
-        leases: Leases,
+        permits: CallPermits,
+        journal: CallJournal,
         clock: Clock,
         ids: IdSource,
         limits: Limits,
         observer: StageObserver,
     ) -> None:
         self._closer = closer
-        self._gate = gate
-        self._leases = leases
-        self._clock = clock
+        self.gate = gate
+        self.permits = permits
+        self._journal = journal
+        self.clock = clock
         self._ids = ids
-        self._limits = limits
+        self.limits = limits
         self._observer = observer
-        self._stopping = False
+        self.stopping = False
+        self._paces: dict[DoorKey, Pace] = {}
+        self.yields: Callable[[Claim], bool] = lambda _job: False
 
     def stop(self) -> None:
-        """Begin no more windows; those under way are called to their end."""
-        self._stopping = True
+        """Begin no more windows; what is open is called to its end."""
+        self.stopping = True
 
-    async def in_windows(
+    def pace(self, key: DoorKey) -> Pace:
+        return self._paces.setdefault(key.shared, Pace())
+
+    async def deliver(
         self,
+        job: Claim,
         route: Route,
-        elements: Sequence[Element],
+        source: Source[Element],
         open_window: Callable[[Sequence[Element]], Awaitable[list[OpenAttempt] | Hold]],
+        when_ended: Callable[[OpenAttempt], None] | None = None,
     ) -> Passage:
-        """Open and call, a window at a time, as many as the target's gate lets through."""
-        start = 0
-        while start < len(elements):
-            if self._stopping:
-                return Suspended()
-            want = min(route.gateway.window_items, len(elements) - start)
-            granted = await self._pass(route.submission_target, want)
-            if isinstance(granted, Deferred):
-                return granted
-            attempts = await open_window(elements[start : start + granted])
-            if isinstance(attempts, Hold):
-                return Lost() if attempts is Hold.LOST else Suspended()
-            await self._call(route, attempts)
-            start += granted
-        return Done()
+        """Open and call what the source has, as fast as the target takes it."""
+        return await _RouteCalls(self, job, route, source, open_window, when_ended).run()
 
-    async def _pass(self, submission_target: str, want: int) -> int | Deferred:
-        while True:
-            admission = await self._gate.admit(submission_target, want)
-            if admission is None:
-                return want
-            if admission.wait_until is None:
-                return admission.granted
-            wait_seconds = (admission.wait_until - self._clock.now()).total_seconds()
-            if wait_seconds > self._limits.gate_patience_seconds:
-                return Deferred(admission.wait_until)
-            await self._clock.sleep(max(wait_seconds, 0.001))
+    async def durable(self, job: Claim) -> None:
+        """Wait until all that was said of the job's calls is committed."""
+        await self._closer.barrier(job.id)
 
-    async def _call(self, route: Route, attempts: Sequence[OpenAttempt]) -> None:
-        queue = iter(attempts)
-        results: list[CallResult] = []
-
-        async def caller() -> None:
-            for attempt in queue:
-                self._observer.before(Stage.CALL)
-                result = await self._call_once(route.gateway, attempt)
-                self._observer.after(Stage.CALL)
-                results.append(result)
-                self._close(route.gateway, attempt, result)
-
-        callers = min(route.gateway.concurrency, len(attempts))
-        if callers == 1:
-            await caller()
-        else:
-            async with asyncio.TaskGroup() as group:
-                for _ in range(callers):
-                    group.create_task(caller())
-        if attempts:
-            await self._gate.report(route.submission_target, results)
-            await self._closer.barrier()
-
-    async def _call_once(self, gateway: Gateway, attempt: OpenAttempt) -> CallResult:
-        now, who = self._clock.now(), attempt.identity
-        if now >= who.call_by and now >= self._leases.end(who.job_id, who.call_by):
-            # This process was frozen so long that others may have dealt with the item meanwhile:
-            # doubted it, repeated it on evidence, or sent it elsewhere. It must not arrive now.
-            return AttemptError(Progress.NOT_SENT, LEASE_ENDED)
-        if not who.maybe_received and deadline_passed(who.contract, who.submitted_at, now):
-            return AttemptError(Progress.NOT_SENT, DEADLINE_PASSED)
+    async def call(self, route: Route, key: DoorKey, passes: Passes, attempt: OpenAttempt) -> None:
+        """One call, from the last look before it to its end in the ledger's queue."""
+        gateway = route.gateway
+        result: CallResult
+        self._observer.before(Stage.CALL)
         try:
-            return await gateway.call(attempt)
+            result = await gateway.call(attempt)
         except Exception as bug:
             # A gateway must not raise. Nobody knows how far it got, and that is what is recorded.
-            log.exception("gateway_crashed", gateway=gateway.type.name, outbox_id=attempt.outbox_id)
-            return AttemptError(Progress.SENT_NO_ANSWER, "gateway_crashed", type(bug).__name__)
+            log.exception("gateway_raised", gateway=gateway.type.name, outbox_id=attempt.outbox_id)
+            result = AttemptError(Progress.SENT_NO_ANSWER, "gateway_crashed", type(bug).__name__)
+        self._observer.after(Stage.CALL)
+        self.gate.note(key, passes, result)
+        self._close(gateway, attempt, result)
+        if passes.is_probe or isinstance(result, AttemptError | Throttled):
+            await self.gate.tell(key)
+
+    def give_back(self, route: Route, key: DoorKey, passes: Passes, attempt: OpenAttempt) -> None:
+        """It was opened, and is not called after all."""
+        result = NotBegun(WITHHELD)
+        self.gate.note(key, passes, result)
+        self._close(route.gateway, attempt, result)
+
+    def may_begin(self, passes: Passes, attempt: OpenAttempt) -> bool:
+        who = attempt.identity
+        if not self.permits.may_begin(who.job_id, who.call_by):
+            # Paused, stopped or lost; or this process was frozen so long that others may have
+            # dealt with the item meanwhile: doubted it, repeated it on evidence, sent it elsewhere.
+            return False
+        if not passes.stand:
+            return False
+        if (
+            who.contract.acceptance_seconds is not None
+            and not who.maybe_received
+            and deadline_passed(who.contract, who.submitted_at, self.clock.now())
+        ):
+            return False
+        self._journal.begin(attempt.outbox_id)
+        return True
 
     def _close(self, gateway: Gateway, attempt: OpenAttempt, result: CallResult) -> None:
-        closed_at, who = self._clock.now(), attempt.identity
+        closed_at, who = self.clock.now(), attempt.identity
         if isinstance(result, Accepted):
             # Of all ends this is the one that comes a million times.
             verdict = accept(
@@ -195,16 +226,25 @@ class Caller:
             )
         else:
             verdict = self._judged(gateway, who, closed_at, result)
+            if isinstance(result, NotBegun) and deadline_passed(
+                who.contract, who.submitted_at, closed_at
+            ):
+                # Whoever ends it by the clock is about to; nobody is to open it again meanwhile.
+                again = closed_at + timedelta(seconds=self.limits.expire_seconds)
+                verdict = verdict._replace(next_attempt_at=again)
         if who.patience is not None:
             _tell(attempt, verdict)
         self._closer.put(
-            ClosedAttempt(attempt.outbox_id, who.number, who.fence, closed_at, verdict)
+            ClosedAttempt(attempt.outbox_id, who.number, who.fence, closed_at, verdict, who.job_id)
         )
 
     def _judged(
         self, gateway: Gateway, who: AttemptIdentity, closed_at: datetime, result: CallResult
     ) -> Verdict:
-        facts = AttemptFacts(who.number, who.submitted_at, closed_at, who.maybe_received)
+        facts = AttemptFacts(
+            who.number, who.submitted_at, closed_at, who.maybe_received,
+            uncounted_calls=who.uncounted_calls,
+        )  # fmt: skip
         if who.patience is not None:
             facts = facts._replace(
                 most_attempts=who.patience.most_attempts,
@@ -217,13 +257,171 @@ class Caller:
         self, who: AttemptIdentity, attempts: int, retry_after_seconds: float | None
     ) -> float:
         retry = (
-            self._gate.policy(who.contract.submission_target).retry
+            self.gate.policy(who.contract.submission_target).retry
             if who.patience is None
             else who.patience.schedule
         )
         return retry.delay_seconds(
             attempts, retry_after_seconds=retry_after_seconds, jitter=self._ids.jitter()
         )
+
+
+class _RouteCalls(Generic[Element]):
+    """The calls of one job over one route: as many at once as there are slots."""
+
+    def __init__(
+        self,
+        caller: Caller,
+        job: Claim,
+        route: Route,
+        source: Source[Element],
+        open_window: Callable[[Sequence[Element]], Awaitable[list[OpenAttempt] | Hold]],
+        when_ended: Callable[[OpenAttempt], None] | None,
+    ) -> None:
+        self._caller = caller
+        self._job = job
+        self._route = route
+        self._source = source
+        self._open_window = open_window
+        self._when_ended = when_ended
+        self._key = DoorKey(route.submission_target, route.gateway_url, str(job.scope.workspace_id))
+        self._slots = caller.gate.slots(self._key, route.gateway)
+        self._pace = caller.pace(self._key)
+        self._goes_first = isinstance(job, ClaimedLane)
+        self._opened: deque[tuple[OpenAttempt, Passes]] = deque()
+        self._opening = asyncio.Lock()
+        self._idle = 0
+        self._out = 0
+        """Opened, and their calls have not ended yet."""
+        self._opened_at = 0.0
+        self._opened_items = 0
+        self._ended: Passage | None = None
+
+    async def run(self) -> Passage:
+        gateway = self._route.gateway
+        if gateway.concurrency == 1:
+            await self._call_all()
+        else:
+            async with asyncio.TaskGroup() as group:
+                # The next one waits for work as soon as the one before has found some.
+                group.create_task(self._callers(group, gateway.concurrency - 1))
+        for attempt, passes in self._opened:
+            self._give_back(attempt, passes)
+        await self._caller.gate.tell(self._key)
+        assert self._ended is not None
+        return self._ended
+
+    async def _callers(self, group: asyncio.TaskGroup, more: int) -> None:
+        """A caller and, while it is busy, another one that is free for what comes next."""
+        while self._opened or await self._has_more():
+            attempt, passes = self._opened.popleft()
+            if more:
+                group.create_task(self._callers(group, more - 1))
+                more = 0
+            await self._call(attempt, passes)
+
+    async def _call_all(self) -> None:
+        while self._opened or await self._has_more():
+            await self._call(*self._opened.popleft())
+
+    async def _call(self, attempt: OpenAttempt, passes: Passes) -> None:
+        if self._is_over():
+            self._give_back(attempt, passes)
+            return
+        if not self._slots.try_enter(first=self._goes_first):
+            await self._slots.enter(first=self._goes_first)
+        try:
+            await self._caller.call(self._route, self._key, passes, attempt)
+        finally:
+            self._slots.leave()
+            self._out -= 1
+            if self._when_ended is not None:
+                self._when_ended(attempt)
+
+    def _give_back(self, attempt: OpenAttempt, passes: Passes) -> None:
+        self._out -= 1
+        self._caller.give_back(self._route, self._key, passes, attempt)
+        if self._when_ended is not None:
+            self._when_ended(attempt)
+
+    def _is_over(self) -> bool:
+        """Whether what is open already may not be called either."""
+        if isinstance(self._ended, Lost):
+            return True
+        return self._caller.permits.is_suspended(self._job.id)
+
+    async def _has_more(self) -> bool:
+        """Wait until something is open that nobody calls yet; False: there will be no more."""
+        self._idle += 1
+        try:
+            while not self._opened:
+                if self._ended is not None:
+                    return False
+                async with self._opening:
+                    if not self._opened and self._ended is None:
+                        await self._open_more()
+            return True
+        finally:
+            self._idle -= 1
+
+    async def _open_more(self) -> None:
+        caller, clock = self._caller, self._caller.clock
+        if self._opened_items:
+            self._pace.measure(self._opened_items, clock.monotonic() - self._opened_at)
+            self._opened_items = 0
+        while not self._source.waiting():
+            if not await self._source.more():
+                self._ended = Done()
+                return
+        if caller.stopping or caller.permits.is_suspended(self._job.id):
+            self._ended = Suspended()
+            return
+        if caller.yields(self._job):
+            self._ended = Deferred(clock.now())
+            return
+        if not self._route.gateway.type.dedupes_by_reference:
+            # What is called and not recorded is in doubt after a crash: no more than a window.
+            await caller.durable(self._job)
+        passes = await caller.gate.ask(
+            self._key, self._route.gateway, min(self._stride(), self._source.waiting())
+        )
+        if isinstance(passes, ComeBack):
+            await self._come_back(passes)
+            return
+        elements = self._source.take(passes.granted)
+        attempts = await self._open_window(elements)
+        if isinstance(attempts, Hold):
+            self._ended = Lost() if attempts is Hold.LOST else Suspended()
+            attempts = []
+        if not attempts and passes.is_probe:
+            # Nobody was there to be called: the next one who asks finds out instead.
+            caller.gate.unused(passes)
+        may_begin = partial(caller.may_begin, passes)
+        for attempt in attempts:
+            attempt.may_begin = may_begin
+        self._opened.extend((attempt, passes) for attempt in attempts)
+        self._opened_at, self._opened_items = clock.monotonic(), len(attempts)
+        self._out += len(attempts)
+
+    async def _come_back(self, told: ComeBack) -> None:
+        caller = self._caller
+        # Others may need what idles here to find out whether the provider is back.
+        await self._route.gateway.trim(0)
+        wait_seconds = (told.at - caller.clock.now()).total_seconds()
+        if wait_seconds > caller.limits.gate_patience_seconds:
+            self._ended = Deferred(told.at)
+        else:
+            await caller.clock.sleep(max(wait_seconds, 0.001))
+
+    def _stride(self) -> int:
+        """As many as will be begun in a moment, so that few wait while they are open."""
+        gateway, pace = self._route.gateway, self._pace.calls_per_second
+        if not gateway.type.dedupes_by_reference:
+            return max(1, min(gateway.window_items, gateway.concurrency) - self._out)
+        if pace is None:
+            return min(gateway.window_items, max(self._slots.capacity, 1))
+        ahead = int(pace * self._caller.limits.opened_ahead_seconds)
+        return min(gateway.window_items, max(ahead, self._idle, 1))
 
 
 def _tell(attempt: OpenAttempt, verdict: Verdict) -> None:

@@ -3,25 +3,30 @@
 It only ever writes `queued`. Which contract applies is decided here, once, and snapshotted.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing
 
 from outrider.domain.campaigns import CampaignDefinition
 from outrider.domain.errors import InvalidInput, Problem, StoreRefused
 from outrider.domain.ids import CampaignId, Scope
+from outrider.domain.phases import AUDIENCE_IMPORT
 from outrider.domain.recipients import Recipient
 from outrider.domain.submission import Contract, GatewayType
+from outrider.kernel.audience_writer import AudienceWriter, chained, of_new_campaign, windows_of
 from outrider.kernel.contract_shelf import snapshots
-from outrider.kernel.transactions import campaigns, deployment
+from outrider.kernel.transactions import audience, campaigns, deployment, intakes
 from outrider.kernel.transactions.deployment import Beginning, Deployment
+from outrider.kernel.transactions.intakes import Intake
 from outrider.ports.clock import Clock, IdSource
 from outrider.ports.store import Store, Transaction
-from outrider.settings import Limits
+from outrider.settings import IMPORT_WINDOW_ITEMS, Limits
 
 
 class CampaignDeployer:
     def __init__(
         self,
         store: Store,
+        writer: AudienceWriter,
         clock: Clock,
         ids: IdSource,
         limits: Limits,
@@ -30,6 +35,7 @@ class CampaignDeployer:
         fallback_of: Callable[[str], str | None],
     ) -> None:
         self._store = store
+        self._writer = writer
         self._clock = clock
         self._ids = ids
         self._limits = limits
@@ -48,12 +54,28 @@ class CampaignDeployer:
         """Returns the campaign's id and the size of its audience."""
         self._check_targets(definition)
         campaign_id = CampaignId(self._ids.new())
-        script = campaigns.create_campaign(
-            scope, campaign_id, definition, recipients, self._ids, self._clock.now(), actor,
-            progress or unwatched,
-        )  # fmt: skip
+
+        def created(write_audience: Transaction[int]) -> Transaction[int]:
+            return campaigns.create_campaign(
+                scope, campaign_id, definition, write_audience, self._ids, self._clock.now(), actor
+            )
+
+        staged = AUDIENCE_IMPORT in definition.phases
+        watch = progress or unwatched
         try:
-            return campaign_id, await self._store.write(script)
+            async with aclosing(windows_of(recipients)) as windows:
+                first: list[Recipient] = await anext(windows, [])
+                if len(first) < IMPORT_WINDOW_ITEMS:
+                    whole = _whole(campaign_id, first, watch, staged=staged)
+                    return campaign_id, await self._store.write(created(whole))
+                begin = of_new_campaign(campaign_id, self._ids.new(), self._writer.expiry())
+                async with self._writer.taking_in(begin) as intake:
+                    all_windows = chained(first, windows)
+                    size = await self._writer.write(
+                        intake, all_windows, staged=staged, is_new=True, progress=watch
+                    )
+                    last = created(_closed(intake, size, staged=staged))
+                    return campaign_id, await self._store.write(last)
         except StoreRefused as refused:
             raise InvalidInput(
                 "two recipients have the same id", hint="give every recipient an id of its own"
@@ -102,6 +124,26 @@ class CampaignDeployer:
                 )
         if problems:
             raise InvalidInput("the campaign does not fit the registry", problems)
+
+
+def _whole(
+    campaign_id: CampaignId,
+    recipients: Sequence[Recipient],
+    progress: Callable[[int], None],
+    *,
+    staged: bool,
+) -> Transaction[int]:
+    """A campaign with an audience_import keeps its recipients as given until that phase runs."""
+    if staged:
+        return audience.stage(campaign_id, recipients, progress)
+    return audience.insert(campaign_id, recipients, progress, is_new=True)
+
+
+def _closed(intake: Intake, size: int, *, staged: bool) -> Transaction[int]:
+    yield from intakes.close(intake)
+    if not staged:
+        yield from audience.set_size(intake.campaign_id, size)
+    return size
 
 
 def unwatched(_imported: int) -> None:

@@ -55,7 +55,12 @@ def snapshots(
 
 @lru_cache(maxsize=REMEMBERED_MAX)
 def _snapshot(contract: Contract) -> ContractSnapshot:
-    return ContractSnapshot(contract_sha256(contract), contract_text(contract))
+    return ContractSnapshot(
+        contract_sha256(contract),
+        contract_text(contract),
+        contract.acceptance_seconds,
+        contract.mode,
+    )
 
 
 def _contract(text: str) -> Contract:

@@ -22,7 +22,16 @@ from outrider.domain.jobs import CANCELLED, Parked, Settlement
 from outrider.domain.recipients import address_kind
 from outrider.domain.states import ItemStatus
 from outrider.kernel.budgeted_store import BudgetedStore
-from outrider.kernel.caller import Caller, Deferred, Done, Lost, Passage, Suspended, earliest
+from outrider.kernel.caller import (
+    Caller,
+    Deferred,
+    Done,
+    Listed,
+    Lost,
+    Passage,
+    Suspended,
+    earliest,
+)
 from outrider.kernel.contract_shelf import ContractShelf
 from outrider.kernel.drafter import Drafter
 from outrider.kernel.reservations import OpenAttempt, Reserver
@@ -115,7 +124,12 @@ class Delivery:
 
     async def _deliver(self, context: JobContext, work: Work) -> Passage:
         """Every route gets its turn: one that takes no more does not hold up the others."""
-        own = self._routes.own(context.contract)
+        passage = await self._call_all(context, work)
+        await self._caller.durable(context.job)
+        return passage
+
+    async def _call_all(self, context: JobContext, work: Work) -> Passage:
+        own, job = self._routes.own(context.contract), context.job
         deferred = None
         for route, again in await self._routed(context, work.again):
 
@@ -124,7 +138,7 @@ class Delivery:
             ) -> list[OpenAttempt] | Hold:
                 return await self._open_again(context, route, window)
 
-            passage = await self._caller.in_windows(route, again, open_again)
+            passage = await self._caller.deliver(job, route, Listed(again), open_again)
             if isinstance(passage, Lost | Suspended):
                 return passage
             deferred = earliest(deferred, passage)
@@ -132,7 +146,7 @@ class Delivery:
         async def reserve(window: Sequence[Member]) -> list[OpenAttempt] | Hold:
             return await self._reserve(context, await self._drafter.draft(context, window))
 
-        passage = await self._caller.in_windows(own, work.fresh, reserve)
+        passage = await self._caller.deliver(job, own, Listed(work.fresh), reserve)
         if isinstance(passage, Lost | Suspended):
             return passage
         return earliest(deferred, passage) or Done()

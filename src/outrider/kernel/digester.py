@@ -184,6 +184,7 @@ class Digester:
         for group in by_step.values():
             step = group[0].found.step
             answers = await self._renderer.render(
+                group[0].digest.scope,
                 step.subject,
                 step.body,
                 [msgspec.json.encode(each.attributes).decode() for each in group],

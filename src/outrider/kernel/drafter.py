@@ -50,7 +50,7 @@ class Drafter:
             attributes = [with_link(*each) for each in zip(attributes, links, strict=True)]
         with observed(self._observer, Stage.RENDER):
             texts = await self._renderer.render(
-                message.subject, message.body, attributes, html=message.is_html
+                context.job.scope, message.subject, message.body, attributes, html=message.is_html
             )
         composed = zip(texts, links or repeat(None, len(kept)), strict=True)
         drafts = []

@@ -26,6 +26,8 @@ class JobDispatcher:
         self._limits = limits
         self._stopping = asyncio.Event()
         self._woken = asyncio.Event()
+        self._is_told = True
+        self._has_rested = False
 
     def stop(self) -> None:
         """Claim no more."""
@@ -34,47 +36,50 @@ class JobDispatcher:
 
     def wake(self) -> None:
         """There may be something due; cheap, and safe to call for nothing."""
+        self._is_told = True
+        self._woken.set()
+        self._processor.wake_lanes()
+
+    def steered(self) -> None:
+        """Somebody paused, resumed or stopped a run."""
+        self._processor.look_at_controls()
+        self.wake()
+
+    def _there_is_room(self) -> None:
+        """A job here has ended, or is being settled: that makes no lane due."""
         self._woken.set()
 
     async def run(self) -> None:
         """Claim and process until told to stop; who runs it waits for what is held then."""
-        self._processor.when_there_is_room(self.wake)
-        worth_a_claim = True
+        self._processor.when_there_is_room(self._there_is_room)
         async with woken_by(self._store, Announced.WORK, self.wake, self._limits):
             while not self._stopping.is_set():
                 self._woken.clear()
-                rest_seconds = await self._round(worth_a_claim=worth_a_claim)
-                woken = await self._rest(rest_seconds)
-                # After a whole rest it only looks, which costs less.
-                worth_a_claim = woken or rest_seconds != self._limits.idle_poll_seconds
+                rest_seconds = await self._round()
+                await self._rest(rest_seconds)
 
-    async def _round(self, *, worth_a_claim: bool) -> float | None:
-        """Take what is due; for how long to rest then. None: until something happens."""
-        room = self._processor.room
-        if room <= 0:
-            return None
+    async def _round(self) -> float:
+        """Take what is due; for how long to rest then."""
+        told, self._is_told = self._is_told, False
+        rested, self._has_rested = self._has_rested, False
         try:
-            if worth_a_claim:
-                taken, due_seconds = await self._processor.take_due(room)
-            else:
-                taken, due_seconds = 0, await self._processor.next_due_seconds()
+            taken, due_seconds = await self._processor.take_due(told=told, rested=rested)
         except StoreUnavailable as error:
             log.warning("claim_failed", error=error.message)
+            self._is_told = True
             await self._clock.sleep(self._limits.store_backoff_seconds)
             return 0.0
-        if taken == room:
-            return None
         whole = self._limits.idle_poll_seconds
         if due_seconds is None:
             return whole
         # What is due and was not to be had is with another worker, or will be in a moment.
-        soonest = self._limits.claim_pause_seconds if worth_a_claim and not taken else 0.0
+        soonest = 0.0 if taken else self._limits.claim_pause_seconds
         return min(max(due_seconds, soonest), whole)
 
-    async def _rest(self, seconds: float | None) -> bool:
-        """Whether it was woken before the time was over."""
+    async def _rest(self, seconds: float) -> None:
+        """After a whole rest it looks for what nobody told."""
         try:
             async with asyncio.timeout(seconds):
-                return await self._woken.wait()
+                await self._woken.wait()
         except TimeoutError:
-            return False
+            self._has_rested = True

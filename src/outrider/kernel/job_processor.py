@@ -5,21 +5,25 @@ the calls it has out and refuses it a new one.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
-from datetime import timedelta
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import datetime, timedelta
 from functools import partial
 from typing import NamedTuple, assert_never
 
+import msgspec
 import structlog
 
 from outrider.domain.errors import StoreError, StoreUnavailable
 from outrider.domain.ids import JobId, WorkerId
 from outrider.domain.jobs import Settlement, Unfinished
 from outrider.domain.retry import JOB
-from outrider.kernel.caller import Leases
+from outrider.domain.submission import BATCH, REALTIME
+from outrider.kernel.call_permits import CallPermits
 from outrider.kernel.delivery import Delivery
 from outrider.kernel.lane_delivery import LaneDelivery
 from outrider.kernel.phase_work import PhaseWork
+from outrider.kernel.queue_turns import QueueTurns, WorkFilter
 from outrider.kernel.step_recorder import StepRecorder
 from outrider.kernel.transactions import jobs
 from outrider.kernel.transactions.jobs import (
@@ -28,6 +32,8 @@ from outrider.kernel.transactions.jobs import (
     ClaimedLane,
     ClaimedPhaseJob,
     Claimer,
+    LaneTargets,
+    QueueGroup,
     Standing,
 )
 from outrider.kernel.transactions.settlement import LeaseLost
@@ -47,6 +53,12 @@ class Taken(NamedTuple):
     next_due_seconds: float | None
 
 
+AFTER_BATCH = f"{BATCH}0"
+"""Behind all names of batch groups, in the order of names: those that are urgent."""
+YIELD_FACTOR = 4
+"""Where there are more groups than places, a place is left after so many times as long."""
+
+
 class JobProcessor:
     def __init__(
         self,
@@ -56,7 +68,10 @@ class JobProcessor:
         lane_delivery: LaneDelivery,
         phase_work: PhaseWork,
         step_recorder: StepRecorder,
-        leases: Leases,
+        permits: CallPermits,
+        turns: QueueTurns,
+        work_filter: WorkFilter,
+        closed_targets: Callable[[], Mapping[str, datetime]],
         clock: Clock,
         ids: IdSource,
         worker_id: WorkerId,
@@ -69,7 +84,10 @@ class JobProcessor:
         self._lane_delivery = lane_delivery
         self._phase_work = phase_work
         self._step_recorder = step_recorder
-        self._leases = leases
+        self._permits = permits
+        self._turns = turns
+        self._filter = work_filter
+        self._closed_targets = closed_targets
         self._clock = clock
         self._ids = ids
         self._worker_id = worker_id
@@ -77,7 +95,12 @@ class JobProcessor:
         self._observer = observer
         self._held: dict[asyncio.Task[None], Claim] = {}
         self._settling: set[JobId] = set()
-        self._is_at_runs = False
+        self._groups: dict[JobId, str] = {}
+        self._began: dict[JobId, float] = {}
+        self._yielding: set[JobId] = set()
+        self._groups_read_at: float | None = None
+        self._groups_after = ""
+        self._lanes_due: dict[str, datetime] = {}
         self._tell_room: Callable[[], None] = lambda: None
 
     @property
@@ -87,44 +110,185 @@ class JobProcessor:
 
     @property
     def room(self) -> int:
-        """How many jobs more may begin. What is being settled makes no calls any more, and leaves
-        its place to another; half as many may be so as are at work."""
-        most, held = self._limits.jobs_in_parallel, len(self._held)
-        return min(most - (held - len(self._settling)), most + most // 2 - held)
+        """How many jobs of runs may begin. What is being settled, or gives way to others, begins no
+        more calls and leaves its place to another; half as many may be so as are at work. Lanes
+        have places of their own."""
+        most = self._limits.jobs_in_parallel
+        held = sum(not isinstance(job, ClaimedLane) for job in self._held.values())
+        return min(most - (held - len(self._leaving)), most + most // 2 - held)
+
+    def lane_room(self, mode: str) -> int:
+        """Lanes of batch targets leave some of the places to realtime ones."""
+        lanes = Counter(job.mode for job in self._held.values() if isinstance(job, ClaimedLane))
+        room = self._limits.lanes_in_parallel - lanes.total()
+        if mode == REALTIME:
+            return room
+        return min(room, self._limits.batch_lanes_in_parallel - lanes[BATCH])
 
     def when_there_is_room(self, tell: Callable[[], None]) -> None:
         """Tell when a job has ended, or is being settled: there is room for another then."""
         self._tell_room = tell
 
+    def wake_lanes(self) -> None:
+        """There may be something new in a lane that is held here."""
+        self._lane_delivery.wake()
+
+    def look_at_controls(self) -> None:
+        """A job that is held here may have been paused or stopped."""
+        self._permits.wake()
+
     async def get_ready(self) -> None:
         """Ask as many questions at once as there will be jobs, so that a store that opens lines for
         them does so now, and not under the first campaign."""
         questions = range(self._limits.jobs_in_parallel)
-        await asyncio.gather(*(self.next_due_seconds() for _ in questions))
+        groups = (jobs.queue_groups("", 1) for _ in questions)
+        await asyncio.gather(*(self._store.read(each) for each in groups))
 
-    async def take_due(self, most: int) -> Taken:
-        """Claim the oldest due jobs and begin them. Lanes first, of those whose turn it is: they
-        are claimed in less time, and a single message waits for nothing else. While there are runs
-        to work on, that would be a question more for each of their jobs."""
+    async def take_due(self, *, told: bool, rested: bool = False) -> Taken:
+        """Claim what is due and begin it. Lanes first: they are claimed in less time, and a single
+        message waits for nothing else. Where nobody told of anything they are not asked for, and
+        after a mere rest only looked at, which costs less."""
         taken = 0
-        if not self._is_at_runs:
-            taken = await self._take(jobs.claim_lanes(self._claimer(), most, self._clock.now()))
-            due_seconds = await self.next_due_seconds() if taken < most else None
-            if due_seconds is None or due_seconds > 0:
-                return Taken(taken, due_seconds)
-        taken += await self._take(jobs.claim(self._claimer(), most - taken, self._clock.now()))
-        self._is_at_runs = taken == most
-        return Taken(taken, None if taken == most else await self.next_due_seconds())
+        if rested and not told:
+            self._lanes_due = await self._store.read(jobs.next_lanes_due(self._lane_targets({})))
+        if told or self._a_lane_is_due():
+            taken += await self._take_lanes()
+        taken += await self._take_jobs(fresh=told or rested)
+        return Taken(taken, self._next_due_seconds())
+
+    async def _take_lanes(self) -> int:
+        taken = 0
+        closed = self._closed_targets()
+        of = self._lane_targets(closed)
+        for mode in (REALTIME, BATCH):
+            room = self.lane_room(mode)
+            if room > 0 and self._filter.takes_mode(mode):
+                now = self._clock.now()
+                taken += await self._take(jobs.claim_lanes(self._claimer(), mode, of, room, now))
+        self._lanes_due = await self._store.read(jobs.next_lanes_due(of))
+        if closed:
+            # Whichever of them opens first may have lanes that are due.
+            opens_at = min(closed.values())
+            for mode in (REALTIME, BATCH):
+                self._lanes_due[mode] = min(opens_at, self._lanes_due.get(mode, opens_at))
+        return taken
+
+    def _a_lane_is_due(self) -> bool:
+        now = self._clock.now()
+        return any(
+            run_at <= now
+            for mode, run_at in self._lanes_due.items()
+            if self._filter.takes_mode(mode) and self.lane_room(mode) > 0
+        )
+
+    async def _take_jobs(self, *, fresh: bool) -> int:
+        await self._read_groups(fresh=fresh)
+        self._make_room()
+        taken = 0
+        while (room := self.room) > 0:
+            wanted = self._turns.choose(room, self._held_by_group(), self._clock.now())
+            if not wanted:
+                break
+            taken += await self._claim_from(wanted)
+        return taken
+
+    async def _claim_from(self, wanted: Mapping[str, int]) -> int:
+        """A group that has less than was wanted of it is not asked again before the next look."""
+        script = jobs.claim(self._claimer(), wanted, self._clock.now())
+        claimed = await self._claimed(script)
+        for job in claimed:
+            self._groups[job.id] = job.queue_group
+        by_group = Counter(job.queue_group for job in claimed)
+        for name, most in wanted.items():
+            if by_group[name] < most:
+                self._turns.drained(name)
+        self._begin(claimed)
+        return len(claimed)
+
+    async def _read_groups(self, *, fresh: bool) -> None:
+        """What waits, looked up again when somebody said so, and otherwise every so often."""
+        now = self._clock.monotonic()
+        read_at = self._groups_read_at
+        if fresh or read_at is None or now - read_at >= self._limits.queue_groups_seconds:
+            self._groups_read_at = now
+            self._turns.learn(await self._waiting_groups())
+
+    async def _waiting_groups(self) -> list[QueueGroup]:
+        """All of them; or, where there are more than one look may find, those that are urgent and
+        as many of the others, each time the next ones."""
+        most = self._limits.queue_groups
+        groups = await self._store.read(jobs.queue_groups("", most))
+        if len(groups) < most:
+            self._groups_after = ""
+            return groups
+        urgent = await self._store.read(jobs.queue_groups(AFTER_BATCH, most))
+        page = await self._store.read(jobs.queue_groups(self._groups_after, most))
+        self._groups_after = page[-1].name if len(page) == most else ""
+        return urgent + [each for each in page if each.mode == BATCH]
+
+    def _held_by_group(self) -> Counter[str]:
+        return Counter(self._groups.values())
+
+    def _next_due_seconds(self) -> float | None:
+        """In how long the next job is due that nobody holds; below zero, there is one now."""
+        moments = [
+            run_at
+            for mode, run_at in self._lanes_due.items()
+            if self._filter.takes_mode(mode) and self.lane_room(mode) > 0
+        ]
+        next_group = self._turns.next_due() if self.room > 0 else None
+        if next_group is not None:
+            moments.append(next_group)
+        if not moments:
+            return None
+        return (min(moments) - self._clock.now()).total_seconds()
+
+    def yields(self, job: Claim) -> bool:
+        """Whether the job leaves its place to others: it begins no more calls."""
+        return job.id in self._yielding
+
+    def _make_room(self) -> None:
+        """Where groups wait that have nothing at work here, others give way to them: first those
+        that have more than their share, and after a while, or for what is urgent, anybody."""
+        if self.room > 0:
+            return
+        held = self._held_by_group()
+        waiting = [each for each in self._turns.due(self._clock.now()) if not held[each.name]]
+        if not waiting:
+            return
+        is_urgent = any(each.mode == REALTIME or each.is_cancelled for each in waiting)
+        share = max(1, self._limits.jobs_in_parallel // (len(held) + len(waiting)))
+        patience = self._limits.yield_after_seconds
+        now = self._clock.monotonic()
+        staying = Counter(
+            name for job_id, name in self._groups.items() if job_id not in self._leaving
+        )
+        oldest_first = sorted(self._groups, key=lambda job_id: self._began[job_id])
+        for job_id in oldest_first:
+            if len(waiting) <= len(self._yielding) or self.room > 0:
+                return
+            name, held_seconds = self._groups[job_id], now - self._began[job_id]
+            if job_id in self._leaving or held_seconds < patience:
+                continue
+            too_many = staying[name] > share
+            has_had_its_turn = held_seconds >= YIELD_FACTOR * patience
+            if too_many or has_had_its_turn or (is_urgent and not name.startswith(REALTIME)):
+                staying[name] -= 1
+                self._yielding.add(job_id)
+
+    @property
+    def _leaving(self) -> set[JobId]:
+        return self._settling | self._yielding
+
+    def _lane_targets(self, closed: Collection[str]) -> LaneTargets:
+        targets = self._filter.targets
+        wanted = None if targets is None else msgspec.json.encode(sorted(targets)).decode()
+        return LaneTargets(wanted, msgspec.json.encode(sorted(closed)).decode())
 
     async def _take(self, script: Transaction[list[Claim]]) -> int:
         claimed = await self._claimed(script)
         self._begin(claimed)
         return len(claimed)
-
-    async def next_due_seconds(self) -> float | None:
-        """In how long the next job is due that nobody holds; below zero, there is one now."""
-        run_at = await self._store.read(jobs.next_due())
-        return None if run_at is None else (run_at - self._clock.now()).total_seconds()
 
     async def process(self, job_id: JobId) -> Standing | None:
         """Do this one job if it is due and free, and tell how it stands then; None: no such job.
@@ -156,7 +320,7 @@ class JobProcessor:
                 continue
             for job in held:
                 if job.id in kept:
-                    self._leases.confirm(job.id, now + self._lease)
+                    self._permits.extend(job.id, now + self._lease)
                 elif job in self._held.values():
                     log.warning("lease_lost", job_id=job.id)
 
@@ -170,9 +334,12 @@ class JobProcessor:
 
     async def _claimed(self, script: Transaction[list[Claim]]) -> list[Claim]:
         self._observer.before(Stage.CLAIM)
+        asked_at = self._clock.monotonic()
         claimed = await self._store.write(script)
         if claimed:
             self._observer.after(Stage.CLAIM)
+        for job in claimed:
+            self._permits.take(job, self._clock.now() + self._lease, asked_at)
         return claimed
 
     def _begin(self, claimed: Sequence[Claim]) -> None:
@@ -185,6 +352,7 @@ class JobProcessor:
         for job in claimed:
             task = asyncio.create_task(self._process(job, telling), name=f"job {job.id}")
             self._held[task] = job
+            self._began[job.id] = self._clock.monotonic()
             task.add_done_callback(self._let_go)
 
     def _task_of(self, job_id: JobId) -> asyncio.Task[None] | None:
@@ -208,7 +376,8 @@ class JobProcessor:
                     assert_never(other)
         except Exception as error:
             log.exception("job_failed", job_id=job.id, run_id=job.run_id)
-            await self._fail(job, f"{type(error).__name__}: {error}")
+            cause = _first(error)
+            await self._fail(job, f"{type(cause).__name__}: {cause}")
             return
         if isinstance(settlement, LeaseLost):
             log.warning("lease_lost", job_id=job.id)
@@ -233,9 +402,19 @@ class JobProcessor:
     def _let_go(self, task: asyncio.Task[None]) -> None:
         job = self._held.pop(task)
         self._settling.discard(job.id)
-        self._leases.forget(job.id)
+        self._yielding.discard(job.id)
+        self._groups.pop(job.id, None)
+        self._began.pop(job.id, None)
+        self._permits.let_go(job.id)
         self._tell_room()
         task.result()
+
+
+def _first(error: Exception) -> Exception:
+    """Of what failed side by side, the first: the rest was ended because of it."""
+    while isinstance(error, ExceptionGroup):
+        error = error.exceptions[0]
+    return error
 
 
 async def _told(telling: asyncio.Task[None] | None) -> None:

@@ -1,7 +1,7 @@
 """The lease rescuer: brings back the jobs of workers that died, and wakes jobs whose time came.
 
-On start it frees at once what a dead process of this host still holds; after that it goes by
-leases, and by the contract's five minutes whatever a lease says.
+What a dead process of this host still holds it frees at once; otherwise it goes by leases, and by
+the contract's five minutes whatever a lease says.
 """
 
 from collections.abc import Callable
@@ -12,6 +12,7 @@ import structlog
 from outrider.domain.errors import StoreUnavailable
 from outrider.domain.ids import WorkerId
 from outrider.kernel.transactions import jobs
+from outrider.ports.call_journal import CallJournals
 from outrider.ports.clock import Clock, IdSource
 from outrider.ports.store import Store
 from outrider.settings import Limits
@@ -26,6 +27,7 @@ class LeaseRescuer:
     def __init__(
         self,
         store: Store,
+        journals: CallJournals,
         clock: Clock,
         ids: IdSource,
         worker_id: WorkerId,
@@ -33,6 +35,7 @@ class LeaseRescuer:
         is_dead: IsDead,
     ) -> None:
         self._store = store
+        self._journals = journals
         self._clock = clock
         self._ids = ids
         self._worker_id = worker_id
@@ -40,18 +43,28 @@ class LeaseRescuer:
         self._is_dead = is_dead
 
     async def free_the_dead(self) -> int:
-        """Take back the jobs of processes that are provably gone."""
+        """Take back the jobs of processes that are provably gone. Where such a process has left
+        word of the calls it had begun, the others that it had open were never called."""
         holders = await self._store.read(jobs.lock_holders())
         dead = [holder for holder in holders if self._is_dead(holder)]
         if not dead:
             return 0
+        for worker_id in dead:
+            begun = self._journals.begun_by(worker_id)
+            if begun is not None:
+                script = jobs.take_back_unbegun(worker_id, begun, self._clock.now())
+                taken_back = await self._store.write(script)
+                log.info("calls_never_begun", worker=worker_id, items=taken_back, begun=len(begun))
         rescued = await self._store.write(
             jobs.rescue_from(dead, self._worker_id, self._ids, self._clock.now())
         )
+        for worker_id in dead:
+            self._journals.forget(worker_id)
         log.info("jobs_rescued", jobs=rescued, why="worker_died")
         return rescued
 
     async def rescue_once(self) -> int:
+        freed = await self.free_the_dead()
         now = self._clock.now()
         stale_before = now - timedelta(seconds=self._limits.stale_lock_seconds)
         rescued = await self._store.write(
@@ -59,7 +72,7 @@ class LeaseRescuer:
         )
         if rescued:
             log.info("jobs_rescued", jobs=rescued, why="lease_expired")
-        return rescued + await self._store.write(jobs.requeue(now))
+        return freed + rescued + await self._store.write(jobs.requeue(now))
 
     async def run(self) -> None:
         """The loop of the role; runs until cancelled."""

@@ -28,6 +28,8 @@ from outrider.kernel.transactions import (
     audience,
     campaigns,
     inspection,
+    intakes,
+    jobs,
     phases,
     run_requests,
     settlement,
@@ -54,6 +56,7 @@ from outrider.settings import Limits
 log = structlog.get_logger()
 
 _BEGINNINGS = frozenset({Action.START, Action.RERUN, Action.RETRY})
+SUSPENDING = frozenset({Action.PAUSE, Action.STOP})
 
 
 class RerunScope(StrEnum):
@@ -160,6 +163,7 @@ class PhaseController:
             except _PlanOutdated:
                 continue
             await self._tell_engine(scope, control, answer)
+            await self._seen_by_workers(control, answer)
             return answer
         raise Conflict(
             f"the phase '{phase}' changed whenever it had been planned", hint="try again"
@@ -173,7 +177,19 @@ class PhaseController:
             campaign_id, lambda: self._stop_campaign(scope, campaign_id, control)
         )
         await self._tell_engine(scope, control, answer)
+        await self._seen_by_workers(control, answer)
         return answer
+
+    async def _seen_by_workers(self, control: Control, answer: ControlAnswer) -> None:
+        """After a pause or a stop, wait until no worker can begin a call that is not out already:
+        each has seen it, or has been silent for longer than its permits last."""
+        if not answer.changed or answer.run_id is None or control.action not in SUSPENDING:
+            return
+        until = self._clock.monotonic() + self._limits.permit_seconds
+        while await self._store.read(jobs.suspensions_unseen(answer.run_id)):
+            if self._clock.monotonic() > until:
+                return
+            await self._clock.sleep(self._limits.suspension_poll_seconds)
 
     async def _tell_engine(self, scope: Scope, control: Control, answer: ControlAnswer) -> None:
         if not answer.changed or answer.run_id is None:
@@ -296,6 +312,7 @@ class PhaseController:
             return (yield from self._answer(campaign_id, phase, changed=False))
         if control.action in _BEGINNINGS:
             check_free_to_begin(phase, control.action, _states(locked))
+            yield from intakes.refuse_beginnings(campaign_id)
             yield from self._begin(scope, campaign_id, found, control, run_id, plan)
         else:
             yield from self._steer(scope, campaign_id, found, triggers, control, plan_version)

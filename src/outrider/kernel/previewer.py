@@ -65,7 +65,7 @@ class Previewer:
         address = reader.address(kind)
         attributes = await self._attributes(scope, message, reader)
         (text,) = await self._renderer.render(
-            message.subject, message.body, [attributes], html=message.is_html
+            scope, message.subject, message.body, [attributes], html=message.is_html
         )
         failed = isinstance(text, RenderProblem)
         return {

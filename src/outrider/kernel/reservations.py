@@ -3,7 +3,7 @@
 Drafts go in; what comes out may be given to a gateway, because the ledger already says so.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -12,6 +12,7 @@ from outrider.domain.ids import Fence, IdempotencyKey, JobId, OutboxId
 from outrider.domain.letters import Enclosure
 from outrider.domain.retry import Patience
 from outrider.domain.submission import Contract
+from outrider.kernel.call_permits import CallPermits
 from outrider.kernel.transactions import ledger
 from outrider.kernel.transactions.jobs import Claim, ClaimedLane, Hold
 from outrider.kernel.transactions.ledger import Draft, JobContext, Reopened
@@ -38,17 +39,27 @@ class AttemptIdentity:
     maybe_received: bool
     call_by: datetime
     patience: Patience | None = None
+    uncounted_calls: int = 0
+
+
+def _not_called_yet(attempt: "OpenAttempt") -> bool:
+    raise AssertionError(f"nobody is calling {attempt.outbox_id}")
 
 
 class OpenAttempt(Reservation):
     """A committed, open attempt of ours. Only `Reserver` makes one; a test keeps it so."""
 
-    __slots__ = ("_draft", "_outbox_id", "identity")
+    __slots__ = ("_draft", "_outbox_id", "identity", "may_begin")
 
     def __init__(self, outbox_id: OutboxId, draft: Draft, identity: AttemptIdentity) -> None:
         self._outbox_id = outbox_id
         self._draft = draft
         self.identity = identity
+        self.may_begin: Callable[[OpenAttempt], bool] = _not_called_yet
+        """Set by the caller; until then nobody may call."""
+
+    def begin(self) -> bool:
+        return self.may_begin(self)
 
     @property
     def outbox_id(self) -> OutboxId:
@@ -88,25 +99,35 @@ class OpenAttempt(Reservation):
 
 
 class Reserver:
-    def __init__(self, store: Store, clock: Clock, lease_seconds: float) -> None:
+    def __init__(
+        self, store: Store, clock: Clock, lease_seconds: float, permits: CallPermits | None = None
+    ) -> None:
         self._store = store
         self._clock = clock
         self._lease = timedelta(seconds=lease_seconds)
+        self._permits = permits
 
     async def reserve(
         self, context: JobContext, drafts: Sequence[Draft]
     ) -> list[OpenAttempt] | Hold:
         """Reserve and open new items. A `Hold` says why nothing was written."""
-        now, job = self._clock.now(), context.job
+        now, job, asked_at = self._clock.now(), context.job, self._clock.monotonic()
         if drafts and not job.was_held_before and job.lease_expires_at - now > self._lease / 2:
             fresh = await self._store.write(ledger.reserve_fresh(context, drafts, now))
             if fresh is not None:
+                self._confirm(job, job.lease_expires_at, asked_at)
                 return _first_attempts(context, drafts, fresh, now, job.lease_expires_at)
         lease_end = now + self._lease
         opened = await self._store.write(ledger.reserve(context, drafts, lease_end, now))
         if isinstance(opened, Hold):
             return opened
+        self._confirm(job, lease_end, asked_at)
         return _first_attempts(context, drafts, opened, now, lease_end)
+
+    def _confirm(self, job: Claim, lease_end: datetime, asked_at: float) -> None:
+        """What was just opened says that the job is ours and goes on."""
+        if self._permits is not None:
+            self._permits.confirm(job.id, lease_end, asked_at)
 
     async def open_due(
         self, lane: ClaimedLane, attempt_contract_id: int | None, drafts: Drafts
@@ -117,7 +138,7 @@ class Reserver:
         if lane.lease_expires_at - now < self._lease / 2:
             return await self.reopen(lane, attempt_contract_id, drafts, abandoned=False)
         rows = await self._store.write(
-            ledger.open_due(lane, list(drafts), attempt_contract_id, lane.lease_expires_at, now)
+            ledger.open_due(lane, list(drafts), attempt_contract_id, now)
         )
         opened = _attempts(lane, rows, drafts, lane.lease_expires_at)
         found = {row.id for row in rows}
@@ -140,7 +161,7 @@ class Reserver:
     ) -> list[OpenAttempt] | Hold:
         """Open the next attempt of items that have a row already; same reference as before.
         Abandoned: a former holder of the job left some of them open."""
-        now = self._clock.now()
+        now, asked_at = self._clock.now(), self._clock.monotonic()
         lease_end = now + self._lease
         reopened = await self._store.write(
             ledger.reopen(
@@ -149,6 +170,7 @@ class Reserver:
         )
         if isinstance(reopened, Hold):
             return reopened
+        self._confirm(job, lease_end, asked_at)
         return _attempts(job, reopened, drafts, lease_end)
 
 
@@ -186,6 +208,7 @@ def _attempts(
             maybe_received=bool(row.maybe_received),
             call_by=call_by,
             patience=draft.patience,
+            uncounted_calls=row.uncounted_calls,
         )
         attempts.append(OpenAttempt(row.id, draft, identity))
     return attempts

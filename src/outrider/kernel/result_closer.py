@@ -10,8 +10,10 @@ import asyncio
 import structlog
 
 from outrider.domain.errors import StoreUnavailable
+from outrider.domain.ids import JobId
 from outrider.kernel.transactions import ledger
 from outrider.kernel.transactions.ledger import ClosedAttempt
+from outrider.ports.call_journal import CallJournal
 from outrider.ports.clock import Clock
 from outrider.ports.stages import Stage, StageObserver
 from outrider.ports.store import Store
@@ -23,8 +25,16 @@ TOLD_ITEMS = 10
 
 
 class ResultCloser:
-    def __init__(self, store: Store, clock: Clock, limits: Limits, observer: StageObserver) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        limits: Limits,
+        observer: StageObserver,
+        journal: CallJournal,
+    ) -> None:
         self._store = store
+        self._journal = journal
         self._clock = clock
         self._limits = limits
         self._observer = observer
@@ -34,6 +44,8 @@ class ResultCloser:
         self._full = asyncio.Event()
         self._room = asyncio.Semaphore(limits.close_groups_in_parallel)
         self._under_way: set[asyncio.Task[None]] = set()
+        self._unrecorded: dict[JobId, StoreUnavailable] = {}
+        """Jobs of which a result was given up, until they hear of it."""
 
     def put(self, closed: ClosedAttempt) -> None:
         """Hand over one result; `barrier` says when it is durable."""
@@ -43,14 +55,20 @@ class ResultCloser:
         if len(self._pending) >= self._limits.close_group_items:
             self._full.set()
 
-    async def barrier(self) -> None:
-        """Wait until everything handed over so far is committed."""
+    async def barrier(self, job_id: JobId | None = None) -> None:
+        """Wait until everything handed over so far is committed. StoreUnavailable: a result of that
+        job could not be, in this group or in one that left before."""
         durable = asyncio.get_running_loop().create_future()
         self._waiters.append(durable)
         self._arrived.set()
         # Whoever waits has no more results to add, so the group need not wait for company.
         self._full.set()
-        await durable
+        try:
+            await durable
+        finally:
+            failure = self._unrecorded.pop(job_id, None) if job_id is not None else None
+        if failure is not None:
+            raise failure
 
     async def run(self) -> None:
         """The loop of the role; runs until cancelled."""
@@ -79,6 +97,8 @@ class ResultCloser:
             await self._commit(group)
         except StoreUnavailable as error:
             failure = error
+            jobs = (closed.job_id for closed in group if closed.job_id is not None)
+            self._unrecorded |= dict.fromkeys(jobs, error)
         finally:
             self._room.release()
         if waiters and earlier:
@@ -99,6 +119,7 @@ class ResultCloser:
             try:
                 self._observer.before(Stage.CLOSE)
                 await self._store.write(ledger.close(group, self._clock.now()))
+                self._journal.end([closed.id for closed in group])
                 self._observer.after(Stage.CLOSE)
                 return
             except StoreUnavailable as error:

@@ -26,15 +26,16 @@ class Route:
     """A gateway, and the contract it belongs to: None where that is the item's own."""
 
     submission_target: str
+    gateway_url: str
     gateway: Gateway
     contract_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What the ledger says of an item's earlier attempts."""
+    """What the ledger says of an item's earlier calls, whether they counted as attempts or not."""
 
-    attempts: int
+    calls: int
     last_contract_id: int | None
     maybe_received: bool
     submitted_at: datetime
@@ -53,12 +54,15 @@ class Attempted(Protocol):
     def is_open(self) -> bool: ...
     @property
     def created_at(self) -> datetime: ...
+    @property
+    def uncounted_calls(self) -> int: ...
 
 
 def past_of(row: Attempted) -> Past:
     """An attempt that was left open is a silence like any other."""
     silent = bool(row.is_open or row.maybe_received)
-    return Past(row.attempts, row.attempt_contract_id, silent, row.created_at)
+    calls = row.attempts + row.uncounted_calls
+    return Past(calls, row.attempt_contract_id, silent, row.created_at)
 
 
 class Routes:
@@ -69,6 +73,7 @@ class Routes:
     def own(self, contract: Contract) -> Route:
         return Route(
             contract.submission_target,
+            contract.gateway_url,
             self._gateways.gateway(
                 contract.submission_target, contract.gateway_type, contract.gateway_url
             ),
@@ -90,7 +95,7 @@ class Routes:
             route = await self._to(past.last_contract_id, contract)
             return route if route and remembers(route.gateway, past.submitted_at, now) else None
         own = self.own(contract)
-        if fallback_contract_id is None or past.attempts % 2 == 0:
+        if fallback_contract_id is None or past.calls % 2 == 0:
             return own
         other = await self._to(fallback_contract_id, contract)
         if other is None or other.gateway.type.channel is not own.gateway.type.channel:

@@ -167,21 +167,21 @@ class StepExecutor:
         self, orders: Sequence[Order], urls: UnsubscribeUrls | None
     ) -> list[list[NewNotification] | str]:
         """For each order its rows to be, or what is wrong with its template."""
-        asked: dict[tuple[str | None, str, bool], list[tuple[int, str]]] = {}
+        asked: dict[tuple[Scope, str | None, str, bool], list[tuple[int, str]]] = {}
         for index, order in enumerate(orders):
-            template = order.subject, order.body, order.is_html
+            template = order.scope, order.subject, order.body, order.is_html
             texts = asked.setdefault(template, [])
             texts += [(index, text) for text in self._attributes(order, urls)]
         rendered: list[list[Rendered | RenderProblem]] = [[] for _ in orders]
         sizes: dict[str, int] = {}
         spoilt: set[tuple[str, str]] = set()
-        for (subject, body, html), all_texts in asked.items():
+        for (scope, subject, body, html), all_texts in asked.items():
             # A route that has failed already costs no more time.
             texts = [each for each in all_texts if _route(orders[each[0]]) not in spoilt]
             for index in {index for index, _ in all_texts} - {index for index, _ in texts}:
                 rendered[index].append(SPOILT)
             answers = await self._renderer.render(
-                subject, body, [text for _, text in texts], html=html
+                scope, subject, body, [text for _, text in texts], html=html
             )
             for (index, _), answer in zip(texts, answers, strict=True):
                 event_id = orders[index].event.id

@@ -20,7 +20,7 @@ from outrider.kernel.place_shelf import PlaceShelf
 from outrider.kernel.shared_commits import SharedCommits
 from outrider.kernel.transactions import inspection, submissions
 from outrider.kernel.transactions.inspection import Attempt
-from outrider.kernel.transactions.submissions import Intent, NewIntent
+from outrider.kernel.transactions.submissions import Intent, NewIntent, lane_in
 from outrider.ports.clock import Clock, IdSource
 from outrider.ports.store import Store, Transaction
 from outrider.settings import (
@@ -116,7 +116,7 @@ class SubmissionManager:
             given.intent_id,
             given.submission_target,
             self._fallback_of(given.submission_target),
-            int(key[:8], 16) % LANES_PER_TARGET,
+            lane_in(contract.mode, int(key[:8], 16) % LANES_PER_TARGET),
             gateway.channel.value,
             gateway.name,
             _canonical(given.payload),

@@ -1,35 +1,86 @@
-"""The target gate: every window of calls asks here first, and tells here how it ended.
+"""The target gate: every window of calls asks here first, and each call tells here how it ended.
 
-The state is shared by all workers of a database. A target without a rate and without trouble is
-looked at only now and then, so the gate costs a healthy target next to nothing.
+The state of a door is shared by all workers of a database. A target without a rate and without
+trouble is looked at only now and then, so the gate costs a healthy target next to nothing; and what
+this process sees of trouble closes the door here at once, and for the others a moment later.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 import structlog
 
-from outrider.domain.submission import Accepted, AttemptError, CallResult
-from outrider.domain.targets import (
-    Admission,
-    Breaker,
-    Report,
-    TargetPolicy,
-    TargetState,
-    admit,
-    report,
+from outrider.domain.ids import WorkerId
+from outrider.domain.submission import (
+    POOL_TIMEOUT,
+    Accepted,
+    AttemptError,
+    CallResult,
+    Closes,
+    NotBegun,
+    Throttled,
+    is_unreachable,
 )
+from outrider.domain.targets import Admission, Door, Report, TargetPolicy, admit, report
+from outrider.kernel.call_slots import CallSlots
 from outrider.kernel.transactions import targets
+from outrider.kernel.transactions.targets import DoorKey, Standing
 from outrider.ports.clock import Clock
+from outrider.ports.gateway import Gateway
 from outrider.ports.store import Store
 from outrider.settings import Limits
 
 log = structlog.get_logger()
 
-THROTTLED = "throttled"
-LEASE_ENDED = "lease_ended"
-DEADLINE_PASSED = "deadline_passed"
-NO_FAULT_OF_THE_TARGET = frozenset({THROTTLED, LEASE_ENDED, DEADLINE_PASSED})
+PAUSED_LOOK_SECONDS = 1.0
+FULL_LOOK_SECONDS = 0.5
+REFUSED_SECONDS = 1.0
+REFUSED_MAX = 5
+
+
+@dataclass
+class LocalDoor:
+    """What this process knows of a door, and what it has yet to tell the others of it."""
+
+    epoch: int = 0
+    trusted_until: datetime | None = None
+    is_untroubled: bool = False
+    closed_until: datetime | None = None
+    failures: int = 0
+    answered_at: float = float("-inf")
+    refused: int = 0
+    """Connections refused since `answered_at`, while others went through."""
+    untold: list[Report] = field(default_factory=list)
+
+    @property
+    def is_at_ease(self) -> bool:
+        """Nothing is wrong with it, and an acceptance is no news."""
+        return self.is_untroubled and not self.failures
+
+
+@dataclass(frozen=True, slots=True)
+class Passes:
+    """Leave to begin `granted` calls, for as long as neither door has closed since."""
+
+    granted: int
+    shared: LocalDoor
+    own: LocalDoor
+    shared_epoch: int
+    own_epoch: int
+    is_probe: bool = False
+
+    @property
+    def stand(self) -> bool:
+        """Whether neither door has closed since; asked at the last moment before a call."""
+        return self.shared.epoch == self.shared_epoch and self.own.epoch == self.own_epoch
+
+
+@dataclass(frozen=True, slots=True)
+class ComeBack:
+    """No call may begin before then."""
+
+    at: datetime
 
 
 class TargetGate:
@@ -40,73 +91,276 @@ class TargetGate:
         limits: Limits,
         policies: Mapping[str, TargetPolicy],
         default: TargetPolicy,
+        worker_id: WorkerId,
     ) -> None:
         self._store = store
         self._clock = clock
         self._limits = limits
         self._policies = policies
         self._default = default
-        self._untroubled_until: dict[str, datetime] = {}
+        self._worker_id = worker_id
+        self._doors: dict[DoorKey, LocalDoor] = {}
+        self._slots: dict[DoorKey, CallSlots] = {}
+        self._shares: dict[DoorKey, datetime] = {}
 
     def policy(self, submission_target: str) -> TargetPolicy:
         return self._policies.get(submission_target, self._default)
 
-    async def admit(self, submission_target: str, want: int) -> Admission | None:
-        """None: all of them, the target is untroubled and unlimited."""
-        policy, now = self.policy(submission_target), self._clock.now()
-        if policy.rate_per_second is None:
-            if now < self._untroubled_until.get(submission_target, now):
-                return None
-            state = await self._store.read(targets.state_of(submission_target))
-            if state is None or state.is_untroubled:
-                self._remember(submission_target, now)
-                return None
+    def slots(self, key: DoorKey, gateway: Gateway) -> CallSlots:
+        """How many calls this process may have out there."""
+        shared = key.shared
+        if shared not in self._slots:
+            self._slots[shared] = CallSlots(gateway.concurrency)
+        return self._slots[shared]
 
-        def change(state: TargetState) -> tuple[TargetState, Admission]:
-            admission = admit(state, policy, want, now)
-            return admission.state, admission
+    def closed_until(self, submission_target: str) -> datetime | None:
+        """Until when this process knows all doors of the target to be closed."""
+        now = self._clock.now()
+        found = [
+            door.closed_until
+            for key, door in self._doors.items()
+            if key.submission_target == submission_target and not key.workspace_id
+        ]
+        if not found or any(each is None or each <= now for each in found):
+            return None
+        return min(each for each in found if each is not None)
 
-        return await self._store.write(targets.change_state(submission_target, policy, change, now))
+    def closed(self) -> dict[str, datetime]:
+        """Targets that nothing can go through for now, not even by another route, until when."""
+        now = self._clock.now()
+        found: dict[str, datetime] = {}
+        for key, door in self._doors.items():
+            target = key.submission_target
+            if not key.workspace_id and self.policy(target).fallback is None:
+                until = self.closed_until(target)
+                if door.closed_until is not None and until is not None and until > now:
+                    found[target] = until
+        return found
 
-    async def report(self, submission_target: str, results: list[CallResult]) -> None:
-        """Only trouble, or the end of it, is written down."""
-        seen, now = summary(results), self._clock.now()
-        trouble = seen.failures > 0 or seen.retry_after_seconds is not None
-        if not trouble and now < self._untroubled_until.get(submission_target, now):
+    async def ask(self, key: DoorKey, gateway: Gateway, want: int) -> Passes | ComeBack:
+        policy, now = self.policy(key.submission_target), self._clock.now()
+        shared, own = self._door(key.shared), self._door(key)
+        await self._tell(key.shared, shared)
+        await self._tell(key, own)
+        if policy.rate_per_second is None and self._is_trusted(shared, own, now):
+            return Passes(want, shared, own, shared.epoch, own.epoch)
+        standing = await self._store.read(targets.standing(key))
+        if standing.is_paused:
+            shared.trusted_until = None
+            shared.closed_until = now + timedelta(seconds=PAUSED_LOOK_SECONDS)
+            return ComeBack(shared.closed_until)
+        self._learn(shared, standing.shared, now)
+        self._learn(own, standing.own, now)
+        if await self._is_full(key.shared, gateway, standing, now):
+            shared.closed_until = now + timedelta(seconds=FULL_LOOK_SECONDS)
+            return ComeBack(shared.closed_until)
+        if policy.rate_per_second is None and self._is_trusted(shared, own, now):
+            return Passes(want, shared, own, shared.epoch, own.epoch)
+        return await self._admitted(key, policy, want, now)
+
+    def note(self, key: DoorKey, passes: Passes, result: CallResult) -> None:
+        """How a call ended. What is trouble closes the door here at once."""
+        shared, own = passes.shared, passes.own
+        if isinstance(result, Accepted) and shared.is_at_ease and own.is_at_ease:
+            # Of all ends this is the one that comes a million times.
+            shared.answered_at = self._clock.monotonic()
             return
-        policy = self.policy(submission_target)
-
-        def change(state: TargetState) -> tuple[TargetState, tuple[TargetState, TargetState]]:
-            after = report(state, policy, seen, now)
-            return after, (state, after)
-
-        before, after = await self._store.write(
-            targets.change_state(submission_target, policy, change, now)
-        )
-        if after.is_untroubled:
-            self._remember(submission_target, now)
-        else:
-            self._untroubled_until.pop(submission_target, None)
-        if {before.breaker, after.breaker} == {Breaker.CLOSED, Breaker.OPEN}:
-            log.warning("breaker_" + after.breaker.value, submission_target=submission_target)
-
-    def _remember(self, submission_target: str, now: datetime) -> None:
-        trust = timedelta(seconds=self._limits.gate_trust_seconds)
-        self._untroubled_until[submission_target] = now + trust
-
-
-def summary(results: list[CallResult]) -> Report:
-    answered = failures = 0
-    retry_after: float | None = None
-    for result in results:
-        if isinstance(result, Accepted):
-            answered += 1
-            continue
-        asked = result.retry_after_seconds
+        if isinstance(result, NotBegun):
+            if passes.is_probe:
+                self.unused(passes)
+            return
+        if isinstance(result, Throttled):
+            if result.closes is Closes.THE_DOOR:
+                self._throttled(key, shared, passes, result)
+            return
+        if isinstance(result, AttemptError) and result.code == POOL_TIMEOUT:
+            if passes.is_probe:
+                self.unused(passes)
+            return
+        if is_unreachable(result):
+            self._unreachable(key, shared, passes, _words(result))
+            return
+        shared.answered_at = self._clock.monotonic()
+        # It was reached, whatever it said; what it said may be this workspace's own doing.
+        if shared.failures or not shared.is_untroubled or passes.is_probe:
+            shared.failures = 0
+            shared.untold.append(Report(passes.shared_epoch, answered=1))
         if isinstance(result, AttemptError):
-            failures += result.code not in NO_FAULT_OF_THE_TARGET
+            self._failed(key, own, passes.own_epoch, _words(result))
+        elif own.failures or not own.is_untroubled or passes.is_probe:
+            own.failures = 0
+            own.untold.append(Report(passes.own_epoch, answered=1))
+
+    def unused(self, passes: Passes) -> None:
+        """A probe that was no call: the next one who asks may try at once."""
+        passes.shared.untold.append(Report(passes.shared_epoch, unused=1))
+        passes.own.untold.append(Report(passes.own_epoch, unused=1))
+
+    async def tell(self, key: DoorKey) -> None:
+        """Tell the other workers what they have yet to hear of this door."""
+        await self._tell(key.shared, self._door(key.shared))
+        await self._tell(key, self._door(key))
+
+    def _door(self, key: DoorKey) -> LocalDoor:
+        if key not in self._doors:
+            self._doors[key] = LocalDoor()
+        return self._doors[key]
+
+    def _is_trusted(self, shared: LocalDoor, own: LocalDoor, now: datetime) -> bool:
+        return all(
+            door.is_untroubled and door.trusted_until is not None and now < door.trusted_until
+            for door in (shared, own)
+        )
+
+    def _learn(self, local: LocalDoor, door: Door | None, now: datetime) -> None:
+        local.trusted_until = now + timedelta(seconds=self._limits.gate_trust_seconds)
+        if door is None:
+            local.is_untroubled, local.closed_until = True, None
+            return
+        local.is_untroubled = door.is_untroubled
+        local.epoch = max(local.epoch, door.epoch)
+        local.closed_until = None if door.is_open else door.opens_at
+
+    def _throttled(
+        self, key: DoorKey, shared: LocalDoor, passes: Passes, result: Throttled
+    ) -> None:
+        slots = self._slots.get(key.shared)
+        in_flight = slots.in_use if slots is not None else 1
+        seen = Report(
+            passes.shared_epoch, throttled=1, retry_after_seconds=result.retry_after_seconds,
+            in_flight=in_flight, reason=result.detail or None,
+        )  # fmt: skip
+        shared.untold.append(seen)
+        if shared.epoch == passes.shared_epoch:
+            self._shut(shared)
+
+    def _unreachable(self, key: DoorKey, shared: LocalDoor, passes: Passes, words: str) -> None:
+        """Where others have just got through, refused connections mean: too many at once."""
+        lately = self._clock.monotonic() - shared.answered_at < REFUSED_SECONDS
+        shared.refused = shared.refused + 1 if lately else 0
+        if shared.refused >= REFUSED_MAX:
+            shared.refused = 0
+            self._throttled(key, shared, passes, Throttled(words))
         else:
-            answered += 1
-        if asked is not None:
-            retry_after = max(retry_after or 0.0, asked)
-    return Report(answered, failures, retry_after)
+            self._failed(key, shared, passes.shared_epoch, words)
+
+    def _failed(self, key: DoorKey, door: LocalDoor, epoch: int, words: str) -> None:
+        door.failures += 1
+        door.untold.append(Report(epoch, failures=1, reason=words))
+        most = self.policy(key.submission_target).breaker_failures
+        if door.epoch == epoch and door.failures >= most:
+            self._shut(door)
+
+    def _shut(self, door: LocalDoor) -> None:
+        """Nobody here begins a call that was admitted before; when it opens, the store says."""
+        door.epoch += 1
+        door.is_untroubled = False
+        door.failures = 0
+        door.trusted_until = None
+
+    async def _tell(self, key: DoorKey, local: LocalDoor) -> None:
+        if not local.untold:
+            return
+        told, local.untold = local.untold, []
+        policy, now = self.policy(key.submission_target), self._clock.now()
+
+        def change(door: Door) -> tuple[Door, tuple[Door, Door]]:
+            after = door
+            for seen in _merged(told):
+                after = report(after, policy, seen, now)
+            return after, (door, after)
+
+        before, after = await self._store.write(targets.change_door(key, policy, change, now))
+        local.epoch = after.epoch
+        self._learn(local, after, now)
+        if before.state != after.state:
+            log.warning(
+                "target_door_" + after.state.value, submission_target=key.submission_target,
+                gateway_url=key.gateway_url, workspace_id=key.workspace_id or None,
+                reason=after.reason, opens_at=after.opens_at,
+            )  # fmt: skip
+
+    async def _is_full(
+        self, shared: DoorKey, gateway: Gateway, standing: Standing, now: datetime
+    ) -> bool:
+        """Where the door takes fewer calls at once than all workers want: whether our part is 0."""
+        slots = self.slots(shared, gateway)
+        if standing.shared is None or standing.shared.slots is None:
+            if slots.capacity != gateway.concurrency:
+                slots.resize(gateway.concurrency)
+            return False
+        if now >= self._shares.get(shared, now):
+            lasts = timedelta(seconds=self._limits.share_seconds)
+            part = await self._store.write(
+                targets.renew_share(
+                    shared, self.policy(shared.submission_target), self._worker_id,
+                    gateway.concurrency, 3 * lasts, now,
+                )
+            )  # fmt: skip
+            self._shares[shared] = now + lasts
+            slots.resize(gateway.concurrency if part is None else part)
+            await gateway.trim(slots.capacity)
+        return slots.capacity == 0
+
+    async def _admitted(
+        self, key: DoorKey, policy: TargetPolicy, want: int, now: datetime
+    ) -> Passes | ComeBack:
+        """Both doors let it through, or it comes back when the later of them opens."""
+
+        def change(door: Door) -> tuple[Door, Admission]:
+            admission = admit(door, policy, want, now)
+            return admission.door, admission
+
+        rateless = replace(policy, rate_per_second=None)
+
+        def change_own(door: Door) -> tuple[Door, Admission]:
+            admission = admit(door, rateless, want, now)
+            return admission.door, admission
+
+        own = await self._store.write(targets.change_door(key, policy, change_own, now))
+        if own.wait_until is not None:
+            self._learn(self._door(key), own.door, now)
+            return ComeBack(own.wait_until)
+        shared = await self._store.write(targets.change_door(key.shared, policy, change, now))
+        self._learn(self._door(key.shared), shared.door, now)
+        self._learn(self._door(key), own.door, now)
+        if shared.wait_until is not None:
+            if own.is_probe:
+                self._door(key).untold.append(Report(own.door.epoch, unused=1))
+            return ComeBack(shared.wait_until)
+        return Passes(
+            min(own.granted, shared.granted), self._door(key.shared), self._door(key),
+            shared.door.epoch, own.door.epoch, is_probe=own.is_probe or shared.is_probe,
+        )  # fmt: skip
+
+
+def _words(result: CallResult) -> str:
+    if not isinstance(result, AttemptError):
+        return ""
+    return f"{result.code}: {result.detail}" if result.detail else result.code
+
+
+def _merged(reports: list[Report]) -> list[Report]:
+    """Runs of the same kind as one, in their order: a window of failures is one change."""
+    merged: list[Report] = []
+    for each in reports:
+        last = merged[-1] if merged else None
+        if last is None or last.epoch != each.epoch or last.is_trouble != each.is_trouble:
+            merged.append(each)
+            continue
+        waits = [
+            wait
+            for wait in (last.retry_after_seconds, each.retry_after_seconds)
+            if wait is not None
+        ]
+        merged[-1] = Report(
+            each.epoch,
+            last.answered + each.answered,
+            last.failures + each.failures,
+            last.throttled + each.throttled,
+            last.unused + each.unused,
+            max(waits, default=None),
+            max(last.in_flight, each.in_flight),
+            each.reason or last.reason,
+        )
+    return merged

@@ -9,6 +9,10 @@ class Clock(Protocol):
         """The time in UTC."""
         ...
 
+    def monotonic(self) -> float:
+        """Seconds since some moment, which no change of the clock moves."""
+        ...
+
     async def sleep(self, seconds: float) -> None: ...
 
 

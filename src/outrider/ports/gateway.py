@@ -27,6 +27,12 @@ class Reservation(ABC):
     def reference(self) -> IdempotencyKey:
         """The item's idempotency key; the same on every attempt."""
 
+    @abstractmethod
+    def begin(self) -> bool:
+        """Asked immediately before the first byte that could make the provider act: nothing may be
+        awaited between the answer and that byte. False: the call must not be made any more, and
+        its result is `NotBegun`."""
+
     @property
     @abstractmethod
     def address(self) -> str: ...
@@ -73,7 +79,7 @@ class Gateway(Protocol):
 
     @property
     def concurrency(self) -> int:
-        """How many calls of one window run at the same time."""
+        """How many calls one process makes at the same time."""
         ...
 
     async def call(self, reservation: Reservation) -> CallResult:
@@ -82,6 +88,11 @@ class Gateway(Protocol):
 
     async def look_up(self, references: Sequence[IdempotencyKey]) -> dict[IdempotencyKey, bool]:
         """Which references the provider has (True) or has not (False); unknown ones are absent."""
+        ...
+
+    async def trim(self, connections: int) -> None:
+        """Keep no more idle connections than these: the provider takes fewer than it was asked
+        for, and counts idle ones too."""
         ...
 
     async def close(self) -> None: ...

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from outrider.domain.ids import Scope
+
 
 class Rendered(NamedTuple):
     subject: str | None
@@ -19,9 +21,12 @@ class RenderProblem:
 
 class Renderer(Protocol):
     async def render(
-        self, subject: str | None, body: str, attributes: Sequence[str], *, html: bool
+        self, scope: Scope, subject: str | None, body: str, attributes: Sequence[str], *, html: bool
     ) -> list[Rendered | RenderProblem]:
-        """Render the template once for each JSON object of `attributes`, in order."""
+        """Render the template once for each JSON object of `attributes`, in order.
+
+        On the account of this workspace: what it takes is taken from no other.
+        """
         ...
 
     async def close(self) -> None: ...

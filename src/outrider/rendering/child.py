@@ -6,6 +6,7 @@ imports nothing else of Outrider's to start fast, and ends with its parent, beca
 
 import re
 import resource
+import signal
 import struct
 import sys
 import time
@@ -25,6 +26,7 @@ DETAIL_MAX_CHARACTERS = 300
 class Limits(msgspec.Struct, frozen=True):
     memory_bytes: int
     cpu_seconds: int
+    item_cpu_seconds: float
     fuel: int
     body_max_bytes: int
     subject_max_characters: int
@@ -98,7 +100,15 @@ class WindowRenderer:
         self._compiled = lru_cache(maxsize=TEMPLATES_KEPT)(compiled)
 
     def answer(self, request: Request) -> Answer:
+        try:
+            return self._answer(request)
+        finally:
+            # What comes after the window is not its last item's doing.
+            signal.setitimer(signal.ITIMER_PROF, 0)
+
+    def _answer(self, request: Request) -> Answer:
         subject, body = request.subject, request.body
+        self._begin_item()
         try:
             environment = self._compiled(subject, body, html=request.html, fuel=self._limits.fuel)
         except TemplateError as error:
@@ -106,7 +116,12 @@ class WindowRenderer:
             return Answer(f"{part}, {described(error)}"[:DETAIL_MAX_CHARACTERS], [])
         return Answer(None, [self._item(environment, request, text) for text in request.attributes])
 
+    def _begin_item(self) -> None:
+        """Whatever takes more of the processor than this ends the process, by a signal."""
+        signal.setitimer(signal.ITIMER_PROF, self._limits.item_cpu_seconds)
+
     def _item(self, environment: Environment, request: Request, text: str) -> Item:
+        self._begin_item()
         try:
             attributes = self._decode(text)
         except (msgspec.DecodeError, RecursionError) as error:

@@ -1,7 +1,8 @@
 """Renders windows through one child process, which may die: a window comes back whole regardless.
 
 A window whose child died is asked again item by item of a new child; an item that kills again is
-the guilty one. The deaths of a window are counted, so that a template bomb cannot take for ever.
+the guilty one. The deaths of a window are counted, and its time does not begin anew with each, so
+that a template bomb cannot take for ever.
 """
 
 import asyncio
@@ -12,7 +13,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 import msgspec
-from minijinja import TemplateError
 
 from outrider.domain.errors import OutriderError
 from outrider.ports.renderer import Rendered, RenderProblem
@@ -20,11 +20,12 @@ from outrider.rendering import child
 from outrider.rendering.child import LENGTH, Answer, Limits, Request
 from outrider.settings import (
     BODY_MAX_BYTES,
-    RENDER_CHECK_HERE_MAX_CHARACTERS,
     RENDER_DEATHS_PER_WINDOW,
     RENDER_FUEL,
+    RENDER_ITEM_CPU_SECONDS,
     RENDER_MEMORY_BYTES,
     RENDER_REQUEST_BYTES,
+    RENDER_START_SECONDS,
     RENDER_WINDOW_SECONDS,
     SUBJECT_MAX_CHARACTERS,
 )
@@ -39,6 +40,7 @@ def default_limits() -> Limits:
     return Limits(
         memory_bytes=RENDER_MEMORY_BYTES,
         cpu_seconds=int(RENDER_WINDOW_SECONDS) + 1,
+        item_cpu_seconds=RENDER_ITEM_CPU_SECONDS,
         fuel=RENDER_FUEL,
         body_max_bytes=BODY_MAX_BYTES,
         subject_max_characters=SUBJECT_MAX_CHARACTERS,
@@ -49,51 +51,29 @@ def is_template(text: str | None) -> bool:
     return text is not None and any(marker in text for marker in MARKERS)
 
 
-def check_template(source: str) -> str | None:
-    """What is wrong with the template's syntax, or None. Nothing is rendered."""
-    if not is_template(source):
-        return None
-    if len(source) > RENDER_CHECK_HERE_MAX_CHARACTERS:
-        return _check_elsewhere(source)
-    try:
-        child.compiled(None, _storable(source), html=False, fuel=RENDER_FUEL)
-    except TemplateError as error:
-        return child.described(error)
-    return None
-
-
-def _check_elsewhere(source: str) -> str | None:
-    """Compiling recurses: a long enough expression overflows the stack of whoever compiles it."""
-    request = child.frame(Request(None, _storable(source), html=False, attributes=[]))
-    try:
-        answered = subprocess.run(
-            _command(default_limits()),
-            input=request,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=_environment(),
-            timeout=RENDER_WINDOW_SECONDS,
-            check=True,
-        ).stdout
-    except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
-        return "is too long or too deeply nested to compile"
-    problem = msgspec.msgpack.decode(answered[LENGTH.size :], type=Answer).problem
-    return problem and problem.removeprefix("body, ")
-
-
 class ProcessRenderer:
-    """One child, started when first needed and one window at a time; it serves a whole worker."""
+    """One child, started when first needed, and one window at a time."""
 
     def __init__(
         self,
         limits: Limits | None = None,
         *,
         window_seconds: float = RENDER_WINDOW_SECONDS,
+        niceness: int = 0,
     ) -> None:
         self._limits = limits or default_limits()
         self._window_seconds = window_seconds
+        self._niceness = niceness
         self._lock = asyncio.Lock()
         self._process: asyncio.subprocess.Process | None = None
+        self.deaths = 0
+        """How often its child died over a window."""
+        self.given_up = 0
+        """How many windows were not tried to their end."""
+
+    @property
+    def is_started(self) -> bool:
+        return self._process is not None and self._process.returncode is None
 
     @property
     def child_pid(self) -> int | None:
@@ -109,14 +89,12 @@ class ProcessRenderer:
         self, subject: str | None, body: str, attributes: Sequence[str], *, html: bool
     ) -> list[Rendered | RenderProblem]:
         if not is_template(subject) and not is_template(body):
-            problem = child.text_problem(self._limits, subject, body)
-            outcome = RenderProblem(problem) if problem else Rendered(subject, body)
-            return [outcome] * len(attributes)
+            return [plain(self._limits, subject, body)] * len(attributes)
         window = Request(
-            None if subject is None else _storable(subject),
-            _storable(body),
+            None if subject is None else storable(subject),
+            storable(body),
             html,
-            [_storable(text) for text in attributes],
+            [storable(text) for text in attributes],
         )
         async with self._lock:
             return await self._render_window(window)
@@ -142,7 +120,8 @@ class ProcessRenderer:
         alone_until = deaths = 0
         deadline = self._deadline()
         while (done := len(outcomes)) < len(attributes):
-            if deaths == RENDER_DEATHS_PER_WINDOW:
+            if deaths == RENDER_DEATHS_PER_WINDOW or self._is_over(deadline):
+                self.given_up += 1
                 return outcomes + [LIMITS_EXCEEDED] * (len(attributes) - done)
             alone = done < alone_until
             asked = attributes[done : done + (1 if alone else together)]
@@ -153,7 +132,9 @@ class ProcessRenderer:
                 continue
             # The first death may be somebody else's doing, so nobody is guilty of that alone.
             deaths += 1
-            deadline = self._deadline()
+            self.deaths += 1
+            if deaths == 1:
+                deadline = self._deadline()
             if alone:
                 outcomes.append(LIMITS_EXCEEDED)
             else:
@@ -162,6 +143,9 @@ class ProcessRenderer:
 
     def _deadline(self) -> float:
         return asyncio.get_running_loop().time() + self._window_seconds
+
+    def _is_over(self, deadline: float) -> bool:
+        return asyncio.get_running_loop().time() >= deadline
 
     async def _ask(self, request: Request, deadline: float) -> Answer | None:
         """The child's answer, or None where it died or had to be killed."""
@@ -182,17 +166,18 @@ class ProcessRenderer:
     async def _start(self) -> asyncio.subprocess.Process:
         """A child that has proved it answers, so that a later death says something of the item."""
         process = self._process = await asyncio.create_subprocess_exec(
-            *_command(self._limits),
+            *child_command(self._limits),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env=_environment(),
+            env=child_environment(),
             limit=RENDER_REQUEST_BYTES,
             # Ctrl-C in a terminal goes to the worker, which then finishes its window.
             start_new_session=True,
         )
+        step_back(process.pid, self._niceness)
         try:
-            async with asyncio.timeout(RENDER_WINDOW_SECONDS):
+            async with asyncio.timeout(RENDER_START_SECONDS):
                 await _converse(process, Request(None, "", html=False, attributes=[]))
         except (TimeoutError, EOFError, ConnectionError) as error:
             await self._kill()
@@ -214,6 +199,18 @@ class ProcessRenderer:
         await process.wait()
 
 
+def step_back(pid: int, niceness: int) -> None:
+    """Behind others from its first moment on: what a process loads to start is half of its work."""
+    with suppress(ProcessLookupError):
+        os.setpriority(os.PRIO_PROCESS, pid, niceness)
+
+
+def plain(limits: Limits, subject: str | None, body: str) -> Rendered | RenderProblem:
+    """A text without markers is what everybody gets."""
+    problem = child.text_problem(limits, subject, body)
+    return RenderProblem(problem) if problem else Rendered(subject, body)
+
+
 async def _converse(process: asyncio.subprocess.Process, request: Request) -> Answer:
     assert process.stdin is not None
     assert process.stdout is not None
@@ -232,20 +229,20 @@ def _outcomes(answer: Answer, asked: int) -> list[Rendered | RenderProblem]:
     ]
 
 
-def _storable(text: str) -> str:
+def storable(text: str) -> str:
     """Lone surrogates have no bytes; spelt out as escapes they are refused as what they are."""
     if text.isascii():
         return text
     return text.encode(errors="backslashreplace").decode()
 
 
-def _command(limits: Limits) -> list[str]:
+def child_command(limits: Limits) -> list[str]:
     # -P keeps modules that happen to lie in the working directory out of the child.
     arguments = msgspec.json.encode(limits).decode()
     return [sys.executable, "-P", "-s", "-m", child.__name__, arguments]
 
 
-def _environment() -> dict[str, str]:
+def child_environment() -> dict[str, str]:
     """Of the worker's environment, which holds its secrets, only what lets Python find itself."""
     kept = {name: os.environ[name] for name in PYTHON_NEEDS if name in os.environ}
     return kept | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}

@@ -7,6 +7,7 @@ from yarl import URL
 
 from outrider.domain.cloud_events import CONTENT_TYPE
 from outrider.domain.submission import AttemptError
+from outrider.gateways.http import Answer
 from outrider.gateways.http_client import HttpClient
 from outrider.ports.bus import DELIVERED, BusEvent, Delivery, Verdict
 from outrider.ports.clock import Clock
@@ -67,6 +68,7 @@ class WebhookSink:
                     "webhook_failed", sink=self._name, error=answer.code, detail=answer.detail
                 )
                 return Delivery(Verdict.FAILED, answer.code)
+            assert isinstance(answer, Answer), "nobody withholds an event"
             if 200 <= answer.status < 300:
                 return DELIVERED
             verdict = Verdict.GONE if answer.status == GONE else Verdict.FAILED

@@ -12,12 +12,17 @@ class FakeClock:
 
     def __init__(self, start: datetime = datetime(2026, 1, 1, tzinfo=UTC)) -> None:
         self._now = start
+        self._passed = 0.0
 
     def now(self) -> datetime:
         return self._now
 
+    def monotonic(self) -> float:
+        return self._passed
+
     def advance(self, seconds: float) -> None:
         self._now += timedelta(seconds=seconds)
+        self._passed += seconds
 
     async def sleep(self, seconds: float) -> None:  # noqa: ARG002 - time is the test's to move
         await asyncio.sleep(0)

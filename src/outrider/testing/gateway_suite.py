@@ -9,7 +9,7 @@ The simulator is the provider; what it counted, and not what the gateway says, i
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 
@@ -24,9 +24,11 @@ from outrider.domain.submission import (
     AttemptFacts,
     CallResult,
     Contract,
+    NotBegun,
     OneShot,
     Progress,
     Rejected,
+    Throttled,
     judge,
 )
 from outrider.gateways.sandbox import Sandbox
@@ -51,6 +53,10 @@ class HeldReservation(Reservation):
     payload: Mapping[str, Any] | None = None
     enclosures: Sequence[Enclosure] = ()
     is_html: bool = False
+    may_begin: bool = True
+
+    def begin(self) -> bool:
+        return self.may_begin
 
 
 def reserve(
@@ -192,13 +198,35 @@ class GatewayConformance:
         bench.sandbox.faults.throttle_rate = 1.0
         bench.sandbox.faults.retry_after_seconds = RETRY_AFTER_SECONDS
         result = self.check(bench, await bench.gateway.call(self.valid()))
+        assert isinstance(result, Throttled), result
+        assert result.detail
         if self.says_when_to_return:
-            assert isinstance(result, AttemptError), result
-            assert (result.progress, result.code) == (Progress.ANSWERED, "throttled")
             assert result.retry_after_seconds == RETRY_AFTER_SECONDS
-        else:
-            assert isinstance(result, Rejected)
         assert not bench.sandbox.deliveries
+
+    async def test_a_call_that_may_not_begin_reaches_no_provider(self, bench: GatewayBench) -> None:
+        withheld = replace(self.valid(), may_begin=False)
+        result = self.check(bench, await bench.gateway.call(withheld))
+        assert isinstance(result, NotBegun), result
+        direct = reserve("", subject=None, body="", payload=self.payload)
+        result = self.check(bench, await bench.gateway.call(replace(direct, may_begin=False)))
+        assert isinstance(result, NotBegun), result
+        assert bench.sandbox.requests == 0
+        assert not bench.sandbox.deliveries
+        # The line it did not use is as good as before.
+        assert isinstance(await bench.gateway.call(self.valid()), Accepted)
+
+    async def test_of_many_calls_only_those_that_may_begin_are_delivered(
+        self, bench: GatewayBench
+    ) -> None:
+        calls = [
+            replace(self.valid(reference=f"{number:064x}"), may_begin=number % 2 == 0)
+            for number in range(MANY)
+        ]
+        results = await asyncio.gather(*(bench.gateway.call(call) for call in calls))
+        for call, result in zip(calls, results, strict=True):
+            assert isinstance(result, Accepted if call.may_begin else NotBegun), result
+        assert bench.sandbox.deliveries == {call.reference: 1 for call in calls if call.may_begin}
 
     async def test_a_repeat_is_delivered_as_often_as_the_family_declares(
         self, bench: GatewayBench

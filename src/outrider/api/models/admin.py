@@ -1,6 +1,6 @@
 """Health, registry, keys, suppressions, audit and artifacts on the wire."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
@@ -11,10 +11,11 @@ from outrider.domain.contracts import PolicyName, contract_document
 from outrider.domain.keys import KeyScope
 from outrider.domain.states import Channel
 from outrider.domain.submission import Contract
-from outrider.domain.targets import Breaker, TargetState
+from outrider.domain.targets import Door, DoorState
 from outrider.kernel.transactions.artifacts import ArtifactRecord
 from outrider.kernel.transactions.inspection import AuditRecord
 from outrider.kernel.transactions.keys import ApiKeyRecord, in_order
+from outrider.kernel.transactions.targets import Overview, PausedTarget
 from outrider.settings import NAME_MAX_CHARACTERS
 
 ADDRESSES_MAX = 1_000
@@ -28,19 +29,46 @@ class Health(Answer):
 class TargetStanding(Answer):
     """How a target fares; null where it has no rate and was never in trouble."""
 
-    breaker: Breaker
+    door: Literal["open", "throttled", "down", "paused"] = Field(
+        description="Whether calls begin: the provider said to come back later, it cannot be "
+        "reached, or somebody paused it."
+    )
+    since: datetime | None = Field(description="Since when the door is closed.")
+    reason: str | None = Field(description="What the provider last said, or what failed.")
+    slots: int | None = Field(
+        description="How many calls it takes at once, where that is known to be few."
+    )
+    breaker: Literal["closed", "open", "probing"]
     failures: int
     resume_at: datetime | None
     probe_at: datetime | None
+    paused_by: str | None = None
 
     @classmethod
-    def of(cls, state: TargetState) -> "TargetStanding":
+    def of(cls, door: Door | None, paused: PausedTarget | None = None) -> "TargetStanding | None":
+        if door is None and paused is None:
+            return None
+        known = door or Door(0.0, datetime.now(UTC))
+        breaker: Literal["closed", "open", "probing"] = "closed"
+        if not known.is_open:
+            breaker = "open" if known.probe_until is None else "probing"
+        is_down = known.state is DoorState.DOWN
         return cls(
-            breaker=state.breaker,
-            failures=state.failures,
-            resume_at=state.resume_at,
-            probe_at=state.probe_at,
+            door="paused" if paused is not None else known.state.value,
+            since=paused.paused_at if paused is not None else known.since,
+            reason=known.reason,
+            slots=known.slots,
+            breaker=breaker,
+            failures=known.failures,
+            resume_at=None if is_down else known.opens_at,
+            probe_at=known.opens_at if is_down else None,
+            paused_by=None if paused is None else paused.paused_by,
         )
+
+
+def standing_of(overview: Overview, contract: Contract, workspace_id: str) -> TargetStanding | None:
+    paused = overview.paused.get(contract.submission_target)
+    return TargetStanding.of(overview.door(contract, workspace_id), paused)
 
 
 class TargetAnswer(Answer):
@@ -57,8 +85,7 @@ class TargetAnswer(Answer):
     state: TargetStanding | None
 
     @classmethod
-    def of(cls, contract: Contract, state: TargetState | None) -> "TargetAnswer":
-        standing = TargetStanding.of(state) if state is not None else None
+    def of(cls, contract: Contract, standing: TargetStanding | None) -> "TargetAnswer":
         return cls.model_validate({**contract_document(contract), "state": standing})
 
 

@@ -7,7 +7,7 @@ from outrider.api.models.common import Answer
 from outrider.domain.contracts import contract_document
 from outrider.domain.states import Channel
 from outrider.domain.submission import Contract, GatewayType
-from outrider.domain.targets import TargetPolicy, TargetState
+from outrider.domain.targets import TargetPolicy
 from outrider.kernel.transactions.targets import TargetLoad
 from outrider.settings import TargetSettings
 
@@ -55,14 +55,14 @@ class TargetLine(TargetAnswer):
         cls,
         contract: Contract,
         gateway: GatewayType,
-        state: TargetState | None,
+        standing: TargetStanding | None,
         execution: TargetExecution,
         load: TargetLoad,
     ) -> "TargetLine":
         return cls.model_validate(
             {
                 **contract_document(contract),
-                "state": TargetStanding.of(state) if state is not None else None,
+                "state": standing,
                 "channel": gateway.channel,
                 "dedupesByReference": gateway.dedupes_by_reference,
                 "looksUp": gateway.looks_up,
@@ -75,3 +75,12 @@ class TargetLine(TargetAnswer):
 
 class TargetsAnswer(Answer):
     targets: list[TargetLine]
+
+
+class TargetControlled(Answer):
+    """A target after a control."""
+
+    submission_target: str
+    changed: bool
+    state: TargetStanding | None
+    success: bool

@@ -1,20 +1,14 @@
 """More recipients for a campaign: a CSV or NDJSON body, streamed to disk and then taken whole."""
 
-import asyncio
-import hashlib
-import tempfile
-from pathlib import Path
-from typing import BinaryIO
-
 from fastapi import Request
 from starlette.responses import Response
 
-from outrider.api.bodies import check_length, too_large
-from outrider.api.context import Asker, Wired, services_of
+from outrider.api.context import Asker, Wired
 from outrider.api.errors import ApiError
-from outrider.api.idempotency import fingerprint, key_of
+from outrider.api.idempotency import key_of
 from outrider.api.models.campaigns import AudienceAdded
-from outrider.api.route import BodyKind, answered, api_router, options
+from outrider.api.route import BodyKind, api_router, options
+from outrider.api.uploads import answer_once, received
 from outrider.domain.ids import CampaignId
 from outrider.kernel.transactions import campaigns
 from outrider.settings import ApiLimits
@@ -43,30 +37,22 @@ _TEXT = {"schema": {"type": "string"}}
     ),
 )
 async def add(campaign_id: str, request: Request, outrider: Wired, asker: Asker) -> Response:
-    suffix = _suffix(request)
-    key = key_of(request.headers)
-    check_length(request, ApiLimits.upload_max_bytes)
+    name = f"audience{_suffix(request)}"
+    key_of(request.headers)
     # Before a gigabyte is taken in for a campaign that is not there.
     await outrider.store.read(campaigns.campaign(asker.scope, CampaignId(campaign_id)))
-    with tempfile.TemporaryDirectory(prefix="outrider-upload-") as folder:
-        path = Path(folder) / f"audience{suffix}"
-        with path.open("wb") as file:
-            digest = await _store(request, file)
+    async with received(request, asker, ApiLimits.upload_max_bytes, name) as upload:
 
         async def work() -> Response:
             done = await outrider.audience_intake.add(
-                asker.scope, CampaignId(campaign_id), path, asker.actor
+                asker.scope, CampaignId(campaign_id), upload.path, asker.actor
             )
             answer = AudienceAdded(
                 campaign_id=campaign_id, recipients=done.recipients, staged=done.staged
             )
             return Response(answer.model_dump_json(), media_type="application/json")
 
-        if key is None:
-            return await work()
-        return await services_of(request).once.answer(
-            asker.scope, key, fingerprint(request, digest), answered(work)
-        )
+        return await answer_once(request, asker, upload, work)
 
 
 def _suffix(request: Request) -> str:
@@ -79,15 +65,3 @@ def _suffix(request: Request) -> str:
             hint=f"send Content-Type: {' or '.join(SUFFIXES)}",
         )
     return SUFFIXES[given]
-
-
-async def _store(request: Request, file: BinaryIO) -> str:
-    """The SHA-256 of what came."""
-    digest, size = hashlib.sha256(), 0
-    async for piece in request.stream():
-        size += len(piece)
-        if size > ApiLimits.upload_max_bytes:
-            raise too_large(ApiLimits.upload_max_bytes)
-        digest.update(piece)
-        await asyncio.to_thread(file.write, piece)
-    return digest.hexdigest()

@@ -1,15 +1,15 @@
 """Campaigns: created whole or not at all, listed, shown, previewed."""
 
-import asyncio
-from collections.abc import Collection
 from typing import Annotated, Any
 
 import msgspec
 from fastapi import Query, Request
+from starlette.responses import Response
 
 from outrider.api import cursors
 from outrider.api.bodies import require_json
 from outrider.api.context import NEEDS_REGISTRY, PAGE_DEFAULT, After, Asker, Limit, Wired
+from outrider.api.idempotency import key_of
 from outrider.api.models.campaigns import (
     CampaignAnswer,
     CampaignCreated,
@@ -20,12 +20,11 @@ from outrider.api.models.campaigns import (
 )
 from outrider.api.models.common import Page
 from outrider.api.route import BodyKind, api_router, options
-from outrider.documents.campaign import CampaignDocument, parse_campaign
+from outrider.api.uploads import answer_once, received
 from outrider.domain.campaign_states import CampaignState
 from outrider.domain.ids import CampaignId
 from outrider.kernel.transactions import campaigns, overview
 from outrider.kernel.transactions.inspection import LAST
-from outrider.rendering.renderer import check_template
 from outrider.settings import NAME_MAX_CHARACTERS, ApiLimits
 
 router = api_router("campaigns")
@@ -36,9 +35,10 @@ router = api_router("campaigns")
     status_code=201,
     operation_id="createCampaign",
     summary="Create a campaign: all of it, or nothing and every mistake in it",
+    response_model=CampaignCreated,
     dependencies=[NEEDS_REGISTRY],
     openapi_extra=options(
-        body=BodyKind.RAW,
+        body=BodyKind.STREAM,
         body_most=ApiLimits.campaign_max_bytes,
         request_body={
             "required": True,
@@ -46,26 +46,27 @@ router = api_router("campaigns")
         },
     ),
 )
-async def create(request: Request, outrider: Wired, asker: Asker) -> CampaignCreated:
-    require_json(request)
-    raw = await request.body()
-    # In a thread: a large audience takes seconds to check.
-    document = await asyncio.to_thread(_parsed, raw, outrider.known_phases)
-    campaign_id, size = await outrider.deployer.create(
-        asker.scope, document.definition, document.recipients(), asker.actor
-    )
-    return CampaignCreated(
-        campaign_id=campaign_id,
-        name=document.definition.name,
-        recipients=size,
-        phases=list(document.definition.phases),
-    )
+async def create(request: Request, outrider: Wired, asker: Asker) -> Response:
+    key_of(request.headers)
+    async with received(request, asker, ApiLimits.campaign_max_bytes, "campaign.json") as upload:
 
+        async def work() -> Response:
+            require_json(request)
+            phases = outrider.known_phases
+            reading = outrider.document_reader.campaign(asker.scope, upload.path, phases)
+            async with reading as (definition, recipients):
+                campaign_id, size = await outrider.deployer.create(
+                    asker.scope, definition, recipients, asker.actor
+                )
+            created = CampaignCreated(
+                campaign_id=campaign_id,
+                name=definition.name,
+                recipients=size,
+                phases=list(definition.phases),
+            )
+            return Response(created.model_dump_json(), 201, media_type="application/json")
 
-def _parsed(raw: bytes, known_phases: Collection[str]) -> CampaignDocument:
-    return parse_campaign(
-        raw, check_template=check_template, source_root=None, known_phases=known_phases
-    )
+        return await answer_once(request, asker, upload, work)
 
 
 @router.get(

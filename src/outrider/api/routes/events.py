@@ -50,6 +50,7 @@ async def events(
     return EventStream(
         outrider.hub,
         services.streams,
+        asker,
         services.limits,
         {record.id: begin},
         lambda positions: str(positions[record.id]),
@@ -99,6 +100,7 @@ async def stream(
     return EventStream(
         outrider.hub,
         services.streams,
+        asker,
         services.limits,
         begins,
         _cursor,

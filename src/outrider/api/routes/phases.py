@@ -14,7 +14,7 @@ from outrider.api.models.phases import (
     ControlDone,
     RerunBody,
 )
-from outrider.api.route import api_router
+from outrider.api.route import api_router, options
 from outrider.domain.campaigns import LAUNCH
 from outrider.domain.errors import InvalidInput, Problem
 from outrider.domain.ids import CampaignId
@@ -53,6 +53,7 @@ async def status(campaign_id: str, outrider: Wired, asker: Asker) -> CampaignSta
     f"/campaigns/{{campaign_id}}/phases/{LAUNCH}/dry-run",
     operation_id="dryRunLaunch",
     summary="Who would be sent to, who skipped and why; nothing is sent",
+    openapi_extra=options(reads=True),
 )
 async def dry_run(
     campaign_id: str, outrider: Wired, asker: Asker, body: DryRunBody | None = None

@@ -10,14 +10,14 @@ from fastapi import Request
 from outrider.api.bodies import require_json
 from outrider.api.context import NEEDS_REGISTRY, Asker, Wired
 from outrider.api.errors import ApiError
-from outrider.api.models.admin import RegistryAnswer, TargetAnswer
+from outrider.api.models.admin import RegistryAnswer, TargetAnswer, standing_of
 from outrider.api.route import BodyKind, api_router, options
 from outrider.bootstrap import Outrider
 from outrider.domain.errors import InvalidInput
 from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.keys import KeyScope
 from outrider.domain.submission import Contract
-from outrider.kernel.transactions import audit, targets
+from outrider.kernel.transactions import audit
 from outrider.kernel.transactions.audit import AuditEntry
 from outrider.settings import REGISTRY_MAX_BYTES, ApiLimits
 
@@ -131,8 +131,11 @@ async def replace(request: Request, outrider: Wired, asker: Asker) -> RegistryAn
 async def _answer(
     outrider: Outrider, contracts: Mapping[str, Contract], *, with_urls: bool
 ) -> RegistryAnswer:
-    states = await outrider.store.read(targets.all_states(outrider.limits.page_items))
-    found = [TargetAnswer.of(contracts[name], states.get(name)) for name in sorted(contracts)]
+    overview = await outrider.target_keeper.overview()
+    found = [
+        TargetAnswer.of(contracts[name], standing_of(overview, contracts[name], ""))
+        for name in sorted(contracts)
+    ]
     if not with_urls:
         found = [each.model_copy(update={"gateway_url": None}) for each in found]
     return RegistryAnswer(targets=found)

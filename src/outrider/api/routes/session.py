@@ -41,7 +41,7 @@ async def sign_in(request: Request) -> Response:
     services = services_of(request)
     bodies.require_json(request)
     raw = await bodies.read_bounded(request, ApiLimits.body_max_bytes)
-    session = await services.doorkeeper.sign_in(request, _key(raw))
+    session = await services.doorkeeper.sign_in(request, await _key(raw))
     response = await _answer(request, session)
     sessions.keep(response, session, secure=services.behind_tls)
     return response
@@ -77,9 +77,9 @@ async def sign_out(request: Request) -> Response:
     return response
 
 
-def _key(raw: bytes) -> str:
+async def _key(raw: bytes) -> str:
     try:
-        return SignInBody.model_validate(bodies.strict_json(raw)).key
+        return SignInBody.model_validate(await bodies.strict_json(raw)).key
     except ValidationError as error:
         problems = Problems("request")
         problems.add_all(error)

@@ -1,15 +1,15 @@
-"""Submission targets: what is agreed with each, how it is executed, and how it fares."""
+"""Submission targets: what is agreed with each, how it is executed and fares, and its controls."""
+
+from collections.abc import Awaitable, Callable
 
 from outrider.api.context import NEEDS_REGISTRY, Asker, Wired
-from outrider.api.models.targets import TargetExecution, TargetLine, TargetsAnswer
-from outrider.api.route import api_router
-from outrider.bootstrap import Outrider, target_policy
+from outrider.api.errors import ApiError
+from outrider.api.models.targets import TargetControlled, TargetsAnswer
+from outrider.api.route import api_router, options
+from outrider.api.target_lines import target_line, target_lines
+from outrider.bootstrap import Outrider
 from outrider.domain.ids import DEFAULT_SCOPE, Scope
-from outrider.domain.submission import Contract
-from outrider.domain.targets import TargetState
-from outrider.kernel.transactions import targets
-from outrider.kernel.transactions.targets import TargetLoad
-from outrider.ports.store import Transaction
+from outrider.domain.keys import KeyScope, Principal
 
 router = api_router("registry")
 
@@ -21,29 +21,58 @@ router = api_router("registry")
     dependencies=[NEEDS_REGISTRY],
 )
 async def list_targets(outrider: Wired, asker: Asker) -> TargetsAnswer:
-    in_force = outrider.registry_keeper.contracts()
-    states, loads = await outrider.store.read(_standing(asker.scope, outrider.limits.page_items))
-    found = [
-        _line(outrider, in_force[name], states.get(name), loads.get(name, TargetLoad()))
-        for name in sorted(in_force)
-    ]
+    return TargetsAnswer(targets=await target_lines(outrider, asker.scope))
+
+
+@router.post(
+    "/targets/{submission_target}/pause",
+    operation_id="pauseTarget",
+    summary="Send nothing through it until it is resumed; what waits keeps its attempts",
+    dependencies=[NEEDS_REGISTRY],
+    openapi_extra=options(scope=KeyScope.ADMIN),
+)
+async def pause(submission_target: str, outrider: Wired, asker: Asker) -> TargetControlled:
+    return await _controlled(outrider, asker, submission_target, outrider.target_keeper.pause)
+
+
+@router.post(
+    "/targets/{submission_target}/resume",
+    operation_id="resumeTarget",
+    summary="Send through it again",
+    dependencies=[NEEDS_REGISTRY],
+    openapi_extra=options(scope=KeyScope.ADMIN),
+)
+async def resume(submission_target: str, outrider: Wired, asker: Asker) -> TargetControlled:
+    return await _controlled(outrider, asker, submission_target, outrider.target_keeper.resume)
+
+
+@router.post(
+    "/targets/{submission_target}/reset",
+    operation_id="resetTarget",
+    summary="Open its door now and forget what went wrong there",
+    dependencies=[NEEDS_REGISTRY],
+    openapi_extra=options(scope=KeyScope.ADMIN),
+)
+async def reset(submission_target: str, outrider: Wired, asker: Asker) -> TargetControlled:
+    return await _controlled(outrider, asker, submission_target, outrider.target_keeper.reset)
+
+
+async def _controlled(
+    outrider: Outrider,
+    asker: Principal,
+    submission_target: str,
+    control: Callable[[Scope, str, str], Awaitable[bool]],
+) -> TargetControlled:
     if asker.scope != DEFAULT_SCOPE:
-        # Where a gateway is belongs to who runs the server.
-        found = [each.model_copy(update={"gateway_url": None}) for each in found]
-    return TargetsAnswer(targets=found)
-
-
-def _line(
-    outrider: Outrider, contract: Contract, state: TargetState | None, load: TargetLoad
-) -> TargetLine:
-    settings = outrider.target_settings(contract.submission_target)
-    execution = TargetExecution.of(settings, target_policy(settings))
-    gateway = outrider.gateway_types[contract.gateway_type]
-    return TargetLine.whole(contract, gateway, state, execution, load)
-
-
-def _standing(
-    scope: Scope, most: int
-) -> Transaction[tuple[dict[str, TargetState], dict[str, TargetLoad]]]:
-    states = yield from targets.all_states(most)
-    return states, (yield from targets.loads(scope))
+        raise ApiError(
+            403,
+            "INSUFFICIENT_SCOPE",
+            "targets are shared by all tenants, and only the default workspace may control them",
+            hint="use the root key, or an admin key of the default workspace",
+        )
+    await target_line(outrider, asker.scope, submission_target)
+    changed = await control(asker.scope, submission_target, asker.actor)
+    line = await target_line(outrider, asker.scope, submission_target)
+    return TargetControlled(
+        submission_target=submission_target, changed=changed, state=line.state, success=True
+    )

@@ -23,14 +23,14 @@ from outrider.api.models.workflows import (
 )
 from outrider.api.route import BodyKind, api_router, options
 from outrider.bootstrap import Outrider
-from outrider.documents.workflow import parse_rule, parse_step, parse_workflows
+from outrider.documents.workflow import parse_rule, parse_step
 from outrider.domain.errors import NotFound
 from outrider.domain.keys import KeyScope, Principal
 from outrider.domain.states import Channel
 from outrider.domain.written_workflows import WrittenStep
 from outrider.kernel.transactions.inspection import FIRST
 from outrider.kernel.transactions.rules import FIRST_PLACE, RuleRecord, StepRecord
-from outrider.rendering.renderer import check_template
+from outrider.rendering.checker import check_template
 from outrider.settings import WORKFLOW_FILE_MAX_BYTES, ApiLimits
 
 router = api_router("workflows")
@@ -57,7 +57,7 @@ FILE = _written(workflows_document(), WORKFLOW_FILE_MAX_BYTES)
 
 async def _given(request: Request) -> object:
     require_json(request)
-    return strict_json(await request.body())
+    return await strict_json(await request.body())
 
 
 @router.get(
@@ -89,9 +89,8 @@ async def apply(
         Query(pattern="^[0-9a-f]{64}$", description="The `fingerprint` of the diff agreed to."),
     ] = None,
 ) -> DiffAnswer:
-    given = await _given(request)
-    # In a thread: a long template is compiled in a process of its own.
-    file = await asyncio.to_thread(parse_workflows, given, check_template=check_template)
+    require_json(request)
+    file = await outrider.document_reader.workflows(asker.scope, await request.body())
     keeper = outrider.rule_keeper
     if dry_run:
         found = await keeper.plan(asker.scope, file.rules, prune=prune, policies=file.policies)

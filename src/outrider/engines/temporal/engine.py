@@ -29,6 +29,12 @@ STALLED = "STALLED"
 """Not a signal that anybody sends to a run: its work was found standing still."""
 
 
+def task_queue(name: str, kind: WorkKind) -> str:
+    """Lanes have a queue, and places at each worker, of their own: a single message waits behind no
+    campaign."""
+    return name if kind is WorkKind.RUN else f"{name}-lanes"
+
+
 def workflow_id(work: Work) -> str:
     """From ids alone: whoever reads the list of workflows learns nothing of a person."""
     return f"outrider/{work.tenant_id}/{work.kind.value}/{work.id}"
@@ -65,7 +71,7 @@ class TemporalEngine:
         with _unavailable():
             try:
                 await client.start_workflow(
-                    WORKFLOW, self._order(run), id=workflow_id(run), task_queue=self._queue,
+                    WORKFLOW, self._order(run), id=workflow_id(run), task_queue=self._queue_of(run),
                     id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
                 )  # fmt: skip
             except WorkflowAlreadyStartedError:
@@ -104,7 +110,7 @@ class TemporalEngine:
             if await self._is_waited_for(client, stalled):
                 return False
             await client.start_workflow(
-                WORKFLOW, self._order(work), id=workflow_id(work), task_queue=self._queue,
+                WORKFLOW, self._order(work), id=workflow_id(work), task_queue=self._queue_of(work),
                 id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
                 start_signal=STEER, start_signal_args=[Steer(STALLED)],
             )  # fmt: skip
@@ -122,7 +128,7 @@ class TemporalEngine:
             raise
         if found.status is not WorkflowExecutionStatus.RUNNING:
             return False
-        if await self._is_out_of_reach(client, found.task_queue):
+        if await self._is_out_of_reach(client, found.task_queue, stalled.work):
             # This execution, and not one that somebody else has begun by now.
             seen = client.get_workflow_handle(found.id, run_id=found.run_id)
             await seen.terminate("nobody polls its task queue any more")
@@ -137,10 +143,10 @@ class TemporalEngine:
             or raw.HasField("pending_workflow_task")
         )
 
-    async def _is_out_of_reach(self, client: Client, queue: str) -> bool:
+    async def _is_out_of_reach(self, client: Client, queue: str, work: Work) -> bool:
         """It is on a task queue that is not ours, and nobody has polled that for minutes: somebody
         changed the setting while it was under way, and it would wait for ever."""
-        if queue == self._queue:
+        if queue in (self._queue_of(work), self._settings.temporal_task_queue):
             return False
         asked = DescribeTaskQueueRequest(
             namespace=client.namespace,
@@ -149,9 +155,8 @@ class TemporalEngine:
         )
         return not (await client.workflow_service.describe_task_queue(asked)).pollers
 
-    @property
-    def _queue(self) -> str:
-        return self._settings.temporal_task_queue
+    def _queue_of(self, work: Work) -> str:
+        return task_queue(self._settings.temporal_task_queue, work.kind)
 
     def _order(self, work: Work) -> WorkOrder:
         return WorkOrder(

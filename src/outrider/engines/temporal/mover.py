@@ -4,11 +4,13 @@ import asyncio
 from contextlib import suppress
 from datetime import timedelta
 
+from temporalio.client import Client
 from temporalio.worker import Worker
 
 from outrider.engines.temporal.activities import WorkActivities
-from outrider.engines.temporal.engine import TemporalEngine
+from outrider.engines.temporal.engine import TemporalEngine, task_queue
 from outrider.engines.temporal.workflows import WorkWorkflow
+from outrider.ports.engine import WorkKind
 from outrider.settings import (
     CREDENTIAL_REREAD_SECONDS,
     TEMPORAL_STICKY_SECONDS,
@@ -33,23 +35,28 @@ class TemporalMover:
         self._stopping.set()
 
     async def run(self) -> None:
-        worker = Worker(
-            await self._engine.reach(),
-            task_queue=self._task_queue,
-            workflows=[WorkWorkflow],
-            activities=[self._activities.look, self._activities.process],
-            max_cached_workflows=TEMPORAL_WORKFLOWS_CACHED,
-            max_concurrent_activities=self._limits.jobs_in_parallel,
-            graceful_shutdown_timeout=timedelta(seconds=TEMPORAL_STOP_SECONDS),
-            # How long others leave to this one what it had last: no longer than its jobs.
-            sticky_queue_schedule_to_start_timeout=timedelta(
-                seconds=min(self._limits.lease_seconds, TEMPORAL_STICKY_SECONDS)
-            ),
-        )
-        async with worker:
+        client = await self._engine.reach()
+        runs = self._worker(client, WorkKind.RUN, self._limits.jobs_in_parallel)
+        lanes = self._worker(client, WorkKind.LANE, self._limits.lanes_in_parallel)
+        async with runs, lanes:
             while not self._stopping.is_set():
                 # An idle worker has nobody else who asks for it, and then reads its key anew.
                 await self._engine.client()
                 with suppress(TimeoutError):
                     async with asyncio.timeout(CREDENTIAL_REREAD_SECONDS):
                         await self._stopping.wait()
+
+    def _worker(self, client: Client, kind: WorkKind, places: int) -> Worker:
+        return Worker(
+            client,
+            task_queue=task_queue(self._task_queue, kind),
+            workflows=[WorkWorkflow],
+            activities=[self._activities.look, self._activities.process],
+            max_cached_workflows=TEMPORAL_WORKFLOWS_CACHED,
+            max_concurrent_activities=places,
+            graceful_shutdown_timeout=timedelta(seconds=TEMPORAL_STOP_SECONDS),
+            # How long others leave to this one what it had last: no longer than its jobs.
+            sticky_queue_schedule_to_start_timeout=timedelta(
+                seconds=min(self._limits.lease_seconds, TEMPORAL_STICKY_SECONDS)
+            ),
+        )

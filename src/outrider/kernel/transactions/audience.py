@@ -1,11 +1,11 @@
 """A campaign's audience: uploads that wait for their import, members, and what is known of them."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Callable, Sequence
 
 import msgspec
 
 from outrider.domain.address_census import AddressCensus
+from outrider.domain.batches import windows
 from outrider.domain.errors import InvalidInput, NotFound
 from outrider.domain.ids import CampaignId
 from outrider.domain.recipients import AddressKind, Recipient
@@ -13,37 +13,40 @@ from outrider.ports.phases import AudienceChunk, AudienceMember
 from outrider.ports.store import Transaction, Window, ask
 from outrider.settings import (
     CENSUS_ADDRESSES_MAX,
-    IMPORT_WINDOW_ITEMS,
     RECIPIENTS_MAX,
     UPLOAD_CHUNK_RECORDS,
 )
 
 
 def stage(
-    campaign_id: CampaignId, recipients: Iterable[Recipient], progress: Callable[[int], None]
+    campaign_id: CampaignId, recipients: Sequence[Recipient], progress: Callable[[int], None]
 ) -> Transaction[int]:
-    """Keep recipients for the campaign's import, a chunk at a time; returns how many came."""
+    """Keep recipients for the campaign's import; returns how many came."""
     totals = yield from ask("upload_totals", campaign_id=campaign_id)
-    chunk, first_position = totals[0]
-    staged = 0
-    for window in _windows(recipients, UPLOAD_CHUNK_RECORDS):
+    chunk, position = totals[0]
+    require_room(position + len(recipients))
+    yield from stage_window(campaign_id, chunk, position, recipients)
+    progress(len(recipients))
+    return len(recipients)
+
+
+def stage_window(
+    campaign_id: CampaignId, chunk: int, position: int, window: Sequence[Recipient]
+) -> Transaction[None]:
+    for number, part in enumerate(windows(window, UPLOAD_CHUNK_RECORDS)):
         yield from ask(
             "insert_upload",
             campaign_id=campaign_id,
-            chunk=chunk,
-            first_position=first_position + staged,
-            record_count=len(window),
-            records=msgspec.json.encode([_as_given(each) for each in window]).decode(),
+            chunk=chunk + number,
+            first_position=position + number * UPLOAD_CHUNK_RECORDS,
+            record_count=len(part),
+            records=msgspec.json.encode([_as_given(each) for each in part]).decode(),
         )
-        chunk, staged = chunk + 1, staged + len(window)
-        _require_room(first_position + staged)
-        progress(staged)
-    return staged
 
 
 def insert(
     campaign_id: CampaignId,
-    recipients: Iterable[Recipient],
+    recipients: Sequence[Recipient],
     progress: Callable[[int], None],
     *,
     is_new: bool = False,
@@ -53,40 +56,61 @@ def insert(
     An id that is there is left out; in a new audience the store refuses it.
     """
     position = yield from next_position(campaign_id)
+    end = position + len(recipients)
+    require_room(end)
+    if recipients:
+        yield from insert_window(campaign_id, position, recipients, is_new=is_new)
+        progress(end)
     census = AddressCensus(CENSUS_ADDRESSES_MAX)
-    for window in _windows(recipients, IMPORT_WINDOW_ITEMS):
-        placed = _columns(range(position, position + len(window)), window)
-        if is_new:
-            census.take(window)
-            yield from ask("import_new_members", placed, campaign_id=campaign_id)
-        else:
-            yield from ask("import_members", placed, campaign_id=campaign_id)
-        position += len(window)
-        _require_room(position)
-        progress(position)
+    census.take(recipients)
     if is_new and not census.may_repeat:
-        yield from ask("set_audience_size", campaign_id=campaign_id, size=position)
-        return position
+        yield from ask("set_audience_size", campaign_id=campaign_id, size=end)
+        return end
     return (yield from complete(campaign_id))
+
+
+def insert_window(
+    campaign_id: CampaignId, position: int, window: Sequence[Recipient], *, is_new: bool
+) -> Transaction[None]:
+    placed = _columns(range(position, position + len(window)), window)
+    if is_new:
+        yield from ask("import_new_members", placed, campaign_id=campaign_id)
+    else:
+        yield from ask("import_members", placed, campaign_id=campaign_id)
+
+
+def duplicates(campaign_id: CampaignId, most: int) -> Transaction[list[tuple[int, int]]]:
+    """Positions that are to be marked, each with the kinds of address that repeat there."""
+    rows = yield from ask("find_duplicates", campaign_id=campaign_id, most=most)
+    return [(int(row[0]), int(row[1])) for row in rows]
+
+
+def set_duplicates(campaign_id: CampaignId, found: Sequence[tuple[int, int]]) -> Transaction[None]:
+    positions, kinds = zip(*found, strict=True)
+    window: Window = {"position": positions, "kinds": kinds}
+    yield from ask("set_duplicates", window, campaign_id=campaign_id)
+
+
+def size(campaign_id: CampaignId) -> Transaction[int]:
+    counted = yield from ask("count_members", campaign_id=campaign_id)
+    members: int = counted[0][0]
+    return members
+
+
+def set_size(campaign_id: CampaignId, members: int) -> Transaction[None]:
+    yield from ask("set_audience_size", campaign_id=campaign_id, size=members)
 
 
 def complete(campaign_id: CampaignId) -> Transaction[int]:
     """Everybody is in: see who would get the same message twice, and count."""
     yield from ask("mark_duplicates", campaign_id=campaign_id)
-    counted = yield from ask("count_members", campaign_id=campaign_id)
-    size: int = counted[0][0]
-    yield from ask("set_audience_size", campaign_id=campaign_id, size=size)
-    return size
+    members = yield from size(campaign_id)
+    yield from set_size(campaign_id, members)
+    return members
 
 
-def _windows(recipients: Iterable[Recipient], most: int) -> Iterator[list[Recipient]]:
-    stream = iter(recipients)
-    while window := list(islice(stream, most)):
-        yield window
-
-
-def _require_room(size: int) -> None:
-    if size > RECIPIENTS_MAX:
+def require_room(members: int) -> None:
+    if members > RECIPIENTS_MAX:
         raise InvalidInput(
             f"an audience has at most {RECIPIENTS_MAX:,} recipients",
             hint="split the audience over several campaigns",

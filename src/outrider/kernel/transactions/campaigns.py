@@ -1,6 +1,6 @@
 """Creating and reading campaigns: definition, immutable assets and the audience, all or nothing."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -9,11 +9,8 @@ import msgspec
 from outrider.domain.campaigns import Asset, CampaignDefinition, Message
 from outrider.domain.errors import NotFound
 from outrider.domain.ids import AssetId, CampaignId, Scope, is_uuid
-from outrider.domain.phases import AUDIENCE_IMPORT
-from outrider.domain.recipients import Recipient
 from outrider.domain.states import Channel
 from outrider.domain.times import rfc3339
-from outrider.kernel.transactions import audience
 from outrider.kernel.transactions.audit import AuditEntry, record
 from outrider.ports.clock import IdSource
 from outrider.ports.store import Row, Rows, Transaction, ask
@@ -43,15 +40,14 @@ def create_campaign(
     scope: Scope,
     campaign_id: CampaignId,
     definition: CampaignDefinition,
-    recipients: Iterable[Recipient],
+    write_audience: Transaction[int],
     ids: IdSource,
     now: datetime,
     actor: str,
-    progress: Callable[[int], None],
 ) -> Transaction[int]:
     """Write the whole campaign; returns the audience's size. A mistake midway leaves nothing.
 
-    A campaign with an audience_import keeps its recipients as given until that phase runs.
+    `write_audience` returns that size; a large audience is there already, and it only closes it.
     """
     owner = scope._asdict()
     yield from ask(
@@ -70,10 +66,7 @@ def create_campaign(
         now=now,
     )
     yield from _insert_assets(scope, campaign_id, definition.messages, ids, now)
-    if AUDIENCE_IMPORT in phases:
-        size = yield from audience.stage(campaign_id, recipients, progress)
-    else:
-        size = yield from audience.insert(campaign_id, recipients, progress, is_new=True)
+    size = yield from write_audience
     detail: dict[str, object] = {"recipients": size, "messages": len(definition.messages)}
     entry = AuditEntry(scope, "campaign.created", actor, campaign_id, detail=detail)
     yield from record([entry], ids, now)

@@ -6,7 +6,7 @@ thousand rows a message. A retry takes up, job by job, what an earlier run left 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import msgspec
 
@@ -34,6 +34,13 @@ class ContractSnapshot:
 
     sha256: str
     document: str
+    acceptance_seconds: float | None = None
+    mode: str = "batch"
+
+    def deadline(self, submitted_at: datetime) -> datetime | None:
+        if self.acceptance_seconds is None:
+            return None
+        return submitted_at + timedelta(seconds=self.acceptance_seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +231,7 @@ def deploy_phase(
             "item_count": [plan.items for plan in plans],
             "retry_job_id": nothing,
             "detail": [msgspec.json.encode(plan.detail).decode() for plan in plans],
+            "mode": ["batch"] * len(plans),
         },
         **beginning.scope._asdict(),
         run_id=beginning.run_id,
@@ -308,6 +316,9 @@ def _insert_jobs(
             "item_count": [plan.item_count for plan in plans],
             "retry_job_id": [plan.retry_job_id for plan in plans],
             "detail": [None] * len(plans),
+            "mode": [
+                deployment.contracts[plan.asset.message.submission_target].mode for plan in plans
+            ],
         },
         **deployment.beginning.scope._asdict(),
         run_id=deployment.beginning.run_id,

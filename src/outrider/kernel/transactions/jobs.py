@@ -1,6 +1,6 @@
 """Jobs as leases: claim with a higher fence, keep alive, give back, rescue from the dead."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from enum import Enum
 from typing import NamedTuple
@@ -10,6 +10,7 @@ from outrider.domain.ids import (
     CampaignId,
     Fence,
     JobId,
+    OutboxId,
     RunId,
     Scope,
     TenantId,
@@ -50,6 +51,7 @@ class ClaimedJob(NamedTuple):
     plan_version: str
     lease_expires_at: datetime
     """As it was claimed; heartbeats move it."""
+    queue_group: str
 
     @property
     def scope(self) -> Scope:
@@ -71,6 +73,7 @@ class ClaimedLane(NamedTuple):
     tenant_id: TenantId
     workspace_id: WorkspaceId
     submission_target: str
+    mode: str
     fence: Fence
     attempts: int
     lease_expires_at: datetime
@@ -78,6 +81,11 @@ class ClaimedLane(NamedTuple):
     @property
     def scope(self) -> Scope:
         return Scope(self.tenant_id, self.workspace_id)
+
+    @property
+    def queue_group(self) -> str:
+        """Lanes wait in no group."""
+        return ""
 
     @property
     def campaign_id(self) -> None:
@@ -105,6 +113,7 @@ class ClaimedPhaseJob(NamedTuple):
     detail: str
     logical_attempt: int
     plan_version: str
+    queue_group: str
 
     @property
     def scope(self) -> Scope:
@@ -144,24 +153,68 @@ class Hold(Enum):
     LOST = "lost"
 
 
-def claim(claimer: Claimer, most: int, now: datetime) -> Transaction[list[Claim]]:
-    """Lock up to `most` due jobs, the oldest first."""
-    locked = yield from ask(
-        "claim_jobs",
-        worker_id=claimer.worker_id,
-        most=most,
-        lease_expires_at=claimer.lease_expires_at,
-        now=now,
-    )
+class QueueGroup(NamedTuple):
+    """Jobs of one mode, workspace and target; `run_at` is when the first of them is due. Those of
+    runs that were stopped are a group of their own."""
+
+    name: str
+    run_at: datetime | None
+
+    @property
+    def submission_target(self) -> str | None:
+        return None if self.is_cancelled else self.name.split("/", 2)[2]
+
+    @property
+    def mode(self) -> str:
+        return self.name.split("/", 1)[0]
+
+    @property
+    def is_cancelled(self) -> bool:
+        return self.name == CANCELLED_GROUP
+
+
+CANCELLED_GROUP = "cancelled"
+
+
+def queue_groups(after: str, most: int) -> Transaction[list[QueueGroup]]:
+    """The groups that have jobs waiting, in the order of their names."""
+    rows = yield from ask_alone("queue_groups", after=after, most=most)
+    return [QueueGroup(*row) for row in rows]
+
+
+def claim(claimer: Claimer, wanted: Mapping[str, int], now: datetime) -> Transaction[list[Claim]]:
+    """Of each named group lock so many due jobs, the oldest first."""
+    locked: list[Sequence[object]] = []
+    for name, most in wanted.items():
+        rows = yield from ask(
+            "claim_jobs",
+            queue_group=name,
+            worker_id=claimer.worker_id,
+            most=most,
+            lease_expires_at=claimer.lease_expires_at,
+            now=now,
+        )
+        locked += [(False, row[0]) for row in rows]
     return (yield from _claimed(locked, claimer, now))
 
 
-def claim_lanes(claimer: Claimer, most: int, now: datetime) -> Transaction[list[Claim]]:
-    """Lock the lanes among the `most` oldest due jobs. They have no run to set going, so this is
-    one statement, and a single message does not wait for more."""
+class LaneTargets(NamedTuple):
+    """Whose lanes are wanted, by JSON lists: only of these targets, and of none that are closed."""
+
+    targets: str | None = None
+    closed: str = "[]"
+
+
+def claim_lanes(
+    claimer: Claimer, mode: str, of: LaneTargets, most: int, now: datetime
+) -> Transaction[list[Claim]]:
+    """Lock the lanes of a mode that have been due for longest. They have no run to set going, so
+    this is one statement, and a single message does not wait for more."""
     rows = yield from ask_alone(
         "claim_lanes",
         worker_id=claimer.worker_id,
+        mode=mode,
+        **of._asdict(),
         most=most,
         lease_expires_at=claimer.lease_expires_at,
         now=now,
@@ -199,10 +252,10 @@ def _claimed(locked: Rows, claimer: Claimer, now: datetime) -> Transaction[list[
     return claimed
 
 
-def next_due() -> Transaction[datetime | None]:
-    """When the next job is due that nobody holds, or since when one is."""
-    rows = yield from ask_alone("next_due")
-    return rows[0][0] if rows else None
+def next_lanes_due(of: LaneTargets) -> Transaction[dict[str, datetime]]:
+    """Of each mode, when the next lane is due that nobody holds, or since when one is."""
+    rows = yield from ask_alone("next_lanes_due", **of._asdict())
+    return {mode: run_at for mode, run_at in rows if run_at is not None}
 
 
 def _start_runs(window: Window, claimer: Claimer, now: datetime) -> Transaction[None]:
@@ -282,6 +335,50 @@ def rescue_expired(
 def lock_holders() -> Transaction[list[str]]:
     rows = yield from ask("lock_holders")
     return [row[0] for row in rows]
+
+
+class HeldJob(NamedTuple):
+    id: JobId
+    run_id: RunId | None
+    fence: Fence
+
+
+def take_back_unbegun(worker_id: str, begun: Sequence[OutboxId], now: datetime) -> Transaction[int]:
+    """Of what a dead worker had opened, what it had not begun to call was never called."""
+    taken = 0
+    for row in (yield from ask("jobs_held_by", worker_id=worker_id)):
+        job = HeldJob(*row)
+        window = {"id": begun}
+        known = {"job_id": job.id, "fence": job.fence, "now": now}
+        if job.run_id is None:
+            rows = yield from ask("take_back_unbegun_in_lane", window, **known)
+        else:
+            rows = yield from ask("take_back_unbegun", window, run_id=job.run_id, **known)
+        taken += len(rows)
+    return taken
+
+
+def suspensions(held: Sequence[Claim]) -> Transaction[dict[JobId, bool]]:
+    """Whether each of these jobs was paused or stopped; those that were lost are left out."""
+    rows = yield from ask_alone(
+        "suspensions", {"id": [job.id for job in held], "fence": [job.fence for job in held]}
+    )
+    return {row[0]: bool(row[1]) for row in rows}
+
+
+def see_suspensions(held: Sequence[Claim]) -> Transaction[None]:
+    """Their worker knows, and begins no more calls of them."""
+    in_order = sorted(held, key=lambda job: job.id)
+    yield from ask_alone(
+        "see_suspensions",
+        {"id": [job.id for job in in_order], "fence": [job.fence for job in in_order]},
+    )
+
+
+def suspensions_unseen(run_id: RunId) -> Transaction[bool]:
+    """Whether a worker holds a job of the run and may not know yet of its pause or stop."""
+    rows = yield from ask_alone("suspensions_unseen", run_id=run_id)
+    return bool(rows[0][0])
 
 
 def rescue_from(

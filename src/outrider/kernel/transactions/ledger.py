@@ -11,12 +11,18 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from outrider.domain.campaigns import Asset
-from outrider.domain.ids import Fence, IdempotencyKey, OutboxId, RecipientId, Scope
+from outrider.domain.ids import Fence, IdempotencyKey, JobId, OutboxId, RecipientId, Scope
 from outrider.domain.letters import Enclosure
 from outrider.domain.recipients import AddressKind
 from outrider.domain.retry import Patience
 from outrider.domain.states import SUCCESSES, ItemStatus
-from outrider.domain.submission import Contract, Progress, Verdict
+from outrider.domain.submission import (
+    TARGET_DOWN,
+    TARGET_THROTTLED,
+    Contract,
+    Progress,
+    Verdict,
+)
 from outrider.domain.texts import storable
 from outrider.kernel.transactions.jobs import Claim, ClaimedJob, Hold, hold
 from outrider.ports.store import Rows, Transaction, Window, ask, ask_alone
@@ -43,6 +49,7 @@ class LedgerRow(NamedTuple):
     attempt_contract_id: int | None
     maybe_received: bool
     created_at: datetime
+    uncounted_calls: int
 
 
 class Draft(NamedTuple):
@@ -70,6 +77,7 @@ class Reopened(NamedTuple):
     attempt: int
     maybe_received: bool
     submitted_at: datetime
+    uncounted_calls: int
 
 
 class ClosedAttempt(NamedTuple):
@@ -80,6 +88,7 @@ class ClosedAttempt(NamedTuple):
     fence: Fence
     closed_at: datetime
     verdict: Verdict
+    job_id: JobId | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +213,7 @@ def _shared(context: JobContext, drafts: Sequence[Draft], now: datetime) -> dict
         "contract_id": job.contract_id,
         "asset_id": context.asset.id,
         "asset_version": context.asset.version,
+        "expires_at": context.contract.deadline(now),
         "now": now,
     }
 
@@ -235,7 +245,6 @@ def reopen(
         window,
         fence=job.fence,
         attempt_contract_id=attempt_contract_id,
-        call_by=lease_expires_at,
         now=now,
     )
     if len(rows) < len(outbox_ids):
@@ -247,7 +256,6 @@ def open_due(
     job: Claim,
     outbox_ids: Sequence[OutboxId],
     attempt_contract_id: int | None,
-    lease_expires_at: datetime,
     now: datetime,
 ) -> Transaction[list[Reopened]]:
     """Open what waits and nobody has open, if the job is ours and its phase goes on: in one
@@ -258,7 +266,6 @@ def open_due(
         job_id=job.id,
         fence=job.fence,
         attempt_contract_id=attempt_contract_id,
-        call_by=lease_expires_at,
         now=now,
     )
     return [Reopened(*row) for row in rows]
@@ -269,10 +276,12 @@ def close(closed: Sequence[ClosedAttempt], now: datetime) -> Transaction[None]:
     # One order of rows for everybody, so that two writers cannot wait for each other.
     ordered = sorted(closed, key=itemgetter(0))
     accepted: dict[ItemStatus, list[ClosedAttempt]] = {}
-    failed, retried, doubted = [], [], []
+    failed, retried, doubted, given_back = [], [], [], []
     for attempt in ordered:
         verdict = attempt.verdict
-        if verdict.status in SUCCESSES:
+        if verdict.given_back:
+            given_back.append(attempt)
+        elif verdict.status in SUCCESSES:
             accepted.setdefault(verdict.status, []).append(attempt)
         elif verdict.status is ItemStatus.FAILED:
             failed.append(attempt)
@@ -280,7 +289,7 @@ def close(closed: Sequence[ClosedAttempt], now: datetime) -> Transaction[None]:
             doubted.append(attempt)
         else:
             retried.append(attempt)
-    alone = len(accepted) == 1 and not (failed or retried or doubted)
+    alone = len(accepted) == 1 and not (failed or retried or doubted or given_back)
     for status, group in accepted.items():
         yield from _close_accepted(status, group, now, ask_alone if alone else ask)
     if failed:
@@ -289,10 +298,12 @@ def close(closed: Sequence[ClosedAttempt], now: datetime) -> Transaction[None]:
         yield from _close_retried(retried, now)
     if doubted:
         yield from _close_doubted(doubted, now)
+    if given_back:
+        yield from _give_back(given_back, now)
 
 
 def _identity(group: Sequence[ClosedAttempt]) -> dict[str, Sequence[object]]:
-    ids, attempts, fences, closed_at, _ = zip(*group, strict=True)
+    ids, attempts, fences, closed_at, *_ = zip(*group, strict=True)
     return {"id": ids, "attempt": attempts, "fence": fences, "closed_at": closed_at}
 
 
@@ -357,6 +368,42 @@ def _close_doubted(group: Sequence[ClosedAttempt], now: datetime) -> Transaction
         },
         now=now,
     )
+
+
+def _give_back(group: Sequence[ClosedAttempt], now: datetime) -> Transaction[None]:
+    yield from ask(
+        "give_back",
+        {
+            **_identity(group),
+            "next_attempt_at": [attempt.verdict.next_attempt_at for attempt in group],
+            "reason": [storable(attempt.verdict.reason) for attempt in group],
+            "error": [storable(attempt.verdict.error) for attempt in group],
+            "waits_for": [_waits_for(attempt.verdict) for attempt in group],
+            "calls": [int(attempt.verdict.counts_as_call) for attempt in group],
+        },
+        now=now,
+    )
+
+
+def _waits_for(verdict: Verdict) -> str | None:
+    if verdict.reason is None:
+        return None
+    return verdict.reason if verdict.reason == TARGET_THROTTLED else TARGET_DOWN
+
+
+def is_any_expired(now: datetime) -> Transaction[bool]:
+    """A look, which costs less than a write that changes nothing."""
+    rows = yield from ask_alone("any_expired", now=now)
+    return bool(rows)
+
+
+def expire(most: int, now: datetime) -> Transaction[int]:
+    """End what waits and could only be accepted too late, and wake the jobs that waited for it."""
+    rows = yield from ask("expire_items", most=most, now=now)
+    of_runs = sorted({row[0] for row in rows if row[0] is not None})
+    if of_runs:
+        yield from ask("wake_jobs", {"id": of_runs}, call_again=False, now=now)
+    return len(rows)
 
 
 def _outcome(verdict: Verdict) -> str:

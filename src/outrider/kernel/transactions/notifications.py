@@ -14,7 +14,7 @@ from outrider.domain.states import Channel, ItemStatus
 from outrider.domain.texts import storable
 from outrider.domain.workflows import DomainEventId, StepId
 from outrider.kernel.transactions.deployment import ContractSnapshot
-from outrider.kernel.transactions.submissions import Lane, places
+from outrider.kernel.transactions.submissions import Lane, lane_in, places
 from outrider.ports.clock import IdSource
 from outrider.ports.store import Transaction, ask
 
@@ -59,13 +59,17 @@ def insert(
     """The ids of those that are new."""
     if not items:
         return set()
+    items = [
+        each._replace(lane=lane_in(contracts[each.submission_target].mode, each.lane))
+        for each in items
+    ]
     # One order for everybody, as for intents: two writers cannot wait for each other.
     ordered = sorted(items, key=lambda item: (item.submission_target, item.lane, item.key))
     wanted = {(item.submission_target, item.lane) for item in ordered}
     contract_ids, lanes = yield from places(scope, contracts, wanted, ids, now)
     new: set[OutboxId] = set()
     for part in in_parts(ordered, lambda item: len(item.payload) + ROW_BYTES, WINDOW_BYTES):
-        new |= yield from _insert(scope, part, lanes, contract_ids, now)
+        new |= yield from _insert(scope, part, lanes, contract_ids, contracts, now)
     woken = {
         lanes[item.submission_target, item.lane]
         for item in ordered
@@ -81,6 +85,7 @@ def _insert(
     ordered: Sequence[NewNotification],
     lanes: Mapping[Lane, JobId],
     contract_ids: Mapping[str, int],
+    contracts: Mapping[str, ContractSnapshot],
     now: datetime,
 ) -> Transaction[set[OutboxId]]:
     rows = yield from ask(
@@ -110,6 +115,9 @@ def _insert(
             "status": [item.status.value for item in ordered],
             "reason": [item.reason for item in ordered],
             "error": [storable(item.error) for item in ordered],
+            "expires_at": [
+                contracts[item.submission_target].deadline(item.due_at) for item in ordered
+            ],
         },
         **scope._asdict(),
         now=now,

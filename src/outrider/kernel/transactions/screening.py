@@ -28,6 +28,8 @@ class Deferral(NamedTuple):
     id: OutboxId
     until: datetime
     waits_for: str
+    expires_at: datetime | None = None
+    """Its contract's deadline, counted from `until`; only where nobody has called yet."""
 
 
 class Ending(NamedTuple):
@@ -88,6 +90,7 @@ def hold_back(
                 "id": [each.id for each in held_back.deferred],
                 "until": [each.until for each in held_back.deferred],
                 "waits_for": [each.waits_for for each in held_back.deferred],
+                "expires_at": [each.expires_at for each in held_back.deferred],
             },
             now=now,
         )

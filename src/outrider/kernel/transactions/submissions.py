@@ -9,13 +9,20 @@ from typing import NamedTuple
 
 from outrider.domain.ids import IdempotencyKey, JobId, OutboxId, Scope
 from outrider.domain.states import IntentStatus, ItemStatus
+from outrider.domain.submission import REALTIME
 from outrider.kernel.transactions.deployment import ContractSnapshot, snapshot_contracts
 from outrider.kernel.transactions.jobs import ClaimedLane
 from outrider.ports.clock import IdSource
 from outrider.ports.store import Transaction, Window, ask, ask_alone
+from outrider.settings import LANES_PER_TARGET
 
 Lane = tuple[str, int]
 """A submission target and a number: the place of a lane within its workspace."""
+
+
+def lane_in(mode: str, number: int) -> int:
+    """Which of a target's lanes: those of each mode are its own, for a target may change modes."""
+    return number + (LANES_PER_TARGET if mode == REALTIME else 0)
 
 
 class Places(NamedTuple):
@@ -74,6 +81,12 @@ class DueItem(NamedTuple):
     kind: str | None
     template: str | None
     urgent: bool
+    uncounted_calls: int
+    expires_at: datetime | None
+
+    def deadline_from(self, due_at: datetime) -> datetime | None:
+        """Its contract's deadline if it may first go then."""
+        return None if self.expires_at is None else due_at + (self.expires_at - self.created_at)
 
 
 def submit(
@@ -107,6 +120,7 @@ def submit(
         "intent_id": [intent.intent_id for intent in intents],
         "payload": [intent.payload for intent in intents],
         "key": [intent.key for intent in intents],
+        "expires_at": [contracts[each.submission_target].deadline(now) for each in intents],
     }
     if known is None:
         rows = yield from ask("insert_intents", window, **scope._asdict(), now=now)
@@ -153,7 +167,8 @@ def places(
     missing = sorted(set(wanted) - set(found[1]))
     for target, lane in missing:
         place = {**scope._asdict(), "submission_target": target, "lane": lane}
-        yield from ask("insert_lane", id=ids.new(), **place, now=now)
+        mode = contracts[target].mode
+        yield from ask("insert_lane", id=ids.new(), **place, mode=mode, now=now)
     if missing or len(found[0]) < len(contracts):
         found = yield from _found(scope, contracts, wanted)
     return found
@@ -182,13 +197,9 @@ def _found(
     return Places(contract_ids, lanes)
 
 
-def due(
-    lane: ClaimedLane, most: int, horizon: datetime, now: datetime
-) -> Transaction[list[DueItem]]:
-    """What is due, and what a former holder of the lane left open until at most `horizon`."""
-    rows = yield from ask_alone(
-        "due_in_lane", job_id=lane.id, fence=lane.fence, most=most, horizon=horizon, now=now
-    )
+def due(lane: ClaimedLane, most: int, now: datetime) -> Transaction[list[DueItem]]:
+    """What is due and nobody has open; and what a former holder of the lane left open."""
+    rows = yield from ask_alone("due_in_lane", job_id=lane.id, fence=lane.fence, most=most, now=now)
     return [DueItem(*row) for row in rows]
 
 

@@ -1,53 +1,169 @@
-"""A target's shared state: locked, changed by a pure function, and saved, in one transaction."""
+"""A target's doors: locked, changed by a pure function, and saved, in one transaction."""
 
 from collections.abc import Callable
-from datetime import datetime
+from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from outrider.domain.ids import Scope
-from outrider.domain.targets import Breaker, TargetPolicy, TargetState
+from outrider.domain.ids import Scope, WorkerId
+from outrider.domain.submission import Contract
+from outrider.domain.targets import Door, DoorState, TargetPolicy, share_of
 from outrider.ports.store import Result, Row, Transaction, ask, ask_alone
 
-Change = Callable[[TargetState], tuple[TargetState, Result]]
+EVERYBODYS = ""
+"""The workspace of a door that all workspaces go through."""
+
+Change = Callable[[Door], tuple[Door, Result]]
 
 
-def change_state(
-    submission_target: str, policy: TargetPolicy, change: Change[Result], now: datetime
+class DoorKey(NamedTuple):
+    """A target at a URL; with a workspace, the door for what that one's messages may cause."""
+
+    submission_target: str
+    gateway_url: str
+    workspace_id: str = EVERYBODYS
+
+    @property
+    def shared(self) -> "DoorKey":
+        return self._replace(workspace_id=EVERYBODYS)
+
+
+def change_door(
+    key: DoorKey, policy: TargetPolicy, change: Change[Result], now: datetime
 ) -> Transaction[Result]:
-    found = yield from ask("lock_target_state", submission_target=submission_target)
-    if not found:
-        yield from ask(
-            "insert_target_state",
-            submission_target=submission_target,
-            tokens=float(policy.burst),
-            now=now,
-        )
-        found = yield from ask("lock_target_state", submission_target=submission_target)
-    before = _state(found[0])
+    before = yield from _locked(key, policy, now)
     after, result = change(before)
     if after != before:
-        yield from ask(
-            "save_target_state",
-            submission_target=submission_target,
-            tokens=after.tokens,
-            refilled_at=after.refilled_at,
-            resume_at=after.resume_at,
-            failures=after.failures,
-            breaker=after.breaker.value,
-            probe_at=after.probe_at,
-            now=now,
-        )
+        yield from _save(key, after, now)
     return result
 
 
-def state_of(submission_target: str) -> Transaction[TargetState | None]:
-    found = yield from ask_alone("target_state", submission_target=submission_target)
-    return _state(found[0]) if found else None
+def _locked(key: DoorKey, policy: TargetPolicy, now: datetime) -> Transaction[Door]:
+    found = yield from ask("lock_door", **key._asdict())
+    if not found:
+        yield from ask("insert_door", **key._asdict(), tokens=float(policy.burst), now=now)
+        found = yield from ask("lock_door", **key._asdict())
+    return _door(found[0])
 
 
-def all_states(most: int) -> Transaction[dict[str, TargetState]]:
-    rows = yield from ask("target_states", most=most)
-    return {row[0]: _state(row[1:]) for row in rows}
+def _save(key: DoorKey, door: Door, now: datetime) -> Transaction[None]:
+    yield from ask(
+        "save_door",
+        **key._asdict(),
+        tokens=door.tokens,
+        refilled_at=door.refilled_at,
+        state=door.state.value,
+        since=door.since,
+        opens_at=door.opens_at,
+        probe_until=door.probe_until,
+        epoch=door.epoch,
+        step=door.step,
+        failures=door.failures,
+        slots=door.slots,
+        slots_at=door.slots_at,
+        reason=door.reason,
+        now=now,
+    )
+
+
+class Standing(NamedTuple):
+    """All that decides whether calls may begin: both doors, and whether somebody paused the
+    target. None: nothing has ever happened there."""
+
+    shared: Door | None
+    own: Door | None
+    is_paused: bool
+
+
+def standing(key: DoorKey) -> Transaction[Standing]:
+    rows = yield from ask_alone("doors_of_target", **key._asdict())
+    doors = {row[0]: _door(row[1:]) for row in rows if row[0] is not None}
+    is_paused = any(row[0] is None for row in rows)
+    return Standing(doors.get(EVERYBODYS), doors.get(key.workspace_id), is_paused)
+
+
+def renew_share(
+    key: DoorKey,
+    policy: TargetPolicy,
+    worker_id: WorkerId,
+    wanted: int,
+    lasts: timedelta,
+    now: datetime,
+) -> Transaction[int | None]:
+    """The worker's part of the door's slots; None where there are enough for everybody."""
+    door = yield from _locked(key, policy, now)
+    place = {"submission_target": key.submission_target, "gateway_url": key.gateway_url}
+    if door.slots is None:
+        return None
+    rows = yield from ask("live_shares", **place, now=now)
+    others = [row for row in rows if row[0] != worker_id]
+    if door.slots >= wanted + sum(row[2] for row in others):
+        # Nobody is held back by it any more.
+        yield from _save(key, replace(door, slots=None, slots_at=None), now)
+        yield from ask("forget_shares", **place)
+        return None
+    names = sorted([worker_id, *(row[0] for row in others)])
+    taken = sum(row[1] for row in others)
+    part = share_of(door.slots, wanted, names.index(worker_id), len(names), taken)
+    yield from ask(
+        "save_share", **place, worker_id=worker_id, slots=part, wanted=wanted,
+        expires_at=now + lasts,
+    )  # fmt: skip
+    return part
+
+
+def all_doors(most: int) -> Transaction[dict[DoorKey, Door]]:
+    rows = yield from ask("all_doors", most=most)
+    return {DoorKey(*row[:3]): _door(row[3:]) for row in rows}
+
+
+def troubled_doors(submission_target: str, most: int) -> Transaction[list[DoorKey]]:
+    rows = yield from ask("troubled_doors", submission_target=submission_target, most=most)
+    return [DoorKey(*row[:3]) for row in rows]
+
+
+class PausedTarget(NamedTuple):
+    paused_by: str
+    paused_at: datetime
+
+
+def paused_targets() -> Transaction[dict[str, PausedTarget]]:
+    rows = yield from ask("paused_targets")
+    return {row[0]: PausedTarget(*row[1:]) for row in rows}
+
+
+def pause(submission_target: str, actor: str, now: datetime) -> Transaction[bool]:
+    """Whether it was not paused before."""
+    rows = yield from ask("pause_target", submission_target=submission_target, actor=actor, now=now)
+    return bool(rows)
+
+
+def resume(submission_target: str) -> Transaction[bool]:
+    """Whether it was paused."""
+    rows = yield from ask("resume_target", submission_target=submission_target)
+    return bool(rows)
+
+
+class Overview(NamedTuple):
+    """How all targets fare: their doors, and who is paused."""
+
+    doors: dict[DoorKey, Door]
+    paused: dict[str, PausedTarget]
+
+    def door(self, contract: Contract, workspace_id: str) -> Door | None:
+        """Of the two that a workspace goes through, the one that keeps it out."""
+        key = DoorKey(contract.submission_target, contract.gateway_url, workspace_id)
+        shared, own = self.doors.get(key.shared), self.doors.get(key)
+        return own if own is not None and not own.is_open else shared
+
+
+def overview(most: int) -> Transaction[Overview]:
+    return Overview((yield from all_doors(most)), (yield from paused_targets()))
+
+
+def wake(submission_target: str, now: datetime) -> Transaction[None]:
+    """Jobs that wait for the target's door are due at once."""
+    yield from ask("wake_target", submission_target=submission_target, now=now)
 
 
 class TargetLoad(NamedTuple):
@@ -65,6 +181,6 @@ def loads(scope: Scope) -> Transaction[dict[str, TargetLoad]]:
     return found
 
 
-def _state(row: Row) -> TargetState:
-    tokens, refilled_at, resume_at, failures, breaker, probe_at = row
-    return TargetState(tokens, refilled_at, resume_at, failures, Breaker(breaker), probe_at)
+def _door(row: Row) -> Door:
+    tokens, refilled_at, state, *rest = row
+    return Door(tokens, refilled_at, DoorState(state), *rest)

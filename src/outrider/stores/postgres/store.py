@@ -11,7 +11,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import lru_cache
 from itertools import repeat
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias
 
 import asyncpg
 import msgspec
@@ -19,7 +19,6 @@ import msgspec
 from outrider.domain.errors import SchemaMismatch, StoreError, StoreRefused, StoreUnavailable
 from outrider.ports.store import Announced, Result, Rows, Statement, Transaction
 from outrider.settings import (
-    COPY_WINDOWS_MAX,
     POSTGRES_CONNECT_SECONDS,
     POSTGRES_IDLE_SECONDS,
     POSTGRES_POOL_CONNECTIONS,
@@ -190,66 +189,20 @@ async def _played(
     statement = first
     try:
         while True:
-            if statement.name in _COPIED:
-                statement = await _copied(connection, transaction, statement)
-            else:
-                statement = transaction.send(await _rows(connection, statement))
+            run = _copied if statement.name in _COPIED else _rows
+            statement = transaction.send(await run(connection, statement))
             assert not first.alone, f"{first.name} was not alone: {statement.name} came after it"
     except StopIteration as done:
         result: Result = done.value
         return result
-    except _Ended as done:
-        return cast("Result", done.result)
 
 
-class _Ended(Exception):
-    """A script's end, told from another thread, where StopIteration cannot go."""
-
-    def __init__(self, result: object) -> None:
-        self.result = result
-
-
-async def _copied(
-    connection: Connection, transaction: Transaction[Result], first: Statement
-) -> Statement:
-    """The next statement. A copy has nothing to tell, so the script makes up what follows while
-    Postgres is at it; and what follows of the same kind goes into the same copy."""
-    table, columns = _COPIED[first.name]
-    following: asyncio.Future[Statement] | None = None
-
-    def go_on() -> Statement:
-        try:
-            return transaction.send(())
-        except StopIteration as done:
-            raise _Ended(done.value) from None
-
-    async def records() -> AsyncIterator[tuple[object, ...]]:
-        nonlocal following
-        statement = first
-        for _ in range(COPY_WINDOWS_MAX):
-            following = asyncio.ensure_future(asyncio.to_thread(go_on))
-            for record in _records(statement, columns):
-                yield record
-            # A script cannot be stopped in the middle of a line.
-            await asyncio.wait([following])
-            if following.exception() is not None:
-                return
-            statement = following.result()
-            if (statement.name, statement.params) != (first.name, first.params):
-                return
-
-    try:
-        await connection.copy_records_to_table(table, records=records(), columns=columns)
-    except BaseException:
-        if following is not None:
-            await asyncio.wait([following])
-            # What a script finds wrong says more than what its copy met with.
-            failure = following.exception()
-            if failure is not None and not isinstance(failure, _Ended):
-                raise failure from None
-        raise
-    assert following is not None
-    return following.result()
+async def _copied(connection: Connection, statement: Statement) -> Rows:
+    table, columns = _COPIED[statement.name]
+    await connection.copy_records_to_table(
+        table, records=_records(statement, columns), columns=columns
+    )
+    return ()
 
 
 def _records(statement: Statement, columns: Sequence[str]) -> Iterator[tuple[object, ...]]:

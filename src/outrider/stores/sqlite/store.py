@@ -1,10 +1,11 @@
-"""The SQLite store: one writer thread, one reader thread, WAL, and an fsync with every commit.
+"""The SQLite store: one writer thread, a few readers, WAL, and an fsync with every commit.
 
 A transaction's script runs whole inside its thread, so a lock is never held across an event loop.
 """
 
 import asyncio
 import hashlib
+import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -16,7 +17,7 @@ import msgspec
 
 from outrider.domain.errors import SchemaMismatch, StoreError, StoreRefused, StoreUnavailable
 from outrider.ports.store import Announced, Result, Rows, Statement, Transaction
-from outrider.settings import SQLITE_BUSY_SECONDS, SQLITE_LOOK_SECONDS
+from outrider.settings import SQLITE_BUSY_SECONDS, SQLITE_LOOK_SECONDS, SQLITE_READERS
 from outrider.stores import migrations
 from outrider.stores.statements import NamedSql, load_statements
 
@@ -58,8 +59,11 @@ class SqliteStore:
         self._path = path
         self._busy_ms = int(busy_seconds * 1000)
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="outrider-sqlite-writer")
-        self._reader = ThreadPoolExecutor(1, thread_name_prefix="outrider-sqlite-reader")
-        self._connections: dict[ThreadPoolExecutor, apsw.Connection] = {}
+        self._reader = ThreadPoolExecutor(
+            SQLITE_READERS, thread_name_prefix="outrider-sqlite-reader"
+        )
+        self._connections: dict[int, apsw.Connection] = {}
+        """By the thread that uses it."""
         self._time_columns: dict[str, tuple[int, ...]] = {}
 
     async def write(self, transaction: Transaction[Result]) -> Result:
@@ -102,20 +106,24 @@ class SqliteStore:
             watching.close()
 
     async def close(self) -> None:
+        await asyncio.to_thread(self._close)
+
+    def _close(self) -> None:
         for executor in (self._writer, self._reader):
-            connection = self._connections.pop(executor, None)
-            if connection is not None:
-                await asyncio.get_running_loop().run_in_executor(executor, connection.close)
             executor.shutdown()
+        while self._connections:
+            _, connection = self._connections.popitem()
+            connection.close()
 
     async def _in_thread(
         self, executor: ThreadPoolExecutor, work: Callable[[apsw.Connection], Answer]
     ) -> Answer:
         def run() -> Answer:
             try:
-                connection = self._connections.get(executor)
+                thread = threading.get_ident()
+                connection = self._connections.get(thread)
                 if connection is None:
-                    connection = self._connections[executor] = self._connect()
+                    connection = self._connections[thread] = self._connect()
                 return work(connection)
             except apsw.Error as error:
                 raise self._translated(error) from error

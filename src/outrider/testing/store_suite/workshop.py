@@ -35,7 +35,15 @@ from outrider.domain.submission import (
 )
 from outrider.domain.times import rfc3339
 from outrider.engines.local import local_reference
-from outrider.kernel.transactions import campaigns, deployment, inspection, jobs, ledger, settlement
+from outrider.kernel.transactions import (
+    audience,
+    campaigns,
+    deployment,
+    inspection,
+    jobs,
+    ledger,
+    settlement,
+)
 from outrider.kernel.transactions.deployment import Beginning, ContractSnapshot, Deployment
 from outrider.kernel.transactions.inspection import Item
 from outrider.kernel.transactions.jobs import ClaimedJob, Claimer, Hold
@@ -43,6 +51,7 @@ from outrider.kernel.transactions.ledger import ClosedAttempt, Draft, JobContext
 from outrider.kernel.transactions.settlement import LeaseLost
 from outrider.ports.store import Store
 from outrider.system import SystemIds
+from outrider.testing.claims import claim_any
 from outrider.testing.launches import message, people
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -98,13 +107,13 @@ class Workshop:
         messages: Sequence[Message] = (SMS,),
         batch_size: int = 100,
     ) -> CampaignId:
-        audience = people(recipients) if isinstance(recipients, int) else recipients
+        given = people(recipients) if isinstance(recipients, int) else recipients
         campaign_id = CampaignId(self.ids.new())
         definition = CampaignDefinition("suite", (LAUNCH,), tuple(messages), batch_size)
+        write_audience = audience.insert(campaign_id, list(given), lambda _: None, is_new=True)
         await self.store.write(
             campaigns.create_campaign(
-                DEFAULT_SCOPE, campaign_id, definition, audience, self.ids, NOON, "suite",
-                lambda _imported: None,
+                DEFAULT_SCOPE, campaign_id, definition, write_audience, self.ids, NOON, "suite"
             )
         )  # fmt: skip
         return campaign_id
@@ -148,9 +157,8 @@ class Workshop:
         lease_seconds: float = LEASE_SECONDS,
     ) -> list[ClaimedJob]:
         lease = now + timedelta(seconds=lease_seconds)
-        claimed = await self.store.write(
-            jobs.claim(Claimer(worker, lease, local_reference, self.ids), most, now)
-        )
+        claimer = Claimer(worker, lease, local_reference, self.ids)
+        claimed = await claim_any(self.store, claimer, most, now)
         # The suite's campaigns make jobs; lanes have tests of their own.
         return [claim for claim in claimed if isinstance(claim, ClaimedJob)]
 

@@ -1,4 +1,4 @@
-// Where messages go out: each target's contract, its breaker, its rate, and how it fares.
+// Where messages go out: each target's contract, its door, its rate, and how it fares.
 
 import { get } from "../api.js";
 import { h, render } from "../dom.js";
@@ -9,10 +9,11 @@ import { moment } from "../parts/moments.js";
 import { pill, tag } from "../parts/pill.js";
 import { card, facts } from "../parts/table.js";
 
-const BREAKERS = {
-  closed: ["completed", "Healthy"],
-  open: ["failed", "Breaker open"],
-  probing: ["in_progress", "Probing"],
+const DOORS = {
+  open: ["completed", "Healthy"],
+  throttled: ["paused", "Throttled"],
+  down: ["failed", "Down"],
+  paused: ["paused", "Paused"],
 };
 
 export async function show({ main, signal, frame }) {
@@ -30,17 +31,14 @@ export async function show({ main, signal, frame }) {
 }
 
 function targetCard(target) {
-  const standing = target.state?.breaker ?? "closed";
-  const [look, words] = BREAKERS[standing] ?? ["not_started", title(standing)];
+  const door = target.state?.door ?? "open";
+  const [look, words] = DOORS[door] ?? ["not_started", title(door)];
   return card(
     target.submissionTarget,
     h(
       "div",
       { class: "card-body stack" },
-      target.state?.breaker === "open" && note([
-        `${plural(target.state.failures, "failure")} in a row. `,
-        target.state.resumeAt && ["Calls begin again ", moment(target.state.resumeAt), "."],
-      ], "warn"),
+      door !== "open" && note(whyClosed(target.state), "warn"),
       facts(
         ["Gateway", target.gatewayType],
         ["Channel", tag(target.channel)],
@@ -49,7 +47,8 @@ function targetCard(target) {
         ["Rate", target.execution.ratePerSecond
           ? `${rate(target.execution.ratePerSecond)}, bursts of ${count(target.execution.burst)}`
           : "Not limited"],
-        ["Breaker", `after ${plural(target.execution.breakerFailures, "failure")}, for `
+        target.state?.slots && ["Calls at once", `at most ${count(target.state.slots)}, for now`],
+        ["Counts as down", `after ${plural(target.execution.breakerFailures, "failure")}; a probe every `
           + duration(target.execution.breakerSeconds * 1000)],
         ["Retries", retries(target.execution)],
         target.execution.fallback && ["Falls back to", target.execution.fallback],
@@ -65,6 +64,18 @@ function targetCard(target) {
     ),
     pill(look, { words }),
   );
+}
+
+function whyClosed({ door, since, reason, resumeAt, probeAt, pausedBy }) {
+  const next = resumeAt ?? probeAt;
+  return [
+    door === "paused" ? `Paused by ${pausedBy}` : `${title(door)}`,
+    since && [" since ", moment(since)],
+    ". ",
+    door !== "paused" && next && ["Next call ", moment(next), ". "],
+    door === "paused" && "`outrider target resume` sends again. ",
+    reason,
+  ];
 }
 
 function retries({ retryFirstSeconds, retryFactor, retryCapSeconds }) {

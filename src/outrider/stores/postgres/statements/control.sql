@@ -14,7 +14,8 @@ WITH mine AS MATERIALIZED (
   SELECT id FROM job_queue
    WHERE run_id = :run_id AND status IN ('queued', 'locked', 'failed') ORDER BY id FOR NO KEY UPDATE
 )
-UPDATE job_queue AS j SET paused = true, updated_at = :now FROM mine WHERE j.id = mine.id;
+UPDATE job_queue AS j SET paused = true, suspension_seen = false, updated_at = :now
+  FROM mine WHERE j.id = mine.id;
 
 -- name: resume_jobs
 WITH mine AS MATERIALIZED (
@@ -29,9 +30,28 @@ WITH mine AS MATERIALIZED (
   SELECT id FROM job_queue
    WHERE run_id = :run_id AND status IN ('queued', 'locked', 'failed') ORDER BY id FOR NO KEY UPDATE
 )
-UPDATE job_queue AS j SET cancelled = true, paused = false, updated_at = :now,
-       status = CASE status WHEN 'failed' THEN 'queued' ELSE status END, run_at = :now
+UPDATE job_queue AS j SET cancelled = true, paused = false, suspension_seen = false,
+       queue_group = 'cancelled', updated_at = :now, status = CASE status WHEN 'failed' THEN 'queued' ELSE status END, run_at = :now
   FROM mine WHERE j.id = mine.id;
+
+-- name: suspensions
+-- Of the jobs that a worker still holds, whether each was paused or stopped.
+SELECT j.id::text, j.paused OR j.cancelled
+  FROM json_to_recordset(:window) AS held (id uuid, fence bigint)
+  JOIN job_queue j ON j.id = held.id AND j.fence = held.fence AND j.status = 'locked'
+ WHERE j.id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS bound (id uuid)));
+
+-- name: see_suspensions
+-- Whoever paused or stopped them may rely on it: no call of these begins any more.
+UPDATE job_queue AS j SET suspension_seen = true
+  FROM json_to_recordset(:window) AS held (id uuid, fence bigint)
+ WHERE j.id = held.id AND j.fence = held.fence AND j.status = 'locked'
+   AND j.id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS bound (id uuid)));
+
+-- name: suspensions_unseen
+SELECT EXISTS (SELECT 1 FROM job_queue
+                WHERE run_id = :run_id AND status = 'locked' AND (paused OR cancelled)
+                  AND NOT suspension_seen);
 
 -- name: stop_run
 -- A run that has ended by itself just now was not stopped.
@@ -42,7 +62,7 @@ UPDATE campaign_runs SET stopped_at = :now
 SELECT j.id::text, j.tenant_id::text, j.workspace_id::text, r.campaign_id::text, j.run_id::text,
        j.job_type, j.item_count,
        j.attempts, j.max_attempts, j.fence, j.cancelled, j.detail, j.logical_attempt,
-       r.plan_version
+       r.plan_version, j.queue_group
   FROM job_queue j JOIN campaign_runs r ON r.id = j.run_id
  WHERE j.id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)))
    AND j.asset_id IS NULL

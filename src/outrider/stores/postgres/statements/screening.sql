@@ -25,8 +25,11 @@ SELECT item.channel, item.address, o.attempt_opened_at
 -- Its contract's time begins when it may first go.
 UPDATE channel_outbox AS o
    SET next_attempt_at = item.until, waits_for = item.waits_for,
-       due_at = CASE WHEN o.attempts = 0 THEN item.until ELSE o.due_at END, updated_at = :now
-  FROM json_to_recordset(:window) AS item (id uuid, until timestamptz, waits_for text)
+       due_at = CASE WHEN o.attempts = 0 THEN item.until ELSE o.due_at END,
+       expires_at = CASE WHEN o.attempts = 0 THEN item.expires_at ELSE o.expires_at END,
+       updated_at = :now
+  FROM json_to_recordset(:window) AS item (id uuid, until timestamptz, waits_for text,
+                                        expires_at timestamptz)
  WHERE o.id = item.id AND o.status = 'queued' AND o.attempt_opened_at IS NULL
    AND NOT o.maybe_received AND o.doubted_at IS NULL
    AND o.id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS bound (id uuid)));

@@ -149,46 +149,77 @@ VALUES (:id, :tenant_id, :workspace_id, :campaign_id, :phase, :channel, :intende
 -- name: insert_jobs
 INSERT INTO job_queue (id, tenant_id, workspace_id, run_id, job_type, submission_target, asset_id,
                        contract_id, fallback_contract_id, first_position, last_position,
-                       item_count, retry_job_id, detail, max_attempts, run_at, paused, created_at,
-                       updated_at)
+                       item_count, retry_job_id, detail, mode, queue_group, max_attempts, run_at,
+                       paused, created_at, updated_at)
 SELECT id, :tenant_id, :workspace_id, :run_id, job_type, submission_target, asset_id,
        contract_id, fallback_contract_id, first_position, last_position, item_count,
-       retry_job_id, detail::json, :max_attempts, :run_at, :held, :now, :now
+       retry_job_id, detail::json, mode, mode || '/' || :workspace_id::uuid || '/'
+       || submission_target, :max_attempts, :run_at, :held, :now, :now
   FROM json_to_recordset(:window)
     AS item (id uuid, job_type text, submission_target text, asset_id uuid, contract_id int,
              fallback_contract_id int, first_position int, last_position int, item_count int,
-             retry_job_id uuid, detail text);
+             retry_job_id uuid, detail text, mode text);
+
+-- name: queue_groups
+-- The groups that have jobs waiting, and when the first of each is due: one look a group, however
+-- many jobs wait in it.
+WITH RECURSIVE waiting AS (
+  (SELECT queue_group, run_at FROM job_queue
+    WHERE status = 'queued' AND NOT paused AND run_id IS NOT NULL AND queue_group > :after
+    ORDER BY queue_group, run_at, id LIMIT 1)
+  UNION ALL
+  SELECT next.queue_group, next.run_at
+    FROM waiting CROSS JOIN LATERAL (
+      SELECT j.queue_group, j.run_at FROM job_queue j
+       WHERE j.status = 'queued' AND NOT j.paused AND j.run_id IS NOT NULL
+         AND j.queue_group > waiting.queue_group
+       ORDER BY j.queue_group, j.run_at, j.id LIMIT 1) next
+)
+SELECT queue_group, run_at FROM waiting LIMIT :most;
 
 -- name: claim_jobs
--- The oldest due jobs become ours: a higher fence shuts out whoever held them before.
+-- The oldest due jobs of a group become ours: a higher fence shuts out whoever held them before.
 WITH due AS MATERIALIZED (
-  SELECT id FROM job_queue WHERE status = 'queued' AND NOT paused AND run_at <= :now
+  SELECT id FROM job_queue
+   WHERE status = 'queued' AND NOT paused AND run_id IS NOT NULL AND queue_group = :queue_group
+     AND run_at <= :now
    ORDER BY run_at, id LIMIT :most FOR UPDATE SKIP LOCKED
 )
 UPDATE job_queue AS j
    SET status = 'locked', fence = fence + 1, locked_by = :worker_id, locked_at = :now,
-       heartbeat_at = :now, lease_expires_at = :lease_expires_at, updated_at = :now,
-       run_at = CASE WHEN run_id IS NOT NULL THEN run_at END
+       heartbeat_at = :now, lease_expires_at = :lease_expires_at, updated_at = :now
   FROM due WHERE j.id = due.id
-RETURNING run_id IS NULL, j.id::text, tenant_id::text, workspace_id::text, submission_target, fence,
-          attempts, lease_expires_at;
+RETURNING j.id::text;
 
 -- name: claim_lanes
--- Only those whose turn it is: where runs are older, they come first.
+-- Those of a mode that have waited longest; with `targets` only theirs, and none of `closed` ones.
 WITH due AS MATERIALIZED (
-  SELECT id, run_id FROM job_queue WHERE status = 'queued' AND NOT paused AND run_at <= :now
+  SELECT id FROM job_queue
+   WHERE status = 'queued' AND NOT paused AND run_id IS NULL AND mode = :mode AND run_at <= :now
+     AND (:targets::text IS NULL OR submission_target
+          = ANY (ARRAY(SELECT json_array_elements_text(:targets::json))))
+     AND submission_target <> ALL (ARRAY(SELECT json_array_elements_text(:closed::json)))
    ORDER BY run_at, id LIMIT :most FOR UPDATE SKIP LOCKED
 )
 UPDATE job_queue AS j
    SET status = 'locked', fence = fence + 1, locked_by = :worker_id, locked_at = :now,
        heartbeat_at = :now, lease_expires_at = :lease_expires_at, updated_at = :now, run_at = NULL
-  FROM due WHERE j.id = due.id AND due.run_id IS NULL
-RETURNING j.id::text, tenant_id::text, workspace_id::text, submission_target, fence, attempts,
+  FROM due WHERE j.id = due.id
+RETURNING j.id::text, tenant_id::text, workspace_id::text, submission_target, mode, fence, attempts,
           lease_expires_at;
 
--- name: next_due
-SELECT run_at FROM job_queue WHERE status = 'queued' AND NOT paused AND run_at IS NOT NULL
- ORDER BY run_at, id LIMIT 1;
+-- name: next_lanes_due
+SELECT 'realtime', min(run_at) AS run_at FROM job_queue
+ WHERE status = 'queued' AND NOT paused AND run_id IS NULL AND mode = 'realtime'
+   AND (:targets::text IS NULL OR submission_target
+        = ANY (ARRAY(SELECT json_array_elements_text(:targets::json))))
+   AND submission_target <> ALL (ARRAY(SELECT json_array_elements_text(:closed::json)))
+UNION ALL
+SELECT 'batch', min(run_at) AS run_at FROM job_queue
+ WHERE status = 'queued' AND NOT paused AND run_id IS NULL AND mode = 'batch'
+   AND (:targets::text IS NULL OR submission_target
+        = ANY (ARRAY(SELECT json_array_elements_text(:targets::json))))
+   AND submission_target <> ALL (ARRAY(SELECT json_array_elements_text(:closed::json)));
 
 -- name: claim_given_job
 -- One that failed need not be queued again first: whoever names it has waited for it.
@@ -197,7 +228,7 @@ UPDATE job_queue
        heartbeat_at = :now, lease_expires_at = :lease_expires_at, updated_at = :now,
        run_at = CASE WHEN run_id IS NOT NULL THEN run_at END
  WHERE id = :job_id AND status IN ('queued', 'failed') AND NOT paused AND run_at <= :now
-RETURNING run_id IS NULL, id::text, tenant_id::text, workspace_id::text, submission_target, fence,
+RETURNING run_id IS NULL, id::text, tenant_id::text, workspace_id::text, submission_target, mode, fence,
           attempts, lease_expires_at;
 
 -- name: job_standing
@@ -224,7 +255,7 @@ SELECT j.id::text, j.tenant_id::text, j.workspace_id::text, r.campaign_id::text,
        j.attempts,
        j.max_attempts, j.fence, r.scheduled_for, j.cancelled, r.retry_of::text,
        j.retry_job_id::text, j.logical_attempt, r.plan_version, j.lease_expires_at,
-       r.status = 'queued'
+       j.queue_group, r.status = 'queued'
   FROM job_queue j JOIN campaign_runs r ON r.id = j.run_id
  WHERE j.id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)))
    AND j.asset_id IS NOT NULL
@@ -293,6 +324,34 @@ RETURNING j.id::text, run_id::text, tenant_id::text, workspace_id::text, last_er
 -- name: lock_holders
 SELECT DISTINCT locked_by FROM job_queue WHERE status = 'locked';
 
+-- name: jobs_held_by
+SELECT id::text, run_id::text, fence FROM job_queue WHERE status = 'locked' AND locked_by = :worker_id
+ ORDER BY job_queue.id FOR NO KEY UPDATE;
+
+-- name: take_back_unbegun
+-- A worker died, and its own record says which calls it had begun: what else it had opened was never
+-- called, and waits as before.
+UPDATE channel_outbox
+   SET attempts = attempts - 1, attempt_fence = NULL, attempt_opened_at = NULL, progress = NULL,
+       next_attempt_at = coalesce(next_attempt_at, :now), updated_at = :now
+ WHERE status = 'queued' AND doubted_at IS NULL AND attempt_opened_at IS NOT NULL
+   AND attempt_closed_at IS NULL AND attempt_fence = :fence AND job_id = :job_id
+   AND run_id = :run_id
+   AND id <> ALL (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)))
+RETURNING id::text;
+
+-- name: take_back_unbegun_in_lane
+-- A worker died, and its own record says which calls it had begun: what else it had opened was never
+-- called, and waits as before.
+UPDATE channel_outbox
+   SET attempts = attempts - 1, attempt_fence = NULL, attempt_opened_at = NULL, progress = NULL,
+       next_attempt_at = coalesce(next_attempt_at, :now), updated_at = :now
+ WHERE status = 'queued' AND doubted_at IS NULL AND attempt_opened_at IS NOT NULL
+   AND attempt_closed_at IS NULL AND attempt_fence = :fence AND job_id = :job_id
+   AND run_id IS NULL AND next_attempt_at IS NOT NULL
+   AND id <> ALL (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)))
+RETURNING id::text;
+
 -- name: rescue_from
 -- Jobs of workers that are known to be dead need not wait for their leases.
 WITH held AS MATERIALIZED (
@@ -340,7 +399,7 @@ SELECT recipient_id,
 SELECT id::text, recipient_id, status,
        attempt_opened_at IS NOT NULL AND attempt_closed_at IS NULL,
        next_attempt_at, doubted_at IS NOT NULL, attempts, attempt_contract_id, maybe_received,
-       created_at
+       created_at, uncounted_calls
   FROM channel_outbox WHERE run_id = :run_id AND job_id = :job_id;
 
 -- name: reserve_window
@@ -368,13 +427,13 @@ INSERT INTO channel_outbox (
   id, tenant_id, workspace_id, origin, run_id, job_id, channel, provider, submission_target,
   contract_id, recipient_id, recipient_address, asset_id, asset_version, subject,
   idempotency_key, status, skipped, intent_status, reason, error, attempts, attempt_fence,
-  attempt_opened_at, created_at, updated_at)
+  attempt_opened_at, expires_at, created_at, updated_at)
 SELECT id, :tenant_id, :workspace_id, 'campaign', :run_id, :job_id, :channel, :provider,
        :submission_target, :contract_id, recipient_id, address, :asset_id, :asset_version,
        subject, decode(key, 'hex'), status, status = 'skipped',
        CASE status WHEN 'queued' THEN 'PENDING' END, reason, error,
        (status = 'queued')::int, CASE status WHEN 'queued' THEN :fence::bigint END,
-       CASE status WHEN 'queued' THEN :now::timestamptz END, :now, :now
+       CASE status WHEN 'queued' THEN :now::timestamptz END, :expires_at, :now, :now
   FROM screened WHERE EXISTS (SELECT 1 FROM held)
 ON CONFLICT (tenant_id, workspace_id, idempotency_key) DO NOTHING
 RETURNING id::text, status;
@@ -386,7 +445,8 @@ RETURNING id::text, status;
 
 -- name: doubt_abandoned
 -- Attempts that a former holder of the job left open, at a gateway that cannot dedupe.
-UPDATE channel_outbox SET doubted_at = :now, reason = 'worker_lost', updated_at = :now
+UPDATE channel_outbox SET doubted_at = :now, reason = 'worker_lost', next_attempt_at = NULL,
+       updated_at = :now
  WHERE run_id = :run_id AND job_id = :job_id AND status = 'queued' AND doubted_at IS NULL
    AND attempt_opened_at IS NOT NULL AND attempt_closed_at IS NULL AND attempt_fence < :fence
 RETURNING id::text;
@@ -420,8 +480,7 @@ UPDATE channel_outbox
    SET attempts = attempts + 1, attempt_contract_id = :attempt_contract_id, attempt_fence = :fence,
        attempt_opened_at = :now,
        maybe_received = maybe_received OR attempt_opened_at IS NOT NULL, waits_for = NULL,
-       next_attempt_at = CASE WHEN run_id IS NULL THEN :call_by::timestamptz END,
-       updated_at = :now
+       next_attempt_at = CASE WHEN run_id IS NULL THEN next_attempt_at END, updated_at = :now
  WHERE id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)))
    AND status = 'queued' AND doubted_at IS NULL
    AND (attempt_opened_at IS NULL OR attempt_fence < :fence)
@@ -431,7 +490,8 @@ UPDATE channel_outbox
                           AND s.workspace_id = channel_outbox.workspace_id
                           AND s.channel = channel_outbox.channel
                           AND s.address = lower(channel_outbox.recipient_address)))
-RETURNING id::text, attempts, maybe_received, coalesce(due_at, created_at) AS submitted_at;
+RETURNING id::text, attempts, maybe_received, coalesce(due_at, created_at) AS submitted_at,
+          uncounted_calls;
 
 -- name: open_due
 -- As reopen_window, for what nobody has open, while the job's own lease lasts: that the job is ours
@@ -443,7 +503,7 @@ WITH held AS MATERIALIZED (
 UPDATE channel_outbox
    SET attempts = attempts + 1, attempt_contract_id = :attempt_contract_id, attempt_fence = :fence,
        attempt_opened_at = :now, waits_for = NULL,
-       next_attempt_at = CASE WHEN run_id IS NULL THEN :call_by::timestamptz END, updated_at = :now
+       next_attempt_at = CASE WHEN run_id IS NULL THEN next_attempt_at END, updated_at = :now
  WHERE EXISTS (SELECT 1 FROM held)
    AND id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)))
    AND status = 'queued' AND doubted_at IS NULL AND attempt_opened_at IS NULL
@@ -453,7 +513,8 @@ UPDATE channel_outbox
                           AND s.workspace_id = channel_outbox.workspace_id
                           AND s.channel = channel_outbox.channel
                           AND s.address = lower(channel_outbox.recipient_address)))
-RETURNING id::text, attempts, maybe_received, coalesce(due_at, created_at) AS submitted_at;
+RETURNING id::text, attempts, maybe_received, coalesce(due_at, created_at) AS submitted_at,
+          uncounted_calls;
 
 -- name: close_accepted
 -- Only the attempt that was really made is closed: its number and fence must still stand. An
@@ -542,10 +603,62 @@ UPDATE channel_outbox AS o
    AND o.attempt_fence = item.fence AND o.attempt_opened_at IS NOT NULL
    AND o.id = ANY (ARRAY(SELECT id FROM item));
 
+-- name: give_back
+-- A call that was no attempt: never begun, or turned away. It waits again, in its old place unless
+-- it was told when to come back.
+WITH item AS MATERIALIZED (
+  SELECT * FROM json_to_recordset(:window)
+    AS item (id uuid, attempt int, fence bigint, next_attempt_at timestamptz, reason text,
+             error text, waits_for text, calls int)
+)
+UPDATE channel_outbox AS o
+   SET attempts = o.attempts - 1, attempt_fence = NULL, attempt_opened_at = NULL, progress = NULL,
+       uncounted_calls = o.uncounted_calls + item.calls,
+       reason = coalesce(item.reason, o.reason), error = coalesce(item.error, o.error),
+       waits_for = coalesce(item.waits_for, o.waits_for), doubted_at = NULL,
+       next_attempt_at = coalesce(item.next_attempt_at, o.next_attempt_at, :now),
+       updated_at = :now
+  FROM item
+ WHERE o.id = item.id AND o.status = 'queued' AND o.attempts = item.attempt
+   AND o.attempt_fence = item.fence AND o.attempt_opened_at IS NOT NULL
+   AND o.id = ANY (ARRAY(SELECT id FROM item));
+
+-- name: expire_items
+-- What waits and could only be accepted too late has ended, and says what it waited for. What may
+-- have arrived is exhausted too, but somebody has still to find out.
+WITH late AS MATERIALIZED (
+  SELECT id FROM channel_outbox
+   WHERE next_attempt_at IS NOT NULL AND expires_at IS NOT NULL AND expires_at <= :now
+     AND status = 'queued' AND attempt_opened_at IS NULL AND doubted_at IS NULL
+   LIMIT :most FOR UPDATE SKIP LOCKED
+)
+UPDATE channel_outbox AS o
+   SET status = CASE WHEN o.maybe_received THEN 'queued' ELSE 'failed' END,
+       intent_status = 'EXHAUSTED', exhausted_reason = 'deadline_exceeded',
+       reason = coalesce(
+         (SELECT 'target_' || d.state FROM target_doors d
+           WHERE d.submission_target = o.submission_target AND d.state <> 'open'
+             AND d.workspace_id IN ('', o.workspace_id::text) LIMIT 1),
+         o.waits_for, o.reason, 'deadline_passed'),
+       next_attempt_at = CASE WHEN o.maybe_received THEN o.next_attempt_at END,
+       expires_at = CASE WHEN o.maybe_received THEN NULL ELSE o.expires_at END,
+       waits_for = NULL, updated_at = :now
+  FROM late WHERE o.id = late.id AND o.id = ANY (ARRAY(SELECT id FROM late))
+RETURNING CASE WHEN run_id IS NOT NULL THEN job_id::text END;
+
+-- name: any_expired
+SELECT 1 FROM channel_outbox
+ WHERE next_attempt_at IS NOT NULL AND expires_at IS NOT NULL AND expires_at <= :now
+   AND status = 'queued' AND attempt_opened_at IS NULL AND doubted_at IS NULL
+ LIMIT 1;
+
 -- name: bury_waiting
--- Items of a job that is given up: failed, unless an earlier attempt may have arrived.
+-- Items of a job that is given up: failed, or skipped where a stop took what nobody had attempted;
+-- unless an earlier attempt may have arrived.
 UPDATE channel_outbox
-   SET status = CASE WHEN maybe_received THEN 'queued' ELSE 'failed' END,
+   SET status = CASE WHEN maybe_received THEN 'queued'
+                     WHEN attempts = 0 AND :reason::text = 'cancelled' THEN 'skipped' ELSE 'failed' END,
+       skipped = NOT maybe_received AND attempts = 0 AND :reason = 'cancelled',
        doubted_at = CASE WHEN maybe_received THEN :now::timestamptz END,
        intent_status = CASE WHEN maybe_received THEN 'PENDING' END,
        reason = :reason, next_attempt_at = NULL, updated_at = :now
@@ -772,10 +885,10 @@ UPDATE job_queue AS j SET run_at = :now, updated_at = :now,
   FROM parked WHERE j.id = parked.id;
 
 -- name: insert_lane
-INSERT INTO job_queue (id, tenant_id, workspace_id, job_type, submission_target, lane, item_count,
-                       max_attempts, run_at, created_at, updated_at)
-VALUES (:id, :tenant_id, :workspace_id, 'submission_lane', :submission_target, :lane, 0, 0, :now,
-        :now, :now)
+INSERT INTO job_queue (id, tenant_id, workspace_id, job_type, submission_target, lane, mode,
+                       item_count, max_attempts, run_at, created_at, updated_at)
+VALUES (:id, :tenant_id, :workspace_id, 'submission_lane', :submission_target, :lane, :mode, 0, 0,
+        :now, :now, :now)
 ON CONFLICT (tenant_id, workspace_id, submission_target, lane) WHERE run_id IS NULL DO NOTHING;
 
 -- name: places
@@ -795,13 +908,14 @@ WITH inserted AS (
   INSERT INTO channel_outbox (
     id, tenant_id, workspace_id, origin, job_id, channel, provider, submission_target, contract_id,
     fallback_contract_id, recipient_id, payload, idempotency_key, status, intent_status,
-    next_attempt_at, created_at, updated_at)
+    next_attempt_at, expires_at, created_at, updated_at)
   SELECT id, :tenant_id, :workspace_id, 'intent', job_id, channel, provider, submission_target,
          contract_id, fallback_contract_id, intent_id, payload::json, decode(key, 'hex'), 'queued',
-         'PENDING', :now, :now, :now
+         'PENDING', :now, expires_at, :now, :now
     FROM json_to_recordset(:window)
       AS item (id uuid, job_id uuid, channel text, provider text, submission_target text,
-               contract_id int, fallback_contract_id int, intent_id text, payload text, key text)
+               contract_id int, fallback_contract_id int, intent_id text, payload text, key text,
+               expires_at timestamptz)
    WHERE item.job_id = ANY (ARRAY(
            SELECT j.id FROM job_queue j
             WHERE j.id = ANY (ARRAY(
@@ -833,18 +947,19 @@ SELECT encode(o.idempotency_key, 'hex'), o.recipient_id, o.submission_target, o.
        ANY (ARRAY(SELECT decode(key, 'hex') FROM json_to_recordset(:window) AS item (key text)));
 
 -- name: due_in_lane
--- What is due now, and what a former holder of the lane left open.
+-- What is due now and not too late, and what a former holder of the lane left open.
 SELECT id::text, recipient_id, encode(idempotency_key, 'hex'), contract_id, payload, attempts,
        fallback_contract_id, attempt_contract_id, maybe_received,
        attempt_opened_at IS NOT NULL AND attempt_closed_at IS NULL,
        coalesce(due_at, created_at) AS created_at, origin, channel, recipient_address, kind, template,
-       urgent
+       urgent, uncounted_calls, expires_at
   FROM channel_outbox
- WHERE job_id = :job_id AND run_id IS NULL AND next_attempt_at <= :horizon
+ WHERE job_id = :job_id AND run_id IS NULL AND next_attempt_at <= :now
    AND status = 'queued' AND doubted_at IS NULL
-   AND ((attempt_opened_at IS NULL AND next_attempt_at <= :now)
-        OR (attempt_opened_at IS NOT NULL AND attempt_fence < :fence))
- ORDER BY next_attempt_at LIMIT :most;
+   AND (attempt_opened_at IS NULL OR attempt_fence < :fence)
+   AND (expires_at IS NULL OR expires_at > :now OR maybe_received
+        OR attempt_opened_at IS NOT NULL)
+ ORDER BY next_attempt_at, channel_outbox.id LIMIT :most;
 
 -- name: doubt_items
 -- Items that must not be called again: a former holder of the job left them open, or an earlier
@@ -857,38 +972,16 @@ UPDATE channel_outbox SET doubted_at = :now, reason = 'worker_lost', next_attemp
         OR (attempt_opened_at IS NULL AND maybe_received));
 
 -- name: release_lane
--- Due again with its next item, or at once if it was woken meanwhile; never before `not_before`.
+-- At once if it was woken meanwhile; else due with its next item, but not before `not_before`.
 UPDATE job_queue AS j SET status = 'queued', locked_by = NULL, locked_at = NULL,
        heartbeat_at = NULL, lease_expires_at = NULL, attempts = 0, updated_at = :now,
-       run_at = (SELECT CASE WHEN due IS NOT NULL THEN greatest(due, :not_before) END
-                   FROM (SELECT least(j.run_at, min(o.next_attempt_at)) AS due
-                           FROM channel_outbox o
-                          WHERE o.job_id = j.id AND o.run_id IS NULL
-                            AND o.next_attempt_at IS NOT NULL) next)
+       run_at = coalesce(j.run_at,
+         (SELECT CASE WHEN next.due IS NOT NULL THEN greatest(next.due, :not_before) END
+            FROM (SELECT min(o.next_attempt_at) AS due FROM channel_outbox o
+                   WHERE o.job_id = j.id AND o.run_id IS NULL
+                     AND o.next_attempt_at IS NOT NULL) next))
  WHERE j.id = :job_id AND j.fence = :fence AND j.status = 'locked'
 RETURNING j.id::text;
-
--- name: insert_target_state
-INSERT INTO target_states (submission_target, tokens, refilled_at, updated_at)
-VALUES (:submission_target, :tokens, :now, :now)
-ON CONFLICT DO NOTHING;
-
--- name: lock_target_state
-SELECT tokens, refilled_at, resume_at, failures, breaker, probe_at FROM target_states
- WHERE submission_target = :submission_target FOR UPDATE;
-
--- name: target_state
-SELECT tokens, refilled_at, resume_at, failures, breaker, probe_at FROM target_states
- WHERE submission_target = :submission_target;
-
--- name: target_states
-SELECT submission_target, tokens, refilled_at, resume_at, failures, breaker, probe_at
-  FROM target_states ORDER BY submission_target LIMIT :most;
-
--- name: save_target_state
-UPDATE target_states SET tokens = :tokens, refilled_at = :refilled_at, resume_at = :resume_at,
-       failures = :failures, breaker = :breaker, probe_at = :probe_at, updated_at = :now
- WHERE submission_target = :submission_target;
 
 -- name: insert_suppressions
 -- Those that were not there already.
@@ -899,8 +992,15 @@ ON CONFLICT DO NOTHING
 RETURNING address;
 
 -- name: work_is_left
--- Whether anything is due until that moment, or with a worker now.
+-- Whether anything is due until that moment, or with a worker now; what waits for a closed door is
+-- left to whoever works when it opens.
 SELECT EXISTS (SELECT 1 FROM job_queue WHERE status = 'locked')
     OR EXISTS (SELECT 1 FROM job_queue WHERE status = 'failed' AND run_at <= :until)
-    OR EXISTS (SELECT 1 FROM job_queue WHERE status = 'queued' AND NOT paused AND run_at <= :until)
+    OR EXISTS (SELECT 1 FROM job_queue j
+                WHERE status = 'queued' AND NOT paused AND run_at <= :until
+                  AND NOT EXISTS (SELECT 1 FROM paused_targets p
+                                   WHERE p.submission_target = j.submission_target)
+                  AND NOT EXISTS (SELECT 1 FROM target_doors d
+                                   WHERE d.submission_target = j.submission_target
+                                     AND d.state <> 'open' AND d.workspace_id = ''))
     OR EXISTS (SELECT 1 FROM domain_events WHERE status = 'received' AND route_at <= :until);

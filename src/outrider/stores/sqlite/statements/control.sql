@@ -9,7 +9,7 @@ SELECT phase, state, run_id, last_sequence FROM campaign_phases
  WHERE campaign_id = :campaign_id ORDER BY ordinal;
 
 -- name: pause_jobs
-UPDATE job_queue SET paused = 1, updated_at = :now
+UPDATE job_queue SET paused = 1, suspension_seen = 0, updated_at = :now
  WHERE run_id = :run_id AND status IN ('queued', 'locked', 'failed');
 
 -- name: resume_jobs
@@ -18,9 +18,26 @@ UPDATE job_queue SET paused = 0, updated_at = :now
 
 -- name: cancel_jobs
 -- Due at once, so that a worker ends them; who holds one opens no more attempts.
-UPDATE job_queue SET cancelled = 1, paused = 0, updated_at = :now,
-       status = CASE status WHEN 'failed' THEN 'queued' ELSE status END, run_at = :now
+UPDATE job_queue SET cancelled = 1, paused = 0, suspension_seen = 0, queue_group = 'cancelled',
+       updated_at = :now, status = CASE status WHEN 'failed' THEN 'queued' ELSE status END, run_at = :now
  WHERE run_id = :run_id AND status IN ('queued', 'locked', 'failed');
+
+-- name: suspensions
+-- Of the jobs that a worker still holds, whether each was paused or stopped.
+SELECT j.id, j.paused OR j.cancelled
+  FROM (SELECT value ->> 0 AS id, value ->> 1 AS fence FROM json_each(:window)) held
+  JOIN job_queue j ON j.id = held.id AND j.fence = held.fence AND j.status = 'locked';
+
+-- name: see_suspensions
+-- Whoever paused or stopped them may rely on it: no call of these begins any more.
+UPDATE job_queue AS j SET suspension_seen = true
+  FROM (SELECT value ->> 0 AS id, value ->> 1 AS fence FROM json_each(:window)) held
+ WHERE j.id = held.id AND j.fence = held.fence AND j.status = 'locked';
+
+-- name: suspensions_unseen
+SELECT EXISTS (SELECT 1 FROM job_queue
+                WHERE run_id = :run_id AND status = 'locked' AND (paused OR cancelled)
+                  AND NOT suspension_seen);
 
 -- name: stop_run
 -- A run that has ended by itself just now was not stopped.
@@ -30,7 +47,7 @@ UPDATE campaign_runs SET stopped_at = :now
 -- name: claimed_phase_jobs
 SELECT j.id, j.tenant_id, j.workspace_id, r.campaign_id, j.run_id, j.job_type, j.item_count,
        j.attempts, j.max_attempts, j.fence, j.cancelled, j.detail, j.logical_attempt,
-       r.plan_version
+       r.plan_version, j.queue_group
   FROM job_queue j JOIN campaign_runs r ON r.id = j.run_id
  WHERE j.id IN (SELECT value ->> 0 FROM json_each(:window)) AND j.asset_id IS NULL
  ORDER BY j.id;

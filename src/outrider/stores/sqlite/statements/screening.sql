@@ -26,8 +26,11 @@ SELECT item.value ->> 0, item.value ->> 1, o.attempt_opened_at
 -- Its contract's time begins when it may first go.
 UPDATE channel_outbox
    SET next_attempt_at = item.until, waits_for = item.waits_for,
-       due_at = CASE WHEN attempts = 0 THEN item.until ELSE due_at END, updated_at = :now
-  FROM (SELECT value ->> 0 AS id, value ->> 1 AS until, value ->> 2 AS waits_for
+       due_at = CASE WHEN attempts = 0 THEN item.until ELSE due_at END,
+       expires_at = CASE WHEN attempts = 0 THEN item.expires_at ELSE channel_outbox.expires_at END,
+       updated_at = :now
+  FROM (SELECT value ->> 0 AS id, value ->> 1 AS until, value ->> 2 AS waits_for,
+               value ->> 3 AS expires_at
           FROM json_each(:window)) item
  WHERE channel_outbox.id = item.id AND status = 'queued' AND attempt_opened_at IS NULL
    AND NOT maybe_received AND doubted_at IS NULL;

@@ -134,39 +134,67 @@ VALUES (:id, :tenant_id, :workspace_id, :campaign_id, :phase, :channel, :intende
 -- name: insert_jobs
 INSERT INTO job_queue (id, tenant_id, workspace_id, run_id, job_type, submission_target, asset_id,
                        contract_id, fallback_contract_id, first_position, last_position,
-                       item_count, retry_job_id, detail, max_attempts, run_at, paused, created_at,
-                       updated_at)
+                       item_count, retry_job_id, detail, mode, queue_group, max_attempts, run_at,
+                       paused, created_at, updated_at)
 SELECT value ->> 0, :tenant_id, :workspace_id, :run_id, value ->> 1, value ->> 2, value ->> 3,
        value ->> 4, value ->> 5, value ->> 6, value ->> 7, value ->> 8, value ->> 9, value ->> 10,
+       value ->> 11, (value ->> 11) || '/' || :workspace_id || '/' || (value ->> 2),
        :max_attempts, :run_at, :held, :now, :now
   FROM json_each(:window);
 
+-- name: queue_groups
+-- The groups that have jobs waiting, and when the first of each is due: one look a group, however
+-- many jobs wait in it.
+WITH RECURSIVE waiting (queue_group) AS (
+  SELECT min(queue_group) FROM job_queue
+   WHERE status = 'queued' AND paused = 0 AND run_id IS NOT NULL AND queue_group > :after
+  UNION ALL
+  SELECT (SELECT min(j.queue_group) FROM job_queue j
+           WHERE j.status = 'queued' AND j.paused = 0 AND j.run_id IS NOT NULL
+             AND j.queue_group > waiting.queue_group)
+    FROM waiting WHERE waiting.queue_group IS NOT NULL
+)
+SELECT queue_group,
+       (SELECT min(j.run_at) FROM job_queue j
+         WHERE j.status = 'queued' AND j.paused = 0 AND j.run_id IS NOT NULL
+           AND j.queue_group = waiting.queue_group AND j.run_at > '') AS run_at
+  FROM waiting WHERE queue_group IS NOT NULL LIMIT :most;
+
 -- name: claim_jobs
--- The oldest due jobs become ours: a higher fence shuts out whoever held them before.
+-- The oldest due jobs of a group become ours: a higher fence shuts out whoever held them before.
 UPDATE job_queue
    SET status = 'locked', fence = fence + 1, locked_by = :worker_id, locked_at = :now,
-       heartbeat_at = :now, lease_expires_at = :lease_expires_at, updated_at = :now,
-       run_at = CASE WHEN run_id IS NOT NULL THEN run_at END
+       heartbeat_at = :now, lease_expires_at = :lease_expires_at, updated_at = :now
  WHERE id IN (SELECT id FROM job_queue
-               WHERE status = 'queued' AND paused = 0 AND run_at <= :now
+               WHERE status = 'queued' AND paused = 0 AND run_id IS NOT NULL
+                 AND queue_group = :queue_group AND run_at <= :now
                ORDER BY run_at, id LIMIT :most)
-RETURNING run_id IS NULL, id, tenant_id, workspace_id, submission_target, fence, attempts,
-          lease_expires_at;
+RETURNING id;
 
 -- name: claim_lanes
--- Only those whose turn it is: where runs are older, they come first.
+-- Those of a mode that have waited longest; with `targets` only theirs, and none of `closed` ones.
 UPDATE job_queue
    SET status = 'locked', fence = fence + 1, locked_by = :worker_id, locked_at = :now,
        heartbeat_at = :now, lease_expires_at = :lease_expires_at, updated_at = :now, run_at = NULL
- WHERE id IN (SELECT id FROM (SELECT id, run_id FROM job_queue
-                               WHERE status = 'queued' AND paused = 0 AND run_at <= :now
-                               ORDER BY run_at, id LIMIT :most)
-               WHERE run_id IS NULL)
-RETURNING id, tenant_id, workspace_id, submission_target, fence, attempts, lease_expires_at;
+ WHERE id IN (SELECT id FROM job_queue
+               WHERE status = 'queued' AND paused = 0 AND run_id IS NULL AND mode = :mode
+                 AND run_at <= :now
+                 AND (:targets IS NULL
+                      OR submission_target IN (SELECT value FROM json_each(:targets)))
+                 AND submission_target NOT IN (SELECT value FROM json_each(:closed))
+               ORDER BY run_at, id LIMIT :most)
+RETURNING id, tenant_id, workspace_id, submission_target, mode, fence, attempts, lease_expires_at;
 
--- name: next_due
-SELECT run_at FROM job_queue WHERE status = 'queued' AND paused = 0 AND run_at IS NOT NULL
- ORDER BY run_at, id LIMIT 1;
+-- name: next_lanes_due
+SELECT 'realtime', min(run_at) AS run_at FROM job_queue
+ WHERE status = 'queued' AND paused = 0 AND run_id IS NULL AND mode = 'realtime'
+   AND (:targets IS NULL OR submission_target IN (SELECT value FROM json_each(:targets)))
+   AND submission_target NOT IN (SELECT value FROM json_each(:closed))
+UNION ALL
+SELECT 'batch', min(run_at) AS run_at FROM job_queue
+ WHERE status = 'queued' AND paused = 0 AND run_id IS NULL AND mode = 'batch'
+   AND (:targets IS NULL OR submission_target IN (SELECT value FROM json_each(:targets)))
+   AND submission_target NOT IN (SELECT value FROM json_each(:closed));
 
 -- name: claim_given_job
 -- One that failed need not be queued again first: whoever names it has waited for it.
@@ -175,7 +203,7 @@ UPDATE job_queue
        heartbeat_at = :now, lease_expires_at = :lease_expires_at, updated_at = :now,
        run_at = CASE WHEN run_id IS NOT NULL THEN run_at END
  WHERE id = :job_id AND status IN ('queued', 'failed') AND paused = 0 AND run_at <= :now
-RETURNING run_id IS NULL, id, tenant_id, workspace_id, submission_target, fence, attempts,
+RETURNING run_id IS NULL, id, tenant_id, workspace_id, submission_target, mode, fence, attempts,
           lease_expires_at;
 
 -- name: job_standing
@@ -199,7 +227,7 @@ SELECT j.id, j.tenant_id, j.workspace_id, r.campaign_id, j.run_id, j.asset_id,
        j.attempts,
        j.max_attempts, j.fence, r.scheduled_for, j.cancelled, r.retry_of, j.retry_job_id,
        j.logical_attempt, r.plan_version, j.lease_expires_at,
-       r.status = 'queued'
+       j.queue_group, r.status = 'queued'
   FROM job_queue j JOIN campaign_runs r ON r.id = j.run_id
  WHERE j.id IN (SELECT value ->> 0 FROM json_each(:window)) AND j.asset_id IS NOT NULL
  ORDER BY j.id;
@@ -250,6 +278,33 @@ RETURNING id, run_id, tenant_id, workspace_id, last_error;
 -- name: lock_holders
 SELECT DISTINCT locked_by FROM job_queue WHERE status = 'locked';
 
+-- name: jobs_held_by
+SELECT id, run_id, fence FROM job_queue WHERE status = 'locked' AND locked_by = :worker_id;
+
+-- name: take_back_unbegun
+-- A worker died, and its own record says which calls it had begun: what else it had opened was never
+-- called, and waits as before.
+UPDATE channel_outbox
+   SET attempts = attempts - 1, attempt_fence = NULL, attempt_opened_at = NULL, progress = NULL,
+       next_attempt_at = coalesce(next_attempt_at, :now), updated_at = :now
+ WHERE status = 'queued' AND doubted_at IS NULL AND attempt_opened_at IS NOT NULL
+   AND attempt_closed_at IS NULL AND attempt_fence = :fence AND job_id = :job_id
+   AND run_id = :run_id
+   AND id NOT IN (SELECT value ->> 0 FROM json_each(:window))
+RETURNING id;
+
+-- name: take_back_unbegun_in_lane
+-- A worker died, and its own record says which calls it had begun: what else it had opened was never
+-- called, and waits as before.
+UPDATE channel_outbox
+   SET attempts = attempts - 1, attempt_fence = NULL, attempt_opened_at = NULL, progress = NULL,
+       next_attempt_at = coalesce(next_attempt_at, :now), updated_at = :now
+ WHERE status = 'queued' AND doubted_at IS NULL AND attempt_opened_at IS NOT NULL
+   AND attempt_closed_at IS NULL AND attempt_fence = :fence AND job_id = :job_id
+   AND run_id IS NULL AND next_attempt_at IS NOT NULL
+   AND id NOT IN (SELECT value ->> 0 FROM json_each(:window))
+RETURNING id;
+
 -- name: rescue_from
 -- Jobs of workers that are known to be dead need not wait for their leases.
 UPDATE job_queue SET status = 'queued', attempts = attempts + 1, run_at = :now,
@@ -286,7 +341,7 @@ SELECT recipient_id,
 -- name: load_job_rows
 SELECT id, recipient_id, status, attempt_opened_at IS NOT NULL AND attempt_closed_at IS NULL,
        next_attempt_at, doubted_at IS NOT NULL, attempts, attempt_contract_id, maybe_received,
-       created_at
+       created_at, uncounted_calls
   FROM channel_outbox WHERE run_id = :run_id AND job_id = :job_id;
 
 -- name: reserve_window
@@ -311,13 +366,13 @@ INSERT INTO channel_outbox (
   id, tenant_id, workspace_id, origin, run_id, job_id, channel, provider, submission_target,
   contract_id, recipient_id, recipient_address, asset_id, asset_version, subject,
   idempotency_key, status, skipped, intent_status, reason, error, attempts, attempt_fence,
-  attempt_opened_at, created_at, updated_at)
+  attempt_opened_at, expires_at, created_at, updated_at)
 SELECT id, :tenant_id, :workspace_id, 'campaign', :run_id, :job_id, :channel, :provider,
        :submission_target, :contract_id, recipient_id, address, :asset_id, :asset_version,
        subject, unhex(key), status, status = 'skipped',
        CASE status WHEN 'queued' THEN 'PENDING' END, reason, error,
        status = 'queued', CASE status WHEN 'queued' THEN :fence END,
-       CASE status WHEN 'queued' THEN :now END, :now, :now
+       CASE status WHEN 'queued' THEN :now END, :expires_at, :now, :now
   FROM screened
  WHERE EXISTS (SELECT 1 FROM job_queue WHERE id = :job_id AND fence = :fence AND status = 'locked'
                   AND (NOT :opens OR NOT (paused OR cancelled)))
@@ -330,7 +385,8 @@ RETURNING id, status;
 
 -- name: doubt_abandoned
 -- Attempts that a former holder of the job left open, at a gateway that cannot dedupe.
-UPDATE channel_outbox SET doubted_at = :now, reason = 'worker_lost', updated_at = :now
+UPDATE channel_outbox SET doubted_at = :now, reason = 'worker_lost', next_attempt_at = NULL,
+       updated_at = :now
  WHERE run_id = :run_id AND job_id = :job_id AND status = 'queued' AND doubted_at IS NULL
    AND attempt_opened_at IS NOT NULL AND attempt_closed_at IS NULL AND attempt_fence < :fence
 RETURNING id;
@@ -362,8 +418,7 @@ UPDATE channel_outbox
    SET attempts = attempts + 1, attempt_contract_id = :attempt_contract_id, attempt_fence = :fence,
        attempt_opened_at = :now,
        maybe_received = maybe_received OR attempt_opened_at IS NOT NULL, waits_for = NULL,
-       next_attempt_at = CASE WHEN run_id IS NULL THEN :call_by END,
-       updated_at = :now
+       next_attempt_at = CASE WHEN run_id IS NULL THEN next_attempt_at END, updated_at = :now
  WHERE id IN (SELECT value ->> 0 FROM json_each(:window))
    AND status = 'queued' AND doubted_at IS NULL
    AND (attempt_opened_at IS NULL OR attempt_fence < :fence)
@@ -373,7 +428,8 @@ UPDATE channel_outbox
                           AND s.workspace_id = channel_outbox.workspace_id
                           AND s.channel = channel_outbox.channel
                           AND s.address = lower(channel_outbox.recipient_address)))
-RETURNING id, attempts, maybe_received, coalesce(due_at, created_at) AS submitted_at;
+RETURNING id, attempts, maybe_received, coalesce(due_at, created_at) AS submitted_at,
+          uncounted_calls;
 
 -- name: open_due
 -- As reopen_window, for what nobody has open, while the job's own lease lasts: that the job is ours
@@ -381,7 +437,7 @@ RETURNING id, attempts, maybe_received, coalesce(due_at, created_at) AS submitte
 UPDATE channel_outbox
    SET attempts = attempts + 1, attempt_contract_id = :attempt_contract_id, attempt_fence = :fence,
        attempt_opened_at = :now, waits_for = NULL,
-       next_attempt_at = CASE WHEN run_id IS NULL THEN :call_by END, updated_at = :now
+       next_attempt_at = CASE WHEN run_id IS NULL THEN next_attempt_at END, updated_at = :now
  WHERE EXISTS (SELECT 1 FROM job_queue WHERE id = :job_id AND fence = :fence AND status = 'locked'
                   AND NOT paused AND NOT cancelled)
    AND id IN (SELECT value ->> 0 FROM json_each(:window))
@@ -392,7 +448,8 @@ UPDATE channel_outbox
                           AND s.workspace_id = channel_outbox.workspace_id
                           AND s.channel = channel_outbox.channel
                           AND s.address = lower(channel_outbox.recipient_address)))
-RETURNING id, attempts, maybe_received, coalesce(due_at, created_at) AS submitted_at;
+RETURNING id, attempts, maybe_received, coalesce(due_at, created_at) AS submitted_at,
+          uncounted_calls;
 
 -- name: close_accepted
 -- Only the attempt that was really made is closed: its number and fence must still stand. An
@@ -468,10 +525,57 @@ UPDATE channel_outbox
  WHERE channel_outbox.id = item.id AND status = 'queued' AND attempts = item.attempt
    AND attempt_fence = item.fence AND attempt_opened_at IS NOT NULL;
 
--- name: bury_waiting
--- Items of a job that is given up: failed, unless an earlier attempt may have arrived.
+-- name: give_back
+-- A call that was no attempt: never begun, or turned away. It waits again, in its old place unless
+-- it was told when to come back.
+UPDATE channel_outbox
+   SET attempts = attempts - 1, attempt_fence = NULL, attempt_opened_at = NULL, progress = NULL,
+       uncounted_calls = uncounted_calls + item.calls,
+       reason = coalesce(item.reason, channel_outbox.reason),
+       error = coalesce(item.error, channel_outbox.error),
+       waits_for = coalesce(item.waits_for, channel_outbox.waits_for), doubted_at = NULL,
+       next_attempt_at = coalesce(item.next_attempt_at, channel_outbox.next_attempt_at, :now),
+       updated_at = :now
+  FROM (SELECT value ->> 0 AS id, value ->> 1 AS attempt, value ->> 2 AS fence,
+               value ->> 4 AS next_attempt_at, value ->> 5 AS reason, value ->> 6 AS error,
+               value ->> 7 AS waits_for, value ->> 8 AS calls
+          FROM json_each(:window)) item
+ WHERE channel_outbox.id = item.id AND status = 'queued' AND attempts = item.attempt
+   AND attempt_fence = item.fence AND attempt_opened_at IS NOT NULL;
+
+-- name: expire_items
+-- What waits and could only be accepted too late has ended, and says what it waited for. What may
+-- have arrived is exhausted too, but somebody has still to find out.
 UPDATE channel_outbox
    SET status = CASE WHEN maybe_received THEN 'queued' ELSE 'failed' END,
+       intent_status = 'EXHAUSTED', exhausted_reason = 'deadline_exceeded',
+       reason = coalesce(
+         (SELECT 'target_' || d.state FROM target_doors d
+           WHERE d.submission_target = channel_outbox.submission_target AND d.state <> 'open'
+             AND d.workspace_id IN ('', channel_outbox.workspace_id) LIMIT 1),
+         waits_for, reason, 'deadline_passed'),
+       next_attempt_at = CASE WHEN maybe_received THEN next_attempt_at END,
+       expires_at = CASE WHEN maybe_received THEN NULL ELSE expires_at END,
+       waits_for = NULL, updated_at = :now
+ WHERE id IN (SELECT id FROM channel_outbox
+               WHERE next_attempt_at IS NOT NULL AND expires_at IS NOT NULL AND expires_at <= :now
+                 AND status = 'queued' AND attempt_opened_at IS NULL AND doubted_at IS NULL
+               ORDER BY expires_at LIMIT :most)
+RETURNING CASE WHEN run_id IS NOT NULL THEN job_id END;
+
+-- name: any_expired
+SELECT 1 FROM channel_outbox
+ WHERE next_attempt_at IS NOT NULL AND expires_at IS NOT NULL AND expires_at <= :now
+   AND status = 'queued' AND attempt_opened_at IS NULL AND doubted_at IS NULL
+ LIMIT 1;
+
+-- name: bury_waiting
+-- Items of a job that is given up: failed, or skipped where a stop took what nobody had attempted;
+-- unless an earlier attempt may have arrived.
+UPDATE channel_outbox
+   SET status = CASE WHEN maybe_received THEN 'queued'
+                     WHEN attempts = 0 AND :reason = 'cancelled' THEN 'skipped' ELSE 'failed' END,
+       skipped = NOT maybe_received AND attempts = 0 AND :reason = 'cancelled',
        doubted_at = CASE WHEN maybe_received THEN :now END,
        intent_status = CASE WHEN maybe_received THEN 'PENDING' END,
        reason = :reason, next_attempt_at = NULL, updated_at = :now
@@ -675,10 +779,10 @@ UPDATE job_queue SET run_at = :now, updated_at = :now,
    AND (run_at IS NULL OR run_at > :now OR :call_again);
 
 -- name: insert_lane
-INSERT INTO job_queue (id, tenant_id, workspace_id, job_type, submission_target, lane, item_count,
-                       max_attempts, run_at, created_at, updated_at)
-VALUES (:id, :tenant_id, :workspace_id, 'submission_lane', :submission_target, :lane, 0, 0, :now,
-        :now, :now)
+INSERT INTO job_queue (id, tenant_id, workspace_id, job_type, submission_target, lane, mode,
+                       item_count, max_attempts, run_at, created_at, updated_at)
+VALUES (:id, :tenant_id, :workspace_id, 'submission_lane', :submission_target, :lane, :mode, 0, 0,
+        :now, :now, :now)
 ON CONFLICT (tenant_id, workspace_id, submission_target, lane) WHERE run_id IS NULL DO NOTHING;
 
 -- name: places
@@ -697,11 +801,10 @@ SELECT j.submission_target, j.lane, j.id
 INSERT INTO channel_outbox (
   id, tenant_id, workspace_id, origin, job_id, channel, provider, submission_target, contract_id,
   fallback_contract_id, recipient_id, payload, idempotency_key, status, intent_status,
-       next_attempt_at, created_at,
-  updated_at)
+  next_attempt_at, expires_at, created_at, updated_at)
 SELECT value ->> 0, :tenant_id, :workspace_id, 'intent', value ->> 1, value ->> 2, value ->> 3,
        value ->> 4, value ->> 5, value ->> 6, value ->> 7, value ->> 8, unhex(value ->> 9),
-       'queued', 'PENDING', :now, :now, :now
+       'queued', 'PENDING', :now, value ->> 10, :now, :now
   FROM json_each(:window)
  WHERE EXISTS (SELECT 1 FROM job_queue j WHERE j.id = value ->> 1)
 ON CONFLICT (tenant_id, workspace_id, idempotency_key) DO NOTHING
@@ -722,18 +825,19 @@ SELECT lower(hex(o.idempotency_key)), o.recipient_id, o.submission_target, o.pay
    AND o.idempotency_key IN (SELECT unhex(value ->> 0) FROM json_each(:window));
 
 -- name: due_in_lane
--- What is due now, and what a former holder of the lane left open.
+-- What is due now and not too late, and what a former holder of the lane left open.
 SELECT id, recipient_id, lower(hex(idempotency_key)), contract_id, payload, attempts,
        fallback_contract_id, attempt_contract_id, maybe_received,
        attempt_opened_at IS NOT NULL AND attempt_closed_at IS NULL,
        coalesce(due_at, created_at) AS created_at, origin, channel, recipient_address, kind, template,
-       urgent
+       urgent, uncounted_calls, expires_at
   FROM channel_outbox
- WHERE job_id = :job_id AND run_id IS NULL AND next_attempt_at <= :horizon
+ WHERE job_id = :job_id AND run_id IS NULL AND next_attempt_at <= :now
    AND status = 'queued' AND doubted_at IS NULL
-   AND ((attempt_opened_at IS NULL AND next_attempt_at <= :now)
-        OR (attempt_opened_at IS NOT NULL AND attempt_fence < :fence))
- ORDER BY next_attempt_at LIMIT :most;
+   AND (attempt_opened_at IS NULL OR attempt_fence < :fence)
+   AND (expires_at IS NULL OR expires_at > :now OR maybe_received
+        OR attempt_opened_at IS NOT NULL)
+ ORDER BY next_attempt_at, id LIMIT :most;
 
 -- name: doubt_items
 -- Items that must not be called again: a former holder of the job left them open, or an earlier
@@ -746,40 +850,17 @@ UPDATE channel_outbox SET doubted_at = :now, reason = 'worker_lost', next_attemp
         OR (attempt_opened_at IS NULL AND maybe_received));
 
 -- name: release_lane
--- Due again with its next item, or at once if it was woken meanwhile; never before `not_before`.
+-- At once if it was woken meanwhile; else due with its next item, but not before `not_before`.
 UPDATE job_queue SET status = 'queued', locked_by = NULL, locked_at = NULL,
        heartbeat_at = NULL, lease_expires_at = NULL, attempts = 0, updated_at = :now,
-       run_at = (SELECT CASE WHEN due IS NULL THEN NULL ELSE max(due, :not_before) END
-                   FROM (SELECT min(at) AS due FROM (
-                     SELECT job_queue.run_at AS at
-                     UNION ALL
-                     SELECT min(o.next_attempt_at) FROM channel_outbox o
-                      WHERE o.job_id = job_queue.id AND o.run_id IS NULL
-                        AND o.next_attempt_at IS NOT NULL)))
+       run_at = coalesce(job_queue.run_at,
+         (SELECT CASE WHEN min(o.next_attempt_at) IS NULL THEN NULL
+                      ELSE max(min(o.next_attempt_at), :not_before) END
+            FROM channel_outbox o
+           WHERE o.job_id = job_queue.id AND o.run_id IS NULL
+             AND o.next_attempt_at IS NOT NULL))
  WHERE id = :job_id AND fence = :fence AND status = 'locked'
 RETURNING id;
-
--- name: insert_target_state
-INSERT INTO target_states (submission_target, tokens, refilled_at, updated_at)
-VALUES (:submission_target, :tokens, :now, :now)
-ON CONFLICT DO NOTHING;
-
--- name: lock_target_state
-SELECT tokens, refilled_at, resume_at, failures, breaker, probe_at FROM target_states
- WHERE submission_target = :submission_target;
-
--- name: target_state
-SELECT tokens, refilled_at, resume_at, failures, breaker, probe_at FROM target_states
- WHERE submission_target = :submission_target;
-
--- name: target_states
-SELECT submission_target, tokens, refilled_at, resume_at, failures, breaker, probe_at
-  FROM target_states ORDER BY submission_target LIMIT :most;
-
--- name: save_target_state
-UPDATE target_states SET tokens = :tokens, refilled_at = :refilled_at, resume_at = :resume_at,
-       failures = :failures, breaker = :breaker, probe_at = :probe_at, updated_at = :now
- WHERE submission_target = :submission_target;
 
 -- name: insert_suppressions
 -- Those that were not there already.
@@ -790,8 +871,15 @@ ON CONFLICT DO NOTHING
 RETURNING address;
 
 -- name: work_is_left
--- Whether anything is due until that moment, or with a worker now.
+-- Whether anything is due until that moment, or with a worker now; what waits for a closed door is
+-- left to whoever works when it opens.
 SELECT EXISTS (SELECT 1 FROM job_queue WHERE status = 'locked' AND lease_expires_at > '')
     OR EXISTS (SELECT 1 FROM job_queue WHERE status = 'failed' AND run_at <= :until)
-    OR EXISTS (SELECT 1 FROM job_queue WHERE status = 'queued' AND paused = 0 AND run_at <= :until)
+    OR EXISTS (SELECT 1 FROM job_queue j
+                WHERE status = 'queued' AND paused = 0 AND run_at <= :until
+                  AND NOT EXISTS (SELECT 1 FROM paused_targets p
+                                   WHERE p.submission_target = j.submission_target)
+                  AND NOT EXISTS (SELECT 1 FROM target_doors d
+                                   WHERE d.submission_target = j.submission_target
+                                     AND d.state <> 'open' AND d.workspace_id = ''))
     OR EXISTS (SELECT 1 FROM domain_events WHERE status = 'received' AND route_at <= :until);

@@ -1,0 +1,95 @@
+"""Large bodies: streamed to a file of the server's own, which ends with the request."""
+
+import asyncio
+import hashlib
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import structlog
+from fastapi import Request
+from starlette.responses import Response
+
+from outrider.api.bodies import announced_bytes, check_length, too_large
+from outrider.api.context import services_of
+from outrider.api.errors import ApiError
+from outrider.api.idempotency import fingerprint, key_of
+from outrider.api.route import answered
+from outrider.domain.keys import Principal
+from outrider.settings import UPLOAD_PIECE_BYTES, ApiLimits
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    path: Path
+    sha256: str
+
+
+@asynccontextmanager
+async def received(
+    request: Request, asker: Principal, most_bytes: int, name: str
+) -> AsyncIterator[Upload]:
+    """The body as a file, for as long as the block."""
+    check_length(request, most_bytes)
+    size = announced_bytes(request, most_bytes)
+    async with services_of(request).uploads.holding(asker.scope, size):
+        try:
+            with tempfile.TemporaryDirectory(prefix="outrider-upload-") as folder:
+                path = Path(folder) / name
+                with path.open("wb") as file:
+                    digest = await _store(request, file, most_bytes)
+                yield Upload(path, digest)
+        except OSError as error:
+            log.error("upload_not_kept", error=str(error))
+            raise _not_kept() from error
+
+
+def _not_kept() -> ApiError:
+    return ApiError(
+        503,
+        "UPLOAD_NOT_KEPT",
+        "the upload could not be kept while it was read",
+        hint="the server's temporary folder may be full; try again later",
+        # What is left of it will not be read, so the connection cannot be used again.
+        headers={"Retry-After": str(ApiLimits.retry_after_seconds), "Connection": "close"},
+    )
+
+
+async def answer_once(
+    request: Request, asker: Principal, upload: Upload, work: Callable[[], Awaitable[Response]]
+) -> Response:
+    """The first answer again, where the request has a key and was answered before."""
+    key = key_of(request.headers)
+    if key is None:
+        return await work()
+    return await services_of(request).once.answer(
+        asker.scope, key, fingerprint(request, upload.sha256), answered(work)
+    )
+
+
+async def _store(request: Request, file: BinaryIO, most_bytes: int) -> str:
+    """The SHA-256 of what came."""
+    digest, size = hashlib.sha256(), 0
+    pieces: list[bytes] = []
+    waiting = 0
+
+    def keep(data: bytes) -> None:
+        digest.update(data)
+        file.write(data)
+
+    async for piece in request.stream():
+        size += len(piece)
+        if size > most_bytes:
+            raise too_large(most_bytes)
+        pieces.append(piece)
+        waiting += len(piece)
+        if waiting >= UPLOAD_PIECE_BYTES:
+            await asyncio.to_thread(keep, b"".join(pieces))
+            pieces, waiting = [], 0
+    await asyncio.to_thread(keep, b"".join(pieces))
+    return digest.hexdigest()

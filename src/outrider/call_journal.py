@@ -1,0 +1,126 @@
+"""A call journal as a file that is mapped into memory: a write costs no system call, and survives
+the death of the process that made it.
+
+A record is the sixteen bytes of an outbox id, or zeros. The header names the boot of the machine:
+after another boot the file says nothing, because what was mapped may not have reached the disk.
+"""
+
+import hashlib
+import mmap
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from uuid import UUID
+
+import structlog
+
+from outrider.domain.ids import OutboxId, WorkerId
+
+log = structlog.get_logger()
+
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+SUFFIX = ".calls"
+HEADER_BYTES = 64
+RECORD_BYTES = 16
+RECORDS = 8_192
+NOTHING = bytes(RECORD_BYTES)
+OVERFLOWED = 1
+
+
+def _boot() -> bytes:
+    """Of this boot of this machine; empty where the system does not tell."""
+    try:
+        return hashlib.sha256(BOOT_ID.read_bytes()).digest()
+    except OSError:
+        return b""
+
+
+def _path(folder: Path, worker_id: str) -> Path:
+    return folder / (hashlib.sha256(worker_id.encode()).hexdigest()[:32] + SUFFIX)
+
+
+class MappedCallJournal:
+    def __init__(self, folder: Path, worker_id: WorkerId) -> None:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._path = _path(folder, worker_id)
+        handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+        try:
+            os.ftruncate(handle, HEADER_BYTES + RECORDS * RECORD_BYTES)
+            self._map = mmap.mmap(handle, 0)
+        finally:
+            os.close(handle)
+        self._map[: len(_boot())] = _boot()
+        self._free = list(range(RECORDS))
+        self._places: dict[OutboxId, int] = {}
+
+    def begin(self, outbox_id: OutboxId) -> None:
+        if outbox_id in self._places:
+            return
+        if not self._free:
+            # More calls than there is room for: then it says nothing of any of them.
+            self._map[HEADER_BYTES - 1] = OVERFLOWED
+            return
+        place = self._free.pop()
+        start = HEADER_BYTES + place * RECORD_BYTES
+        self._map[start : start + RECORD_BYTES] = bytes.fromhex(outbox_id.replace("-", ""))
+        self._places[outbox_id] = place
+
+    def end(self, outbox_ids: Iterable[OutboxId]) -> None:
+        for outbox_id in outbox_ids:
+            place = self._places.pop(outbox_id, None)
+            if place is None:
+                continue
+            start = HEADER_BYTES + place * RECORD_BYTES
+            self._map[start : start + RECORD_BYTES] = NOTHING
+            self._free.append(place)
+
+    def close(self) -> None:
+        self._map.close()
+        if not self._places:
+            self._path.unlink(missing_ok=True)
+
+
+class NoCallJournal:
+    """Where none can be kept: then all that is open after a crash is in doubt."""
+
+    def begin(self, outbox_id: OutboxId) -> None:
+        pass
+
+    def end(self, outbox_ids: Iterable[OutboxId]) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+def open_journal(folder: Path, worker_id: WorkerId) -> MappedCallJournal | NoCallJournal:
+    try:
+        return MappedCallJournal(folder, worker_id)
+    except OSError as error:
+        log.warning("call_journal_unavailable", folder=str(folder), error=str(error))
+        return NoCallJournal()
+
+
+class CallJournalFolder:
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def begun_by(self, worker_id: str) -> Sequence[OutboxId] | None:
+        try:
+            content = _path(self._folder, worker_id).read_bytes()
+        except OSError:
+            return None
+        boot = _boot()
+        whole = len(content) == HEADER_BYTES + RECORDS * RECORD_BYTES
+        if not (boot and whole and content.startswith(boot)):
+            return None
+        if content[HEADER_BYTES - 1] == OVERFLOWED:
+            return None
+        records = (
+            content[start : start + RECORD_BYTES]
+            for start in range(HEADER_BYTES, len(content), RECORD_BYTES)
+        )
+        return [OutboxId(str(UUID(bytes=each))) for each in records if each != NOTHING]
+
+    def forget(self, worker_id: str) -> None:
+        _path(self._folder, worker_id).unlink(missing_ok=True)

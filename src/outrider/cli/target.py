@@ -1,0 +1,133 @@
+"""`outrider target`: how submission targets fare, and pause, resume or reset one."""
+
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from outrider.api.target_lines import target_line, target_lines
+from outrider.bootstrap import Outrider
+from outrider.cli.console import Json, out, print_json, print_rows
+from outrider.cli.documents import Document, document_of
+from outrider.cli.remote import Remote
+from outrider.cli.session import execute
+from outrider.domain.errors import NotFound
+from outrider.domain.ids import DEFAULT_SCOPE
+from outrider.kernel.target_keeper import TargetKeeper
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Submission targets: how they fare; pause, resume or reset one.",
+)
+
+ACTOR = "cli"
+
+Name = Annotated[str, typer.Argument(help="A submission target of the registry.")]
+
+
+@app.command("list")
+def list_(context: typer.Context, as_json: Json = False) -> None:
+    """Every target: whether its door is open, since when not, and why."""
+
+    async def here(outrider: Outrider) -> Document:
+        lines = await target_lines(outrider, DEFAULT_SCOPE)
+        return {"targets": [document_of(each) for each in lines]}
+
+    found = execute(context, here, as_json=as_json, remote=lambda server: server.get("targets"))
+    if as_json:
+        print_json(found)
+        return
+    print_rows(
+        ["target", "door", "since", "next try", "open jobs", "in doubt", "reason"],
+        [_row(each) for each in found["targets"]],
+        "the registry has no submission targets; examples/registry.json has some",
+    )
+
+
+@app.command()
+def show(context: typer.Context, target: Name, as_json: Json = False) -> None:
+    """One target: its contract, how it is executed and how it fares."""
+
+    async def here(outrider: Outrider) -> Document:
+        return document_of(await target_line(outrider, DEFAULT_SCOPE, target))
+
+    async def remote(server: Remote) -> Document:
+        found = await server.get("targets")
+        return _named(found["targets"], target)
+
+    line = execute(context, here, as_json=as_json, remote=remote)
+    if as_json:
+        print_json(line)
+        return
+    state = line["state"] or {}
+    out.print(f"[bold]{escape(target)}[/bold]  {line['gatewayType']}  {line['gatewayUrl'] or ''}")
+    out.print(f"door: {state.get('door', 'open')}")
+    for label, name in (
+        ("since", "since"), ("reason", "reason"), ("calls begin again", "resumeAt"),
+        ("next probe", "probeAt"), ("calls at once, at most", "slots"), ("paused by", "pausedBy"),
+    ):  # fmt: skip
+        if state.get(name) is not None:
+            out.print(f"{label}: {escape(str(state[name]))}")
+    execution = {name: each for name, each in line["execution"].items() if each is not None}
+    out.print("execution: " + ", ".join(f"{name} {each}" for name, each in execution.items()))
+    out.print(f"open jobs: {line['openJobs']}, in doubt: {line['inDoubt']}")
+
+
+@app.command()
+def pause(context: typer.Context, target: Name, as_json: Json = False) -> None:
+    """Send nothing through it until it is resumed. What waits keeps its attempts."""
+    _control(context, target, "pause", as_json=as_json)
+
+
+@app.command()
+def resume(context: typer.Context, target: Name, as_json: Json = False) -> None:
+    """Send through it again."""
+    _control(context, target, "resume", as_json=as_json)
+
+
+@app.command()
+def reset(context: typer.Context, target: Name, as_json: Json = False) -> None:
+    """Open its door now and forget what went wrong there, for example after fixing a provider."""
+    _control(context, target, "reset", as_json=as_json)
+
+
+def _control(context: typer.Context, target: str, action: str, *, as_json: bool) -> None:
+    async def here(outrider: Outrider) -> Document:
+        await target_line(outrider, DEFAULT_SCOPE, target)
+        changed = await _done(outrider.target_keeper, target, action)
+        line = document_of(await target_line(outrider, DEFAULT_SCOPE, target))
+        return {
+            "submissionTarget": target, "changed": changed, "state": line["state"], "success": True,
+        }  # fmt: skip
+
+    answer = execute(
+        context, here, as_json=as_json,
+        remote=lambda server: server.post("targets", target, action),
+    )  # fmt: skip
+    if as_json:
+        print_json(answer)
+        return
+    door = (answer["state"] or {}).get("door", "open")
+    changed = "" if answer["changed"] else " already"
+    out.print(f"{escape(target)}:{changed} {door}")
+
+
+async def _done(keeper: TargetKeeper, target: str, action: str) -> bool:
+    controls = {"pause": keeper.pause, "resume": keeper.resume, "reset": keeper.reset}
+    return await controls[action](DEFAULT_SCOPE, target, ACTOR)
+
+
+def _named(lines: list[Document], target: str) -> Document:
+    for each in lines:
+        if each["submissionTarget"] == target:
+            return each
+    raise NotFound(f"there is no submission target '{target}'")
+
+
+def _row(line: Document) -> tuple[object, ...]:
+    state = line["state"] or {}
+    return (
+        line["submissionTarget"], state.get("door", "open"), state.get("since"),
+        state.get("resumeAt") or state.get("probeAt"), line["openJobs"], line["inDoubt"],
+        state.get("reason"),
+    )  # fmt: skip

@@ -1,0 +1,134 @@
+"""How HTTP targets are checked: a question that cannot be a message, and what its answer means.
+
+A provider is asked with the target's own credentials. "I do not know you" is a failure; "you may
+not read this" leaves open whether the credential may send, so it is a warning.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+from yarl import URL
+
+from outrider.domain.submission import AttemptError
+from outrider.gateways.http import Answer
+from outrider.gateways.reachability import CONNECT_HINTS, NO_ANSWER, unreachable, words
+from outrider.ports.target_check import CheckFailure, CheckFinding, CheckStep, CheckWarning
+
+REFUSED = frozenset({401, 403})
+NOT_IMPLEMENTED = 501
+BUSY = frozenset({429, 503})
+
+SERVER_FAILS = "Look at the provider's status page, then check again."
+NOT_FOLLOWED = "Redirects are not followed: set gatewayUrl to the final address."
+SPEAKS_TLS = (
+    "Check the host and port in gatewayUrl, firewalls on the way, and that TLS is spoken there."
+)
+TRUST = (
+    "The certificate must be for this host name, in date, and signed by an authority that this"
+    " machine trusts (SSL_CERT_FILE names others)."
+)
+
+Code = str | int
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One request that a provider documents as harmless. Its headers hold credentials."""
+
+    url: URL
+    headers: Mapping[str, str] = field(repr=False)
+    credential: str
+    """The name of the credential that a refusal is about."""
+    options: tuple[str, ...] = ()
+    """The options that are part of the URL, so that they may be what is wrong with it."""
+    method: str = "GET"
+    content: bytes = b""
+    can_only_send: frozenset[Code] = frozenset()
+    """Error codes of a credential that is known and may send, and nothing else."""
+    may_not_read: frozenset[Code] = frozenset()
+    """Error codes, or whole error texts, of a credential that is known; what it may do is not."""
+
+
+def unanswered(url: URL, error: AttemptError) -> CheckFailure:
+    """Nothing came back, or nothing that is HTTP."""
+    host, port = url.host or "", url.port or 0
+    if error.code == "connect_timeout" and url.scheme == "https":
+        message = f"no TLS connection to {host}:{port} could be made ({NO_ANSWER})"
+        return CheckFailure(CheckStep.CONNECT, message, SPEAKS_TLS)
+    if error.code in CONNECT_HINTS:
+        return unreachable(host, port, error.code, error.detail)
+    why = words(error.detail or error.code)
+    if error.code == "tls_failure":
+        message = f"the TLS handshake with {host}:{port} failed ({why})"
+        return CheckFailure(CheckStep.TLS, message, TRUST)
+    message = f"{host}:{port} gave no HTTP answer ({why})"
+    return CheckFailure(CheckStep.REQUEST, message, "Check that gatewayUrl is an HTTP server.")
+
+
+def reached(url: URL, answer: Answer) -> CheckWarning | None:
+    """For a gateway that has no harmless call: whatever it answers, it is there."""
+    status, where = answer.status, f"{url.host}:{url.port}"
+    if status in REFUSED:
+        message = f"{where} answers HTTP {status} to a request without credentials"
+        hint = "This type sends no credentials: allow this machine, or use a proxy that adds them."
+        return CheckWarning(CheckStep.CREDENTIAL, message, hint)
+    if 300 <= status < 400:
+        return CheckWarning(CheckStep.REQUEST, f"{where} redirects (HTTP {status})", NOT_FOLLOWED)
+    if status >= 500 and status != NOT_IMPLEMENTED:
+        return CheckWarning(CheckStep.REQUEST, f"{where} answers HTTP {status}", SERVER_FAILS)
+    return None
+
+
+def judged(
+    question: Question,
+    answer: Answer,
+    code: Code | None,
+    detail: str,
+    reference: str,
+    *,
+    unknown: bool,
+) -> CheckFinding | None:
+    """What a provider's answer to a question says of the target.
+
+    `unknown` is whether its error code alone says that the credential is not good.
+    """
+    status = answer.status
+    if 200 <= status < 300:
+        return None if _is_document(answer.body) else _another_server(question, status)
+    if code in question.can_only_send:
+        return None
+    said = words(f"HTTP {status} {detail}")
+    name = f"the credential '{question.credential}' ({reference})"
+    if {code, detail} & question.may_not_read:
+        message = f"{name} may not read, so whether it may send is not proven: {said}"
+        return CheckWarning(CheckStep.CREDENTIAL, message, "Let it read to have it checked.")
+    if status in REFUSED or unknown:
+        hint = "Set it to one that the provider accepts, for this account and this use."
+        return CheckFailure(CheckStep.CREDENTIAL, f"{name} was refused: {said}", hint)
+    if status in BUSY:
+        message = f"the provider is busy: {said}"
+        return CheckWarning(CheckStep.REQUEST, message, "Check again later.")
+    return CheckFailure(CheckStep.REQUEST, *_trouble(question, status, said))
+
+
+def _trouble(question: Question, status: int, said: str) -> tuple[str, str]:
+    """What is wrong with the provider or with where it was looked for, and what to do."""
+    if status >= 500:
+        return f"the provider fails: {said}", SERVER_FAILS
+    if 300 <= status < 400:
+        return f"the provider redirects: {said}", NOT_FOLLOWED
+    suspects = " and ".join(("gatewayUrl", *(f"the option '{each}'" for each in question.options)))
+    return f"the provider refuses {question.url.path}: {said}", f"Check {suspects}."
+
+
+def _is_document(body: bytes) -> bool:
+    try:
+        return isinstance(msgspec.json.decode(body), dict)
+    except (msgspec.DecodeError, RecursionError):
+        return False
+
+
+def _another_server(question: Question, status: int) -> CheckFailure:
+    message = f"{question.url.host} answers HTTP {status}, but not as this provider does"
+    return CheckFailure(CheckStep.REQUEST, message, "Check that gatewayUrl is the provider's API.")

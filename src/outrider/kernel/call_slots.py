@@ -1,0 +1,56 @@
+"""Call slots: how many calls this process has out at a target at once, and who is next.
+
+Single messages go before campaigns, and otherwise whoever came first is first.
+"""
+
+import asyncio
+from collections import deque
+from contextlib import suppress
+
+
+class CallSlots:
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        self.in_use = 0
+        self._first: deque[asyncio.Future[None]] = deque()
+        self._then: deque[asyncio.Future[None]] = deque()
+
+    def try_enter(self, *, first: bool) -> bool:
+        """A slot, if there is one and nobody is before us."""
+        if self.in_use < self.capacity and not self._first and (first or not self._then):
+            self.in_use += 1
+            return True
+        return False
+
+    async def enter(self, *, first: bool) -> None:
+        """Wait for a slot; `first` are served before the others."""
+        if self.try_enter(first=first):
+            return
+        waiters = self._first if first else self._then
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        waiters.append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self.leave()
+            else:
+                with suppress(ValueError):
+                    waiters.remove(turn)
+            raise
+
+    def leave(self) -> None:
+        self.in_use -= 1
+        self._serve()
+
+    def resize(self, capacity: int) -> None:
+        """Those who have a slot keep it; the next ones wait until there are fewer."""
+        self.capacity = capacity
+        self._serve()
+
+    def _serve(self) -> None:
+        while self.in_use < self.capacity and (self._first or self._then):
+            turn = (self._first or self._then).popleft()
+            if not turn.done():
+                self.in_use += 1
+                turn.set_result(None)

@@ -1,0 +1,83 @@
+"""Intakes: audiences written in many short transactions, seen by nobody before the last of them."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from outrider.domain.errors import Conflict
+from outrider.domain.ids import CampaignId
+from outrider.ports.store import Transaction, ask
+
+
+class Intake(NamedTuple):
+    """What was in the audience before it stays, whatever becomes of it."""
+
+    campaign_id: CampaignId
+    id: str
+    first_position: int
+    first_chunk: int
+
+
+def begin(intake: Intake, expires_at: datetime) -> Transaction[bool]:
+    """False where another one of the campaign is under way."""
+    rows = yield from ask("open_intake", **intake._asdict(), expires_at=expires_at)
+    return bool(rows)
+
+
+def is_under_way(campaign_id: CampaignId) -> Transaction[bool]:
+    rows = yield from ask("intake_of_campaign", campaign_id=campaign_id)
+    return bool(rows)
+
+
+def refuse_beginnings(campaign_id: CampaignId) -> Transaction[None]:
+    if (yield from is_under_way(campaign_id)):
+        raise Conflict(
+            "recipients are being added to this campaign",
+            hint="start it when the upload has ended",
+        )
+
+
+def keep(intake: Intake, expires_at: datetime) -> Transaction[None]:
+    """For whoever writes more of it in the same transaction."""
+    rows = yield from ask(
+        "keep_intake", campaign_id=intake.campaign_id, id=intake.id, expires_at=expires_at
+    )
+    _require_ours(rows)
+
+
+def close(intake: Intake) -> Transaction[None]:
+    """All of it is there, and part of the audience from now on."""
+    rows = yield from ask("close_intake", campaign_id=intake.campaign_id, id=intake.id)
+    _require_ours(rows)
+
+
+def _require_ours(rows: Sequence[object]) -> None:
+    if not rows:
+        raise Conflict(
+            "the upload took too long and was given up; nothing of it was kept",
+            hint="send it again",
+        )
+
+
+def abandon(intake: Intake) -> Transaction[None]:
+    """Nothing more of it is written from now on."""
+    yield from ask("abandon_intake", campaign_id=intake.campaign_id, id=intake.id)
+
+
+def abandon_expired(now: datetime) -> Transaction[list[Intake]]:
+    rows = yield from ask("abandon_expired_intakes", now=now)
+    return [Intake(*row) for row in rows]
+
+
+def take_away(intake: Intake, most_members: int, most_chunks: int) -> Transaction[bool]:
+    """Remove the last of what an abandoned one wrote; whether there is more."""
+    rows = yield from ask("next_position", campaign_id=intake.campaign_id)
+    members = max(intake.first_position, rows[0][0] - most_members)
+    rows = yield from ask("upload_totals", campaign_id=intake.campaign_id)
+    chunks = max(intake.first_chunk, rows[0][0] - most_chunks)
+    yield from ask("take_members_away", campaign_id=intake.campaign_id, first=members)
+    yield from ask("take_uploads_away", campaign_id=intake.campaign_id, first=chunks)
+    if members > intake.first_position or chunks > intake.first_chunk:
+        return True
+    yield from ask("forget_intake", campaign_id=intake.campaign_id, id=intake.id)
+    return False

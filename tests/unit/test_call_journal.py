@@ -1,0 +1,90 @@
+"""The call journal: what a dead worker had begun, and nothing where nobody can know. X15."""
+
+import multiprocessing
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from outrider import call_journal
+from outrider.call_journal import (
+    HEADER_BYTES,
+    RECORDS,
+    CallJournalFolder,
+    MappedCallJournal,
+    open_journal,
+)
+from outrider.domain.ids import OutboxId, WorkerId
+from outrider.system import SystemIds
+
+WORKER = WorkerId("host/1/2")
+IDS = [OutboxId(each) for each in SystemIds().batch(RECORDS + 1)]
+
+
+def test_what_was_begun_and_not_ended_is_read_back(tmp_path: Path) -> None:
+    journal = MappedCallJournal(tmp_path, WORKER)
+    for outbox_id in IDS[:3]:
+        journal.begin(outbox_id)
+    journal.end([IDS[1], IDS[9]])
+    assert set(CallJournalFolder(tmp_path).begun_by(WORKER) or ()) == {IDS[0], IDS[2]}
+
+
+def _begin_and_die(folder: Path, begun: list[OutboxId], ended: list[OutboxId]) -> None:
+    journal = MappedCallJournal(folder, WORKER)
+    for outbox_id in begun:
+        journal.begin(outbox_id)
+    journal.end(ended)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_it_survives_a_process_that_is_killed(tmp_path: Path) -> None:
+    given = tmp_path, IDS[:100], IDS[:40]
+    worker = multiprocessing.get_context("spawn").Process(target=_begin_and_die, args=given)
+    worker.start()
+    worker.join(60)
+    assert worker.exitcode == -signal.SIGKILL
+    assert set(CallJournalFolder(tmp_path).begun_by(WORKER) or ()) == set(IDS[40:100])
+
+
+def test_after_another_boot_it_says_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    MappedCallJournal(tmp_path, WORKER).begin(IDS[0])
+    other = tmp_path / "boot_id"
+    other.write_text("another boot")
+    monkeypatch.setattr(call_journal, "BOOT_ID", other)
+    assert CallJournalFolder(tmp_path).begun_by(WORKER) is None
+
+
+def test_with_more_calls_than_it_has_room_for_it_says_nothing(tmp_path: Path) -> None:
+    journal = MappedCallJournal(tmp_path, WORKER)
+    for outbox_id in IDS:
+        journal.begin(outbox_id)
+    assert CallJournalFolder(tmp_path).begun_by(WORKER) is None
+
+
+@pytest.mark.parametrize("content", [b"", b"x" * (HEADER_BYTES - 1), b"\0" * 10_000])
+def test_a_damaged_or_missing_journal_says_nothing(tmp_path: Path, content: bytes) -> None:
+    folder = CallJournalFolder(tmp_path)
+    assert folder.begun_by(WORKER) is None
+    MappedCallJournal(tmp_path, WORKER)
+    [path] = tmp_path.iterdir()
+    path.write_bytes(content)
+    assert folder.begun_by(WORKER) is None
+
+
+def test_a_worker_that_ends_in_good_order_leaves_nothing_behind(tmp_path: Path) -> None:
+    journal = MappedCallJournal(tmp_path, WORKER)
+    journal.begin(IDS[0])
+    journal.end([IDS[0]])
+    journal.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_written_stops_no_worker(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    journal = open_journal(tmp_path / "file", WORKER)
+    journal.begin(IDS[0])
+    journal.close()
+    assert CallJournalFolder(tmp_path / "file").begun_by(WORKER) is None
