@@ -379,11 +379,13 @@ class _RouteCalls(Generic[Element]):
         if caller.yields(self._job):
             self._ended = Deferred(clock.now())
             return
+        stride = self._stride()
         if not self._route.gateway.type.dedupes_by_reference:
-            # What is called and not recorded is in doubt after a crash: no more than a window.
+            # What is called and not recorded is in doubt after a crash: no more than a window. The
+            # stride is from before the wait, in which more calls may end that are not durable yet.
             await caller.durable(self._job)
         passes = await caller.gate.ask(
-            self._key, self._route.gateway, min(self._stride(), self._source.waiting())
+            self._key, self._route.gateway, min(stride, self._source.waiting())
         )
         if isinstance(passes, ComeBack):
             await self._come_back(passes)
