@@ -1,7 +1,7 @@
 """A call journal as a file that is mapped into memory: a write costs no system call, and survives
 the death of the process that made it.
 
-A record is the sixteen bytes of an outbox id, or zeros. The header names the boot of the machine:
+A record is the text of an outbox id, or zeros. The header names the boot of the machine:
 after another boot the file says nothing, because what was mapped may not have reached the disk.
 """
 
@@ -10,7 +10,6 @@ import mmap
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from uuid import UUID
 
 import structlog
 
@@ -21,7 +20,7 @@ log = structlog.get_logger()
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 SUFFIX = ".calls"
 HEADER_BYTES = 64
-RECORD_BYTES = 16
+RECORD_BYTES = 36
 RECORDS = 8_192
 NOTHING = bytes(RECORD_BYTES)
 OVERFLOWED = 1
@@ -62,7 +61,7 @@ class MappedCallJournal:
             return
         place = self._free.pop()
         start = HEADER_BYTES + place * RECORD_BYTES
-        self._map[start : start + RECORD_BYTES] = bytes.fromhex(outbox_id.replace("-", ""))
+        self._map[start : start + RECORD_BYTES] = outbox_id.encode("ascii")
         self._places[outbox_id] = place
 
     def end(self, outbox_ids: Iterable[OutboxId]) -> None:
@@ -120,7 +119,7 @@ class CallJournalFolder:
             content[start : start + RECORD_BYTES]
             for start in range(HEADER_BYTES, len(content), RECORD_BYTES)
         )
-        return [OutboxId(str(UUID(bytes=each))) for each in records if each != NOTHING]
+        return [OutboxId(each.decode("ascii")) for each in records if each != NOTHING]
 
     def forget(self, worker_id: str) -> None:
         _path(self._folder, worker_id).unlink(missing_ok=True)

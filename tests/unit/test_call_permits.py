@@ -160,7 +160,7 @@ async def test_a_paused_job_begins_no_call_and_says_once_that_it_knows(
     told.suspended = {JOB.id: True}
     await permits.look()
     await permits.look()
-    assert permits.is_suspended(JOB.id)
+    assert JOB.id in permits.suspended
     assert not permits.may_begin(JOB.id, until)
     assert told.seen == [JOB.id]
 

@@ -229,9 +229,10 @@ def judge(
             due = facts.closed_at + timedelta(seconds=wait)
             return _given_back(facts, due, code, detail)
         case Accepted(message_id):
-            return accept(contract, gateway, facts.submitted_at, facts.closed_at, message_id)
+            deadline = contract.deadline(facts.submitted_at)
+            return accept(gateway, deadline, facts.closed_at, message_id)
         case Rejected(reason) if reason == DUPLICATE_REFERENCE and _proves_receipt(gateway, facts):
-            return accept(contract, gateway, facts.submitted_at, facts.closed_at, None)
+            return accept(gateway, contract.deadline(facts.submitted_at), facts.closed_at, None)
         case Rejected(reason, detail) if reason in SAYS_NOTHING_OF_IT and facts.maybe_received:
             return _in_doubt(Progress.ANSWERED, reason, detail)
         case Rejected(reason, detail) if (
@@ -271,27 +272,17 @@ def _given_back(
     )  # fmt: skip
 
 
-def deadline_passed(contract: Contract, submitted_at: datetime, now: datetime) -> bool:
-    """Whether an acceptance could only come too late."""
-    deadline = contract.deadline(submitted_at)
-    return deadline is not None and now >= deadline
-
-
 def _proves_receipt(gateway: GatewayType, facts: AttemptFacts) -> bool:
     """After a silence "duplicate" says that the earlier call arrived; else it is a rejection."""
     return gateway.dedupes_by_reference and facts.maybe_received
 
 
 def accept(
-    contract: Contract,
-    gateway: GatewayType,
-    submitted_at: datetime,
-    closed_at: datetime,
-    message_id: str | None,
+    gateway: GatewayType, deadline: datetime | None, closed_at: datetime, message_id: str | None
 ) -> Verdict:
     """What `judge` makes of an acceptance, which needs to know little of the attempt."""
     status, intent, exhausted = success_status(gateway.channel), IntentStatus.ACCEPTED, None
-    if deadline_passed(contract, submitted_at, closed_at):
+    if deadline is not None and closed_at >= deadline:
         intent, exhausted = IntentStatus.EXHAUSTED, ExhaustedReason.DEADLINE_EXCEEDED
     # By position: of all verdicts this is the one that is given a million times.
     return Verdict(status, intent, Progress.ANSWERED, None, None, exhausted, message_id)

@@ -6,6 +6,7 @@ for longer than a permit lasts: a worker that was frozen meanwhile begins nothin
 """
 
 import asyncio
+from collections.abc import Set
 from contextlib import suppress
 from datetime import datetime
 
@@ -60,8 +61,10 @@ class CallPermits:
         self._suspended.discard(job_id)
         self._seen.discard(job_id)
 
-    def is_suspended(self, job_id: JobId) -> bool:
-        return job_id in self._suspended
+    @property
+    def suspended(self) -> Set[JobId]:
+        """The jobs that were paused or stopped, now and whenever it is looked at again."""
+        return self._suspended
 
     def may_begin(self, job_id: JobId, call_by: datetime) -> bool:
         """Nothing may be awaited between the answer and the first byte."""

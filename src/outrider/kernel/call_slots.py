@@ -41,7 +41,8 @@ class CallSlots:
 
     def leave(self) -> None:
         self.in_use -= 1
-        self._serve()
+        if self._first or self._then:
+            self._serve()
 
     def resize(self, capacity: int) -> None:
         """Those who have a slot keep it; the next ones wait until there are fewer."""

@@ -26,7 +26,6 @@ from outrider.domain.submission import (
     Throttled,
     Verdict,
     accept,
-    deadline_passed,
     judge,
 )
 from outrider.domain.times import rfc3339
@@ -208,11 +207,8 @@ class Caller:
             return False
         if not passes.stand:
             return False
-        if (
-            who.contract.acceptance_seconds is not None
-            and not who.maybe_received
-            and deadline_passed(who.contract, who.submitted_at, self.clock.now())
-        ):
+        deadline = who.deadline
+        if deadline is not None and not who.maybe_received and self.clock.now() >= deadline:
             return False
         self._journal.begin(attempt.outbox_id)
         return True
@@ -221,14 +217,11 @@ class Caller:
         closed_at, who = self.clock.now(), attempt.identity
         if isinstance(result, Accepted):
             # Of all ends this is the one that comes a million times.
-            verdict = accept(
-                who.contract, gateway.type, who.submitted_at, closed_at, result.provider_message_id
-            )
+            verdict = accept(gateway.type, who.deadline, closed_at, result.provider_message_id)
         else:
             verdict = self._judged(gateway, who, closed_at, result)
-            if isinstance(result, NotBegun) and deadline_passed(
-                who.contract, who.submitted_at, closed_at
-            ):
+            overdue = who.deadline is not None and closed_at >= who.deadline
+            if overdue and isinstance(result, NotBegun):
                 # Whoever ends it by the clock is about to; nobody is to open it again meanwhile.
                 again = closed_at + timedelta(seconds=self.limits.expire_seconds)
                 verdict = verdict._replace(next_attempt_at=again)
@@ -286,6 +279,7 @@ class _RouteCalls(Generic[Element]):
         self._when_ended = when_ended
         self._key = DoorKey(route.submission_target, route.gateway_url, str(job.scope.workspace_id))
         self._slots = caller.gate.slots(self._key, route.gateway)
+        self._suspended = caller.permits.suspended
         self._pace = caller.pace(self._key)
         self._goes_first = isinstance(job, ClaimedLane)
         self._opened: deque[tuple[OpenAttempt, Passes]] = deque()
@@ -325,7 +319,7 @@ class _RouteCalls(Generic[Element]):
             await self._call(*self._opened.popleft())
 
     async def _call(self, attempt: OpenAttempt, passes: Passes) -> None:
-        if self._is_over():
+        if self._job.id in self._suspended or isinstance(self._ended, Lost):
             self._give_back(attempt, passes)
             return
         if not self._slots.try_enter(first=self._goes_first):
@@ -343,12 +337,6 @@ class _RouteCalls(Generic[Element]):
         self._caller.give_back(self._route, self._key, passes, attempt)
         if self._when_ended is not None:
             self._when_ended(attempt)
-
-    def _is_over(self) -> bool:
-        """Whether what is open already may not be called either."""
-        if isinstance(self._ended, Lost):
-            return True
-        return self._caller.permits.is_suspended(self._job.id)
 
     async def _has_more(self) -> bool:
         """Wait until something is open that nobody calls yet; False: there will be no more."""
@@ -373,7 +361,7 @@ class _RouteCalls(Generic[Element]):
             if not await self._source.more():
                 self._ended = Done()
                 return
-        if caller.stopping or caller.permits.is_suspended(self._job.id):
+        if caller.stopping or self._job.id in self._suspended:
             self._ended = Suspended()
             return
         if caller.yields(self._job):

@@ -4,7 +4,7 @@ Drafts go in; what comes out may be given to a gateway, because the ledger alrea
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -40,6 +40,11 @@ class AttemptIdentity:
     call_by: datetime
     patience: Patience | None = None
     uncounted_calls: int = 0
+    deadline: datetime | None = field(init=False)
+    """Known once for a whole window of first attempts, and asked for twice in every call."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "deadline", self.contract.deadline(self.submitted_at))
 
 
 def _not_called_yet(attempt: "OpenAttempt") -> bool:

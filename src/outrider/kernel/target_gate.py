@@ -53,11 +53,6 @@ class LocalDoor:
     """Connections refused since `answered_at`, while others went through."""
     untold: list[Report] = field(default_factory=list)
 
-    @property
-    def is_at_ease(self) -> bool:
-        """Nothing is wrong with it, and an acceptance is no news."""
-        return self.is_untroubled and not self.failures
-
 
 @dataclass(frozen=True, slots=True)
 class Passes:
@@ -161,7 +156,8 @@ class TargetGate:
     def note(self, key: DoorKey, passes: Passes, result: CallResult) -> None:
         """How a call ended. What is trouble closes the door here at once."""
         shared, own = passes.shared, passes.own
-        if isinstance(result, Accepted) and shared.is_at_ease and own.is_at_ease:
+        at_ease = shared.is_untroubled and own.is_untroubled
+        if at_ease and isinstance(result, Accepted) and not (shared.failures or own.failures):
             # Of all ends this is the one that comes a million times.
             shared.answered_at = self._clock.monotonic()
             return
