@@ -42,7 +42,7 @@ class Watcher:
         self.looks = 0
         self.latest: Look | None = None
 
-    async def until(self, condition: Callable[[Look], bool], *, seconds: float = 60.0) -> Look:
+    async def until(self, condition: Callable[[Look], bool], *, seconds: float = 120.0) -> Look:
         """Wait for a look that satisfies the condition."""
         deadline = asyncio.get_running_loop().time() + seconds
         while self.latest is None or not condition(self.latest):

@@ -1,19 +1,25 @@
 """One campaign starves nobody: other targets, other campaigns and other tenants go on at once.
 
 Measured from the submission to the moment at which the provider saw the call begin, while a
-campaign is rate-limited, slow, or huge, on one process and on three.
+campaign is rate-limited, slow, or huge, on one process, on three, and on Temporal.
 """
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import uuid4
 
 import pytest
 
 from outrider.testing.launches import target
 from tests.support.deployment import Deployment, Launched, deployed, phone
 from tests.support.witness_gateway import WitnessGateway
+
+if TYPE_CHECKING:
+    from tests.temporal_server import TemporalServer
 
 LIMITED, SLOW, HUGE = "sms.limited", "sms.slow", "noop.huge"
 INTENTS, SMALL, TENANT = "sms.intents", "sms.small", "sms.tenant"
@@ -61,14 +67,14 @@ async def gateway(tmp_path: Path) -> AsyncIterator[WitnessGateway]:
 IDLE_ROUNDS = 3
 
 
-@pytest.fixture(params=LAYOUTS)
-async def deployment(
-    request: pytest.FixtureRequest,
+def shared_deployment(
     gateway: WitnessGateway,
     slow: WitnessGateway,
     database: str,
-    tmp_path: Path,
-) -> AsyncIterator[Deployment]:
+    folder: Path,
+    worker_processes: int,
+    environment: dict[str, str] | None = None,
+) -> AbstractAsyncContextManager[Deployment]:
     targets = [
         target(LIMITED, "sms", f"{gateway.url}/limited", mode="batch"),
         target(SLOW, "sms", slow.url, mode="batch"),
@@ -79,13 +85,42 @@ async def deployment(
             INTENTS, "sms", f"{gateway.url}/intents", policy="deadline", maxAcceptanceSeconds=30
         ),
     ]
-    async with deployed(
-        tmp_path,
+    return deployed(
+        folder,
         database,
         targets,
         settings={LIMITED: {"rate_per_second": RATE_PER_SECOND}, SLOW: {"concurrency": 4}},
-        worker_processes=request.param,
-    ) as made:
+        worker_processes=worker_processes,
+        environment=environment,
+    )
+
+
+@pytest.fixture(params=LAYOUTS)
+async def deployment(
+    request: pytest.FixtureRequest,
+    gateway: WitnessGateway,
+    slow: WitnessGateway,
+    database: str,
+    tmp_path: Path,
+) -> AsyncIterator[Deployment]:
+    async with shared_deployment(gateway, slow, database, tmp_path, request.param) as made:
+        yield made
+
+
+@pytest.fixture
+async def deployment_on_temporal(
+    gateway: WitnessGateway,
+    slow: WitnessGateway,
+    database: str,
+    tmp_path: Path,
+    temporal_server: "TemporalServer",
+) -> AsyncIterator[Deployment]:
+    environment = {
+        "OUTRIDER_ENGINE": "temporal",
+        "OUTRIDER_TEMPORAL_ADDRESS": temporal_server.address,
+        "OUTRIDER_TEMPORAL_TASK_QUEUE": f"test-{uuid4()}",
+    }
+    async with shared_deployment(gateway, slow, database, tmp_path, 1, environment) as made:
         yield made
 
 
@@ -95,6 +130,22 @@ async def test_everybody_elses_messages_begin_within_a_second(
     deployment: Deployment, gateway: WitnessGateway, scale: Scale, load: str
 ) -> None:
     """A1: realtime intents, a small campaign and another tenant do not wait for one campaign."""
+    await check_that_nobody_waits(deployment, gateway, scale, load)
+
+
+@pytest.mark.parametrize("database", ["postgres"], indirect=True)
+@pytest.mark.parametrize("load", ["limited", "huge"])
+@pytest.mark.parametrize("scale", SCALES)
+async def test_on_temporal_everybody_elses_messages_begin_within_a_second(
+    deployment_on_temporal: Deployment, gateway: WitnessGateway, scale: Scale, load: str
+) -> None:
+    """A1 on the other engine."""
+    await check_that_nobody_waits(deployment_on_temporal, gateway, scale, load)
+
+
+async def check_that_nobody_waits(
+    deployment: Deployment, gateway: WitnessGateway, scale: Scale, load: str
+) -> None:
     key = await deployment.key_of("another/project/production")
     within = BEGINS_WITHIN_SECONDS + 2 * await idle_seconds(deployment, gateway)
     await begin(deployment, load, scale)

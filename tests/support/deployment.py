@@ -211,17 +211,22 @@ async def deployed(
     settings: Mapping[str, Mapping[str, object]] | None = None,
     workers_of_server: int = 1,
     worker_processes: int = 0,
+    environment: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Deployment]:
-    """A server on this database; `settings` are each target's in `outrider.toml`."""
+    """A server on this database; `settings` are each target's in `outrider.toml`, `environment` is
+    for the server and for workers alike."""
     (folder / "registry.json").write_bytes(registry(*targets))
     (folder / "outrider.toml").write_text(_toml(settings or {}))
-    environment = {
+    variables = {
         "OUTRIDER_DATABASE_URL": database,
         "OUTRIDER_REGISTRY": str(folder / "registry.json"),
         "OUTRIDER_ARTIFACTS": str(folder / "artifacts"),
+        **(environment or {}),
     }
-    async with running_server(folder, database=database, workers=workers_of_server) as server:
-        deployment = Deployment(server, folder, environment)
+    async with running_server(
+        folder, database=database, workers=workers_of_server, environment=environment
+    ) as server:
+        deployment = Deployment(server, folder, variables)
         try:
             for _ in range(worker_processes):
                 await deployment.start_worker()

@@ -1,0 +1,142 @@
+"""Single messages while a campaign runs: how long until a realtime call begins, idle and loaded.
+
+One `outrider work` process of its own does both. The campaign goes through a batch target to a
+no-op gateway, which is the hardest load there is: nothing in it ever waits. `SAMPLES=500` asks for
+more of them; `ROUNDS=5` for more alternations of idle and loaded.
+"""
+
+import asyncio
+import logging
+import os
+import random
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import structlog
+import uvloop
+
+from outrider.bootstrap import Outrider, open_outrider
+from outrider.domain.ids import DEFAULT_SCOPE
+from outrider.domain.recipients import Recipient
+from outrider.domain.states import Channel
+from outrider.kernel.submission_manager import Submission
+from outrider.settings import Settings
+from outrider.testing.launches import launch, message, recipient, registry, target
+from outrider.testing.postgres import PrivatePostgres, create_database
+
+SAMPLES = int(os.environ.get("SAMPLES", "200"))
+ROUNDS = int(os.environ.get("ROUNDS", "3"))
+CAMPAIGN = 60_000
+REST_SECONDS = (0.02, 0.06)
+LOOK_SECONDS = 0.005
+
+
+def settings(folder: Path, url: str) -> Settings:
+    path = folder / "registry.json"
+    path.write_bytes(
+        registry(
+            target("realtime", "noop", "noop:", mode="realtime"),
+            target("batch", "noop", "noop:", mode="batch"),
+        )
+    )
+    return Settings(
+        database_url=url, registry=path, artifacts=folder / "artifacts", spool=folder / "spool"
+    )
+
+
+def people(prefix: str) -> list[Recipient]:
+    return [recipient(f"{prefix}-{n}", phone=f"+4477{n:08d}") for n in range(CAMPAIGN)]
+
+
+async def latencies_ms(outrider: Outrider, prefix: str) -> list[float]:
+    """From before a message is submitted until its attempt was opened, by the ledger's own word:
+    the call of a no-op gateway begins at once then."""
+    took = []
+    for number in range(SAMPLES):
+        await asyncio.sleep(random.uniform(*REST_SECONDS))
+        payload = {"to": f"+4477{number:08d}", "message": "Hi"}
+        began = time.time()
+        intent_id = f"{prefix}-{number}"
+        await outrider.submissions.submit(DEFAULT_SCOPE, Submission(intent_id, "realtime", payload))
+        while True:
+            _, attempts = await outrider.submissions.intent(DEFAULT_SCOPE, intent_id)
+            if attempts:
+                break
+            await asyncio.sleep(LOOK_SECONDS)
+        took.append((attempts[0].opened_at.timestamp() - began) * 1_000)
+    return took
+
+
+def told(name: str, took: list[float]) -> tuple[float, float]:
+    ordered = sorted(took)
+    p50, p99 = statistics.median(ordered), ordered[int(len(ordered) * 0.99)]
+    print(
+        f"  {name:<10}{len(took):>6} messages  p50 {p50:>7.1f} ms  p99 {p99:>7.1f} ms", flush=True
+    )
+    return p50, p99
+
+
+async def measure(name: str, url: str, folder: Path) -> None:
+    print(f"{name}, a worker process of its own")
+    configured = settings(folder, url)
+    idle: list[float] = []
+    loaded: list[float] = []
+    async with open_outrider(configured) as outrider:
+        await outrider.store.migrate()
+        worker = await asyncio.create_subprocess_exec(
+            sys.executable, __file__, "work", url, str(folder)
+        )
+        try:
+            await latencies_ms(outrider, "warm-up")
+            for number in range(ROUNDS):
+                idle += await latencies_ms(outrider, f"idle-{number}")
+                load = asyncio.create_task(keep_busy(outrider, number))
+                await asyncio.sleep(1.0)
+                loaded += await latencies_ms(outrider, f"loaded-{number}")
+                load.cancel()
+                await asyncio.gather(load, return_exceptions=True)
+        finally:
+            worker.terminate()
+            await worker.wait()
+    alone, busy = told("idle", idle), told("loaded", loaded)
+    print(f"  loaded / idle: p50 {busy[0] / alone[0]:.2f}, p99 {busy[1] / alone[1]:.2f}")
+
+
+async def keep_busy(outrider: Outrider, number: int) -> None:
+    """Campaigns one after the other, until it is cancelled."""
+    for each in range(1_000):
+        prefix = f"lead-{number}-{each}"
+        await launch(
+            outrider, [message(Channel.SMS, "batch")], iter(people(prefix)), batch_size=500
+        )
+        await asyncio.sleep(1.5)
+
+
+async def work(url: str, folder: Path) -> None:
+    async with (
+        open_outrider(settings(folder, url)) as outrider,
+        outrider.worker() as worker,
+    ):
+        await worker.run()
+
+
+async def main() -> None:
+    with tempfile.TemporaryDirectory(prefix="outrider-bench-") as made:
+        folder = Path(made)
+        await measure("SQLite", f"sqlite:///{folder}/outrider.db", folder)
+        postgres = PrivatePostgres(folder / "postgres")
+        try:
+            await measure("Postgres", await create_database(postgres.url), folder)
+        finally:
+            postgres.close()
+
+
+if __name__ == "__main__":
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+    if sys.argv[1:2] == ["work"]:
+        uvloop.run(work(sys.argv[2], Path(sys.argv[3])))
+    else:
+        uvloop.run(main())
