@@ -1,6 +1,7 @@
 """Single messages while a campaign runs: how long until a realtime call begins, idle and loaded.
 
-One `outrider work` process of its own does both. The campaign goes through a batch target to a
+On SQLite in one process, as the embedded default has it; on Postgres one worker process beside it
+does the work. The campaign goes through a batch target to a
 no-op gateway, which is the hardest load there is: nothing in it ever waits. `SAMPLES=500` asks for
 more of them; `ROUNDS=5` for more alternations of idle and loaded.
 """
@@ -13,6 +14,8 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import structlog
@@ -20,11 +23,11 @@ import uvloop
 
 from outrider.bootstrap import Outrider, open_outrider
 from outrider.domain.ids import DEFAULT_SCOPE
-from outrider.domain.recipients import Recipient
+from outrider.domain.recipients import Recipient, recipient
 from outrider.domain.states import Channel
 from outrider.kernel.submission_manager import Submission
 from outrider.settings import Settings
-from outrider.testing.launches import launch, message, recipient, registry, target
+from outrider.testing.launches import launch, message, registry, target
 from outrider.testing.postgres import PrivatePostgres, create_database
 
 SAMPLES = int(os.environ.get("SAMPLES", "200"))
@@ -79,17 +82,36 @@ def told(name: str, took: list[float]) -> tuple[float, float]:
     return p50, p99
 
 
-async def measure(name: str, url: str, folder: Path) -> None:
-    print(f"{name}, a worker process of its own")
+@asynccontextmanager
+async def worker_inside(outrider: Outrider) -> AsyncIterator[None]:
+    async with outrider.worker() as worker:
+        running = asyncio.create_task(worker.run())
+        yield
+        worker.stop()
+        await running
+
+
+@asynccontextmanager
+async def worker_beside(url: str, folder: Path) -> AsyncIterator[None]:
+    worker = await asyncio.create_subprocess_exec(
+        sys.executable, __file__, "work", url, str(folder)
+    )
+    try:
+        yield
+    finally:
+        worker.terminate()
+        await worker.wait()
+
+
+async def measure(url: str, folder: Path) -> None:
+    beside = not url.startswith("sqlite")
+    print("Postgres, a worker process" if beside else "SQLite, all in one process")
     configured = settings(folder, url)
     idle: list[float] = []
     loaded: list[float] = []
     async with open_outrider(configured) as outrider:
         await outrider.store.migrate()
-        worker = await asyncio.create_subprocess_exec(
-            sys.executable, __file__, "work", url, str(folder)
-        )
-        try:
+        async with worker_beside(url, folder) if beside else worker_inside(outrider):
             await latencies_ms(outrider, "warm-up")
             for number in range(ROUNDS):
                 idle += await latencies_ms(outrider, f"idle-{number}")
@@ -98,9 +120,6 @@ async def measure(name: str, url: str, folder: Path) -> None:
                 loaded += await latencies_ms(outrider, f"loaded-{number}")
                 load.cancel()
                 await asyncio.gather(load, return_exceptions=True)
-        finally:
-            worker.terminate()
-            await worker.wait()
     alone, busy = told("idle", idle), told("loaded", loaded)
     print(f"  loaded / idle: p50 {busy[0] / alone[0]:.2f}, p99 {busy[1] / alone[1]:.2f}")
 
@@ -126,10 +145,10 @@ async def work(url: str, folder: Path) -> None:
 async def main() -> None:
     with tempfile.TemporaryDirectory(prefix="outrider-bench-") as made:
         folder = Path(made)
-        await measure("SQLite", f"sqlite:///{folder}/outrider.db", folder)
+        await measure(f"sqlite:///{folder}/outrider.db", folder)
         postgres = PrivatePostgres(folder / "postgres")
         try:
-            await measure("Postgres", await create_database(postgres.url), folder)
+            await measure(await create_database(postgres.url), folder)
         finally:
             postgres.close()
 
