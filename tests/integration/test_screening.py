@@ -47,7 +47,7 @@ class Scene(WorkflowScene):
     async def passing(self, lane: ClaimedLane) -> list[OutboxId]:
         passed = await self.screener.screen(lane, await self.due(lane))
         assert not isinstance(passed, Hold)
-        return [item.id for item in passed]
+        return list(passed)
 
     async def screened(self) -> list[OutboxId]:
         async with self.lane() as lane:

@@ -78,18 +78,19 @@ class CallPermits:
         job = self._held.get(job_id)
         if job is None or job_id in self._suspended:
             return False
+        trusted_until = now + self._limits.permit_trust_seconds
         if not isinstance(job, ClaimedLane):
-            silent_for = now - self._confirmed[job_id]
-            if silent_for > self._limits.permit_seconds:
+            # Nobody pauses a lane; of a run's job somebody has to ask again and again.
+            permit_ends = self._confirmed[job_id] + self._limits.permit_seconds
+            if now > permit_ends:
                 return False
+            trusted_until = min(trusted_until, permit_ends)
         lease_end = max(call_by, self._lease_ends[job_id])
         left_seconds = (lease_end - self._clock.now()).total_seconds()
         if left_seconds <= 0:
             return False
         if left_seconds > self._limits.permit_seconds:
-            permit_ends = self._confirmed[job_id] + self._limits.permit_seconds
-            trusted = now + self._limits.permit_trust_seconds
-            self._surely_until[job_id] = min(trusted, permit_ends)
+            self._surely_until[job_id] = trusted_until
         return True
 
     def wake(self) -> None:

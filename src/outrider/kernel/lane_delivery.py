@@ -7,9 +7,8 @@ may have changed since.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import timedelta
 
 import msgspec
@@ -20,11 +19,11 @@ from outrider.domain.ids import OutboxId, RecipientId
 from outrider.domain.letters import Enclosure, Letter
 from outrider.domain.retry import WORKFLOW_PATIENCE
 from outrider.domain.states import Channel, ItemStatus
-from outrider.domain.submission import Contract
 from outrider.domain.unsubscribe import UnsubscribeUrls
 from outrider.kernel.caller import Caller, Deferred, Done, Lost, Passage, Suspended, earliest
 from outrider.kernel.contract_shelf import ContractShelf
 from outrider.kernel.enclosures import EnclosureReader
+from outrider.kernel.lane_backlog import AddressTurns, Backlog, Due
 from outrider.kernel.reservations import OpenAttempt, Reserver
 from outrider.kernel.routes import Route, Routes, past_of
 from outrider.kernel.screener import Screener
@@ -46,16 +45,9 @@ log = structlog.get_logger()
 WORKFLOW = "workflow"
 ENCLOSURES = "enclosures"
 LEFT_WINDOWS_MAX = 10
+REFILL_SHARE = 4
+"""More is loaded when fewer than this part of a window could be called."""
 GATEWAY_UNUSABLE = "gateway_unusable"
-
-
-@dataclass(frozen=True, slots=True)
-class Due:
-    """An item that is due, under its contract. Without a letter it is a client's own payload."""
-
-    row: DueItem
-    contract: Contract
-    letter: Letter | None = None
 
 
 class LaneDelivery:
@@ -118,7 +110,7 @@ class LaneDelivery:
             return due
         return await self._routed(lane, due)
 
-    async def deliver(self, lane: ClaimedLane, route: Route, source: "Backlog") -> Passage:
+    async def deliver(self, lane: ClaimedLane, route: Route, source: Backlog) -> Passage:
         urls = await self._unsubscriber.urls()
 
         async def open_window(window: Sequence[Due]) -> list[OpenAttempt] | Hold:
@@ -127,6 +119,7 @@ class LaneDelivery:
             for each in window:
                 if each.row.id not in going:
                     source.ended(each.row.id)
+            source.opened()
             return opened
 
         return await self._caller.deliver(
@@ -160,16 +153,18 @@ class LaneDelivery:
             for row in rows
             if row.origin == WORKFLOW and not row.is_open and not row.maybe_received
         ]
-        passed = await self._screener.screen(lane, fresh) if fresh else []
+        passed = await self._screener.screen(lane, fresh) if fresh else {}
         if isinstance(passed, Hold):
             return Lost() if passed is Hold.LOST else Suspended()
-        held = {row.id for row in fresh} - {row.id for row in passed}
+        held = {row.id for row in fresh} - passed.keys()
         due: list[Due] = []
         lost: list[OutboxId] = []
         for row in rows:
             if row.id in held:
                 continue
-            letter = readable(row.payload) if row.origin == WORKFLOW else None
+            letter: Letter | str | None = passed.get(row.id)
+            if letter is None and row.origin == WORKFLOW:
+                letter = readable(row.payload)
             if isinstance(letter, str) or _worn_out(row):
                 # It may have arrived, and there is no way, or no more patience, to ask again.
                 lost.append(row.id)
@@ -273,101 +268,6 @@ def _worn_out(row: DueItem) -> bool:
     return row.origin == WORKFLOW and row.is_open and row.attempts >= most
 
 
-class Backlog:
-    """What waits in a lane for one route: in order, and of each address one at a time."""
-
-    def __init__(
-        self, busy: set[str], enclosing_items: int, when_drained: Callable[[], None]
-    ) -> None:
-        self._busy = busy
-        """Addresses with a call out, over whichever route of the lane."""
-        self._enclosing_items = enclosing_items
-        self._when_drained = when_drained
-        self._waiting: dict[OutboxId, Due] = {}
-        self._out: dict[OutboxId, str | None] = {}
-        self._changed = asyncio.Event()
-        self._is_closed = False
-
-    def __len__(self) -> int:
-        return len(self._waiting)
-
-    @property
-    def out(self) -> int:
-        return len(self._out)
-
-    def has(self, outbox_id: OutboxId) -> bool:
-        return outbox_id in self._waiting or outbox_id in self._out
-
-    def put(self, due: Sequence[Due]) -> None:
-        self._waiting |= {each.row.id: each for each in due}
-        self._changed.set()
-
-    def close(self) -> None:
-        """No more comes; what waits is left to the next visit."""
-        self._is_closed = True
-        self._waiting.clear()
-        self._changed.set()
-
-    def ended(self, outbox_id: OutboxId) -> None:
-        address = self._out.pop(outbox_id, None)
-        if address is not None:
-            self._busy.discard(address)
-        self._changed.set()
-        if not self._out and not self._waiting:
-            self._when_drained()
-
-    def wake(self) -> None:
-        self._changed.set()
-
-    def waiting(self) -> int:
-        return len(self._free(len(self._waiting)))
-
-    def take(self, most: int) -> list[Due]:
-        taken = self._free(most)
-        for each in taken:
-            del self._waiting[each.row.id]
-            address = _address(each)
-            self._out[each.row.id] = address
-            if address is not None:
-                self._busy.add(address)
-        if taken and not self._waiting:
-            self._when_drained()
-        return taken
-
-    async def more(self) -> bool:
-        """Wait until something was added, or an address became free."""
-        if self._is_closed:
-            return False
-        self._changed.clear()
-        await self._changed.wait()
-        return not self._is_closed or bool(self._waiting)
-
-    def _free(self, most: int) -> list[Due]:
-        """Messages with files a few at a time: all of a window's files are in memory at once."""
-        taken: list[Due] = []
-        seen: set[str] = set()
-        enclosing = 0
-        for each in self._waiting.values():
-            if len(taken) == most:
-                break
-            address = _address(each)
-            if address is not None:
-                if address in self._busy or address in seen:
-                    continue
-                seen.add(address)
-            if each.letter is not None and each.letter.attachments:
-                if enclosing == self._enclosing_items:
-                    continue
-                enclosing += 1
-            taken.append(each)
-        return taken
-
-
-def _address(due: Due) -> str | None:
-    address = due.row.address
-    return None if address is None else f"{due.row.channel}:{address.lower()}"
-
-
 class _Visit:
     """One holding of a lane: it loads what is due while calls are out, so that none of them holds
     up the others, and ends when there is nothing left, or when the doors of all routes closed."""
@@ -376,13 +276,14 @@ class _Visit:
         self._delivery = delivery
         self._lane = lane
         self._limits = delivery.limits
-        self._busy: set[str] = set()
+        self._turns = AddressTurns()
         self._backlogs: dict[tuple[str, str], Backlog] = {}
         self._calls: dict[tuple[str, str], asyncio.Task[Passage]] = {}
         self._deferred: dict[tuple[str, str], Deferred] = {}
         self._left = 0
         """How many of what was loaded last wait for a route whose door is closed."""
         self._has_other_routes = False
+        self._looked_at = float("-inf")
         self._woken = asyncio.Event()
 
     def wake(self) -> None:
@@ -419,10 +320,10 @@ class _Visit:
 
     async def _look(self) -> int | Lost | Suspended:
         """Load what is due and not known here yet; how many there were."""
-        known = sum(len(each) for each in self._backlogs.values())
-        if known >= self._limits.lane_window_items:
-            return 0
         window = self._limits.lane_window_items
+        known = sum(len(each) for each in self._backlogs.values())
+        if known >= window or self._has_enough(window // REFILL_SHARE):
+            return 0
         # Those that wait for a closed door are not to hide the others behind them.
         most = min(window + known + self._left, LEFT_WINDOWS_MAX * window)
         rows = await self._delivery.load(self._lane, most)
@@ -444,9 +345,19 @@ class _Visit:
         self._has_other_routes = self._has_other_routes or fallbacks or len(routed) > 1
         return added
 
+    def _has_enough(self, least: int) -> bool:
+        """Whether there is enough to go on with for a moment: a look reads all that is known here
+        once more. Every so often it is worth it, because of routes that have nothing yet."""
+        now = self._delivery.clock.monotonic()
+        ready = sum(each.waiting() for each in self._backlogs.values())
+        if ready > least and now - self._looked_at < self._limits.lane_look_seconds:
+            return True
+        self._looked_at = now
+        return False
+
     def _put(self, key: tuple[str, str], route: Route, group: Sequence[Due]) -> None:
         if key not in self._backlogs:
-            self._backlogs[key] = Backlog(self._busy, self._limits.enclosing_items, self.wake)
+            self._backlogs[key] = Backlog(self._turns, self._limits.enclosing_items, self.wake)
         backlog = self._backlogs[key]
         backlog.put(group)
         if key not in self._calls:
@@ -500,20 +411,17 @@ def _draft(
     lane: ClaimedLane, due: Due, enclosures: Sequence[Enclosure], urls: UnsubscribeUrls | None
 ) -> Draft:
     row, letter = due.row, due.letter
-    known = Draft(
-        row.id, RecipientId(row.recipient_id), row.address, None, "", row.key, ItemStatus.QUEUED,
-        None, None,
-    )  # fmt: skip
+    recipient_id = RecipientId(row.recipient_id)
     if letter is None:
-        return known._replace(payload=msgspec.json.decode(row.payload))
+        payload = msgspec.json.decode(row.payload)
+        return Draft(
+            row.id, recipient_id, row.address, None, "", row.key, ItemStatus.QUEUED, None, None,
+            payload,
+        )  # fmt: skip
     url = None
     if urls is not None and row.channel == Channel.EMAIL and row.address is not None:
         url = urls.url_of(lane.scope, Channel.EMAIL, row.address)
-    return known._replace(
-        subject=letter.subject,
-        body=letter.body,
-        enclosures=enclosures,
-        unsubscribe_url=url,
-        html=letter.html,
-        patience=WORKFLOW_PATIENCE,
-    )
+    return Draft(
+        row.id, recipient_id, row.address, letter.subject, letter.body, row.key, ItemStatus.QUEUED,
+        None, None, None, enclosures, url, letter.html, WORKFLOW_PATIENCE,
+    )  # fmt: skip

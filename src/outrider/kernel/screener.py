@@ -11,6 +11,8 @@ from typing import assert_never
 import structlog
 
 from outrider.domain.frequency import Hearing
+from outrider.domain.ids import OutboxId
+from outrider.domain.letters import Letter
 from outrider.domain.screen_policies import ScreenPolicies
 from outrider.domain.sending_hours import Wait
 from outrider.domain.states import Channel
@@ -55,16 +57,19 @@ class Screener:
         self._limits = limits
         self._unknown_zones: set[str] = set()
 
-    async def screen(self, lane: ClaimedLane, due: Sequence[DueItem]) -> list[DueItem] | Hold:
-        """Those that may go now, in their order. A `Hold` says why nothing could be written."""
+    async def screen(
+        self, lane: ClaimedLane, due: Sequence[DueItem]
+    ) -> dict[OutboxId, Letter] | Hold:
+        """The letters of those that may go now. A `Hold` says why nothing could be written."""
         policies = await self._policy_keeper.lately(lane.scope)
-        refused = await self._refused(lane, due, policies)
+        letters, refused = await self._judged(lane, due, policies)
         if refused:
             held = await self.hold_back(lane, _by_ending(due, refused))
             if held is not Hold.OURS:
                 return held
-        held_back = {item.id for item, _ in refused}
-        return [item for item in due if item.id not in held_back]
+            for item, _ in refused:
+                letters.pop(item.id, None)
+        return letters
 
     async def hold_back(self, lane: ClaimedLane, held_back: HeldBack) -> Hold:
         for ending in held_back.failed:
@@ -78,10 +83,11 @@ class Screener:
         log.info("items_held_back", job_id=lane.id, lane=held.value, **counts)
         return held
 
-    async def _refused(
+    async def _judged(
         self, lane: ClaimedLane, due: Sequence[DueItem], policies: ScreenPolicies
-    ) -> list[Refused]:
-        """First by what each is and by the clock; then, of what is left, by how much was heard."""
+    ) -> tuple[dict[OutboxId, Letter], list[Refused]]:
+        """All letters that could be read, and who is refused and why: first by what each is and by
+        the clock; then, of what is left, by how much was heard."""
         now = self._clock.now()
         readable = ReadableLetter()
         by_nature = (
@@ -93,6 +99,7 @@ class Screener:
         going: list[DueItem] = []
         for item in due:
             if item.maybe_received or item.is_open:
+                readable(item)
                 continue
             refusal = first_refusal(item, by_nature)
             if refusal is None:
@@ -101,7 +108,7 @@ class Screener:
                 refused.append((item, refusal))
         capped = FrequencyCapScreen(policies, await self._hearing(lane, going, policies), now)
         refused += [(item, refusal) for item in going if (refusal := capped(item)) is not None]
-        return refused
+        return readable.letters, refused
 
     async def _hearing(
         self, lane: ClaimedLane, going: Sequence[DueItem], policies: ScreenPolicies
