@@ -403,7 +403,7 @@ class PhaseController:
             return None
         last = yield from inspection.run(scope, found.run_id)
         accounting = yield from inspection.accounting(last)
-        if accounting.waiting:
+        if accounting.waiting and RunStatus(last.status) not in TERMINAL_RUNS:
             raise PreconditionFailed(control.action.value, "previous_run_not_finished", found.phase)
         if control.action is Action.RETRY:
             return last.id

@@ -189,7 +189,7 @@ def jobs_page(run_id: RunId, after: str, most: int) -> Transaction[list[JobLine]
 
 
 def accounting(record: RunRecord) -> Transaction[Accounting]:
-    """Settled jobs carry their counts; only the rows of unsettled ones are counted."""
+    """Jobs carry their counts once all their items have ended; the rows of others are counted."""
     finished = yield from ask("count_finished_jobs", run_id=record.id)
     unfinished = yield from ask("count_unfinished_jobs", run_id=record.id)
     rows = yield from ask("count_unfinished_rows", run_id=record.id)
@@ -204,6 +204,10 @@ def accounting(record: RunRecord) -> Transaction[Accounting]:
         failed=failed + live_failed,
         skipped=skipped + live_skipped,
     )
+
+
+def run_accounting(run_id: RunId) -> Transaction[Accounting]:
+    return (yield from accounting((yield from run_anywhere(run_id))))
 
 
 def run_with_accounting(scope: Scope, run_id: RunId) -> Transaction[tuple[RunRecord, Accounting]]:

@@ -12,7 +12,7 @@ SELECT phase, state, run_id::text, last_sequence FROM campaign_phases
 -- In the order in which heartbeats lock them too.
 WITH mine AS MATERIALIZED (
   SELECT id FROM job_queue
-   WHERE run_id = :run_id AND status IN ('queued', 'locked', 'failed') ORDER BY id FOR NO KEY UPDATE
+   WHERE run_id = :run_id AND outcome IS NULL ORDER BY id FOR NO KEY UPDATE
 )
 UPDATE job_queue AS j SET paused = true, suspension_seen = false, updated_at = :now
   FROM mine WHERE j.id = mine.id;
@@ -20,7 +20,7 @@ UPDATE job_queue AS j SET paused = true, suspension_seen = false, updated_at = :
 -- name: resume_jobs
 WITH mine AS MATERIALIZED (
   SELECT id FROM job_queue
-   WHERE run_id = :run_id AND status IN ('queued', 'locked', 'failed') ORDER BY id FOR NO KEY UPDATE
+   WHERE run_id = :run_id AND outcome IS NULL ORDER BY id FOR NO KEY UPDATE
 )
 UPDATE job_queue AS j SET paused = false, updated_at = :now FROM mine WHERE j.id = mine.id;
 
@@ -28,7 +28,7 @@ UPDATE job_queue AS j SET paused = false, updated_at = :now FROM mine WHERE j.id
 -- Due at once, so that a worker ends them; who holds one opens no more attempts.
 WITH mine AS MATERIALIZED (
   SELECT id FROM job_queue
-   WHERE run_id = :run_id AND status IN ('queued', 'locked', 'failed') ORDER BY id FOR NO KEY UPDATE
+   WHERE run_id = :run_id AND outcome IS NULL ORDER BY id FOR NO KEY UPDATE
 )
 UPDATE job_queue AS j SET cancelled = true, paused = false, suspension_seen = false,
        queue_group = 'cancelled', updated_at = :now, status = CASE status WHEN 'failed' THEN 'queued' ELSE status END, run_at = :now

@@ -10,17 +10,17 @@ SELECT phase, state, run_id, last_sequence FROM campaign_phases
 
 -- name: pause_jobs
 UPDATE job_queue SET paused = 1, suspension_seen = 0, updated_at = :now
- WHERE run_id = :run_id AND status IN ('queued', 'locked', 'failed');
+ WHERE run_id = :run_id AND outcome IS NULL;
 
 -- name: resume_jobs
 UPDATE job_queue SET paused = 0, updated_at = :now
- WHERE run_id = :run_id AND status IN ('queued', 'locked', 'failed');
+ WHERE run_id = :run_id AND outcome IS NULL;
 
 -- name: cancel_jobs
 -- Due at once, so that a worker ends them; who holds one opens no more attempts.
 UPDATE job_queue SET cancelled = 1, paused = 0, suspension_seen = 0, queue_group = 'cancelled',
        updated_at = :now, status = CASE status WHEN 'failed' THEN 'queued' ELSE status END, run_at = :now
- WHERE run_id = :run_id AND status IN ('queued', 'locked', 'failed');
+ WHERE run_id = :run_id AND outcome IS NULL;
 
 -- name: suspensions
 -- Of the jobs that a worker still holds, whether each was paused or stopped.
