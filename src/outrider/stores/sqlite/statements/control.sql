@@ -261,9 +261,19 @@ SELECT id, campaign_id, phase, channel, status, intended, scheduled_for, retry_o
  ORDER BY id DESC LIMIT :most;
 
 -- name: jobs_page
-SELECT id, job_type, submission_target, status, outcome, attempts, item_count, sent, failed,
-       skipped, paused, cancelled, last_error, run_at, result, updated_at
-  FROM job_queue WHERE run_id = :run_id AND id > :after ORDER BY id LIMIT :most;
+-- Jobs carry their counts; of one that ended with items in doubt, the rows are counted.
+SELECT j.id, j.job_type, j.submission_target, j.status, j.outcome, j.attempts, j.item_count,
+       CASE WHEN j.unended = 0 THEN j.sent ELSE (
+         SELECT count(*) FROM channel_outbox o
+          WHERE o.run_id = j.run_id AND o.job_id = j.id AND o.status IN ('sent', 'called', 'posted')) END,
+       CASE WHEN j.unended = 0 THEN j.failed ELSE (
+         SELECT count(*) FROM channel_outbox o
+          WHERE o.run_id = j.run_id AND o.job_id = j.id AND o.status = 'failed') END,
+       CASE WHEN j.unended = 0 THEN j.skipped ELSE (
+         SELECT count(*) FROM channel_outbox o
+          WHERE o.run_id = j.run_id AND o.job_id = j.id AND o.status = 'skipped') END,
+       j.paused, j.cancelled, j.last_error, j.run_at, j.result, j.updated_at
+  FROM job_queue j WHERE j.run_id = :run_id AND j.id > :after ORDER BY j.id LIMIT :most;
 
 -- name: audit_of_workspace
 SELECT id, created_at, actor, event, run_id, job_id, outbox_id, detail
