@@ -151,8 +151,8 @@ def _plan_remainder(deployment: Deployment, previous: RunId) -> Transaction[list
     """Jobs over what the earlier run left, less what is in doubt now; and over what was in doubt at
     an earlier retry, and has since been found to have failed.
 
-    None at all, for the retry of a run that was stopped and yet left nobody over: there is no
-    other way for its phase to complete.
+    None at all, for the retry of a run that was stopped and yet left nobody over, nor in doubt:
+    there is no other way for its phase to complete.
     """
     beginning = deployment.beginning
     campaign_id, run_id = beginning.campaign_id, beginning.run_id
@@ -160,7 +160,11 @@ def _plan_remainder(deployment: Deployment, previous: RunId) -> Transaction[list
     yield from ask("exclude_unsettled", campaign_id=campaign_id, **runs)
     yield from ask("take_left_out", campaign_id=campaign_id, run_id=run_id)
     left = yield from ask("count_remainder", **runs)
-    if not left and not (beginning.trigger == "retry" and (yield from _has_ended(previous))):
+    if not left and not (
+        beginning.trigger == "retry"
+        and (yield from _has_ended(previous))
+        and not (yield from inspection.left_in_doubt(campaign_id))
+    ):
         raise PreconditionFailed(beginning.trigger, "nothing_to_send", beginning.phase)
     assets = {asset.id: asset for asset in deployment.assets}
     return [

@@ -2,7 +2,7 @@
 -- was stopped, or could never be reserved. Such a job is counted by its rows, others by their counts.
 ALTER TABLE job_queue ADD COLUMN unended integer NOT NULL DEFAULT 0 CHECK (unended >= 0);
 
--- A job whose items all failed has failed.
+-- A job whose items all failed has failed; what ended before stays as it was written.
 DO $$
 DECLARE old text;
 BEGIN
@@ -15,7 +15,6 @@ BEGIN
   END LOOP;
 END
 $$;
-UPDATE job_queue SET status = 'failed' WHERE status = 'completed' AND outcome = 'failed';
 ALTER TABLE job_queue
   ADD CONSTRAINT job_queue_ended_has_outcome CHECK
     (CASE WHEN status IN ('completed', 'dead') THEN outcome IS NOT NULL

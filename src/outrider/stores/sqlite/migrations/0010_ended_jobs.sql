@@ -2,8 +2,8 @@
 -- was stopped, or could never be reserved. Such a job is counted by its rows, others by their counts.
 ALTER TABLE job_queue ADD COLUMN unended integer NOT NULL DEFAULT 0 CHECK (unended >= 0);
 
--- A job whose items all failed has failed, and the database names what it refuses. SQLite changes a
--- constraint only by its text; the rows are none the wiser. After this, nothing else changes these texts.
+-- A job whose items all failed has failed (what ended before stays as it was written), and the
+-- database names what it refuses. SQLite changes a constraint only by the text of its table.
 PRAGMA writable_schema = ON;
 UPDATE sqlite_schema
    SET sql = replace(replace(sql,
@@ -25,7 +25,6 @@ UPDATE sqlite_schema
  WHERE type = 'table' AND name = 'channel_outbox';
 PRAGMA writable_schema = RESET;
 
-UPDATE job_queue SET status = 'failed' WHERE status = 'completed' AND outcome = 'failed';
 DROP INDEX job_queue_unfinished;
 CREATE INDEX job_queue_unfinished ON job_queue (run_id) WHERE outcome IS NULL OR unended > 0;
 
