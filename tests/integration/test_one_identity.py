@@ -1,6 +1,5 @@
 """One identity per item: what shares a key, what is skipped for it, and how every run ends."""
 
-import asyncio
 import hashlib
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -31,6 +30,7 @@ from outrider.testing.launches import (
     target,
     until_terminal,
 )
+from tests.controls import until_run
 from tests.raw_sql import raw_sql
 from tests.whole_runs import MOST, opened, work_until, work_until_terminal, working
 
@@ -121,12 +121,12 @@ async def test_posts_networks_calls_and_scripts_of_one_campaign_all_go_out(
         asset_id = assets[each.id].id
         if each.channel is Channel.SOCIAL:
             # sha256(run_id | post_id | channel | scheduled_for)
-            fields = [(run_id, asset_id, each.submission_target, then)]
+            joined = [f"{run_id}|{asset_id}|{each.submission_target}|{then}"]
         else:
             # sha256(run_id | lead_id | script_version | scheduled_for)
             version = each.script_version or asset_id
-            fields = [(run_id, lead.id, version, then) for lead in people(3)]
-        expected.update(hashlib.sha256("|".join(each).encode()).hexdigest() for each in fields)
+            joined = [f"{run_id}|{lead.id}|{version}|{then}" for lead in people(3)]
+        expected.update(hashlib.sha256(text.encode()).hexdigest() for text in joined)
     assert Counter(row.reference for row in await rows_of(outrider, run_id)) == expected
     assert references_delivered(log_path) == expected
     assert (await outrider.certifier.certify(DEFAULT_SCOPE, run_id)).holds
@@ -273,9 +273,8 @@ async def test_a_stop_while_a_worker_is_about_to_park_its_job_leaves_nothing_par
         people(30), batch_size=3,
     )  # fmt: skip
     run, _ = await observe(outrider, run_id)
-    async with working(outrider), asyncio.timeout(60):
-        while not (await observe(outrider, run_id))[1].in_doubt:
-            await asyncio.sleep(0.01)
+    async with working(outrider):
+        await until_run(outrider, run_id, lambda _, counted: counted.in_doubt > 0)
         await stop(outrider, run.campaign_id)
         accounting = await until_terminal(outrider, run_id)
     assert accounting.waiting == 0

@@ -235,6 +235,19 @@ SELECT chunk, first_position, record_count FROM audience_uploads
 -- name: upload_by_chunk
 SELECT records FROM audience_uploads WHERE campaign_id = :campaign_id AND chunk = :chunk;
 
+-- name: repeated_uploads
+-- Records whose id an earlier one has: their positions. The campaign's chunks are read once.
+WITH given AS MATERIALIZED (
+  SELECT u.first_position + record.key AS position,
+         CASE record.type WHEN 'object' THEN record.value ->> 'id' END AS id
+    FROM audience_uploads u CROSS JOIN json_each(u.records) record
+   WHERE u.campaign_id = :campaign_id
+), repeated AS (
+  SELECT id, min(position) AS first FROM given GROUP BY id HAVING count(*) > 1
+)
+SELECT given.position FROM repeated JOIN given USING (id)
+ WHERE given.position > repeated.first ORDER BY given.position;
+
 -- name: save_artifact
 INSERT INTO artifacts (id, tenant_id, workspace_id, campaign_id, run_id, name, media_type,
                        reference, sha256, size_bytes, created_at)
