@@ -293,3 +293,20 @@ async def test_a_stop_ends_a_run_whose_jobs_fail_each_time(
         await stop(outrider, run.campaign_id)
         accounting = await until_terminal(outrider, run_id)
     assert accounting == Accounting(intended=4, waiting=4)
+
+
+async def test_a_run_status_that_a_hand_wrote_does_not_certify(
+    outrider: Outrider, database: str
+) -> None:
+    """M11: what the row says counts only where the run's log and its jobs say it too."""
+    audience = people(1) + people(1, prefix="reject")
+    run_id = await launch(outrider, [message(Channel.EMAIL, MAIL)], audience)
+    await work_until_terminal(outrider, run_id)
+    run, _ = await observe(outrider, run_id)
+    assert run.status == "partial"
+    assert (await outrider.certifier.certify(DEFAULT_SCOPE, run_id)).holds
+    async with raw_sql(database) as raw:
+        await raw.run(f"UPDATE campaign_runs SET status = 'completed' WHERE id = '{run_id}'")
+    certificate = await outrider.certifier.certify(DEFAULT_SCOPE, run_id)
+    assert [each.name for each in certificate.criteria if not each.holds] == ["run_terminal"]
+    assert "its log and its jobs do not say" in certificate.criteria[0].detail

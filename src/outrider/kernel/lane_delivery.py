@@ -505,7 +505,7 @@ def _draft(
         None, None,
     )  # fmt: skip
     if letter is None:
-        return known._replace(payload=msgspec.json.decode(row.payload))
+        return known._replace(payload=msgspec.json.decode(row.payload), payload_text=row.payload)
     url = None
     if urls is not None and row.channel == Channel.EMAIL and row.address is not None:
         url = urls.url_of(lane.scope, Channel.EMAIL, row.address)

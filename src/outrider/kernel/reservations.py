@@ -87,6 +87,10 @@ class OpenAttempt(Reservation):
         return self._draft.payload
 
     @property
+    def payload_text(self) -> str | None:
+        return self._draft.payload_text
+
+    @property
     def is_html(self) -> bool:
         return self._draft.html
 

@@ -78,6 +78,7 @@ class Draft(NamedTuple):
     html: bool = False
     patience: Patience | None = None
     """How long this one is tried, where not its target alone says so."""
+    payload_text: str | None = None
 
 
 class Reopened(NamedTuple):

@@ -35,3 +35,14 @@ CREATE VIEW ledger_by_key AS
          asset_version, subject, status, skipped, intent_status, exhausted_reason, reason, error,
          attempts, provider_message_id, next_attempt_at, doubted_at, created_at, updated_at
     FROM channel_outbox;
+
+-- Registries that were put in force through a server, which all others follow. The hashes are of the
+-- contracts; `replaced_sha256` is of what was in force there before.
+CREATE TABLE registry_revisions (
+  revision integer PRIMARY KEY,
+  sha256 text NOT NULL CHECK (length(sha256) = 64),
+  replaced_sha256 text,
+  document text NOT NULL,
+  actor text NOT NULL,
+  created_at text NOT NULL
+) STRICT;
