@@ -9,13 +9,14 @@ import pytest
 
 from outrider.bootstrap import Outrider
 from outrider.domain.campaigns import LAUNCH, CampaignDefinition, Message
+from outrider.domain.errors import PreconditionFailed
 from outrider.domain.ids import DEFAULT_SCOPE, CampaignId, OutboxId, RunId
 from outrider.domain.outbox import Accounting
 from outrider.domain.phases import Action
 from outrider.domain.states import Channel
 from outrider.domain.times import rfc3339
 from outrider.gateways.sandbox import Faults, Sandbox, references_delivered
-from outrider.kernel.phase_controller import Control
+from outrider.kernel.phase_controller import Control, RerunScope
 from outrider.kernel.transactions import alerts, campaigns, inspection, overview
 from outrider.kernel.transactions.alerts import AlertRecord
 from outrider.kernel.transactions.doubts import DoubtVerdict
@@ -30,7 +31,7 @@ from outrider.testing.launches import (
     target,
     until_terminal,
 )
-from tests.controls import until_run
+from tests.controls import control, until_run
 from tests.raw_sql import raw_sql
 from tests.whole_runs import MOST, opened, work_until, work_until_terminal, working
 
@@ -170,7 +171,12 @@ async def test_a_job_that_cannot_get_on_is_dead_at_its_maximum_and_raises_an_ale
     (alert,) = await open_alerts(outrider)
     assert (alert.code, alert.subject) == ("JOB_DEAD", run_id)
     assert "1 of its 3 items have no ending" in alert.message
+    run, _ = await observe(outrider, run_id)
+    with pytest.raises(PreconditionFailed, match="given up without an ending"):
+        await control(outrider, run.campaign_id, Action.RERUN)
     assert not (await outrider.certifier.certify(DEFAULT_SCOPE, run_id)).holds
+    await control(outrider, run.campaign_id, Action.RERUN, scope=RerunScope.ALL, confirm=True)
+    assert await open_alerts(outrider) == []
 
 
 async def test_a_job_that_cannot_even_be_wound_up_marks_nobody_failed(
