@@ -72,6 +72,7 @@ from outrider.kernel.previewer import Previewer
 from outrider.kernel.progress_reporter import ProgressReporter
 from outrider.kernel.projector import Projector
 from outrider.kernel.queue_turns import QueueTurns, WorkFilter
+from outrider.kernel.registry_follower import RegistryFollower
 from outrider.kernel.registry_keeper import RegistryKeeper
 from outrider.kernel.reservations import Reserver
 from outrider.kernel.result_closer import ResultCloser
@@ -216,6 +217,10 @@ class Outrider:
             lambda raw: parse_registry(raw, GATEWAY_TYPES).contracts,
         )
 
+    @cached_property
+    def registry_follower(self) -> RegistryFollower:
+        return RegistryFollower(self.store, self.registry_keeper, self.clock, self.ids, self.limits)
+
     @property
     def registry(self) -> Registry:
         """As it is in force now; a reload gives another one."""
@@ -246,6 +251,7 @@ class Outrider:
             GATEWAY_TYPES,
             self.fallback_of,
             self.wake_lanes,
+            self.registry_follower.refresh,
         )
 
     def wake_lanes(self) -> None:
@@ -481,6 +487,7 @@ class Outrider:
                 "digester": self.digester.run,
                 "deadline expirer": self.deadline_expirer.run,
                 "intake cleaner": self.audience_writer.clean,
+                "registry follower": self.registry_follower.run,
                 "spool": self.step_recorder(this_worker()).reconcile,
                 **{f"bus relay {relay.name}": relay.run for relay in self.bus_relays},
                 # The local engine's workers look into the queue themselves.

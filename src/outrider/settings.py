@@ -110,6 +110,7 @@ class Limits:
     reconcile_items: int = 500
     intake_lease_seconds: float = 120.0
     intake_clean_seconds: float = 15.0
+    registry_look_seconds: float = 2.0
     intake_wait_seconds: float = 10.0
     intake_poll_seconds: float = 0.1
     resolved_at_once: int = 10_000

@@ -423,6 +423,43 @@ async def test_audit_trail_the_printed_trace_query_runs_as_it_stands(
         }
 
 
+@pytest.mark.parametrize(
+    ("leads", "batch_size", "expected"),
+    [
+        (["ok", "ok"], 1, {("completed", "completed", "sent")}),
+        (["reject", "reject"], 1, {("failed", "failed", "failed")}),
+        (["reject", "reject"], 2, {("failed", "failed", "failed")}),
+        (
+            ["ok", "reject"], 2,
+            {("partial", "completed", "sent"), ("partial", "completed", "failed")},
+        ),
+    ],
+)  # fmt: skip
+async def test_audit_trail_the_trace_querys_columns_agree_with_each_other(
+    database: str,
+    tmp_path: Path,
+    leads: list[str],
+    batch_size: int,
+    expected: set[tuple[str, str, str]],
+) -> None:
+    """S6: no job is completed whose items all failed; docs/ledger.md says how to read the rest."""
+    async with Sandbox() as sandbox, raw_sql(database) as raw:
+        refusing = target(
+            "smtp.all", "smtp", sandbox.smtp_url, terminal_outcomes=["invalid_recipient"]
+        )
+        async with opened(database, tmp_path, refusing) as outrider:
+            audience = [
+                person
+                for number, prefix in enumerate(leads)
+                for person in people(1, prefix=f"{prefix}{number}")
+            ]
+            run_id = await launch(outrider, [EMAIL], audience, batch_size=batch_size)
+            await work_until_terminal(outrider, run_id)
+            campaign_id = (await observe(outrider, run_id))[0].campaign_id
+        rows = await raw.run(TRACE.replace("CAMPAIGN_UUID", campaign_id))
+        assert {(row[1], row[3], row[6]) for row in rows} == expected
+
+
 async def test_audit_trail_every_step_of_an_execution_is_in_the_log(
     database: str, tmp_path: Path
 ) -> None:

@@ -260,3 +260,28 @@ async def test_c2_database_has_the_index_for_run_detail_queries(ledger: Ledger) 
         else "SELECT count(*) FROM sqlite_schema WHERE name = 'idx_channel_outbox_run_id'"
     )
     assert await ledger.raw.value(catalogue) == 1
+
+
+async def test_c2_database_names_the_constraint_that_an_invalid_status_breaks(
+    ledger: Ledger,
+) -> None:
+    """M14: §7 names it, and so does the error, on both stores."""
+    with pytest.raises(Refused, match="channel_outbox_status_check"):
+        await ledger.insert(status="'delivered'")
+    with pytest.raises(Refused, match="channel_outbox_skipped_status_check"):
+        await ledger.insert(skipped="true")
+    with pytest.raises(Refused, match="channel_outbox_idempotency_key_check"):
+        await ledger.insert(idempotency_key=ledger.raw.blob(b"short"))
+
+
+async def test_c2_an_item_is_found_by_its_key_as_the_contract_writes_it(ledger: Ledger) -> None:
+    """M10: lower-case hex, in plain SQL."""
+    await ledger.insert(idempotency_key=ledger.raw.blob(KEY))
+    found = await ledger.raw.run(
+        f"SELECT recipient_id, status FROM ledger_by_key WHERE idempotency_key = '{KEY.hex()}'"
+    )
+    assert found == [("lead", "queued")]
+    keys = await ledger.raw.run("SELECT idempotency_key FROM ledger_by_key")
+    counted = await ledger.raw.value("SELECT count(*) FROM channel_outbox")
+    assert len(keys) == counted
+    assert all(len(key) == 64 for (key,) in keys)

@@ -70,6 +70,8 @@ async def copy_rows(source: str, target_url: str, tables: Sequence[str] = OLD_TA
     for table in tables:
         named = await columns(target_url, table)
         found = await rows(source, table, named)
+        if table == "job_queue" and "unended" not in named:
+            found = [_ended_as_before(row, named) for row in found]
         if database_is_sqlite(target_url):
             connection = apsw.Connection(target_url.removeprefix("sqlite:///"))
             marks = ", ".join("?" * len(named))
@@ -92,6 +94,14 @@ async def copy_rows(source: str, target_url: str, tables: Sequence[str] = OLD_TA
                     " FROM contract_snapshots"
                 )
             await server.close()
+
+
+def _ended_as_before(row: tuple[Any, ...], named: list[str]) -> tuple[Any, ...]:
+    """Until 0010 a job that had ended was completed or dead, whatever its outcome was."""
+    cells = dict(zip(named, row, strict=True))
+    if cells["status"] == "failed" and cells["outcome"] is not None:
+        cells["status"] = "completed"
+    return tuple(cells.values())
 
 
 def database_is_sqlite(database: str) -> bool:

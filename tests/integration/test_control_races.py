@@ -112,7 +112,7 @@ async def settle_doubts(outrider: Outrider, run_id: RunId, verdict: DoubtVerdict
 # What an earlier run left behind
 
 
-async def test_a_stopped_run_ends_with_its_last_doubt_although_its_retry_is_paused(
+async def test_verdicts_on_a_stopped_runs_doubts_leave_its_paused_retry_paused(
     outrider: Outrider, sandbox: HoldingSandbox
 ) -> None:
     campaign_id, first = await stopped_with_doubts(outrider, sandbox)
@@ -365,16 +365,17 @@ async def test_two_files_that_come_at_once_are_told_apart(
 
 @POSTGRES
 async def test_a_retry_and_the_late_end_of_the_run_before_it_do_not_wait_for_each_other(
-    outrider: Outrider, sandbox: HoldingSandbox
+    outrider: Outrider,
 ) -> None:
-    campaign_id, first = await stopped_with_doubts(outrider, sandbox)
+    campaign_id = await created(outrider, 10)
+    first = await begun(outrider, campaign_id)
+    await control(outrider, campaign_id, Action.STOP)
     settling, go_on = asyncio.Event(), asyncio.Event()
 
     async def held() -> None:
         settling.set()
         await go_on.wait()
 
-    await settle_doubts(outrider, first, DoubtVerdict.SENT)
     with before_statement("lock_phase", held):
         async with working(outrider):
             async with asyncio.timeout(PATIENCE_SECONDS):

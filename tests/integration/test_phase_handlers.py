@@ -118,6 +118,14 @@ class MemoryDesk:
             for chunk, records in enumerate(self.chunks)
         ]
 
+    async def repeated_uploads(self) -> Sequence[int]:
+        ids = [
+            each.get("id") if isinstance(each, dict) else None
+            for records in self.chunks
+            for each in records
+        ]
+        return [place for place, each in enumerate(ids) if each is not None and each in ids[:place]]
+
     async def upload(self, chunk: int) -> Sequence[object]:
         return self.chunks[chunk]
 

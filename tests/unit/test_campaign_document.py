@@ -119,7 +119,13 @@ def test_a_campaign_with_many_mistakes_reports_all_of_them() -> None:
                 {"id": "a", "channel": "fax", "submissionTarget": "t", "body": "x"},
                 {"id": "a", "channel": "email", "submissionTarget": "t|u", "body": "Hi {{"},
                 {"id": "b", "channel": "sms", "body": "", "scriptVersion": "1"},
-                {"id": "c", "channel": "voice", "submissionTarget": "t", "body": "\x00"},
+                {
+                    "id": "c",
+                    "channel": "voice",
+                    "submissionTarget": "t",
+                    "body": "\x00",
+                    "scriptVersion": "",
+                },
             ],
             "scheduledFor": "2026-12-01T09:00:00",
             "batchSize": True,
@@ -158,6 +164,33 @@ def test_a_campaign_with_many_mistakes_reports_all_of_them() -> None:
     assert found["messages[1].body"] == "is not a template: line 1: unexpected end"
     assert "time zone" in found["scheduledFor"]
     assert found["colour"] == "is not a known field"
+
+
+def test_two_calls_that_share_a_scripts_version_are_refused_by_their_names() -> None:
+    """B2: their keys would be the same, so nobody would get the second."""
+    found = problems(
+        {
+            "name": "calls",
+            "messages": [
+                MESSAGE | {"id": "monday", "channel": "voice", "scriptVersion": "v3"},
+                MESSAGE | {"id": "other", "channel": "voice", "scriptVersion": "v4"},
+                MESSAGE | {"id": "friday", "channel": "voice", "scriptVersion": "v3"},
+            ],
+        }
+    )
+    assert found.keys() == {"messages[2].scriptVersion"}
+    assert "'monday' and 'friday'" in found["messages[2].scriptVersion"]
+
+
+def test_a_call_whose_script_has_no_version_is_one_by_itself() -> None:
+    """B2: the asset that a message becomes is a version already."""
+    document = parse(
+        {
+            "name": "calls",
+            "messages": [MESSAGE | {"id": each, "channel": "voice"} for each in ("one", "two")],
+        }
+    )
+    assert [each.script_version for each in document.definition.messages] == [None, None]
 
 
 @pytest.mark.parametrize(
@@ -202,7 +235,6 @@ def test_a_mistake_is_found_where_it_is(change: dict[str, object], path: str) ->
         ({"channel": "email", "subject": "a\nb"}, "subject"),
         ({"channel": "email", "subject": "{{"}, "subject"),
         ({"channel": "email", "subject": "x" * 999}, "subject"),
-        ({"channel": "voice"}, "scriptVersion"),
         ({"channel": "voice", "scriptVersion": "a|b"}, "scriptVersion"),
         ({"channel": 7}, "channel"),
         ({"id": "a|b"}, "id"),

@@ -12,9 +12,14 @@ from outrider.domain.errors import InvalidInput
 from outrider.domain.ids import (
     RANDOM_BYTES_PER_UUID,
     TICKS_PER_MS,
+    AssetId,
+    JobId,
+    RecipientId,
+    RunId,
     idempotency_key,
     idempotency_keys,
-    item_key_field,
+    item_keys,
+    skipped_key,
     uuid7_batch,
 )
 from outrider.domain.states import Channel
@@ -127,18 +132,34 @@ def test_many_keys_at_once_refuse_a_field_that_could_forge_another_key(
 
 
 @pytest.mark.parametrize(
-    ("channel", "script_version", "expected"),
+    ("channel", "script_version", "fields"),
     [
-        (Channel.EMAIL, None, "asset-1"),
-        (Channel.SMS, None, "asset-1"),
-        (Channel.PUSH, None, "asset-1"),
-        (Channel.WHATSAPP, None, "asset-1"),
-        (Channel.VOICE, "v3", "v3"),
-        (Channel.VOICE, None, "asset-1"),
-        (Channel.SOCIAL, None, "social"),
+        (Channel.EMAIL, None, "run|lead-1|asset-1|then"),
+        (Channel.SMS, None, "run|lead-1|asset-1|then"),
+        (Channel.PUSH, None, "run|lead-1|asset-1|then"),
+        (Channel.WHATSAPP, None, "run|lead-1|asset-1|then"),
+        (Channel.VOICE, "v3", "run|lead-1|v3|then"),
+        (Channel.VOICE, None, "run|lead-1|asset-1|then"),
+        (Channel.SOCIAL, None, "run|asset-1|mastodon.main|then"),
     ],
 )
-def test_the_middle_of_a_key_follows_the_channels_formula(
-    channel: Channel, script_version: str | None, expected: str
+def test_an_items_key_is_its_channels_formula_to_the_letter(
+    channel: Channel, script_version: str | None, fields: str
 ) -> None:
-    assert item_key_field(channel, "asset-1", script_version) == expected
+    """B2: run, post, network and time for a post; its version for a script."""
+    run, asset = RunId("run"), AssetId("asset-1")
+    (key,) = item_keys(channel, run, ["lead-1"], asset, "mastodon.main", script_version, "then")
+    assert key == hashlib.sha256(fields.encode()).hexdigest()
+
+
+def test_a_skipped_items_key_is_its_own_and_the_same_each_time() -> None:
+    """B2: the database has room for one row under a key, and the skipped row is another one."""
+    held = idempotency_key("run", "lead-1", "v3", "then")
+    own = skipped_key(held, JobId("job"), RecipientId("lead-1"))
+    assert own == skipped_key(held, JobId("job"), RecipientId("lead-1"))
+    others = {
+        skipped_key(held, JobId("job"), RecipientId("lead-2")),
+        skipped_key(held, JobId("another job"), RecipientId("lead-1")),
+        held,
+    }
+    assert own not in others

@@ -86,5 +86,17 @@ def test_a_job_without_failures_never_fails_and_one_without_success_is_never_par
     tally: Tally,
 ) -> None:
     outcome = job_outcome(tally)
-    assert (outcome is JobOutcome.COMPLETED) == (tally.failed == 0)
-    assert (outcome is JobOutcome.PARTIAL) == (tally.failed > 0 and tally.succeeded > 0)
+    nothing_missing = tally.failed == 0 and tally.unended == 0
+    assert (outcome is JobOutcome.COMPLETED) == nothing_missing
+    assert (outcome is JobOutcome.PARTIAL) == (not nothing_missing and tally.succeeded > 0)
+
+
+@given(tallies())
+def test_a_stopped_job_waits_for_no_verdict(tally: Tally) -> None:
+    """B2: stop always ends a run; what is in doubt stays in doubt, and is no success."""
+    settlement = settle(tally, stopped=True)
+    if tally.terminal + tally.in_doubt == tally.intended:
+        assert settlement == Completed(job_outcome(tally))
+        assert not tally.in_doubt or settlement.outcome is not JobOutcome.COMPLETED
+    else:
+        assert settlement == settle(tally)

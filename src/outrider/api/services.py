@@ -98,6 +98,7 @@ class Services:
         if self._has_registry:
             return
         try:
+            await self.outrider.registry_follower.refresh()
             await asyncio.to_thread(self.outrider.registry_keeper.contracts)
         except InvalidInput as error:
             log.error("registry_not_read", error=error.message, problems=len(error.problems))

@@ -44,19 +44,22 @@ def submit(
     """Submit one message under the target's contract; time and attempts are ours from then on."""
 
     async def local(outrider: Outrider) -> Document:
-        given = Submission(intent_id, target, _payload(payload))
+        text = _payload(payload)
+        given = Submission(intent_id, target, msgspec.json.decode(text), text)
         _, is_new = await outrider.submissions.submit(DEFAULT_SCOPE, given)
         if here:
             async with working(outrider):
                 await _settled(outrider, intent_id)
-        found = await outrider.submissions.intent(DEFAULT_SCOPE, intent_id)
-        return {**intent_document(*found), "new": is_new}
+        intent, attempts = await outrider.submissions.intent(DEFAULT_SCOPE, intent_id)
+        contract = await outrider.submissions.contract_of(intent)
+        return {**intent_document(intent, attempts, contract), "new": is_new}
 
     async def remote(server: Remote) -> Document:
         if here:
             raise InvalidInput("--work works on the database itself", hint="leave --server out")
         given = {
-            "intentId": intent_id, "submissionTarget": target, "payload": _payload(payload),
+            "intentId": intent_id, "submissionTarget": target,
+            "payload": msgspec.Raw(_payload(payload).encode()),
         }  # fmt: skip
         intent, is_new = await server.post_once("intents", json=given)
         return {**intent, "new": is_new}
@@ -85,7 +88,8 @@ def show(
     async def here(outrider: Outrider) -> tuple[Document, list[str]]:
         intent, attempts = await outrider.submissions.intent(DEFAULT_SCOPE, intent_id)
         item = await outrider.store.read(inspection.item(DEFAULT_SCOPE, intent.outbox_id))
-        return intent_document(intent, attempts), explain_item(item, attempts)
+        contract = await outrider.submissions.contract_of(intent)
+        return intent_document(intent, attempts, contract), explain_item(item, attempts)
 
     async def remote(server: Remote) -> tuple[Document, list[str]]:
         intent = await server.get("intents", intent_id)
@@ -107,10 +111,12 @@ def _line(intent: Document) -> str:
     return f"[bold]{intent['status']}[/bold]{f' ({why})' if why else ''}{doubt}"
 
 
-def _payload(text: str) -> dict[str, Any]:
+def _payload(text: str) -> str:
+    """As it was written; the gateway reads it."""
     try:
         raw = Path(text[1:]).read_bytes() if text.startswith("@") else text.encode()
-        return msgspec.json.decode(raw, type=dict[str, Any])
+        msgspec.json.decode(raw, type=dict[str, Any])
+        return raw.decode().strip()
     except OSError as error:
         raise InvalidInput(f"{text[1:]} cannot be read: {error.strerror}") from error
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:

@@ -75,6 +75,7 @@ def parse_campaign(
     except ValidationError as error:
         problems.add_all(error)
     message_ids = _message_ids(given, problems)
+    _note_shared_scripts(given, problems)
     recipients = _inline_recipients(given, message_ids, problems)
     if problems or document is None:
         raise problems.error()
@@ -133,8 +134,6 @@ class _Message(Document):
     @classmethod
     def _script_fits_channel(cls, version: str | None, info: ValidationInfo) -> str | None:
         channel = info.data.get("channel")
-        if version is None and channel is Channel.VOICE:
-            raise ValueError("is required where the channel is voice")
         if version is not None and channel not in (Channel.VOICE, None):
             raise ValueError("is for the channel voice only")
         return version
@@ -231,6 +230,27 @@ def _message_ids(given: object, problems: Problems) -> frozenset[str]:
             same = f"messages[{first[message_id]}].id"
             problems.add(f"messages[{index}].id", f"is the same as {same}")
     return frozenset(first)
+
+
+def _note_shared_scripts(given: object, problems: Problems) -> None:
+    """Calls are told apart by their script's version: of two messages with the same one, nobody
+    would get the second."""
+    messages = given.get("messages") if isinstance(given, dict) else None
+    first: dict[str, tuple[int, object]] = {}
+    for index, message in enumerate(messages if isinstance(messages, list) else ()):
+        if not isinstance(message, dict) or message.get("channel") != Channel.VOICE:
+            continue
+        version, message_id = message.get("scriptVersion"), message.get("id")
+        if not isinstance(version, str):
+            continue
+        earlier, other_id = first.setdefault(version, (index, message_id))
+        if earlier != index:
+            problems.add(
+                f"messages[{index}].scriptVersion",
+                f"is the same as messages[{earlier}].scriptVersion, so that the calls of"
+                f" '{other_id}' and '{message_id}' could not be told apart; give each its own, or"
+                " none",
+            )
 
 
 def _inline_recipients(

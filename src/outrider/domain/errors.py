@@ -105,6 +105,8 @@ BLOCKED_BECAUSE = {
     "another_phase_paused": "'{blocking}' is paused; resume or stop it first",
     "predecessor_not_completed": "'{blocking}' comes before it and is not completed",
     "previous_run_not_finished": "its last run has still items to end; try again in a moment",
+    "items_without_ending": "some items of its last run were given up without an ending, and only"
+    " a new campaign can send them; `outrider alerts` has the reason",
     "run_not_finished": "its run has not ended; a phase completes when its run does",
     "confirmation_required": 'everybody would be sent to again; say "confirm": true',
     "nothing_to_send": "its last run left nobody over to send to",

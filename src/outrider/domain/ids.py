@@ -6,7 +6,7 @@ the contracts' formulas to the letter: lower-case hex SHA-256 of the fields join
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, NewType
 
 from outrider.domain.errors import InvalidInput
@@ -109,12 +109,29 @@ def _forgeable(field: str) -> InvalidInput:
     )
 
 
-def item_key_field(channel: Channel, asset_id: str, script_version: str | None) -> str:
-    """What stands for the message in an item's key, after run and recipient; by channel."""
-    match channel:
-        case Channel.VOICE:
-            return script_version or asset_id
-        case Channel.SOCIAL:
-            return channel.value
-        case _:
-            return asset_id
+def item_keys(
+    channel: Channel,
+    run_id: RunId,
+    recipient_ids: Sequence[str],
+    asset_id: AssetId,
+    submission_target: str,
+    script_version: str | None,
+    scheduled_for: str,
+) -> list[IdempotencyKey]:
+    """A key for each recipient of a message, by the formula of its channel.
+
+    A post is one action, whoever is in the audience: its key has no recipient, and the network it
+    goes to is the submission target. An asset is an immutable version, so where a script names no
+    version of its own its asset stands for it.
+    """
+    if channel is Channel.SOCIAL:
+        post = idempotency_key(run_id, asset_id, submission_target, scheduled_for)
+        return [post] * len(recipient_ids)
+    version = (script_version or asset_id) if channel is Channel.VOICE else asset_id
+    return idempotency_keys(run_id, recipient_ids, version, scheduled_for)
+
+
+def skipped_key(held: IdempotencyKey, job_id: JobId, recipient_id: RecipientId) -> IdempotencyKey:
+    """The key of an item that was skipped because another one holds its own. The same inputs give
+    the same key, so the item is on record once, however often its job is tried."""
+    return idempotency_key(held, job_id, recipient_id)

@@ -10,6 +10,8 @@ from outrider.domain.states import JobOutcome
 
 CANCELLED = "cancelled"
 """Why something was skipped that a stop took."""
+JOB_DEAD = "job_dead"
+"""Why something failed that its job did not come to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +36,18 @@ class Tally:
         return self.succeeded + self.failed + self.skipped
 
     @property
+    def unended(self) -> int:
+        return self.intended - self.terminal
+
+    @property
     def unreserved(self) -> int:
-        return self.intended - self.terminal - self.in_doubt - self.open - self.retrying
+        return self.unended - self.in_doubt - self.open - self.retrying
 
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """Every item is terminal."""
+    """Every item is terminal; or the job was stopped, and what is not terminal is in doubt; or it
+    was given up, and nothing more can be done for what is left."""
 
     outcome: JobOutcome
 
@@ -66,18 +73,20 @@ Settlement = Completed | Parked | Unfinished
 def job_outcome(tally: Tally) -> JobOutcome:
     """Skipped items are legitimate: they neither fail a job nor count as its success.
 
-    Those that were cancelled are not: somebody stopped the job before its end.
+    Those that were cancelled are not: somebody stopped the job before its end. Nor is a job
+    complete that ended without some of its items.
     """
-    if tally.failed == 0 and tally.cancelled == 0:
+    if tally.failed == 0 and tally.cancelled == 0 and tally.unended == 0:
         return JobOutcome.COMPLETED
     return JobOutcome.PARTIAL if tally.succeeded else JobOutcome.FAILED
 
 
-def settle(tally: Tally) -> Settlement:
+def settle(tally: Tally, *, stopped: bool = False) -> Settlement:
+    """A stopped job waits for no verdict: what is in doubt stays so, and can be settled later."""
     if tally.unreserved > 0 or tally.open > 0:
         return Unfinished(tally.unreserved, tally.open)
     if tally.retrying > 0:
         return Parked(tally.next_attempt_at)
-    if tally.in_doubt > 0:
+    if tally.in_doubt > 0 and not stopped:
         return Parked(None)
     return Completed(job_outcome(tally))

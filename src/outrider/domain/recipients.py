@@ -31,6 +31,8 @@ class SkipReason:
     INVALID_ADDRESS = "invalid_address"
     DUPLICATE_ADDRESS = "duplicate_address"
     SUPPRESSED = "suppressed"
+    KEY_HELD = "key_held"
+    """Another item has its idempotency key: what it would do was or is being done."""
 
 
 class Recipient(NamedTuple):

@@ -86,6 +86,8 @@ class GatewayType:
     looks_up: bool = False
     dedupe_window_seconds: float | None = None
     """How long a reference is remembered; None is for good. Later, a repeat is a second call."""
+    reference_field: str | None = None
+    """The field of a forwarded payload that carries our reference; a client's own would hide it."""
 
 
 @dataclass(frozen=True, slots=True)

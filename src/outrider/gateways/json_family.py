@@ -38,6 +38,8 @@ THROTTLED = frozenset({429, 503})
 PROXY_HEARD_NOTHING = frozenset({502, 504})
 """A proxy's own words for: the gateway got the request, and the line to it died or went silent."""
 
+REFERENCE_FIELD = "referenceId"
+
 SMS = GatewayType(
     "sms",
     Channel.SMS,
@@ -51,20 +53,29 @@ SMS = GatewayType(
         }
     ),
     dedupes_by_reference=True,
+    reference_field=REFERENCE_FIELD,
 )
 PUSH = GatewayType(
     "push",
     Channel.PUSH,
     frozenset({"invalid_request", DUPLICATE_REFERENCE, "provider_failure", "unregistered_token"}),
     dedupes_by_reference=True,
+    reference_field=REFERENCE_FIELD,
 )
 
 Document = dict[str, Any]
 
 
-def direct_document(reference: IdempotencyKey, payload: Mapping[str, Any]) -> Document:
-    """A direct intent's payload as it came; a reference of its own would break deduplication."""
-    return {**payload, "referenceId": reference}
+def direct_document(
+    reference: IdempotencyKey, payload: Mapping[str, Any], text: str | None
+) -> Document | msgspec.Raw:
+    """A direct intent's payload as it came, to the letter, behind the reference."""
+    if text is None or REFERENCE_FIELD in payload:
+        # It was submitted when its own reference was not refused yet; ours is the one that counts.
+        return {**payload, REFERENCE_FIELD: reference}
+    fields = text.strip().removeprefix("{")
+    separator = "," if payload else ""
+    return msgspec.Raw(f'{{"{REFERENCE_FIELD}":"{reference}"{separator}{fields}'.encode())
 
 
 def sms_document(reservation: Reservation) -> Document:
@@ -121,7 +132,7 @@ class JsonGateway:
         document = (
             self._document(reservation)
             if payload is None
-            else direct_document(reservation.reference, payload)
+            else direct_document(reservation.reference, payload, reservation.payload_text)
         )
         answer = await self._client.post_json(
             self._url, document, timeout_seconds=self._timeout_seconds, begin=reservation.begin

@@ -14,7 +14,12 @@ from outrider.domain.states import SUCCESSES, TERMINAL_ITEMS, TERMINAL_RUNS, Ite
 from outrider.domain.submission import GatewayType
 from outrider.domain.times import rfc3339
 from outrider.kernel.transactions import inspection
-from outrider.kernel.transactions.inspection import LedgerLine, LedgerPosition, RunRecord
+from outrider.kernel.transactions.inspection import (
+    LedgerLine,
+    LedgerPosition,
+    RunEnding,
+    RunRecord,
+)
 from outrider.ports.clock import Clock
 from outrider.ports.store import Store
 from outrider.settings import Limits
@@ -83,11 +88,12 @@ class Certifier:
             unsafe += line.was_abandoned and not (known and known.dedupes_by_reference)
         unique = await self._store.read(inspection.key_is_unique_in_schema())
         left = await self._store.read(inspection.left_in_doubt(run.campaign_id))
+        ending = await self._store.read(inspection.run_ending(run_id))
         return Certificate(
             run,
             accounting,
             (
-                _run_terminal(run),
+                _run_terminal(run, ending),
                 _items_terminal(run, statuses),
                 _duplicates_impossible(unique, repeated, unsafe),
                 _adds_up(accounting, statuses),
@@ -109,9 +115,14 @@ class Certifier:
             after = LedgerPosition(page[-1].job_id, page[-1].id)
 
 
-def _run_terminal(run: RunRecord) -> Criterion:
+def _run_terminal(run: RunRecord, ending: RunEnding) -> Criterion:
+    """The row's word is not enough: its log and its jobs must say the same."""
+    detail = f"the run is {run.status}"
     terminal = RunStatus(run.status) in TERMINAL_RUNS
-    return Criterion("run_terminal", terminal, f"the run is {run.status}")
+    if terminal and not ending.agrees_with(run.status):
+        detail += ", which its log and its jobs do not say"
+        terminal = False
+    return Criterion("run_terminal", terminal, detail)
 
 
 def _items_terminal(run: RunRecord, statuses: Counter[ItemStatus]) -> Criterion:

@@ -18,7 +18,7 @@ import structlog
 from outrider.domain.campaigns import Asset
 from outrider.domain.errors import OutriderError
 from outrider.domain.ids import WorkerId
-from outrider.domain.jobs import CANCELLED, Parked, Settlement
+from outrider.domain.jobs import CANCELLED, JOB_DEAD, Parked, Settlement
 from outrider.domain.recipients import address_kind
 from outrider.domain.states import ItemStatus
 from outrider.kernel.budgeted_store import BudgetedStore
@@ -47,7 +47,6 @@ from outrider.settings import Limits
 
 log = structlog.get_logger()
 
-JOB_DEAD = "job_dead"
 ASSETS_REMEMBERED_MAX = 1_000
 
 Again = tuple[LedgerRow, Member]

@@ -6,7 +6,7 @@ A draft is either to be called, or terminal with its reason; nothing is left out
 from collections.abc import Sequence
 from itertools import repeat
 
-from outrider.domain.ids import IdempotencyKey, OutboxId, idempotency_keys, item_key_field
+from outrider.domain.ids import IdempotencyKey, OutboxId, item_keys
 from outrider.domain.recipients import address_kind, screen
 from outrider.domain.states import Channel, ItemStatus
 from outrider.domain.texts import breaks_header
@@ -78,10 +78,13 @@ class Drafter:
 
     def _keys(self, context: JobContext, members: Sequence[Member]) -> list[IdempotencyKey]:
         message, job = context.asset.message, context.job
-        return idempotency_keys(
+        return item_keys(
+            message.channel,
             job.run_id,
             [member.recipient_id for member in members],
-            item_key_field(message.channel, context.asset.id, message.script_version),
+            context.asset.id,
+            message.submission_target,
+            message.script_version,
             rfc3339(job.scheduled_for),
         )
 

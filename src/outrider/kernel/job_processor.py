@@ -14,7 +14,7 @@ from typing import NamedTuple, assert_never
 import msgspec
 import structlog
 
-from outrider.domain.errors import StoreError, StoreUnavailable
+from outrider.domain.errors import StoreError, StoreRefused, StoreUnavailable
 from outrider.domain.ids import JobId, WorkerId
 from outrider.domain.jobs import Settlement, Unfinished
 from outrider.domain.retry import JOB
@@ -36,7 +36,7 @@ from outrider.kernel.transactions.jobs import (
     QueueGroup,
     Standing,
 )
-from outrider.kernel.transactions.settlement import LeaseLost
+from outrider.kernel.transactions.settlement import LeaseLost, give_up_job
 from outrider.ports.clock import Clock, IdSource
 from outrider.ports.engine import Engine
 from outrider.ports.stages import Stage, StageObserver
@@ -377,7 +377,9 @@ class JobProcessor:
         except Exception as error:
             log.exception("job_failed", job_id=job.id, run_id=job.run_id)
             cause = _first(error)
-            await self._fail(job, f"{type(cause).__name__}: {cause}")
+            told = f"{type(cause).__name__}: {cause}"
+            if not await self._gave_up(job, cause, told):
+                await self._fail(job, told)
             return
         if isinstance(settlement, LeaseLost):
             log.warning("lease_lost", job_id=job.id)
@@ -385,6 +387,20 @@ class JobProcessor:
             await self._fail(
                 job, f"{settlement.unreserved} items unreserved, {settlement.open} calls still open"
             )
+
+    async def _gave_up(self, job: Claim, cause: Exception, error: str) -> bool:
+        """A job past its last try that cannot even be wound up ends. A store that is away is no
+        reason: what it keeps is still there when it is back."""
+        if not (isinstance(job, ClaimedJob) and job.is_exhausted):
+            return False
+        if isinstance(cause, StoreError) and not isinstance(cause, StoreRefused):
+            return False
+        script = give_up_job(job, error, self._worker_id, self._ids, self._clock.now())
+        try:
+            return await self._store.write(script)
+        except StoreError as lost:
+            log.warning("job_left_to_its_lease", job_id=job.id, error=lost.message)
+            return True
 
     async def _fail(self, job: Claim, error: str) -> None:
         """Uses up one of the job's attempts. Where even that cannot be written, its lease ends."""

@@ -416,7 +416,7 @@ def _draft(
         payload = msgspec.json.decode(row.payload)
         return Draft(
             row.id, recipient_id, row.address, None, "", row.key, ItemStatus.QUEUED, None, None,
-            payload,
+            payload, payload_text=row.payload,
         )  # fmt: skip
     url = None
     if urls is not None and row.channel == Channel.EMAIL and row.address is not None:

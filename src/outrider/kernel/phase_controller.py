@@ -25,6 +25,7 @@ from outrider.kernel.event_hub import EventHub
 from outrider.kernel.herald import Herald
 from outrider.kernel.phase_desk import Desks
 from outrider.kernel.transactions import (
+    alerts,
     audience,
     campaigns,
     inspection,
@@ -35,6 +36,7 @@ from outrider.kernel.transactions import (
     settlement,
     snapshots,
 )
+from outrider.kernel.transactions.alerts import AlertCode
 from outrider.kernel.transactions.audit import AuditEntry, record
 from outrider.kernel.transactions.deployment import Beginning, deploy_phase
 from outrider.kernel.transactions.inspection import RunRecord
@@ -366,6 +368,9 @@ class PhaseController:
         plan: _Plan | None,
     ) -> Transaction[None]:
         trigger, actor = control.action.value, control.actor
+        if found.run_id is not None:
+            now = self._clock.now()
+            yield from alerts.resolve_alert(AlertCode.JOB_DEAD, found.run_id, now)
         beginning = Beginning(
             scope, campaign_id, found.phase, run_id, trigger, actor, request_id=control.request_id
         )
@@ -403,16 +408,17 @@ class PhaseController:
             return None
         last = yield from inspection.run(scope, found.run_id)
         accounting = yield from inspection.accounting(last)
-        if accounting.waiting:
+        if accounting.waiting and RunStatus(last.status) not in TERMINAL_RUNS:
             raise PreconditionFailed(control.action.value, "previous_run_not_finished", found.phase)
-        if control.action is Action.RETRY:
-            return last.id
         default = RerunScope.REMAINDER if last.status == RunStatus.PARTIAL else RerunScope.ALL
-        if (control.scope or default) is RerunScope.REMAINDER:
-            return last.id
-        if not control.confirm:
-            raise PreconditionFailed(control.action.value, "confirmation_required", None)
-        return None
+        is_rerun = control.action is not Action.RETRY
+        if is_rerun and (control.scope or default) is RerunScope.ALL:
+            if not control.confirm:
+                raise PreconditionFailed(control.action.value, "confirmation_required", None)
+            return None
+        if accounting.waiting:
+            raise PreconditionFailed(control.action.value, "items_without_ending", found.phase)
+        return last.id
 
     def _require_ended(self, run_id: RunId, action: Action, phase: str) -> Transaction[None]:
         run = yield from inspection.run_anywhere(run_id)

@@ -109,6 +109,9 @@ class PhaseDesk:
     async def uploads(self) -> Sequence[AudienceChunk]:
         return await self._store.read(audience.uploads(self._campaign_id))
 
+    async def repeated_uploads(self) -> Sequence[int]:
+        return await self._store.read(audience.repeated(self._campaign_id))
+
     async def upload(self, chunk: int) -> Sequence[object]:
         return await self._store.read(audience.upload(self._campaign_id, chunk))
 

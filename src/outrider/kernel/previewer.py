@@ -193,7 +193,11 @@ class Previewer:
             message_id=message.id,
         )
         counts = {row[0]: row[1] for row in rows}
-        return counts.pop(None, 0), counts
+        would_send = counts.pop(None, 0)
+        if message.channel is Channel.SOCIAL:
+            # A post goes out once, whoever is in the audience.
+            return min(would_send, 1), {}
+        return would_send, counts
 
 
 def _summed(parts: list[dict[str, int]]) -> dict[str, int]:

@@ -7,6 +7,7 @@ one assignment. Readers see the old contracts or the new ones and never a mixtur
 from collections.abc import Callable, Mapping
 from threading import Lock
 from types import MappingProxyType
+from typing import NamedTuple
 
 import structlog
 
@@ -19,6 +20,13 @@ log = structlog.get_logger()
 Contracts = Mapping[str, Contract]
 Parse = Callable[[bytes], Contracts]
 """Registry bytes → the contracts by submission target, or InvalidInput with every problem."""
+
+
+class Written(NamedTuple):
+    """The registry as it is in the file, and what it comes to."""
+
+    raw: bytes
+    contracts: Contracts
 
 
 class RegistryKeeper:
@@ -50,6 +58,26 @@ class RegistryKeeper:
             self._in_force = new
         log.info("registry_replaced", targets=len(new))
         return new
+
+    def written(self) -> Written | None:
+        """What the file has; None where it is not there or no good."""
+        try:
+            raw = self._file.read()
+            return Written(raw, self._judged(raw))
+        except InvalidInput:
+            return None
+
+    def adopt(self, raw: bytes) -> None:
+        """As `replace`, for what is in force elsewhere already: it is in force here too, even
+        where this machine's file cannot be written."""
+        new = self._judged(raw)
+        with self._changing:
+            try:
+                self._file.write(raw)
+            except InvalidInput as error:
+                log.warning("registry_not_written", error=error.message)
+            self._in_force = new
+        log.info("registry_adopted", targets=len(new))
 
     def reload(self) -> bool:
         """Read the file again; a bad one is reported and the contracts in force stay."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from outrider.domain.errors import StoreRefused
 from outrider.domain.ids import Fence, IdempotencyKey, JobId, OutboxId
 from outrider.domain.letters import Enclosure
 from outrider.domain.retry import Patience
@@ -91,6 +92,10 @@ class OpenAttempt(Reservation):
         return self._draft.payload
 
     @property
+    def payload_text(self) -> str | None:
+        return self._draft.payload_text
+
+    @property
     def is_html(self) -> bool:
         return self._draft.html
 
@@ -118,7 +123,11 @@ class Reserver:
         """Reserve and open new items. A `Hold` says why nothing was written."""
         now, job, asked_at = self._clock.now(), context.job, self._clock.monotonic()
         if drafts and not job.was_held_before and job.lease_expires_at - now > self._lease / 2:
-            fresh = await self._store.write(ledger.reserve_fresh(context, drafts, now))
+            try:
+                fresh = await self._store.write(ledger.reserve_fresh(context, drafts, now))
+            except StoreRefused:
+                # Another item holds one of the keys. `reserve` finds out which.
+                fresh = None
             if fresh is not None:
                 self._confirm(job, job.lease_expires_at, asked_at)
                 return _first_attempts(context, drafts, fresh, now, job.lease_expires_at)

@@ -241,7 +241,7 @@ class RunSignaller:
                 f"run {run.id} has no step {step_id}",
                 hint=f"`outrider run snapshot {run.id}` lists its steps",
             )
-        status, has_items, cancelled, fence = steps[0]
+        status, has_items, cancelled, fence, has_ended = steps[0]
         run_status, _, _, stopped_at, plan_version, _ = (yield from ask("lock_run", run_id=run.id))[
             0
         ]
@@ -263,7 +263,7 @@ class RunSignaller:
             raise SignalRefused(
                 asked.signal.value, "step_running", "a worker is at this step already"
             )
-        if status in (JobStatus.COMPLETED, JobStatus.DEAD) and has_items:
+        if has_ended and has_items:
             raise SignalRefused(
                 asked.signal.value,
                 "step_ended",

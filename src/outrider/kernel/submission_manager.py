@@ -4,18 +4,19 @@ An intent goes in with the id its client chose; the same intent again is the sam
 one under the same id is a conflict. The contract in force now is the one it keeps.
 """
 
-import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
+from outrider.domain.contracts import contract_document
 from outrider.domain.errors import IdempotencyConflict, InvalidInput, NotFound, Problem
 from outrider.domain.ids import IdempotencyKey, OutboxId, Scope, idempotency_key
+from outrider.domain.json_values import is_same
 from outrider.domain.submission import Contract, GatewayType
 from outrider.domain.times import rfc3339
-from outrider.kernel.contract_shelf import snapshots
+from outrider.kernel.contract_shelf import ContractShelf, snapshots
 from outrider.kernel.place_shelf import PlaceShelf
 from outrider.kernel.shared_commits import SharedCommits
 from outrider.kernel.transactions import inspection, submissions
@@ -38,6 +39,14 @@ class Submission:
     intent_id: str
     submission_target: str
     payload: Mapping[str, Any]
+    payload_text: str | None = None
+    """The payload as the client spelt it, which is how its gateway gets it."""
+
+    @property
+    def text(self) -> str:
+        if self.payload_text is not None:
+            return self.payload_text
+        return msgspec.json.encode(self.payload).decode()
 
 
 class SubmissionManager:
@@ -50,7 +59,10 @@ class SubmissionManager:
         gateway_types: Mapping[str, GatewayType],
         fallback_of: Callable[[str], str | None],
         wake: Callable[[], None],
+        refresh: Callable[[], Awaitable[object]],
     ) -> None:
+        self._refresh = refresh
+        self._shelf = ContractShelf(store)
         self._wake = wake
         self._store = store
         self._clock = clock
@@ -74,6 +86,13 @@ class SubmissionManager:
         """Many at once, in one transaction; an answer for each, in order."""
         in_force = self._contracts()
         _check(batch, in_force)
+        if _refusals(batch, in_force, self._gateway_types):
+            # Another server may have put the target in force just now.
+            await self._refresh()
+            in_force = self._contracts()
+            refused = _refusals(batch, in_force, self._gateway_types)
+            if refused:
+                return await self._with_repeats(scope, batch, refused)
         intents = [self._intent(submission, in_force) for submission in batch]
         targets = {given.submission_target for given in batch}
         contracts = snapshots(targets, in_force, self._fallback_of)
@@ -97,13 +116,40 @@ class SubmissionManager:
         answers: list[tuple[Intent, bool] | IdempotencyConflict] = []
         for intent in intents:
             found = stored[intent.key]
-            if _same(found, intent):
+            same_target = found.submission_target == intent.submission_target
+            if same_target and _same(found.payload, intent.payload):
                 # The first of two alike in one batch is the new one.
                 answers.append((found, intent.intent_id in new))
                 new.discard(intent.intent_id)
             else:
                 answers.append(_conflict(intent.intent_id))
         return answers
+
+    async def _with_repeats(
+        self, scope: Scope, batch: Sequence[Submission], refused: Mapping[int, Problem]
+    ) -> list[tuple[Intent, bool] | IdempotencyConflict]:
+        """What would be refused today but was submitted before is answered as it was then."""
+        keys = [intent_key(batch[index].intent_id) for index in refused]
+        stored = await self._store.read(submissions.intents_by_key(scope, keys))
+        unknown = [
+            problem
+            for index, problem in refused.items()
+            if intent_key(batch[index].intent_id) not in stored
+        ]
+        if unknown:
+            raise InvalidInput(REFUSED, unknown)
+        others = [each for index, each in enumerate(batch) if index not in refused]
+        answers = iter(await self.submit_all(scope, others) if others else ())
+        return [
+            _repeated(stored[intent_key(given.intent_id)], given)
+            if index in refused
+            else next(answers)
+            for index, given in enumerate(batch)
+        ]
+
+    async def contract_of(self, intent: Intent) -> Contract:
+        """As it stood when the intent was submitted."""
+        return await self._shelf.by_id(intent.contract_id)
 
     async def intent(self, scope: Scope, intent_id: str) -> tuple[Intent, list[Attempt]]:
         return await self._store.read(_with_attempts(scope, intent_id))
@@ -119,7 +165,7 @@ class SubmissionManager:
             lane_in(contract.mode, int(key[:8], 16) % LANES_PER_TARGET),
             gateway.channel.value,
             gateway.name,
-            _canonical(given.payload),
+            given.text,
             key,
         )
 
@@ -128,8 +174,13 @@ def intent_key(intent_id: str) -> IdempotencyKey:
     return idempotency_key("intent", intent_id)
 
 
-def intent_document(intent: Intent, attempts: Sequence[Attempt]) -> dict[str, object]:
-    """An intent as clients see it."""
+def intent_document(
+    intent: Intent, attempts: Sequence[Attempt], contract: Contract, *, with_url: bool = True
+) -> dict[str, object]:
+    """An intent as clients see it. Where a gateway is, is its operator's business."""
+    terms = contract_document(contract)
+    if not with_url:
+        terms["gatewayUrl"] = None
     return {
         "intentId": intent.intent_id,
         "outboxId": intent.outbox_id,
@@ -139,6 +190,7 @@ def intent_document(intent: Intent, attempts: Sequence[Attempt]) -> dict[str, ob
         "finalOutcome": intent.final_outcome,
         "exhaustedReason": intent.exhausted_reason,
         "inDoubt": intent.doubted_at is not None,
+        "contract": terms,
         "createdAt": rfc3339(intent.created_at),
         "attempts": [
             {
@@ -163,10 +215,14 @@ def _with_attempts(scope: Scope, intent_id: str) -> Transaction[tuple[Intent, li
     return intent, (yield from inspection.attempts_of(OutboxId(intent.outbox_id)))
 
 
+REFUSED = "the intent cannot be submitted"
+
+
 def _check(batch: Sequence[Submission], in_force: Mapping[str, Contract]) -> None:
+    """What is wrong with the submissions themselves, whatever was submitted before."""
     problems = []
     for index, given in enumerate(batch):
-        where = f"[{index}]." if len(batch) > 1 else ""
+        where = _where(batch, index)
         if not given.intent_id or len(given.intent_id) > INTENT_ID_MAX_CHARACTERS:
             problems.append(
                 Problem(
@@ -177,14 +233,14 @@ def _check(batch: Sequence[Submission], in_force: Mapping[str, Contract]) -> Non
             problems.append(
                 Problem(f"{where}intentId", "must not contain '|' or control characters")
             )
-        if given.submission_target not in in_force:
-            known = ", ".join(sorted(in_force)) or "none"
-            problems.append(
-                Problem(f"{where}submissionTarget", f"is not in the registry, which has: {known}")
-            )
         try:
-            size = len(_canonical(given.payload).encode())
-        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+            text = given.text
+            if given.payload_text is not None:
+                msgspec.json.decode(text, type=dict[str, Any])
+            size = len(text.encode())
+        except (
+            TypeError, ValueError, OverflowError, RecursionError, msgspec.DecodeError,
+        ) as error:  # fmt: skip
             problems.append(Problem(f"{where}payload", f"is not a JSON object: {error}"))
         else:
             if size > INTENT_PAYLOAD_MAX_BYTES:
@@ -192,22 +248,49 @@ def _check(batch: Sequence[Submission], in_force: Mapping[str, Contract]) -> Non
                     Problem(f"{where}payload", f"is larger than {INTENT_PAYLOAD_MAX_BYTES} bytes")
                 )
     if problems:
-        raise InvalidInput("the intent cannot be submitted", problems)
+        unknown = _refusals(batch, in_force, {})
+        raise InvalidInput(REFUSED, [*unknown.values(), *problems])
 
 
-def _canonical(payload: Mapping[str, Any]) -> str:
-    """Keys in order: the same payload is the same text, however the client spelt it."""
-    return msgspec.json.encode(payload, order="sorted").decode()
+def _refusals(
+    batch: Sequence[Submission],
+    in_force: Mapping[str, Contract],
+    gateway_types: Mapping[str, GatewayType],
+) -> dict[int, Problem]:
+    """By their places, those that are refused if they are new."""
+    refused = {}
+    for index, given in enumerate(batch):
+        contract = in_force.get(given.submission_target)
+        if contract is None:
+            known = ", ".join(sorted(in_force)) or "none"
+            refused[index] = Problem(
+                f"{_where(batch, index)}submissionTarget",
+                f"is not in the registry, which has: {known}",
+            )
+            continue
+        gateway = gateway_types.get(contract.gateway_type)
+        field = gateway.reference_field if gateway else None
+        if field is not None and field in given.payload:
+            refused[index] = Problem(
+                f"{_where(batch, index)}payload.{field}",
+                "is set by Outrider, which recognises a repeat by it; use another field",
+            )
+    return refused
 
 
-def _same(stored: Intent, given: NewIntent) -> bool:
-    return stored.submission_target == given.submission_target and _digest(
-        _canonical(msgspec.json.decode(stored.payload))
-    ) == _digest(given.payload)
+def _where(batch: Sequence[Submission], index: int) -> str:
+    return f"[{index}]." if len(batch) > 1 else ""
 
 
-def _digest(text: str) -> bytes:
-    return hashlib.sha256(text.encode()).digest()
+def _repeated(stored: Intent, given: Submission) -> tuple[Intent, bool] | IdempotencyConflict:
+    if stored.submission_target == given.submission_target and _same(stored.payload, given.text):
+        return stored, False
+    return _conflict(given.intent_id)
+
+
+def _same(stored: str, given: str) -> bool:
+    """The same payload is the same one, however the client spelt it the second time."""
+    return stored == given or is_same(msgspec.json.decode(stored), msgspec.json.decode(given))
 
 
 def _conflict(intent_id: str) -> IdempotencyConflict:

@@ -1,8 +1,11 @@
 """The phase `audience_import`: uploaded records become members, at the positions they came in.
 
 A record that is wrong leaves a gap, so that those behind it are where a second try expects them.
+Of records with the same id the first counts, in whichever order their chunks are imported: which
+ones are left out is known before any of them is.
 """
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,7 +15,7 @@ from outrider.domain.errors import Problem
 from outrider.domain.ids import RecipientId
 from outrider.domain.recipients import Recipient
 from outrider.domain.texts import storable
-from outrider.ports.phases import Desk, PhaseJob, PhaseJobPlan, PhaseResult
+from outrider.ports.phases import AudienceChunk, Desk, PhaseJob, PhaseJobPlan, PhaseResult
 from outrider.settings import ERROR_DETAIL_MAX_CHARACTERS, IMPORT_PROBLEMS_SHOWN_MAX
 
 
@@ -20,12 +23,8 @@ class AudienceImport:
     name = "audience_import"
 
     async def plan(self, desk: Desk) -> Sequence[PhaseJobPlan]:
-        return [
-            PhaseJobPlan(
-                upload.record_count, {"chunk": upload.chunk, "first": upload.first_position}
-            )
-            for upload in await desk.uploads()
-        ]
+        repeated = await desk.repeated_uploads()
+        return [_job(upload, repeated) for upload in await desk.uploads()]
 
     async def process(self, desk: Desk, job: PhaseJob) -> PhaseResult:
         task: Mapping[str, Any] = job.detail
@@ -33,6 +32,9 @@ class AudienceImport:
         records = await desk.upload(int(task["chunk"]))
         message_ids = frozenset(message.id for message in desk.definition.messages)
         recipients: list[Recipient | None] = []
+        repeated = {
+            position for begin, end in task.get("repeated", ()) for position in range(begin, end)
+        }
         taken: set[RecipientId] = set()
         shown: list[dict[str, object]] = []
         failed = 0
@@ -41,8 +43,8 @@ class AudienceImport:
             if found is None:
                 failed += 1
                 shown += [_shown(position, problem) for problem in problems[: _room(shown)]]
-            elif found.id in taken:
-                # Skipped, like one that is in another chunk: where chunks end must not matter.
+            elif position in repeated or found.id in taken:
+                # Skipped, wherever the first one is: where chunks end must not matter.
                 found = None
             else:
                 taken.add(found.id)
@@ -50,6 +52,20 @@ class AudienceImport:
         succeeded = await desk.add_members(first, recipients)
         skipped = len(records) - failed - succeeded
         return PhaseResult(succeeded, failed, skipped, {"problems": shown} if shown else {})
+
+
+def _job(upload: AudienceChunk, repeated: Sequence[int]) -> PhaseJobPlan:
+    """The job of one chunk, with those of its records that are left out, as ranges: a file that
+    was uploaded twice is a single one."""
+    begin, end = upload.first_position, upload.first_position + upload.record_count
+    ranges: list[list[int]] = []
+    for position in repeated[bisect_left(repeated, begin) : bisect_left(repeated, end)]:
+        if ranges and ranges[-1][1] == position:
+            ranges[-1][1] += 1
+        else:
+            ranges.append([position, position + 1])
+    detail: dict[str, object] = {"chunk": upload.chunk, "first": begin}
+    return PhaseJobPlan(upload.record_count, detail | ({"repeated": ranges} if ranges else {}))
 
 
 def _read(record: object, message_ids: frozenset[str]) -> tuple[Recipient | None, list[Problem]]:

@@ -51,6 +51,11 @@ class Reservation(ABC):
         """A direct intent's opaque payload, as it came; None for what was rendered here."""
 
     @property
+    def payload_text(self) -> str | None:
+        """The payload as its client spelt it, where that is known."""
+        return None
+
+    @property
     def is_html(self) -> bool:
         """Whether its body was written, and escaped, as HTML."""
         return False

@@ -105,6 +105,10 @@ class Desk(Protocol):
         """What waits to be imported."""
         ...
 
+    async def repeated_uploads(self) -> Sequence[int]:
+        """Where records stand whose id an earlier record has already, in order."""
+        ...
+
     async def upload(self, chunk: int) -> Sequence[object]:
         """The records of one chunk, as they were given."""
         ...

@@ -7,6 +7,7 @@ from pydantic import ConfigDict, Field
 
 from outrider.api.models.common import Answer, Success, Text
 from outrider.documents import Document
+from outrider.domain.contracts import PolicyName
 from outrider.domain.states import Channel, IntentStatus, ItemStatus
 from outrider.domain.submission import ExhaustedReason, Progress
 from outrider.kernel.transactions.doubts import Doubt, DoubtVerdict
@@ -198,6 +199,19 @@ class IntentAttempt(Answer):
     progress: Progress | None
 
 
+class IntentContract(Answer):
+    """The terms that were in force when the intent was submitted, and that it keeps."""
+
+    submission_target: str
+    gateway_type: str
+    gateway_url: str | None = Field(description="Null for other workspaces than the default one.")
+    mode: str
+    policy: PolicyName
+    max_acceptance_seconds: float | None = None
+    max_attempts: int | None = None
+    terminal_outcomes: list[str]
+
+
 class IntentAnswer(Answer):
     """Contract 001's intent as it stands."""
 
@@ -209,6 +223,7 @@ class IntentAnswer(Answer):
     final_outcome: str | None
     exhausted_reason: ExhaustedReason | None
     in_doubt: bool
+    contract: IntentContract
     created_at: datetime
     attempts: list[IntentAttempt]
 

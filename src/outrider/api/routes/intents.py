@@ -1,11 +1,14 @@
 """Single messages (contract 001): the client's own id makes a repeat safe, without another key."""
 
 import msgspec
-from fastapi import Response
+from fastapi import Request, Response
 
 from outrider.api.context import NEEDS_REGISTRY, Asker, Wired
 from outrider.api.models.items import IntentAnswer, IntentBody
 from outrider.api.route import api_router, options
+from outrider.bootstrap import Outrider
+from outrider.domain.ids import DEFAULT_SCOPE
+from outrider.domain.keys import Principal
 from outrider.kernel.submission_manager import Submission, intent_document
 from outrider.kernel.transactions.inspection import Attempt
 from outrider.kernel.transactions.submissions import Intent
@@ -23,13 +26,14 @@ router = api_router("intents")
     dependencies=[NEEDS_REGISTRY],
     openapi_extra=options(idempotent=False),
 )
-async def submit(body: IntentBody, outrider: Wired, asker: Asker) -> Response:
-    given = Submission(body.intent_id, body.submission_target, body.payload)
+async def submit(request: Request, body: IntentBody, outrider: Wired, asker: Asker) -> Response:
+    text = _payload_text(await request.body())
+    given = Submission(body.intent_id, body.submission_target, body.payload, text)
     intent, is_new = await outrider.submissions.submit(asker.scope, given)
     if is_new:
-        return _answer(intent, [], 201)
+        return await _answer(outrider, asker, intent, [], 201)
     known, attempts = await outrider.submissions.intent(asker.scope, intent.intent_id)
-    return _answer(known, attempts, 200)
+    return await _answer(outrider, asker, known, attempts, 200)
 
 
 @router.get(
@@ -40,10 +44,30 @@ async def submit(body: IntentBody, outrider: Wired, asker: Asker) -> Response:
 )
 async def show(intent_id: str, outrider: Wired, asker: Asker) -> Response:
     intent, attempts = await outrider.submissions.intent(asker.scope, intent_id)
-    return _answer(intent, attempts, 200)
+    return await _answer(outrider, asker, intent, attempts, 200)
 
 
-def _answer(intent: Intent, attempts: list[Attempt], status: int) -> Response:
+class _Given(msgspec.Struct):
+    payload: msgspec.Raw
+
+
+_GIVEN = msgspec.json.Decoder(_Given)
+
+
+def _payload_text(body: bytes) -> str | None:
+    """The payload as it was spelt: it is its gateway's to read, and not ours to rewrite."""
+    try:
+        return str(_GIVEN.decode(body).payload, "utf-8")
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        # JSON in another encoding than UTF-8 is read all the same, and goes on in ours.
+        return None
+
+
+async def _answer(
+    outrider: Outrider, asker: Principal, intent: Intent, attempts: list[Attempt], status: int
+) -> Response:
     """Encoded here: this door is the busiest, and its payload is JSON already."""
-    body = msgspec.json.encode(intent_document(intent, attempts))
+    contract = await outrider.submissions.contract_of(intent)
+    with_url = asker.scope == DEFAULT_SCOPE
+    body = msgspec.json.encode(intent_document(intent, attempts, contract, with_url=with_url))
     return Response(body, status, media_type="application/json")

@@ -1,7 +1,6 @@
 """The registry of submission targets: what is in force, and how another takes its place."""
 
-import asyncio
-import hashlib
+import json
 from collections.abc import Mapping
 
 import structlog
@@ -17,13 +16,13 @@ from outrider.domain.errors import InvalidInput
 from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.keys import KeyScope
 from outrider.domain.submission import Contract
-from outrider.kernel.transactions import audit
-from outrider.kernel.transactions.audit import AuditEntry
 from outrider.settings import REGISTRY_MAX_BYTES, ApiLimits
 
 log = structlog.get_logger()
 
 router = api_router("registry")
+
+POLICY_TERMS = ("maxAcceptanceSeconds", "maxAttempts")
 
 EXAMPLE = {
     "targets": [
@@ -76,6 +75,8 @@ DOCUMENT = {
     dependencies=[NEEDS_REGISTRY],
 )
 async def show(outrider: Wired, asker: Asker) -> RegistryAnswer:
+    # Whoever asks after a replacement sees it, whichever server they ask.
+    await outrider.registry_follower.refresh()
     in_force = outrider.registry_keeper.contracts()
     return await _answer(outrider, in_force, with_urls=asker.scope == DEFAULT_SCOPE)
 
@@ -104,10 +105,9 @@ async def replace(request: Request, outrider: Wired, asker: Asker) -> RegistryAn
             hint="use the root key, or an admin key of the default workspace",
         )
     require_json(request)
-    raw = await request.body()
-    # In a thread: it waits for the disk.
+    raw = _as_written(await request.body())
     try:
-        in_force = await asyncio.to_thread(outrider.registry_keeper.replace, raw)
+        in_force = await outrider.registry_follower.replace(asker.scope, raw, asker.actor)
     except InvalidInput as error:
         if error.problems:
             raise
@@ -119,13 +119,26 @@ async def replace(request: Request, outrider: Wired, asker: Asker) -> RegistryAn
             "the registry could not be written; the old one is still in force",
             headers={"Retry-After": str(ApiLimits.retry_after_seconds)},
         ) from error
-    detail: dict[str, object] = {
-        "targets": len(in_force),
-        "sha256": hashlib.sha256(raw).hexdigest(),
-    }
-    entry = AuditEntry(asker.scope, "registry.replaced", asker.actor, detail=detail)
-    await outrider.store.write(audit.record([entry], outrider.ids, outrider.clock.now()))
     return await _answer(outrider, in_force, with_urls=True)
+
+
+def _as_written(raw: bytes) -> bytes:
+    """What this resource answers can be put back: without what only describes, and without terms
+    that a policy does not have."""
+    try:
+        document = json.loads(raw)
+        for entry in document["targets"]:
+            described = [
+                name
+                for name, value in entry.items()
+                if name == "state" or (name in POLICY_TERMS and value is None)
+            ]
+            for name in described:
+                del entry[name]
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        # It is no registry, and is judged as it is.
+        return raw
+    return raw if document == json.loads(raw) else json.dumps(document, indent=2).encode()
 
 
 async def _answer(

@@ -141,6 +141,12 @@ def uploads(campaign_id: CampaignId) -> Transaction[list[AudienceChunk]]:
     return [AudienceChunk(*row) for row in rows]
 
 
+def repeated(campaign_id: CampaignId) -> Transaction[list[int]]:
+    """The positions of uploaded records whose id an earlier record has, in order."""
+    rows = yield from ask("repeated_uploads", campaign_id=campaign_id)
+    return [row[0] for row in rows]
+
+
 def upload(campaign_id: CampaignId, chunk: int) -> Transaction[list[object]]:
     rows = yield from ask("upload_by_chunk", campaign_id=campaign_id, chunk=chunk)
     if not rows:

@@ -15,7 +15,7 @@ from outrider.domain.errors import InvalidInput, PreconditionFailed
 from outrider.domain.ids import CampaignId, JobId, RunId, Scope
 from outrider.domain.run_events import RunEventType
 from outrider.domain.run_requests import plan_version
-from outrider.domain.states import TERMINAL_RUNS, RunStatus
+from outrider.domain.states import TERMINAL_RUNS, Channel, RunStatus
 from outrider.kernel.transactions import campaigns, inspection, run_log, run_requests
 from outrider.kernel.transactions.audit import AuditEntry, record
 from outrider.kernel.transactions.phases import transition_phase
@@ -85,14 +85,21 @@ class Deployment:
 
 
 def plan_jobs(assets: Sequence[Asset], batch_size: int, batches: Rows) -> list[JobPlan]:
-    """Jobs in batch order, so that all messages of a campaign advance together."""
+    """Jobs in batch order, so that all messages of a campaign advance together.
+
+    A post is one item, however large the audience is: it goes to a network, not to people.
+    """
     counts: dict[int, dict[str | None, int]] = {}
     for batch, message_id, count in batches:
         counts.setdefault(batch, {})[message_id] = count
     plans = []
+    posted = set()
     for batch, by_message in sorted(counts.items()):
         for asset in assets:
             items = by_message.get(None, 0) + by_message.get(asset.message.id, 0)
+            if items and asset.message.channel is Channel.SOCIAL:
+                items = int(asset.id not in posted)
+                posted.add(asset.id)
             if items:
                 first = batch * batch_size
                 plans.append(JobPlan(asset, first, first + batch_size - 1, items))
@@ -144,8 +151,8 @@ def _plan_remainder(deployment: Deployment, previous: RunId) -> Transaction[list
     """Jobs over what the earlier run left, less what is in doubt now; and over what was in doubt at
     an earlier retry, and has since been found to have failed.
 
-    None at all, for the retry of a run that was stopped and yet left nobody over: there is no
-    other way for its phase to complete.
+    None at all, for the retry of a run that was stopped and yet left nobody over, nor in doubt:
+    there is no other way for its phase to complete.
     """
     beginning = deployment.beginning
     campaign_id, run_id = beginning.campaign_id, beginning.run_id
@@ -153,7 +160,11 @@ def _plan_remainder(deployment: Deployment, previous: RunId) -> Transaction[list
     yield from ask("exclude_unsettled", campaign_id=campaign_id, **runs)
     yield from ask("take_left_out", campaign_id=campaign_id, run_id=run_id)
     left = yield from ask("count_remainder", **runs)
-    if not left and not (beginning.trigger == "retry" and (yield from _has_ended(previous))):
+    if not left and not (
+        beginning.trigger == "retry"
+        and (yield from _has_ended(previous))
+        and not (yield from inspection.left_in_doubt(campaign_id))
+    ):
         raise PreconditionFailed(beginning.trigger, "nothing_to_send", beginning.phase)
     assets = {asset.id: asset for asset in deployment.assets}
     return [

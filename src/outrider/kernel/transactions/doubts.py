@@ -6,12 +6,13 @@ from enum import StrEnum
 from typing import NamedTuple, assert_never
 
 from outrider.domain.ids import CampaignId, IdempotencyKey, OutboxId, RunId, Scope, is_uuid
+from outrider.domain.jobs import CANCELLED, JOB_DEAD
 from outrider.domain.states import Channel, success_status
 from outrider.kernel.transactions.audit import AuditEntry, record
 from outrider.kernel.transactions.campaigns import campaign
 from outrider.kernel.transactions.inspection import run
 from outrider.ports.clock import IdSource
-from outrider.ports.store import Rows, Transaction, ask
+from outrider.ports.store import Rows, Transaction, Window, ask
 
 
 class DoubtVerdict(StrEnum):
@@ -96,6 +97,7 @@ def resolve(
 ) -> Transaction[list[OutboxId]]:
     """Settle those of the items that are still in doubt; returns which they were."""
     window = {"id": [outbox_id for outbox_id in outbox_ids if is_uuid(outbox_id)]}
+    ended = yield from _ended_jobs(window)
     locked = yield from ask("lock_doubts", window, **scope._asdict())
     if not locked:
         return []
@@ -107,7 +109,9 @@ def resolve(
         case DoubtVerdict.FAILED:
             yield from ask("resolve_failed", {"id": found}, now=now)
         case DoubtVerdict.RESUBMIT:
-            yield from _call_again(found, arrived_for_all_we_know=False, now=now)
+            yield from _end_unsent([row for row in locked if row[2] in ended], now)
+            left = [row[0] for row in locked if row[2] not in ended]
+            yield from _call_again(left, arrived_for_all_we_know=False, now=now)
         case other:
             assert_never(other)
     call_again = verdict is DoubtVerdict.RESUBMIT
@@ -115,15 +119,32 @@ def resolve(
     return found
 
 
+def _ended_jobs(window: Window) -> Transaction[set[str]]:
+    """Those of the items' jobs in which nobody is called any more. From here on none of them ends
+    beneath the verdict."""
+    rows = yield from ask("lock_jobs_of_doubts", window)
+    return {job_id for job_id, has_ended in rows if has_ended}
+
+
+def _end_unsent(locked: Rows, now: datetime) -> Transaction[None]:
+    """It never arrived, and its job has ended: whoever retries the phase takes it up."""
+    if locked:
+        reasons = [CANCELLED if row[5] else JOB_DEAD for row in locked]
+        window: Window = {"id": [row[0] for row in locked], "reason": reasons}
+        yield from ask("end_unsent", window, now=now)
+
+
 def ask_again(
     scope: Scope, outbox_ids: Sequence[OutboxId], actor: str, ids: IdSource, now: datetime
 ) -> Transaction[list[OutboxId]]:
     """Call again under the same reference, at gateways that know it if they have it.
 
-    Not where a stop cancelled the job: nobody is called any more, whatever the answer would be.
+    Not where a stop cancelled the job, or it has ended: nobody is called any more, whatever the
+    answer would be.
     """
+    ended = yield from _ended_jobs({"id": outbox_ids})
     found_doubts = yield from ask("lock_doubts", {"id": outbox_ids}, **scope._asdict())
-    locked = [row for row in found_doubts if not row[5]]
+    locked = [row for row in found_doubts if not row[5] and row[2] not in ended]
     if not locked:
         return []
     found = [row[0] for row in locked]
@@ -136,6 +157,8 @@ def ask_again(
 def _call_again(
     outbox_ids: Sequence[OutboxId], *, arrived_for_all_we_know: bool, now: datetime
 ) -> Transaction[None]:
+    if not outbox_ids:
+        return
     window = {"id": outbox_ids}
     outcome = "abandoned" if arrived_for_all_we_know else "disproved"
     yield from ask("archive_doubted", window, outcome=outcome, now=now)

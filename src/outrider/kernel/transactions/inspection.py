@@ -4,14 +4,22 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
+import msgspec
+
 from outrider.domain.errors import NotFound
 from outrider.domain.ids import CampaignId, OutboxId, RunId, Scope, is_uuid
 from outrider.domain.outbox import Accounting
+from outrider.domain.run_events import RunEventType
+from outrider.domain.runs import run_status
+from outrider.domain.states import JobOutcome
 from outrider.domain.workflows import DomainEventId, StepId
 from outrider.ports.store import Rows, Transaction, ask
 
 FIRST = "00000000-0000-0000-0000-000000000000"
 LAST = "ffffffff-ffff-ffff-ffff-ffffffffffff"
+TERMINAL_RUN_EVENTS = frozenset(
+    {RunEventType.RUN_COMPLETED, RunEventType.RUN_FAILED, RunEventType.RUN_CANCELLED}
+)
 
 
 class RunRecord(NamedTuple):
@@ -189,7 +197,7 @@ def jobs_page(run_id: RunId, after: str, most: int) -> Transaction[list[JobLine]
 
 
 def accounting(record: RunRecord) -> Transaction[Accounting]:
-    """Settled jobs carry their counts; only the rows of unsettled ones are counted."""
+    """Jobs carry their counts once all their items have ended; the rows of others are counted."""
     finished = yield from ask("count_finished_jobs", run_id=record.id)
     unfinished = yield from ask("count_unfinished_jobs", run_id=record.id)
     rows = yield from ask("count_unfinished_rows", run_id=record.id)
@@ -204,6 +212,10 @@ def accounting(record: RunRecord) -> Transaction[Accounting]:
         failed=failed + live_failed,
         skipped=skipped + live_skipped,
     )
+
+
+def run_accounting(run_id: RunId) -> Transaction[Accounting]:
+    return (yield from accounting((yield from run_anywhere(run_id))))
 
 
 def run_with_accounting(scope: Scope, run_id: RunId) -> Transaction[tuple[RunRecord, Accounting]]:
@@ -250,6 +262,33 @@ def ledger_page(run_id: RunId, after: LedgerPosition, most: int) -> Transaction[
         most=most,
     )
     return [LedgerLine(*row) for row in rows]
+
+
+class RunEnding(NamedTuple):
+    """How a run ended, by what its row does not say itself: its log and its jobs."""
+
+    logged: str | None
+    """The status that its last event brought; None of a run that has not ended."""
+    outcomes: list[str | None]
+    is_adopted: bool
+    """It ended before runs had a log, and its last event is no witness."""
+
+    def agrees_with(self, status: str) -> bool:
+        if None in self.outcomes or not (self.is_adopted or self.logged == status):
+            return False
+        computed = run_status([JobOutcome(each) for each in self.outcomes if each is not None])
+        return computed.value == status
+
+
+def run_ending(run_id: RunId) -> Transaction[RunEnding]:
+    told = yield from ask("run_ending", run_id=run_id)
+    outcomes = yield from ask("run_outcomes", run_id=run_id)
+    payload = {}
+    if told and told[0][0] in TERMINAL_RUN_EVENTS:
+        payload = msgspec.json.decode(told[0][1])
+    return RunEnding(
+        payload.get("status"), [row[0] for row in outcomes], bool(payload.get("adopted"))
+    )
 
 
 def key_is_unique_in_schema() -> Transaction[bool]:

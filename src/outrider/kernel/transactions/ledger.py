@@ -11,11 +11,19 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from outrider.domain.campaigns import Asset
-from outrider.domain.ids import Fence, IdempotencyKey, JobId, OutboxId, RecipientId, Scope
+from outrider.domain.ids import (
+    Fence,
+    IdempotencyKey,
+    JobId,
+    OutboxId,
+    RecipientId,
+    Scope,
+    skipped_key,
+)
 from outrider.domain.letters import Enclosure
-from outrider.domain.recipients import AddressKind
+from outrider.domain.recipients import AddressKind, SkipReason
 from outrider.domain.retry import Patience
-from outrider.domain.states import SUCCESSES, ItemStatus
+from outrider.domain.states import SUCCESSES, Channel, ItemStatus
 from outrider.domain.submission import (
     TARGET_DOWN,
     TARGET_THROTTLED,
@@ -70,6 +78,7 @@ class Draft(NamedTuple):
     html: bool = False
     patience: Patience | None = None
     """How long this one is tried, where not its target alone says so."""
+    payload_text: str | None = None
 
 
 class Reopened(NamedTuple):
@@ -120,6 +129,9 @@ def members(context: JobContext, kind: AddressKind) -> Transaction[list[Member]]
         last_position=job.last_position,
         message_id=context.asset.message.id,
     )
+    if context.asset.message.channel is Channel.SOCIAL:
+        # One of them stands for the audience in the ledger: a post has no recipient.
+        rows = rows[: job.item_count]
     return list(map(Member._make, rows))
 
 
@@ -152,20 +164,43 @@ def reserve(
 ) -> Transaction[set[OutboxId] | Hold]:
     """Write the window's rows; the ids that may be called now. A `Hold`: nothing was written.
 
-    A key that exists already belongs to somebody else's attempt and is not among them.
+    Where another item holds a key already, the draft is skipped and says so.
     """
     held = yield from hold(context.job, lease_expires_at, now)
     if held is Hold.LOST or (held is Hold.SUSPENDED and _opens(drafts)):
         return held
     rows = yield from ask("reserve_window", _columns(drafts), **_shared(context, drafts, now))
+    if len(rows) < len(drafts):
+        written = {row[0] for row in rows}
+        left = [draft for draft in drafts if draft.id not in written]
+        yield from _skip_held_keys(context, left, now)
     return _opened(rows)
+
+
+def _skip_held_keys(
+    context: JobContext, drafts: Sequence[Draft], now: datetime
+) -> Transaction[None]:
+    """Nobody is called twice under one key; the item has an ending all the same."""
+    job_id = context.job.id
+    window: Window = {
+        "id": [draft.id for draft in drafts],
+        "recipient_id": [draft.recipient_id for draft in drafts],
+        "address": [draft.address for draft in drafts],
+        "subject": [draft.subject for draft in drafts],
+        "key": [draft.key for draft in drafts],
+        "own_key": [skipped_key(draft.key, job_id, draft.recipient_id) for draft in drafts],
+    }
+    shared = _shared(context, drafts, now)
+    for unused in ("fence", "opens", "expires_at"):
+        del shared[unused]
+    yield from ask("skip_held_keys", window, **shared, reason=SkipReason.KEY_HELD)
 
 
 def reserve_fresh(
     context: JobContext, drafts: Sequence[Draft], now: datetime
 ) -> Transaction[set[OutboxId] | None]:
     """The same in one statement, under the lease that the job has, where nobody held it before and
-    no key can exist: if one did, the store would refuse all of them. None: nothing was written,
+    no key should exist: if one does, the store refuses all of them. None: nothing was written,
     and `reserve` says why."""
     rows = yield from ask_alone("reserve_fresh", _columns(drafts), **_shared(context, drafts, now))
     return _opened(rows) if rows else None

@@ -132,7 +132,9 @@ def _begun(line: PhaseLine) -> float:
 def told_of(line: PhaseLine) -> Accounting | None:
     """What is known without counting; None where it has to be counted."""
     if line.ending is not None:
-        return _accounting(msgspec.json.decode(line.ending))
+        told = _accounting(msgspec.json.decode(line.ending))
+        # A verdict may have come since, of what was in doubt when the run ended.
+        return told if told is not None and told.terminal == told.intended else None
     if line.progress is None or line.state is not PhaseState.IN_PROGRESS:
         # A pause lets the calls that are under way end, and nobody tells of them.
         return None

@@ -21,7 +21,6 @@ from outrider.domain.jobs import (
     job_outcome,
     settle,
 )
-from outrider.domain.outbox import Accounting
 from outrider.domain.phases import AUDIENCE_IMPORT
 from outrider.domain.run_events import RunEventType
 from outrider.domain.runs import PHASE_TRIGGER, RUN_TRIGGER, run_status
@@ -33,9 +32,11 @@ from outrider.domain.states import (
     PhaseState,
     RunStatus,
 )
-from outrider.kernel.transactions import audience, run_log
+from outrider.kernel.transactions import audience, inspection, run_log
+from outrider.kernel.transactions.alerts import Alert, AlertCode, raise_alert
 from outrider.kernel.transactions.audit import AuditEntry, record
 from outrider.kernel.transactions.jobs import ClaimedJob, ClaimedPhaseJob, start_run
+from outrider.kernel.transactions.ledger import doubt_abandoned
 from outrider.kernel.transactions.phases import transition_phase
 from outrider.kernel.transactions.run_log import EventDraft
 from outrider.ports.clock import IdSource
@@ -51,15 +52,18 @@ def settle_job(
     job: ClaimedJob, worker_id: WorkerId, ids: IdSource, now: datetime
 ) -> Transaction[Settlement | LeaseLost]:
     locked = yield from ask("lock_job", job_id=job.id)
-    status, fence, item_count, *_ = locked[0]
+    status, fence, item_count, *_, cancelled = locked[0]
     if status != JobStatus.LOCKED or fence != job.fence:
         return LeaseLost()
-    counted = yield from ask("tally_job", run_id=job.run_id, job_id=job.id)
-    tally = Tally(item_count, *counted[0])
-    settlement = settle(tally)
+    tally = yield from _tally(job, item_count)
+    settlement = settle(tally, stopped=bool(cancelled))
     match settlement:
         case Unfinished():
-            return settlement
+            if not job.is_exhausted:
+                return settlement
+            # It was its last try: whatever is left will not become less by trying again.
+            settlement = Completed(job_outcome(tally))
+            yield from _finish(job, settlement.outcome, tally, None, (), worker_id, ids, now)
         case Parked(until):
             yield from ask("release_job", job_id=job.id, fence=job.fence, run_at=until, now=now)
             yield from record([_entry(job, worker_id, "job.parked", _numbers(tally))], ids, now)
@@ -68,6 +72,27 @@ def settle_job(
         case other:
             assert_never(other)
     return settlement
+
+
+def give_up_job(
+    job: ClaimedJob, error: str, worker_id: WorkerId, ids: IdSource, now: datetime
+) -> Transaction[bool]:
+    """End a job that used up its tries and cannot even be wound up; False: it is not ours any more.
+    Nobody who was not called is said to have failed: what has no ending keeps none."""
+    locked = yield from ask("lock_job", job_id=job.id)
+    status, fence, item_count, *_ = locked[0]
+    if status != JobStatus.LOCKED or fence != job.fence:
+        return False
+    yield from doubt_abandoned(job, now)
+    tally = yield from _tally(job, item_count)
+    result = msgspec.json.encode({"error": error}).decode()
+    yield from _finish(job, job_outcome(tally), tally, result, (), worker_id, ids, now)
+    return True
+
+
+def _tally(job: ClaimedJob, item_count: int) -> Transaction[Tally]:
+    counted = yield from ask("tally_job", run_id=job.run_id, job_id=job.id)
+    return Tally(item_count, *counted[0])
 
 
 def settle_phase_job(
@@ -100,7 +125,7 @@ def _finish(
     ids: IdSource,
     now: datetime,
 ) -> Transaction[None]:
-    ended = _ended(job)
+    ended = _ended(job, outcome, tally)
     yield from ask(
         "finish_job",
         job_id=job.id,
@@ -109,9 +134,12 @@ def _finish(
         sent=tally.succeeded,
         failed=tally.failed,
         skipped=tally.skipped,
+        unended=tally.unended,
         result=result,
         now=now,
     )
+    if ended is JobStatus.DEAD:
+        yield from _alert(job, tally, ids, now)
     detail = {"outcome": outcome.value, **_numbers(tally)}
     yield from record([_entry(job, worker_id, f"job.{ended.value}", detail)], ids, now)
     event = _step_event(job, ended, outcome, tally, artifacts)
@@ -140,6 +168,9 @@ def _step_event(
         "failed": tally.failed,
         "skipped": tally.skipped,
     }
+    if tally.unended:
+        payload["inDoubt"] = tally.in_doubt
+        payload["waiting"] = tally.unended - tally.in_doubt
     if tally.cancelled and not tally.succeeded:
         kind, payload["reason"] = RunEventType.STEP_SKIPPED, CANCELLED
     elif outcome is JobOutcome.FAILED:
@@ -156,13 +187,37 @@ def _error(ended: JobStatus, tally: Tally) -> dict[str, object]:
     if ended is JobStatus.DEAD:
         return {"code": "JOB_DEAD", "message": "its attempts are used up", "retryable": True}
     message = f"none of its {tally.intended} items succeeded"
+    if tally.in_doubt:
+        message = f"stopped while {tally.in_doubt} of its {tally.intended} items were in doubt"
+        return {"code": "ITEMS_IN_DOUBT", "message": message, "retryable": False}
     return {"code": "ITEMS_FAILED", "message": message, "retryable": False}
 
 
-def _ended(job: ClaimedJob | ClaimedPhaseJob) -> JobStatus:
-    if job.cancelled or not job.is_exhausted:
-        return JOB_MACHINE.after(JobStatus.LOCKED, "complete")
-    return JOB_MACHINE.after(JOB_MACHINE.after(JobStatus.LOCKED, "fail"), "bury")
+def _ended(job: ClaimedJob | ClaimedPhaseJob, outcome: JobOutcome, tally: Tally) -> JobStatus:
+    """A job's status agrees with its outcome: failed where nothing succeeded, else completed.
+
+    Dead is one that was given up; of a stopped one, only if not even that could be done in full.
+    """
+    failed = JOB_MACHINE.after(JobStatus.LOCKED, "fail")
+    is_wound_up = tally.unended == tally.in_doubt
+    if job.is_exhausted and not (job.cancelled and is_wound_up):
+        return JOB_MACHINE.after(failed, "bury")
+    if outcome is JobOutcome.FAILED:
+        return failed
+    return JOB_MACHINE.after(JobStatus.LOCKED, "complete")
+
+
+def _alert(
+    job: ClaimedJob | ClaimedPhaseJob, tally: Tally, ids: IdSource, now: datetime
+) -> Transaction[None]:
+    """One alert stands for all dead jobs of a run; the next run of its phase resolves it."""
+    message = f"a job was given up after {job.attempts} tries"
+    if left := tally.unended:
+        message += f"; {left} of its {tally.intended} items have no ending"
+    detail = {"jobId": job.id, "campaignId": job.campaign_id, **_numbers(tally)}
+    yield from raise_alert(
+        Alert(job.scope, AlertCode.JOB_DEAD, job.run_id, message, detail), ids, now
+    )
 
 
 def finish_run_if_done(
@@ -191,7 +246,7 @@ def finish_run_if_done(
             # No engine has seen it, and none will.
             yield from start_run(run_id, version, actor, f"none/{run_id}", now)
     assert RUN_MACHINE.after(RunStatus(status), RUN_TRIGGER[ended]) is ended
-    accounting = yield from _final_accounting(run_id)
+    accounting = (yield from inspection.run_accounting(run_id)).as_document()
     event = _run_event(ended, accounting, stopped=stopped_at is not None)
     seq = (yield from run_log.append(run_id, version, [event], now))[-1].run_seq
     yield from ask("finish_run", run_id=run_id, status=ended.value, status_seq=seq, now=now)
@@ -230,13 +285,6 @@ def _run_event(ended: RunStatus, accounting: dict[str, int], *, stopped: bool) -
         payload["rootCause"] = "every step failed"
         return EventDraft(RunEventType.RUN_FAILED, payload=payload)
     return EventDraft(RunEventType.RUN_COMPLETED, payload=payload)
-
-
-def _final_accounting(run_id: RunId) -> Transaction[dict[str, int]]:
-    """Of a run whose jobs have all ended: each carries its counts."""
-    counted = yield from ask("count_finished_jobs", run_id=run_id)
-    intended, sent, failed, skipped = (int(number) for number in counted[0])
-    return Accounting(intended=intended, sent=sent, failed=failed, skipped=skipped).as_document()
 
 
 def _entry(

@@ -59,6 +59,7 @@ class Intent(NamedTuple):
     created_at: datetime
     updated_at: datetime
     outbox_id: OutboxId
+    contract_id: int
 
 
 class DueItem(NamedTuple):
@@ -133,16 +134,17 @@ def submit(
     told: dict[IdempotencyKey, Intent] = {}
     for outbox_id, intent in zip(outbox_ids, intents, strict=True):
         if intent.intent_id in new:
-            told.setdefault(intent.key, _as_new(OutboxId(outbox_id), intent, now))
+            contract_id = contract_ids[intent.submission_target]
+            told.setdefault(intent.key, _as_new(OutboxId(outbox_id), intent, contract_id, now))
     return told, found
 
 
-def _as_new(outbox_id: OutboxId, intent: NewIntent, now: datetime) -> Intent:
+def _as_new(outbox_id: OutboxId, intent: NewIntent, contract_id: int, now: datetime) -> Intent:
     """What reading it back would tell."""
     return Intent(
         intent.key, intent.intent_id, intent.submission_target, intent.payload,
         IntentStatus.PENDING.value, None, None, 0, ItemStatus.QUEUED.value, None, now, now,
-        outbox_id,
+        outbox_id, contract_id,
     )  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from outrider.domain.ids import RunId
 from outrider.domain.phases import Action
 from outrider.domain.signals import Signal
 from outrider.settings import AdmissionTable
-from outrider.testing.engine_suite.bench import SLOW_MS, EngineBench
+from outrider.testing.engine_suite.bench import MAIL, SLOW_MS, EngineBench
 from outrider.testing.launches import observe
 
 
@@ -70,6 +70,19 @@ class ControlConformance:
             await bench.another_run()
             await bench.control(campaign_id, Action.STOP)
             assert (await bench.ended(run_id)).skipped == 20
+
+    async def test_a_stop_ends_a_run_that_only_waits_for_verdicts(self, bench: EngineBench) -> None:
+        """B2: what is in doubt stays so, and no engine waits for it."""
+        bench.sandbox.faults.drop_rate = 1.0
+        campaign_id = await bench.campaign(6, batch_size=2, submission_target=MAIL)
+        run_id = await bench.started(campaign_id)
+        async with bench.at_work():
+            await bench.until_jobs(run_id, lambda job: job.status == "queued" and not job.run_at)
+            await bench.control(campaign_id, Action.STOP)
+            accounting = await bench.ended(run_id)
+        assert (accounting.in_doubt, accounting.waiting) == (6, 0)
+        assert (await bench.types(run_id))[-1] == "RunCancelled"
+        assert {job.status for job in await bench.jobs(run_id)} == {"failed"}
 
     async def test_no_control_fails_because_the_engine_cannot_be_told(
         self, bench: EngineBench

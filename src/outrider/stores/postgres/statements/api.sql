@@ -5,5 +5,5 @@ SELECT count(*) FROM channel_outbox WHERE doubted_at IS NOT NULL;
 
 -- name: count_open_jobs
 -- Only what has not ended, which an index holds apart.
-SELECT status, count(*) FROM job_queue WHERE status IN ('queued', 'locked', 'failed')
+SELECT status, count(*) FROM job_queue WHERE outcome IS NULL
  GROUP BY status ORDER BY status;

@@ -43,10 +43,10 @@ SELECT p.campaign_id::text, p.phase, p.state, p.run_id::text, p.started_at, p.pr
 -- name: sum_jobs_of_runs
 -- What settled jobs came to, and how many items the others have.
 SELECT run_id::text,
-       coalesce(sum(item_count) FILTER (WHERE status NOT IN ('completed', 'dead')), 0)::int,
-       coalesce(sum(sent) FILTER (WHERE status IN ('completed', 'dead')), 0)::int,
-       coalesce(sum(failed) FILTER (WHERE status IN ('completed', 'dead')), 0)::int,
-       coalesce(sum(skipped) FILTER (WHERE status IN ('completed', 'dead')), 0)::int
+       coalesce(sum(item_count) FILTER (WHERE outcome IS NULL OR unended > 0), 0)::int,
+       coalesce(sum(sent) FILTER (WHERE outcome IS NOT NULL AND unended = 0), 0)::int,
+       coalesce(sum(failed) FILTER (WHERE outcome IS NOT NULL AND unended = 0), 0)::int,
+       coalesce(sum(skipped) FILTER (WHERE outcome IS NOT NULL AND unended = 0), 0)::int
   FROM job_queue
  WHERE run_id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)))
  GROUP BY run_id;
@@ -65,7 +65,7 @@ SELECT j.run_id::text, sum(c.reserved)::int, sum(c.queued)::int, sum(c.doubted):
           count(*) FILTER (WHERE o.status = 'skipped') AS skipped
      FROM channel_outbox o WHERE o.run_id = j.run_id AND o.job_id = j.id) c
  WHERE j.run_id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)))
-   AND j.status IN ('queued', 'locked', 'failed')
+   AND (j.outcome IS NULL OR j.unended > 0)
  GROUP BY j.run_id;
 
 -- name: run_throughput
@@ -73,7 +73,7 @@ SELECT j.run_id::text, sum(c.reserved)::int, sum(c.queued)::int, sum(c.doubted):
 SELECT least(greatest(floor(extract(epoch FROM updated_at - :begin::timestamptz)
                             / :bucket_seconds::float8)::int, 0), :last_bucket::int),
        sum(sent)::int, sum(failed)::int, sum(skipped)::int
-  FROM job_queue WHERE run_id = :run_id AND status IN ('completed', 'dead')
+  FROM job_queue WHERE run_id = :run_id AND outcome IS NOT NULL
  GROUP BY 1 ORDER BY 1;
 
 -- name: items_of_run_filtered
@@ -95,7 +95,7 @@ SELECT o.id::text, o.recipient_id, o.recipient_address, o.channel, o.provider,
       AND r.tenant_id = :tenant_id AND r.workspace_id = :workspace_id
     ORDER BY r.id LIMIT :most) o
  WHERE j.run_id = :run_id AND j.id >= :after_job
-   AND CASE WHEN :status IS NULL OR j.status NOT IN ('completed', 'dead') THEN 1
+   AND CASE WHEN :status IS NULL OR j.outcome IS NULL OR j.unended > 0 THEN 1
             WHEN :status = 'queued' THEN 0
             WHEN :status = 'failed' THEN j.failed
             WHEN :status = 'skipped' THEN j.skipped ELSE j.sent END > 0
@@ -153,7 +153,7 @@ SELECT s.channel, s.address
 
 -- name: open_jobs_by_target
 SELECT submission_target, count(*)::int FROM job_queue
- WHERE status IN ('queued', 'locked', 'failed') AND run_id IS NOT NULL
+ WHERE outcome IS NULL AND run_id IS NOT NULL
    AND tenant_id = :tenant_id AND workspace_id = :workspace_id
  GROUP BY submission_target;
 

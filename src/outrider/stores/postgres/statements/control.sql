@@ -12,7 +12,7 @@ SELECT phase, state, run_id::text, last_sequence FROM campaign_phases
 -- In the order in which heartbeats lock them too.
 WITH mine AS MATERIALIZED (
   SELECT id FROM job_queue
-   WHERE run_id = :run_id AND status IN ('queued', 'locked', 'failed') ORDER BY id FOR NO KEY UPDATE
+   WHERE run_id = :run_id AND outcome IS NULL ORDER BY id FOR NO KEY UPDATE
 )
 UPDATE job_queue AS j SET paused = true, suspension_seen = false, updated_at = :now
   FROM mine WHERE j.id = mine.id;
@@ -20,7 +20,7 @@ UPDATE job_queue AS j SET paused = true, suspension_seen = false, updated_at = :
 -- name: resume_jobs
 WITH mine AS MATERIALIZED (
   SELECT id FROM job_queue
-   WHERE run_id = :run_id AND status IN ('queued', 'locked', 'failed') ORDER BY id FOR NO KEY UPDATE
+   WHERE run_id = :run_id AND outcome IS NULL ORDER BY id FOR NO KEY UPDATE
 )
 UPDATE job_queue AS j SET paused = false, updated_at = :now FROM mine WHERE j.id = mine.id;
 
@@ -28,7 +28,7 @@ UPDATE job_queue AS j SET paused = false, updated_at = :now FROM mine WHERE j.id
 -- Due at once, so that a worker ends them; who holds one opens no more attempts.
 WITH mine AS MATERIALIZED (
   SELECT id FROM job_queue
-   WHERE run_id = :run_id AND status IN ('queued', 'locked', 'failed') ORDER BY id FOR NO KEY UPDATE
+   WHERE run_id = :run_id AND outcome IS NULL ORDER BY id FOR NO KEY UPDATE
 )
 UPDATE job_queue AS j SET cancelled = true, paused = false, suspension_seen = false,
        queue_group = 'cancelled', updated_at = :now, status = CASE status WHEN 'failed' THEN 'queued' ELSE status END, run_at = :now
@@ -258,6 +258,19 @@ SELECT chunk, first_position, record_count FROM audience_uploads
 -- name: upload_by_chunk
 SELECT records FROM audience_uploads WHERE campaign_id = :campaign_id AND chunk = :chunk;
 
+-- name: repeated_uploads
+-- Records whose id an earlier one has: their positions. The campaign's chunks are read once.
+WITH given AS MATERIALIZED (
+  SELECT u.first_position + record.number::int - 1 AS position, record.value ->> 'id' AS id
+    FROM audience_uploads u
+   CROSS JOIN json_array_elements(u.records) WITH ORDINALITY AS record (value, number)
+   WHERE u.campaign_id = :campaign_id
+), repeated AS (
+  SELECT id, min(position) AS first FROM given GROUP BY id HAVING count(*) > 1
+)
+SELECT given.position FROM repeated JOIN given USING (id)
+ WHERE given.position > repeated.first ORDER BY given.position;
+
 -- name: save_artifact
 INSERT INTO artifacts (id, tenant_id, workspace_id, campaign_id, run_id, name, media_type,
                        reference, sha256, size_bytes, created_at)
@@ -286,9 +299,19 @@ SELECT id::text, campaign_id::text, phase, channel, status, intended, scheduled_
  ORDER BY campaign_runs.id DESC LIMIT :most;
 
 -- name: jobs_page
-SELECT id::text, job_type, submission_target, status, outcome, attempts, item_count, sent, failed,
-       skipped, paused, cancelled, last_error, run_at, result, updated_at
-  FROM job_queue WHERE run_id = :run_id AND id > :after ORDER BY job_queue.id LIMIT :most;
+-- Jobs carry their counts; of one that ended with items in doubt, the rows are counted.
+SELECT j.id::text, j.job_type, j.submission_target, j.status, j.outcome, j.attempts, j.item_count,
+       CASE WHEN j.unended = 0 THEN j.sent ELSE (
+         SELECT count(*) FROM channel_outbox o
+          WHERE o.run_id = j.run_id AND o.job_id = j.id AND o.status IN ('sent', 'called', 'posted')) END,
+       CASE WHEN j.unended = 0 THEN j.failed ELSE (
+         SELECT count(*) FROM channel_outbox o
+          WHERE o.run_id = j.run_id AND o.job_id = j.id AND o.status = 'failed') END,
+       CASE WHEN j.unended = 0 THEN j.skipped ELSE (
+         SELECT count(*) FROM channel_outbox o
+          WHERE o.run_id = j.run_id AND o.job_id = j.id AND o.status = 'skipped') END,
+       j.paused, j.cancelled, j.last_error, j.run_at, j.result, j.updated_at
+  FROM job_queue j WHERE j.run_id = :run_id AND j.id > :after ORDER BY j.id LIMIT :most;
 
 -- name: audit_of_workspace
 SELECT id::text, created_at, actor, event, run_id::text, job_id::text, outbox_id::text, detail

@@ -20,7 +20,7 @@ SELECT pg_advisory_xact_lock(1869640815, hashtext(:workspace_id::uuid::text));
 -- Runs that were let go and have not ended, and the items of their jobs that have not.
 SELECT count(*), coalesce(sum((SELECT sum(j.item_count) FROM job_queue j
                                 WHERE j.run_id = r.id
-                                  AND j.status IN ('queued', 'locked', 'failed'))), 0)
+                                  AND j.outcome IS NULL)), 0)
   FROM campaign_runs r
  WHERE r.tenant_id = :tenant_id AND r.workspace_id = :workspace_id
    AND r.finished_at IS NULL AND r.approved_at IS NOT NULL;
@@ -28,7 +28,7 @@ SELECT count(*), coalesce(sum((SELECT sum(j.item_count) FROM job_queue j
 -- name: release_held_jobs
 WITH mine AS MATERIALIZED (
   SELECT id FROM job_queue
-   WHERE run_id = :run_id AND status IN ('queued', 'locked', 'failed') ORDER BY id FOR NO KEY UPDATE
+   WHERE run_id = :run_id AND outcome IS NULL ORDER BY id FOR NO KEY UPDATE
 )
 UPDATE job_queue AS j SET paused = false, run_at = greatest(run_at, :not_before), updated_at = :now
   FROM mine WHERE j.id = mine.id;
@@ -96,13 +96,14 @@ UPDATE run_requests AS q SET lease_owner = NULL, lease_expires_at = NULL
    AND q.run_id = ANY (ARRAY(SELECT run_id FROM json_to_recordset(:window) AS bound (run_id uuid)));
 
 -- name: lock_step
-SELECT status, asset_id IS NOT NULL, cancelled, fence
+SELECT status, asset_id IS NOT NULL, cancelled, fence, outcome IS NOT NULL
   FROM job_queue WHERE id = :job_id AND run_id = :run_id FOR NO KEY UPDATE;
 
 -- name: retry_step
 -- A new logical attempt, with as many engine attempts before it as a new job has.
 UPDATE job_queue
-   SET status = 'queued', outcome = NULL, sent = 0, failed = 0, skipped = 0, result = NULL,
+   SET status = 'queued', outcome = NULL, sent = 0, failed = 0, skipped = 0, unended = 0,
+       result = NULL,
        run_at = :now, paused = :paused, logical_attempt = logical_attempt + 1,
        max_attempts = attempts + :max_attempts, updated_at = :now
  WHERE id = :job_id

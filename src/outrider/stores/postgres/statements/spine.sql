@@ -367,13 +367,14 @@ UPDATE job_queue AS j SET status = 'queued', attempts = attempts + 1, run_at = :
 RETURNING j.id::text, run_id::text, tenant_id::text, workspace_id::text, last_error;
 
 -- name: wake_resolved
--- Parked jobs that have no verdict to wait for, or have other items to go on with; and lanes whose
--- next item was set after they were released.
+-- Parked jobs that have no verdict to wait for, or have other items to go on with, or were stopped:
+-- a stop waits for no verdict. And lanes whose next item was set after they were released.
 WITH woken AS MATERIALIZED (
   SELECT id FROM job_queue
    WHERE status = 'queued' AND NOT paused AND run_at IS NULL
      AND CASE WHEN run_id IS NOT NULL THEN
-           (SELECT count(o.doubted_at) = 0 OR count(o.next_attempt_at) > 0 FROM channel_outbox o
+           (SELECT job_queue.cancelled OR count(o.doubted_at) = 0 OR count(o.next_attempt_at) > 0
+              FROM channel_outbox o
              WHERE o.run_id = job_queue.run_id AND o.job_id = job_queue.id)
          ELSE
            (SELECT count(*) > 0 FROM (
@@ -666,7 +667,8 @@ UPDATE channel_outbox
    AND attempt_opened_at IS NULL;
 
 -- name: lock_job
-SELECT status, fence, item_count, attempts, max_attempts FROM job_queue WHERE id = :job_id
+SELECT status, fence, item_count, attempts, max_attempts, cancelled
+  FROM job_queue WHERE id = :job_id
    FOR NO KEY UPDATE;
 
 -- name: tally_job
@@ -684,8 +686,8 @@ SELECT count(*) FILTER (WHERE status IN ('sent', 'called', 'posted')),
 
 -- name: finish_job
 UPDATE job_queue SET status = :status, outcome = :outcome, sent = :sent, failed = :failed,
-       skipped = :skipped, result = :result, run_at = NULL, locked_by = NULL, locked_at = NULL,
-       heartbeat_at = NULL, lease_expires_at = NULL, updated_at = :now
+       skipped = :skipped, unended = :unended, result = :result, run_at = NULL, locked_by = NULL,
+       locked_at = NULL, heartbeat_at = NULL, lease_expires_at = NULL, updated_at = :now
  WHERE id = :job_id;
 
 -- name: lock_run
@@ -695,7 +697,7 @@ SELECT status, campaign_id::text, phase, stopped_at, plan_version, approved_at
 
 -- name: run_has_unfinished_jobs
 SELECT EXISTS (SELECT 1 FROM job_queue
-                WHERE run_id = :run_id AND status IN ('queued', 'locked', 'failed'));
+                WHERE run_id = :run_id AND outcome IS NULL);
 
 -- name: run_outcomes
 SELECT DISTINCT outcome FROM job_queue WHERE run_id = :run_id;
@@ -722,16 +724,17 @@ SELECT id::text, campaign_id::text, phase, channel, status, intended, scheduled_
   FROM campaign_runs WHERE campaign_id = :campaign_id ORDER BY created_at, campaign_runs.id;
 
 -- name: count_finished_jobs
+-- Those that ended with every item; what ended with some in doubt is counted by its rows.
 SELECT coalesce(sum(item_count), 0), coalesce(sum(sent), 0), coalesce(sum(failed), 0),
        coalesce(sum(skipped), 0)
-  FROM job_queue WHERE run_id = :run_id AND status IN ('completed', 'dead');
+  FROM job_queue WHERE run_id = :run_id AND outcome IS NOT NULL AND unended = 0;
 
 -- name: count_unfinished_jobs
 SELECT coalesce(sum(item_count), 0) FROM job_queue
- WHERE run_id = :run_id AND status IN ('queued', 'locked', 'failed');
+ WHERE run_id = :run_id AND (outcome IS NULL OR unended > 0);
 
 -- name: count_unfinished_rows
--- The rows of jobs that have not settled; settled jobs carry their counts. Laterally, so that no
+-- The rows of jobs that have items without an ending; other jobs carry their counts. Laterally, so that no
 -- plan can read the rows of the whole run.
 SELECT coalesce(sum(c.reserved), 0)::int, coalesce(sum(c.queued), 0)::int,
        coalesce(sum(c.doubted), 0)::int, coalesce(sum(c.sent), 0)::int,
@@ -745,7 +748,7 @@ SELECT coalesce(sum(c.reserved), 0)::int, coalesce(sum(c.queued), 0)::int,
           count(*) FILTER (WHERE o.status = 'failed') AS failed,
           count(*) FILTER (WHERE o.status = 'skipped') AS skipped
      FROM channel_outbox o WHERE o.run_id = j.run_id AND o.job_id = j.id) c
- WHERE j.run_id = :run_id AND j.status IN ('queued', 'locked', 'failed');
+ WHERE j.run_id = :run_id AND (j.outcome IS NULL OR j.unended > 0);
 
 -- name: count_jobs
 SELECT status, outcome, count(*), sum(attempts), max(last_error) FROM job_queue
@@ -940,7 +943,7 @@ SELECT encode(o.idempotency_key, 'hex'), o.recipient_id, o.submission_target, o.
        o.intent_status,
        CASE o.intent_status WHEN 'ACCEPTED' THEN 'accepted' WHEN 'REJECTED' THEN o.reason END,
        o.exhausted_reason, o.attempts, o.status, o.doubted_at, o.created_at, o.updated_at,
-       o.id::text
+       o.id::text, o.contract_id
   FROM channel_outbox o
  WHERE o.tenant_id = :tenant_id AND o.workspace_id = :workspace_id AND o.origin = 'intent'
    AND o.idempotency_key =

@@ -42,10 +42,10 @@ SELECT p.campaign_id, p.phase, p.state, p.run_id, p.started_at, p.progress, r.st
 
 -- name: sum_jobs_of_runs
 -- What settled jobs came to, and how many items the others have.
-SELECT run_id, coalesce(sum(item_count) FILTER (WHERE status NOT IN ('completed', 'dead')), 0),
-       coalesce(sum(sent) FILTER (WHERE status IN ('completed', 'dead')), 0),
-       coalesce(sum(failed) FILTER (WHERE status IN ('completed', 'dead')), 0),
-       coalesce(sum(skipped) FILTER (WHERE status IN ('completed', 'dead')), 0)
+SELECT run_id, coalesce(sum(item_count) FILTER (WHERE outcome IS NULL OR unended > 0), 0),
+       coalesce(sum(sent) FILTER (WHERE outcome IS NOT NULL AND unended = 0), 0),
+       coalesce(sum(failed) FILTER (WHERE outcome IS NOT NULL AND unended = 0), 0),
+       coalesce(sum(skipped) FILTER (WHERE outcome IS NOT NULL AND unended = 0), 0)
   FROM job_queue
  WHERE run_id IN (SELECT value ->> 0 FROM json_each(:window)) GROUP BY run_id;
 
@@ -58,7 +58,7 @@ SELECT j.run_id, count(*),
        count(*) FILTER (WHERE o.status = 'failed'),
        count(*) FILTER (WHERE o.status = 'skipped')
   FROM json_each(:window) item
- CROSS JOIN job_queue j ON j.run_id = item.value ->> 0 AND j.status IN ('queued', 'locked', 'failed')
+ CROSS JOIN job_queue j ON j.run_id = item.value ->> 0 AND (j.outcome IS NULL OR j.unended > 0)
  CROSS JOIN channel_outbox o ON o.run_id = j.run_id AND o.job_id = j.id
  GROUP BY j.run_id;
 
@@ -67,7 +67,7 @@ SELECT j.run_id, count(*),
 SELECT min(max(CAST((unixepoch(updated_at, 'subsec') - unixepoch(:begin, 'subsec'))
                     / :bucket_seconds AS integer), 0), :last_bucket),
        sum(sent), sum(failed), sum(skipped)
-  FROM job_queue WHERE run_id = :run_id AND status IN ('completed', 'dead')
+  FROM job_queue WHERE run_id = :run_id AND outcome IS NOT NULL
  GROUP BY 1 ORDER BY 1;
 
 -- name: items_of_run_filtered
@@ -83,7 +83,7 @@ SELECT o.id, o.recipient_id, o.recipient_address, o.channel, o.provider, o.submi
  WHERE o.run_id = :run_id AND o.job_id IN (
      SELECT j.id FROM job_queue j
       WHERE j.run_id = :run_id AND j.id >= :after_job
-        AND CASE WHEN :status IS NULL OR j.status NOT IN ('completed', 'dead') THEN 1
+        AND CASE WHEN :status IS NULL OR j.outcome IS NULL OR j.unended > 0 THEN 1
                  WHEN :status = 'queued' THEN 0
                  WHEN :status = 'failed' THEN j.failed
                  WHEN :status = 'skipped' THEN j.skipped ELSE j.sent END > 0
@@ -143,7 +143,7 @@ SELECT s.channel, s.address FROM suppressions s
 
 -- name: open_jobs_by_target
 SELECT submission_target, count(*) FROM job_queue
- WHERE status IN ('queued', 'locked', 'failed') AND run_id IS NOT NULL
+ WHERE outcome IS NULL AND run_id IS NOT NULL
    AND tenant_id = :tenant_id AND workspace_id = :workspace_id
  GROUP BY submission_target;
 

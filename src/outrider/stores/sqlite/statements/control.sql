@@ -10,17 +10,17 @@ SELECT phase, state, run_id, last_sequence FROM campaign_phases
 
 -- name: pause_jobs
 UPDATE job_queue SET paused = 1, suspension_seen = 0, updated_at = :now
- WHERE run_id = :run_id AND status IN ('queued', 'locked', 'failed');
+ WHERE run_id = :run_id AND outcome IS NULL;
 
 -- name: resume_jobs
 UPDATE job_queue SET paused = 0, updated_at = :now
- WHERE run_id = :run_id AND status IN ('queued', 'locked', 'failed');
+ WHERE run_id = :run_id AND outcome IS NULL;
 
 -- name: cancel_jobs
 -- Due at once, so that a worker ends them; who holds one opens no more attempts.
 UPDATE job_queue SET cancelled = 1, paused = 0, suspension_seen = 0, queue_group = 'cancelled',
        updated_at = :now, status = CASE status WHEN 'failed' THEN 'queued' ELSE status END, run_at = :now
- WHERE run_id = :run_id AND status IN ('queued', 'locked', 'failed');
+ WHERE run_id = :run_id AND outcome IS NULL;
 
 -- name: suspensions
 -- Of the jobs that a worker still holds, whether each was paused or stopped.
@@ -235,6 +235,19 @@ SELECT chunk, first_position, record_count FROM audience_uploads
 -- name: upload_by_chunk
 SELECT records FROM audience_uploads WHERE campaign_id = :campaign_id AND chunk = :chunk;
 
+-- name: repeated_uploads
+-- Records whose id an earlier one has: their positions. The campaign's chunks are read once.
+WITH given AS MATERIALIZED (
+  SELECT u.first_position + record.key AS position,
+         CASE record.type WHEN 'object' THEN record.value ->> 'id' END AS id
+    FROM audience_uploads u CROSS JOIN json_each(u.records) record
+   WHERE u.campaign_id = :campaign_id
+), repeated AS (
+  SELECT id, min(position) AS first FROM given GROUP BY id HAVING count(*) > 1
+)
+SELECT given.position FROM repeated JOIN given USING (id)
+ WHERE given.position > repeated.first ORDER BY given.position;
+
 -- name: save_artifact
 INSERT INTO artifacts (id, tenant_id, workspace_id, campaign_id, run_id, name, media_type,
                        reference, sha256, size_bytes, created_at)
@@ -261,9 +274,19 @@ SELECT id, campaign_id, phase, channel, status, intended, scheduled_for, retry_o
  ORDER BY id DESC LIMIT :most;
 
 -- name: jobs_page
-SELECT id, job_type, submission_target, status, outcome, attempts, item_count, sent, failed,
-       skipped, paused, cancelled, last_error, run_at, result, updated_at
-  FROM job_queue WHERE run_id = :run_id AND id > :after ORDER BY id LIMIT :most;
+-- Jobs carry their counts; of one that ended with items in doubt, the rows are counted.
+SELECT j.id, j.job_type, j.submission_target, j.status, j.outcome, j.attempts, j.item_count,
+       CASE WHEN j.unended = 0 THEN j.sent ELSE (
+         SELECT count(*) FROM channel_outbox o
+          WHERE o.run_id = j.run_id AND o.job_id = j.id AND o.status IN ('sent', 'called', 'posted')) END,
+       CASE WHEN j.unended = 0 THEN j.failed ELSE (
+         SELECT count(*) FROM channel_outbox o
+          WHERE o.run_id = j.run_id AND o.job_id = j.id AND o.status = 'failed') END,
+       CASE WHEN j.unended = 0 THEN j.skipped ELSE (
+         SELECT count(*) FROM channel_outbox o
+          WHERE o.run_id = j.run_id AND o.job_id = j.id AND o.status = 'skipped') END,
+       j.paused, j.cancelled, j.last_error, j.run_at, j.result, j.updated_at
+  FROM job_queue j WHERE j.run_id = :run_id AND j.id > :after ORDER BY j.id LIMIT :most;
 
 -- name: audit_of_workspace
 SELECT id, created_at, actor, event, run_id, job_id, outbox_id, detail

@@ -64,3 +64,9 @@ SELECT id, code, severity, subject, message, detail, times, raised_at, last_seen
 
 -- name: count_standing_alerts
 SELECT code, count(*) FROM alerts WHERE resolved_at IS NULL GROUP BY code;
+
+-- name: run_ending
+-- What the log says of the status that the run's row has.
+SELECT e.type, e.payload FROM campaign_runs r
+  JOIN run_events e ON e.run_id = r.id AND e.run_seq = r.status_seq
+ WHERE r.id = :run_id;

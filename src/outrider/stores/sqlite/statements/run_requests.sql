@@ -21,14 +21,14 @@ SELECT :workspace_id;
 -- Runs that were let go and have not ended, and the items of their jobs that have not.
 SELECT count(*), coalesce(sum((SELECT sum(j.item_count) FROM job_queue j
                                 WHERE j.run_id = r.id
-                                  AND j.status IN ('queued', 'locked', 'failed'))), 0)
+                                  AND j.outcome IS NULL)), 0)
   FROM campaign_runs r
  WHERE r.tenant_id = :tenant_id AND r.workspace_id = :workspace_id
    AND r.finished_at IS NULL AND r.approved_at IS NOT NULL;
 
 -- name: release_held_jobs
 UPDATE job_queue SET paused = 0, run_at = max(run_at, :not_before), updated_at = :now
- WHERE run_id = :run_id AND status IN ('queued', 'locked', 'failed');
+ WHERE run_id = :run_id AND outcome IS NULL;
 
 -- name: approve_run
 UPDATE campaign_runs SET approved_at = :now WHERE id = :run_id AND approved_at IS NULL;
@@ -88,13 +88,14 @@ UPDATE run_requests SET lease_owner = NULL, lease_expires_at = NULL
    AND status = 'waiting' AND lease_owner = :owner;
 
 -- name: lock_step
-SELECT status, asset_id IS NOT NULL, cancelled, fence
+SELECT status, asset_id IS NOT NULL, cancelled, fence, outcome IS NOT NULL
   FROM job_queue WHERE id = :job_id AND run_id = :run_id;
 
 -- name: retry_step
 -- A new logical attempt, with as many engine attempts before it as a new job has.
 UPDATE job_queue
-   SET status = 'queued', outcome = NULL, sent = 0, failed = 0, skipped = 0, result = NULL,
+   SET status = 'queued', outcome = NULL, sent = 0, failed = 0, skipped = 0, unended = 0,
+       result = NULL,
        run_at = :now, paused = :paused, logical_attempt = logical_attempt + 1,
        max_attempts = attempts + :max_attempts, updated_at = :now
  WHERE id = :job_id

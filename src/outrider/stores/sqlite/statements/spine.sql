@@ -314,12 +314,13 @@ UPDATE job_queue SET status = 'queued', attempts = attempts + 1, run_at = :now,
 RETURNING id, run_id, tenant_id, workspace_id, last_error;
 
 -- name: wake_resolved
--- Parked jobs that have no verdict to wait for, or have other items to go on with; and lanes whose
--- next item was set after they were released.
+-- Parked jobs that have no verdict to wait for, or have other items to go on with, or were stopped:
+-- a stop waits for no verdict. And lanes whose next item was set after they were released.
 UPDATE job_queue SET run_at = :now, updated_at = :now
  WHERE status = 'queued' AND paused = 0 AND run_at IS NULL
    AND CASE WHEN run_id IS NOT NULL THEN
-         (SELECT count(o.doubted_at) = 0 OR count(o.next_attempt_at) > 0 FROM channel_outbox o
+         (SELECT job_queue.cancelled OR count(o.doubted_at) = 0 OR count(o.next_attempt_at) > 0
+            FROM channel_outbox o
            WHERE o.run_id = job_queue.run_id AND o.job_id = job_queue.id)
        ELSE
          (SELECT count(*) > 0 FROM (
@@ -583,7 +584,8 @@ UPDATE channel_outbox
    AND attempt_opened_at IS NULL;
 
 -- name: lock_job
-SELECT status, fence, item_count, attempts, max_attempts FROM job_queue WHERE id = :job_id;
+SELECT status, fence, item_count, attempts, max_attempts, cancelled
+  FROM job_queue WHERE id = :job_id;
 
 -- name: tally_job
 SELECT count(*) FILTER (WHERE status IN ('sent', 'called', 'posted')),
@@ -600,8 +602,8 @@ SELECT count(*) FILTER (WHERE status IN ('sent', 'called', 'posted')),
 
 -- name: finish_job
 UPDATE job_queue SET status = :status, outcome = :outcome, sent = :sent, failed = :failed,
-       skipped = :skipped, result = :result, run_at = NULL, locked_by = NULL, locked_at = NULL,
-       heartbeat_at = NULL, lease_expires_at = NULL, updated_at = :now
+       skipped = :skipped, unended = :unended, result = :result, run_at = NULL, locked_by = NULL,
+       locked_at = NULL, heartbeat_at = NULL, lease_expires_at = NULL, updated_at = :now
  WHERE id = :job_id;
 
 -- name: lock_run
@@ -610,7 +612,7 @@ SELECT status, campaign_id, phase, stopped_at, plan_version, approved_at
 
 -- name: run_has_unfinished_jobs
 SELECT EXISTS (SELECT 1 FROM job_queue
-                WHERE run_id = :run_id AND status IN ('queued', 'locked', 'failed'));
+                WHERE run_id = :run_id AND outcome IS NULL);
 
 -- name: run_outcomes
 SELECT DISTINCT outcome FROM job_queue WHERE run_id = :run_id;
@@ -635,16 +637,17 @@ SELECT id, campaign_id, phase, channel, status, intended, scheduled_for, retry_o
   FROM campaign_runs WHERE campaign_id = :campaign_id ORDER BY created_at, id;
 
 -- name: count_finished_jobs
+-- Those that ended with every item; what ended with some in doubt is counted by its rows.
 SELECT coalesce(sum(item_count), 0), coalesce(sum(sent), 0), coalesce(sum(failed), 0),
        coalesce(sum(skipped), 0)
-  FROM job_queue WHERE run_id = :run_id AND status IN ('completed', 'dead');
+  FROM job_queue WHERE run_id = :run_id AND outcome IS NOT NULL AND unended = 0;
 
 -- name: count_unfinished_jobs
 SELECT coalesce(sum(item_count), 0) FROM job_queue
- WHERE run_id = :run_id AND status IN ('queued', 'locked', 'failed');
+ WHERE run_id = :run_id AND (outcome IS NULL OR unended > 0);
 
 -- name: count_unfinished_rows
--- The rows of jobs that have not settled; settled jobs carry their counts. A CROSS JOIN keeps
+-- The rows of jobs that have items without an ending; other jobs carry their counts. A CROSS JOIN keeps
 -- its order in SQLite, so that no plan can read the rows of the whole run.
 SELECT count(*),
        count(*) FILTER (WHERE o.status = 'queued' AND o.doubted_at IS NULL),
@@ -653,7 +656,7 @@ SELECT count(*),
        count(*) FILTER (WHERE o.status = 'failed'),
        count(*) FILTER (WHERE o.status = 'skipped')
   FROM job_queue j CROSS JOIN channel_outbox o ON o.run_id = j.run_id AND o.job_id = j.id
- WHERE j.run_id = :run_id AND j.status IN ('queued', 'locked', 'failed');
+ WHERE j.run_id = :run_id AND (j.outcome IS NULL OR j.unended > 0);
 
 -- name: count_jobs
 SELECT status, outcome, count(*), sum(attempts), max(last_error) FROM job_queue
@@ -819,7 +822,8 @@ UPDATE job_queue SET run_at = :now
 SELECT lower(hex(o.idempotency_key)), o.recipient_id, o.submission_target, o.payload,
        o.intent_status,
        CASE o.intent_status WHEN 'ACCEPTED' THEN 'accepted' WHEN 'REJECTED' THEN o.reason END,
-       o.exhausted_reason, o.attempts, o.status, o.doubted_at, o.created_at, o.updated_at, o.id
+       o.exhausted_reason, o.attempts, o.status, o.doubted_at, o.created_at, o.updated_at, o.id,
+       o.contract_id
   FROM channel_outbox o
  WHERE o.tenant_id = :tenant_id AND o.workspace_id = :workspace_id AND o.origin = 'intent'
    AND o.idempotency_key IN (SELECT unhex(value ->> 0) FROM json_each(:window));
