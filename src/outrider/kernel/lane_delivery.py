@@ -364,7 +364,8 @@ class Backlog:
 
 
 def _address(due: Due) -> str | None:
-    address = due.row.address
+    """Clients order their own intents; only what we composed comes one at a time to an address."""
+    address = due.row.address if due.letter is not None else None
     return None if address is None else f"{due.row.channel}:{address.lower()}"
 
 
@@ -507,8 +508,10 @@ def _draft(
     if letter is None:
         return known._replace(payload=msgspec.json.decode(row.payload))
     url = None
-    if urls is not None and row.channel == Channel.EMAIL and row.address is not None:
-        url = urls.url_of(lane.scope, Channel.EMAIL, row.address)
+    is_mail = row.channel == Channel.EMAIL and row.address is not None
+    if urls is not None and is_mail and not row.transactional:
+        # To unsubscribe from what is transactional would change nothing.
+        url = urls.url_of(lane.scope, Channel.EMAIL, row.address or "", row.topic)
     return known._replace(
         subject=letter.subject,
         body=letter.body,

@@ -13,6 +13,8 @@ import msgspec
 
 from outrider.domain.errors import IdempotencyConflict, InvalidInput, NotFound, Problem
 from outrider.domain.ids import IdempotencyKey, OutboxId, Scope, idempotency_key
+from outrider.domain.purposes import TOPIC_RULE, UNSTATED, Purpose, is_topic
+from outrider.domain.recipients import payload_address
 from outrider.domain.submission import Contract, GatewayType
 from outrider.domain.times import rfc3339
 from outrider.kernel.contract_shelf import snapshots
@@ -38,6 +40,7 @@ class Submission:
     intent_id: str
     submission_target: str
     payload: Mapping[str, Any]
+    purpose: Purpose = UNSTATED
 
 
 class SubmissionManager:
@@ -121,6 +124,8 @@ class SubmissionManager:
             gateway.name,
             _canonical(given.payload),
             key,
+            payload_address(gateway.channel, given.payload),
+            given.purpose,
         )
 
 
@@ -135,6 +140,8 @@ def intent_document(intent: Intent, attempts: Sequence[Attempt]) -> dict[str, ob
         "outboxId": intent.outbox_id,
         "submissionTarget": intent.submission_target,
         "payload": msgspec.Raw(intent.payload.encode()),
+        "topic": intent.topic,
+        "transactional": bool(intent.transactional),
         "status": intent.status,
         "finalOutcome": intent.final_outcome,
         "exhaustedReason": intent.exhausted_reason,
@@ -182,6 +189,8 @@ def _check(batch: Sequence[Submission], in_force: Mapping[str, Contract]) -> Non
             problems.append(
                 Problem(f"{where}submissionTarget", f"is not in the registry, which has: {known}")
             )
+        if given.purpose.topic is not None and not is_topic(given.purpose.topic):
+            problems.append(Problem(f"{where}topic", TOPIC_RULE))
         try:
             size = len(_canonical(given.payload).encode())
         except (TypeError, ValueError, OverflowError, RecursionError) as error:

@@ -6,6 +6,7 @@ from fastapi import Response
 from outrider.api.context import NEEDS_REGISTRY, Asker, Wired
 from outrider.api.models.items import IntentAnswer, IntentBody
 from outrider.api.route import api_router, options
+from outrider.domain.purposes import Purpose
 from outrider.kernel.submission_manager import Submission, intent_document
 from outrider.kernel.transactions.inspection import Attempt
 from outrider.kernel.transactions.submissions import Intent
@@ -24,7 +25,8 @@ router = api_router("intents")
     openapi_extra=options(idempotent=False),
 )
 async def submit(body: IntentBody, outrider: Wired, asker: Asker) -> Response:
-    given = Submission(body.intent_id, body.submission_target, body.payload)
+    purpose = Purpose(body.topic, body.transactional)
+    given = Submission(body.intent_id, body.submission_target, body.payload, purpose)
     intent, is_new = await outrider.submissions.submit(asker.scope, given)
     if is_new:
         return _answer(intent, [], 201)
