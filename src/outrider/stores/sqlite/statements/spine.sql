@@ -777,8 +777,13 @@ UPDATE channel_outbox
  WHERE channel_outbox.id = item.id AND doubted_at IS NOT NULL;
 
 -- name: resolve_failed
+-- Whoever is exhausted has a reason: the rule that its contract would have ended it by.
 UPDATE channel_outbox
    SET status = 'failed', intent_status = 'EXHAUSTED', doubted_at = NULL,
+       exhausted_reason = coalesce(exhausted_reason, (
+         SELECT CASE c.document ->> 'policy' WHEN 'deadline' THEN 'deadline_exceeded'
+                ELSE c.document ->> 'policy' END
+           FROM contract_snapshots c WHERE c.id = channel_outbox.contract_id)),
        attempt_closed_at = CASE WHEN attempt_opened_at IS NOT NULL THEN :now END,
        reason = 'resolved_failed', next_attempt_at = NULL, updated_at = :now
  WHERE id IN (SELECT value ->> 0 FROM json_each(:window)) AND doubted_at IS NOT NULL;
