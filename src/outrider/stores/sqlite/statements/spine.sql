@@ -353,20 +353,23 @@ SELECT id, recipient_id, status, attempt_opened_at IS NOT NULL AND attempt_close
 WITH item AS MATERIALIZED (
   SELECT value ->> 0 AS id, value ->> 1 AS recipient_id, value ->> 2 AS address,
          value ->> 3 AS subject, value ->> 4 AS key, value ->> 5 AS status,
-         value ->> 6 AS reason, value ->> 7 AS error,
-         EXISTS (SELECT 1 FROM suppressions s
-                  WHERE s.tenant_id = :tenant_id AND s.workspace_id = :workspace_id
-                    AND s.channel = :channel AND s.address = lower(value ->> 2)
-                    AND (s.topic = '' OR s.topic = :topic)
-                    AND (s.includes_transactional OR NOT :transactional)) AS suppressed
+         value ->> 6 AS reason, value ->> 7 AS error
     FROM json_each(:window)
 ), screened AS (
   SELECT item.id, item.recipient_id, item.address, item.subject, item.key, item.error,
          CASE WHEN item.status IS NOT NULL THEN item.status
-              WHEN item.suppressed THEN 'skipped' ELSE 'queued' END AS status,
-         CASE WHEN item.suppressed AND item.status IS NULL THEN 'suppressed'
-              ELSE item.reason END AS reason
-    FROM item
+              WHEN s.address IS NOT NULL OR t.address IS NOT NULL THEN 'skipped'
+              ELSE 'queued' END AS status,
+         CASE WHEN item.status IS NULL AND (s.address IS NOT NULL OR t.address IS NOT NULL)
+              THEN 'suppressed' ELSE item.reason END AS reason
+    FROM item LEFT JOIN suppressions s
+      ON s.tenant_id = :tenant_id AND s.workspace_id = :workspace_id AND s.channel = :channel
+     AND s.address = lower(item.address) AND s.topic = ''
+     AND (s.includes_transactional OR NOT :transactional)
+    LEFT JOIN suppressions t
+      ON t.tenant_id = :tenant_id AND t.workspace_id = :workspace_id AND t.channel = :channel
+     AND t.address = lower(item.address) AND t.topic = :topic
+     AND (t.includes_transactional OR NOT :transactional)
 )
 INSERT INTO channel_outbox (
   id, tenant_id, workspace_id, origin, run_id, job_id, channel, provider, submission_target,
