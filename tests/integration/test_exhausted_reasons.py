@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,7 +37,7 @@ async def doubted(outrider: Outrider, intent_id: str) -> Intent:
     ],
 )
 async def test_an_intent_whose_doubt_is_judged_failed_says_why_it_is_exhausted(
-    database: str, tmp_path: Path, policy: str, terms: dict[str, object], why: str
+    database: str, tmp_path: Path, policy: str, terms: dict[str, Any], why: str
 ) -> None:
     """M: the rule of its contract that ends it, since no attempt will be made any more."""
     async with Sandbox(Faults(drop_rate=1)) as sandbox:
