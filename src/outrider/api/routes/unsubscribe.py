@@ -13,7 +13,6 @@ from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse, Response
 
 from outrider.api import bodies, unsubscribe_page
-from outrider.api.auth import UNKNOWN_ADDRESS
 from outrider.api.context import Wired, services_of
 from outrider.api.errors import answer_to
 from outrider.api.models.problems import PROBLEMS
@@ -106,7 +105,7 @@ async def _answer(
     if found is not None:
         return _page(shown(found))
     services = services_of(request)
-    address = request.client.host if request.client else UNKNOWN_ADDRESS
+    address = services.proxies.client_of(request)
     now = services.outrider.clock.now()
     wait = services.failed_tokens.seconds_to_wait(address, now)
     if wait is not None:
