@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from outrider.bootstrap import Outrider, open_outrider
-from outrider.domain.ids import DEFAULT_SCOPE, RunId
+from outrider.domain.ids import DEFAULT_SCOPE, RunId, WorkerId
 from outrider.domain.outbox import Accounting
 from outrider.domain.retry import RetrySchedule
 from outrider.kernel.transactions import inspection
@@ -78,9 +78,10 @@ async def working(
     *,
     retry: RetrySchedule = QUICK,
     observer: StageObserver | None = None,
+    worker_id: WorkerId | None = None,
 ) -> AsyncIterator[asyncio.Task[None]]:
     """A worker at work meanwhile; afterwards it is stopped, and its bugs are raised."""
-    async with outrider.worker(retry=retry, observer=observer) as worker:
+    async with outrider.worker(retry=retry, observer=observer, worker_id=worker_id) as worker:
         running = asyncio.create_task(worker.run())
         try:
             yield running

@@ -6,6 +6,7 @@
 import json
 import re
 from dataclasses import dataclass
+from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -50,6 +51,18 @@ def _only_a_reference(text: str) -> str:
 
 SecretReference = Annotated[str, AfterValidator(_only_a_reference)]
 """With the schemes that installed distributions register, too."""
+
+Network = IPv4Network | IPv6Network
+
+
+def _networks(given: object) -> object:
+    """Also as people write lists in the environment: 10.0.0.0/8, 192.0.2.1"""
+    if not isinstance(given, str):
+        return given
+    if given.lstrip().startswith("["):
+        return json.loads(given)
+    return [each.strip() for each in given.split(",") if each.strip()]
+
 
 WebOrigin = Annotated[str, Field(pattern=r"^https?://[A-Za-z0-9.:\[\]-]+$")]
 """Exactly what a browser sends as `Origin`: scheme, host, and port where it is not the usual."""
@@ -222,7 +235,6 @@ class ApiLimits:
     stop_seconds: float = 10.0
     worker_stop_seconds: float = 300.0
     child_restart_seconds: float = 1.0
-    good_keys_remembered: int = 1_000
 
 
 READ_HERE_MAX_BYTES = 256 * 1024
@@ -413,6 +425,12 @@ KEY_REMEMBER_SECONDS = 5.0
 SESSION_SECONDS = 8 * 3_600
 FAILED_AUTH_BURST = 10
 FAILED_AUTH_REFILL_SECONDS = 6.0
+FAILED_AUTH_CLIENT_BURST = 100
+"""Wrong keys of one client over all its keys; `FAILED_AUTH_BURST` is for each of them."""
+FAILED_AUTH_CLIENT_REFILL_SECONDS = 0.6
+FAILED_AUTH_LOOKUPS = 2
+"""Keys of clients over that limit that are looked up at once."""
+FORWARDED_HOPS_MAX = 20
 FAILED_AUTH_ADDRESSES = 10_000
 FAILED_AUTH_ADDRESS_MAX_CHARACTERS = 64
 
@@ -599,6 +617,10 @@ class Settings(BaseSettings):
     nameservers: list[str] = Field(default_factory=list)
     redis_url: str | None = Field(default=None, repr=False)
     cors_origins: list[WebOrigin] = Field(default_factory=list)
+    trusted_proxies: Annotated[list[Network], NoDecode, BeforeValidator(_networks)] = Field(
+        default_factory=list
+    )
+    """Proxies in front of the server, whose `X-Forwarded-For` says whose request it is."""
     targets: dict[str, TargetSettings] = Field(default_factory=dict)
     workflow_targets: dict[Channel, str] = Field(default_factory=dict)
     """Which submission target a workflow's step takes that names none, by channel."""

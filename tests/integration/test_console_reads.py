@@ -10,17 +10,19 @@ from outrider.domain.errors import NotFound
 from outrider.domain.ids import DEFAULT_SCOPE, CampaignId, OutboxId, RunId, Scope
 from outrider.domain.outbox import Accounting
 from outrider.domain.states import PhaseState
+from outrider.domain.suppressions import OptOut
 from outrider.kernel.transactions import (
     campaigns,
     doubts,
     inspection,
-    ledger,
     overview,
+    suppressions,
     targets,
     trouble,
 )
 from outrider.kernel.transactions.inspection import FIRST, LAST, LedgerPosition, Settlings
 from outrider.kernel.transactions.overview import CampaignOverview, overview_page
+from outrider.kernel.transactions.suppressions import Addressed
 from outrider.kernel.transactions.targets import TargetLoad
 from outrider.kernel.transactions.trouble import Trouble
 from outrider.ports.store import Statement, Store, Transaction
@@ -358,8 +360,14 @@ async def test_what_a_workspace_has_at_a_target_is_counted(store: Store) -> None
 
 
 async def test_who_opted_out_is_known_by_channel_and_address(store: Store) -> None:
-    await store.write(ledger.suppress(DEFAULT_SCOPE, "email", ["Ada@example.test"], "x", NOON))
-    asked = [("email", "ADA@example.test"), ("sms", "ada@example.test"), ("email", "bo@b.test")]
-    found = await store.read(ledger.suppressed_among(DEFAULT_SCOPE, asked))
-    assert found == {("email", "ada@example.test")}
-    assert await store.read(ledger.suppressed_among(ELSEWHERE, asked)) == set()
+    await store.write(
+        suppressions.suppress(DEFAULT_SCOPE, "email", ["Ada@example.test"], OptOut("x"), NOON)
+    )
+    asked = [
+        Addressed("email", "ADA@example.test"),
+        Addressed("sms", "ada@example.test"),
+        Addressed("email", "bo@b.test"),
+    ]
+    found = await store.read(suppressions.suppressed_among(DEFAULT_SCOPE, asked))
+    assert found == {Addressed("email", "ADA@example.test")}
+    assert await store.read(suppressions.suppressed_among(ELSEWHERE, asked)) == set()

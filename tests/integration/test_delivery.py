@@ -16,11 +16,12 @@ from outrider.domain.ids import DEFAULT_SCOPE, IdempotencyKey, RunId
 from outrider.domain.recipients import recipient
 from outrider.domain.states import TERMINAL_RUNS, Channel, RunStatus
 from outrider.domain.submission import Accepted, CallResult, Rejected
+from outrider.domain.suppressions import OptOut
 from outrider.domain.targets import DoorState
 from outrider.gateways.directory import Gateways
 from outrider.gateways.noop import NoopGateway
 from outrider.gateways.sandbox import Faults, Sandbox, references_delivered
-from outrider.kernel.transactions import inspection, ledger
+from outrider.kernel.transactions import inspection, suppressions
 from outrider.kernel.transactions.doubts import DoubtVerdict
 from outrider.kernel.transactions.overview import overview_page
 from outrider.ports.gateway import Gateway, Reservation
@@ -112,8 +113,8 @@ async def test_recipients_who_must_not_be_called_are_skipped_with_the_reason(
         recipient("gone", email="Bob@Example.test", attributes='{"firstName": "Bob"}'),
     ]
     await outrider.store.write(
-        ledger.suppress(
-            DEFAULT_SCOPE, "email", ["bob@example.test"], "opt-out", outrider.clock.now()
+        suppressions.suppress(
+            DEFAULT_SCOPE, "email", ["bob@example.test"], OptOut("opt-out"), outrider.clock.now()
         )
     )
     run_id = await launch(outrider, [EMAIL], audience)

@@ -13,6 +13,7 @@ from outrider.domain.campaigns import LAUNCH, CampaignDefinition
 from outrider.domain.ids import DEFAULT_SCOPE, DEFAULT_TENANT, RunId
 from outrider.domain.recipients import Recipient, recipient
 from outrider.domain.states import Channel
+from outrider.domain.suppressions import OptOut
 from outrider.engines.temporal.engine import TemporalEngine, workflow_id
 from outrider.gateways.sandbox import Outcome, Sandbox
 from outrider.gateways.sandbox_files import ReceivedFile
@@ -179,7 +180,7 @@ async def lived_through(bench: EngineBench) -> dict[str, Any]:
     )
     for channel, address in UNWANTED.items():
         keeper = bench.outrider.suppression_keeper
-        await keeper.add(DEFAULT_SCOPE, channel, [address], "unsubscribed", ACTOR)
+        await keeper.add(DEFAULT_SCOPE, channel, [address], OptOut("unsubscribed"), ACTOR)
     told: dict[str, Any] = {}
     async with bench.at_work():
         for phase in definition.phases:

@@ -20,6 +20,7 @@ from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.recipients import Recipient, recipient
 from outrider.domain.states import Channel
 from outrider.kernel.previewer import PREVIEWED_ADDRESS
+from outrider.kernel.transactions.suppressions import FIRST
 from outrider.settings import FAILED_AUTH_BURST, ApiLimits, Settings
 from outrider.testing.launches import launch, message, registry, target
 from tests.integration.api_inside import Inside, serving, until
@@ -54,7 +55,7 @@ class Scene(NamedTuple):
         return url
 
     async def suppressed(self) -> dict[str, str]:
-        found = await self.outrider.suppression_keeper.page(DEFAULT_SCOPE, ("", ""), 1_000)
+        found = await self.outrider.suppression_keeper.page(DEFAULT_SCOPE, FIRST, 1_000)
         return {each.address: each.reason for each in found}
 
     async def opt_outs_on_record(self) -> int:

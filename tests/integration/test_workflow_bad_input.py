@@ -9,10 +9,11 @@ from outrider.domain.emissions import EVENT_MAX_BYTES, Emission
 from outrider.domain.errors import IdempotencyConflict, InvalidInput
 from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.states import Channel
+from outrider.domain.suppressions import OptOut
 from outrider.domain.workflows import Delay
 from outrider.domain.written_workflows import WrittenStep
 from outrider.kernel import route_planner
-from outrider.kernel.transactions import ledger
+from outrider.kernel.transactions import suppressions
 from tests.whole_runs import SteppedClock, working
 from tests.workflows import LEAD, TO_LEAD, Office, email, office
 
@@ -166,8 +167,12 @@ async def test_who_opts_out_after_the_event_is_not_written_to(
         await made.rule("lead_welcome", Channel.EMAIL, email())
         await made.routed("lead_welcome")
         await made.outrider.store.write(
-            ledger.suppress(
-                DEFAULT_SCOPE, "email", ["ADA@example.test"], "unsubscribed", made.clock.now()
+            suppressions.suppress(
+                DEFAULT_SCOPE,
+                "email",
+                ["ADA@example.test"],
+                OptOut("unsubscribed"),
+                made.clock.now(),
             )
         )
         (row,) = await made.delivered()

@@ -16,13 +16,14 @@ from outrider.domain.ids import DEFAULT_SCOPE, WorkerId
 from outrider.domain.retry import WORKFLOW_PATIENCE
 from outrider.domain.states import Channel, ItemStatus
 from outrider.domain.submission import AttemptFacts, Contract, MaxAttempts, Rejected, judge
+from outrider.domain.suppressions import OptOut
 from outrider.domain.unsubscribe import UnsubscribeUrls
 from outrider.domain.workflows import Delay, DomainEvent, RecipientConfig, Relative, RoutePlace
 from outrider.domain.written_workflows import WrittenRule, WrittenStep
 from outrider.engines.local import local_reference
 from outrider.gateways.directory import GATEWAY_TYPES
 from outrider.kernel.route_plans import EventPlan
-from outrider.kernel.transactions import jobs, ledger, submissions
+from outrider.kernel.transactions import jobs, ledger, submissions, suppressions
 from outrider.kernel.transactions.jobs import ClaimedLane, Claimer
 from outrider.ports.legacy import Composition
 from outrider.testing.claims import claim_any
@@ -378,7 +379,9 @@ async def test_who_opts_out_while_a_message_waits_has_it_wait_no_more(
         await made.routed("lead_welcome")
         now = made.clock.now()
         await made.outrider.store.write(
-            ledger.suppress(DEFAULT_SCOPE, "email", ["ada@example.test"], "asked", now)
+            suppressions.suppress(
+                DEFAULT_SCOPE, "email", ["ada@example.test"], OptOut("asked"), now
+            )
         )
         async with working(made.outrider):
             await clock_of(made).step(61)

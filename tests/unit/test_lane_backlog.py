@@ -20,7 +20,7 @@ def due(name: str, address: str | None = "a@example.test", *, files: int = 0) ->
     row: dict[str, Any] = dict.fromkeys(DueItem._fields)
     row |= {"id": OutboxId(name), "address": address, "channel": "email", "created_at": NOW}
     attachments = tuple(Attachment("f", "text/plain", "aGk=") for _ in range(files))
-    return Due(DueItem(**row), CONTRACT, Letter(None, "Hi", attachments) if files else None)
+    return Due(DueItem(**row), CONTRACT, Letter(None, "Hi", attachments))
 
 
 def names(taken: list[Due]) -> list[str]:
@@ -60,6 +60,11 @@ def test_an_address_is_the_same_in_any_case_and_another_one_on_another_channel(
 ) -> None:
     backlog.put([due("1", "Ada@example.test"), due("2", "ada@EXAMPLE.test"), due("3", None)])
     assert names(backlog.take(10)) == ["1", "3"]
+
+
+def test_clients_own_messages_do_not_wait_for_each_other(backlog: Backlog) -> None:
+    backlog.put([Due(due(name).row, CONTRACT) for name in ("1", "2")])
+    assert names(backlog.take(10)) == ["1", "2"]
 
 
 def test_two_routes_of_a_lane_share_the_turns_of_an_address(drained: Drained) -> None:

@@ -1,25 +1,30 @@
 """The door: a bearer key or a session goes in, who is asking comes out, if they may ask that.
 
-An address that keeps presenting keys that are none has to wait. Keys that were good before are let
-through meanwhile, so that one bad client behind a proxy does not shut out the others.
+Who keeps presenting keys that are none has to wait, client by client and key by key. A key that is
+right is let in whatever others behind the same address do: 256 random bits are not found by trying.
 """
 
-import hashlib
+import asyncio
 import math
-from collections import OrderedDict
+from contextlib import nullcontext
 
 from prometheus_client import Counter
 from starlette.requests import Request
 
 from outrider.api import sessions
+from outrider.api.client_address import TrustedProxies
 from outrider.api.errors import ApiError
-from outrider.domain.keys import KeyScope, Principal
+from outrider.domain.keys import KeyScope, Principal, parse_key
 from outrider.kernel.failed_auth_limiter import FailedAuthLimiter
 from outrider.kernel.key_keeper import KeyKeeper
 from outrider.kernel.session_keeper import Session, SessionKeeper
 from outrider.ports.clock import Clock
+from outrider.settings import (
+    FAILED_AUTH_CLIENT_BURST,
+    FAILED_AUTH_CLIENT_REFILL_SECONDS,
+    FAILED_AUTH_LOOKUPS,
+)
 
-UNKNOWN_ADDRESS = "unknown"
 CHALLENGE = 'Bearer realm="outrider"'
 
 
@@ -30,15 +35,18 @@ class Doorkeeper:
         session_keeper: SessionKeeper,
         clock: Clock,
         failures: Counter,
-        remembered_most: int,
+        proxies: TrustedProxies,
     ) -> None:
         self._keys = keys
         self._sessions = session_keeper
         self._clock = clock
-        self._limiter = FailedAuthLimiter()
+        self._by_key = FailedAuthLimiter()
+        self._by_client = FailedAuthLimiter(
+            FAILED_AUTH_CLIENT_BURST, FAILED_AUTH_CLIENT_REFILL_SECONDS
+        )
+        self._lookups = asyncio.Semaphore(FAILED_AUTH_LOOKUPS)
         self._failures = failures
-        self._remembered_most = remembered_most
-        self._good: OrderedDict[bytes, None] = OrderedDict()
+        self._proxies = proxies
 
     async def admit(self, request: Request, needed: KeyScope) -> Principal:
         """By the key that is presented; by the session where none is."""
@@ -86,30 +94,31 @@ class Doorkeeper:
         return principal is not None and principal.allows(needed)
 
     async def _owner_of(self, key: str, request: Request) -> Principal:
-        digest = hashlib.sha256(key.encode(errors="surrogatepass")).digest()
-        address = request.client.host if request.client else UNKNOWN_ADDRESS
-        wait = self._limiter.seconds_to_wait(address, self._clock.now())
-        if wait is not None and digest not in self._good:
+        client, now = self._proxies.client_of(request), self._clock.now()
+        # A client's flood of wrong keys takes no more of the database than a few lookups at a time.
+        floods = self._by_client.seconds_to_wait(client, now) is not None
+        async with self._lookups if floods else nullcontext():
+            principal = await self._keys.authenticate(key)
+        if principal is not None:
+            return principal
+        presented = parse_key(key)
+        prefix = presented.key_id if presented else ""
+        now = self._clock.now()
+        wait = max(
+            self._by_key.seconds_to_wait(client, now, prefix) or 0.0,
+            self._by_client.seconds_to_wait(client, now) or 0.0,
+        )
+        if wait:
             raise ApiError(
                 429,
                 "TOO_MANY_FAILED_AUTHENTICATIONS",
-                "too many wrong keys came from this address",
+                "too many wrong keys came from this client",
                 headers={"Retry-After": str(math.ceil(wait))},
             )
-        principal = await self._keys.authenticate(key)
-        if principal is None:
-            self._good.pop(digest, None)
-            self._failures.inc()
-            self._limiter.note_failure(address, self._clock.now())
-            raise _unauthenticated("this key is not valid", f'{CHALLENGE}, error="invalid_token"')
-        self._remember(digest)
-        return principal
-
-    def _remember(self, digest: bytes) -> None:
-        self._good[digest] = None
-        self._good.move_to_end(digest)
-        while len(self._good) > self._remembered_most:
-            self._good.popitem(last=False)
+        self._failures.inc()
+        self._by_key.note_failure(client, now, prefix)
+        self._by_client.note_failure(client, now)
+        raise _unauthenticated("this key is not valid", f'{CHALLENGE}, error="invalid_token"')
 
 
 def _bearer(request: Request) -> str | None:

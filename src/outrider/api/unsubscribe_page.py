@@ -8,6 +8,8 @@ import hashlib
 from html import escape
 from typing import Final
 
+from outrider.domain.unsubscribe import Unsubscription
+
 STYLE: Final = """
 :root {
   color-scheme: light dark;
@@ -40,6 +42,9 @@ button {
   background: var(--action); color: var(--action-ink); font: inherit; font-weight: 600;
   cursor: pointer;
 }
+button.second { margin-top: 12px; background: transparent; color: var(--action);
+  border: 1px solid var(--line); }
+button.second:hover { background: var(--ground); }
 button:hover { background: var(--action-over); }
 button:focus-visible { outline: 3px solid var(--ink); outline-offset: 3px; }
 @media (max-width: 420px) { main { padding: 28px 20px; } }
@@ -57,24 +62,36 @@ HEADERS: Final = {
 }
 
 
-def question(masked_address: str) -> str:
+EVERYTHING: Final = "everything"
+"""The name of the button for all messages, where a link is for one topic."""
+
+
+def question(asked: Unsubscription) -> str:
     """Asked, because mail scanners follow every link, and must not opt anybody out by that."""
+    unsubscribe, everything = "Unsubscribe", ""
+    if asked.topic is not None:
+        unsubscribe = f"Unsubscribe from {_topic(asked.topic)}"
+        everything = (
+            f'<button type="submit" class="second" name="{EVERYTHING}" value="yes">'
+            "Unsubscribe from all messages</button>\n"
+        )
     return _page(
         "Unsubscribe",
-        f"<p>Stop sending these messages to {_address(masked_address)}?</p>\n"
+        f"<p>Stop sending these messages to {_address(asked.masked_address)}?</p>\n"
         # To this very page, whatever a proxy calls it.
         '<form method="post">\n'
         '<input type="hidden" name="List-Unsubscribe" value="One-Click">\n'
-        '<button type="submit">Unsubscribe</button>\n</form>\n'
+        f'<button type="submit">{unsubscribe}</button>\n{everything}</form>\n'
         '<p class="note">If you did not mean to come here, close this page: nothing has changed.'
         "</p>",
     )
 
 
-def done(masked_address: str) -> str:
+def done(asked: Unsubscription) -> str:
+    what = "these messages" if asked.topic is None else f"messages about {_topic(asked.topic)}"
     return _page(
         "You are unsubscribed",
-        f"<p>{_address(masked_address)} will no longer get these messages.</p>\n"
+        f"<p>{_address(asked.masked_address)} will no longer get {what}.</p>\n"
         '<p class="note">One that is already on its way may still arrive. You can close this page.'
         "</p>",
     )
@@ -106,6 +123,10 @@ def unavailable() -> str:
 
 def _address(masked: str) -> str:
     return f"<strong><bdi>{escape(masked)}</bdi></strong>"
+
+
+def _topic(name: str) -> str:
+    return f"<bdi>{escape(name)}</bdi>"
 
 
 def _page(title: str, content: str) -> str:

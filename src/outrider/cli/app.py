@@ -28,6 +28,7 @@ class Commands(LazyGroup):
         "registry": "outrider.cli.registry:app",
         "target": "outrider.cli.target:app",
         "workflow": "outrider.cli.workflow:app",
+        "suppression": "outrider.cli.suppression:app",
     }
 
 

@@ -16,6 +16,7 @@ from outrider.cli.session import execute
 from outrider.cli.work import working
 from outrider.domain.errors import InvalidInput
 from outrider.domain.ids import DEFAULT_SCOPE
+from outrider.domain.purposes import Purpose
 from outrider.domain.states import IntentStatus
 from outrider.kernel.explainer import explain_item
 from outrider.kernel.submission_manager import Submission, intent_document
@@ -36,6 +37,18 @@ def submit(
     payload: Annotated[
         str, typer.Option(help="A JSON object for the gateway, or @FILE.", metavar="JSON|@FILE")
     ],
+    topic: Annotated[
+        str | None,
+        typer.Option(help="What its recipient can opt out of without leaving the channel."),
+    ] = None,
+    transactional: Annotated[
+        bool,
+        typer.Option(
+            "--transactional",
+            help="Held back only by opt-outs that include transactional messages: bounces,"
+            " complaints, STOP, or said so.",
+        ),
+    ] = False,
     here: Annotated[
         bool, typer.Option("--work", help="Also work here until it has an outcome or is in doubt.")
     ] = False,
@@ -44,8 +57,8 @@ def submit(
     """Submit one message under the target's contract; time and attempts are ours from then on."""
 
     async def local(outrider: Outrider) -> Document:
-        text = _payload(payload)
-        given = Submission(intent_id, target, msgspec.json.decode(text), text)
+        text, purpose = _payload(payload), Purpose(topic, transactional)
+        given = Submission(intent_id, target, msgspec.json.decode(text), text, purpose)
         _, is_new = await outrider.submissions.submit(DEFAULT_SCOPE, given)
         if here:
             async with working(outrider):
@@ -60,6 +73,7 @@ def submit(
         given = {
             "intentId": intent_id, "submissionTarget": target,
             "payload": msgspec.Raw(_payload(payload).encode()),
+            "topic": topic, "transactional": transactional,
         }  # fmt: skip
         intent, is_new = await server.post_once("intents", json=given)
         return {**intent, "new": is_new}

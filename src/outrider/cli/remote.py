@@ -59,8 +59,8 @@ class Remote:
         _, document = await self._ask("PUT", path, query, data, "application/json")
         return document
 
-    async def delete(self, *path: str) -> Document:
-        _, document = await self._ask("DELETE", path, {})
+    async def delete(self, *path: str, **query: str | int | None) -> Document:
+        _, document = await self._ask("DELETE", path, query)
         return document
 
     async def send(self, *path: str, content: bytes, media_type: str) -> Document:

@@ -177,6 +177,8 @@ def show(context: typer.Context, rule: RuleName, as_json: Json = False) -> None:
         return
     words = ["enabled" if found["enabled"] else "disabled: nobody is written to"]
     words += ["urgent"] if found["urgent"] else []
+    words += [f"topic {shown(found['topic'])}"] if found["topic"] else []
+    words += ["transactional"] if found["transactional"] else []
     place = f"{found['trigger']}/{found['channel']}/{found['audience']}"
     out.print(f"[bold]{shown(place)}[/bold]  {found['id']}  {', '.join(words)}")
     for step in found["steps"]:

@@ -52,8 +52,16 @@ def _rule_lines(rule: Document) -> Iterator[str]:
             yield from _field_lines(field, "    ")
     elif change is ChangeKind.ADDED:
         marks = {field["field"]: field["after"] for field in rule["fields"]}
-        words = [word for word, said in (("disabled", not marks["enabled"]),
-                                         ("urgent", marks["urgent"])) if said]  # fmt: skip
+        words = [
+            word
+            for word, said in (
+                ("disabled", not marks["enabled"]),
+                ("urgent", marks["urgent"]),
+                (f"topic {marks.get('topic')}", marks.get("topic")),
+                ("transactional", marks.get("transactional")),
+            )
+            if said
+        ]
         if words:
             yield f"    {', '.join(words)}"
     for step in rule["steps"]:

@@ -24,6 +24,7 @@ from outrider.documents.audience import AudienceReader, read_audience, source_pr
 from outrider.documents.instants import instant
 from outrider.documents.templates import Body, Subject, TemplateCheck, TemplateContext
 from outrider.domain.campaigns import LAUNCH, CampaignDefinition, Message
+from outrider.domain.purposes import Purpose, checked_topic
 from outrider.domain.recipients import Recipient
 from outrider.domain.states import Channel
 from outrider.settings import (
@@ -112,6 +113,9 @@ Identifier = Annotated[
 ]
 
 
+Topic = Annotated[str, AfterValidator(checked_topic)]
+
+
 class _Message(Document):
     """Fields that depend on the channel come after it, and are checked even where absent."""
 
@@ -138,7 +142,7 @@ class _Message(Document):
             raise ValueError("is for the channel voice only")
         return version
 
-    def message(self) -> Message:
+    def message(self, purpose: Purpose) -> Message:
         return Message(
             self.id,
             self.channel,
@@ -146,6 +150,7 @@ class _Message(Document):
             self.body,
             self.subject,
             self.script_version,
+            purpose,
         )
 
 
@@ -197,6 +202,8 @@ class _Campaign(Document):
     scheduled_for: Annotated[datetime | None, BeforeValidator(instant)] = None
     batch_size: Annotated[int, Field(ge=1, le=BATCH_SIZE_MAX)] = BATCH_SIZE_DEFAULT
     require_approval: bool = False
+    topic: Topic | None = None
+    transactional: bool = False
 
     @field_validator("phases")
     @classmethod
@@ -208,13 +215,15 @@ class _Campaign(Document):
         return phases
 
     def definition(self) -> CampaignDefinition:
+        purpose = Purpose(self.topic, self.transactional)
         return CampaignDefinition(
             self.name,
             tuple(self.phases),
-            tuple(message.message() for message in self.messages),
+            tuple(message.message(purpose) for message in self.messages),
             self.batch_size,
             self.scheduled_for,
             self.require_approval,
+            purpose,
         )
 
 

@@ -19,6 +19,7 @@ from outrider.documents.templates import TemplateCheck
 from outrider.documents.workflow_step import Location, read_step
 from outrider.domain.emissions import TRIGGER
 from outrider.domain.errors import InvalidInput
+from outrider.domain.purposes import Purpose, checked_topic
 from outrider.domain.screen_policies import ScreenPolicies
 from outrider.domain.states import Channel
 from outrider.domain.written_workflows import RulePlace, WrittenRule, WrittenStep
@@ -155,11 +156,14 @@ class _Rule(Document):
     audience: Annotated[str, AfterValidator(_audience)]
     enabled: bool = True
     urgent: bool = False
+    topic: Annotated[str, AfterValidator(checked_topic)] | None = None
+    transactional: bool = False
 
     def written(self, steps: Sequence[WrittenStep]) -> WrittenRule:
         return WrittenRule(
-            self.trigger, self.channel, self.audience, self.enabled, self.urgent, tuple(steps)
-        )
+            self.trigger, self.channel, self.audience, self.enabled, self.urgent, tuple(steps),
+            Purpose(self.topic, self.transactional),
+        )  # fmt: skip
 
 
 def _rules(given: object, problems: Problems) -> Sequence[object]:

@@ -5,6 +5,7 @@ from datetime import datetime
 
 from outrider.domain.ids import AssetId, CampaignId
 from outrider.domain.markup import is_html
+from outrider.domain.purposes import UNSTATED, Purpose
 from outrider.domain.states import Channel
 
 LAUNCH = "launch"
@@ -29,6 +30,8 @@ class Message:
     body: str
     subject: str | None = None
     script_version: str | None = None
+    purpose: Purpose = UNSTATED
+    """That of its campaign."""
 
     @property
     def is_html(self) -> bool:
@@ -52,6 +55,7 @@ class CampaignDefinition:
     batch_size: int
     scheduled_for: datetime | None = None
     require_approval: bool = False
+    purpose: Purpose = UNSTATED
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,10 @@ Addresses are checked for syntax only; whether a domain receives mail is for a v
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from email.utils import parseaddr
 from enum import IntFlag
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from outrider.domain.ids import RecipientId
 from outrider.domain.states import Channel
@@ -128,6 +129,28 @@ def recipient(
         RecipientId(recipient_id), email or None, phone or None, push_token or None, attributes,
         message_id, flags,
     )  # fmt: skip
+
+
+def payload_address(channel: Channel, payload: Mapping[str, Any]) -> str | None:
+    """Whom a client's own payload is for, normalised; None where it cannot be told."""
+    match address_kind(channel):
+        case AddressKind.EMAIL:
+            given = _text(payload, "to")
+            # With a display name it is still the same mailbox.
+            return given and (normalise_email(given) or normalise_email(parseaddr(given)[1]))
+        case AddressKind.PHONE:
+            given = _text(payload, "to")
+            return given and normalise_phone(given)
+        case AddressKind.PUSH_TOKEN:
+            given = _text(payload, "token") or _text(payload, "to")
+            return given and normalise_push_token(given)
+        case _:
+            return None
+
+
+def _text(payload: Mapping[str, Any], name: str) -> str | None:
+    found = payload.get(name)
+    return found if isinstance(found, str) and found else None
 
 
 def _escaped(given: str) -> str:

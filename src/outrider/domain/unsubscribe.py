@@ -1,7 +1,7 @@
 """One-click unsubscribing (RFC 8058): whom a link opts out, signed so that nobody can make one up.
 
-A token is base64url of a version, the scope, the channel and the address, and 16 bytes of
-HMAC-SHA256 over them. Its signature is judged before anything in it is read.
+A token is base64url of a version, the scope, the channel and the address, the topic where there is
+one, and 16 bytes of HMAC-SHA256 over them. Its signature is judged before anything in it is read.
 """
 
 import base64
@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from outrider.domain.ids import Scope, TenantId, WorkspaceId
+from outrider.domain.purposes import TOPIC_MAX_CHARACTERS
 from outrider.domain.recipients import PUSH_TOKEN_MAX_CHARACTERS
 from outrider.domain.states import Channel
 
@@ -22,13 +23,17 @@ VARIABLE: Final = "unsubscribeUrl"
 """What a template calls the link."""
 
 _VERSION = b"\x01"
+_VERSION_WITH_TOPIC = b"\x02"
 _UUID_BYTES = 16
 _SIGNATURE_BYTES = 16
 _SCOPE_END = len(_VERSION) + 2 * _UUID_BYTES
 _BETWEEN = b"\x00"
 _ADDRESS_MAX_BYTES = PUSH_TOKEN_MAX_CHARACTERS
 _CHANNEL_MAX_BYTES = max(len(channel.value) for channel in Channel)
-_MOST_BYTES = _SCOPE_END + _CHANNEL_MAX_BYTES + 1 + _ADDRESS_MAX_BYTES + _SIGNATURE_BYTES
+_TOPIC_MAX_BYTES = 1 + TOPIC_MAX_CHARACTERS
+_MOST_BYTES = (
+    _SCOPE_END + _CHANNEL_MAX_BYTES + 1 + _ADDRESS_MAX_BYTES + _TOPIC_MAX_BYTES + _SIGNATURE_BYTES
+)
 TOKEN_MAX_CHARACTERS: Final = -(-_MOST_BYTES * 4 // 3)
 
 _TEXT = re.compile(r"[A-Za-z0-9_-]+\Z")
@@ -41,6 +46,8 @@ class Unsubscription(NamedTuple):
     scope: Scope
     channel: Channel
     address: str
+    topic: str | None = None
+    """Of this alone; without one, of everything on the channel."""
 
     @property
     def masked_address(self) -> str:
@@ -58,8 +65,9 @@ class UnsubscribeUrls:
     public_url: str
     secret: bytes = field(repr=False)
 
-    def url_of(self, scope: Scope, channel: Channel, address: str) -> str:
-        return f"{self.public_url}/{PATH}/{make_token(self.secret, scope, channel, address)}"
+    def url_of(self, scope: Scope, channel: Channel, address: str, topic: str | None = None) -> str:
+        token = make_token(self.secret, scope, channel, address, topic)
+        return f"{self.public_url}/{PATH}/{token}"
 
 
 def shows_link(*texts: str | None) -> bool:
@@ -73,14 +81,20 @@ def with_link(attributes: str, url: str) -> str:
     return f'{{"{VARIABLE}":"{url}"{"" if rest.startswith("}") else ","}{rest}'
 
 
-def make_token(secret: bytes, scope: Scope, channel: Channel, address: str) -> str:
-    """The same for the same recipient, however the address is spelt."""
+def make_token(
+    secret: bytes, scope: Scope, channel: Channel, address: str, topic: str | None = None
+) -> str:
+    """The same for the same recipient and topic, however the address is spelt."""
     tenant, workspace = (bytes.fromhex(each.replace("-", "")) for each in scope)
     addressed = address.lower().encode(errors="surrogatepass")
     # Nobody was ever written to at a longer one.
     assert len(addressed) <= _ADDRESS_MAX_BYTES
+    version = _VERSION
+    if topic is not None:
+        # No topic has a zero byte, so what stands after the last one is the topic.
+        version, addressed = _VERSION_WITH_TOPIC, addressed + _BETWEEN + topic.encode("ascii")
     said = b"".join(
-        (_VERSION, tenant, workspace, channel.value.encode("ascii"), _BETWEEN, addressed)
+        (version, tenant, workspace, channel.value.encode("ascii"), _BETWEEN, addressed)
     )
     return _text(said + _signature(secret, said))
 
@@ -99,14 +113,20 @@ def read_token(secret: bytes, text: str) -> Unsubscription | None:
 def _read(said: bytes) -> Unsubscription | None:
     """What was signed; None where a later version wrote it."""
     channel, between, address = said[_SCOPE_END:].partition(_BETWEEN)
-    if said[:1] != _VERSION or not between:
+    topic = None
+    if said[:1] == _VERSION_WITH_TOPIC:
+        address, between, topic = address.rpartition(_BETWEEN)
+    elif said[:1] != _VERSION:
+        return None
+    if not between:
         return None
     scope = Scope(
         TenantId(str(uuid.UUID(bytes=said[1 : 1 + _UUID_BYTES]))),
         WorkspaceId(str(uuid.UUID(bytes=said[1 + _UUID_BYTES : _SCOPE_END]))),
     )
     try:
-        return Unsubscription(scope, Channel(channel.decode()), address.decode())
+        named = None if topic is None else topic.decode("ascii")
+        return Unsubscription(scope, Channel(channel.decode()), address.decode(), named)
     except ValueError:
         return None
 

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, NamedTuple, NewType
 
+from outrider.domain.purposes import UNSTATED, Purpose
 from outrider.domain.states import Channel
 
 DomainEventId = NewType("DomainEventId", str)
@@ -99,6 +100,7 @@ class Rule:
     enabled: bool = True
     urgent: bool = False
     """Urgent messages wait for no quiet hours, no sending window and no frequency cap."""
+    purpose: Purpose = UNSTATED
 
     @property
     def place(self) -> RoutePlace:

@@ -7,6 +7,7 @@ documents they have the names and units that answers, diffs and exported files s
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from outrider.domain.purposes import UNSTATED, Purpose
 from outrider.domain.states import Channel
 from outrider.domain.workflow_documents import config_document
 from outrider.domain.workflows import (
@@ -99,10 +100,19 @@ class WrittenRule:
     enabled: bool = True
     urgent: bool = False
     steps: tuple[WrittenStep, ...] = ()
+    purpose: Purpose = UNSTATED
 
     @classmethod
     def of(cls, rule: Rule, steps: tuple[WrittenStep, ...] = ()) -> "WrittenRule":
-        return cls(rule.trigger, rule.channel, rule.audience, rule.enabled, rule.urgent, steps)
+        return cls(
+            rule.trigger,
+            rule.channel,
+            rule.audience,
+            rule.enabled,
+            rule.urgent,
+            steps,
+            rule.purpose,
+        )
 
     @property
     def place(self) -> RulePlace:
@@ -116,6 +126,8 @@ class WrittenRule:
             "audience": self.audience,
             "enabled": self.enabled,
             "urgent": self.urgent,
+            "topic": self.purpose.topic,
+            "transactional": self.purpose.transactional,
         }
 
 
@@ -124,6 +136,10 @@ def file_document(rule: WrittenRule) -> dict[str, object]:
     document = rule.document()
     if not rule.urgent:
         del document["urgent"]
+    if rule.purpose.topic is None:
+        del document["topic"]
+    if not rule.purpose.transactional:
+        del document["transactional"]
     document["steps"] = [_file_step(step, rule.channel) for step in rule.steps]
     return document
 

@@ -195,7 +195,7 @@ class Digester:
         return [(each, texts[each.digest.id]) for each in due]
 
     def _row(self, due: Due, text: Rendered | RenderProblem, now: datetime) -> NewNotification:
-        digest, (step, urgent, _), contract = due.digest, due.found, due.contract
+        digest, (step, urgent, _, purpose), contract = due.digest, due.found, due.contract
         zone = own_zone(due.attributes, digest.recipient_id)
         to = Addressee(RecipientId(digest.recipient_id), digest.address, None, zone)
         reason = error = None
@@ -228,6 +228,7 @@ class Digester:
             status=ItemStatus.QUEUED if reason is None else ItemStatus.FAILED,
             reason=reason,
             error=error,
+            purpose=purpose,
         )
 
     def _written(

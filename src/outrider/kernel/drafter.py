@@ -52,7 +52,9 @@ class Drafter:
             texts = await self._renderer.render(
                 context.job.scope, message.subject, message.body, attributes, html=message.is_html
             )
-        composed = zip(texts, links or repeat(None, len(kept)), strict=True)
+        # To unsubscribe from what is transactional would change nothing.
+        headers = links if links and not message.purpose.transactional else repeat(None, len(kept))
+        composed = zip(texts, headers, strict=True)
         drafts = []
         keys = self._keys(context, members)
         outbox_ids = self._ids.batch(len(members))
@@ -73,8 +75,8 @@ class Drafter:
         urls = await self._unsubscriber.urls()
         if urls is None:
             return None
-        scope = context.job.scope
-        return [urls.url_of(scope, channel, member.address or "") for member in members]
+        scope, topic = context.job.scope, context.asset.message.purpose.topic
+        return [urls.url_of(scope, channel, member.address or "", topic) for member in members]
 
     def _keys(self, context: JobContext, members: Sequence[Member]) -> list[IdempotencyKey]:
         message, job = context.asset.message, context.job

@@ -20,10 +20,11 @@ from outrider.domain.workflows import Decision, DomainEventId, EventStatus, Rout
 from outrider.kernel.event_explainer import Route, enqueued
 from outrider.kernel.route_planner import RoutePlanner
 from outrider.kernel.route_plans import EventPlan
-from outrider.kernel.transactions import domain_events, ledger
+from outrider.kernel.transactions import domain_events, suppressions
 from outrider.kernel.transactions.digests import DigestEntry
 from outrider.kernel.transactions.domain_events import ClaimedEvent
 from outrider.kernel.transactions.notifications import NewNotification
+from outrider.kernel.transactions.suppressions import Addressed
 from outrider.ports.clock import Clock, IdSource
 from outrider.ports.store import Store
 from outrider.settings import REHEARSED_SHOWN_MAX, Limits
@@ -103,22 +104,24 @@ class EventRehearser:
             now,
         )
 
-    async def _suppressed(
-        self, scope: Scope, rows: Sequence[NewNotification]
-    ) -> set[tuple[str, str]]:
-        addressed = [(row.channel.value, row.address) for row in rows if row.address]
-        return await self._store.read(ledger.suppressed_among(scope, addressed))
+    async def _suppressed(self, scope: Scope, rows: Sequence[NewNotification]) -> set[Addressed]:
+        addressed = [_addressed(row) for row in rows if row.address]
+        return await self._store.read(suppressions.suppressed_among(scope, addressed))
 
 
 def _message(
-    place: RoutePlace, row: NewNotification, suppressed: set[tuple[str, str]]
+    place: RoutePlace, row: NewNotification, suppressed: set[Addressed]
 ) -> RehearsedMessage:
     why = row.reason
-    if why is None and (row.channel.value, (row.address or "").lower()) in suppressed:
+    if why is None and _addressed(row) in suppressed:
         why = SkipReason.SUPPRESSED
     letter = read_letter(msgspec.json.decode(row.payload)) if row.reason is None else None
     assert not isinstance(letter, str)
     return RehearsedMessage(place, row, letter, why)
+
+
+def _addressed(row: NewNotification) -> Addressed:
+    return Addressed(row.channel.value, row.address or "", row.purpose)
 
 
 def _sentences(plan: EventPlan) -> list[str]:

@@ -36,6 +36,11 @@ def explain_item(item: Item, attempts: Sequence[Attempt]) -> list[str]:
         sentences.append(_origin(item))
     sentences += [_attempt(attempt) for attempt in attempts]
     if item.doubted_at is not None:
+        if item.reason == SkipReason.SUPPRESSED:
+            sentences.append(
+                "The address has opted out meanwhile, so the provider is not asked again: that"
+                " might send it."
+            )
         sentences.append(
             f"It is in doubt since {rfc3339(item.doubted_at)}: the provider may or may not have it,"
             " and it will not be called again until evidence says which."
@@ -59,14 +64,23 @@ def _verdict(item: Item, who: str) -> str:
         late = " after the contract's deadline" if item.exhausted_reason else ""
         return f"{who} was {item.status} by {item.provider}{proof}{late}."
     if status is ItemStatus.SKIPPED:
-        why = SKIPPED_BECAUSE.get(item.reason or "", item.reason or "no reason was recorded")
+        why = _skipped_because(item)
         detail = f" ({item.error})" if item.error else ""
-        return f"{who} was skipped before any call: {why}{detail}."
+        when = "after an attempt that was not taken" if item.attempts else "before any call"
+        return f"{who} was skipped {when}: {why}{detail}."
     if status is ItemStatus.FAILED:
         policy = f" and the contract allows no more ({item.exhausted_reason})"
         detail = f" ({item.error})" if item.error else ""
         return f"{who} failed: {item.reason}{detail}{policy if item.exhausted_reason else ''}."
     return f"{who} is not settled yet."
+
+
+def _skipped_because(item: Item) -> str:
+    if item.reason == SkipReason.SUPPRESSED and item.transactional:
+        return "the address must not be used at all, not even for transactional messages"
+    if item.reason == SkipReason.SUPPRESSED and item.topic is not None:
+        return f"the address has opted out of the topic '{item.topic}', or of the channel"
+    return SKIPPED_BECAUSE.get(item.reason or "", item.reason or "no reason was recorded")
 
 
 def _origin(item: Item) -> str:

@@ -1,7 +1,8 @@
 """The failed-auth limiter: who keeps presenting keys that are none has to wait between tries.
 
-An address has a bucket of failures that fills again with time; success costs nothing. A network
-of IPv6 is one address, because whoever has one of its addresses has all of them.
+An address has a bucket of failures that fills again with time, or one for each thing that it was
+wrong about; success costs nothing. A network of IPv6 is one address, because whoever has one of its
+addresses has all of them.
 """
 
 from collections import OrderedDict
@@ -24,30 +25,34 @@ class _Bucket:
     failures_left: float
     as_of: datetime
 
-    def at(self, now: datetime) -> float:
-        passed = max(0.0, (now - self.as_of).total_seconds())
-        return min(FAILED_AUTH_BURST, self.failures_left + passed / FAILED_AUTH_REFILL_SECONDS)
-
 
 class FailedAuthLimiter:
-    def __init__(self) -> None:
-        self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
+    def __init__(
+        self, burst: int = FAILED_AUTH_BURST, refill_seconds: float = FAILED_AUTH_REFILL_SECONDS
+    ) -> None:
+        self._burst = burst
+        self._refill_seconds = refill_seconds
+        self._buckets: OrderedDict[tuple[str, str], _Bucket] = OrderedDict()
 
-    def seconds_to_wait(self, address: str, now: datetime) -> float | None:
+    def seconds_to_wait(self, address: str, now: datetime, about: str = "") -> float | None:
         """None if this address may try now."""
-        bucket = self._buckets.get(network_of(address))
-        left = FAILED_AUTH_BURST if bucket is None else bucket.at(now)
-        return None if left >= 1 else (1 - left) * FAILED_AUTH_REFILL_SECONDS
+        left = self._left((network_of(address), about), now)
+        return None if left >= 1 else (1 - left) * self._refill_seconds
 
-    def note_failure(self, address: str, now: datetime) -> None:
-        network = network_of(address)
-        bucket = self._buckets.get(network)
-        left = FAILED_AUTH_BURST if bucket is None else bucket.at(now)
-        self._buckets[network] = _Bucket(max(0.0, left - 1), now)
+    def note_failure(self, address: str, now: datetime, about: str = "") -> None:
+        place = network_of(address), about
+        self._buckets[place] = _Bucket(max(0.0, self._left(place, now) - 1), now)
         # In the order of their last failures, so that who is forgotten has waited the longest.
-        self._buckets.move_to_end(network)
+        self._buckets.move_to_end(place)
         while len(self._buckets) > FAILED_AUTH_ADDRESSES:
             self._buckets.popitem(last=False)
+
+    def _left(self, place: tuple[str, str], now: datetime) -> float:
+        bucket = self._buckets.get(place)
+        if bucket is None:
+            return self._burst
+        passed = max(0.0, (now - bucket.as_of).total_seconds())
+        return min(self._burst, bucket.failures_left + passed / self._refill_seconds)
 
     def __len__(self) -> int:
         return len(self._buckets)

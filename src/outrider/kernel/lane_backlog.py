@@ -25,7 +25,9 @@ class Due:
 
     @property
     def address(self) -> str | None:
-        address = self.row.address
+        """Whose turn it is. Clients order their own intents, which are spread over lanes; only what
+        we composed comes one at a time to an address."""
+        address = self.row.address if self.letter is not None else None
         return None if address is None else f"{self.row.channel}:{address.lower()}"
 
 

@@ -419,8 +419,10 @@ def _draft(
             payload, payload_text=row.payload,
         )  # fmt: skip
     url = None
-    if urls is not None and row.channel == Channel.EMAIL and row.address is not None:
-        url = urls.url_of(lane.scope, Channel.EMAIL, row.address)
+    is_mail = row.channel == Channel.EMAIL and row.address is not None
+    if urls is not None and is_mail and not row.transactional:
+        # To unsubscribe from what is transactional would change nothing.
+        url = urls.url_of(lane.scope, Channel.EMAIL, row.address or "", row.topic)
     return Draft(
         row.id, recipient_id, row.address, letter.subject, letter.body, row.key, ItemStatus.QUEUED,
         None, None, None, enclosures, url, letter.html, WORKFLOW_PATIENCE,

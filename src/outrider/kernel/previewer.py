@@ -86,7 +86,9 @@ class Previewer:
     async def _attributes(self, scope: Scope, message: Message, reader: _Reader) -> str:
         if message.channel is Channel.EMAIL and shows_link(message.subject, message.body):
             # Whoever may look must not be able to opt somebody out.
-            url = await self._unsubscriber.url_of(scope, message.channel, PREVIEWED_ADDRESS)
+            url = await self._unsubscriber.url_of(
+                scope, message.channel, PREVIEWED_ADDRESS, message.purpose.topic
+            )
             if url is not None:
                 return with_link(reader.attributes, url)
         return reader.attributes
@@ -191,6 +193,8 @@ class Previewer:
             kind=int(address_kind(message.channel)),
             channel=message.channel.value,
             message_id=message.id,
+            topic=message.purpose.topic,
+            transactional=message.purpose.transactional,
         )
         counts = {row[0]: row[1] for row in rows}
         would_send = counts.pop(None, 0)

@@ -15,6 +15,7 @@ from outrider.domain.addressees import Addressee, address_key, addressees
 from outrider.domain.ids import IdempotencyKey, OutboxId, Scope, idempotency_key
 from outrider.domain.letters import Attachment, Letter
 from outrider.domain.markup import is_html
+from outrider.domain.purposes import UNSTATED, Purpose
 from outrider.domain.recipients import address_kind
 from outrider.domain.states import Channel, ItemStatus
 from outrider.domain.submission import Contract
@@ -74,6 +75,7 @@ class Order:
     step_id: StepId | None = None
     attachments: Sequence[Attachment] = ()
     variables: Mapping[str, object] = field(default_factory=dict)
+    purpose: Purpose = UNSTATED
 
     @property
     def is_html(self) -> bool:
@@ -139,7 +141,7 @@ class StepExecutor:
                 Order(
                     scope, event, step.id, kind, template, step.channel, contract, rule.id,
                     step.subject, step.body, to, due_at, DELAY if due_at > now + AT_ONCE else None,
-                    MOMENT_PASSED if passed else None, rule.urgent, step.id,
+                    MOMENT_PASSED if passed else None, rule.urgent, step.id, purpose=rule.purpose,
                 )
             )  # fmt: skip
         return orders, entries
@@ -205,7 +207,7 @@ class StepExecutor:
                 "recipient": {"id": each.recipient_id, "address": each.address}
             }
             if urls is not None and each.address is not None:
-                url = urls.url_of(order.scope, order.channel, each.address)
+                url = urls.url_of(order.scope, order.channel, each.address, order.purpose.topic)
                 personal["unsubscribeUrl"] = url
             texts.append(msgspec.json.encode({**common, **personal}).decode())
         return texts
@@ -268,6 +270,7 @@ class StepExecutor:
             order.step_id,
             ItemStatus.SKIPPED if skip else ItemStatus.QUEUED,
             skip,
+            purpose=order.purpose,
         )
 
 

@@ -14,6 +14,8 @@ from outrider.domain.contracts import contract_document
 from outrider.domain.errors import IdempotencyConflict, InvalidInput, NotFound, Problem
 from outrider.domain.ids import IdempotencyKey, OutboxId, Scope, idempotency_key
 from outrider.domain.json_values import is_same
+from outrider.domain.purposes import TOPIC_RULE, UNSTATED, Purpose, is_topic
+from outrider.domain.recipients import payload_address
 from outrider.domain.submission import Contract, GatewayType
 from outrider.domain.times import rfc3339
 from outrider.kernel.contract_shelf import ContractShelf, snapshots
@@ -41,6 +43,7 @@ class Submission:
     payload: Mapping[str, Any]
     payload_text: str | None = None
     """The payload as the client spelt it, which is how its gateway gets it."""
+    purpose: Purpose = UNSTATED
 
     @property
     def text(self) -> str:
@@ -167,6 +170,8 @@ class SubmissionManager:
             gateway.name,
             given.text,
             key,
+            payload_address(gateway.channel, given.payload),
+            given.purpose,
         )
 
 
@@ -186,6 +191,8 @@ def intent_document(
         "outboxId": intent.outbox_id,
         "submissionTarget": intent.submission_target,
         "payload": msgspec.Raw(intent.payload.encode()),
+        "topic": intent.topic,
+        "transactional": bool(intent.transactional),
         "status": intent.status,
         "finalOutcome": intent.final_outcome,
         "exhaustedReason": intent.exhausted_reason,
@@ -233,6 +240,8 @@ def _check(batch: Sequence[Submission], in_force: Mapping[str, Contract]) -> Non
             problems.append(
                 Problem(f"{where}intentId", "must not contain '|' or control characters")
             )
+        if given.purpose.topic is not None and not is_topic(given.purpose.topic):
+            problems.append(Problem(f"{where}topic", TOPIC_RULE))
         try:
             text = given.text
             if given.payload_text is not None:

@@ -7,19 +7,21 @@ from collections.abc import Callable
 
 from outrider.domain.ids import Scope
 from outrider.domain.states import Channel
+from outrider.domain.suppressions import OptOut, SuppressionSource
 from outrider.domain.unsubscribe import (
     SECRET_BYTES,
     UnsubscribeUrls,
     Unsubscription,
     read_token,
 )
-from outrider.kernel.transactions import ledger, signing_keys
+from outrider.kernel.transactions import signing_keys, suppressions
 from outrider.kernel.transactions.audit import AuditEntry, record
 from outrider.ports.clock import Clock, IdSource
 from outrider.ports.store import Store, Transaction
 
 SIGNING_KEY = "unsubscribe"
 REASON = "unsubscribed"
+EVIDENCE = "the signed link of a message"
 ACTOR = "recipient"
 
 
@@ -45,17 +47,22 @@ class Unsubscriber:
             return None
         return UnsubscribeUrls(self._public_url, await self._loaded())
 
-    async def url_of(self, scope: Scope, channel: Channel, address: str) -> str | None:
+    async def url_of(
+        self, scope: Scope, channel: Channel, address: str, topic: str | None = None
+    ) -> str | None:
         urls = await self.urls()
-        return urls.url_of(scope, channel, address) if urls else None
+        return urls.url_of(scope, channel, address, topic) if urls else None
 
     async def read(self, token: str) -> Unsubscription | None:
         """Whom the token opts out, if it is one of ours; nothing is changed."""
         return read_token(await self._loaded(), token)
 
-    async def unsubscribe(self, token: str) -> Unsubscription | None:
-        """Opt out whom the token names; None if it is none of ours. A repeat changes nothing."""
+    async def unsubscribe(self, token: str, *, everything: bool = False) -> Unsubscription | None:
+        """Opt out whom the token names, of its topic or of everything; None if it is none of ours.
+        A repeat changes nothing."""
         found = await self.read(token)
+        if found is not None and everything:
+            found = found._replace(topic=None)
         if found is not None:
             await self._store.write(self._suppress(found))
         return found
@@ -63,9 +70,14 @@ class Unsubscriber:
     def _suppress(self, found: Unsubscription) -> Transaction[None]:
         now = self._clock.now()
         channel = found.channel.value
-        if not (yield from ledger.suppress(found.scope, channel, [found.address], REASON, now)):
+        opt_out = OptOut(REASON, SuppressionSource.UNSUBSCRIBE, EVIDENCE, found.topic)
+        if not (yield from suppressions.suppress(
+            found.scope, channel, [found.address], opt_out, now
+        )):  # fmt: skip
             return
-        detail: dict[str, object] = {"channel": channel, "addresses": 1, "reason": REASON}
+        detail: dict[str, object] = {
+            "channel": channel, "addresses": 1, "reason": REASON, "topic": found.topic,
+        }  # fmt: skip
         entry = AuditEntry(found.scope, "suppression.added", ACTOR, detail=detail)
         yield from record([entry], self._ids, now)
 

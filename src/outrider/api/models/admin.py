@@ -5,12 +5,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from outrider.api.models.common import Answer, Line, Success
+from outrider.api.models.common import Answer, Line, Success, Text, TopicName
 from outrider.documents import Document
 from outrider.domain.contracts import PolicyName, contract_document
 from outrider.domain.keys import KeyScope
 from outrider.domain.states import Channel
 from outrider.domain.submission import Contract
+from outrider.domain.suppressions import Suppression, SuppressionSource
 from outrider.domain.targets import Door, DoorState
 from outrider.kernel.transactions.artifacts import ArtifactRecord
 from outrider.kernel.transactions.inspection import AuditRecord
@@ -20,6 +21,7 @@ from outrider.settings import NAME_MAX_CHARACTERS
 
 ADDRESSES_MAX = 1_000
 ADDRESS_MAX_CHARACTERS = 4_096
+SUPPRESSION_EVIDENCE_MAX_CHARACTERS = 1_000
 
 
 class Health(Answer):
@@ -146,18 +148,44 @@ class SuppressionsBody(Document):
     channel: ChannelName
     addresses: Addresses
     reason: Annotated[Line, Field(min_length=1, max_length=NAME_MAX_CHARACTERS)] = "opted_out"
+    topic: TopicName | None = Field(
+        default=None, description="Of this topic alone; without one, of everything on the channel."
+    )
+    source: Annotated[SuppressionSource, Field(strict=False)] = Field(
+        default=SuppressionSource.API,
+        description="How it is known. A bounce, a complaint and a stop include transactional"
+        " messages.",
+    )
+    evidence: Annotated[
+        Annotated[Text, Field(min_length=1, max_length=SUPPRESSION_EVIDENCE_MAX_CHARACTERS)] | None,
+        Field(description="What shows it, for whoever asks later."),
+    ] = None
+    include_transactional: bool = Field(
+        default=False, description="Hold back transactional messages too."
+    )
 
 
 class UnsuppressBody(Document):
     channel: ChannelName
     addresses: Addresses
+    topic: TopicName | None = Field(
+        default=None, description="Lift this topic alone; without one, whatever they opted out of."
+    )
 
 
 class SuppressionAnswer(Answer):
     channel: Channel
     address: str
+    topic: str | None = Field(description="Null is everything on the channel.")
     reason: str
+    source: SuppressionSource
+    evidence: str | None
+    includes_transactional: bool
     created_at: datetime
+
+    @classmethod
+    def of(cls, found: Suppression) -> "SuppressionAnswer":
+        return cls(**{**found._asdict(), "channel": Channel(found.channel)})
 
 
 class SuppressionsDone(Success):

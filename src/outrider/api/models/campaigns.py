@@ -9,6 +9,7 @@ from outrider.api.models.common import AccountingAnswer, Answer, Line, Success
 from outrider.documents import Document
 from outrider.domain.campaign_states import CampaignState
 from outrider.domain.campaigns import LAUNCH
+from outrider.domain.purposes import TOPIC_PATTERN
 from outrider.domain.states import Channel, PhaseState
 from outrider.kernel.phase_controller import RerunScope
 from outrider.kernel.transactions.overview import CampaignOverview
@@ -112,6 +113,12 @@ class CampaignAnswer(Answer):
     scheduled_for: datetime | None
     batch_size: int
     require_approval: bool
+    topic: str | None = Field(
+        default=None, description="What a recipient can opt out of without leaving the channel."
+    )
+    transactional: bool = Field(
+        default=False, description="Held back only by opt-outs that include transactional messages."
+    )
     recipients: int
     last_sequence: int
     created_at: datetime
@@ -214,6 +221,8 @@ def campaign_document() -> dict[str, Any]:
             "scheduledFor": {"type": ["string", "null"], "format": "date-time"},
             "batchSize": {"type": "integer", "minimum": 1},
             "requireApproval": {"type": "boolean"},
+            "topic": {"type": ["string", "null"], "pattern": TOPIC_PATTERN},
+            "transactional": {"type": "boolean", "default": False},
         },
         "examples": [EXAMPLE],
     }

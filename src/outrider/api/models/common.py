@@ -7,6 +7,7 @@ from pydantic.alias_generators import to_camel
 
 from outrider.documents import one_line, storable
 from outrider.domain.outbox import Accounting
+from outrider.domain.purposes import TOPIC_PATTERN
 
 Item = TypeVar("Item")
 
@@ -56,3 +57,4 @@ class AccountingAnswer(Answer):
 
 Line = Annotated[str, AfterValidator(one_line)]
 Text = Annotated[str, AfterValidator(storable)]
+TopicName = Annotated[str, Field(pattern=TOPIC_PATTERN, examples=["newsletter"])]

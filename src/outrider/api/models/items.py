@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
 
-from outrider.api.models.common import Answer, Success, Text
+from outrider.api.models.common import Answer, Success, Text, TopicName
 from outrider.documents import Document
 from outrider.domain.contracts import PolicyName
 from outrider.domain.states import Channel, IntentStatus, ItemStatus
@@ -188,6 +188,12 @@ class IntentBody(Document):
     ]
     submission_target: Annotated[str, Field(min_length=1, max_length=NAME_MAX_CHARACTERS)]
     payload: dict[str, Any]
+    topic: TopicName | None = Field(
+        default=None, description="What its recipient can opt out of without leaving the channel."
+    )
+    transactional: bool = Field(
+        default=False, description="Held back only by opt-outs that include transactional messages."
+    )
 
 
 class IntentAttempt(Answer):
@@ -219,6 +225,8 @@ class IntentAnswer(Answer):
     outbox_id: str = Field(description="Its ledger item, which can be explained.")
     submission_target: str
     payload: dict[str, Any]
+    topic: str | None
+    transactional: bool
     status: IntentStatus
     final_outcome: str | None
     exhausted_reason: ExhaustedReason | None

@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import Field
 
 from outrider.api.models.common import Answer, Success
+from outrider.domain.purposes import TOPIC_PATTERN
 from outrider.domain.screen_policies import ScreenPolicies
 from outrider.domain.states import Channel
 from outrider.domain.workflow_diff import (
@@ -44,6 +45,12 @@ class RuleAnswer(Answer):
     audience: str
     enabled: bool
     urgent: bool = Field(description="Waits for no quiet hours, sending window or frequency cap.")
+    topic: str | None = Field(
+        description="What a recipient can opt out of without leaving the channel."
+    )
+    transactional: bool = Field(
+        description="Held back only by opt-outs that include transactional messages."
+    )
     created_at: datetime
     updated_at: datetime
 
@@ -120,6 +127,8 @@ def _rule_fields(record: RuleRecord) -> dict[str, Any]:
         "audience": rule.audience,
         "enabled": rule.enabled,
         "urgent": rule.urgent,
+        "topic": rule.purpose.topic,
+        "transactional": rule.purpose.transactional,
         "created_at": record.created_at,
         "updated_at": record.updated_at,
     }
@@ -240,6 +249,8 @@ def rule_document() -> dict[str, Any]:
             "audience": {"type": "string", "pattern": "^[a-z][a-z0-9_]{0,63}$"},
             "enabled": {"type": "boolean", "default": True},
             "urgent": {"type": "boolean", "default": False},
+            "topic": {"type": ["string", "null"], "pattern": TOPIC_PATTERN},
+            "transactional": {"type": "boolean", "default": False},
         },
         ["trigger", "channel", "audience"],
         RULE_EXAMPLE,

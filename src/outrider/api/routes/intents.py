@@ -9,6 +9,7 @@ from outrider.api.route import api_router, options
 from outrider.bootstrap import Outrider
 from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.keys import Principal
+from outrider.domain.purposes import Purpose
 from outrider.kernel.submission_manager import Submission, intent_document
 from outrider.kernel.transactions.inspection import Attempt
 from outrider.kernel.transactions.submissions import Intent
@@ -28,7 +29,8 @@ router = api_router("intents")
 )
 async def submit(request: Request, body: IntentBody, outrider: Wired, asker: Asker) -> Response:
     text = _payload_text(await request.body())
-    given = Submission(body.intent_id, body.submission_target, body.payload, text)
+    purpose = Purpose(body.topic, body.transactional)
+    given = Submission(body.intent_id, body.submission_target, body.payload, text, purpose)
     intent, is_new = await outrider.submissions.submit(asker.scope, given)
     if is_new:
         return await _answer(outrider, asker, intent, [], 201)

@@ -7,12 +7,12 @@ A GET only asks, since scanners follow links; a POST opts out, from the page or 
 import math
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
+from urllib.parse import parse_qs
 
 from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse, Response
 
 from outrider.api import bodies, unsubscribe_page
-from outrider.api.auth import UNKNOWN_ADDRESS
 from outrider.api.context import Wired, services_of
 from outrider.api.errors import answer_to
 from outrider.api.models.problems import PROBLEMS
@@ -38,12 +38,16 @@ _RESPONSES: dict[int | str, dict[str, Any]] = {
 _FORM = {
     "requestBody": {
         "required": False,
-        "description": "As mailbox providers send it. What it says does not matter.",
+        "description": "As mailbox providers send it. Only `everything` matters: with it, a link"
+        " that is for one topic opts out of the whole channel.",
         "content": {
             kind: {
                 "schema": {
                     "type": "object",
-                    "properties": {"List-Unsubscribe": {"type": "string", "example": "One-Click"}},
+                    "properties": {
+                        "List-Unsubscribe": {"type": "string", "example": "One-Click"},
+                        "everything": {"type": "string", "example": "yes"},
+                    },
                 }
             }
             for kind in ("application/x-www-form-urlencoded", "multipart/form-data")
@@ -69,22 +73,27 @@ async def ask(token: str, request: Request, outrider: Wired) -> Response:
 @router.post(
     TEMPLATE,
     operation_id="unsubscribe",
-    summary="Opt the recipient of a message out of its channel; repeating it changes nothing",
+    summary="Opt the recipient of a message out of its topic, or of its channel where it has none",
     response_class=HTMLResponse,
     responses={**_RESPONSES, 413: PROBLEMS[413]},
     openapi_extra=_FORM,
 )
 async def unsubscribe(token: str, request: Request, outrider: Wired) -> Response:
-    await bodies.read_bounded(request, ApiLimits.form_max_bytes)
+    form = parse_qs(
+        (await bodies.read_bounded(request, ApiLimits.form_max_bytes)).decode("ascii", "replace")
+    )
+    everything = unsubscribe_page.EVERYTHING in form
     return await _answer(
-        request, lambda: outrider.unsubscriber.unsubscribe(token), unsubscribe_page.done
+        request,
+        lambda: outrider.unsubscriber.unsubscribe(token, everything=everything),
+        unsubscribe_page.done,
     )
 
 
 async def _answer(
     request: Request,
     find: Callable[[], Awaitable[Unsubscription | None]],
-    shown: Callable[[str], str],
+    shown: Callable[[Unsubscription], str],
 ) -> Response:
     try:
         found = await find()
@@ -94,9 +103,9 @@ async def _answer(
         retry = {"Retry-After": told.headers.get("Retry-After", "1")}
         return _page(unsubscribe_page.unavailable(), told.status_code, retry)
     if found is not None:
-        return _page(shown(found.masked_address))
+        return _page(shown(found))
     services = services_of(request)
-    address = request.client.host if request.client else UNKNOWN_ADDRESS
+    address = services.proxies.client_of(request)
     now = services.outrider.clock.now()
     wait = services.failed_tokens.seconds_to_wait(address, now)
     if wait is not None:

@@ -9,6 +9,7 @@ import msgspec
 from outrider.domain.campaigns import Asset, CampaignDefinition, Message
 from outrider.domain.errors import NotFound
 from outrider.domain.ids import AssetId, CampaignId, Scope, is_uuid
+from outrider.domain.purposes import Purpose
 from outrider.domain.states import Channel
 from outrider.domain.times import rfc3339
 from outrider.kernel.transactions.audit import AuditEntry, record
@@ -90,6 +91,8 @@ def _insert_assets(
             "subject": [message.subject for message in messages],
             "body": [message.body for message in messages],
             "script_version": [message.script_version for message in messages],
+            "topic": [message.purpose.topic for message in messages],
+            "transactional": [message.purpose.transactional for message in messages],
         },
         **scope._asdict(),
         campaign_id=campaign_id,
@@ -116,6 +119,8 @@ def definition_document(definition: CampaignDefinition) -> str:
         "scheduledFor": rfc3339(definition.scheduled_for) if definition.scheduled_for else None,
         "batchSize": definition.batch_size,
         "requireApproval": definition.require_approval,
+        "topic": definition.purpose.topic,
+        "transactional": definition.purpose.transactional,
     }
     return msgspec.json.encode(document).decode()
 
@@ -136,11 +141,14 @@ class _StoredDefinition(msgspec.Struct, rename="camel"):
     batch_size: int
     scheduled_for: datetime | None = None
     require_approval: bool = False
+    topic: str | None = None
+    transactional: bool = False
 
 
 def read_definition(document: str) -> CampaignDefinition:
     """What `definition_document` wrote."""
     stored = msgspec.json.decode(document, type=_StoredDefinition)
+    purpose = Purpose(stored.topic, stored.transactional)
     return CampaignDefinition(
         stored.name,
         tuple(stored.phases),
@@ -152,12 +160,14 @@ def read_definition(document: str) -> CampaignDefinition:
                 message.body,
                 message.subject,
                 message.script_version,
+                purpose,
             )
             for message in stored.messages
         ),
         stored.batch_size,
         stored.scheduled_for,
         stored.require_approval,
+        purpose,
     )
 
 
@@ -204,6 +214,10 @@ def asset(asset_id: AssetId) -> Transaction[Asset]:
 
 
 def _asset(row: Row) -> Asset:
-    asset_id, version, message_id, channel, target, subject, body, script_version = row
-    message = Message(message_id, Channel(channel), target, body, subject, script_version)
+    asset_id, version, message_id, channel, target, subject, body, script_version, *purpose = row
+    topic, transactional = purpose
+    message = Message(
+        message_id, Channel(channel), target, body, subject, script_version,
+        Purpose(topic, bool(transactional)),
+    )  # fmt: skip
     return Asset(asset_id, version, message)

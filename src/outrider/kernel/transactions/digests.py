@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple, NewType
 
 from outrider.domain.ids import OutboxId, Scope, TenantId, WorkspaceId
+from outrider.domain.purposes import Purpose
 from outrider.domain.texts import storable
 from outrider.domain.workflows import DomainEventId, StepId, WorkflowStep
 from outrider.kernel.transactions.domain_events import step_from
@@ -52,6 +53,7 @@ class DigestStep(NamedTuple):
     urgent: bool
     enabled: bool
     """The step and its rule."""
+    purpose: Purpose
 
 
 class ClosedDigest(NamedTuple):
@@ -165,9 +167,10 @@ def steps(ids: Iterable[StepId]) -> Transaction[dict[StepId, DigestStep]]:
     """Those of the steps that there still are."""
     rows = yield from ask("digest_steps", {"id": sorted(set(ids))})
     found = []
-    for *of_step, urgent, enabled in rows:
+    for *of_step, urgent, enabled, topic, transactional in rows:
         step = step_from(of_step)
-        found.append(DigestStep(step, bool(urgent), bool(enabled) and step.enabled))
+        purpose = Purpose(topic, bool(transactional))
+        found.append(DigestStep(step, bool(urgent), bool(enabled) and step.enabled, purpose))
     return {each.step.id: each for each in found}
 
 

@@ -9,6 +9,7 @@ import msgspec
 from outrider.domain.emissions import Emission, EventTexts, is_event_id
 from outrider.domain.errors import NotFound
 from outrider.domain.ids import OutboxId, Scope, TenantId, WorkspaceId
+from outrider.domain.purposes import Purpose
 from outrider.domain.states import Channel
 from outrider.domain.texts import storable
 from outrider.domain.workflow_documents import config_from, timing_from
@@ -234,10 +235,15 @@ def rules_of(scope: Scope, triggers: Sequence[str]) -> Transaction[list[Rule]]:
     rows = yield from ask(
         "rules_of_triggers", {"trigger_name": sorted(triggers)}, **scope._asdict()
     )
-    return [
-        Rule(RuleId(rule_id), trigger, Channel(channel), audience, bool(enabled), bool(urgent))
-        for rule_id, trigger, channel, audience, enabled, urgent in rows
-    ]
+    return [rule_from(row) for row in rows]
+
+
+def rule_from(row: Row) -> Rule:
+    rule_id, trigger, channel, audience, enabled, urgent, topic, transactional = row
+    return Rule(
+        RuleId(rule_id), trigger, Channel(channel), audience, bool(enabled), bool(urgent),
+        Purpose(topic, bool(transactional)),
+    )  # fmt: skip
 
 
 def steps_of(rules: Sequence[RuleId]) -> Transaction[list[WorkflowStep]]:

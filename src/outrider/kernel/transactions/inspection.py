@@ -114,6 +114,9 @@ class Item(NamedTuple):
     event_id: str | None
     trigger: str | None
     step_order: int | None
+    topic: str | None = None
+    """Told of single items only, as is whether they are transactional."""
+    transactional: bool = False
 
 
 class Attempt(NamedTuple):

@@ -17,7 +17,6 @@ from outrider.domain.ids import (
     JobId,
     OutboxId,
     RecipientId,
-    Scope,
     skipped_key,
 )
 from outrider.domain.letters import Enclosure
@@ -249,6 +248,8 @@ def _shared(context: JobContext, drafts: Sequence[Draft], now: datetime) -> dict
         "asset_id": context.asset.id,
         "asset_version": context.asset.version,
         "expires_at": context.contract.deadline(now),
+        "topic": message.purpose.topic,
+        "transactional": message.purpose.transactional,
         "now": now,
     }
 
@@ -284,6 +285,7 @@ def reopen(
     )
     if len(rows) < len(outbox_ids):
         yield from ask("skip_suppressed", window, now=now)
+        yield from ask("doubt_suppressed", window, fence=job.fence, now=now)
     return [Reopened(*row) for row in rows]
 
 
@@ -443,29 +445,3 @@ def expire(most: int, now: datetime) -> Transaction[int]:
 
 def _outcome(verdict: Verdict) -> str:
     return "rejected" if verdict.progress is Progress.ANSWERED else "error"
-
-
-def suppressed_among(
-    scope: Scope, addressed: Sequence[tuple[str, str]]
-) -> Transaction[set[tuple[str, str]]]:
-    """Those of the channels and addresses that opted out; the addresses in lower case."""
-    window = {
-        "channel": [each[0] for each in addressed],
-        "address": [each[1] for each in addressed],
-    }
-    rows = yield from ask("suppressed_among", window, **scope._asdict())
-    return {(row[0], row[1]) for row in rows}
-
-
-def suppress(
-    scope: Scope, channel: str, addresses: Sequence[str], reason: str, now: datetime
-) -> Transaction[int]:
-    """How many of them were not suppressed before."""
-    added = yield from ask(
-        "insert_suppressions",
-        {"channel": [channel] * len(addresses), "address": addresses},
-        **scope._asdict(),
-        reason=reason,
-        now=now,
-    )
-    return len(added)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from outrider.domain.batches import in_parts
 from outrider.domain.ids import IdempotencyKey, JobId, OutboxId, RecipientId, Scope
+from outrider.domain.purposes import UNSTATED, Purpose
 from outrider.domain.states import Channel, ItemStatus
 from outrider.domain.texts import storable
 from outrider.domain.workflows import DomainEventId, StepId
@@ -47,6 +48,7 @@ class NewNotification(NamedTuple):
     status: ItemStatus = ItemStatus.QUEUED
     reason: str | None = None
     error: str | None = None
+    purpose: Purpose = UNSTATED
 
 
 def insert(
@@ -118,6 +120,8 @@ def _insert(
             "expires_at": [
                 contracts[item.submission_target].deadline(item.due_at) for item in ordered
             ],
+            "topic": [item.purpose.topic for item in ordered],
+            "transactional": [item.purpose.transactional for item in ordered],
         },
         **scope._asdict(),
         now=now,

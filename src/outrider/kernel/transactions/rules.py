@@ -12,13 +12,12 @@ import msgspec
 
 from outrider.domain.errors import InvalidInput, NotFound
 from outrider.domain.ids import Scope, is_uuid
-from outrider.domain.states import Channel
 from outrider.domain.workflow_diff import ChangeKind, RuleChange, StepChange, WorkflowDiff
 from outrider.domain.workflow_documents import config_document, timing_document
 from outrider.domain.workflows import Rule, RuleId, StepId, WorkflowStep
 from outrider.domain.written_workflows import RulePlace, WrittenStep
 from outrider.kernel.transactions.audit import AuditEntry, record
-from outrider.kernel.transactions.domain_events import step_from
+from outrider.kernel.transactions.domain_events import rule_from, step_from
 from outrider.ports.clock import IdSource
 from outrider.ports.store import Row, Transaction, Window, ask
 from outrider.settings import WORKFLOW_RULES_MAX, WORKFLOW_STEPS_MAX
@@ -220,6 +219,8 @@ def _rule_window(kind: ChangeKind, numbered: Sequence[tuple[RuleId, RuleChange]]
         "audience": [rule.audience for _, rule in written],
         "enabled": [rule.enabled for _, rule in written],
         "urgent": [rule.urgent for _, rule in written],
+        "topic": [rule.purpose.topic for _, rule in written],
+        "transactional": [rule.purpose.transactional for _, rule in written],
     }
 
 
@@ -291,9 +292,8 @@ def _step_detail(step: StepChange) -> dict[str, object]:
 
 
 def _rule(row: Row) -> RuleRecord:
-    rule_id, trigger, channel, audience, enabled, urgent, created_at, updated_at = row
-    rule = Rule(RuleId(rule_id), trigger, Channel(channel), audience, bool(enabled), bool(urgent))
-    return RuleRecord(rule, created_at, updated_at)
+    *of_rule, created_at, updated_at = row
+    return RuleRecord(rule_from(of_rule), created_at, updated_at)
 
 
 def _step(row: Row) -> StepRecord:

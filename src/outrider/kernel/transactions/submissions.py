@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from outrider.domain.ids import IdempotencyKey, JobId, OutboxId, Scope
+from outrider.domain.purposes import UNSTATED, Purpose
 from outrider.domain.states import IntentStatus, ItemStatus
 from outrider.domain.submission import REALTIME
 from outrider.kernel.transactions.deployment import ContractSnapshot, snapshot_contracts
@@ -41,6 +42,9 @@ class NewIntent(NamedTuple):
     provider: str
     payload: str
     key: IdempotencyKey
+    address: str | None = None
+    """Whom it is for, as far as its payload tells; what opt-outs are looked up by."""
+    purpose: Purpose = UNSTATED
 
 
 class Intent(NamedTuple):
@@ -60,6 +64,8 @@ class Intent(NamedTuple):
     updated_at: datetime
     outbox_id: OutboxId
     contract_id: int
+    topic: str | None = None
+    transactional: bool = False
 
 
 class DueItem(NamedTuple):
@@ -84,6 +90,8 @@ class DueItem(NamedTuple):
     urgent: bool
     uncounted_calls: int
     expires_at: datetime | None
+    topic: str | None = None
+    transactional: bool = False
 
     def deadline_from(self, due_at: datetime) -> datetime | None:
         """Its contract's deadline if it may first go then."""
@@ -122,6 +130,9 @@ def submit(
         "payload": [intent.payload for intent in intents],
         "key": [intent.key for intent in intents],
         "expires_at": [contracts[each.submission_target].deadline(now) for each in intents],
+        "address": [intent.address for intent in intents],
+        "topic": [intent.purpose.topic for intent in intents],
+        "transactional": [intent.purpose.transactional for intent in intents],
     }
     if known is None:
         rows = yield from ask("insert_intents", window, **scope._asdict(), now=now)
@@ -144,7 +155,7 @@ def _as_new(outbox_id: OutboxId, intent: NewIntent, contract_id: int, now: datet
     return Intent(
         intent.key, intent.intent_id, intent.submission_target, intent.payload,
         IntentStatus.PENDING.value, None, None, 0, ItemStatus.QUEUED.value, None, now, now,
-        outbox_id, contract_id,
+        outbox_id, contract_id, *intent.purpose,
     )  # fmt: skip
 
 

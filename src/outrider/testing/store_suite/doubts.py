@@ -60,6 +60,7 @@ class DoubtConformance:
         item = await shop.item(item_id)
         assert (item.status, item.intent_status) == (status, intent_status)
         assert (item.doubted_at, item.closed_at) == (None, at(60))
+        assert item.exhausted_reason == ("max_attempts" if intent_status == "EXHAUSTED" else None)
         context = await shop.claim_one(now=at(60))
         assert isinstance(await shop.settle(context, now=at(61)), Completed)
         assert await shop.run_status(run_id) == run_status

@@ -5,7 +5,8 @@ import pytest
 from outrider.domain.errors import NotFound, StoreRefused
 from outrider.domain.ids import DEFAULT_SCOPE, CampaignId, OutboxId, RunId
 from outrider.domain.states import ItemStatus
-from outrider.kernel.transactions import campaigns, inspection, ledger
+from outrider.domain.suppressions import OptOut
+from outrider.kernel.transactions import campaigns, inspection, suppressions
 from outrider.kernel.transactions.audit import AuditEntry, record
 from outrider.kernel.transactions.inspection import LedgerPosition
 from outrider.ports.store import Store, Transaction, ask
@@ -195,7 +196,7 @@ class InspectionConformance:
         assert (item.error, item.subject, item.address) == (text, text, text)
 
     async def test_an_empty_window_of_suppressions_changes_nothing(self, store: Store) -> None:
-        await store.write(ledger.suppress(DEFAULT_SCOPE, "sms", [], "opt-out", NOON))
+        await store.write(suppressions.suppress(DEFAULT_SCOPE, "sms", [], OptOut("opt-out"), NOON))
         shop = Workshop(store)
         await shop.launch(1)
         context = await shop.claim_one()

@@ -9,7 +9,8 @@ from outrider.domain.ids import DEFAULT_SCOPE, Fence
 from outrider.domain.phases import Action
 from outrider.domain.states import Channel, ItemStatus
 from outrider.domain.submission import Verdict
-from outrider.kernel.transactions import ledger, steering
+from outrider.domain.suppressions import OptOut
+from outrider.kernel.transactions import ledger, steering, suppressions
 from outrider.kernel.transactions.jobs import Hold
 from outrider.ports.store import Store
 from outrider.testing.store_suite.workshop import (
@@ -134,13 +135,19 @@ class LedgerConformance:
         named = [draft._replace(address=f"{draft.recipient_id}@example.test") for draft in drafts]
         channel = Channel.SMS.value
         await store.write(
-            ledger.suppress(DEFAULT_SCOPE, channel, ["LEAD-0@example.TEST"], "opt-out", NOON)
+            suppressions.suppress(
+                DEFAULT_SCOPE, channel, ["LEAD-0@example.TEST"], OptOut("opt-out"), NOON
+            )
         )
         await store.write(
-            ledger.suppress(DEFAULT_SCOPE, "email", ["lead-1@example.test"], "opt-out", NOON)
+            suppressions.suppress(
+                DEFAULT_SCOPE, "email", ["lead-1@example.test"], OptOut("opt-out"), NOON
+            )
         )
         await store.write(
-            ledger.suppress(ELSEWHERE, channel, ["lead-2@example.test"], "opt-out", NOON)
+            suppressions.suppress(
+                ELSEWHERE, channel, ["lead-2@example.test"], OptOut("opt-out"), NOON
+            )
         )
         assert await shop.reserve(context, named) == {drafts[1].id, drafts[2].id}
         opted_out = (await shop.items(run_id))["lead-0"]
@@ -152,7 +159,7 @@ class LedgerConformance:
         run_id = await shop.launch(1)
         for reason in ("opt-out", "bounce"):
             await store.write(
-                ledger.suppress(DEFAULT_SCOPE, "sms", ["+447700000000"], reason, NOON)
+                suppressions.suppress(DEFAULT_SCOPE, "sms", ["+447700000000"], OptOut(reason), NOON)
             )
         context = await shop.claim_one()
         assert await shop.reserve(context, [shop.draft(context, 0)]) == set()

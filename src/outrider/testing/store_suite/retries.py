@@ -1,7 +1,8 @@
 """Conformance: the next attempt of an item, and what a former holder of its job left behind."""
 
 from outrider.domain.ids import DEFAULT_SCOPE
-from outrider.kernel.transactions import ledger
+from outrider.domain.suppressions import OptOut, SuppressionSource
+from outrider.kernel.transactions import ledger, suppressions
 from outrider.kernel.transactions.jobs import Hold
 from outrider.ports.store import Store
 from outrider.testing.store_suite.workshop import ACCEPTED, NOON, Workshop, again, at
@@ -82,21 +83,46 @@ class RetryConformance:
         context = await shop.claim_one()
         (item_id,) = await shop.open(context, 0)
         await shop.close(context, (item_id, again(5)))
-        await store.write(ledger.suppress(DEFAULT_SCOPE, "sms", ["+447700000000"], "stop", at(1)))
+        await store.write(
+            suppressions.suppress(DEFAULT_SCOPE, "sms", ["+447700000000"], OptOut("stop"), at(1))
+        )
         assert await shop.reopen(context, item_id, now=at(5)) == []
         item = await shop.item(item_id)
         assert (item.status, item.reason, item.next_attempt_at) == ("skipped", "suppressed", None)
 
-    async def test_who_opted_out_after_silence_is_not_called_skipped(self, store: Store) -> None:
+    async def test_who_opted_out_after_silence_is_in_doubt_and_not_called_again(
+        self, store: Store
+    ) -> None:
+        """A8: a repeat might be what sends it, so not even a silence is asked about again."""
         shop = Workshop(store)
         await shop.launch(1)
         context = await shop.claim_one()
         (item_id,) = await shop.open(context, 0)
         await shop.close(context, (item_id, again(5, maybe_received=True)))
-        await store.write(ledger.suppress(DEFAULT_SCOPE, "sms", ["+447700000000"], "stop", at(1)))
-        reopened = await shop.reopen(context, item_id, now=at(5))
-        assert not isinstance(reopened, Hold)
-        assert [attempt.maybe_received for attempt in reopened] == [True]
+        stop = OptOut("stop", SuppressionSource.STOP)
+        await store.write(
+            suppressions.suppress(DEFAULT_SCOPE, "sms", ["+447700000000"], stop, at(1))
+        )
+        assert await shop.reopen(context, item_id, now=at(5)) == []
+        item = await shop.item(item_id)
+        assert (item.status, item.reason, item.doubted_at) == ("queued", "suppressed", at(5))
+
+    async def test_who_opted_out_after_a_worker_died_is_in_doubt_and_not_called_again(
+        self, store: Store
+    ) -> None:
+        """A8: what a dead worker left open is not repeated to somebody who opted out since."""
+        shop = Workshop(store)
+        await shop.launch(1)
+        (item_id,) = await shop.open(await shop.claim_one(), 0)
+        stop = OptOut("stop", SuppressionSource.STOP)
+        await store.write(
+            suppressions.suppress(DEFAULT_SCOPE, "sms", ["+447700000000"], stop, at(1))
+        )
+        context = await shop.take_over(now=at(31))
+        assert await shop.reopen(context, item_id, now=at(32)) == []
+        item = await shop.item(item_id)
+        assert (item.reason, item.doubted_at, item.maybe_received) == ("suppressed", at(32), True)
+        assert await shop.outcomes(item_id) == ["abandoned"]
 
     async def test_what_a_former_holder_left_open_can_be_put_in_doubt(self, store: Store) -> None:
         shop = Workshop(store)

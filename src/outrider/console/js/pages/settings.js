@@ -104,12 +104,15 @@ async function suppressionsTab({ query, signal, frame }, again) {
       { name: "Address", kind: "name", of: (each) => h("span", { class: "strong breakable" },
         each.address) },
       { name: "Channel", of: (each) => tag(each.channel) },
+      { name: "Topic", of: (each) => each.topic || "Everything" },
+      { name: "Source", of: (each) => tag(each.source) },
       { name: "Reason", of: (each) => each.reason },
+      { name: "Transactional", of: (each) => (each.includesTransactional ? "Stopped too" : "Sent") },
       { name: "Since", kind: "number", of: (each) => moment(each.createdAt) },
       frame.canOperate && { name: "", kind: "actions", of: (each) =>
         button("Remove", { look: "small danger", "aria-label": `Remove ${each.address}`,
           onclick: () => unsuppress(each, again) }) },
-    ].filter(Boolean), page.items, (each) => `${each.channel} ${each.address}`),
+    ].filter(Boolean), page.items, (each) => `${each.channel} ${each.address} ${each.topic || ""}`),
     pager(plural(page.items.length, "address", "addresses"), Boolean(query.after), link(null),
       page.next && link(page.next))]);
 }
@@ -121,6 +124,7 @@ async function suppress(again) {
       select("Channel", CHANNELS, { name: "channel" }),
       field("Addresses", { kind: "textarea", name: "addresses", required: true,
         hint: "One a line." }),
+      field("Topic", { name: "topic", hint: "Leave empty for everything on the channel." }),
       field("Reason", { name: "reason", value: "opted_out", required: true }),
     ],
     confirm: "Opt out",
@@ -128,6 +132,7 @@ async function suppress(again) {
       channel: form.get("channel"),
       addresses: form.get("addresses").split("\n").map((line) => line.trim()).filter(Boolean),
       reason: form.get("reason").trim(),
+      topic: form.get("topic").trim() || null,
     }),
   });
   if (done) {
@@ -135,13 +140,13 @@ async function suppress(again) {
   }
 }
 
-async function unsuppress({ channel, address }, again) {
+async function unsuppress({ channel, address, topic }, again) {
   const done = await ask({
     heading: `Write to ${address} again?`,
     words: "Only with their consent: they opted out.",
     confirm: "Remove the opt-out",
     isDanger: true,
-    act: () => remove("/suppressions", { query: { channel, address } }),
+    act: () => remove("/suppressions", { query: { channel, address, ...(topic && { topic }) } }),
   });
   if (done) {
     await again().catch(failureToast);

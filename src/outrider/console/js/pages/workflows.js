@@ -85,6 +85,8 @@ async function showRule(context) {
       card("Rule", h("div", { class: "card-body" }, facts(
         ["Channel", tag(rule.channel)], ["Audience", rule.audience],
         ["Urgent", rule.urgent ? "Waits for no quiet hours" : "No"],
+        ["Topic", rule.topic || "None"],
+        ["Transactional", rule.transactional ? "Unsubscribing does not stop it" : "No"],
         ["Created", moment(rule.createdAt)], ["Updated", moment(rule.updatedAt)]))),
       card(plural(rule.steps.length, "step"), rule.steps.length === 0
         ? empty("workflows", "No steps", "A rule without steps sends nothing.")
@@ -94,9 +96,9 @@ async function showRule(context) {
 }
 
 function setEnabled(rule, enabled) {
-  const { trigger, channel, audience, urgent } = rule;
+  const { trigger, channel, audience, urgent, topic, transactional } = rule;
   return put(`/workflows/rules/${segment(rule.id)}`,
-    { trigger, channel, audience, urgent, enabled });
+    { trigger, channel, audience, urgent, topic, transactional, enabled });
 }
 
 function stepRow(step) {

@@ -146,10 +146,15 @@ SELECT a.id::text, a.created_at, a.campaign_id::text, a.detail::text FROM campai
  ORDER BY a.id DESC LIMIT :most;
 
 -- name: suppressed_among
-SELECT s.channel, s.address
-  FROM json_to_recordset(:window) AS item (channel text, address text)
-  JOIN suppressions s ON s.channel = item.channel AND s.address = lower(item.address)
- WHERE s.tenant_id = :tenant_id AND s.workspace_id = :workspace_id;
+-- Those of the window that would be held back, by their places in it.
+SELECT item.place
+  FROM json_to_recordset(:window)
+    AS item (place int, channel text, address text, topic text, transactional boolean)
+ WHERE EXISTS (SELECT 1 FROM suppressions s
+                WHERE s.tenant_id = :tenant_id AND s.workspace_id = :workspace_id
+                  AND s.channel = item.channel AND s.address = lower(item.address)
+                  AND (s.topic = '' OR s.topic = item.topic)
+                  AND (s.includes_transactional OR NOT item.transactional));
 
 -- name: open_jobs_by_target
 SELECT submission_target, count(*)::int FROM job_queue

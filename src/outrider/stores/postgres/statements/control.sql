@@ -320,17 +320,19 @@ SELECT id::text, created_at, actor, event, run_id::text, job_id::text, outbox_id
  ORDER BY campaign_audit_log.id LIMIT :most;
 
 -- name: suppressions_page
-SELECT channel, address, reason, created_at FROM suppressions
+SELECT channel, address, topic, reason, source, evidence, includes_transactional, created_at
+  FROM suppressions
  WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id
-   AND (channel, address) > (:after_channel, :after_address)
- ORDER BY channel, address LIMIT :most;
+   AND (channel, address, topic) > (:after_channel, :after_address, :after_topic)
+ ORDER BY channel, address, topic LIMIT :most;
 
 -- name: delete_suppressions
 DELETE FROM suppressions
  WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id
    AND (channel, address) IN (SELECT channel, lower(address) FROM json_to_recordset(:window)
                                 AS item (channel text, address text))
-RETURNING channel;
+   AND (:topic::text IS NULL OR topic = :topic)
+RETURNING address;
 
 -- name: count_screened
 -- What would become of everybody who gets this message, if it were sent now.
@@ -340,7 +342,9 @@ SELECT CASE WHEN :kind::int = 0 THEN NULL
             WHEN duplicate & :kind > 0 THEN 'duplicate_address'
             WHEN EXISTS (SELECT 1 FROM suppressions s
                           WHERE s.tenant_id = :tenant_id AND s.workspace_id = :workspace_id
-                            AND s.channel = :channel AND s.address = lower(member.address))
+                            AND s.channel = :channel AND s.address = lower(member.address)
+                            AND (s.topic = '' OR s.topic = :topic::text)
+                            AND (s.includes_transactional OR NOT :transactional::boolean))
               THEN 'suppressed' END AS why, count(*)
   FROM (SELECT CASE :kind::int WHEN 1 THEN email WHEN 2 THEN phone WHEN 4 THEN push_token END
                  AS address, invalid, duplicate

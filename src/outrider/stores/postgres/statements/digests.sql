@@ -53,9 +53,10 @@ RETURNING d.id::text, d.tenant_id::text, d.workspace_id::text, d.step_id::text, 
 -- name: digest_steps
 SELECT s.id::text, s.rule_id::text, s.step_order, s.enabled, s.channel, s.submission_target,
        s.subject, s.body, s.timing, s.recipient_config, s.digest_seconds, s.created_at, r.urgent,
-       r.enabled
+       r.enabled, r.topic, r.transactional
   FROM workflow_steps s
- CROSS JOIN LATERAL (SELECT urgent, enabled FROM workflow_rules WHERE id = s.rule_id LIMIT 1) r
+ CROSS JOIN LATERAL (SELECT urgent, enabled, topic, transactional FROM workflow_rules
+                      WHERE id = s.rule_id LIMIT 1) r
  WHERE s.id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)));
 
 -- name: digest_variables

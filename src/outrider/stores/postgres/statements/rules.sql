@@ -1,26 +1,30 @@
 -- Rules and steps of workflows as people keep them; what the router reads is in workflows.sql.
 
 -- name: workflow_rules_page
-SELECT id::text, trigger_name, channel, audience, enabled, urgent, created_at, updated_at
+SELECT id::text, trigger_name, channel, audience, enabled, urgent, topic,
+       transactional, created_at, updated_at
   FROM workflow_rules
  WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id
    AND (trigger_name, channel, audience) > (:after_trigger, :after_channel, :after_audience)
  ORDER BY trigger_name, channel, audience LIMIT :most;
 
 -- name: workflow_rules_of_trigger
-SELECT id::text, trigger_name, channel, audience, enabled, urgent, created_at, updated_at
+SELECT id::text, trigger_name, channel, audience, enabled, urgent, topic,
+       transactional, created_at, updated_at
   FROM workflow_rules
  WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id AND trigger_name = :trigger_name
    AND (channel, audience) > (:after_channel, :after_audience)
  ORDER BY channel, audience LIMIT :most;
 
 -- name: workflow_rule_by_id
-SELECT id::text, trigger_name, channel, audience, enabled, urgent, created_at, updated_at
+SELECT id::text, trigger_name, channel, audience, enabled, urgent, topic,
+       transactional, created_at, updated_at
   FROM workflow_rules
  WHERE id = :id AND tenant_id = :tenant_id AND workspace_id = :workspace_id;
 
 -- name: workflow_rule_at
-SELECT id::text, trigger_name, channel, audience, enabled, urgent, created_at, updated_at
+SELECT id::text, trigger_name, channel, audience, enabled, urgent, topic,
+       transactional, created_at, updated_at
   FROM workflow_rules
  WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id
    AND trigger_name = :trigger_name AND channel = :channel AND audience = :audience;
@@ -31,19 +35,21 @@ SELECT count(*) FROM workflow_rules
 
 -- name: insert_workflow_rules
 INSERT INTO workflow_rules (id, tenant_id, workspace_id, trigger_name, channel, audience, enabled,
-                            urgent, created_at, updated_at)
-SELECT id, :tenant_id, :workspace_id, trigger_name, channel, audience, enabled, urgent, :now, :now
+                            urgent, topic, transactional, created_at, updated_at)
+SELECT id, :tenant_id, :workspace_id, trigger_name, channel, audience, enabled, urgent, topic,
+       transactional, :now, :now
   FROM json_to_recordset(:window)
     AS item (id uuid, trigger_name text, channel text, audience text, enabled boolean,
-             urgent boolean);
+             urgent boolean, topic text, transactional boolean);
 
 -- name: update_workflow_rules
 UPDATE workflow_rules r
    SET trigger_name = item.trigger_name, channel = item.channel, audience = item.audience,
-       enabled = item.enabled, urgent = item.urgent, updated_at = :now
+       enabled = item.enabled, urgent = item.urgent, topic = item.topic,
+       transactional = item.transactional, updated_at = :now
   FROM json_to_recordset(:window)
     AS item (id uuid, trigger_name text, channel text, audience text, enabled boolean,
-             urgent boolean)
+             urgent boolean, topic text, transactional boolean)
  WHERE r.id = item.id AND r.tenant_id = :tenant_id AND r.workspace_id = :workspace_id
    AND r.id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS bound (id uuid)));
 

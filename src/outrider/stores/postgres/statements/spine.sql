@@ -18,12 +18,13 @@ SELECT :campaign_id, phase, ordinal, :now
 
 -- name: insert_assets
 INSERT INTO assets (id, version, tenant_id, workspace_id, campaign_id, message_id, channel,
-                    submission_target, subject, body, script_version, created_at)
+                    submission_target, subject, body, script_version, topic, transactional,
+                    created_at)
 SELECT id, 1, :tenant_id, :workspace_id, :campaign_id, message_id, channel, submission_target,
-       subject, body, script_version, :now
+       subject, body, script_version, topic, transactional, :now
   FROM json_to_recordset(:window)
     AS item (id uuid, message_id text, channel text, submission_target text, subject text,
-             body text, script_version text);
+             body text, script_version text, topic text, transactional boolean);
 
 -- name: mark_duplicates
 -- A member is a duplicate on an address if an earlier member gets the same message there. Only
@@ -67,11 +68,13 @@ SELECT phase, state, run_id::text, updated_at, last_sequence, reason, started_at
  WHERE campaign_id = :campaign_id ORDER BY ordinal;
 
 -- name: assets_of_campaign
-SELECT id::text, version, message_id, channel, submission_target, subject, body, script_version
+SELECT id::text, version, message_id, channel, submission_target, subject, body, script_version,
+       topic, transactional
   FROM assets WHERE campaign_id = :campaign_id ORDER BY assets.id;
 
 -- name: asset_by_id
-SELECT id::text, version, message_id, channel, submission_target, subject, body, script_version
+SELECT id::text, version, message_id, channel, submission_target, subject, body, script_version,
+       topic, transactional
   FROM assets WHERE id = :asset_id;
 
 -- name: lock_phase
@@ -422,19 +425,22 @@ WITH held AS MATERIALIZED (
       SELECT s.address FROM suppressions s
        WHERE s.tenant_id = :tenant_id AND s.workspace_id = :workspace_id
          AND s.channel = :channel AND s.address = lower(item.address)
+         AND (s.topic = '' OR s.topic = :topic::text)
+         AND (s.includes_transactional OR NOT :transactional::boolean)
        LIMIT 1) s ON true
 )
 INSERT INTO channel_outbox (
   id, tenant_id, workspace_id, origin, run_id, job_id, channel, provider, submission_target,
   contract_id, recipient_id, recipient_address, asset_id, asset_version, subject,
   idempotency_key, status, skipped, intent_status, reason, error, attempts, attempt_fence,
-  attempt_opened_at, expires_at, created_at, updated_at)
+  attempt_opened_at, expires_at, topic, transactional, created_at, updated_at)
 SELECT id, :tenant_id, :workspace_id, 'campaign', :run_id, :job_id, :channel, :provider,
        :submission_target, :contract_id, recipient_id, address, :asset_id, :asset_version,
        subject, decode(key, 'hex'), status, status = 'skipped',
        CASE status WHEN 'queued' THEN 'PENDING' END, reason, error,
        (status = 'queued')::int, CASE status WHEN 'queued' THEN :fence::bigint END,
-       CASE status WHEN 'queued' THEN :now::timestamptz END, :expires_at, :now, :now
+       CASE status WHEN 'queued' THEN :now::timestamptz END, :expires_at, :topic::text,
+       :transactional::boolean, :now, :now
   FROM screened WHERE EXISTS (SELECT 1 FROM held)
 ON CONFLICT (tenant_id, workspace_id, idempotency_key) DO NOTHING
 RETURNING id::text, status;
@@ -464,8 +470,9 @@ SELECT o.id, o.attempts, o.attempt_fence, o.attempt_opened_at, :now, 'SENT_NO_AN
    FOR UPDATE;
 
 -- name: skip_suppressed
--- Opted out between two attempts; only where no earlier attempt may have arrived.
-UPDATE channel_outbox SET status = 'skipped', skipped = true, intent_status = NULL,
+-- Opted out before this attempt; only where no earlier one may have arrived.
+UPDATE channel_outbox SET status = 'skipped', skipped = true,
+       intent_status = CASE origin WHEN 'intent' THEN 'REJECTED' END,
        reason = 'suppressed', next_attempt_at = NULL, waits_for = NULL, updated_at = :now
  WHERE id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)))
    AND status = 'queued' AND attempt_opened_at IS NULL AND NOT maybe_received
@@ -473,10 +480,31 @@ UPDATE channel_outbox SET status = 'skipped', skipped = true, intent_status = NU
                 WHERE s.tenant_id = channel_outbox.tenant_id
                   AND s.workspace_id = channel_outbox.workspace_id
                   AND s.channel = channel_outbox.channel
-                  AND s.address = lower(channel_outbox.recipient_address));
+                  AND s.address = lower(channel_outbox.recipient_address)
+                  AND (s.topic = '' OR s.topic = channel_outbox.topic)
+                  AND (s.includes_transactional OR NOT channel_outbox.transactional));
+
+-- name: doubt_suppressed
+-- Opted out, and an earlier attempt may have arrived: to ask again might be to send it, so somebody
+-- has to find out in another way. What a former holder left open is in the history already.
+UPDATE channel_outbox SET doubted_at = :now, reason = 'suppressed', next_attempt_at = NULL,
+       waits_for = NULL, attempt_opened_at = NULL, attempt_fence = NULL, progress = NULL,
+       maybe_received = true, updated_at = :now
+ WHERE id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)))
+   AND status = 'queued' AND doubted_at IS NULL AND attempt_closed_at IS NULL
+   AND ((attempt_opened_at IS NULL AND maybe_received)
+        OR (attempt_opened_at IS NOT NULL AND attempt_fence < :fence))
+   AND EXISTS (SELECT 1 FROM suppressions s
+                WHERE s.tenant_id = channel_outbox.tenant_id
+                  AND s.workspace_id = channel_outbox.workspace_id
+                  AND s.channel = channel_outbox.channel
+                  AND s.address = lower(channel_outbox.recipient_address)
+                  AND (s.topic = '' OR s.topic = channel_outbox.topic)
+                  AND (s.includes_transactional OR NOT channel_outbox.transactional))
+RETURNING id::text;
 
 -- name: reopen_window
--- Whoever opted out meanwhile is left as it is.
+-- Whoever opted out meanwhile is left as it is, whatever became of earlier attempts.
 UPDATE channel_outbox
    SET attempts = attempts + 1, attempt_contract_id = :attempt_contract_id, attempt_fence = :fence,
        attempt_opened_at = :now,
@@ -485,12 +513,13 @@ UPDATE channel_outbox
  WHERE id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)))
    AND status = 'queued' AND doubted_at IS NULL
    AND (attempt_opened_at IS NULL OR attempt_fence < :fence)
-   AND (attempt_opened_at IS NOT NULL OR maybe_received
-        OR NOT EXISTS (SELECT 1 FROM suppressions s
-                        WHERE s.tenant_id = channel_outbox.tenant_id
-                          AND s.workspace_id = channel_outbox.workspace_id
-                          AND s.channel = channel_outbox.channel
-                          AND s.address = lower(channel_outbox.recipient_address)))
+   AND NOT EXISTS (SELECT 1 FROM suppressions s
+                   WHERE s.tenant_id = channel_outbox.tenant_id
+                     AND s.workspace_id = channel_outbox.workspace_id
+                     AND s.channel = channel_outbox.channel
+                     AND s.address = lower(channel_outbox.recipient_address)
+                     AND (s.topic = '' OR s.topic = channel_outbox.topic)
+                     AND (s.includes_transactional OR NOT channel_outbox.transactional))
 RETURNING id::text, attempts, maybe_received, coalesce(due_at, created_at) AS submitted_at,
           uncounted_calls;
 
@@ -508,12 +537,13 @@ UPDATE channel_outbox
  WHERE EXISTS (SELECT 1 FROM held)
    AND id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)))
    AND status = 'queued' AND doubted_at IS NULL AND attempt_opened_at IS NULL
-   AND (maybe_received
-        OR NOT EXISTS (SELECT 1 FROM suppressions s
-                        WHERE s.tenant_id = channel_outbox.tenant_id
-                          AND s.workspace_id = channel_outbox.workspace_id
-                          AND s.channel = channel_outbox.channel
-                          AND s.address = lower(channel_outbox.recipient_address)))
+   AND NOT EXISTS (SELECT 1 FROM suppressions s
+                   WHERE s.tenant_id = channel_outbox.tenant_id
+                     AND s.workspace_id = channel_outbox.workspace_id
+                     AND s.channel = channel_outbox.channel
+                     AND s.address = lower(channel_outbox.recipient_address)
+                     AND (s.topic = '' OR s.topic = channel_outbox.topic)
+                     AND (s.includes_transactional OR NOT channel_outbox.transactional))
 RETURNING id::text, attempts, maybe_received, coalesce(due_at, created_at) AS submitted_at,
           uncounted_calls;
 
@@ -786,7 +816,8 @@ SELECT id::text, recipient_id, recipient_address, channel, provider, submission_
        job_id::text, subject, waits_for, template, domain_event_id::text, step_id::text,
        (SELECT e.event_id FROM domain_events e WHERE e.id = channel_outbox.domain_event_id),
        (SELECT e.trigger_name FROM domain_events e WHERE e.id = channel_outbox.domain_event_id),
-       (SELECT s.step_order FROM workflow_steps s WHERE s.id = channel_outbox.step_id)
+       (SELECT s.step_order FROM workflow_steps s WHERE s.id = channel_outbox.step_id),
+       topic, transactional
   FROM channel_outbox
  WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id
    AND id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)))
@@ -847,8 +878,13 @@ UPDATE channel_outbox AS o
    AND o.id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS bound (id uuid)));
 
 -- name: resolve_failed
+-- Whoever is exhausted has a reason: the rule that its contract would have ended it by.
 UPDATE channel_outbox
    SET status = 'failed', intent_status = 'EXHAUSTED', doubted_at = NULL,
+       exhausted_reason = coalesce(exhausted_reason, (
+         SELECT CASE c.document ->> 'policy' WHEN 'deadline' THEN 'deadline_exceeded'
+                ELSE c.document ->> 'policy' END
+           FROM contract_snapshots c WHERE c.id = channel_outbox.contract_id)),
        attempt_closed_at = CASE WHEN attempt_opened_at IS NOT NULL THEN :now::timestamptz END,
        reason = 'resolved_failed', next_attempt_at = NULL, updated_at = :now
  WHERE id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)))
@@ -910,15 +946,15 @@ SELECT j.submission_target, j.lane, j.id::text
 WITH inserted AS (
   INSERT INTO channel_outbox (
     id, tenant_id, workspace_id, origin, job_id, channel, provider, submission_target, contract_id,
-    fallback_contract_id, recipient_id, payload, idempotency_key, status, intent_status,
-    next_attempt_at, expires_at, created_at, updated_at)
+    fallback_contract_id, recipient_id, recipient_address, payload, idempotency_key, status,
+    intent_status, next_attempt_at, expires_at, topic, transactional, created_at, updated_at)
   SELECT id, :tenant_id, :workspace_id, 'intent', job_id, channel, provider, submission_target,
-         contract_id, fallback_contract_id, intent_id, payload::json, decode(key, 'hex'), 'queued',
-         'PENDING', :now, expires_at, :now, :now
+         contract_id, fallback_contract_id, intent_id, address, payload::json, decode(key, 'hex'),
+         'queued', 'PENDING', :now, expires_at, topic, transactional, :now, :now
     FROM json_to_recordset(:window)
       AS item (id uuid, job_id uuid, channel text, provider text, submission_target text,
                contract_id int, fallback_contract_id int, intent_id text, payload text, key text,
-               expires_at timestamptz)
+               expires_at timestamptz, address text, topic text, transactional boolean)
    WHERE item.job_id = ANY (ARRAY(
            SELECT j.id FROM job_queue j
             WHERE j.id = ANY (ARRAY(
@@ -943,7 +979,7 @@ SELECT encode(o.idempotency_key, 'hex'), o.recipient_id, o.submission_target, o.
        o.intent_status,
        CASE o.intent_status WHEN 'ACCEPTED' THEN 'accepted' WHEN 'REJECTED' THEN o.reason END,
        o.exhausted_reason, o.attempts, o.status, o.doubted_at, o.created_at, o.updated_at,
-       o.id::text, o.contract_id
+       o.id::text, o.contract_id, o.topic, o.transactional
   FROM channel_outbox o
  WHERE o.tenant_id = :tenant_id AND o.workspace_id = :workspace_id AND o.origin = 'intent'
    AND o.idempotency_key =
@@ -955,7 +991,7 @@ SELECT id::text, recipient_id, encode(idempotency_key, 'hex'), contract_id, payl
        fallback_contract_id, attempt_contract_id, maybe_received,
        attempt_opened_at IS NOT NULL AND attempt_closed_at IS NULL,
        coalesce(due_at, created_at) AS created_at, origin, channel, recipient_address, kind, template,
-       urgent, uncounted_calls, expires_at
+       urgent, uncounted_calls, expires_at, topic, transactional
   FROM channel_outbox
  WHERE job_id = :job_id AND run_id IS NULL AND next_attempt_at <= :now
    AND status = 'queued' AND doubted_at IS NULL
@@ -987,11 +1023,16 @@ UPDATE job_queue AS j SET status = 'queued', locked_by = NULL, locked_at = NULL,
 RETURNING j.id::text;
 
 -- name: insert_suppressions
--- Those that were not there already.
-INSERT INTO suppressions (tenant_id, workspace_id, channel, address, reason, created_at)
-SELECT :tenant_id, :workspace_id, channel, lower(address), :reason, :now
+-- Those that were not there already, or that reach further now.
+INSERT INTO suppressions AS s (tenant_id, workspace_id, channel, address, topic, reason, source,
+                               evidence, includes_transactional, created_at)
+SELECT :tenant_id, :workspace_id, channel, lower(address), :topic, :reason, :source, :evidence,
+       :includes_transactional, :now
   FROM json_to_recordset(:window) AS item (channel text, address text)
-ON CONFLICT DO NOTHING
+ON CONFLICT (tenant_id, workspace_id, channel, address, topic) DO UPDATE
+   SET reason = excluded.reason, source = excluded.source, evidence = excluded.evidence,
+       includes_transactional = true, created_at = excluded.created_at
+ WHERE excluded.includes_transactional AND NOT s.includes_transactional
 RETURNING address;
 
 -- name: work_is_left

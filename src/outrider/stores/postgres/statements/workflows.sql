@@ -94,7 +94,7 @@ UPDATE domain_events SET status = 'received', attempts = 0, route_at = :now, upd
 RETURNING id::text;
 
 -- name: rules_of_triggers
-SELECT id::text, trigger_name, channel, audience, enabled, urgent
+SELECT id::text, trigger_name, channel, audience, enabled, urgent, topic, transactional
   FROM workflow_rules
  WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id
    AND trigger_name = ANY (ARRAY(SELECT trigger_name FROM json_to_recordset(:window)
@@ -112,18 +112,19 @@ INSERT INTO channel_outbox (
   id, tenant_id, workspace_id, origin, job_id, channel, provider, submission_target, contract_id,
   fallback_contract_id, recipient_id, recipient_address, subject, payload, idempotency_key, kind,
   template, urgent, due_at, waits_for, domain_event_id, step_id, status, skipped, intent_status,
-  reason, error, next_attempt_at, expires_at, created_at, updated_at)
+  reason, error, next_attempt_at, expires_at, topic, transactional, created_at, updated_at)
 SELECT id, :tenant_id, :workspace_id, 'workflow', job_id, channel, provider, submission_target,
        contract_id, fallback_contract_id, recipient_id, address, subject, payload::json,
        decode(key, 'hex'), kind, template, urgent, due_at, waits_for, domain_event_id, step_id,
        status, status = 'skipped', CASE status WHEN 'queued' THEN 'PENDING' END, reason, error,
-       CASE status WHEN 'queued' THEN due_at END, expires_at, :now, :now
+       CASE status WHEN 'queued' THEN due_at END, expires_at, topic, transactional, :now, :now
   FROM json_to_recordset(:window)
     AS item (id uuid, job_id uuid, channel text, provider text, submission_target text,
              contract_id int, fallback_contract_id int, recipient_id text, address text,
              subject text, payload text, key text, kind text, template text, urgent boolean,
              due_at timestamptz, waits_for text, domain_event_id uuid, step_id uuid, status text,
-             reason text, error text, expires_at timestamptz)
+             reason text, error text, expires_at timestamptz, topic text,
+             transactional boolean)
 ON CONFLICT (tenant_id, workspace_id, idempotency_key) DO NOTHING
 RETURNING id::text;
 

@@ -137,9 +137,13 @@ SELECT a.id, a.created_at, a.campaign_id, a.detail FROM campaign_audit_log a
  ORDER BY a.id DESC LIMIT :most;
 
 -- name: suppressed_among
-SELECT s.channel, s.address FROM suppressions s
- WHERE s.tenant_id = :tenant_id AND s.workspace_id = :workspace_id
-   AND (s.channel, s.address) IN (SELECT value ->> 0, lower(value ->> 1) FROM json_each(:window));
+-- Those of the window that would be held back, by their places in it.
+SELECT item.value ->> 0 FROM json_each(:window) item
+ WHERE EXISTS (SELECT 1 FROM suppressions s
+                WHERE s.tenant_id = :tenant_id AND s.workspace_id = :workspace_id
+                  AND s.channel = item.value ->> 1 AND s.address = lower(item.value ->> 2)
+                  AND (s.topic = '' OR s.topic = item.value ->> 3)
+                  AND (s.includes_transactional OR NOT item.value ->> 4));
 
 -- name: open_jobs_by_target
 SELECT submission_target, count(*) FROM job_queue

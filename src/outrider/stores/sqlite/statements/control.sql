@@ -295,16 +295,18 @@ SELECT id, created_at, actor, event, run_id, job_id, outbox_id, detail
  ORDER BY id LIMIT :most;
 
 -- name: suppressions_page
-SELECT channel, address, reason, created_at FROM suppressions
+SELECT channel, address, topic, reason, source, evidence, includes_transactional, created_at
+  FROM suppressions
  WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id
-   AND (channel, address) > (:after_channel, :after_address)
- ORDER BY channel, address LIMIT :most;
+   AND (channel, address, topic) > (:after_channel, :after_address, :after_topic)
+ ORDER BY channel, address, topic LIMIT :most;
 
 -- name: delete_suppressions
 DELETE FROM suppressions
  WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id
    AND (channel, address) IN (SELECT value ->> 0, lower(value ->> 1) FROM json_each(:window))
-RETURNING channel;
+   AND (:topic IS NULL OR topic = :topic)
+RETURNING address;
 
 -- name: count_screened
 -- What would become of everybody who gets this message, if it were sent now.
@@ -314,7 +316,9 @@ SELECT CASE WHEN :kind = 0 THEN NULL
             WHEN duplicate & :kind THEN 'duplicate_address'
             WHEN EXISTS (SELECT 1 FROM suppressions s
                           WHERE s.tenant_id = :tenant_id AND s.workspace_id = :workspace_id
-                            AND s.channel = :channel AND s.address = lower(member.address))
+                            AND s.channel = :channel AND s.address = lower(member.address)
+                            AND (s.topic = '' OR s.topic = :topic)
+                            AND (s.includes_transactional OR NOT :transactional))
               THEN 'suppressed' END AS why, count(*)
   FROM (SELECT CASE :kind WHEN 1 THEN email WHEN 2 THEN phone WHEN 4 THEN push_token END
                  AS address, invalid, duplicate

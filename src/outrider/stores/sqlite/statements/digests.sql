@@ -43,7 +43,7 @@ RETURNING id, tenant_id, workspace_id, step_id, recipient_id, address, entries;
 -- name: digest_steps
 SELECT s.id, s.rule_id, s.step_order, s.enabled, s.channel, s.submission_target, s.subject, s.body,
        s.timing, s.recipient_config, s.digest_seconds, s.created_at, r.urgent,
-       r.enabled
+       r.enabled, r.topic, r.transactional
   FROM workflow_steps s JOIN workflow_rules r ON r.id = s.rule_id
  WHERE s.id IN (SELECT value ->> 0 FROM json_each(:window));
 

@@ -1,26 +1,30 @@
 -- Rules and steps of workflows as people keep them; what the router reads is in workflows.sql.
 
 -- name: workflow_rules_page
-SELECT id, trigger_name, channel, audience, enabled, urgent, created_at, updated_at
+SELECT id, trigger_name, channel, audience, enabled, urgent, topic,
+       transactional, created_at, updated_at
   FROM workflow_rules
  WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id
    AND (trigger_name, channel, audience) > (:after_trigger, :after_channel, :after_audience)
  ORDER BY trigger_name, channel, audience LIMIT :most;
 
 -- name: workflow_rules_of_trigger
-SELECT id, trigger_name, channel, audience, enabled, urgent, created_at, updated_at
+SELECT id, trigger_name, channel, audience, enabled, urgent, topic,
+       transactional, created_at, updated_at
   FROM workflow_rules
  WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id AND trigger_name = :trigger_name
    AND (channel, audience) > (:after_channel, :after_audience)
  ORDER BY channel, audience LIMIT :most;
 
 -- name: workflow_rule_by_id
-SELECT id, trigger_name, channel, audience, enabled, urgent, created_at, updated_at
+SELECT id, trigger_name, channel, audience, enabled, urgent, topic,
+       transactional, created_at, updated_at
   FROM workflow_rules
  WHERE id = :id AND tenant_id = :tenant_id AND workspace_id = :workspace_id;
 
 -- name: workflow_rule_at
-SELECT id, trigger_name, channel, audience, enabled, urgent, created_at, updated_at
+SELECT id, trigger_name, channel, audience, enabled, urgent, topic,
+       transactional, created_at, updated_at
   FROM workflow_rules
  WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id
    AND trigger_name = :trigger_name AND channel = :channel AND audience = :audience;
@@ -31,15 +35,16 @@ SELECT count(*) FROM workflow_rules
 
 -- name: insert_workflow_rules
 INSERT INTO workflow_rules (id, tenant_id, workspace_id, trigger_name, channel, audience, enabled,
-                            urgent, created_at, updated_at)
+                            urgent, topic, transactional, created_at, updated_at)
 SELECT value ->> 0, :tenant_id, :workspace_id, value ->> 1, value ->> 2, value ->> 3, value ->> 4,
-       value ->> 5, :now, :now
+       value ->> 5, value ->> 6, value ->> 7, :now, :now
   FROM json_each(:window);
 
 -- name: update_workflow_rules
 UPDATE workflow_rules
    SET trigger_name = item.value ->> 1, channel = item.value ->> 2, audience = item.value ->> 3,
-       enabled = item.value ->> 4, urgent = item.value ->> 5, updated_at = :now
+       enabled = item.value ->> 4, urgent = item.value ->> 5, topic = item.value ->> 6,
+       transactional = item.value ->> 7, updated_at = :now
   FROM json_each(:window) item
  WHERE workflow_rules.id = item.value ->> 0
    AND tenant_id = :tenant_id AND workspace_id = :workspace_id;

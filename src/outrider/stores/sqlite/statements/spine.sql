@@ -11,9 +11,10 @@ SELECT :campaign_id, value ->> 0, value ->> 1, :now FROM json_each(:window);
 
 -- name: insert_assets
 INSERT INTO assets (id, version, tenant_id, workspace_id, campaign_id, message_id, channel,
-                    submission_target, subject, body, script_version, created_at)
+                    submission_target, subject, body, script_version, topic, transactional,
+                    created_at)
 SELECT value ->> 0, 1, :tenant_id, :workspace_id, :campaign_id, value ->> 1, value ->> 2,
-       value ->> 3, value ->> 4, value ->> 5, value ->> 6, :now
+       value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7, value ->> 8, :now
   FROM json_each(:window);
 
 -- name: mark_duplicates
@@ -58,11 +59,13 @@ SELECT phase, state, run_id, updated_at, last_sequence, reason, started_at, fini
  WHERE campaign_id = :campaign_id ORDER BY ordinal;
 
 -- name: assets_of_campaign
-SELECT id, version, message_id, channel, submission_target, subject, body, script_version
+SELECT id, version, message_id, channel, submission_target, subject, body, script_version,
+       topic, transactional
   FROM assets WHERE campaign_id = :campaign_id ORDER BY id;
 
 -- name: asset_by_id
-SELECT id, version, message_id, channel, submission_target, subject, body, script_version
+SELECT id, version, message_id, channel, submission_target, subject, body, script_version,
+       topic, transactional
   FROM assets WHERE id = :asset_id;
 
 -- name: lock_phase
@@ -356,24 +359,30 @@ WITH item AS MATERIALIZED (
 ), screened AS (
   SELECT item.id, item.recipient_id, item.address, item.subject, item.key, item.error,
          CASE WHEN item.status IS NOT NULL THEN item.status
-              WHEN s.address IS NOT NULL THEN 'skipped' ELSE 'queued' END AS status,
-         CASE WHEN s.address IS NOT NULL AND item.status IS NULL THEN 'suppressed'
-              ELSE item.reason END AS reason
+              WHEN s.address IS NOT NULL OR t.address IS NOT NULL THEN 'skipped'
+              ELSE 'queued' END AS status,
+         CASE WHEN item.status IS NULL AND (s.address IS NOT NULL OR t.address IS NOT NULL)
+              THEN 'suppressed' ELSE item.reason END AS reason
     FROM item LEFT JOIN suppressions s
       ON s.tenant_id = :tenant_id AND s.workspace_id = :workspace_id AND s.channel = :channel
-     AND s.address = lower(item.address)
+     AND s.address = lower(item.address) AND s.topic = ''
+     AND (s.includes_transactional OR NOT :transactional)
+    LEFT JOIN suppressions t
+      ON t.tenant_id = :tenant_id AND t.workspace_id = :workspace_id AND t.channel = :channel
+     AND t.address = lower(item.address) AND t.topic = :topic
+     AND (t.includes_transactional OR NOT :transactional)
 )
 INSERT INTO channel_outbox (
   id, tenant_id, workspace_id, origin, run_id, job_id, channel, provider, submission_target,
   contract_id, recipient_id, recipient_address, asset_id, asset_version, subject,
   idempotency_key, status, skipped, intent_status, reason, error, attempts, attempt_fence,
-  attempt_opened_at, expires_at, created_at, updated_at)
+  attempt_opened_at, expires_at, topic, transactional, created_at, updated_at)
 SELECT id, :tenant_id, :workspace_id, 'campaign', :run_id, :job_id, :channel, :provider,
        :submission_target, :contract_id, recipient_id, address, :asset_id, :asset_version,
        subject, unhex(key), status, status = 'skipped',
        CASE status WHEN 'queued' THEN 'PENDING' END, reason, error,
        status = 'queued', CASE status WHEN 'queued' THEN :fence END,
-       CASE status WHEN 'queued' THEN :now END, :expires_at, :now, :now
+       CASE status WHEN 'queued' THEN :now END, :expires_at, :topic, :transactional, :now, :now
   FROM screened
  WHERE EXISTS (SELECT 1 FROM job_queue WHERE id = :job_id AND fence = :fence AND status = 'locked'
                   AND (NOT :opens OR NOT (paused OR cancelled)))
@@ -402,8 +411,9 @@ SELECT o.id, o.attempts, o.attempt_fence, o.attempt_opened_at, :now, 'SENT_NO_AN
    AND o.attempt_fence < :fence AND o.doubted_at IS NULL;
 
 -- name: skip_suppressed
--- Opted out between two attempts; only where no earlier attempt may have arrived.
-UPDATE channel_outbox SET status = 'skipped', skipped = true, intent_status = NULL,
+-- Opted out before this attempt; only where no earlier one may have arrived.
+UPDATE channel_outbox SET status = 'skipped', skipped = true,
+       intent_status = CASE origin WHEN 'intent' THEN 'REJECTED' END,
        reason = 'suppressed', next_attempt_at = NULL, waits_for = NULL, updated_at = :now
  WHERE id IN (SELECT value ->> 0 FROM json_each(:window))
    AND status = 'queued' AND attempt_opened_at IS NULL AND NOT maybe_received
@@ -411,10 +421,31 @@ UPDATE channel_outbox SET status = 'skipped', skipped = true, intent_status = NU
                 WHERE s.tenant_id = channel_outbox.tenant_id
                   AND s.workspace_id = channel_outbox.workspace_id
                   AND s.channel = channel_outbox.channel
-                  AND s.address = lower(channel_outbox.recipient_address));
+                  AND s.address = lower(channel_outbox.recipient_address)
+                  AND (s.topic = '' OR s.topic = channel_outbox.topic)
+                  AND (s.includes_transactional OR NOT channel_outbox.transactional));
+
+-- name: doubt_suppressed
+-- Opted out, and an earlier attempt may have arrived: to ask again might be to send it, so somebody
+-- has to find out in another way. What a former holder left open is in the history already.
+UPDATE channel_outbox SET doubted_at = :now, reason = 'suppressed', next_attempt_at = NULL,
+       waits_for = NULL, attempt_opened_at = NULL, attempt_fence = NULL, progress = NULL,
+       maybe_received = true, updated_at = :now
+ WHERE id IN (SELECT value ->> 0 FROM json_each(:window))
+   AND status = 'queued' AND doubted_at IS NULL AND attempt_closed_at IS NULL
+   AND ((attempt_opened_at IS NULL AND maybe_received)
+        OR (attempt_opened_at IS NOT NULL AND attempt_fence < :fence))
+   AND EXISTS (SELECT 1 FROM suppressions s
+                WHERE s.tenant_id = channel_outbox.tenant_id
+                  AND s.workspace_id = channel_outbox.workspace_id
+                  AND s.channel = channel_outbox.channel
+                  AND s.address = lower(channel_outbox.recipient_address)
+                  AND (s.topic = '' OR s.topic = channel_outbox.topic)
+                  AND (s.includes_transactional OR NOT channel_outbox.transactional))
+RETURNING id;
 
 -- name: reopen_window
--- Whoever opted out meanwhile is left as it is.
+-- Whoever opted out meanwhile is left as it is, whatever became of earlier attempts.
 UPDATE channel_outbox
    SET attempts = attempts + 1, attempt_contract_id = :attempt_contract_id, attempt_fence = :fence,
        attempt_opened_at = :now,
@@ -423,12 +454,13 @@ UPDATE channel_outbox
  WHERE id IN (SELECT value ->> 0 FROM json_each(:window))
    AND status = 'queued' AND doubted_at IS NULL
    AND (attempt_opened_at IS NULL OR attempt_fence < :fence)
-   AND (attempt_opened_at IS NOT NULL OR maybe_received
-        OR NOT EXISTS (SELECT 1 FROM suppressions s
-                        WHERE s.tenant_id = channel_outbox.tenant_id
-                          AND s.workspace_id = channel_outbox.workspace_id
-                          AND s.channel = channel_outbox.channel
-                          AND s.address = lower(channel_outbox.recipient_address)))
+   AND NOT EXISTS (SELECT 1 FROM suppressions s
+                   WHERE s.tenant_id = channel_outbox.tenant_id
+                     AND s.workspace_id = channel_outbox.workspace_id
+                     AND s.channel = channel_outbox.channel
+                     AND s.address = lower(channel_outbox.recipient_address)
+                     AND (s.topic = '' OR s.topic = channel_outbox.topic)
+                     AND (s.includes_transactional OR NOT channel_outbox.transactional))
 RETURNING id, attempts, maybe_received, coalesce(due_at, created_at) AS submitted_at,
           uncounted_calls;
 
@@ -443,12 +475,13 @@ UPDATE channel_outbox
                   AND NOT paused AND NOT cancelled)
    AND id IN (SELECT value ->> 0 FROM json_each(:window))
    AND status = 'queued' AND doubted_at IS NULL AND attempt_opened_at IS NULL
-   AND (maybe_received
-        OR NOT EXISTS (SELECT 1 FROM suppressions s
-                        WHERE s.tenant_id = channel_outbox.tenant_id
-                          AND s.workspace_id = channel_outbox.workspace_id
-                          AND s.channel = channel_outbox.channel
-                          AND s.address = lower(channel_outbox.recipient_address)))
+   AND NOT EXISTS (SELECT 1 FROM suppressions s
+                   WHERE s.tenant_id = channel_outbox.tenant_id
+                     AND s.workspace_id = channel_outbox.workspace_id
+                     AND s.channel = channel_outbox.channel
+                     AND s.address = lower(channel_outbox.recipient_address)
+                     AND (s.topic = '' OR s.topic = channel_outbox.topic)
+                     AND (s.includes_transactional OR NOT channel_outbox.transactional))
 RETURNING id, attempts, maybe_received, coalesce(due_at, created_at) AS submitted_at,
           uncounted_calls;
 
@@ -692,7 +725,8 @@ SELECT id, recipient_id, recipient_address, channel, provider, submission_target
        job_id, subject, waits_for, template, domain_event_id, step_id,
        (SELECT e.event_id FROM domain_events e WHERE e.id = channel_outbox.domain_event_id),
        (SELECT e.trigger_name FROM domain_events e WHERE e.id = channel_outbox.domain_event_id),
-       (SELECT s.step_order FROM workflow_steps s WHERE s.id = channel_outbox.step_id)
+       (SELECT s.step_order FROM workflow_steps s WHERE s.id = channel_outbox.step_id),
+       topic, transactional
   FROM channel_outbox
  WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id
    AND id IN (SELECT value ->> 0 FROM json_each(:window))
@@ -749,8 +783,13 @@ UPDATE channel_outbox
  WHERE channel_outbox.id = item.id AND doubted_at IS NOT NULL;
 
 -- name: resolve_failed
+-- Whoever is exhausted has a reason: the rule that its contract would have ended it by.
 UPDATE channel_outbox
    SET status = 'failed', intent_status = 'EXHAUSTED', doubted_at = NULL,
+       exhausted_reason = coalesce(exhausted_reason, (
+         SELECT CASE c.document ->> 'policy' WHEN 'deadline' THEN 'deadline_exceeded'
+                ELSE c.document ->> 'policy' END
+           FROM contract_snapshots c WHERE c.id = channel_outbox.contract_id)),
        attempt_closed_at = CASE WHEN attempt_opened_at IS NOT NULL THEN :now END,
        reason = 'resolved_failed', next_attempt_at = NULL, updated_at = :now
  WHERE id IN (SELECT value ->> 0 FROM json_each(:window)) AND doubted_at IS NOT NULL;
@@ -803,11 +842,12 @@ SELECT j.submission_target, j.lane, j.id
 -- A lane that is remembered is looked for, should the database be another one by now.
 INSERT INTO channel_outbox (
   id, tenant_id, workspace_id, origin, job_id, channel, provider, submission_target, contract_id,
-  fallback_contract_id, recipient_id, payload, idempotency_key, status, intent_status,
-  next_attempt_at, expires_at, created_at, updated_at)
+  fallback_contract_id, recipient_id, recipient_address, payload, idempotency_key, status,
+  intent_status, next_attempt_at, expires_at, topic, transactional, created_at, updated_at)
 SELECT value ->> 0, :tenant_id, :workspace_id, 'intent', value ->> 1, value ->> 2, value ->> 3,
-       value ->> 4, value ->> 5, value ->> 6, value ->> 7, value ->> 8, unhex(value ->> 9),
-       'queued', 'PENDING', :now, value ->> 10, :now, :now
+       value ->> 4, value ->> 5, value ->> 6, value ->> 7, value ->> 11, value ->> 8,
+       unhex(value ->> 9), 'queued', 'PENDING', :now, value ->> 10, value ->> 12, value ->> 13,
+       :now, :now
   FROM json_each(:window)
  WHERE EXISTS (SELECT 1 FROM job_queue j WHERE j.id = value ->> 1)
 ON CONFLICT (tenant_id, workspace_id, idempotency_key) DO NOTHING
@@ -823,7 +863,7 @@ SELECT lower(hex(o.idempotency_key)), o.recipient_id, o.submission_target, o.pay
        o.intent_status,
        CASE o.intent_status WHEN 'ACCEPTED' THEN 'accepted' WHEN 'REJECTED' THEN o.reason END,
        o.exhausted_reason, o.attempts, o.status, o.doubted_at, o.created_at, o.updated_at, o.id,
-       o.contract_id
+       o.contract_id, o.topic, o.transactional
   FROM channel_outbox o
  WHERE o.tenant_id = :tenant_id AND o.workspace_id = :workspace_id AND o.origin = 'intent'
    AND o.idempotency_key IN (SELECT unhex(value ->> 0) FROM json_each(:window));
@@ -834,7 +874,7 @@ SELECT id, recipient_id, lower(hex(idempotency_key)), contract_id, payload, atte
        fallback_contract_id, attempt_contract_id, maybe_received,
        attempt_opened_at IS NOT NULL AND attempt_closed_at IS NULL,
        coalesce(due_at, created_at) AS created_at, origin, channel, recipient_address, kind, template,
-       urgent, uncounted_calls, expires_at
+       urgent, uncounted_calls, expires_at, topic, transactional
   FROM channel_outbox
  WHERE job_id = :job_id AND run_id IS NULL AND next_attempt_at <= :now
    AND status = 'queued' AND doubted_at IS NULL
@@ -867,11 +907,16 @@ UPDATE job_queue SET status = 'queued', locked_by = NULL, locked_at = NULL,
 RETURNING id;
 
 -- name: insert_suppressions
--- Those that were not there already.
-INSERT INTO suppressions (tenant_id, workspace_id, channel, address, reason, created_at)
-SELECT :tenant_id, :workspace_id, value ->> 0, lower(value ->> 1), :reason, :now
+-- Those that were not there already, or that reach further now.
+INSERT INTO suppressions (tenant_id, workspace_id, channel, address, topic, reason, source,
+                          evidence, includes_transactional, created_at)
+SELECT :tenant_id, :workspace_id, value ->> 0, lower(value ->> 1), :topic, :reason, :source,
+       :evidence, :includes_transactional, :now
   FROM json_each(:window) WHERE true
-ON CONFLICT DO NOTHING
+ON CONFLICT (tenant_id, workspace_id, channel, address, topic) DO UPDATE
+   SET reason = excluded.reason, source = excluded.source, evidence = excluded.evidence,
+       includes_transactional = true, created_at = excluded.created_at
+ WHERE excluded.includes_transactional AND NOT suppressions.includes_transactional
 RETURNING address;
 
 -- name: work_is_left

@@ -83,7 +83,7 @@ UPDATE domain_events SET status = 'received', attempts = 0, route_at = :now, upd
 RETURNING id;
 
 -- name: rules_of_triggers
-SELECT id, trigger_name, channel, audience, enabled, urgent
+SELECT id, trigger_name, channel, audience, enabled, urgent, topic, transactional
   FROM workflow_rules
  WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id
    AND trigger_name IN (SELECT value ->> 0 FROM json_each(:window));
@@ -100,13 +100,14 @@ INSERT INTO channel_outbox (
   id, tenant_id, workspace_id, origin, job_id, channel, provider, submission_target, contract_id,
   fallback_contract_id, recipient_id, recipient_address, subject, payload, idempotency_key, kind,
   template, urgent, due_at, waits_for, domain_event_id, step_id, status, skipped, intent_status,
-  reason, error, next_attempt_at, expires_at, created_at, updated_at)
+  reason, error, next_attempt_at, expires_at, topic, transactional, created_at, updated_at)
 SELECT value ->> 0, :tenant_id, :workspace_id, 'workflow', value ->> 1, value ->> 2, value ->> 3,
        value ->> 4, value ->> 5, value ->> 6, value ->> 7, value ->> 8, value ->> 9, value ->> 10,
        unhex(value ->> 11), value ->> 12, value ->> 13, value ->> 14, value ->> 15, value ->> 16,
        value ->> 17, value ->> 18, value ->> 19, value ->> 19 = 'skipped',
        CASE value ->> 19 WHEN 'queued' THEN 'PENDING' END, value ->> 20, value ->> 21,
-       CASE value ->> 19 WHEN 'queued' THEN value ->> 15 END, value ->> 22, :now, :now
+       CASE value ->> 19 WHEN 'queued' THEN value ->> 15 END, value ->> 22, value ->> 23,
+       value ->> 24, :now, :now
   FROM json_each(:window) WHERE true
 ON CONFLICT (tenant_id, workspace_id, idempotency_key) DO NOTHING
 RETURNING id;

@@ -1,0 +1,40 @@
+"""Addresses that somebody names: normalised as a recipient's own, or all problems at once."""
+
+from collections.abc import Sequence
+
+from outrider.domain.errors import InvalidInput, Problem
+from outrider.domain.recipients import AddressKind, address_kind, recipient
+from outrider.domain.states import Channel
+
+
+def normalised(channel: Channel, given: Sequence[str]) -> list[str]:
+    """As a recipient's own address would be: spelt otherwise, they would not be found."""
+    kind = address_kind(channel)
+    if kind is AddressKind.NONE:
+        raise InvalidInput(
+            "the channel has no addresses", [Problem("channel", "has no addresses to opt out")]
+        )
+    found = [_address(kind, address) for address in given]
+    problems = [
+        Problem(f"addresses[{index}]", f"is no address of the channel {channel.value}")
+        for index, address in enumerate(found)
+        if address is None
+    ]
+    if problems:
+        raise InvalidInput("some addresses are none", problems)
+    # Once each: Postgres refuses to touch a row twice in one statement.
+    return list(dict.fromkeys(address for address in found if address is not None))
+
+
+def _address(kind: AddressKind, given: str) -> str | None:
+    match kind:
+        case AddressKind.EMAIL:
+            member = recipient("-", email=given)
+            found = member.email
+        case AddressKind.PHONE:
+            member = recipient("-", phone=given)
+            found = member.phone
+        case _:
+            member = recipient("-", push_token=given)
+            found = member.push_token
+    return None if member.invalid else found

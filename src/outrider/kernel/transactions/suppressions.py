@@ -1,0 +1,86 @@
+"""Suppressions: written in windows, and looked up for what is only shown and not sent.
+
+What is sent is screened by the statement that opens its attempt, nowhere else.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from outrider.domain.ids import Scope
+from outrider.domain.purposes import UNSTATED, Purpose
+from outrider.domain.suppressions import EVERYTHING, OptOut, Suppression, SuppressionSource
+from outrider.ports.store import Transaction, ask
+
+Cursor = tuple[str, str, str]
+"""The channel, address and topic of the last one that was seen."""
+FIRST: Cursor = ("", "", "")
+
+
+class Addressed(NamedTuple):
+    """A message to be, as far as opt-outs ask."""
+
+    channel: str
+    address: str
+    purpose: Purpose = UNSTATED
+
+
+def suppress(
+    scope: Scope, channel: str, addresses: Sequence[str], opt_out: OptOut, now: datetime
+) -> Transaction[int]:
+    """How many of them this changed: they were not suppressed before, or not as far."""
+    changed = yield from ask(
+        "insert_suppressions",
+        {"channel": [channel] * len(addresses), "address": addresses},
+        **scope._asdict(),
+        topic=opt_out.topic or EVERYTHING,
+        reason=opt_out.reason,
+        source=opt_out.source.value,
+        evidence=opt_out.evidence,
+        includes_transactional=opt_out.includes_transactional,
+        now=now,
+    )
+    return len(changed)
+
+
+def lift(
+    scope: Scope, channel: str, addresses: Sequence[str], topic: str | None
+) -> Transaction[int]:
+    """Let addresses be called again: whatever they opted out of, or of one topic. How many were
+    suppressed."""
+    window = {"channel": [channel] * len(addresses), "address": addresses}
+    rows = yield from ask("delete_suppressions", window, **scope._asdict(), topic=topic)
+    return len({row[0] for row in rows})
+
+
+def page(scope: Scope, after: Cursor, most: int) -> Transaction[list[Suppression]]:
+    channel, address, topic = after
+    rows = yield from ask(
+        "suppressions_page",
+        **scope._asdict(),
+        after_channel=channel,
+        after_address=address,
+        after_topic=topic,
+        most=most,
+    )
+    return [
+        Suppression(
+            channel, address, topic or None, reason, SuppressionSource(source), evidence,
+            bool(includes_transactional), created_at,
+        )
+        for channel, address, topic, reason, source, evidence, includes_transactional, created_at
+        in rows
+    ]  # fmt: skip
+
+
+def suppressed_among(scope: Scope, addressed: Sequence[Addressed]) -> Transaction[set[Addressed]]:
+    """Those that would be held back if they were sent now."""
+    window = {
+        "place": range(len(addressed)),
+        "channel": [each.channel for each in addressed],
+        "address": [each.address for each in addressed],
+        "topic": [each.purpose.topic for each in addressed],
+        "transactional": [each.purpose.transactional for each in addressed],
+    }
+    rows = yield from ask("suppressed_among", window, **scope._asdict())
+    return {addressed[row[0]] for row in rows}

@@ -1,0 +1,146 @@
+"""docs/gateways.md says how far a call got (audit M: one of its rows contradicted the code).
+
+Every row of that table is tried on real sockets, at our own families and at a provider's; a row
+without an example here fails, and so does one whose example ends otherwise than it says.
+"""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from outrider.domain.submission import (
+    Accepted,
+    AttemptError,
+    CallResult,
+    Rejected,
+    Throttled,
+)
+from outrider.gateways.directory import FAMILIES
+from outrider.gateways.family import Target
+from outrider.gateways.http_client import HttpClient
+from tests.integration.broken_server import (
+    REFERENCE,
+    Behaviour,
+    answering,
+    closed_port,
+    http,
+    read_then_close,
+    reservation,
+    serving,
+)
+from tests.integration.provider_targets import TARGETS, PlantedSecrets
+
+PAGE = Path(__file__).parents[2] / "docs/gateways.md"
+HEADING = "| what happened | progress | what follows |"
+OWN, PROVIDER = "sms", "twilio_sms"
+
+
+def page_rows() -> dict[str, str]:
+    """What a row is about, and the progress it states."""
+    lines = iter(PAGE.read_text().splitlines())
+    for line in lines:
+        if line == HEADING:
+            break
+    next(lines)
+    rows = {}
+    for line in lines:
+        if not line.startswith("|"):
+            break
+        what, progress, _ = (cell.strip() for cell in line.strip("|").split("|"))
+        rows[what] = progress
+    return rows
+
+
+def says(status: int, document: object) -> Behaviour:
+    return answering(http(status, json.dumps(document).encode()))
+
+
+def own(**answer: object) -> dict[str, object]:
+    return {"referenceId": REFERENCE, **answer}
+
+
+EXAMPLES: dict[str, list[tuple[str, Behaviour | None]]] = {
+    "refused, DNS, TLS, no free connection, no byte left": [(OWN, None), (PROVIDER, None)],
+    "the line died, timed out or was cut after a byte left": [
+        (OWN, read_then_close), (PROVIDER, read_then_close),
+    ],
+    "429, 503, SMTP 4xx or a provider's own rate error": [
+        (OWN, says(429, {})), (OWN, says(503, {})), (PROVIDER, says(429, {})),
+        (PROVIDER, says(400, {"code": 21611, "message": "queue is full"})),
+    ],
+    "2xx with the provider's message id": [
+        (OWN, says(200, own(status="accepted", gatewayMessageId="m"))),
+        (PROVIDER, says(201, {"sid": "SM1"})),
+    ],
+    "4xx with a known reason": [
+        (OWN, says(400, own(status="rejected", reason="invalid_recipient"))),
+        (PROVIDER, says(400, {"code": 21211, "message": "no number"})),
+    ],
+    "any other 3xx or 4xx": [
+        (OWN, says(404, {})), (OWN, says(302, {})), (PROVIDER, says(404, {})),
+        (PROVIDER, says(302, {})),
+    ],
+    "500, 502, 504 and any other 5xx": [
+        (name, says(status, {})) for name in (OWN, PROVIDER) for status in (500, 501, 502, 504)
+    ],
+    "2xx that makes no sense": [
+        (OWN, says(200, own(status="maybe"))), (OWN, says(200, {"referenceId": "another's"})),
+        (OWN, answering(http(200, b"<html>"))), (PROVIDER, says(200, {})),
+        (PROVIDER, answering(http(200, b"<html>"))),
+    ],
+    "rejected for an unknown reason, at `sms` and `push`": [
+        ("sms", says(400, own(status="rejected", reason="bad_mood"))),
+        ("push", says(200, own(status="rejected", reason="bad_mood"))),
+    ],
+}  # fmt: skip
+
+
+def told(result: CallResult) -> str:
+    """In the page's words."""
+    match result:
+        case Accepted():
+            return "accepted"
+        case Rejected():
+            return "rejected"
+        case Throttled():
+            return "`Throttled`: nothing was taken"
+        case AttemptError(progress, code):
+            return f"{progress.value}, `{code}`"
+        case _:
+            raise AssertionError(result)
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[HttpClient]:
+    client = HttpClient()
+    yield client
+    await client.close()
+
+
+async def called(client: HttpClient, name: str, behave: Behaviour | None) -> CallResult:
+    async def at(port: int) -> CallResult:
+        url = f"http://127.0.0.1:{port}"
+        target = Target(name, url, TARGETS[name], client, PlantedSecrets(), "")
+        return await FAMILIES[name].make(target).call(reservation())
+
+    if behave is None:
+        return await at(closed_port())
+    async with serving(behave) as port:
+        return await at(port)
+
+
+def test_every_row_about_progress_has_an_example() -> None:
+    assert page_rows().keys() == EXAMPLES.keys()
+
+
+@pytest.mark.parametrize("what", EXAMPLES)
+async def test_a_call_gets_as_far_as_the_page_says(client: HttpClient, what: str) -> None:
+    stated = page_rows()[what]
+    for name, behave in EXAMPLES[what]:
+        found = told(await called(client, name, behave))
+        # A row that names one code names it as an example.
+        assert found.split(",")[0] == stated.split(",")[0], (name, found)
+        if stated.endswith("`invalid_answer`"):
+            assert found == stated
