@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from enum import Enum, StrEnum
 from typing import NamedTuple, assert_never
 
+from outrider.domain.reference_memory import NEVER, ReferenceMemory
 from outrider.domain.states import Channel, IntentStatus, ItemStatus, success_status
 
 DUPLICATE_REFERENCE = "duplicate_reference"
@@ -82,10 +83,10 @@ class GatewayType:
     name: str
     channel: Channel
     rejection_reasons: frozenset[str]
-    dedupes_by_reference: bool
+    remembers: ReferenceMemory | None = NEVER
+    """How long its provider says that it knows a reference again; None: each target declares it,
+    because anybody's servers speak this protocol."""
     looks_up: bool = False
-    dedupe_window_seconds: float | None = None
-    """How long a reference is remembered; None is for good. Later, a repeat is a second call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +161,8 @@ def is_unreachable(result: CallResult) -> bool:
 class AttemptFacts(NamedTuple):
     """What the ledger knows of the attempt being judged.
 
-    `maybe_received` is true when an earlier attempt of this item ended in silence.
+    `maybe_received` is true when an earlier call of this item ended in silence; `repeats` counts
+    the calls of this very attempt that were abandoned before.
     """
 
     number: int
@@ -171,6 +173,13 @@ class AttemptFacts(NamedTuple):
     """How often the item is tried at most, whatever its contract would allow."""
     final_reasons: frozenset[str] = frozenset()
     uncounted_calls: int = 0
+    repeats: int = 0
+    memory: ReferenceMemory = NEVER
+    """How long the gateway that was called remembers a reference."""
+
+    @property
+    def is_remembered(self) -> bool:
+        return self.memory.holds(self.submitted_at, self.closed_at)
 
 
 class Verdict(NamedTuple):
@@ -230,8 +239,11 @@ def judge(
             return _given_back(facts, due, code, detail)
         case Accepted(message_id):
             return accept(contract, gateway, facts.submitted_at, facts.closed_at, message_id)
-        case Rejected(reason) if reason == DUPLICATE_REFERENCE and _proves_receipt(gateway, facts):
-            return accept(contract, gateway, facts.submitted_at, facts.closed_at, None)
+        case Rejected(reason, detail) if reason == DUPLICATE_REFERENCE and _meets_itself(facts):
+            if not facts.is_remembered:
+                return _in_doubt(Progress.ANSWERED, reason, detail)
+            proven = accept(contract, gateway, facts.submitted_at, facts.closed_at, None)
+            return proven._replace(reason=reason, error=detail or None)
         case Rejected(reason, detail) if reason in SAYS_NOTHING_OF_IT and facts.maybe_received:
             return _in_doubt(Progress.ANSWERED, reason, detail)
         case Rejected(reason, detail) if (
@@ -241,15 +253,15 @@ def judge(
                 ItemStatus.FAILED, IntentStatus.REJECTED, Progress.ANSWERED, reason, detail or None
             )
         case Rejected(reason, detail, retry_after):
-            # A deduping gateway that rejects this reference says that it never took it before.
-            doubtful = facts.maybe_received and not gateway.dedupes_by_reference
+            # A gateway that remembers and rejects this reference says that it never took it before.
+            doubtful = facts.maybe_received and not facts.is_remembered
             due = facts.closed_at + timedelta(seconds=delay_seconds(facts.number, retry_after))
             return _retry_or_end(
                 contract, facts, due, Progress.ANSWERED, reason, detail, doubtful=doubtful
             )
         case AttemptError(progress, code, detail, retry_after):
             silent = progress is Progress.SENT_NO_ANSWER
-            if silent and not gateway.dedupes_by_reference:
+            if silent and not facts.is_remembered:
                 return _in_doubt(progress, code, detail)
             due = facts.closed_at + timedelta(seconds=delay_seconds(facts.number, retry_after))
             return _retry_or_end(
@@ -277,9 +289,10 @@ def deadline_passed(contract: Contract, submitted_at: datetime, now: datetime) -
     return deadline is not None and now >= deadline
 
 
-def _proves_receipt(gateway: GatewayType, facts: AttemptFacts) -> bool:
-    """After a silence "duplicate" says that the earlier call arrived; else it is a rejection."""
-    return gateway.dedupes_by_reference and facts.maybe_received
+def _meets_itself(facts: AttemptFacts) -> bool:
+    """Whether "duplicate" can only mean an earlier call of ours: after a silence, or where a call
+    is refused for as long as the one it repeats is under way. Else it is a rejection."""
+    return facts.maybe_received or (facts.memory.while_in_flight and facts.repeats > 0)
 
 
 def accept(

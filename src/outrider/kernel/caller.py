@@ -210,7 +210,7 @@ class Caller:
             return False
         if (
             who.contract.acceptance_seconds is not None
-            and not who.maybe_received
+            and not (who.repeats and who.maybe_received)
             and deadline_passed(who.contract, who.submitted_at, self.clock.now())
         ):
             return False
@@ -243,7 +243,7 @@ class Caller:
     ) -> Verdict:
         facts = AttemptFacts(
             who.number, who.submitted_at, closed_at, who.maybe_received,
-            uncounted_calls=who.uncounted_calls,
+            uncounted_calls=who.uncounted_calls, repeats=who.repeats, memory=gateway.memory,
         )  # fmt: skip
         if who.patience is not None:
             facts = facts._replace(
@@ -380,7 +380,7 @@ class _RouteCalls(Generic[Element]):
             self._ended = Deferred(clock.now())
             return
         stride = self._stride()
-        if not self._route.gateway.type.dedupes_by_reference:
+        if not self._route.gateway.memory.is_memory:
             # What is called and not recorded is in doubt after a crash: no more than a window. The
             # stride is from before the wait, in which more calls may end that are not durable yet.
             await caller.durable(self._job)
@@ -418,7 +418,7 @@ class _RouteCalls(Generic[Element]):
     def _stride(self) -> int:
         """As many as will be begun in a moment, so that few wait while they are open."""
         gateway, pace = self._route.gateway, self._pace.calls_per_second
-        if not gateway.type.dedupes_by_reference:
+        if not gateway.memory.is_memory:
             return max(1, min(gateway.window_items, gateway.concurrency) - self._out)
         if pace is None:
             return min(gateway.window_items, max(self._slots.capacity, 1))

@@ -83,6 +83,7 @@ class DueItem(NamedTuple):
     urgent: bool
     uncounted_calls: int
     expires_at: datetime | None
+    repeats: int
 
     def deadline_from(self, due_at: datetime) -> datetime | None:
         """Its contract's deadline if it may first go then."""
