@@ -127,11 +127,11 @@ def ask_again(
 ) -> Transaction[list[OutboxId]]:
     """Call again under the same reference, at gateways that know it if they have it.
 
-    Not where a stop cancelled the job, nor what is exhausted: nobody is called any more, whatever
-    the answer would be.
+    Not where a stop cancelled the job: nobody is called any more, whatever the answer would be. Of
+    what is exhausted, only the attempt that is open may be repeated, because no other is made.
     """
     found_doubts = yield from ask("lock_doubts", {"id": outbox_ids}, **scope._asdict())
-    locked = [row for row in found_doubts if not (row[5] or row[6])]
+    locked = [row for row in found_doubts if not row[5] and (row[7] or not row[6])]
     if not locked:
         return []
     found = [row[0] for row in locked]

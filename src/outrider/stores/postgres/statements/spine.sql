@@ -858,7 +858,7 @@ SELECT o.id::text, o.run_id::text, o.job_id::text, o.recipient_id, o.recipient_a
 -- name: lock_doubts
 SELECT o.id::text, o.run_id::text, o.job_id::text, o.channel, r.campaign_id::text,
        EXISTS (SELECT 1 FROM job_queue j WHERE j.id = o.job_id AND j.cancelled),
-       o.intent_status = 'EXHAUSTED'
+       o.intent_status = 'EXHAUSTED', o.attempt_opened_at IS NOT NULL
   FROM channel_outbox o LEFT JOIN campaign_runs r ON r.id = o.run_id
  WHERE o.tenant_id = :tenant_id AND o.workspace_id = :workspace_id
    AND o.id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)))

@@ -762,7 +762,7 @@ SELECT o.id, o.run_id, o.job_id, o.recipient_id, o.recipient_address, o.channel,
 -- name: lock_doubts
 SELECT o.id, o.run_id, o.job_id, o.channel, r.campaign_id,
        EXISTS (SELECT 1 FROM job_queue j WHERE j.id = o.job_id AND j.cancelled),
-       o.intent_status = 'EXHAUSTED'
+       o.intent_status = 'EXHAUSTED', o.attempt_opened_at IS NOT NULL
   FROM channel_outbox o LEFT JOIN campaign_runs r ON r.id = o.run_id
  WHERE o.tenant_id = :tenant_id AND o.workspace_id = :workspace_id
    AND o.id IN (SELECT value ->> 0 FROM json_each(:window)) AND o.doubted_at IS NOT NULL;
