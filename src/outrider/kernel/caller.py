@@ -15,6 +15,7 @@ from typing import Generic, Protocol, TypeVar
 
 import structlog
 
+from outrider.domain.reference_memory import ReferenceMemory
 from outrider.domain.submission import (
     Accepted,
     AttemptError,
@@ -200,8 +201,11 @@ class Caller:
         self.gate.note(key, passes, result)
         self._close(route.gateway, attempt, result)
 
-    def may_begin(self, passes: Passes, attempt: OpenAttempt) -> bool:
+    def may_begin(self, passes: Passes, memory: ReferenceMemory, attempt: OpenAttempt) -> bool:
         who = attempt.identity
+        if who.maybe_received and not memory.holds(who.submitted_at, self.clock.now()):
+            # It was routed while the gateway remembered the reference, and waited since.
+            return False
         if not self.permits.may_begin(who.job_id, who.call_by):
             # Paused, stopped or lost; or this process was frozen so long that others may have
             # dealt with the item meanwhile: doubted it, repeated it on evidence, sent it elsewhere.
@@ -398,7 +402,7 @@ class _RouteCalls(Generic[Element]):
         if not attempts and passes.is_probe:
             # Nobody was there to be called: the next one who asks finds out instead.
             caller.gate.unused(passes)
-        may_begin = partial(caller.may_begin, passes)
+        may_begin = partial(caller.may_begin, passes, self._route.gateway.memory)
         for attempt in attempts:
             attempt.may_begin = may_begin
         self._opened.extend((attempt, passes) for attempt in attempts)
