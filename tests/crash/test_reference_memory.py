@@ -245,7 +245,7 @@ FALSE_WORDS = [
 async def test_a_false_declaration_doubles_a_message_and_the_certificate_says_whose_word_it_was(
     tmp_path: Path, case: Case
 ) -> None:
-    """B3: these witnesses can tell; and it was the operator's word, not ours, that was relied on."""
+    """B3: these witnesses can tell; and it was the operator's word that was relied on, not ours."""
     if case.is_doubled and HAPROXY is None:
         pytest.skip("NOT TESTED: haproxy is not installed; run `apt-get install haproxy`")
     async with opened(f"sqlite:///{tmp_path}/outrider.db", tmp_path, case) as scene:

@@ -1,4 +1,4 @@
-"""Who remembers a reference, without a crash: silences, proofs, verdicts, certificates, settings."""
+"""Who remembers a reference, without a crash: silences, proofs, verdicts, certificates."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from outrider.bootstrap import Outrider
 from outrider.documents.target_settings import setting_warnings
 from outrider.domain.errors import Conflict
-from outrider.domain.ids import DEFAULT_SCOPE, RunId
+from outrider.domain.ids import DEFAULT_SCOPE, RunId, WorkerId
 from outrider.domain.reference_memory import (
     DURATION_MAX_SECONDS,
     FOR_GOOD,
@@ -23,20 +23,25 @@ from outrider.domain.reference_memory import (
     ReferenceMemory,
     memory_of,
 )
-from outrider.domain.states import Channel
-from outrider.domain.submission import Contract, OneShot
+from outrider.domain.states import Channel, IntentStatus, ItemStatus
+from outrider.domain.submission import Contract, OneShot, Progress, Verdict
+from outrider.engines.local import local_reference
 from outrider.gateways.directory import GATEWAY_TYPES
 from outrider.kernel.certifier import Certificate
 from outrider.kernel.doubt_resolver import DoubtsOf
 from outrider.kernel.explainer import explain_item
 from outrider.kernel.submission_manager import Submission
-from outrider.kernel.transactions import inspection
+from outrider.kernel.transactions import inspection, ledger, submissions
 from outrider.kernel.transactions.doubts import DoubtVerdict
 from outrider.kernel.transactions.inspection import Attempt
+from outrider.kernel.transactions.jobs import ClaimedLane, Claimer
+from outrider.kernel.transactions.ledger import ClosedAttempt
 from outrider.kernel.transactions.submissions import Intent
 from outrider.settings import TargetSettings
+from outrider.testing.claims import claim_any
+from outrider.testing.clock import FakeClock
 from outrider.testing.launches import launch, message, people, target
-from outrider.testing.store_suite.workshop import ACCEPTED, Workshop
+from outrider.testing.store_suite.workshop import ACCEPTED, WORD, Workshop
 from tests.integration.test_submissions import ended, until
 from tests.raw_sql import raw_sql
 from tests.support.remembering_gateway import RememberingGateway
@@ -45,6 +50,8 @@ from tests.whole_runs import opened, work_until_terminal, working
 IMPATIENT_SECONDS = 0.2
 """How long a call waits for its answer here."""
 SLOW_SECONDS = 1.0
+LEASE = timedelta(seconds=30)
+NOBODY = "http://127.0.0.1:1"
 SUBMITTED = datetime(2026, 1, 1, tzinfo=UTC)
 PAYLOAD = {"to": "+447700900123", "message": "Hello"}
 
@@ -176,19 +183,38 @@ async def test_an_exhausted_item_in_doubt_takes_no_resubmission(
 async def test_what_may_have_arrived_is_not_called_again_after_its_deadline(
     database: str, tmp_path: Path
 ) -> None:
-    """S7: it is exhausted by the clock, and in doubt, because a silence came before."""
-    async with (
-        RememberingGateway(FOR_GOOD, seconds=SLOW_SECONDS) as gateway,
-        submitted(
-            database, tmp_path, gateway, "for_good", policy="deadline", maxAcceptanceSeconds=60
-        ) as outrider,
-        raw_sql(database) as raw,
-    ):
-        await gateway.until_requests(1)
-        # Whatever comes of the call, the deadline has passed when its retry is due.
-        gateway.memory = NEVER
-        await until(outrider, "a", ended)
-        assert await raw.run("SELECT count(*) FROM channel_outbox WHERE attempts > 2") == [(0,)]
+    """S7: it is exhausted by the clock and, because a silence came before, in doubt."""
+    clock = FakeClock()
+    entry = target("sms", "sms", NOBODY, policy="deadline", maxAcceptanceSeconds=30)
+    async with opened(database, tmp_path, entry, clock=clock) as outrider:
+        store, began = outrider.store, clock.now()
+        await outrider.submissions.submit(DEFAULT_SCOPE, Submission("a", "sms", PAYLOAD))
+        claimer = Claimer(WorkerId("one"), began + LEASE, local_reference, outrider.ids)
+        [lane] = await claim_any(store, claimer, 10, began)
+        assert isinstance(lane, ClaimedLane)
+        [row] = await store.read(submissions.due(lane, 10, began))
+        await store.write(ledger.reopen(lane, [row.id], None, WORD, began + LEASE, began))
+        silence = Verdict(
+            ItemStatus.QUEUED, IntentStatus.PENDING, Progress.SENT_NO_ANSWER, "timeout",
+            next_attempt_at=began + timedelta(seconds=29), maybe_received=True,
+        )  # fmt: skip
+        await store.write(
+            ledger.close([ClosedAttempt(row.id, 1, lane.fence, began, silence)], began)
+        )
+        clock.advance(29)
+        assert [each.id for each in await store.read(submissions.due(lane, 10, clock.now()))]
+        clock.advance(1)
+        assert await store.read(submissions.due(lane, 10, clock.now())) == []
+        assert await outrider.deadline_expirer.expire() == 1
+        intent, attempts = await outrider.submissions.intent(DEFAULT_SCOPE, "a")
+        assert (intent.status, intent.exhausted_reason) == ("EXHAUSTED", "deadline_exceeded")
+        assert (intent.item_status, intent.doubted_at) == ("queued", clock.now())
+        assert [each.number for each in attempts] == [1]
+        # Nor is it called again to find out, which would be another attempt.
+        found = await outrider.doubt_resolver.reconcile(
+            DEFAULT_SCOPE, run_id=None, received=None, absent=None, evidence="", actor="test"
+        )
+        assert (found.asked_again, found.left) == (0, 1)
 
 
 # The certificate.
@@ -223,7 +249,7 @@ async def test_repeats_of_an_older_version_are_proven_by_a_declaration_and_by_no
 ) -> None:
     """B3: that version assumed a memory, and wrote down no word of anybody's."""
     settings = {"sms.realtime": TargetSettings(remembers_references=declared)}
-    entry = target("sms.realtime", "sms", "http://127.0.0.1:1")
+    entry = target("sms.realtime", "sms", NOBODY)
     async with (
         opened(database, tmp_path, entry, targets=settings) as outrider,
         raw_sql(database) as raw,
