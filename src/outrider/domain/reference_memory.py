@@ -41,7 +41,9 @@ class ReferenceMemory:
             return "in_flight" if self.while_in_flight else "never"
         if math.isinf(self.seconds):
             return "for_good"
-        unit = next(u for u in reversed(UNIT_SECONDS) if self.seconds % UNIT_SECONDS[u] == 0)
+        units = [unit for unit, size in UNIT_SECONDS.items() if self.seconds % size == 0]
+        # A day is usually said in hours.
+        unit = "h" if self.seconds == UNIT_SECONDS["d"] else units[-1]
         return f"{int(self.seconds) // UNIT_SECONDS[unit]}{unit}"
 
     @classmethod
