@@ -75,6 +75,7 @@ async def server(database: str, folder: Path, sandbox_url: str) -> AsyncIterator
     environment = {
         **os.environ, "OUTRIDER_DATABASE_URL": database, "OUTRIDER_REGISTRY": str(file),
         "OUTRIDER_LOG": "json",
+        "OUTRIDER_TARGETS": '{"sms": {"remembers_references": "for_good"}}',
     }  # fmt: skip
     migrate = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "outrider", "migrate", env=environment, cwd=folder,

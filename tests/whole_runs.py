@@ -17,7 +17,7 @@ from outrider.ports.clock import Clock
 from outrider.ports.stages import StageObserver
 from outrider.settings import Limits, Settings
 from outrider.testing.clock import FakeClock
-from outrider.testing.launches import WATCH_SECONDS, observe, registry, until_terminal
+from outrider.testing.launches import WATCH_SECONDS, observe, registry, remembering, until_terminal
 
 QUICK = RetrySchedule(first_seconds=0.05)
 IMPATIENT = Limits(
@@ -26,6 +26,7 @@ IMPATIENT = Limits(
     projector_rest_factor=0.0,
 )  # fmt: skip
 MOST = 10_000
+SANDBOXED = ("sms", "push")
 PATIENCE_SECONDS = 60
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -57,9 +58,12 @@ async def opened(
     clock: Clock | None = None,
     **others: Any,
 ) -> AsyncIterator[Outrider]:
-    """Outrider on a migrated database, with a registry of these targets and these settings."""
+    """Outrider on a migrated database, with a registry of these targets and these settings. Unless
+    they say otherwise, SMS and push are taken by sandboxes, which know every reference again."""
     path = folder / "registry.json"
     path.write_bytes(registry(*targets))
+    by_sandboxes = [str(e["submissionTarget"]) for e in targets if e["gatewayType"] in SANDBOXED]
+    others.setdefault("targets", remembering(*by_sandboxes))
     settings = Settings(
         database_url=database,
         registry=path,

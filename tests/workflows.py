@@ -19,7 +19,7 @@ from outrider.gateways.sandbox import Sandbox
 from outrider.kernel.transactions.domain_events import StoredEvent
 from outrider.ports.clock import Clock
 from outrider.settings import Limits, Settings, TargetSettings
-from outrider.testing.launches import registry, target
+from outrider.testing.launches import registry, remembering, target
 from tests.raw_sql import raw_sql
 from tests.whole_runs import IMPATIENT, SteppedClock, working
 
@@ -163,7 +163,7 @@ async def office(
             registry=path,
             artifacts=folder / "artifacts",
             spool=folder / "spool",
-            targets={WHATSAPP: cloud},
+            targets=remembering(SMS, given={WHATSAPP: cloud}),
             **settings,
         )
         async with open_outrider(given, limits=limits, clock=clock) as outrider:

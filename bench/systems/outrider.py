@@ -24,7 +24,7 @@ from outrider.domain.states import Channel
 from outrider.kernel.submission_manager import Submission
 from outrider.ports.engine import Worker
 from outrider.ports.stages import Stage, Unobserved
-from outrider.settings import Settings
+from outrider.settings import Settings, TargetSettings
 from outrider.system import settle_heap
 from outrider.testing.launches import launch, message, registry, target
 from systems.child import Request, read_request, tell_start
@@ -57,6 +57,8 @@ def settings(request: Request) -> Settings:
         registry=path,
         artifacts=Path(request.folder, "artifacts"),
         spool=Path(request.folder, "spool"),
+        # The sandbox knows every reference again; noop and smtp are what they are.
+        targets={"bench": TargetSettings(remembers_references="for_good")},
         engine="temporal" if engine == "temporal" else "local",
         temporal_address=request.server or "127.0.0.1:7233",
         temporal_task_queue=f"bench-{Path(request.folder).name}",

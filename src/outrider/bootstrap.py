@@ -22,6 +22,7 @@ from outrider.domain.admission import AdmissionRule
 from outrider.domain.emissions import Emission
 from outrider.domain.errors import InvalidInput
 from outrider.domain.ids import DEFAULT_SCOPE, Scope, WorkerId
+from outrider.domain.reference_memory import NEVER, ReferenceMemory, memory_of
 from outrider.domain.retry import DIRECT, RetrySchedule
 from outrider.domain.submission import GatewayType
 from outrider.domain.targets import TargetPolicy
@@ -268,6 +269,14 @@ class Outrider:
 
     def target_settings(self, submission_target: str) -> TargetSettings:
         return self.settings.targets.get(submission_target, TargetSettings())
+
+    def reference_memory(self, submission_target: str) -> ReferenceMemory:
+        """How long it is declared to remember references; of a target that is gone, never."""
+        contract = self.registry_keeper.contracts().get(submission_target)
+        if contract is None:
+            return NEVER
+        documented = GATEWAY_TYPES[contract.gateway_type].remembers
+        return memory_of(documented, self.target_settings(submission_target).reference_memory)
 
     @cached_property
     def policies(self) -> dict[str, TargetPolicy]:
@@ -535,7 +544,7 @@ class Outrider:
 
     @cached_property
     def certifier(self) -> Certifier:
-        return Certifier(self.store, self.clock, self.limits, GATEWAY_TYPES)
+        return Certifier(self.store, self.clock, self.limits, self.reference_memory)
 
     @cached_property
     def doubt_resolver(self) -> DoubtResolver:

@@ -30,6 +30,7 @@ from pydantic_settings import (
 
 from outrider.domain.admission import AdmissionRule, OverloadPolicy
 from outrider.domain.public_urls import public_url
+from outrider.domain.reference_memory import ReferenceMemory
 from outrider.domain.references import is_reference, names_a_secret
 from outrider.domain.run_events import RunEventType
 from outrider.domain.sink_urls import SinkKind, sink_url
@@ -462,8 +463,21 @@ class TargetSettings(BaseModel):
     breaker_failures: int = Field(default=20, ge=1, le=100_000)
     breaker_seconds: float = Field(default=15.0, gt=0, le=3_600)
     fallback: str | None = None
+    remembers_references: str | None = None
+    """How long its provider knows a reference again: never, in_flight, for_good, or a duration."""
     options: dict[str, str] = Field(default_factory=dict)
     credentials: dict[str, SecretReference] = Field(default_factory=dict)
+
+    @field_validator("remembers_references")
+    @classmethod
+    def _known_memory(cls, text: str | None) -> str | None:
+        return None if text is None else str(ReferenceMemory.parse(text))
+
+    @property
+    def reference_memory(self) -> ReferenceMemory | None:
+        """What the target declares; None: it leaves that to its gateway family."""
+        text = self.remembers_references
+        return None if text is None else ReferenceMemory.parse(text)
 
     @field_validator("options")
     @classmethod

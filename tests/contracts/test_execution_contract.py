@@ -17,6 +17,7 @@ from outrider.bootstrap import Outrider
 from outrider.call_journal import CallJournalFolder
 from outrider.domain.campaigns import Message
 from outrider.domain.ids import DEFAULT_SCOPE, IdempotencyKey, RunId
+from outrider.domain.reference_memory import ReferenceMemory
 from outrider.domain.states import Channel
 from outrider.domain.submission import CallResult, GatewayType
 from outrider.domain.times import rfc3339
@@ -100,6 +101,10 @@ class Witness:
     @property
     def type(self) -> GatewayType:
         return self._inner.type
+
+    @property
+    def memory(self) -> ReferenceMemory:
+        return self._inner.memory
 
     @property
     def window_items(self) -> int:
@@ -312,7 +317,7 @@ async def test_never_use_another_key_on_a_later_attempt(database: str, tmp_path:
         await work_until_terminal(outrider, run_id)
         assert set(sandbox.deliveries) == {attempt.reference for attempt in reserved}
         items = await items_of(outrider, run_id)
-        assert {item.attempts for item in items.values()} == {2}
+        assert {item.attempts for item in items.values()} == {1}
         assert {item.reference for item in items.values()} == set(sandbox.deliveries)
 
 

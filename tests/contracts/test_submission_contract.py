@@ -30,7 +30,7 @@ from outrider.kernel.submission_manager import Submission
 from outrider.kernel.transactions.inspection import Attempt
 from outrider.kernel.transactions.submissions import Intent
 from outrider.settings import Limits, Settings
-from outrider.testing.launches import registry, target
+from outrider.testing.launches import registry, remembering, target
 from tests.raw_sql import raw_sql
 
 WAIT_SECONDS = 60
@@ -101,7 +101,9 @@ async def submitting(
 ) -> AsyncIterator[Outrider]:
     file = folder / "registry.json"
     file.write_bytes(registry(*entries))
-    settings = Settings(database_url=database, registry=file)
+    settings = Settings(
+        database_url=database, registry=file, targets=remembering("sms.realtime", "push.realtime")
+    )
     async with open_outrider(settings, limits=FAST) as outrider:
         await outrider.store.migrate()
         if not work:

@@ -45,6 +45,7 @@ async def open_scene(
             engine="local" if temporal_address is None else "temporal",
             temporal_address=temporal_address or NOBODYS_ADDRESS,
             temporal_task_queue=f"crash-{uuid4()}",
+            targets=launches.remembering(Provider.SMS.target),
         )
         # Temporal goes by the lease of whoever lets a run go.
         limits = Limits(job_max_attempts=job_attempts, lease_seconds=SHORT_LEASE_SECONDS)

@@ -43,6 +43,9 @@ class WorkerProcess:
         options = ["--database", settings.database_url, "--registry", str(settings.registry)]
         options += ["--engine", settings.engine, "--temporal-address", settings.temporal_address]
         options += ["--task-queue", settings.temporal_task_queue]
+        for name, target in settings.targets.items():
+            if target.remembers_references is not None:
+                options += ["--remembers", f"{name}={target.remembers_references}"]
         if lease_seconds is None:
             is_waited_for = stall_at is not None or settings.engine == "temporal"
             lease_seconds = SHORT_LEASE_SECONDS if is_waited_for else LEASE_SECONDS

@@ -253,7 +253,13 @@ async def running_server(
     arguments: tuple[str, ...] = (),
     module: str = "outrider",
 ) -> AsyncIterator[ApiServer]:
-    """A server on a database of its own, with a registry of one no-op target unless told."""
+    """A server on a database of its own, with a registry of one no-op target unless told. SMS and
+    push are taken by sandboxes, which know references again, unless the environment differs."""
+    by_sandboxes = {
+        str(each["submissionTarget"]): {"remembers_references": "for_good"}
+        for each in targets or ()
+        if each["gatewayType"] in ("sms", "push")
+    }
     file = folder / "registry.json"
     if not file.exists():
         file.write_bytes(registry(*(targets or (target("noop", "noop", "noop:"),))))
@@ -261,6 +267,7 @@ async def running_server(
         "OUTRIDER_DATABASE_URL": database or f"sqlite:///{folder}/outrider.db",
         "OUTRIDER_REGISTRY": str(file),
         "OUTRIDER_ARTIFACTS": str(folder / "artifacts"),
+        "OUTRIDER_TARGETS": json.dumps(by_sandboxes),
         **(environment or {}),
     }
     if not settings["OUTRIDER_DATABASE_URL"].startswith("sqlite"):

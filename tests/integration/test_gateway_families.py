@@ -13,6 +13,7 @@ import pytest
 
 from outrider.domain.errors import InvalidInput
 from outrider.domain.ids import IdempotencyKey
+from outrider.domain.reference_memory import memory_of
 from outrider.domain.states import Channel, ItemStatus, success_status
 from outrider.domain.submission import (
     DUPLICATE_REFERENCE,
@@ -467,14 +468,46 @@ async def test_resend_still_working_on_the_first_request_is_asked_again(
     assert result.code == "concurrent_idempotent_requests"
 
 
-def test_dedupe_windows_are_the_providers() -> None:
-    windows = {name: kind.dedupe_window_seconds for name, kind in GATEWAY_TYPES.items()}
-    assert {name: seconds for name, seconds in windows.items() if seconds is not None} == {
-        "resend": 86_400.0,
-        "mastodon": 3_600.0,
+def test_a_memory_is_what_a_provider_documents_or_what_a_target_declares() -> None:
+    """B3: of the families that documents say nothing about, none is assumed to remember."""
+    memories = {name: kind.remembers for name, kind in GATEWAY_TYPES.items()}
+    documented = {name: str(memory) for name, memory in memories.items() if memory}
+    assert {name: text for name, text in documented.items() if text != "never"} == {
+        "resend": "24h",
+        "mastodon": "1h",
+        "noop": "for_good",
     }
-    deduping = {name for name, kind in GATEWAY_TYPES.items() if kind.dedupes_by_reference}
-    assert deduping == {"sms", "push", "noop", "resend", "mastodon"}
+    assert {name for name, memory in memories.items() if memory is None} == {"sms", "push"}
+
+
+@pytest.mark.parametrize(
+    ("name", "declared", "relied_on"),
+    [
+        ("sms", None, "never"),
+        ("push", None, "never"),
+        ("sms", "in_flight", "in_flight"),
+        ("sms", "90m", "90m"),
+        ("push", "for_good", "for_good"),
+        ("resend", None, "24h"),
+        ("resend", "1h", "1h"),
+        ("resend", "never", "never"),
+        ("resend", "for_good", "24h"),
+        ("mastodon", None, "1h"),
+        ("twilio_sms", None, "never"),
+        ("twilio_sms", "for_good", "never"),
+        ("smtp", "for_good", "never"),
+    ],
+)
+async def test_a_target_declares_its_memory_and_may_promise_no_more_than_is_documented(
+    client: HttpClient, name: str, declared: str | None, relied_on: str
+) -> None:
+    """B3: the default of `sms` and `push` is never."""
+    settings = TARGETS[name].model_copy(update={"remembers_references": declared})
+    gateways = Gateways(PlantedSecrets(), client, targets={"t": settings})
+    url = "smtp://127.0.0.1:25" if name == "smtp" else "http://127.0.0.1"
+    gateway = gateways.gateway("t", name, url)
+    assert str(gateway.memory) == relied_on
+    assert gateway.memory.is_memory or gateway.window_items == gateway.concurrency
 
 
 # Settings and credentials.
@@ -523,7 +556,7 @@ async def test_a_missing_option_is_said_at_once(client: HttpClient, name: str) -
 async def test_concurrency_is_the_targets_and_bounds_what_a_crash_can_leave_open(
     client: HttpClient, name: str
 ) -> None:
-    dedupes = GATEWAY_TYPES[name].dedupes_by_reference
+    dedupes = memory_of(GATEWAY_TYPES[name].remembers, None).is_memory
     usual = make(name, "http://127.0.0.1", client)
     assert (usual.concurrency, usual.window_items) == ((64, 500) if dedupes else (16, 16))
     chosen = make(name, "http://127.0.0.1", client, concurrency=5)
@@ -615,14 +648,13 @@ def _rows(page: str, columns: int) -> dict[str, list[str]]:
 
 def test_the_page_tells_what_each_type_declares() -> None:
     rows = _rows(PAGE, 6)
-    windows = {None: "for good", 86_400.0: "24 h", 3_600.0: "1 h"}
     for name, kind in GATEWAY_TYPES.items():
         if name == "noop":
             continue
-        _, channel, status, dedupes, reasons = rows[name]
+        _, channel, status, remembers, reasons = rows[name]
         assert (channel, status) == (kind.channel, success_status(kind.channel))
-        window = windows[kind.dedupe_window_seconds] if kind.dedupes_by_reference else "no"
-        assert dedupes == window
+        documented = kind.remembers
+        assert remembers == ("declared" if documented is None else f"`{documented}`")
         assert reasons == ", ".join(sorted(kind.rejection_reasons))
         assert not kind.looks_up
 

@@ -21,6 +21,7 @@ from outrider.kernel.transactions.submissions import DueItem
 from outrider.settings import LANES_PER_TARGET
 from outrider.testing.claims import claim_any
 from outrider.testing.launches import target
+from outrider.testing.store_suite.workshop import WORD
 from tests.integration.test_submissions import at_work, ended, opened, submit, until
 
 LEASE = timedelta(seconds=30)
@@ -46,7 +47,9 @@ async def claim(outrider: Outrider, worker: str) -> ClaimedLane:
 async def open_only_item(outrider: Outrider, lane: ClaimedLane) -> DueItem:
     began = now()
     [row] = await outrider.store.read(submissions.due(lane, 10, began))
-    assert await outrider.store.write(ledger.reopen(lane, [row.id], None, began + LEASE, began))
+    assert await outrider.store.write(
+        ledger.reopen(lane, [row.id], None, WORD, began + LEASE, began)
+    )
     return row
 
 

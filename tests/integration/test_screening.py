@@ -25,6 +25,7 @@ from outrider.legacy.proposal_email import ProposalEmail
 from outrider.ports.store import Rows, Statement, Store, Transaction
 from outrider.settings import Limits
 from outrider.testing.claims import claim_any
+from outrider.testing.store_suite.workshop import WORD
 from tests.integration.workflow_scene import LEASE, NOON, WorkflowScene
 from tests.raw_sql import raw_sql
 
@@ -56,7 +57,7 @@ class Scene(WorkflowScene):
     async def sent(self, lane: ClaimedLane, ids: Sequence[OutboxId], **verdict: Any) -> None:
         """Open an attempt of each and close it."""
         now = self.clock.now()
-        opened = await self.store.write(ledger.reopen(lane, ids, None, now + LEASE, now))
+        opened = await self.store.write(ledger.reopen(lane, ids, None, WORD, now + LEASE, now))
         assert isinstance(opened, list)
         accepted = Verdict(ItemStatus.SENT, IntentStatus.ACCEPTED, Progress.ANSWERED)
         ended = Verdict(**verdict) if verdict else accepted

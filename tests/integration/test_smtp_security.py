@@ -257,7 +257,9 @@ async def test_a_password_may_live_in_a_file(trusted: Certificate, tmp_path: Pat
 
 @pytest.mark.parametrize("gateway_type", ["sms", "push", "smtp"])
 async def test_a_target_has_its_own_timeout_and_concurrency(gateway_type: str) -> None:
-    settings = TargetSettings(timeout_seconds=SHORT_SECONDS, concurrency=3)
+    settings = TargetSettings(
+        timeout_seconds=SHORT_SECONDS, concurrency=3, remembers_references="for_good"
+    )
     gateways = Gateways(LocalSecrets(), targets={"own": settings})
     scheme, address = ("smtp", "a@b.test") if gateway_type == "smtp" else ("http", "+44770090012")
     async with serving(hang) as port:

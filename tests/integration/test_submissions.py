@@ -28,6 +28,7 @@ from outrider.testing.launches import (
     observe,
     people,
     registry,
+    remembering,
     target,
     until_terminal,
 )
@@ -46,8 +47,13 @@ async def opened(
 ) -> AsyncIterator[Outrider]:
     file = folder / "registry.json"
     file.write_bytes(registry(*entries))
+    # Behind most of these targets is a sandbox, which knows every reference again.
+    taken_by_sandboxes = [str(e["submissionTarget"]) for e in entries if e["gatewayType"] == "sms"]
     settings = Settings(
-        database_url=database, registry=file, targets=targets or {}, spool=folder / "spool"
+        database_url=database,
+        registry=file,
+        targets=remembering(*taken_by_sandboxes, given=targets),
+        spool=folder / "spool",
     )
     async with open_outrider(settings, limits=FAST) as outrider:
         await outrider.store.migrate()
@@ -228,7 +234,7 @@ async def test_silence_at_a_gateway_that_cannot_dedupe_puts_an_intent_in_doubt(
         assert sandbox.requests == 1
 
 
-async def test_an_attempt_its_worker_left_open_is_resubmitted_where_the_gateway_dedupes(
+async def test_an_attempt_its_worker_left_open_is_resubmitted_where_the_target_remembers(
     database: str, tmp_path: Path
 ) -> None:
     """The worker is stopped as by a crash: its task is gone, its lease runs out."""
@@ -237,7 +243,12 @@ async def test_an_attempt_its_worker_left_open_is_resubmitted_where_the_gateway_
         entry = target("sms", "sms", sandbox.http_url)
         file = tmp_path / "registry.json"
         file.write_bytes(registry(entry))
-        settings = Settings(database_url=database, registry=file, spool=tmp_path / "spool")
+        settings = Settings(
+            database_url=database,
+            registry=file,
+            spool=tmp_path / "spool",
+            targets=remembering("sms"),
+        )
         async with open_outrider(settings, limits=FAST, clock=clock) as outrider:
             await outrider.store.migrate()
             await submit(outrider, "a")
@@ -258,7 +269,10 @@ async def test_an_attempt_its_worker_left_open_is_resubmitted_where_the_gateway_
         ):
             intent, attempts = await until(outrider, "a", ended)
         assert intent.status == "ACCEPTED"
-        assert [attempt.outcome for attempt in attempts] == ["abandoned", "accepted"]
+        # S2: the repeat is the same attempt.
+        told = [(each.number, each.repeat, each.outcome) for each in attempts]
+        assert told == [(1, 0, "abandoned"), (1, 1, "accepted")]
+        assert intent.attempts == 1
         assert sandbox.deliveries.total() == 1
 
 
@@ -451,7 +465,10 @@ async def test_a_doubt_at_a_gateway_that_dedupes_is_settled_by_asking_again(
             intent, attempts = await until(outrider, "a", lambda each: each.item_status == "sent")
         # Both are true: it was sent, and its contract had been used up before that was known.
         assert (intent.status, intent.exhausted_reason) == ("EXHAUSTED", "max_attempts")
-        assert [attempt.outcome for attempt in attempts] == ["error", "abandoned", "accepted"]
+        # S2, S7: no third attempt was made; the second was repeated to find out.
+        told = [(each.number, each.repeat, each.outcome) for each in attempts]
+        assert told == [(1, 0, "error"), (2, 0, "abandoned"), (2, 1, "accepted")]
+        assert attempts[-1].reason == "duplicate_reference"
         assert sandbox.deliveries.total() == 1
 
 

@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 
 from outrider.documents.policy import parse_policy
 from outrider.domain.ids import DEFAULT_SCOPE, WorkerId
-from outrider.domain.retry import WORKFLOW_PATIENCE
+from outrider.domain.retry import CALL_REPEATS_MAX, WORKFLOW_PATIENCE
 from outrider.domain.states import Channel, ItemStatus
 from outrider.domain.submission import AttemptFacts, Contract, MaxAttempts, Rejected, judge
 from outrider.domain.suppressions import OptOut
@@ -28,6 +28,7 @@ from outrider.kernel.transactions.jobs import ClaimedLane, Claimer
 from outrider.ports.legacy import Composition
 from outrider.testing.claims import claim_any
 from outrider.testing.clock import FakeClock
+from outrider.testing.store_suite.workshop import WORD
 from tests.raw_sql import raw_sql
 from tests.whole_runs import SteppedClock, working
 from tests.workflows import TO_LEAD, Office, email, office, whatsapp
@@ -352,22 +353,24 @@ async def test_an_abandoned_item_that_cannot_be_read_is_doubted_and_its_lane_goe
     assert len([each async for each in desk.outrider.doubt_resolver.doubts(DEFAULT_SCOPE)]) == 1
 
 
-async def test_an_item_that_killed_five_workers_is_in_doubt_and_kills_no_sixth(
+async def test_an_item_that_killed_a_worker_at_every_repeat_is_in_doubt_and_kills_no_more(
     desk: Office,
 ) -> None:
+    """S2: and its contract has still counted one attempt."""
     await desk.rule("lead_welcome", Channel.SMS, SMS)
     await desk.routed("lead_welcome")
     store, ids = desk.outrider.store, desk.outrider.ids
-    for _ in range(5):
+    for _ in range(1 + CALL_REPEATS_MAX):
         lane, now = await claimed(desk), desk.clock.now()
         due = await store.read(submissions.due(lane, 10, now))
-        await store.write(ledger.reopen(lane, [each.id for each in due], None, now + LEASE, now))
+        found = [each.id for each in due]
+        await store.write(ledger.reopen(lane, found, None, WORD, now + LEASE, now))
         clock_of(desk).advance(400)
         later = desk.clock.now()
         await store.write(jobs.rescue_expired(later, WorkerId("rescuer"), ids, later))
     async with working(desk.outrider):
         (row,) = await desk.until(lambda rows: rows[0].last_error is not None)
-    assert (row.attempts, row.last_error) == (5, "worker_lost")
+    assert (row.attempts, row.last_error) == (1, "worker_lost_repeatedly")
     assert desk.sandbox.requests == 0
 
 

@@ -11,14 +11,15 @@ from hypothesis import strategies as st
 from outrider.documents.registry import Registry, parse_registry
 from outrider.domain.contracts import contract_document, contract_from_document, contract_sha256
 from outrider.domain.errors import InvalidInput
+from outrider.domain.reference_memory import FOR_GOOD
 from outrider.domain.states import Channel
 from outrider.domain.submission import Contract, Deadline, GatewayType, MaxAttempts, OneShot
 
 SMS_REASONS = frozenset({"invalid_request", "invalid_recipient", "invalid_message"})
 GATEWAY_TYPES = {
-    "sms": GatewayType("sms", Channel.SMS, SMS_REASONS, dedupes_by_reference=True),
-    "smtp": GatewayType("smtp", Channel.EMAIL, frozenset({"refused"}), dedupes_by_reference=False),
-    "noop": GatewayType("noop", Channel.SMS, frozenset(), dedupes_by_reference=True),
+    "sms": GatewayType("sms", Channel.SMS, SMS_REASONS, remembers=None),
+    "smtp": GatewayType("smtp", Channel.EMAIL, frozenset({"refused"})),
+    "noop": GatewayType("noop", Channel.SMS, frozenset(), remembers=FOR_GOOD),
 }
 TARGET: dict[str, Any] = {
     "submissionTarget": "sms.realtime",

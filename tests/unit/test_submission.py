@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from outrider.domain.contracts import contract_document, contract_from_document, contract_sha256
+from outrider.domain.reference_memory import FOR_GOOD, IN_FLIGHT, NEVER, ReferenceMemory
 from outrider.domain.states import SUCCESSES, Channel, IntentStatus, ItemStatus
 from outrider.domain.submission import (
     CAUSED_BY_THE_MESSAGE,
@@ -35,8 +36,8 @@ from outrider.domain.submission import (
 
 SUBMITTED = datetime(2026, 1, 1, tzinfo=UTC)
 REASONS = frozenset({"invalid_recipient", "provider_failure", DUPLICATE_REFERENCE})
-DEDUPES = GatewayType("sms", Channel.SMS, REASONS, dedupes_by_reference=True)
-FORGETS = GatewayType("smtp", Channel.EMAIL, REASONS, dedupes_by_reference=False)
+DEDUPES = GatewayType("sms", Channel.SMS, REASONS, remembers=FOR_GOOD)
+FORGETS = GatewayType("smtp", Channel.EMAIL, REASONS)
 SILENCE = AttemptError(Progress.SENT_NO_ANSWER, "timeout")
 REFUSED = AttemptError(Progress.NOT_SENT, "connection_refused")
 UNENCODABLE = AttemptError(Progress.NOT_SENT, "unencodable")
@@ -58,10 +59,13 @@ def verdict(
     after_seconds: float = 1,
     delay_seconds: float = 5,
     maybe_received: bool = False,
+    repeats: int = 0,
+    memory: ReferenceMemory | None = None,
 ) -> Verdict:
     facts = AttemptFacts(
-        number, SUBMITTED, SUBMITTED + timedelta(seconds=after_seconds), maybe_received
-    )
+        number, SUBMITTED, SUBMITTED + timedelta(seconds=after_seconds), maybe_received,
+        repeats=repeats, memory=memory or gateway.remembers or NEVER,
+    )  # fmt: skip
     terms = contract(policy or MaxAttempts(5), *terminal)
     return judge(terms, gateway, facts, result, lambda _attempts, _retry_after: delay_seconds)
 
@@ -274,8 +278,49 @@ def test_a_rejection_by_a_gateway_that_dedupes_ends_the_doubt() -> None:
 
 
 def test_a_duplicate_reference_on_a_later_attempt_proves_receipt() -> None:
-    judged = verdict(Rejected(DUPLICATE_REFERENCE), number=2, maybe_received=True)
+    judged = verdict(Rejected(DUPLICATE_REFERENCE, "seen"), number=2, maybe_received=True)
     assert (judged.status, judged.intent_status) == (ItemStatus.SENT, IntentStatus.ACCEPTED)
+    # S1: what the gateway said stays.
+    assert (judged.reason, judged.error) == (DUPLICATE_REFERENCE, "seen")
+    assert judged.final_outcome == "accepted"
+
+
+@pytest.mark.parametrize("memory", [NEVER, IN_FLIGHT, ReferenceMemory(60)])
+@pytest.mark.parametrize("terminal", [(), (DUPLICATE_REFERENCE,)])
+def test_a_duplicate_reference_after_a_silence_proves_nothing_beyond_the_declared_memory(
+    memory: ReferenceMemory, terminal: tuple[str, ...]
+) -> None:
+    """S1: nor does it prove that nothing arrived, so the item is in doubt, with its words."""
+    judged = verdict(
+        Rejected(DUPLICATE_REFERENCE, "seen"), memory=memory, terminal=terminal, number=2,
+        after_seconds=60, maybe_received=True,
+    )  # fmt: skip
+    assert judged.in_doubt
+    assert judged.intent_status is IntentStatus.PENDING
+    assert (judged.reason, judged.error) == (DUPLICATE_REFERENCE, "seen")
+
+
+def test_a_duplicate_reference_within_a_declared_memory_proves_receipt() -> None:
+    judged = verdict(
+        Rejected(DUPLICATE_REFERENCE), memory=ReferenceMemory(60), after_seconds=59.9,
+        maybe_received=True,
+    )  # fmt: skip
+    assert judged.status is ItemStatus.SENT
+
+
+def test_a_repeat_that_meets_its_first_call_in_flight_is_in_doubt() -> None:
+    """S1: the earlier call is under way, which is neither a receipt nor a refusal."""
+    duplicate = Rejected(DUPLICATE_REFERENCE)
+    terminal = (DUPLICATE_REFERENCE,)
+    assert verdict(duplicate, memory=IN_FLIGHT, repeats=1, terminal=terminal).in_doubt
+    first = verdict(duplicate, memory=IN_FLIGHT, terminal=terminal)
+    assert (first.status, first.intent_status) == (ItemStatus.FAILED, IntentStatus.REJECTED)
+
+
+@pytest.mark.parametrize("memory", [NEVER, IN_FLIGHT, ReferenceMemory(60)])
+def test_a_silence_beyond_the_declared_memory_is_in_doubt(memory: ReferenceMemory) -> None:
+    """B3: nobody is assumed to remember."""
+    assert verdict(SILENCE, memory=memory, after_seconds=60).in_doubt
 
 
 def test_a_duplicate_reference_proves_receipt_even_where_it_is_listed_as_terminal() -> None:

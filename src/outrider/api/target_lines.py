@@ -41,4 +41,5 @@ def _line(
     execution = TargetExecution.of(settings, target_policy(settings))
     gateway = outrider.gateway_types[contract.gateway_type]
     standing = standing_of(overview, contract, scope.workspace_id)
-    return TargetLine.whole(contract, gateway, standing, execution, load)
+    memory = outrider.reference_memory(contract.submission_target)
+    return TargetLine.whole(contract, gateway, memory, standing, execution, load)

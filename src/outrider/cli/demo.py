@@ -18,7 +18,7 @@ import uvloop
 
 from outrider.bootstrap import Outrider, open_outrider
 from outrider.cli.console import Json, accounting_line, err, fail, out, print_json, print_rows
-from outrider.cli.demo_campaign import registry
+from outrider.cli.demo_campaign import registry, target_settings
 from outrider.cli.demo_children import child, ready_line
 from outrider.cli.demo_story import ACTOR, Result, Story
 from outrider.cli.demo_temporal import temporal_address
@@ -149,7 +149,7 @@ def _settings(folder: Path, http_url: str, smtp_url: str, moving: dict[str, Any]
         artifacts=folder / "artifacts",
         allow_private_gateways=True,
         allow_private_links=True,
-        targets={},
+        targets=target_settings(),
         **moving,
     )
 

@@ -6,6 +6,7 @@ import msgspec
 
 from outrider.domain.campaigns import LAUNCH, CampaignDefinition, Message
 from outrider.domain.states import Channel
+from outrider.settings import TargetSettings
 
 BATCH_SIZE = 200
 AUDIENCE_IMPORT, HTTP_VALIDATION, REPORT = "audience_import", "http_validation", "report"
@@ -40,6 +41,12 @@ def write_people(path: Path, count: int, messages: tuple[Message, ...]) -> None:
                 "message": messages[number % len(messages)].id,
             }
             file.write(msgspec.json.encode(person) + b"\n")
+
+
+def target_settings() -> dict[str, TargetSettings]:
+    """The demo's simulator knows every reference for good, and that is declared."""
+    remembering = TargetSettings(remembers_references="for_good")
+    return {"sms.realtime": remembering, "push.realtime": remembering}
 
 
 def registry(http_url: str, smtp_url: str) -> bytes:

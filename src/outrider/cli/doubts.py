@@ -115,7 +115,7 @@ def reconcile(
         typer.Option(
             metavar="FILE",
             help="A complete record of what the provider received: one JSON object a line with a"
-            " `referenceId`. Without it, gateways that dedupe or can look up are asked.",
+            " `referenceId`. Without it, targets that remember or can look up are asked.",
         ),
     ] = None,
     target: Annotated[

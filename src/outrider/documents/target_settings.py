@@ -6,6 +6,7 @@ None of it stops a registry from being in force, so these are warnings with the 
 from collections.abc import Iterator, Mapping
 
 from outrider.domain.errors import Problem
+from outrider.domain.reference_memory import memory_of
 from outrider.domain.submission import Contract, GatewayType
 from outrider.settings import TargetSettings
 
@@ -25,6 +26,14 @@ def setting_warnings(
             if name not in contracts:
                 known = ", ".join(sorted(contracts)) or "none"
                 yield Problem(f"targets.{name}", f"is not registered; registered are {known}")
+            else:
+                documented = gateway_types[contracts[name].gateway_type].remembers
+                declared = settings.reference_memory
+                if declared is not None and memory_of(documented, declared) != declared:
+                    yield Problem(
+                        f"targets.{name}.remembers_references",
+                        f"its provider documents {documented}, and no more than that is relied on",
+                    )
             fallback = settings.fallback
             if fallback is None:
                 continue

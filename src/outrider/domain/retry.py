@@ -39,6 +39,9 @@ class Patience:
     """What the provider may say that no further attempt can mend."""
 
 
+CALL_REPEATS_MAX = 3
+"""How often the call of one attempt is repeated after its worker was lost; past it, in doubt."""
+
 DIRECT = RetrySchedule(first_seconds=5.0)
 WORKFLOW = RetrySchedule(first_seconds=60.0, factor=2.0, cap_seconds=3_600.0)
 WORKFLOW_PATIENCE = Patience(

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from enum import Enum, StrEnum
 from typing import NamedTuple, assert_never
 
+from outrider.domain.reference_memory import NEVER, ReferenceMemory
 from outrider.domain.states import Channel, IntentStatus, ItemStatus, success_status
 
 DUPLICATE_REFERENCE = "duplicate_reference"
@@ -82,10 +83,10 @@ class GatewayType:
     name: str
     channel: Channel
     rejection_reasons: frozenset[str]
-    dedupes_by_reference: bool
+    remembers: ReferenceMemory | None = NEVER
+    """How long its provider says that it knows a reference again; None: each target declares it,
+    because anybody's servers speak this protocol."""
     looks_up: bool = False
-    dedupe_window_seconds: float | None = None
-    """How long a reference is remembered; None is for good. Later, a repeat is a second call."""
     reference_field: str | None = None
     """The field of a forwarded payload that carries our reference; a client's own would hide it."""
 
@@ -162,7 +163,8 @@ def is_unreachable(result: CallResult) -> bool:
 class AttemptFacts(NamedTuple):
     """What the ledger knows of the attempt being judged.
 
-    `maybe_received` is true when an earlier attempt of this item ended in silence.
+    `maybe_received` is true when an earlier call of this item ended in silence; `repeats` counts
+    the calls of this very attempt that were abandoned before.
     """
 
     number: int
@@ -173,6 +175,13 @@ class AttemptFacts(NamedTuple):
     """How often the item is tried at most, whatever its contract would allow."""
     final_reasons: frozenset[str] = frozenset()
     uncounted_calls: int = 0
+    repeats: int = 0
+    memory: ReferenceMemory = NEVER
+    """How long the gateway that was called remembers a reference."""
+
+    @property
+    def is_remembered(self) -> bool:
+        return self.memory.holds(self.submitted_at, self.closed_at)
 
 
 class Verdict(NamedTuple):
@@ -233,8 +242,12 @@ def judge(
         case Accepted(message_id):
             deadline = contract.deadline(facts.submitted_at)
             return accept(gateway, deadline, facts.closed_at, message_id)
-        case Rejected(reason) if reason == DUPLICATE_REFERENCE and _proves_receipt(gateway, facts):
-            return accept(gateway, contract.deadline(facts.submitted_at), facts.closed_at, None)
+        case Rejected(reason, detail) if reason == DUPLICATE_REFERENCE and _meets_itself(facts):
+            if not facts.is_remembered:
+                return _in_doubt(Progress.ANSWERED, reason, detail)
+            deadline = contract.deadline(facts.submitted_at)
+            proven = accept(gateway, deadline, facts.closed_at, None)
+            return proven._replace(reason=reason, error=detail or None)
         case Rejected(reason, detail) if reason in SAYS_NOTHING_OF_IT and facts.maybe_received:
             return _in_doubt(Progress.ANSWERED, reason, detail)
         case Rejected(reason, detail) if (
@@ -244,15 +257,15 @@ def judge(
                 ItemStatus.FAILED, IntentStatus.REJECTED, Progress.ANSWERED, reason, detail or None
             )
         case Rejected(reason, detail, retry_after):
-            # A deduping gateway that rejects this reference says that it never took it before.
-            doubtful = facts.maybe_received and not gateway.dedupes_by_reference
+            # A gateway that remembers and rejects this reference says that it never took it before.
+            doubtful = facts.maybe_received and not facts.is_remembered
             due = facts.closed_at + timedelta(seconds=delay_seconds(facts.number, retry_after))
             return _retry_or_end(
                 contract, facts, due, Progress.ANSWERED, reason, detail, doubtful=doubtful
             )
         case AttemptError(progress, code, detail, retry_after):
             silent = progress is Progress.SENT_NO_ANSWER
-            if silent and not gateway.dedupes_by_reference:
+            if silent and not facts.is_remembered:
                 return _in_doubt(progress, code, detail)
             due = facts.closed_at + timedelta(seconds=delay_seconds(facts.number, retry_after))
             return _retry_or_end(
@@ -274,9 +287,10 @@ def _given_back(
     )  # fmt: skip
 
 
-def _proves_receipt(gateway: GatewayType, facts: AttemptFacts) -> bool:
-    """After a silence "duplicate" says that the earlier call arrived; else it is a rejection."""
-    return gateway.dedupes_by_reference and facts.maybe_received
+def _meets_itself(facts: AttemptFacts) -> bool:
+    """Whether "duplicate" can only mean an earlier call of ours: after a silence, or where a call
+    is refused for as long as the one it repeats is under way. Else it is a rejection."""
+    return facts.maybe_received or (facts.memory.while_in_flight and facts.repeats > 0)
 
 
 def accept(

@@ -38,7 +38,6 @@ FCM = GatewayType(
             "unregistered_token",
         }
     ),
-    dedupes_by_reference=False,
 )
 
 REASONS: Final[Reasons] = {

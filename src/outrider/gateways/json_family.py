@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from outrider.domain.ids import IdempotencyKey
+from outrider.domain.reference_memory import memory_of
 from outrider.domain.states import Channel
 from outrider.domain.submission import (
     DUPLICATE_REFERENCE,
@@ -52,14 +53,14 @@ SMS = GatewayType(
             "provider_failure",
         }
     ),
-    dedupes_by_reference=True,
+    remembers=None,
     reference_field=REFERENCE_FIELD,
 )
 PUSH = GatewayType(
     "push",
     Channel.PUSH,
     frozenset({"invalid_request", DUPLICATE_REFERENCE, "provider_failure", "unregistered_token"}),
-    dedupes_by_reference=True,
+    remembers=None,
     reference_field=REFERENCE_FIELD,
 )
 
@@ -118,8 +119,9 @@ class JsonGateway:
     ) -> None:
         self.type = gateway_type
         self.concurrency = settings.concurrency or HTTP_CONCURRENCY
-        # A crash puts nothing in doubt where references are known again, so windows are large.
-        self.window_items = max(HTTP_WINDOW_ITEMS, self.concurrency)
+        self.memory = memory_of(gateway_type.remembers, settings.reference_memory)
+        # A crash puts nothing in doubt where references are remembered, so windows are large there.
+        self.window_items = max(HTTP_WINDOW_ITEMS if self.memory.is_memory else 1, self.concurrency)
         self._timeout_seconds = settings.timeout_seconds
         self._document = document
         self._url = base_url(gateway_url) / gateway_type.name / "send"

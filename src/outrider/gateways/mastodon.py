@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from outrider.domain.ids import IdempotencyKey
+from outrider.domain.reference_memory import ReferenceMemory
 from outrider.domain.states import Channel
 from outrider.domain.submission import GatewayType, Rejected
 from outrider.gateways.content import Content
@@ -25,14 +26,13 @@ from outrider.gateways.provider import (
 )
 from outrider.ports.target_check import CheckFinding
 
-DEDUPE_WINDOW_SECONDS: Final = 3_600.0
+MEMORY: Final = ReferenceMemory.parse("1h")
 
 MASTODON = GatewayType(
     "mastodon",
     Channel.SOCIAL,
     frozenset({"invalid_request", "invalid_message", "unauthorized"}),
-    dedupes_by_reference=True,
-    dedupe_window_seconds=DEDUPE_WINDOW_SECONDS,
+    remembers=MEMORY,
 )
 
 # Mastodon has no error codes: the status is all there is, and 422 is about the text.

@@ -6,6 +6,7 @@ It is for measuring what the kernel itself costs; nothing ever leaves the machin
 from collections.abc import Sequence
 
 from outrider.domain.ids import IdempotencyKey
+from outrider.domain.reference_memory import FOR_GOOD
 from outrider.domain.states import Channel
 from outrider.domain.submission import Accepted, CallResult, GatewayType, NotBegun
 from outrider.gateways.family import Family
@@ -13,7 +14,8 @@ from outrider.ports.gateway import Reservation
 from outrider.ports.target_check import CheckFinding
 from outrider.settings import HTTP_WINDOW_ITEMS
 
-NOOP = GatewayType("noop", Channel.SMS, frozenset(), dedupes_by_reference=True)
+NOOP = GatewayType("noop", Channel.SMS, frozenset(), remembers=FOR_GOOD)
+"""Nothing is ever delivered, so nothing is delivered twice."""
 
 _ACCEPTED = Accepted()
 _NOT_BEGUN = NotBegun("withheld")
@@ -21,6 +23,7 @@ _NOT_BEGUN = NotBegun("withheld")
 
 class NoopGateway:
     type = NOOP
+    memory = FOR_GOOD
     window_items = HTTP_WINDOW_ITEMS
     concurrency = 1
 

@@ -17,6 +17,7 @@ from yarl import URL
 
 from outrider.domain.errors import InvalidInput, OutriderError
 from outrider.domain.ids import IdempotencyKey
+from outrider.domain.reference_memory import memory_of
 from outrider.domain.submission import (
     Accepted,
     AttemptError,
@@ -95,12 +96,13 @@ class ProviderGateway(ABC):
 
     def __init__(self, target: Target, *credentials: str) -> None:
         target.refuse_options_but(self.type.name, self.options)
-        dedupes = self.type.dedupes_by_reference
+        self.memory = memory_of(self.type.remembers, target.settings.reference_memory)
+        remembers = self.memory.is_memory
         self.concurrency = target.settings.concurrency or (
-            HTTP_CONCURRENCY if dedupes else PROVIDER_CONCURRENCY
+            HTTP_CONCURRENCY if remembers else PROVIDER_CONCURRENCY
         )
         # What is open when a process dies is in doubt, unless its reference is known again.
-        self.window_items = max(HTTP_WINDOW_ITEMS if dedupes else 1, self.concurrency)
+        self.window_items = max(HTTP_WINDOW_ITEMS if remembers else 1, self.concurrency)
         self._client = target.client
         self._timeout_seconds = target.settings.timeout_seconds
         self._credentials = {name: Credential(target, name) for name in credentials}

@@ -12,6 +12,7 @@ import msgspec
 from outrider.domain.ids import IdempotencyKey
 from outrider.domain.letters import Enclosure
 from outrider.domain.recipients import normalise_email
+from outrider.domain.reference_memory import ReferenceMemory
 from outrider.domain.states import Channel
 from outrider.domain.submission import DUPLICATE_REFERENCE, GatewayType, Rejected
 from outrider.gateways.content import Content
@@ -23,7 +24,7 @@ from outrider.gateways.one_click import unsubscribe_headers
 from outrider.gateways.provider import ProviderGateway, Reasons, Request, Said, json_request
 from outrider.ports.target_check import CheckFinding
 
-DEDUPE_WINDOW_SECONDS: Final = 24 * 3_600.0
+MEMORY: Final = ReferenceMemory.parse("24h")
 
 RESEND = GatewayType(
     "resend",
@@ -37,8 +38,7 @@ RESEND = GatewayType(
             DUPLICATE_REFERENCE,
         }
     ),
-    dedupes_by_reference=True,
-    dedupe_window_seconds=DEDUPE_WINDOW_SECONDS,
+    remembers=MEMORY,
 )
 
 REASONS: Final[Reasons] = {

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from outrider.domain.errors import InvalidInput
 from outrider.domain.ids import IdempotencyKey
 from outrider.domain.recipients import normalise_email
+from outrider.domain.reference_memory import NEVER
 from outrider.domain.states import Channel
 from outrider.domain.submission import (
     POOL_TIMEOUT,
@@ -48,7 +49,6 @@ SMTP = GatewayType(
             "temporary_failure",
         }
     ),
-    dedupes_by_reference=False,
 )
 
 PORTS = {"smtp": 25, "smtps": 465}
@@ -61,6 +61,7 @@ class SmtpGateway:
     """One mail server; the letterhead is what all its messages have in common."""
 
     type = SMTP
+    memory = NEVER
 
     def __init__(
         self,

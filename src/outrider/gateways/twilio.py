@@ -35,10 +35,8 @@ API_VERSION: Final = "2010-04-01"
 TWIML_MAX_CHARACTERS: Final = 4_000
 
 _REASONS = frozenset({"invalid_request", "invalid_recipient", "invalid_message", "unauthorized"})
-TWILIO_SMS = GatewayType(
-    "twilio_sms", Channel.SMS, _REASONS | {"suppressed"}, dedupes_by_reference=False
-)
-TWILIO_VOICE = GatewayType("twilio_voice", Channel.VOICE, _REASONS, dedupes_by_reference=False)
+TWILIO_SMS = GatewayType("twilio_sms", Channel.SMS, _REASONS | {"suppressed"})
+TWILIO_VOICE = GatewayType("twilio_voice", Channel.VOICE, _REASONS)
 
 SMS_REASONS: Final[Reasons] = {
     20003: "unauthorized",

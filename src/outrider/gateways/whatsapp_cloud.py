@@ -27,7 +27,6 @@ WHATSAPP_CLOUD = GatewayType(
     frozenset(
         {"invalid_request", "invalid_recipient", "invalid_message", "unauthorized", "suppressed"}
     ),
-    dedupes_by_reference=False,
 )
 
 REASONS: Final[Reasons] = {

@@ -15,6 +15,7 @@ from typing import Generic, Protocol, TypeVar
 
 import structlog
 
+from outrider.domain.reference_memory import ReferenceMemory
 from outrider.domain.submission import (
     Accepted,
     AttemptError,
@@ -199,8 +200,11 @@ class Caller:
         self.gate.note(key, passes, result)
         self._close(route.gateway, attempt, result)
 
-    def may_begin(self, passes: Passes, attempt: OpenAttempt) -> bool:
+    def may_begin(self, passes: Passes, memory: ReferenceMemory, attempt: OpenAttempt) -> bool:
         who = attempt.identity
+        if who.maybe_received and not memory.holds(who.submitted_at, self.clock.now()):
+            # It was routed while the gateway remembered the reference, and waited since.
+            return False
         if not self.permits.may_begin(who.job_id, who.call_by):
             # Paused, stopped or lost; or this process was frozen so long that others may have
             # dealt with the item meanwhile: doubted it, repeated it on evidence, sent it elsewhere.
@@ -208,7 +212,8 @@ class Caller:
         if not passes.stand:
             return False
         deadline = who.deadline
-        if deadline is not None and not who.maybe_received and self.clock.now() >= deadline:
+        is_question = who.repeats and who.maybe_received
+        if deadline is not None and not is_question and self.clock.now() >= deadline:
             return False
         self._journal.begin(attempt.outbox_id)
         return True
@@ -236,7 +241,7 @@ class Caller:
     ) -> Verdict:
         facts = AttemptFacts(
             who.number, who.submitted_at, closed_at, who.maybe_received,
-            uncounted_calls=who.uncounted_calls,
+            uncounted_calls=who.uncounted_calls, repeats=who.repeats, memory=gateway.memory,
         )  # fmt: skip
         if who.patience is not None:
             facts = facts._replace(
@@ -368,7 +373,7 @@ class _RouteCalls(Generic[Element]):
             self._ended = Deferred(clock.now())
             return
         stride = self._stride()
-        if not self._route.gateway.type.dedupes_by_reference:
+        if not self._route.gateway.memory.is_memory:
             # What is called and not recorded is in doubt after a crash: no more than a window. The
             # stride is from before the wait, in which more calls may end that are not durable yet.
             await caller.durable(self._job)
@@ -386,7 +391,7 @@ class _RouteCalls(Generic[Element]):
         if not attempts and passes.is_probe:
             # Nobody was there to be called: the next one who asks finds out instead.
             caller.gate.unused(passes)
-        may_begin = partial(caller.may_begin, passes)
+        may_begin = partial(caller.may_begin, passes, self._route.gateway.memory)
         for attempt in attempts:
             attempt.may_begin = may_begin
         self._opened.extend((attempt, passes) for attempt in attempts)
@@ -406,7 +411,7 @@ class _RouteCalls(Generic[Element]):
     def _stride(self) -> int:
         """As many as will be begun in a moment, so that few wait while they are open."""
         gateway, pace = self._route.gateway, self._pace.calls_per_second
-        if not gateway.type.dedupes_by_reference:
+        if not gateway.memory.is_memory:
             return max(1, min(gateway.window_items, gateway.concurrency) - self._out)
         if pace is None:
             return min(gateway.window_items, max(self._slots.capacity, 1))

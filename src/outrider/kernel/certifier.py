@@ -5,13 +5,13 @@ Each criterion is counted afresh, page by page, and none of them takes a counter
 
 import hashlib
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
 
 from outrider.domain.ids import RunId, Scope
 from outrider.domain.outbox import Accounting
+from outrider.domain.reference_memory import ReferenceMemory
 from outrider.domain.states import SUCCESSES, TERMINAL_ITEMS, TERMINAL_RUNS, ItemStatus, RunStatus
-from outrider.domain.submission import GatewayType
 from outrider.domain.times import rfc3339
 from outrider.kernel.transactions import inspection
 from outrider.kernel.transactions.inspection import (
@@ -24,12 +24,53 @@ from outrider.ports.clock import Clock
 from outrider.ports.store import Store
 from outrider.settings import Limits
 
+DeclaredMemory = Callable[[str], ReferenceMemory]
+"""How long a submission target is declared to remember references today."""
+
 
 @dataclass(frozen=True, slots=True)
 class Criterion:
     name: str
     holds: bool
     detail: str
+
+
+@dataclass(slots=True)
+class Repeats:
+    """On whose word nothing was doubled. Where no call was repeated, the ledger alone says it."""
+
+    remembered: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Items called again after a silence, by target and what it declares to remember."""
+    undeclared: Counter[str] = field(default_factory=Counter)
+    """The same, by target, where nobody declared that it remembers."""
+    disproved: int = 0
+    """Items called again because evidence showed that the first call never arrived."""
+
+    def note(self, line: LedgerLine, declared: DeclaredMemory) -> None:
+        self.disproved += bool(line.was_disproved)
+        if line.repeat_memory is not None and line.repeat_target is not None:
+            target, memory = line.repeat_target, ReferenceMemory.parse(line.repeat_memory)
+        elif line.was_repeated_before:
+            target, memory = line.submission_target, declared(line.submission_target)
+        else:
+            return
+        if memory.is_memory:
+            self.remembered[target, str(memory)] += 1
+        else:
+            self.undeclared[target] += 1
+
+    def as_document(self) -> dict[str, object]:
+        return {
+            "remembered": [
+                {"submissionTarget": target, "remembersReferences": memory, "items": items}
+                for (target, memory), items in sorted(self.remembered.items())
+            ],
+            "undeclared": [
+                {"submissionTarget": target, "items": items}
+                for target, items in sorted(self.undeclared.items())
+            ],
+            "disproved": self.disproved,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +80,7 @@ class Certificate:
     run: RunRecord
     accounting: Accounting
     criteria: tuple[Criterion, ...]
+    repeats: Repeats
     digest: str
     issued_at: str
 
@@ -56,6 +98,7 @@ class Certificate:
                 {"name": each.name, "holds": each.holds, "detail": each.detail}
                 for each in self.criteria
             ],
+            "repeats": self.repeats.as_document(),
             "accounting": self.accounting.as_document(),
             "ledgerDigest": self.digest,
             "issuedAt": self.issued_at,
@@ -64,18 +107,18 @@ class Certificate:
 
 class Certifier:
     def __init__(
-        self, store: Store, clock: Clock, limits: Limits, gateway_types: Mapping[str, GatewayType]
+        self, store: Store, clock: Clock, limits: Limits, declared: DeclaredMemory
     ) -> None:
         self._store = store
         self._clock = clock
         self._limits = limits
-        self._gateway_types = gateway_types
+        self._declared = declared
 
     async def certify(self, scope: Scope, run_id: RunId) -> Certificate:
         run, accounting = await self._store.read(inspection.run_with_accounting(scope, run_id))
         statuses: Counter[ItemStatus] = Counter()
         references: set[bytes] = set()
-        repeated = unsafe = 0
+        repeated, repeats = 0, Repeats()
         digest = hashlib.sha256()
         async for line in self._ledger(run_id):
             statuses[ItemStatus(line.status)] += 1
@@ -83,9 +126,7 @@ class Certifier:
             reference = bytes.fromhex(line.reference)
             repeated += reference in references
             references.add(reference)
-            # A call made again after silence is only safe where the gateway knows the reference.
-            known = self._gateway_types.get(line.provider)
-            unsafe += line.was_abandoned and not (known and known.dedupes_by_reference)
+            repeats.note(line, self._declared)
         unique = await self._store.read(inspection.key_is_unique_in_schema())
         left = await self._store.read(inspection.left_in_doubt(run.campaign_id))
         ending = await self._store.read(inspection.run_ending(run_id))
@@ -95,10 +136,11 @@ class Certifier:
             (
                 _run_terminal(run, ending),
                 _items_terminal(run, statuses),
-                _duplicates_impossible(unique, repeated, unsafe),
+                _duplicates_impossible(unique, repeated, repeats),
                 _adds_up(accounting, statuses),
                 *([_earlier_settled(left)] if run.retry_of else []),
             ),
+            repeats,
             digest.hexdigest(),
             rfc3339(self._clock.now()),
         )
@@ -133,18 +175,35 @@ def _items_terminal(run: RunRecord, statuses: Counter[ItemStatus]) -> Criterion:
     )
 
 
-def _duplicates_impossible(unique: bool, repeated: int, unsafe: int) -> Criterion:
+def _duplicates_impossible(unique: bool, repeated: int, repeats: Repeats) -> Criterion:
+    undeclared = repeats.undeclared
     if not unique:
         detail = "the database lacks the unique constraint on idempotency keys"
     elif repeated:
         detail = f"{repeated:,} keys stand twice in the ledger"
-    elif unsafe:
-        detail = f"{unsafe:,} items were called again at a gateway that cannot dedupe"
-    else:
-        detail = (
-            "every key is unique, by constraint; no call was repeated where it could count twice"
+    elif undeclared:
+        detail = "; ".join(
+            f"{items:,} items were called again at {target}, which is not declared to remember"
+            " references"
+            for target, items in sorted(undeclared.items())
         )
-    return Criterion("duplicates_impossible", unique and not repeated and not unsafe, detail)
+    else:
+        detail = f"every key is unique, by constraint; {_on_whose_word(repeats)}"
+    return Criterion("duplicates_impossible", unique and not repeated and not undeclared, detail)
+
+
+def _on_whose_word(repeats: Repeats) -> str:
+    words = [
+        f"{items:,} items were called again on the word of {target} (remembers_references ="
+        f' "{memory}")'
+        for (target, memory), items in sorted(repeats.remembered.items())
+    ]
+    if repeats.disproved:
+        words.append(
+            f"{repeats.disproved:,} items were called again on evidence that the first call never"
+            " arrived"
+        )
+    return "; ".join(words) or "no call was repeated, so our own ledger says it"
 
 
 def _earlier_settled(left: int) -> Criterion:

@@ -226,9 +226,7 @@ class Delivery:
         }
         self._observer.before(Stage.OPEN)
         abandoned = any(row.is_open for row, _ in again)
-        opened = await self._reserver.reopen(
-            context.job, route.contract_id, by_row, abandoned=abandoned
-        )
+        opened = await self._reserver.reopen(context.job, route, by_row, abandoned=abandoned)
         self._observer.after(Stage.OPEN)
         return opened
 

@@ -90,13 +90,18 @@ class DoubtResolver:
                 meant.append(doubt.id)
                 if len(meant) == most:
                     break
-        return len(await self._resolve(scope, meant, verdict, evidence, actor))
+        resolved = await self._resolve(scope, meant, verdict, evidence, actor)
+        if meant and not resolved and verdict is DoubtVerdict.RESUBMIT:
+            await self._refuse_exhausted(scope, meant)
+        return len(resolved)
 
     async def resolve(
         self, scope: Scope, outbox_id: OutboxId, verdict: DoubtVerdict, evidence: str, actor: str
     ) -> None:
         resolved = await self._resolve(scope, [outbox_id], verdict, evidence, actor)
         if not resolved:
+            if verdict is DoubtVerdict.RESUBMIT:
+                await self._refuse_exhausted(scope, [outbox_id])
             raise Conflict(
                 f"item {outbox_id} is not in doubt",
                 hint="`outrider doubts list` shows those that are",
@@ -115,11 +120,13 @@ class DoubtResolver:
     ) -> Reconciliation:
         """Settle what evidence can settle.
 
-        `received` is the complete set of references a provider says it has. Without it, gateways
-        that dedupe are called again under the same reference, and those that can look up are
+        `received` is the complete set of references a provider says it has. Without it, targets
+        that remember are called again under the same reference, and those that can look up are
         asked. `absent` is the verdict on what is provably not there; without it such items stay in
-        doubt. `submission_target` is whose record the evidence is: it judges only attempts made
-        there. Without it, it is the record of all providers.
+        doubt. What is exhausted is not called again: to resubmit it is to say that it failed, and
+        whoever wants it sent retries the phase or submits it anew. `submission_target` is whose
+        record the evidence is: it judges only attempts made there. Without it, it is the record of
+        all providers.
         """
         counts = dict.fromkeys(DoubtVerdict, 0)
         asked_again = left = 0
@@ -140,6 +147,8 @@ class DoubtResolver:
             for doubt in group:
                 arrived = known.get(doubt.reference)
                 verdict = DoubtVerdict.SENT if arrived else absent if arrived is False else None
+                if verdict is DoubtVerdict.RESUBMIT and doubt.is_exhausted:
+                    verdict = DoubtVerdict.FAILED
                 if verdict is None:
                     left += 1
                 else:
@@ -158,7 +167,7 @@ class DoubtResolver:
     async def _ask_again(
         self, scope: Scope, contract_id: int, group: list[Doubt], actor: str
     ) -> set[OutboxId]:
-        """Where the gateway dedupes and still remembers, the same reference settles it."""
+        """Where the target remembers, and still does, the same reference settles it."""
         gateway, now = await self._gateway(contract_id), self._clock.now()
         safe = [doubt.id for doubt in group if remembers(gateway, doubt.submitted_at, now)]
         asked: set[OutboxId] = set()
@@ -183,6 +192,17 @@ class DoubtResolver:
         return self._gateways.gateway(
             contract.submission_target, contract.gateway_type, contract.gateway_url
         )
+
+    async def _refuse_exhausted(self, scope: Scope, outbox_ids: list[OutboxId]) -> None:
+        """Nothing was settled although these are in doubt: they are exhausted, which is final."""
+        left = await self._store.read(doubts.doubts_among(scope, outbox_ids))
+        if left:
+            which = f"item {left[0]} is" if len(left) == 1 else f"{len(left):,} items are"
+            raise Conflict(
+                f"{which} exhausted, so no further attempt is made",
+                hint="the verdicts sent and failed settle it; to send it after all, say failed and"
+                " then retry the phase, or submit a new intent",
+            )
 
     async def _resolve(
         self,

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from outrider.domain.outbox import Accounting
 from outrider.domain.recipients import SkipReason
 from outrider.domain.screen_policies import WaitsFor
-from outrider.domain.states import SUCCESSES, ItemStatus, JobStatus, RunStatus
-from outrider.domain.submission import Progress
+from outrider.domain.states import SUCCESSES, IntentStatus, ItemStatus, JobStatus, RunStatus
+from outrider.domain.submission import DUPLICATE_REFERENCE, Progress
 from outrider.domain.times import rfc3339
 from outrider.kernel.step_executor import DELAY, MOMENT_PASSED
 from outrider.kernel.transactions.inspection import Attempt, Item, JobCount, ReasonCount, RunRecord
@@ -45,9 +45,12 @@ def explain_item(item: Item, attempts: Sequence[Attempt]) -> list[str]:
             f"It is in doubt since {rfc3339(item.doubted_at)}: the provider may or may not have it,"
             " and it will not be called again until evidence says which."
         )
+        verdicts = "sent|failed"
+        if item.intent_status != IntentStatus.EXHAUSTED:
+            verdicts += "|resubmit"
         sentences.append(
             f"Look for reference {item.reference} at the provider, then run"
-            f" `outrider doubts resolve {item.id} --verdict sent|failed|resubmit --evidence TEXT`."
+            f" `outrider doubts resolve {item.id} --verdict {verdicts} --evidence TEXT`."
         )
     elif item.waits_for is not None and item.next_attempt_at is not None:
         why = WAITS_UNTIL.get(item.waits_for, item.waits_for)
@@ -97,11 +100,19 @@ def _origin(item: Item) -> str:
 
 
 def _attempt(attempt: Attempt) -> str:
-    opened = f"Attempt {attempt.number} was opened at {rfc3339(attempt.opened_at)}"
+    which = f"Attempt {attempt.number}"
+    if attempt.repeat:
+        which = f"Repeat {attempt.repeat} of attempt {attempt.number}"
+    opened = f"{which} was opened at {rfc3339(attempt.opened_at)}"
     if attempt.closed_at is None:
         return f"{opened} and its answer is not known."
     took_ms = (attempt.closed_at - attempt.opened_at).total_seconds() * 1000
     match attempt.outcome:
+        case "accepted" if attempt.reason == DUPLICATE_REFERENCE:
+            return (
+                f"{opened}; after {took_ms:,.0f} ms the provider said that it has the reference"
+                " already, which proves that the earlier call arrived."
+            )
         case "accepted":
             return f"{opened} and accepted after {took_ms:,.0f} ms."
         case "abandoned":

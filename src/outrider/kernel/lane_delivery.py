@@ -165,8 +165,8 @@ class LaneDelivery:
             letter: Letter | str | None = passed.get(row.id)
             if letter is None and row.origin == WORKFLOW:
                 letter = readable(row.payload)
-            if isinstance(letter, str) or _worn_out(row):
-                # It may have arrived, and there is no way, or no more patience, to ask again.
+            if isinstance(letter, str):
+                # It may have arrived, and there is no way to ask again.
                 lost.append(row.id)
                 continue
             due.append(Due(row, await self._shelf.by_id(row.contract_id), letter))
@@ -229,9 +229,9 @@ class LaneDelivery:
                 return held
         self._observer.before(Stage.OPEN)
         if any(each.row.is_open for each in window):
-            opened = await self._reserver.reopen(lane, route.contract_id, drafts, abandoned=True)
+            opened = await self._reserver.reopen(lane, route, drafts, abandoned=True)
         else:
-            opened = await self._reserver.open_due(lane, route.contract_id, drafts)
+            opened = await self._reserver.open_due(lane, route, drafts)
         self._observer.after(Stage.OPEN)
         return opened
 
@@ -260,12 +260,6 @@ class LaneDelivery:
         else:
             held_back.failed.append(Ending(row.id, INVALID_PAYLOAD, enclosures))
         return None
-
-
-def _worn_out(row: DueItem) -> bool:
-    """Opened as often as it may be, and abandoned each time: it is not to kill one more worker."""
-    most = WORKFLOW_PATIENCE.most_attempts
-    return row.origin == WORKFLOW and row.is_open and row.attempts >= most
 
 
 class _Visit:

@@ -14,6 +14,7 @@ from outrider.domain.letters import Enclosure
 from outrider.domain.retry import Patience
 from outrider.domain.submission import Contract
 from outrider.kernel.call_permits import CallPermits
+from outrider.kernel.routes import Route
 from outrider.kernel.transactions import ledger
 from outrider.kernel.transactions.jobs import Claim, ClaimedLane, Hold
 from outrider.kernel.transactions.ledger import Draft, JobContext, Reopened
@@ -41,6 +42,8 @@ class AttemptIdentity:
     call_by: datetime
     patience: Patience | None = None
     uncounted_calls: int = 0
+    repeats: int = 0
+    """How many calls of this attempt were abandoned before this one."""
     deadline: datetime | None = field(init=False)
     """Known once for a whole window of first attempts, and asked for twice in every call."""
 
@@ -144,22 +147,22 @@ class Reserver:
             self._permits.confirm(job.id, lease_end, asked_at)
 
     async def open_due(
-        self, lane: ClaimedLane, attempt_contract_id: int | None, drafts: Drafts
+        self, lane: ClaimedLane, route: Route, drafts: Drafts
     ) -> list[OpenAttempt] | Hold:
         """Open items that nobody has open; while most of the lane's lease is left, in no more time
         than one statement takes."""
         now = self._clock.now()
         if lane.lease_expires_at - now < self._lease / 2:
-            return await self.reopen(lane, attempt_contract_id, drafts, abandoned=False)
+            return await self.reopen(lane, route, drafts, abandoned=False)
         rows = await self._store.write(
-            ledger.open_due(lane, list(drafts), attempt_contract_id, now)
+            ledger.open_due(lane, list(drafts), route.contract_id, route.word, now)
         )
         opened = _attempts(lane, rows, drafts, lane.lease_expires_at)
         found = {row.id for row in rows}
         left = {each: drafts[each] for each in drafts if each not in found}
         if not left:
             return opened
-        others = await self.reopen(lane, attempt_contract_id, left, abandoned=False)
+        others = await self.reopen(lane, route, left, abandoned=False)
         if isinstance(others, Hold):
             # What is open already is called; whoever goes on finds out about the rest.
             return opened or others
@@ -168,18 +171,24 @@ class Reserver:
     async def reopen(
         self,
         job: Claim,
-        attempt_contract_id: int | None,
+        route: Route,
         drafts: Drafts,
         *,
         abandoned: bool,
     ) -> list[OpenAttempt] | Hold:
         """Open the next attempt of items that have a row already; same reference as before.
-        Abandoned: a former holder of the job left some of them open."""
+        Abandoned: a former holder of the job left some of them open, and they are the same one."""
         now, asked_at = self._clock.now(), self._clock.monotonic()
         lease_end = now + self._lease
         reopened = await self._store.write(
             ledger.reopen(
-                job, list(drafts), attempt_contract_id, lease_end, now, abandoned=abandoned
+                job,
+                list(drafts),
+                route.contract_id,
+                route.word,
+                lease_end,
+                now,
+                abandoned=abandoned,
             )
         )
         if isinstance(reopened, Hold):
@@ -223,6 +232,7 @@ def _attempts(
             call_by=call_by,
             patience=draft.patience,
             uncounted_calls=row.uncounted_calls,
+            repeats=row.repeats,
         )
         attempts.append(OpenAttempt(row.id, draft, identity))
     return attempts

@@ -6,14 +6,16 @@ to have been taken. After a silence only the provider that was silent may be ask
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Protocol, TypeVar
 
 import structlog
 
 from outrider.domain.errors import OutriderError
+from outrider.domain.retry import CALL_REPEATS_MAX
 from outrider.domain.submission import Contract
 from outrider.kernel.contract_shelf import ContractShelf
+from outrider.kernel.transactions.ledger import RepeatWord
 from outrider.ports.gateway import Gateway, GatewayDirectory
 
 log = structlog.get_logger()
@@ -30,6 +32,10 @@ class Route:
     gateway: Gateway
     contract_id: int | None = None
 
+    @property
+    def word(self) -> RepeatWord:
+        return RepeatWord(self.submission_target, str(self.gateway.memory))
+
 
 @dataclass(frozen=True, slots=True)
 class Past:
@@ -39,6 +45,8 @@ class Past:
     last_contract_id: int | None
     maybe_received: bool
     submitted_at: datetime
+    is_worn_out: bool = False
+    """Its call was abandoned as often as one attempt may be: it is not to kill one more worker."""
 
 
 class Attempted(Protocol):
@@ -56,13 +64,16 @@ class Attempted(Protocol):
     def created_at(self) -> datetime: ...
     @property
     def uncounted_calls(self) -> int: ...
+    @property
+    def repeats(self) -> int: ...
 
 
 def past_of(row: Attempted) -> Past:
     """An attempt that was left open is a silence like any other."""
     silent = bool(row.is_open or row.maybe_received)
     calls = row.attempts + row.uncounted_calls
-    return Past(calls, row.attempt_contract_id, silent, row.created_at)
+    worn_out = bool(row.is_open) and row.repeats >= CALL_REPEATS_MAX
+    return Past(calls, row.attempt_contract_id, silent, row.created_at, worn_out)
 
 
 class Routes:
@@ -91,6 +102,8 @@ class Routes:
         self, contract: Contract, fallback_contract_id: int | None, past: Past, now: datetime
     ) -> Route | None:
         """The route of the next attempt; None where calling again could be a second delivery."""
+        if past.is_worn_out:
+            return None
         if past.maybe_received:
             route = await self._to(past.last_contract_id, contract)
             return route if route and remembers(route.gateway, past.submitted_at, now) else None
@@ -135,9 +148,4 @@ class Routes:
 
 def remembers(gateway: Gateway, submitted_at: datetime, now: datetime) -> bool:
     """Whether the gateway still knows what it took under this reference."""
-    known = gateway.type
-    if not known.dedupes_by_reference:
-        return False
-    if known.dedupe_window_seconds is None:
-        return True
-    return now < submitted_at + timedelta(seconds=known.dedupe_window_seconds)
+    return gateway.memory.holds(submitted_at, now)

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from outrider.domain.ids import IdempotencyKey, OutboxId
 from outrider.domain.letters import Enclosure
+from outrider.domain.reference_memory import ReferenceMemory
 from outrider.domain.submission import CallResult, GatewayType
 
 
@@ -76,6 +77,12 @@ class Gateway(Protocol):
 
     @property
     def type(self) -> GatewayType: ...
+
+    @property
+    def memory(self) -> ReferenceMemory:
+        """How long the provider of this target remembers a reference: on whose word a call may be
+        repeated after a silence."""
+        ...
 
     @property
     def window_items(self) -> int:

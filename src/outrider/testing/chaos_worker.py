@@ -17,7 +17,7 @@ from outrider.bootstrap import open_outrider
 from outrider.domain.retry import RetrySchedule
 from outrider.kernel.housekeeper import Housekeeper
 from outrider.ports.stages import StageObserver, Unobserved
-from outrider.settings import Limits, Settings
+from outrider.settings import Limits, Settings, TargetSettings
 from outrider.telemetry import configure_logging
 from outrider.testing.chaos import Boundary, IdleWatch, KillAt, StallAt
 
@@ -45,6 +45,12 @@ async def _work(options: argparse.Namespace) -> None:
         engine=options.engine,
         temporal_address=options.temporal_address,
         temporal_task_queue=options.task_queue,
+        targets={
+            name: TargetSettings(
+                remembers_references=memory, retry_first_seconds=RETRY.first_seconds
+            )
+            for name, memory in (each.split("=") for each in options.remembers)
+        },
     )
     stopping = asyncio.Event()
     observer = _observer(options)
@@ -109,6 +115,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--lease-seconds", type=float, default=LEASE_SECONDS)
     parser.add_argument("--jobs-in-parallel", type=int, default=2)
     parser.add_argument("--close-group-seconds", type=float, default=Limits.close_group_seconds)
+    parser.add_argument(
+        "--remembers", action="append", default=[], metavar="TARGET=MEMORY",
+        help="what a target declares of references",
+    )  # fmt: skip
     parser.add_argument("--stop-when-idle", action="store_true")
     parser.add_argument("--engine", choices=["local", "temporal"], default="local")
     parser.add_argument("--temporal-address", default="127.0.0.1:7233")

@@ -117,7 +117,7 @@ class GatewayConformance:
         assert gateway.type.name == self.gateway_type
         assert gateway.type.channel is self.channel
         assert gateway.window_items >= gateway.concurrency >= 1
-        if not gateway.type.dedupes_by_reference:
+        if not gateway.memory.is_memory:
             # All that is open when a process dies is then in doubt.
             assert gateway.window_items == gateway.concurrency
         if not gateway.type.looks_up:
@@ -238,7 +238,7 @@ class GatewayConformance:
             self.check(bench, await bench.gateway.call(self.valid())),
             self.check(bench, await bench.gateway.call(self.valid())),
         ]
-        dedupes = bench.gateway.type.dedupes_by_reference
+        dedupes = bench.gateway.memory.is_memory
         assert bench.sandbox.deliveries == {REFERENCE: 1 if dedupes else 3}
         for result in repeats:
             known = isinstance(result, Rejected) and result.reason == DUPLICATE_REFERENCE

@@ -1,7 +1,7 @@
 """Shorthands for tests and benchmarks: a registry, an audience and a launched campaign."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -15,9 +15,11 @@ from outrider.domain.states import TERMINAL_RUNS, Channel, RunStatus
 from outrider.kernel.phase_controller import Control
 from outrider.kernel.transactions import inspection
 from outrider.kernel.transactions.inspection import RunRecord
+from outrider.settings import TargetSettings
 
 ACTOR = "test"
 WATCH_SECONDS = 0.02
+RETRY_SECONDS = 0.05
 
 
 def target(
@@ -40,6 +42,19 @@ def target(
         "policy": policy,
         "terminalOutcomes": list(terminal_outcomes),
         **terms,
+    }
+
+
+def remembering(
+    *names: str, given: Mapping[str, TargetSettings] | None = None
+) -> dict[str, TargetSettings]:
+    """Settings that declare what is true of the sandbox: behind these targets, every reference is
+    known for good. What is given otherwise of them is kept; tests do not wait long to try again."""
+    usual = TargetSettings(retry_first_seconds=RETRY_SECONDS)
+    declared = {"remembers_references": "for_good"}
+    settings = dict(given or {})
+    return settings | {
+        name: settings.get(name, usual).model_copy(update=declared) for name in names
     }
 
 

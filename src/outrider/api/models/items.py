@@ -58,6 +58,10 @@ class AttemptAnswer(Answer):
     reason: str | None
     error: str | None
     provider_message_id: str | None
+    repeat: int = Field(
+        description="Which repeat of the attempt's call it was, after its worker was lost; 0 is the"
+        " call itself. Contracts count attempts, not repeats."
+    )
 
     @classmethod
     def of(cls, attempt: Attempt) -> "AttemptAnswer":
@@ -92,6 +96,9 @@ class DoubtAnswer(Answer):
     error: str | None
     opened_at: datetime | None
     doubted_at: datetime
+    is_exhausted: bool = Field(
+        description="Its contract allows no more attempts, so `resubmit` is refused."
+    )
 
     @classmethod
     def of(cls, doubt: Doubt) -> "DoubtAnswer":
@@ -110,6 +117,7 @@ class DoubtAnswer(Answer):
             error=doubt.error,
             opened_at=doubt.opened_at,
             doubted_at=doubt.doubted_at,
+            is_exhausted=bool(doubt.is_exhausted),
         )
 
 

@@ -147,6 +147,31 @@ class Criterion(Answer):
     detail: str
 
 
+class RememberedRepeats(Answer):
+    submission_target: str
+    remembers_references: str
+    items: int
+
+
+class UndeclaredRepeats(Answer):
+    submission_target: str
+    items: int
+
+
+class RepeatsAnswer(Answer):
+    """On whose word nothing was doubled; where all is empty, the ledger alone says it."""
+
+    remembered: list[RememberedRepeats] = Field(
+        description="Items called again after a silence, by what their target declares."
+    )
+    undeclared: list[UndeclaredRepeats] = Field(
+        description="Items called again where nobody declared it: then nothing is proven."
+    )
+    disproved: int = Field(
+        description="Items called again on evidence that the first call never arrived."
+    )
+
+
 class CertificateAnswer(Answer):
     """The launch proof, counted from the ledger's own rows."""
 
@@ -155,6 +180,7 @@ class CertificateAnswer(Answer):
     status: RunStatus
     holds: bool
     criteria: list[Criterion]
+    repeats: RepeatsAnswer
     accounting: AccountingAnswer
     ledger_digest: str
     issued_at: datetime

@@ -5,6 +5,7 @@ from pydantic import Field
 from outrider.api.models.admin import TargetAnswer, TargetStanding
 from outrider.api.models.common import Answer
 from outrider.domain.contracts import contract_document
+from outrider.domain.reference_memory import ReferenceMemory
 from outrider.domain.states import Channel
 from outrider.domain.submission import Contract, GatewayType
 from outrider.domain.targets import TargetPolicy
@@ -44,7 +45,10 @@ class TargetExecution(Answer):
 
 class TargetLine(TargetAnswer):
     channel: Channel
-    dedupes_by_reference: bool
+    remembers_references: str = Field(
+        description="How long its provider knows a reference again: `never`, `in_flight`, a"
+        " duration such as `24h`, or `for_good`. Only on that word is a silent call repeated."
+    )
     looks_up: bool = Field(description="Whether its provider can be asked what it received.")
     execution: TargetExecution
     open_jobs: int = Field(description="Of the workspace, not settled yet.")
@@ -55,6 +59,7 @@ class TargetLine(TargetAnswer):
         cls,
         contract: Contract,
         gateway: GatewayType,
+        memory: ReferenceMemory,
         standing: TargetStanding | None,
         execution: TargetExecution,
         load: TargetLoad,
@@ -64,7 +69,7 @@ class TargetLine(TargetAnswer):
                 **contract_document(contract),
                 "state": standing,
                 "channel": gateway.channel,
-                "dedupesByReference": gateway.dedupes_by_reference,
+                "remembersReferences": str(memory),
                 "looksUp": gateway.looks_up,
                 "execution": execution,
                 "openJobs": load.open_jobs,

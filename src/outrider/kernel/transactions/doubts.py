@@ -41,6 +41,8 @@ class Doubt(NamedTuple):
     doubted_at: datetime
     submitted_at: datetime
     campaign_id: str | None = None
+    is_exhausted: bool = False
+    """Its contract allows no more attempts: it can be settled, and is not called again."""
 
 
 def doubts_page(
@@ -95,10 +97,15 @@ def resolve(
     ids: IdSource,
     now: datetime,
 ) -> Transaction[list[OutboxId]]:
-    """Settle those of the items that are still in doubt; returns which they were."""
+    """Settle those of the items that are still in doubt; returns which they were.
+
+    What is exhausted is never called again, whatever the evidence says.
+    """
     window = {"id": [outbox_id for outbox_id in outbox_ids if is_uuid(outbox_id)]}
     ended = yield from _ended_jobs(window)
     locked = yield from ask("lock_doubts", window, **scope._asdict())
+    if verdict is DoubtVerdict.RESUBMIT:
+        locked = [row for row in locked if not row[6]]
     if not locked:
         return []
     found = [row[0] for row in locked]
@@ -140,16 +147,19 @@ def ask_again(
     """Call again under the same reference, at gateways that know it if they have it.
 
     Not where a stop cancelled the job, or it has ended: nobody is called any more, whatever the
-    answer would be.
+    answer would be. Of what is exhausted, only the attempt that is open may be repeated, because no
+    other is made.
     """
     ended = yield from _ended_jobs({"id": outbox_ids})
     found_doubts = yield from ask("lock_doubts", {"id": outbox_ids}, **scope._asdict())
-    locked = [row for row in found_doubts if not row[5] and row[2] not in ended]
+    locked = [
+        row for row in found_doubts if not row[5] and row[2] not in ended and (row[7] or not row[6])
+    ]
     if not locked:
         return []
     found = [row[0] for row in locked]
     yield from _call_again(found, arrived_for_all_we_know=True, now=now)
-    evidence = "the gateway dedupes by reference"
+    evidence = "the target remembers references"
     yield from _recorded(scope, locked, "ask_again", evidence, actor, True, ids, now)
     return found
 
@@ -188,7 +198,7 @@ def _recorded(
     yield from record(
         [
             AuditEntry(scope, "doubt.resolved", actor, campaign_id, run_id, job_id, item, detail)
-            for item, run_id, job_id, _, campaign_id, _ in locked
+            for item, run_id, job_id, _, campaign_id, *_ in locked
         ],
         ids,
         now,

@@ -128,6 +128,8 @@ class Attempt(NamedTuple):
     reason: str | None
     error: str | None
     provider_message_id: str | None
+    repeat: int
+    """Which repeat of the attempt's call it was, after a crash; 0 is the call itself."""
 
 
 class AuditRecord(NamedTuple):
@@ -148,8 +150,13 @@ class LedgerLine(NamedTuple):
     id: OutboxId
     reference: str
     status: str
-    provider: str
-    was_abandoned: bool
+    submission_target: str
+    repeat_target: str | None
+    """Where it was called again after a silence, and on which declared memory."""
+    repeat_memory: str | None
+    was_repeated_before: bool
+    """Called again after a silence by a version that did not yet say on whose word."""
+    was_disproved: bool
 
 
 class LedgerPosition(NamedTuple):

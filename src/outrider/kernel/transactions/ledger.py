@@ -21,7 +21,7 @@ from outrider.domain.ids import (
 )
 from outrider.domain.letters import Enclosure
 from outrider.domain.recipients import AddressKind, SkipReason
-from outrider.domain.retry import Patience
+from outrider.domain.retry import CALL_REPEATS_MAX, Patience
 from outrider.domain.states import SUCCESSES, Channel, ItemStatus
 from outrider.domain.submission import (
     TARGET_DOWN,
@@ -57,6 +57,7 @@ class LedgerRow(NamedTuple):
     maybe_received: bool
     created_at: datetime
     uncounted_calls: int
+    repeats: int
 
 
 class Draft(NamedTuple):
@@ -86,6 +87,14 @@ class Reopened(NamedTuple):
     maybe_received: bool
     submitted_at: datetime
     uncounted_calls: int
+    repeats: int
+
+
+class RepeatWord(NamedTuple):
+    """On whose word a call may be repeated after a silence: a target, and how long it remembers."""
+
+    target: str
+    memory: str
 
 
 class ClosedAttempt(NamedTuple):
@@ -140,7 +149,7 @@ def job_rows(job: ClaimedJob) -> Transaction[list[LedgerRow]]:
 
 
 def doubt_abandoned(job: ClaimedJob, now: datetime) -> Transaction[int]:
-    """What a former holder left open at a gateway that cannot dedupe is in doubt from now on."""
+    """What a former holder left open at a gateway that forgets is in doubt from now on."""
     rows = yield from ask(
         "doubt_abandoned", run_id=job.run_id, job_id=job.id, fence=job.fence, now=now
     )
@@ -256,20 +265,27 @@ def _shared(context: JobContext, drafts: Sequence[Draft], now: datetime) -> dict
 
 def doubt(job: Claim, outbox_ids: Sequence[OutboxId], now: datetime) -> Transaction[None]:
     """Put items in doubt that may have arrived and cannot safely be called again."""
-    yield from ask("doubt_items", {"id": outbox_ids}, fence=job.fence, now=now)
+    yield from ask(
+        "doubt_items",
+        {"id": outbox_ids},
+        fence=job.fence,
+        repeats_max=CALL_REPEATS_MAX,
+        now=now,
+    )
 
 
 def reopen(
     job: Claim,
     outbox_ids: Sequence[OutboxId],
     attempt_contract_id: int | None,
+    word: RepeatWord,
     lease_expires_at: datetime,
     now: datetime,
     *,
     abandoned: bool = True,
 ) -> Transaction[list[Reopened] | Hold]:
-    """Open the next attempt of waiting rows and, where some of these may be such, of rows that a
-    former holder abandoned."""
+    """Open the next attempt of waiting rows and, where some of these may be such, once more the
+    attempt that a former holder abandoned."""
     held = yield from hold(job, lease_expires_at, now)
     if held is not Hold.OURS:
         return held
@@ -281,6 +297,7 @@ def reopen(
         window,
         fence=job.fence,
         attempt_contract_id=attempt_contract_id,
+        **word._asdict(),
         now=now,
     )
     if len(rows) < len(outbox_ids):
@@ -293,6 +310,7 @@ def open_due(
     job: Claim,
     outbox_ids: Sequence[OutboxId],
     attempt_contract_id: int | None,
+    word: RepeatWord,
     now: datetime,
 ) -> Transaction[list[Reopened]]:
     """Open what waits and nobody has open, if the job is ours and its phase goes on: in one
@@ -303,6 +321,7 @@ def open_due(
         job_id=job.id,
         fence=job.fence,
         attempt_contract_id=attempt_contract_id,
+        **word._asdict(),
         now=now,
     )
     return [Reopened(*row) for row in rows]
@@ -313,22 +332,26 @@ def close(closed: Sequence[ClosedAttempt], now: datetime) -> Transaction[None]:
     # One order of rows for everybody, so that two writers cannot wait for each other.
     ordered = sorted(closed, key=itemgetter(0))
     accepted: dict[ItemStatus, list[ClosedAttempt]] = {}
+    proven: dict[ItemStatus, list[ClosedAttempt]] = {}
     failed, retried, doubted, given_back = [], [], [], []
     for attempt in ordered:
         verdict = attempt.verdict
         if verdict.given_back:
             given_back.append(attempt)
         elif verdict.status in SUCCESSES:
-            accepted.setdefault(verdict.status, []).append(attempt)
+            group = accepted if verdict.reason is None else proven
+            group.setdefault(verdict.status, []).append(attempt)
         elif verdict.status is ItemStatus.FAILED:
             failed.append(attempt)
         elif verdict.in_doubt:
             doubted.append(attempt)
         else:
             retried.append(attempt)
-    alone = len(accepted) == 1 and not (failed or retried or doubted or given_back)
-    for status, group in accepted.items():
-        yield from _close_accepted(status, group, now, ask_alone if alone else ask)
+    alone = len(accepted) == 1 and not (proven or failed or retried or doubted or given_back)
+    for status, attempts in accepted.items():
+        yield from _close_accepted(status, attempts, now, ask_alone if alone else ask)
+    for status, attempts in proven.items():
+        yield from _close_proven(status, attempts, now)
     if failed:
         yield from _close_failed(failed, now)
     if retried:
@@ -357,6 +380,23 @@ def _close_accepted(
             "intent_status": [attempt.verdict.intent_status for attempt in group],
             "exhausted_reason": [attempt.verdict.exhausted_reason for attempt in group],
             "message_id": [storable(attempt.verdict.provider_message_id) for attempt in group],
+        },
+        status=status.value,
+        now=now,
+    )
+
+
+def _close_proven(
+    status: ItemStatus, group: Sequence[ClosedAttempt], now: datetime
+) -> Transaction[None]:
+    yield from ask(
+        "close_proven",
+        {
+            **_identity(group),
+            "intent_status": [attempt.verdict.intent_status for attempt in group],
+            "exhausted_reason": [attempt.verdict.exhausted_reason for attempt in group],
+            "reason": [storable(attempt.verdict.reason) for attempt in group],
+            "error": [storable(attempt.verdict.error) for attempt in group],
         },
         status=status.value,
         now=now,

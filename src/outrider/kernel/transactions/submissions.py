@@ -90,6 +90,7 @@ class DueItem(NamedTuple):
     urgent: bool
     uncounted_calls: int
     expires_at: datetime | None
+    repeats: int
     topic: str | None = None
     transactional: bool = False
 

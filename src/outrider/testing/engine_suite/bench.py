@@ -28,7 +28,15 @@ from outrider.kernel.transactions import inspection, run_log
 from outrider.kernel.transactions.inspection import JobLine
 from outrider.ports.engine import Engine, Stalled, Work
 from outrider.settings import Limits, Settings
-from outrider.testing.launches import ACTOR, message, observe, people, registry, target
+from outrider.testing.launches import (
+    ACTOR,
+    message,
+    observe,
+    people,
+    registry,
+    remembering,
+    target,
+)
 
 SMS, MAIL = "sms.all", "mail.all"
 PATIENCE_SECONDS = 30.0
@@ -67,7 +75,7 @@ class UnreachableEngine:
 
 @dataclass(frozen=True)
 class EngineBench:
-    """`sandbox` is the provider behind both targets, SMS and MAIL; only the first dedupes."""
+    """`sandbox` is the provider behind both targets, SMS and MAIL; only the first remembers."""
 
     outrider: Outrider
     sandbox: Sandbox
@@ -212,8 +220,10 @@ async def engine_bench(
         path = folder / "registry.json"
         sms = target(SMS, "sms", provider.http_url)
         path.write_bytes(registry(sms, target(MAIL, "smtp", provider.smtp_url)))
+        # The sandbox knows every SMS again.
+        targets = remembering(SMS, given=settings.targets)
         places = {"registry": path, "artifacts": folder / "artifacts", "spool": folder / "spool"}
-        given = settings.model_copy(update=places)
+        given = settings.model_copy(update={**places, "targets": targets})
         async with open_outrider(given, limits=LIMITS) as outrider:
             await outrider.store.migrate()
             yield EngineBench(outrider, provider)

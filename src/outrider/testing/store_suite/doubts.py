@@ -66,7 +66,7 @@ class DoubtConformance:
         assert await shop.run_status(run_id) == run_status
         assert (await shop.accounting(run_id)).in_doubt == 0
 
-    async def test_a_resubmission_opens_the_next_attempt_without_a_doubt(
+    async def test_a_resubmission_opens_the_same_attempt_again_without_a_doubt(
         self, store: Store
     ) -> None:
         shop = Workshop(store)
@@ -79,8 +79,9 @@ class DoubtConformance:
         context = await shop.claim_one(now=at(60))
         reopened = await shop.reopen(context, item_id, now=at(61))
         assert not isinstance(reopened, Hold)
-        assert [(row.attempt, bool(row.maybe_received)) for row in reopened] == [(2, False)]
-        await shop.close(context, (item_id, ACCEPTED), attempt=2, now=at(62))
+        assert [(row.attempt, row.repeats) for row in reopened] == [(1, 1)]
+        assert not any(row.maybe_received for row in reopened)
+        await shop.close(context, (item_id, ACCEPTED), now=at(62))
         assert await shop.settle(context, now=at(63)) == Completed(JobOutcome.COMPLETED)
         assert await shop.outcomes(item_id) == ["disproved", "accepted"]
 

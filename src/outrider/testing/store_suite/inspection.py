@@ -17,6 +17,7 @@ from outrider.testing.store_suite.workshop import (
     MOST,
     NOON,
     REJECTED,
+    WORD,
     Workshop,
     again,
     at,
@@ -67,10 +68,11 @@ class InspectionConformance:
             after = LedgerPosition(page[-1].job_id, page[-1].id)
         assert [line.id for line in lines] == sorted(ids)
         by_id = {line.id: line for line in lines}
-        assert by_id[ids[2]].was_abandoned
-        assert not by_id[ids[0]].was_abandoned
+        assert (by_id[ids[2]].repeat_target, by_id[ids[2]].repeat_memory) == WORD
+        assert by_id[ids[0]].repeat_memory is None
+        assert not any(line.was_repeated_before or line.was_disproved for line in lines)
         assert by_id[ids[0]].reference == (await shop.item(ids[0])).reference
-        assert {line.provider for line in lines} == {"sms"}
+        assert {line.submission_target for line in lines} == {WORD.target}
 
     async def test_the_schema_says_that_keys_are_unique(self, store: Store) -> None:
         assert await store.read(inspection.key_is_unique_in_schema()) is True

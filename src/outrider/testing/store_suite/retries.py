@@ -1,11 +1,12 @@
 """Conformance: the next attempt of an item, and what a former holder of its job left behind."""
 
 from outrider.domain.ids import DEFAULT_SCOPE
+from outrider.domain.retry import CALL_REPEATS_MAX
 from outrider.domain.suppressions import OptOut, SuppressionSource
-from outrider.kernel.transactions import ledger, suppressions
+from outrider.kernel.transactions import inspection, ledger, suppressions
 from outrider.kernel.transactions.jobs import Hold
 from outrider.ports.store import Store
-from outrider.testing.store_suite.workshop import ACCEPTED, NOON, Workshop, again, at
+from outrider.testing.store_suite.workshop import ACCEPTED, NOON, WITHHELD, Workshop, again, at
 
 
 class RetryConformance:
@@ -48,9 +49,10 @@ class RetryConformance:
         assert await shop.reopen(zombie, item_id, now=at(32)) is Hold.LOST
         assert (await shop.item(item_id)).attempts == 1
 
-    async def test_an_abandoned_attempt_is_archived_when_the_next_one_opens(
+    async def test_an_abandoned_call_is_archived_when_the_same_attempt_opens_again(
         self, store: Store
     ) -> None:
+        """S2: contracts count attempts, and a crash makes none."""
         shop = Workshop(store)
         await shop.launch(1)
         dead = await shop.claim_one()
@@ -59,11 +61,11 @@ class RetryConformance:
         reopened = await shop.reopen(context, item_id, now=at(32))
         assert not isinstance(reopened, Hold)
         (attempt,) = reopened
-        assert attempt.attempt == 2
+        assert (attempt.attempt, attempt.repeats) == (1, 1)
         assert attempt.maybe_received
         assert await shop.outcomes(item_id) == ["abandoned", None]
 
-    async def test_the_answer_of_an_abandoned_attempt_comes_too_late_for_the_next_one(
+    async def test_the_answer_of_an_abandoned_call_comes_too_late_for_its_repeat(
         self, store: Store
     ) -> None:
         shop = Workshop(store)
@@ -74,8 +76,71 @@ class RetryConformance:
         await shop.reopen(context, item_id, now=at(32))
         await shop.close(zombie, (item_id, ACCEPTED), now=at(33))
         assert (await shop.item(item_id)).status == "queued"
-        await shop.close(context, (item_id, ACCEPTED), attempt=2, now=at(34))
+        await shop.close(context, (item_id, ACCEPTED), now=at(34))
         assert await shop.outcomes(item_id) == ["abandoned", "accepted"]
+
+    async def test_a_repeat_that_is_given_back_is_still_the_same_attempt(
+        self, store: Store
+    ) -> None:
+        """S2: neither giving it back nor opening it again counts."""
+        shop = Workshop(store)
+        await shop.launch(1)
+        dead = await shop.claim_one()
+        (item_id,) = await shop.open(dead, 0)
+        context = await shop.take_over(now=at(31))
+        await shop.reopen(context, item_id, now=at(32))
+        await shop.close(context, (item_id, WITHHELD), now=at(33))
+        assert (await shop.item(item_id)).attempts == 1
+        reopened = await shop.reopen(context, item_id, now=at(34))
+        assert not isinstance(reopened, Hold)
+        assert [(row.attempt, row.repeats) for row in reopened] == [(1, 1)]
+        await shop.close(context, (item_id, again(40)), now=at(35))
+        reopened = await shop.reopen(context, item_id, now=at(40))
+        assert not isinstance(reopened, Hold)
+        assert [(row.attempt, row.repeats) for row in reopened] == [(2, 0)]
+        assert await shop.outcomes(item_id) == ["abandoned", "rejected", None]
+
+    async def test_what_was_abandoned_once_too_often_says_so_in_its_doubt(
+        self, store: Store
+    ) -> None:
+        """S2: the repeats of an attempt are bounded."""
+        shop = Workshop(store)
+        await shop.launch(1)
+        (item_id,) = await shop.open(await shop.claim_one(), 0)
+        seconds = 0
+        for _ in range(CALL_REPEATS_MAX):
+            seconds += 31
+            context = await shop.take_over(now=at(seconds))
+            await shop.reopen(context, item_id, now=at(seconds))
+        last = await shop.take_over(now=at(seconds + 31))
+        (row,) = await store.read(ledger.job_rows(last.job))
+        assert (row.attempts, row.repeats, bool(row.is_open)) == (1, CALL_REPEATS_MAX, True)
+        await store.write(ledger.doubt(last.job, [item_id], at(seconds + 32)))
+        assert (await shop.item(item_id)).reason == "worker_lost_repeatedly"
+
+    async def test_an_acceptance_by_proof_keeps_what_the_gateway_said(self, store: Store) -> None:
+        """S1: nothing is erased."""
+        shop = Workshop(store)
+        await shop.launch(2)
+        dead = await shop.claim_one()
+        first, second = await shop.open(dead, 0, 1)
+        context = await shop.take_over(now=at(31))
+        await shop.reopen(context, first, second, now=at(32))
+        proven = ACCEPTED._replace(reason="duplicate_reference", error="known since noon")
+        await shop.close(context, (first, proven), (second, ACCEPTED), now=at(33))
+        told = await shop.item(first)
+        assert (told.status, told.reason, told.error) == (
+            "sent", "duplicate_reference", "known since noon",
+        )  # fmt: skip
+        assert ((await shop.item(second)).status, (await shop.item(second)).reason) == (
+            "sent",
+            None,
+        )
+        attempts = await store.read(inspection.attempts_of(first))
+        assert [(each.number, each.repeat, each.outcome, each.reason) for each in attempts] == [
+            (1, 0, "abandoned", "worker_lost"),
+            (1, 1, "accepted", "duplicate_reference"),
+        ]
 
     async def test_who_opted_out_between_two_attempts_is_skipped(self, store: Store) -> None:
         shop = Workshop(store)

@@ -47,7 +47,13 @@ from outrider.kernel.transactions import (
 from outrider.kernel.transactions.deployment import Beginning, ContractSnapshot, Deployment
 from outrider.kernel.transactions.inspection import Item
 from outrider.kernel.transactions.jobs import ClaimedJob, Claimer, Hold
-from outrider.kernel.transactions.ledger import ClosedAttempt, Draft, JobContext, Reopened
+from outrider.kernel.transactions.ledger import (
+    ClosedAttempt,
+    Draft,
+    JobContext,
+    Reopened,
+    RepeatWord,
+)
 from outrider.kernel.transactions.settlement import LeaseLost
 from outrider.ports.store import Store
 from outrider.system import SystemIds
@@ -67,6 +73,8 @@ CONTRACT = Contract(
     "sms.realtime", "sms", "http://gateway.test", "realtime", MaxAttempts(5), frozenset()
 )
 SMS = message(Channel.SMS, CONTRACT.submission_target)
+WORD = RepeatWord(CONTRACT.submission_target, "for_good")
+"""On which the suite repeats calls."""
 
 ACCEPTED = Verdict(
     ItemStatus.SENT, IntentStatus.ACCEPTED, Progress.ANSWERED, provider_message_id="m-1"
@@ -81,6 +89,8 @@ REJECTED = Verdict(
 DOUBTED = Verdict(
     ItemStatus.QUEUED, IntentStatus.PENDING, Progress.SENT_NO_ANSWER, "timeout", in_doubt=True
 )
+
+WITHHELD = Verdict(ItemStatus.QUEUED, IntentStatus.PENDING, Progress.NOT_SENT, given_back=True)
 
 
 def at(seconds: float) -> datetime:
@@ -216,7 +226,9 @@ class Workshop:
         self, context: JobContext, *outbox_ids: OutboxId, now: datetime
     ) -> list[Reopened] | Hold:
         lease = now + timedelta(seconds=LEASE_SECONDS)
-        return await self.store.write(ledger.reopen(context.job, outbox_ids, None, lease, now))
+        return await self.store.write(
+            ledger.reopen(context.job, outbox_ids, None, WORD, lease, now)
+        )
 
     async def close(
         self,
@@ -248,7 +260,14 @@ class Workshop:
     async def outcomes(self, outbox_id: OutboxId) -> list[str | None]:
         """How each attempt of the item ended; None is one whose answer is not known."""
         rows = await self.store.read(inspection.attempts_of(outbox_id))
-        assert [row.number for row in rows] == list(range(1, len(rows) + 1))
+        calls = [(row.number, row.repeat) for row in rows]
+        assert calls == sorted(set(calls))
+        # Numbers without a gap: of attempts, and of each attempt's repeats.
+        numbers = sorted({number for number, _ in calls})
+        assert numbers == list(range(1, len(numbers) + 1))
+        for each in numbers:
+            repeats = [repeat for number, repeat in calls if number == each]
+            assert repeats == list(range(len(repeats)))
         return [row.outcome for row in rows]
 
     async def run_status(self, run_id: RunId) -> str:

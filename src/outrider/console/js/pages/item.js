@@ -87,6 +87,7 @@ function attemptRow(attempt) {
       { class: "stack tight" },
       h("div", { class: "button-row" },
         pill(state, { words: attempt.closedAt === null ? "Open: outcome unknown" : null }),
+        attempt.repeat > 0 && tag(`repeat ${attempt.repeat}`),
         attempt.reason && h("span", { class: "breakable" }, attempt.reason),
         attempt.progress && tag(attempt.progress.toLowerCase().replaceAll("_", " "))),
       h("div", { class: "muted small" }, "Opened ", exactMoment(attempt.openedAt),

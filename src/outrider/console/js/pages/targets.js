@@ -52,8 +52,7 @@ function targetCard(target) {
           + duration(target.execution.breakerSeconds * 1000)],
         ["Retries", retries(target.execution)],
         target.execution.fallback && ["Falls back to", target.execution.fallback],
-        ["Same reference twice", target.dedupesByReference
-          ? "Refused by the gateway: safe to repeat" : "Would be sent twice: never repeated"],
+        ["Remembers references", memory(target.remembersReferences)],
         ["Open jobs", count(target.openJobs)],
         ["In doubt", target.inDoubt > 0
           ? h("a", { href: "#/doubts" }, count(target.inDoubt)) : "0"],
@@ -90,4 +89,13 @@ function contract(target) {
   }
   return target.policy === "max_attempts" ? `at most ${plural(target.maxAttempts, "attempt")}`
     : "one attempt";
+}
+
+function memory(declared) {
+  if (declared === "never" || declared === "in_flight") {
+    const words = declared === "never" ? "Never" : "Only while a call is under way";
+    return `${words}: what went silent is in doubt`;
+  }
+  const words = declared === "for_good" ? "For good" : `For ${declared}`;
+  return `${words}: what went silent is called again`;
 }

@@ -335,7 +335,8 @@ SELECT id::text, run_id::text, fence FROM job_queue WHERE status = 'locked' AND 
 -- A worker died, and its own record says which calls it had begun: what else it had opened was never
 -- called, and waits as before.
 UPDATE channel_outbox
-   SET attempts = attempts - 1, attempt_fence = NULL, attempt_opened_at = NULL, progress = NULL,
+   SET attempts = attempts - CASE WHEN repeats = 0 THEN 1 ELSE 0 END,
+       attempt_fence = NULL, attempt_opened_at = NULL, progress = NULL,
        next_attempt_at = coalesce(next_attempt_at, :now), updated_at = :now
  WHERE status = 'queued' AND doubted_at IS NULL AND attempt_opened_at IS NOT NULL
    AND attempt_closed_at IS NULL AND attempt_fence = :fence AND job_id = :job_id
@@ -347,7 +348,8 @@ RETURNING id::text;
 -- A worker died, and its own record says which calls it had begun: what else it had opened was never
 -- called, and waits as before.
 UPDATE channel_outbox
-   SET attempts = attempts - 1, attempt_fence = NULL, attempt_opened_at = NULL, progress = NULL,
+   SET attempts = attempts - CASE WHEN repeats = 0 THEN 1 ELSE 0 END,
+       attempt_fence = NULL, attempt_opened_at = NULL, progress = NULL,
        next_attempt_at = coalesce(next_attempt_at, :now), updated_at = :now
  WHERE status = 'queued' AND doubted_at IS NULL AND attempt_opened_at IS NOT NULL
    AND attempt_closed_at IS NULL AND attempt_fence = :fence AND job_id = :job_id
@@ -403,7 +405,7 @@ SELECT recipient_id,
 SELECT id::text, recipient_id, status,
        attempt_opened_at IS NOT NULL AND attempt_closed_at IS NULL,
        next_attempt_at, doubted_at IS NOT NULL, attempts, attempt_contract_id, maybe_received,
-       created_at, uncounted_calls
+       created_at, uncounted_calls, repeats
   FROM channel_outbox WHERE run_id = :run_id AND job_id = :job_id;
 
 -- name: reserve_window
@@ -451,7 +453,7 @@ RETURNING id::text, status;
 -- as reserve_window without ON CONFLICT (tenant_id, workspace_id, idempotency_key) DO NOTHING
 
 -- name: doubt_abandoned
--- Attempts that a former holder of the job left open, at a gateway that cannot dedupe.
+-- Attempts that a former holder of the job left open, at a gateway that forgets.
 UPDATE channel_outbox SET doubted_at = :now, reason = 'worker_lost', next_attempt_at = NULL,
        updated_at = :now
  WHERE run_id = :run_id AND job_id = :job_id AND status = 'queued' AND doubted_at IS NULL
@@ -459,10 +461,10 @@ UPDATE channel_outbox SET doubted_at = :now, reason = 'worker_lost', next_attemp
 RETURNING id::text;
 
 -- name: archive_abandoned
-INSERT INTO attempt_history (outbox_id, attempt, fence, opened_at, closed_at, progress, outcome,
-                             reason)
-SELECT o.id, o.attempts, o.attempt_fence, o.attempt_opened_at, :now, 'SENT_NO_ANSWER',
-       'abandoned', 'worker_lost'
+INSERT INTO attempt_history (outbox_id, attempt, repeat, fence, opened_at, closed_at, progress,
+                             outcome, reason)
+SELECT o.id, o.attempts, o.repeats, o.attempt_fence, o.attempt_opened_at, :now,
+       'SENT_NO_ANSWER', 'abandoned', 'worker_lost'
   FROM channel_outbox o
  WHERE o.id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)))
    AND o.status = 'queued' AND o.attempt_opened_at IS NOT NULL
@@ -504,10 +506,16 @@ UPDATE channel_outbox SET doubted_at = :now, reason = 'suppressed', next_attempt
 RETURNING id::text;
 
 -- name: reopen_window
--- Whoever opted out meanwhile is left as it is, whatever became of earlier attempts.
+-- What was left open is called again as the same attempt. Whoever opted out meanwhile is left as it
+-- is, whatever became of earlier attempts.
 UPDATE channel_outbox
-   SET attempts = attempts + 1, attempt_contract_id = :attempt_contract_id, attempt_fence = :fence,
-       attempt_opened_at = :now,
+   SET attempts = attempts + CASE WHEN attempt_opened_at IS NULL AND repeats = 0 THEN 1 ELSE 0 END,
+       repeats = repeats + CASE WHEN attempt_opened_at IS NULL THEN 0 ELSE 1 END,
+       repeat_target = CASE WHEN maybe_received OR attempt_opened_at IS NOT NULL
+                            THEN :target::text ELSE repeat_target END,
+       repeat_memory = CASE WHEN maybe_received OR attempt_opened_at IS NOT NULL
+                            THEN :memory::text ELSE repeat_memory END,
+       attempt_contract_id = :attempt_contract_id, attempt_fence = :fence, attempt_opened_at = :now,
        maybe_received = maybe_received OR attempt_opened_at IS NOT NULL, waits_for = NULL,
        next_attempt_at = CASE WHEN run_id IS NULL THEN next_attempt_at END, updated_at = :now
  WHERE id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)))
@@ -521,7 +529,7 @@ UPDATE channel_outbox
                      AND (s.topic = '' OR s.topic = channel_outbox.topic)
                      AND (s.includes_transactional OR NOT channel_outbox.transactional))
 RETURNING id::text, attempts, maybe_received, coalesce(due_at, created_at) AS submitted_at,
-          uncounted_calls;
+          uncounted_calls, repeats;
 
 -- name: open_due
 -- As reopen_window, for what nobody has open, while the job's own lease lasts: that the job is ours
@@ -531,8 +539,11 @@ WITH held AS MATERIALIZED (
      AND NOT paused AND NOT cancelled FOR NO KEY UPDATE
 )
 UPDATE channel_outbox
-   SET attempts = attempts + 1, attempt_contract_id = :attempt_contract_id, attempt_fence = :fence,
-       attempt_opened_at = :now, waits_for = NULL,
+   SET attempts = attempts + CASE WHEN repeats = 0 THEN 1 ELSE 0 END,
+       repeat_target = CASE WHEN maybe_received THEN :target::text ELSE repeat_target END,
+       repeat_memory = CASE WHEN maybe_received THEN :memory::text ELSE repeat_memory END,
+       attempt_contract_id = :attempt_contract_id, attempt_fence = :fence, attempt_opened_at = :now,
+       waits_for = NULL,
        next_attempt_at = CASE WHEN run_id IS NULL THEN next_attempt_at END, updated_at = :now
  WHERE EXISTS (SELECT 1 FROM held)
    AND id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)))
@@ -545,7 +556,7 @@ UPDATE channel_outbox
                      AND (s.topic = '' OR s.topic = channel_outbox.topic)
                      AND (s.includes_transactional OR NOT channel_outbox.transactional))
 RETURNING id::text, attempts, maybe_received, coalesce(due_at, created_at) AS submitted_at,
-          uncounted_calls;
+          uncounted_calls, repeats;
 
 -- name: close_accepted
 -- Only the attempt that was really made is closed: its number and fence must still stand. An
@@ -569,6 +580,25 @@ UPDATE channel_outbox AS o
         OR (o.attempt_fence IS NULL AND o.attempt_opened_at IS NULL))
    AND o.id = ANY (ARRAY(SELECT id FROM item));
 
+-- name: close_proven
+-- Accepted by proof: the gateway knows the reference from an earlier call, and what it said stays.
+WITH item AS MATERIALIZED (
+  SELECT * FROM json_to_recordset(:window)
+    AS item (id uuid, attempt int, fence bigint, closed_at timestamptz, intent_status text,
+             exhausted_reason text, reason text, error text)
+)
+UPDATE channel_outbox AS o
+   SET status = :status, intent_status = CASE WHEN o.intent_status = 'EXHAUSTED' THEN 'EXHAUSTED'
+                            ELSE item.intent_status END,
+       exhausted_reason = coalesce(o.exhausted_reason, item.exhausted_reason),
+       progress = 'ANSWERED', reason = item.reason, error = item.error,
+       attempt_closed_at = item.closed_at, doubted_at = NULL, next_attempt_at = NULL,
+       updated_at = :now
+  FROM item
+ WHERE o.id = item.id AND o.status = 'queued' AND o.attempts = item.attempt
+   AND o.attempt_fence = item.fence AND o.attempt_opened_at IS NOT NULL
+   AND o.id = ANY (ARRAY(SELECT id FROM item));
+
 -- name: close_failed
 WITH item AS MATERIALIZED (
   SELECT * FROM json_to_recordset(:window)
@@ -588,9 +618,9 @@ UPDATE channel_outbox AS o
    AND o.id = ANY (ARRAY(SELECT id FROM item));
 
 -- name: archive_retried
-INSERT INTO attempt_history (outbox_id, attempt, fence, opened_at, closed_at, progress, outcome,
-                             reason, error)
-SELECT o.id, o.attempts, o.attempt_fence, o.attempt_opened_at, item.closed_at, item.progress,
+INSERT INTO attempt_history (outbox_id, attempt, repeat, fence, opened_at, closed_at, progress,
+                             outcome, reason, error)
+SELECT o.id, o.attempts, o.repeats, o.attempt_fence, o.attempt_opened_at, item.closed_at, item.progress,
        item.outcome, item.reason, item.error
   FROM json_to_recordset(:window)
     AS item (id uuid, attempt int, fence bigint, closed_at timestamptz, progress text,
@@ -608,7 +638,7 @@ WITH item AS MATERIALIZED (
              next_attempt_at timestamptz, maybe_received bool)
 )
 UPDATE channel_outbox AS o
-   SET attempt_fence = NULL, attempt_opened_at = NULL, progress = NULL,
+   SET attempt_fence = NULL, attempt_opened_at = NULL, progress = NULL, repeats = 0,
        reason = item.reason, error = item.error, next_attempt_at = item.next_attempt_at,
        maybe_received = item.maybe_received, doubted_at = NULL, updated_at = :now
   FROM item
@@ -643,7 +673,8 @@ WITH item AS MATERIALIZED (
              error text, waits_for text, calls int)
 )
 UPDATE channel_outbox AS o
-   SET attempts = o.attempts - 1, attempt_fence = NULL, attempt_opened_at = NULL, progress = NULL,
+   SET attempts = o.attempts - CASE WHEN o.repeats = 0 THEN 1 ELSE 0 END,
+       attempt_fence = NULL, attempt_opened_at = NULL, progress = NULL,
        uncounted_calls = o.uncounted_calls + item.calls,
        reason = coalesce(item.reason, o.reason), error = coalesce(item.error, o.error),
        waits_for = coalesce(item.waits_for, o.waits_for), doubted_at = NULL,
@@ -656,7 +687,7 @@ UPDATE channel_outbox AS o
 
 -- name: expire_items
 -- What waits and could only be accepted too late has ended, and says what it waited for. What may
--- have arrived is exhausted too, but somebody has still to find out.
+-- have arrived is exhausted too, so nobody calls it again: it is in doubt.
 WITH late AS MATERIALIZED (
   SELECT id FROM channel_outbox
    WHERE next_attempt_at IS NOT NULL AND expires_at IS NOT NULL AND expires_at <= :now
@@ -671,9 +702,8 @@ UPDATE channel_outbox AS o
            WHERE d.submission_target = o.submission_target AND d.state <> 'open'
              AND d.workspace_id IN ('', o.workspace_id::text) LIMIT 1),
          o.waits_for, o.reason, 'deadline_passed'),
-       next_attempt_at = CASE WHEN o.maybe_received THEN o.next_attempt_at END,
-       expires_at = CASE WHEN o.maybe_received THEN NULL ELSE o.expires_at END,
-       waits_for = NULL, updated_at = :now
+       doubted_at = CASE WHEN o.maybe_received THEN :now::timestamptz END,
+       next_attempt_at = NULL, waits_for = NULL, updated_at = :now
   FROM late WHERE o.id = late.id AND o.id = ANY (ARRAY(SELECT id FROM late))
 RETURNING CASE WHEN run_id IS NOT NULL THEN job_id::text END;
 
@@ -790,9 +820,12 @@ SELECT status, reason, count(*) FROM channel_outbox
 
 -- name: ledger_page
 -- All rows of a run in the order of its index, so that each page costs only itself.
-SELECT o.job_id::text, o.id::text, encode(o.idempotency_key, 'hex'), o.status, o.provider,
+SELECT o.job_id::text, o.id::text, encode(o.idempotency_key, 'hex'), o.status, o.submission_target,
+       o.repeat_target, o.repeat_memory,
        EXISTS (SELECT 1 FROM attempt_history h
-                WHERE h.outbox_id = o.id AND h.outcome = 'abandoned')
+                WHERE h.outbox_id = o.id AND h.outcome = 'abandoned' AND h.attempt < o.attempts),
+       EXISTS (SELECT 1 FROM attempt_history h
+                WHERE h.outbox_id = o.id AND h.outcome = 'disproved')
   FROM channel_outbox o
  WHERE o.run_id = :run_id AND (o.job_id, o.id) > (:after_job, :after_id)
  ORDER BY o.job_id, o.id LIMIT :most;
@@ -836,10 +869,10 @@ SELECT id::text, recipient_id, recipient_address, channel, provider, submission_
 
 -- name: attempts_of_items
 SELECT outbox_id::text, attempt, opened_at, closed_at, progress, outcome, reason, error,
-       provider_message_id
+       provider_message_id, repeat
   FROM submission_attempts
  WHERE outbox_id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)))
- ORDER BY submission_attempts.outbox_id, attempt;
+ ORDER BY submission_attempts.outbox_id, attempt, repeat;
 
 -- name: doubts_page
 -- By the index of doubts: the one by workspace would lead through its whole ledger.
@@ -847,7 +880,8 @@ SELECT o.id::text, o.run_id::text, o.job_id::text, o.recipient_id, o.recipient_a
        o.provider,
        coalesce(o.attempt_contract_id, o.contract_id),
        encode(o.idempotency_key, 'hex'), o.attempts, o.progress, o.reason, o.error,
-       o.attempt_opened_at, o.doubted_at, o.created_at, r.campaign_id::text
+       o.attempt_opened_at, o.doubted_at, o.created_at, r.campaign_id::text,
+       o.intent_status = 'EXHAUSTED'
   FROM channel_outbox o LEFT JOIN campaign_runs r ON r.id = o.run_id
  WHERE o.tenant_id::text = :tenant_id AND o.workspace_id::text = :workspace_id
    AND o.doubted_at IS NOT NULL AND (o.run_id = :run_id OR :run_id::uuid IS NULL)
@@ -857,7 +891,8 @@ SELECT o.id::text, o.run_id::text, o.job_id::text, o.recipient_id, o.recipient_a
 
 -- name: lock_doubts
 SELECT o.id::text, o.run_id::text, o.job_id::text, o.channel, r.campaign_id::text,
-       EXISTS (SELECT 1 FROM job_queue j WHERE j.id = o.job_id AND j.cancelled)
+       EXISTS (SELECT 1 FROM job_queue j WHERE j.id = o.job_id AND j.cancelled),
+       o.intent_status = 'EXHAUSTED', o.attempt_opened_at IS NOT NULL
   FROM channel_outbox o LEFT JOIN campaign_runs r ON r.id = o.run_id
  WHERE o.tenant_id = :tenant_id AND o.workspace_id = :workspace_id
    AND o.id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)))
@@ -891,18 +926,23 @@ UPDATE channel_outbox
    AND doubted_at IS NOT NULL;
 
 -- name: archive_doubted
-INSERT INTO attempt_history (outbox_id, attempt, fence, opened_at, closed_at, progress, outcome,
-                             reason, error)
-SELECT id, attempts, attempt_fence, attempt_opened_at, :now, coalesce(progress, 'SENT_NO_ANSWER'),
-       :outcome, reason, error
+INSERT INTO attempt_history (outbox_id, attempt, repeat, fence, opened_at, closed_at, progress,
+                             outcome, reason, error)
+SELECT id, attempts, repeats, attempt_fence, attempt_opened_at, :now,
+       coalesce(progress, 'SENT_NO_ANSWER'), :outcome, reason, error
   FROM channel_outbox
  WHERE id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)))
    AND doubted_at IS NOT NULL AND attempt_opened_at IS NOT NULL;
 
 -- name: resolve_resubmit
--- To be called again: evidence says that it never arrived, or the gateway knows it if it did.
+-- To be called again, as the same attempt: evidence says that it never arrived, or the gateway knows
+-- it if it did.
 UPDATE channel_outbox
-   SET doubted_at = NULL, maybe_received = :maybe_received, attempt_opened_at = NULL,
+   SET repeats = repeats + CASE WHEN attempt_opened_at IS NULL THEN 0 ELSE 1 END,
+       -- Whoever asks what became of it does not wait for an acceptance that comes in time.
+       expires_at = CASE WHEN :maybe_received AND attempt_opened_at IS NOT NULL THEN NULL
+                         ELSE expires_at END,
+       doubted_at = NULL, maybe_received = :maybe_received, attempt_opened_at = NULL,
        attempt_fence = NULL, progress = NULL, reason = :reason, error = NULL,
        next_attempt_at = :now, updated_at = :now
  WHERE id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)))
@@ -991,20 +1031,21 @@ SELECT id::text, recipient_id, encode(idempotency_key, 'hex'), contract_id, payl
        fallback_contract_id, attempt_contract_id, maybe_received,
        attempt_opened_at IS NOT NULL AND attempt_closed_at IS NULL,
        coalesce(due_at, created_at) AS created_at, origin, channel, recipient_address, kind, template,
-       urgent, uncounted_calls, expires_at, topic, transactional
+       urgent, uncounted_calls, expires_at, repeats, topic, transactional
   FROM channel_outbox
  WHERE job_id = :job_id AND run_id IS NULL AND next_attempt_at <= :now
    AND status = 'queued' AND doubted_at IS NULL
    AND (attempt_opened_at IS NULL OR attempt_fence < :fence)
-   AND (expires_at IS NULL OR expires_at > :now OR maybe_received
-        OR attempt_opened_at IS NOT NULL)
+   AND (expires_at IS NULL OR expires_at > :now OR attempt_opened_at IS NOT NULL)
  ORDER BY next_attempt_at, channel_outbox.id LIMIT :most;
 
 -- name: doubt_items
--- Items that must not be called again: a former holder of the job left them open, or an earlier
--- silence is older than what the gateway remembers.
-UPDATE channel_outbox SET doubted_at = :now, reason = 'worker_lost', next_attempt_at = NULL,
-       updated_at = :now
+-- Items that must not be called again: a former holder of the job left them open, as often as it
+-- may be or at a gateway that does not remember; or an earlier silence is older than its memory.
+UPDATE channel_outbox
+   SET doubted_at = :now, next_attempt_at = NULL, updated_at = :now,
+       reason = CASE WHEN attempt_opened_at IS NOT NULL AND repeats >= :repeats_max
+                     THEN 'worker_lost_repeatedly' ELSE 'worker_lost' END
  WHERE id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)))
    AND status = 'queued' AND doubted_at IS NULL AND attempt_closed_at IS NULL
    AND ((attempt_opened_at IS NOT NULL AND attempt_fence < :fence)

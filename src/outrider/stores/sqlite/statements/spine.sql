@@ -288,7 +288,8 @@ SELECT id, run_id, fence FROM job_queue WHERE status = 'locked' AND locked_by = 
 -- A worker died, and its own record says which calls it had begun: what else it had opened was never
 -- called, and waits as before.
 UPDATE channel_outbox
-   SET attempts = attempts - 1, attempt_fence = NULL, attempt_opened_at = NULL, progress = NULL,
+   SET attempts = attempts - CASE WHEN repeats = 0 THEN 1 ELSE 0 END,
+       attempt_fence = NULL, attempt_opened_at = NULL, progress = NULL,
        next_attempt_at = coalesce(next_attempt_at, :now), updated_at = :now
  WHERE status = 'queued' AND doubted_at IS NULL AND attempt_opened_at IS NOT NULL
    AND attempt_closed_at IS NULL AND attempt_fence = :fence AND job_id = :job_id
@@ -300,7 +301,8 @@ RETURNING id;
 -- A worker died, and its own record says which calls it had begun: what else it had opened was never
 -- called, and waits as before.
 UPDATE channel_outbox
-   SET attempts = attempts - 1, attempt_fence = NULL, attempt_opened_at = NULL, progress = NULL,
+   SET attempts = attempts - CASE WHEN repeats = 0 THEN 1 ELSE 0 END,
+       attempt_fence = NULL, attempt_opened_at = NULL, progress = NULL,
        next_attempt_at = coalesce(next_attempt_at, :now), updated_at = :now
  WHERE status = 'queued' AND doubted_at IS NULL AND attempt_opened_at IS NOT NULL
    AND attempt_closed_at IS NULL AND attempt_fence = :fence AND job_id = :job_id
@@ -345,7 +347,7 @@ SELECT recipient_id,
 -- name: load_job_rows
 SELECT id, recipient_id, status, attempt_opened_at IS NOT NULL AND attempt_closed_at IS NULL,
        next_attempt_at, doubted_at IS NOT NULL, attempts, attempt_contract_id, maybe_received,
-       created_at, uncounted_calls
+       created_at, uncounted_calls, repeats
   FROM channel_outbox WHERE run_id = :run_id AND job_id = :job_id;
 
 -- name: reserve_window
@@ -394,7 +396,7 @@ RETURNING id, status;
 -- as reserve_window without ON CONFLICT (tenant_id, workspace_id, idempotency_key) DO NOTHING
 
 -- name: doubt_abandoned
--- Attempts that a former holder of the job left open, at a gateway that cannot dedupe.
+-- Attempts that a former holder of the job left open, at a gateway that forgets.
 UPDATE channel_outbox SET doubted_at = :now, reason = 'worker_lost', next_attempt_at = NULL,
        updated_at = :now
  WHERE run_id = :run_id AND job_id = :job_id AND status = 'queued' AND doubted_at IS NULL
@@ -402,10 +404,10 @@ UPDATE channel_outbox SET doubted_at = :now, reason = 'worker_lost', next_attemp
 RETURNING id;
 
 -- name: archive_abandoned
-INSERT INTO attempt_history (outbox_id, attempt, fence, opened_at, closed_at, progress, outcome,
-                             reason)
-SELECT o.id, o.attempts, o.attempt_fence, o.attempt_opened_at, :now, 'SENT_NO_ANSWER',
-       'abandoned', 'worker_lost'
+INSERT INTO attempt_history (outbox_id, attempt, repeat, fence, opened_at, closed_at, progress,
+                             outcome, reason)
+SELECT o.id, o.attempts, o.repeats, o.attempt_fence, o.attempt_opened_at, :now,
+       'SENT_NO_ANSWER', 'abandoned', 'worker_lost'
   FROM json_each(:window) item JOIN channel_outbox o ON o.id = item.value ->> 0
  WHERE o.status = 'queued' AND o.attempt_opened_at IS NOT NULL AND o.attempt_closed_at IS NULL
    AND o.attempt_fence < :fence AND o.doubted_at IS NULL;
@@ -445,10 +447,16 @@ UPDATE channel_outbox SET doubted_at = :now, reason = 'suppressed', next_attempt
 RETURNING id;
 
 -- name: reopen_window
--- Whoever opted out meanwhile is left as it is, whatever became of earlier attempts.
+-- What was left open is called again as the same attempt. Whoever opted out meanwhile is left as it
+-- is, whatever became of earlier attempts.
 UPDATE channel_outbox
-   SET attempts = attempts + 1, attempt_contract_id = :attempt_contract_id, attempt_fence = :fence,
-       attempt_opened_at = :now,
+   SET attempts = attempts + CASE WHEN attempt_opened_at IS NULL AND repeats = 0 THEN 1 ELSE 0 END,
+       repeats = repeats + CASE WHEN attempt_opened_at IS NULL THEN 0 ELSE 1 END,
+       repeat_target = CASE WHEN maybe_received OR attempt_opened_at IS NOT NULL
+                            THEN :target ELSE repeat_target END,
+       repeat_memory = CASE WHEN maybe_received OR attempt_opened_at IS NOT NULL
+                            THEN :memory ELSE repeat_memory END,
+       attempt_contract_id = :attempt_contract_id, attempt_fence = :fence, attempt_opened_at = :now,
        maybe_received = maybe_received OR attempt_opened_at IS NOT NULL, waits_for = NULL,
        next_attempt_at = CASE WHEN run_id IS NULL THEN next_attempt_at END, updated_at = :now
  WHERE id IN (SELECT value ->> 0 FROM json_each(:window))
@@ -462,14 +470,17 @@ UPDATE channel_outbox
                      AND (s.topic = '' OR s.topic = channel_outbox.topic)
                      AND (s.includes_transactional OR NOT channel_outbox.transactional))
 RETURNING id, attempts, maybe_received, coalesce(due_at, created_at) AS submitted_at,
-          uncounted_calls;
+          uncounted_calls, repeats;
 
 -- name: open_due
 -- As reopen_window, for what nobody has open, while the job's own lease lasts: that the job is ours
 -- and goes on is proved by the same statement.
 UPDATE channel_outbox
-   SET attempts = attempts + 1, attempt_contract_id = :attempt_contract_id, attempt_fence = :fence,
-       attempt_opened_at = :now, waits_for = NULL,
+   SET attempts = attempts + CASE WHEN repeats = 0 THEN 1 ELSE 0 END,
+       repeat_target = CASE WHEN maybe_received THEN :target ELSE repeat_target END,
+       repeat_memory = CASE WHEN maybe_received THEN :memory ELSE repeat_memory END,
+       attempt_contract_id = :attempt_contract_id, attempt_fence = :fence, attempt_opened_at = :now,
+       waits_for = NULL,
        next_attempt_at = CASE WHEN run_id IS NULL THEN next_attempt_at END, updated_at = :now
  WHERE EXISTS (SELECT 1 FROM job_queue WHERE id = :job_id AND fence = :fence AND status = 'locked'
                   AND NOT paused AND NOT cancelled)
@@ -483,7 +494,7 @@ UPDATE channel_outbox
                      AND (s.topic = '' OR s.topic = channel_outbox.topic)
                      AND (s.includes_transactional OR NOT channel_outbox.transactional))
 RETURNING id, attempts, maybe_received, coalesce(due_at, created_at) AS submitted_at,
-          uncounted_calls;
+          uncounted_calls, repeats;
 
 -- name: close_accepted
 -- Only the attempt that was really made is closed: its number and fence must still stand. An
@@ -505,6 +516,24 @@ UPDATE channel_outbox
    AND ((attempt_fence = item.fence AND attempt_opened_at IS NOT NULL)
         OR (attempt_fence IS NULL AND attempt_opened_at IS NULL));
 
+-- name: close_proven
+-- Accepted by proof: the gateway knows the reference from an earlier call, and what it said stays.
+UPDATE channel_outbox
+   SET status = :status,
+       intent_status = CASE WHEN channel_outbox.intent_status = 'EXHAUSTED' THEN 'EXHAUSTED'
+                            ELSE item.intent_status END,
+       exhausted_reason = coalesce(channel_outbox.exhausted_reason, item.exhausted_reason),
+       progress = 'ANSWERED', reason = item.reason, error = item.error,
+       attempt_closed_at = item.closed_at, doubted_at = NULL, next_attempt_at = NULL,
+       updated_at = :now
+  FROM (SELECT value ->> 0 AS id, value ->> 1 AS attempt, value ->> 2 AS fence,
+               value ->> 3 AS closed_at, value ->> 4 AS intent_status,
+               value ->> 5 AS exhausted_reason, value ->> 6 AS reason,
+               value ->> 7 AS error
+          FROM json_each(:window)) item
+ WHERE channel_outbox.id = item.id AND status = 'queued' AND attempts = item.attempt
+   AND attempt_fence = item.fence AND attempt_opened_at IS NOT NULL;
+
 -- name: close_failed
 UPDATE channel_outbox
    SET status = 'failed',
@@ -523,9 +552,9 @@ UPDATE channel_outbox
    AND attempt_fence = item.fence AND attempt_opened_at IS NOT NULL;
 
 -- name: archive_retried
-INSERT INTO attempt_history (outbox_id, attempt, fence, opened_at, closed_at, progress, outcome,
-                             reason, error)
-SELECT o.id, o.attempts, o.attempt_fence, o.attempt_opened_at, item.value ->> 3,
+INSERT INTO attempt_history (outbox_id, attempt, repeat, fence, opened_at, closed_at, progress,
+                             outcome, reason, error)
+SELECT o.id, o.attempts, o.repeats, o.attempt_fence, o.attempt_opened_at, item.value ->> 3,
        item.value ->> 4, item.value ->> 5, item.value ->> 6, item.value ->> 7
   FROM json_each(:window) item JOIN channel_outbox o ON o.id = item.value ->> 0
  WHERE o.status = 'queued' AND o.attempts = item.value ->> 1
@@ -533,7 +562,7 @@ SELECT o.id, o.attempts, o.attempt_fence, o.attempt_opened_at, item.value ->> 3,
 
 -- name: close_retried
 UPDATE channel_outbox
-   SET attempt_fence = NULL, attempt_opened_at = NULL, progress = NULL,
+   SET attempt_fence = NULL, attempt_opened_at = NULL, progress = NULL, repeats = 0,
        reason = item.reason, error = item.error, next_attempt_at = item.next_attempt_at,
        maybe_received = item.maybe_received, doubted_at = NULL, updated_at = :now
   FROM (SELECT value ->> 0 AS id, value ->> 1 AS attempt, value ->> 2 AS fence,
@@ -563,7 +592,8 @@ UPDATE channel_outbox
 -- A call that was no attempt: never begun, or turned away. It waits again, in its old place unless
 -- it was told when to come back.
 UPDATE channel_outbox
-   SET attempts = attempts - 1, attempt_fence = NULL, attempt_opened_at = NULL, progress = NULL,
+   SET attempts = channel_outbox.attempts - CASE WHEN channel_outbox.repeats = 0 THEN 1 ELSE 0 END,
+       attempt_fence = NULL, attempt_opened_at = NULL, progress = NULL,
        uncounted_calls = uncounted_calls + item.calls,
        reason = coalesce(item.reason, channel_outbox.reason),
        error = coalesce(item.error, channel_outbox.error),
@@ -579,7 +609,7 @@ UPDATE channel_outbox
 
 -- name: expire_items
 -- What waits and could only be accepted too late has ended, and says what it waited for. What may
--- have arrived is exhausted too, but somebody has still to find out.
+-- have arrived is exhausted too, so nobody calls it again: it is in doubt.
 UPDATE channel_outbox
    SET status = CASE WHEN maybe_received THEN 'queued' ELSE 'failed' END,
        intent_status = 'EXHAUSTED', exhausted_reason = 'deadline_exceeded',
@@ -588,9 +618,8 @@ UPDATE channel_outbox
            WHERE d.submission_target = channel_outbox.submission_target AND d.state <> 'open'
              AND d.workspace_id IN ('', channel_outbox.workspace_id) LIMIT 1),
          waits_for, reason, 'deadline_passed'),
-       next_attempt_at = CASE WHEN maybe_received THEN next_attempt_at END,
-       expires_at = CASE WHEN maybe_received THEN NULL ELSE expires_at END,
-       waits_for = NULL, updated_at = :now
+       doubted_at = CASE WHEN maybe_received THEN :now END,
+       next_attempt_at = NULL, waits_for = NULL, updated_at = :now
  WHERE id IN (SELECT id FROM channel_outbox
                WHERE next_attempt_at IS NOT NULL AND expires_at IS NOT NULL AND expires_at <= :now
                  AND status = 'queued' AND attempt_opened_at IS NULL AND doubted_at IS NULL
@@ -701,9 +730,12 @@ SELECT status, reason, count(*) FROM channel_outbox
 
 -- name: ledger_page
 -- All rows of a run in the order of its index, so that each page costs only itself.
-SELECT o.job_id, o.id, lower(hex(o.idempotency_key)), o.status, o.provider,
+SELECT o.job_id, o.id, lower(hex(o.idempotency_key)), o.status, o.submission_target,
+       o.repeat_target, o.repeat_memory,
        EXISTS (SELECT 1 FROM attempt_history h
-                WHERE h.outbox_id = o.id AND h.outcome = 'abandoned')
+                WHERE h.outbox_id = o.id AND h.outcome = 'abandoned' AND h.attempt < o.attempts),
+       EXISTS (SELECT 1 FROM attempt_history h
+                WHERE h.outbox_id = o.id AND h.outcome = 'disproved')
   FROM channel_outbox o
  WHERE o.run_id = :run_id AND (o.job_id, o.id) > (:after_job, :after_id)
  ORDER BY o.job_id, o.id LIMIT :most;
@@ -745,17 +777,18 @@ SELECT id, recipient_id, recipient_address, channel, provider, submission_target
 
 -- name: attempts_of_items
 SELECT outbox_id, attempt, opened_at, closed_at, progress, outcome, reason, error,
-       provider_message_id
+       provider_message_id, repeat
   FROM submission_attempts
  WHERE outbox_id IN (SELECT value ->> 0 FROM json_each(:window))
- ORDER BY outbox_id, attempt;
+ ORDER BY outbox_id, attempt, repeat;
 
 -- name: doubts_page
 -- By the index of doubts: the one by workspace would lead through its whole ledger.
 SELECT o.id, o.run_id, o.job_id, o.recipient_id, o.recipient_address, o.channel, o.provider,
        coalesce(o.attempt_contract_id, o.contract_id),
        lower(hex(o.idempotency_key)), o.attempts, o.progress, o.reason, o.error,
-       o.attempt_opened_at, o.doubted_at, o.created_at, r.campaign_id
+       o.attempt_opened_at, o.doubted_at, o.created_at, r.campaign_id,
+       o.intent_status = 'EXHAUSTED'
   FROM channel_outbox o INDEXED BY channel_outbox_doubted
   LEFT JOIN campaign_runs r ON r.id = o.run_id
  WHERE o.tenant_id = :tenant_id AND o.workspace_id = :workspace_id
@@ -765,7 +798,8 @@ SELECT o.id, o.run_id, o.job_id, o.recipient_id, o.recipient_address, o.channel,
 
 -- name: lock_doubts
 SELECT o.id, o.run_id, o.job_id, o.channel, r.campaign_id,
-       EXISTS (SELECT 1 FROM job_queue j WHERE j.id = o.job_id AND j.cancelled)
+       EXISTS (SELECT 1 FROM job_queue j WHERE j.id = o.job_id AND j.cancelled),
+       o.intent_status = 'EXHAUSTED', o.attempt_opened_at IS NOT NULL
   FROM channel_outbox o LEFT JOIN campaign_runs r ON r.id = o.run_id
  WHERE o.tenant_id = :tenant_id AND o.workspace_id = :workspace_id
    AND o.id IN (SELECT value ->> 0 FROM json_each(:window)) AND o.doubted_at IS NOT NULL;
@@ -795,18 +829,23 @@ UPDATE channel_outbox
  WHERE id IN (SELECT value ->> 0 FROM json_each(:window)) AND doubted_at IS NOT NULL;
 
 -- name: archive_doubted
-INSERT INTO attempt_history (outbox_id, attempt, fence, opened_at, closed_at, progress, outcome,
-                             reason, error)
-SELECT id, attempts, attempt_fence, attempt_opened_at, :now, coalesce(progress, 'SENT_NO_ANSWER'),
-       :outcome, reason, error
+INSERT INTO attempt_history (outbox_id, attempt, repeat, fence, opened_at, closed_at, progress,
+                             outcome, reason, error)
+SELECT id, attempts, repeats, attempt_fence, attempt_opened_at, :now,
+       coalesce(progress, 'SENT_NO_ANSWER'), :outcome, reason, error
   FROM channel_outbox
  WHERE id IN (SELECT value ->> 0 FROM json_each(:window)) AND doubted_at IS NOT NULL
    AND attempt_opened_at IS NOT NULL;
 
 -- name: resolve_resubmit
--- To be called again: evidence says that it never arrived, or the gateway knows it if it did.
+-- To be called again, as the same attempt: evidence says that it never arrived, or the gateway knows
+-- it if it did.
 UPDATE channel_outbox
-   SET doubted_at = NULL, maybe_received = :maybe_received, attempt_opened_at = NULL,
+   SET repeats = repeats + CASE WHEN attempt_opened_at IS NULL THEN 0 ELSE 1 END,
+       -- Whoever asks what became of it does not wait for an acceptance that comes in time.
+       expires_at = CASE WHEN :maybe_received AND attempt_opened_at IS NOT NULL THEN NULL
+                         ELSE expires_at END,
+       doubted_at = NULL, maybe_received = :maybe_received, attempt_opened_at = NULL,
        attempt_fence = NULL, progress = NULL, reason = :reason, error = NULL,
        next_attempt_at = :now, updated_at = :now
  WHERE id IN (SELECT value ->> 0 FROM json_each(:window)) AND doubted_at IS NOT NULL;
@@ -874,20 +913,21 @@ SELECT id, recipient_id, lower(hex(idempotency_key)), contract_id, payload, atte
        fallback_contract_id, attempt_contract_id, maybe_received,
        attempt_opened_at IS NOT NULL AND attempt_closed_at IS NULL,
        coalesce(due_at, created_at) AS created_at, origin, channel, recipient_address, kind, template,
-       urgent, uncounted_calls, expires_at, topic, transactional
+       urgent, uncounted_calls, expires_at, repeats, topic, transactional
   FROM channel_outbox
  WHERE job_id = :job_id AND run_id IS NULL AND next_attempt_at <= :now
    AND status = 'queued' AND doubted_at IS NULL
    AND (attempt_opened_at IS NULL OR attempt_fence < :fence)
-   AND (expires_at IS NULL OR expires_at > :now OR maybe_received
-        OR attempt_opened_at IS NOT NULL)
+   AND (expires_at IS NULL OR expires_at > :now OR attempt_opened_at IS NOT NULL)
  ORDER BY next_attempt_at, id LIMIT :most;
 
 -- name: doubt_items
--- Items that must not be called again: a former holder of the job left them open, or an earlier
--- silence is older than what the gateway remembers.
-UPDATE channel_outbox SET doubted_at = :now, reason = 'worker_lost', next_attempt_at = NULL,
-       updated_at = :now
+-- Items that must not be called again: a former holder of the job left them open, as often as it
+-- may be or at a gateway that does not remember; or an earlier silence is older than its memory.
+UPDATE channel_outbox
+   SET doubted_at = :now, next_attempt_at = NULL, updated_at = :now,
+       reason = CASE WHEN attempt_opened_at IS NOT NULL AND repeats >= :repeats_max
+                     THEN 'worker_lost_repeatedly' ELSE 'worker_lost' END
  WHERE id IN (SELECT value ->> 0 FROM json_each(:window))
    AND status = 'queued' AND doubted_at IS NULL AND attempt_closed_at IS NULL
    AND ((attempt_opened_at IS NOT NULL AND attempt_fence < :fence)

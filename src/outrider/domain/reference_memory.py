@@ -1,0 +1,77 @@
+"""How long a provider remembers a reference, so that a repeat under it is no second message.
+
+Nobody is assumed to remember: a family states what its provider documents, or a target declares it
+in its settings. Everything that is called again after a silence rests on this word.
+"""
+
+import math
+import re
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+UNIT_SECONDS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+DURATION_MAX_SECONDS: Final = 10 * 365 * 86_400
+_DURATION = re.compile(r"([1-9][0-9]{0,8})([smhd])")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ReferenceMemory:
+    """Ordered by how much it promises: never, in flight, for a while, for good."""
+
+    seconds: float
+    while_in_flight: bool = False
+    """It refuses a reference while the first call is under way, and knows nothing of it after."""
+
+    @property
+    def is_memory(self) -> bool:
+        """Whether a repeat can be safe at all."""
+        return self.seconds > 0
+
+    def holds(self, submitted_at: datetime, now: datetime) -> bool:
+        """Whether what was taken under a reference is surely still known. The first call came no
+        earlier than the submission, so it is counted from there."""
+        if not self.is_memory:
+            return False
+        return math.isinf(self.seconds) or now < submitted_at + timedelta(seconds=self.seconds)
+
+    def __str__(self) -> str:
+        """As it is written in settings."""
+        if not self.is_memory:
+            return "in_flight" if self.while_in_flight else "never"
+        if math.isinf(self.seconds):
+            return "for_good"
+        units = [unit for unit, size in UNIT_SECONDS.items() if self.seconds % size == 0]
+        # A day is usually said in hours.
+        unit = "h" if self.seconds == UNIT_SECONDS["d"] else units[-1]
+        return f"{int(self.seconds) // UNIT_SECONDS[unit]}{unit}"
+
+    @classmethod
+    def parse(cls, text: str) -> "ReferenceMemory":
+        """Raises ValueError for what is none of the four."""
+        if text in _BY_NAME:
+            return _BY_NAME[text]
+        found = _DURATION.fullmatch(text)
+        seconds = int(found[1]) * UNIT_SECONDS[found[2]] if found else 0
+        if not 0 < seconds <= DURATION_MAX_SECONDS:
+            raise ValueError(
+                f"{text!r:.40} is not how long references are remembered: say never, in_flight, "
+                "for_good, or a duration such as 90s, 30m, 24h or 7d"
+            )
+        return cls(float(seconds))
+
+
+NEVER: Final = ReferenceMemory(0.0)
+IN_FLIGHT: Final = ReferenceMemory(0.0, while_in_flight=True)
+FOR_GOOD: Final = ReferenceMemory(math.inf)
+_BY_NAME: Final = {str(each): each for each in (NEVER, IN_FLIGHT, FOR_GOOD)}
+
+
+def memory_of(
+    documented: ReferenceMemory | None, declared: ReferenceMemory | None
+) -> ReferenceMemory:
+    """What a target may rely on. None documented: anybody's servers speak this protocol, so only
+    the target's own word counts. Where a provider documents it, a target may promise less."""
+    if documented is None:
+        return declared or NEVER
+    return documented if declared is None else min(documented, declared)
