@@ -34,7 +34,7 @@ from outrider.gateways.smtp import SmtpGateway, mail_server
 from outrider.gateways.smtp_message import Letterhead
 from outrider.ports.gateway import GatewayDirectory
 from outrider.secret_store import LocalSecrets
-from outrider.settings import MAIL_FROM_DEFAULT, SMTP_TIMEOUT_SECONDS, TargetSettings
+from outrider.settings import MAIL_FROM_DEFAULT, TargetSettings
 from tests.integration.broken_server import (
     LATE_SECONDS,
     REFERENCE,
@@ -413,7 +413,7 @@ def smtp_gateway(
     url: str,
     *,
     sender: str = MAIL_FROM_DEFAULT,
-    timeout_seconds: float = SMTP_TIMEOUT_SECONDS,
+    timeout_seconds: float | None = None,
     **pool: int,
 ) -> SmtpGateway:
     server = mail_server(url, timeout_seconds=timeout_seconds)
@@ -480,12 +480,14 @@ async def test_any_text_arrives_as_it_was_written(subject: str, body: str) -> No
     ("server", "expected"),
     [
         (MailServer(rcpt="550 no such user"), "invalid_recipient"),
-        (MailServer(mail="550 not you"), "message_refused"),
-        (MailServer(data="554 no"), "message_refused"),
-        (MailServer(body="554 spam"), "message_refused"),
+        (MailServer(rcpt="550 5.1.1 no such user"), "invalid_recipient"),
+        (MailServer(rcpt="552 5.2.2 mailbox full"), "invalid_recipient"),
+        (MailServer(mail="552 5.3.4 too big"), "message_refused"),
+        (MailServer(body="552 too big"), "message_refused"),
+        (MailServer(body="554 5.6.0 no such thing"), "message_refused"),
     ],
 )
-async def test_a_reply_code_is_a_rejection(server: MailServer, expected: str) -> None:
+async def test_a_reply_about_the_item_is_a_rejection(server: MailServer, expected: str) -> None:
     result = await call_smtp(server)
     assert isinstance(result, Rejected)
     assert result.reason == expected
@@ -537,7 +539,6 @@ async def test_mail_that_is_withheld_begins_no_transaction_and_its_connection_is
     "server",
     [
         MailServer(greeting=""),
-        MailServer(greeting="554 go away"),
         MailServer(ehlo=""),
         MailServer(mail=""),
         MailServer(mail="what?"),

@@ -21,6 +21,7 @@ from outrider.domain.submission import (
     AttemptFacts,
     CallResult,
     ExhaustedReason,
+    Held,
     NotBegun,
     Progress,
     Throttled,
@@ -191,7 +192,7 @@ class Caller:
         self._observer.after(Stage.CALL)
         self.gate.note(key, passes, result)
         self._close(gateway, attempt, result)
-        if passes.is_probe or isinstance(result, AttemptError | Throttled):
+        if passes.is_probe or isinstance(result, AttemptError | Throttled | Held):
             await self.gate.tell(key)
 
     def give_back(self, route: Route, key: DoorKey, passes: Passes, attempt: OpenAttempt) -> None:
@@ -257,7 +258,7 @@ class Caller:
         self, who: AttemptIdentity, attempts: int, retry_after_seconds: float | None
     ) -> float:
         retry = (
-            self.gate.policy(who.contract.submission_target).retry
+            self.gate.retry_schedule(who.contract)
             if who.patience is None
             else who.patience.schedule
         )
@@ -284,7 +285,7 @@ class _RouteCalls(Generic[Element]):
         self._source = source
         self._open_window = open_window
         self._when_ended = when_ended
-        self._key = DoorKey(route.submission_target, route.gateway_url, str(job.scope.workspace_id))
+        self._key = caller.gate.door_key(job.scope, route.submission_target, route.gateway_url)
         self._slots = caller.gate.slots(self._key, route.gateway)
         self._pace = caller.pace(self._key)
         self._goes_first = isinstance(job, ClaimedLane)

@@ -19,6 +19,7 @@ class AlertCode(StrEnum):
     EVENT_BUS_DEAD_LETTER = "EVENT_BUS_DEAD_LETTER"
     RUN_NOT_STARTED = "RUN_NOT_STARTED"
     EVENT_BUS_SINK_GONE = "EVENT_BUS_SINK_GONE"
+    TARGET_HELD = "TARGET_HELD"
 
 
 LAST = "ffffffff-ffff-ffff-ffff-ffffffffffff"
