@@ -93,7 +93,7 @@ def _begins(enhanced: str, wanted: tuple[str, ...]) -> bool:
 
 
 _CREDENTIALS = frozenset({530, 534, 535, 538})
-_MAILBOX = frozenset({501, 550, 551, 552, 553})
+_MAILBOX = frozenset({500, 501, 550, 551, 552, 553})
 _TOO_BIG = ("2.3", "3.4")
 
 RULES: Final[tuple[Rule, ...]] = (
@@ -130,7 +130,7 @@ RULES: Final[tuple[Rule, ...]] = (
          source="RFC 3463, 3.2-3.3"),
     Rule(WITH_THE_RECIPIENT, 5, Party.ITEM, MESSAGE_REFUSED, enhanced=("6.",),
          source="RFC 3463, 3.7"),
-    Rule(WITH_THE_MESSAGE, 5, Party.ITEM, MESSAGE_REFUSED, frozenset({552}), ("",)),
+    Rule(WITH_THE_MESSAGE, 5, Party.ITEM, MESSAGE_REFUSED, frozenset({500, 501, 552}), ("",)),
     # Of the system there, or of us.
     Rule(WITH_THE_RECIPIENT, 5, Party.TARGET, TARGET_FAILS, enhanced=("3.", "4."),
          source="RFC 3463, 3.4-3.5"),

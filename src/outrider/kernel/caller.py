@@ -50,6 +50,8 @@ log = structlog.get_logger()
 Element = TypeVar("Element")
 ElementToCome = TypeVar("ElementToCome", covariant=True)
 
+BEHIND_THE_PROBE = 1.25
+"""What a held target refused waits so many times as long as its door is closed."""
 WITHHELD = "withheld"
 """Its job was paused or stopped or lost, its door closed, or its deadline passed, before a byte
 left."""
@@ -252,7 +254,13 @@ class Caller:
                 final_reasons=who.patience.final_reasons,
             )
         delay_seconds = partial(self._delay_seconds, who)
-        return judge(who.contract, gateway.type, facts, result, delay_seconds)
+        verdict = judge(who.contract, gateway.type, facts, result, delay_seconds)
+        if isinstance(result, Held) and verdict.next_attempt_at is None and verdict.given_back:
+            # Behind the others: should it be about this message after all, the next probe is not.
+            held = self.gate.policy(who.contract.submission_target).breaker_seconds
+            again = closed_at + timedelta(seconds=BEHIND_THE_PROBE * held)
+            verdict = verdict._replace(next_attempt_at=again)
+        return verdict
 
     def _delay_seconds(
         self, who: AttemptIdentity, attempts: int, retry_after_seconds: float | None
