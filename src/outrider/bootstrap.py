@@ -84,6 +84,7 @@ from outrider.kernel.run_signaller import RunSignaller
 from outrider.kernel.screener import Screener
 from outrider.kernel.screens import supported_templates
 from outrider.kernel.session_keeper import SessionKeeper
+from outrider.kernel.setup_inspector import SetupInspector
 from outrider.kernel.step_executor import StepExecutor
 from outrider.kernel.step_recorder import StepRecorder
 from outrider.kernel.step_targets import StepTargets
@@ -614,6 +615,7 @@ class Outrider:
         try:
             self.gateways.get_ready()
             await processor.get_ready()
+            await self._inspect_setup(SetupInspector(routes, gate, wanted))
             await renderer.start()
             with self._mover(processor) as mover:
                 yield EngineWorker(
@@ -622,6 +624,15 @@ class Outrider:
         finally:
             journal.close()
             await renderer.close()
+
+    async def _inspect_setup(self, inspector: SetupInspector) -> None:
+        """Without a registry there is nothing to look at: workers go on with what is in the
+        database."""
+        try:
+            contracts = self.registry_keeper.contracts().values()
+        except InvalidInput:
+            return
+        await inspector.inspect(contracts)
 
     @contextmanager
     def _mover(self, processor: JobProcessor) -> Iterator[Worker]:

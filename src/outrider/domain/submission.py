@@ -115,6 +115,8 @@ class AttemptError:
 
 TARGET_THROTTLED = "target_throttled"
 TARGET_DOWN = "target_down"
+TARGET_SETUP = "target_setup"
+"""It cannot be called at all as it is set up: an option, a sender, a secret or a certificate."""
 
 
 class Closes(Enum):

@@ -15,11 +15,14 @@ from typing import Generic, Protocol, TypeVar
 
 import structlog
 
+from outrider.domain.errors import OutriderError
 from outrider.domain.submission import (
+    TARGET_SETUP,
     Accepted,
     AttemptError,
     AttemptFacts,
     CallResult,
+    Contract,
     ExhaustedReason,
     Held,
     NotBegun,
@@ -179,6 +182,11 @@ class Caller:
     async def durable(self, job: Claim) -> None:
         """Wait until all that was said of the job's calls is committed."""
         await self._closer.barrier(job.id)
+
+    async def hold(self, job: Claim, contract: Contract, problem: OutriderError) -> datetime:
+        """Nobody can be called there as it is set up. Returns when to look again."""
+        key = self.gate.door_key(job.scope, contract.submission_target, contract.gateway_url)
+        return await self.gate.hold(key, f"{TARGET_SETUP}: {problem.message}")
 
     async def call(self, route: Route, key: DoorKey, passes: Passes, attempt: OpenAttempt) -> None:
         """One call, from the last look before it to its end in the ledger's queue."""

@@ -139,6 +139,9 @@ def intent_document(intent: Intent, attempts: Sequence[Attempt]) -> dict[str, ob
         "finalOutcome": intent.final_outcome,
         "exhaustedReason": intent.exhausted_reason,
         "inDoubt": intent.doubted_at is not None,
+        "reason": intent.reason,
+        "error": intent.error,
+        "waitsFor": intent.waits_for,
         "createdAt": rfc3339(intent.created_at),
         "attempts": [
             {
@@ -147,6 +150,7 @@ def intent_document(intent: Intent, attempts: Sequence[Attempt]) -> dict[str, ob
                 "closedAt": rfc3339(attempt.closed_at) if attempt.closed_at else None,
                 "outcome": attempt.outcome,
                 "reason": attempt.reason,
+                "error": attempt.error,
                 "progress": attempt.progress,
             }
             for attempt in attempts

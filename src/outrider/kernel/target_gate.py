@@ -273,6 +273,8 @@ class TargetGate:
         """Close the door because calls cannot even be made; returns when to look again."""
         policy, now = self.policy(key.submission_target), self._clock.now()
         shared, local = key.shared, self._door(key.shared)
+        if local.closed_until is not None and now < local.closed_until:
+            return local.closed_until
 
         def change(door: Door) -> tuple[Door, tuple[Door, Door]]:
             if door.opens_at is not None and now < door.opens_at:
@@ -287,7 +289,16 @@ class TargetGate:
         self._say(shared, before, after)
         return after.opens_at
 
-    async def is_usable_again(self, key: DoorKey, why_held: str) -> None:
+    async def held_for(self, why: str) -> set[DoorKey]:
+        """The doors that are closed for this reason."""
+        doors = await self._store.read(targets.all_doors(self._limits.page_items))
+        return {
+            key
+            for key, door in doors.items()
+            if not door.is_open and (door.reason or "").startswith(why)
+        }
+
+    async def open_again(self, key: DoorKey, why_held: str) -> None:
         """Open the door if it was held for this only."""
         policy, now = self.policy(key.submission_target), self._clock.now()
 
@@ -296,11 +307,9 @@ class TargetGate:
             after = reset(door, now) if mended else door
             return after, (door, after)
 
-        standing = await self._store.read(targets.standing(key.shared))
-        if standing.shared is not None and not standing.shared.is_open:
-            before, after = await self._changed(key, key.shared, policy, change, now)
-            self._learn(self._door(key.shared), after, now)
-            self._say(key.shared, before, after)
+        before, after = await self._changed(key, key.shared, policy, change, now)
+        self._learn(self._door(key.shared), after, now)
+        self._say(key.shared, before, after)
 
     def _throttled(
         self, key: DoorKey, shared: LocalDoor, passes: Passes, result: Throttled

@@ -59,6 +59,9 @@ class Intent(NamedTuple):
     created_at: datetime
     updated_at: datetime
     outbox_id: OutboxId
+    reason: str | None = None
+    error: str | None = None
+    waits_for: str | None = None
 
 
 class DueItem(NamedTuple):
