@@ -46,11 +46,13 @@ from tests.integration.broken_server import (
 from tests.integration.mail_security import USERNAME, Mailroom, mail_serving
 from tests.integration.test_gateway_families import client as client
 from tests.support.postfix import needs_postfix, running_postfix
+from tests.support.postgrey import needs_postgrey, running_postgrey
 from tests.support.smtp_witness import SmtpWitness
 from tests.whole_runs import QUICK, items_of, opened, work_until, work_until_terminal, working
 
 NAME = "mail.main"
 PEOPLE = 12
+GREYLISTED = 200
 SOON = {"breaker_seconds": 0.3, "retry_first_seconds": 0.1, "concurrency": 4}
 WAIT_SECONDS = 60.0
 
@@ -252,6 +254,32 @@ def test_mail_is_retried_after_minutes_and_hours_unless_a_deadline_is_shorter() 
     assert usual_schedule("sms", None) is DIRECT
     waits = [MAIL.delay_seconds(attempts) for attempts in (1, 2, 3, 8, 60)]
     assert waits == [60.0, 120.0, 240.0, 7_200.0, 7_200.0]
+
+
+@needs_postfix
+@needs_postgrey
+@pytest.mark.parametrize("database", ["postgres"], indirect=True)
+async def test_a_greylist_delays_everybody_and_loses_nobody(database: str, tmp_path: Path) -> None:
+    """A4: 192 of 200 were exhausted. A real postgrey behind a real Postfix; its five minutes are
+    one second here, and so is the first wait of the schedule."""
+    async with (
+        SmtpWitness(tmp_path) as mail,
+        running_postgrey(delay_seconds=1) as policy,
+        running_postfix(
+            # Without its pause after each tenth refusal, which is for those who guess addresses.
+            mail.port,
+            {"smtpd_recipient_restrictions": policy, "smtpd_error_sleep_time": "0s"},
+        ) as postfix,
+        mailing(
+            database, tmp_path, postfix.url, retry_first_seconds=1.5, concurrency=16
+        ) as outrider,
+    ):
+        run_id = await launch(outrider, [message(Channel.EMAIL, NAME)], people(GREYLISTED))
+        accounting = await work_until_terminal(outrider, run_id)
+        items = await items_of(outrider, run_id)
+        assert "Greylisted" in postfix.log
+    assert accounting.sent == GREYLISTED
+    assert Counter(item.attempts for item in items.values()) == {1: GREYLISTED}
 
 
 # A5: credentials

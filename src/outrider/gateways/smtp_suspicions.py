@@ -38,7 +38,6 @@ class Suspicions:
             return Suspicion.US
         before = self._taken_when_refused.get(reference)
         if before is not None and self._taken > before:
-            del self._taken_when_refused[reference]
             return Suspicion.THE_ITEM
         if before is None:
             if len(self._taken_when_refused) >= SMTP_SUSPECTS_REMEMBERED:
