@@ -21,9 +21,11 @@ from outrider.domain.states import Channel
 from outrider.domain.submission import Accepted, AttemptError, Held, Progress
 from outrider.gateways.smtp import mail_server
 from outrider.gateways.smtp_lines import Line, Mail, Waits
+from outrider.gateways.target_checker import check_targets
 from outrider.kernel.transactions import alerts
 from outrider.kernel.transactions.alerts import AlertRecord
 from outrider.kernel.transactions.targets import doors_that_hold
+from outrider.ports.target_check import CheckStep
 from outrider.settings import TargetSettings
 from outrider.testing.launches import (
     WATCH_SECONDS,
@@ -38,6 +40,7 @@ from tests.integration.broken_server import (
     MailServer,
     Reader,
     Writer,
+    closed_port,
     http,
     read_request,
     reservation,
@@ -431,6 +434,29 @@ async def test_a_sender_with_a_name_works_and_a_bad_one_holds_the_run_back(
             assert await open_alerts(outrider) == []
     assert accounting.sent == PEOPLE
     assert "MAIL FROM:<news@example.test>" in server.heard
+
+
+async def test_a_worker_that_starts_finds_what_is_set_up_wrong_and_what_is_right_again(
+    database: str, tmp_path: Path
+) -> None:
+    """F3: before anybody is to be written to."""
+    url = f"smtp://127.0.0.1:{closed_port()}"
+    for wrong in (
+        {"options": {"from": "nobody"}},
+        {"options": {"colour": "red"}},
+        {"options": {"caFile": str(tmp_path / "nowhere.pem")}},
+        {"options": {"helo": "bare"}},
+        {"options": {"username": "me"}, "credentials": {"password": f"file:{tmp_path}/none"}},
+    ):
+        async with mailing(database, tmp_path, url, **wrong) as outrider:
+            async with outrider.worker():
+                (alert,) = await open_alerts(outrider)
+            assert "target_setup: " in alert.message
+            (contract,) = outrider.registry_keeper.contracts().values()
+            findings = await check_targets(outrider.gateways, [contract], allow_private=True)
+            assert findings[NAME][0].step is CheckStep.SETUP
+        async with mailing(database, tmp_path, url) as outrider, outrider.worker():
+            assert await open_alerts(outrider) == []
 
 
 # X1: what proves nothing

@@ -16,6 +16,7 @@ from typing import Generic, Protocol, TypeVar
 import structlog
 
 from outrider.domain.errors import OutriderError
+from outrider.domain.retry import DIRECT, RetrySchedule
 from outrider.domain.submission import (
     TARGET_SETUP,
     Accepted,
@@ -31,6 +32,7 @@ from outrider.domain.submission import (
     Verdict,
     accept,
     deadline_passed,
+    is_unreachable,
     judge,
 )
 from outrider.domain.times import rfc3339
@@ -261,7 +263,9 @@ class Caller:
                 most_attempts=who.patience.most_attempts,
                 final_reasons=who.patience.final_reasons,
             )
-        delay_seconds = partial(self._delay_seconds, who)
+        # When a target is there again its door finds out, whatever the schedule of its messages is.
+        retry = DIRECT if is_unreachable(result) else None
+        delay_seconds = partial(self._delay_seconds, who, retry)
         verdict = judge(who.contract, gateway.type, facts, result, delay_seconds)
         if isinstance(result, Held) and verdict.next_attempt_at is None and verdict.given_back:
             # Behind the others: should it be about this message after all, the next probe is not.
@@ -271,10 +275,14 @@ class Caller:
         return verdict
 
     def _delay_seconds(
-        self, who: AttemptIdentity, attempts: int, retry_after_seconds: float | None
+        self,
+        who: AttemptIdentity,
+        usual: RetrySchedule | None,
+        attempts: int,
+        retry_after_seconds: float | None,
     ) -> float:
         retry = (
-            self.gate.retry_schedule(who.contract)
+            self.gate.retry_schedule(who.contract, usual)
             if who.patience is None
             else who.patience.schedule
         )

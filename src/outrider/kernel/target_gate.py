@@ -124,10 +124,12 @@ class TargetGate:
     def policy(self, submission_target: str) -> TargetPolicy:
         return self._policies.get(submission_target, self._default)
 
-    def retry_schedule(self, contract: Contract) -> RetrySchedule:
-        """A target's own, or what is usual for its gateway type."""
+    def retry_schedule(
+        self, contract: Contract, usual: RetrySchedule | None = None
+    ) -> RetrySchedule:
+        """A target's own, or what is usual: for its gateway type, unless it is said."""
         own = self.policy(contract.submission_target).retry or self._default.retry
-        return own or usual_schedule(contract.gateway_type, contract.acceptance_seconds)
+        return own or usual or usual_schedule(contract.gateway_type, contract.acceptance_seconds)
 
     def door_key(self, scope: Scope, submission_target: str, gateway_url: str) -> DoorKey:
         if len(self._scopes) >= self._limits.gate_scopes:
