@@ -307,6 +307,15 @@ async def test_an_answer_that_makes_no_sense_is_an_attempt_error(
     assert error_of(await call_sms(client, answering(answer))) == (progress, code)
 
 
+@pytest.mark.parametrize("status", [401, 403])
+async def test_a_gateway_that_refuses_us_holds_the_target(client: HttpClient, status: int) -> None:
+    """A5: and nothing of one message is quoted where everybody sees it."""
+    result = await call_sms(client, answering(http(status, b"who are you?")))
+    assert result == Held("unauthorized", f"HTTP {status}")
+    refusal = http(status, b'{"status":"rejected","reason":"invalid_recipient"}')
+    assert isinstance(await call_sms(client, answering(refusal)), Rejected)
+
+
 @pytest.mark.parametrize("status", [502, 504])
 async def test_a_proxy_that_lost_the_gateway_means_sent_no_answer(
     client: HttpClient, status: int
