@@ -124,9 +124,9 @@ class LaneDelivery:
         if isinstance(due, Lost | Suspended):
             return due
         problems = self._routes.problems({each.contract for each in due})
-        held = [each for each in due if each.contract in problems]
-        if not held:
+        if not problems:
             return Routed(await self._routed(lane, due))
+        held = [each for each in due if each.contract in problems]
         until = await self._hold(lane, problems)
         lane_held = await self._defer(lane, held, until)
         if lane_held is not Hold.OURS:
