@@ -6,6 +6,7 @@ missing=
 command -v chromium >/dev/null || command -v chromium-browser >/dev/null || missing="chromium fonts-liberation"
 command -v haproxy >/dev/null || [ -x /usr/sbin/haproxy ] || missing="$missing haproxy"
 command -v postfix >/dev/null || [ -x /usr/sbin/postfix ] || missing="$missing postfix"
+command -v postgrey >/dev/null || [ -x /usr/sbin/postgrey ] || missing="$missing postgrey"
 [ -n "$missing" ] || exit 0
 if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
   echo "NOT INSTALLED: $missing; their tests will be skipped" >&2

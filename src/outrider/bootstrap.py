@@ -86,6 +86,7 @@ from outrider.kernel.run_signaller import RunSignaller
 from outrider.kernel.screener import Screener
 from outrider.kernel.screens import supported_templates
 from outrider.kernel.session_keeper import SessionKeeper
+from outrider.kernel.setup_inspector import SetupInspector
 from outrider.kernel.step_executor import StepExecutor
 from outrider.kernel.step_recorder import StepRecorder
 from outrider.kernel.step_targets import StepTargets
@@ -175,10 +176,21 @@ def target_policy(settings: TargetSettings) -> TargetPolicy:
         burst=settings.burst or max(1, int(rate or 1)),
         breaker_failures=settings.breaker_failures,
         breaker_seconds=settings.breaker_seconds,
-        retry=RetrySchedule(
-            settings.retry_first_seconds, settings.retry_factor, settings.retry_cap_seconds
-        ),
+        retry=_retry(settings),
         fallback=settings.fallback,
+    )
+
+
+def _retry(settings: TargetSettings) -> RetrySchedule | None:
+    """None where nothing is set: then it is what is usual for the target's gateway type."""
+    first, factor = settings.retry_first_seconds, settings.retry_factor
+    cap = settings.retry_cap_seconds
+    if first is None and factor is None and cap is None:
+        return None
+    return RetrySchedule(
+        DIRECT.first_seconds if first is None else first,
+        DIRECT.factor if factor is None else factor,
+        DIRECT.cap_seconds if cap is None else cap,
     )
 
 
@@ -573,7 +585,7 @@ class Outrider:
         self,
         *,
         worker_id: WorkerId | None = None,
-        retry: RetrySchedule = DIRECT,
+        retry: RetrySchedule | None = None,
         observer: StageObserver | None = None,
         work_filter: WorkFilter | None = None,
     ) -> AsyncIterator[Worker]:
@@ -588,8 +600,9 @@ class Outrider:
         reserver = Reserver(self.store, self.clock, self.limits.lease_seconds, permits)
         shelf = ContractShelf(self.store)
         gate = TargetGate(
-            self.store, self.clock, self.limits, self.policies, TargetPolicy(retry=retry), name
-        )
+            self.store, self.clock, self.ids, self.limits, self.policies,
+            TargetPolicy(retry=retry), name,
+        )  # fmt: skip
         routes = Routes(self.gateways, shelf)
         caller = Caller(closer, gate, permits, journal, self.clock, self.ids, self.limits, watch)
         drafter = Drafter(renderer, self.ids, watch, self.unsubscriber)
@@ -618,6 +631,7 @@ class Outrider:
         try:
             self.gateways.get_ready()
             await processor.get_ready()
+            await self._inspect_setup(SetupInspector(routes, gate, wanted))
             await renderer.start()
             with self._mover(processor) as mover:
                 yield EngineWorker(
@@ -626,6 +640,15 @@ class Outrider:
         finally:
             journal.close()
             await renderer.close()
+
+    async def _inspect_setup(self, inspector: SetupInspector) -> None:
+        """Without a registry there is nothing to look at: workers go on with what is in the
+        database."""
+        try:
+            contracts = self.registry_keeper.contracts().values()
+        except InvalidInput:
+            return
+        await inspector.inspect(contracts)
 
     @contextmanager
     def _mover(self, processor: JobProcessor) -> Iterator[Worker]:

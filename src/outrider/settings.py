@@ -113,6 +113,9 @@ class Limits:
     lane_look_seconds: float = 0.1
     opened_ahead_seconds: float = 0.25
     share_seconds: float = 1.0
+    door_alert_seconds: float = 30.0
+    """A target that turned everybody away for so long is an alert; one that is held, at once."""
+    gate_scopes: int = 10_000
     job_max_attempts: int = 5
     job_attempt_minimum_seconds: float = 0.05
     close_group_items: int = 500
@@ -299,7 +302,23 @@ HTTP_ANSWER_MAX_BYTES = 65_536
 HTTP_HEADERS_MAX_BYTES = 32_768
 MAIL_FROM_DEFAULT = "outrider@localhost"
 SMTP_CONNECTIONS = 16
-SMTP_TIMEOUT_SECONDS = 15.0
+SMTP_POOL_SECONDS = 15.0
+"""How long a message waits for one of our own connections to become free."""
+SMTP_CONNECT_SECONDS = 15.0
+SMTP_GREETING_SECONDS = 60.0
+SMTP_HELLO_SECONDS = 60.0
+SMTP_MAIL_SECONDS = 300.0
+SMTP_RCPT_SECONDS = 300.0
+SMTP_DATA_SECONDS = 120.0
+SMTP_BLOCK_SECONDS = 180.0
+SMTP_END_SECONDS = 600.0
+"""RFC 5321, 4.5.3.2. A server that has the whole message may be about to say so: to stop listening
+earlier is to doubt what was delivered. Before the first command shorter waits cost nothing."""
+SMTP_FAREWELL_SECONDS = 5.0
+HELO_LOOKUP_SECONDS = 2.0
+SMTP_SUSPECTS_MAX = 5
+"""So many refusals in a row that may be about us are about us."""
+SMTP_SUSPECTS_REMEMBERED = 10_000
 SMTP_IDLE_SECONDS = 5.0
 SMTP_MESSAGES_PER_CONNECTION = 500
 HTTP_CONNECTIONS = 256
@@ -457,9 +476,10 @@ class TargetSettings(BaseModel):
     concurrency: int | None = Field(default=None, ge=1, le=1_000)
     rate_per_second: float | None = Field(default=None, gt=0, le=1_000_000)
     burst: int | None = Field(default=None, ge=1, le=1_000_000)
-    retry_first_seconds: float = Field(default=5.0, gt=0, le=86_400)
-    retry_factor: float = Field(default=1.0, ge=1, le=10)
-    retry_cap_seconds: float = Field(default=3_600.0, gt=0, le=86_400)
+    retry_first_seconds: float | None = Field(default=None, gt=0, le=86_400)
+    """Without any of the three, retries take what is usual for the target's gateway type."""
+    retry_factor: float | None = Field(default=None, ge=1, le=10)
+    retry_cap_seconds: float | None = Field(default=None, gt=0, le=86_400)
     breaker_failures: int = Field(default=20, ge=1, le=100_000)
     breaker_seconds: float = Field(default=15.0, gt=0, le=3_600)
     fallback: str | None = None

@@ -26,7 +26,7 @@ from outrider.domain.submission import (
     judge,
 )
 from outrider.gateways.directory import GATEWAY_TYPES
-from outrider.kernel.submission_manager import Submission
+from outrider.kernel.submission_manager import Submission, intent_document
 from outrider.kernel.transactions.inspection import Attempt
 from outrider.kernel.transactions.submissions import Intent
 from outrider.settings import Limits, Settings
@@ -356,7 +356,6 @@ async def test_a_repeated_intent_id_with_other_content_is_an_idempotency_conflic
         {"referenceId": "x"},
         {"gatewayMessageId": "1"},
         {"status": "rejected"},
-        {"status": "rejected", "reason": "bad_weather"},
         {"status": "perhaps"},
         {"status": None},
         "not json",
@@ -376,6 +375,38 @@ async def test_invalid_gateway_outcomes_are_attempt_errors_and_not_terminal(
     assert intent.status == "ACCEPTED"
     assert attempts[0].reason == "invalid_answer"
     assert len(gateway.requests) == 2
+
+
+async def test_a_gateways_own_reason_keeps_its_name_and_is_terminal_where_the_contract_lists_it(
+    database: str, tmp_path: Path
+) -> None:
+    """S4, M: the contract's reasons "include" those it names; others are no errors."""
+    refusal = {"status": "rejected", "reason": "bad_weather"}
+    async with answering(refusal, refusal) as gateway:
+        terms = entry(gateway, terminal_outcomes=["bad_weather"])
+        async with submitting(database, tmp_path, terms) as outrider:
+            await submit(outrider)
+            intent, attempts = await completed(outrider)
+        assert (intent.status, intent.final_outcome) == ("REJECTED", "bad_weather")
+        assert [(each.outcome, each.reason) for each in attempts] == [("rejected", "bad_weather")]
+        assert '"reason":"bad_weather"' in (attempts[0].error or "").replace(" ", "")
+
+
+async def test_an_invalid_answer_is_an_error_with_the_gateways_own_words(
+    database: str, tmp_path: Path
+) -> None:
+    """S4: it was recorded as a rejection."""
+    async with answering({"status": "rejected", "why": "rain"}) as gateway:
+        terms = entry(gateway, policy="one_shot")
+        async with submitting(database, tmp_path, terms) as outrider:
+            await submit(outrider)
+            intent, attempts = await completed(outrider)
+            contract = await outrider.submissions.contract_of(intent)
+            shown = intent_document(intent, attempts, contract)
+    assert (intent.status, intent.reason) == ("EXHAUSTED", "invalid_answer")
+    assert [(each.outcome, each.reason) for each in attempts] == [("error", "invalid_answer")]
+    assert "rain" in str(shown["error"])
+    assert "rain" in shown["attempts"][0]["error"]  # type: ignore[index]
 
 
 async def test_intent_state_survives_a_restart(database: str, tmp_path: Path) -> None:
@@ -450,7 +481,7 @@ def test_the_contracts_own_example_is_a_valid_registry() -> None:
         ({"maxAcceptanceSeconds": -1}, "maxAcceptanceSeconds"),
         ({"maxAttempts": 3}, "maxAttempts"),
         ({"terminalOutcomes": ["accepted"]}, "terminalOutcomes[0]"),
-        ({"terminalOutcomes": ["unregistered_token"]}, "terminalOutcomes[0]"),
+        ({"terminalOutcomes": ["so\nwhat"]}, "terminalOutcomes[0]"),
         ({"policy": "one_shot"}, "maxAcceptanceSeconds"),
     ],
 )

@@ -181,6 +181,7 @@ class MailServer:
 
     greeting: str = "220 ready"
     ehlo: str = "250 hello"
+    helo: str = "250 hello"
     mail: str = "250 sender fine"
     rcpt: str = "250 recipient fine"
     data: str = "354 go on"

@@ -21,13 +21,14 @@ from outrider.domain.targets import DoorState
 from outrider.gateways.directory import Gateways
 from outrider.gateways.noop import NoopGateway
 from outrider.gateways.sandbox import Faults, Sandbox, references_delivered
-from outrider.kernel.transactions import inspection, suppressions
+from outrider.kernel.transactions import alerts, inspection, suppressions
 from outrider.kernel.transactions.doubts import DoubtVerdict
 from outrider.kernel.transactions.overview import overview_page
+from outrider.kernel.transactions.targets import doors_that_hold
 from outrider.ports.gateway import Gateway, Reservation
 from outrider.ports.stages import Stage, Unobserved
 from outrider.secret_store import LocalSecrets
-from outrider.settings import Limits
+from outrider.settings import Limits, TargetSettings
 from outrider.testing.launches import WATCH_SECONDS, launch, message, observe, people, target
 from tests.whole_runs import (
     QUICK,
@@ -318,18 +319,14 @@ PATIENT = Limits(
 )
 
 
-@pytest.mark.parametrize("why", ["the handler stumbles", "the gateway type is gone"])
 async def test_a_job_whose_handler_always_raises_ends_dead_and_its_run_terminal(
-    database: str, tmp_path: Path, why: str
+    database: str, tmp_path: Path
 ) -> None:
     clock = SteppedClock()
     noop = target("noop.all", "noop", "noop://here")
     async with opened(database, tmp_path, noop, limits=PATIENT, clock=clock) as outrider:
-        stumbles = why == "the handler stumbles"
-        if not stumbles:
-            outrider.gateways = NoGateways(LocalSecrets())
         run_id = await launch(outrider, [message(Channel.SMS, "noop.all")], people(4))
-        async with working(outrider, retry=QUICK, observer=Stumbling() if stumbles else None):
+        async with working(outrider, retry=QUICK, observer=Stumbling()):
             async with asyncio.timeout(60):
                 while RunStatus(await status_of(outrider, run_id)) not in TERMINAL_RUNS:
                     await clock.step(10)
@@ -341,8 +338,38 @@ async def test_a_job_whose_handler_always_raises_ends_dead_and_its_run_terminal(
         assert {(item.status, item.reason) for item in items.values()} == {("failed", "job_dead")}
         assert len(items) == 4
         assert await certificate_holds(outrider, run_id)
-        if not stumbles:
-            await outrider.gateways.close()
+
+
+async def test_a_job_whose_gateway_cannot_be_made_waits_and_marks_nobody_failed(
+    database: str, tmp_path: Path
+) -> None:
+    """F3: it died after its attempts, and everybody in it was `failed: job_dead`."""
+    noop = target("noop.all", "noop", "noop://here")
+    async with opened(
+        database, tmp_path, noop, targets={"noop.all": TargetSettings(breaker_seconds=0.1)}
+    ) as outrider:
+        sound, outrider.gateways = outrider.gateways, NoGateways(LocalSecrets())
+        run_id = await launch(outrider, [message(Channel.SMS, "noop.all")], people(4))
+        async with working(outrider, retry=QUICK):
+            async with asyncio.timeout(60):
+                while not await doors_held(outrider, times=3):  # noqa: ASYNC110 - on another store
+                    await asyncio.sleep(WATCH_SECONDS)
+        (job,) = await outrider.store.read(inspection.job_counts(run_id))
+        assert (job.status, job.attempts) == ("queued", 0)
+        assert await items_of(outrider, run_id) == {}
+        doors = await outrider.store.read(doors_that_hold(DEFAULT_SCOPE, run_id, 10))
+        assert [door.reason for door in doors] == ["target_setup: the gateway type is gone"]
+        await outrider.gateways.close()
+        outrider.gateways = sound
+        accounting = await work_until_terminal(outrider, run_id)
+        assert accounting.sent == 4
+        assert not await doors_held(outrider)
+
+
+async def doors_held(outrider: Outrider, times: int = 1) -> bool:
+    page = alerts.alerts_page(DEFAULT_SCOPE, alerts.LAST, 10, only_standing=True)
+    found = await outrider.store.read(page)
+    return [each.code for each in found if each.times >= times] == ["TARGET_HELD"]
 
 
 class Babbling(NoopGateway):

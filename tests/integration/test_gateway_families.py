@@ -21,6 +21,7 @@ from outrider.domain.submission import (
     AttemptError,
     CallResult,
     Closes,
+    Held,
     Progress,
     Rejected,
     Throttled,
@@ -340,34 +341,22 @@ async def test_a_yes_carries_the_providers_message_id(
         ("resend", 422, resend("validation_error"), "invalid_request"),
         ("resend", 422, resend("missing_required_field"), "invalid_request"),
         ("resend", 422, resend("invalid_attachment"), "invalid_message"),
-        ("resend", 401, resend("missing_api_key"), "unauthorized"),
-        ("resend", 403, resend("invalid_api_key"), "unauthorized"),
-        ("resend", 403, resend("validation_error"), "unauthorized"),
         ("resend", 409, resend("invalid_idempotent_request"), DUPLICATE_REFERENCE),
         ("twilio_sms", 400, twilio(21211), "invalid_recipient"),
         ("twilio_sms", 400, twilio(21610), "suppressed"),
         ("twilio_sms", 400, twilio(21617), "invalid_message"),
-        ("twilio_sms", 400, twilio(21606), "invalid_request"),
-        ("twilio_sms", 400, twilio(21408), "unauthorized"),
-        ("twilio_sms", 401, twilio(20003), "unauthorized"),
+        ("twilio_sms", 400, twilio(21408), "invalid_recipient"),
         ("twilio_sms", 400, twilio(29999), "invalid_request"),
         ("twilio_voice", 400, twilio(21214), "invalid_recipient"),
-        ("twilio_voice", 400, twilio(21215), "unauthorized"),
+        ("twilio_voice", 400, twilio(21215), "invalid_recipient"),
         ("twilio_voice", 400, twilio(32018), "invalid_message"),
         ("whatsapp_cloud", 400, graph(131026), "invalid_recipient"),
         ("whatsapp_cloud", 400, graph(131047), "invalid_message"),
         ("whatsapp_cloud", 400, graph(131050), "suppressed"),
-        ("whatsapp_cloud", 404, graph(132001), "invalid_message"),
-        ("whatsapp_cloud", 401, graph(190), "unauthorized"),
-        ("whatsapp_cloud", 401, graph(0), "unauthorized"),
         ("whatsapp_cloud", 400, graph(100), "invalid_request"),
         ("fcm", 404, fcm("NOT_FOUND", "UNREGISTERED"), "unregistered_token"),
         ("fcm", 403, fcm("PERMISSION_DENIED", "SENDER_ID_MISMATCH"), "invalid_recipient"),
-        ("fcm", 401, fcm("UNAUTHENTICATED", "THIRD_PARTY_AUTH_ERROR"), "unauthorized"),
-        ("fcm", 401, fcm("UNAUTHENTICATED"), "unauthorized"),
         ("fcm", 400, fcm("INVALID_ARGUMENT"), "invalid_request"),
-        ("mastodon", 401, {"error": "The access token is invalid"}, "unauthorized"),
-        ("mastodon", 403, {"error": "outside the authorized scopes"}, "unauthorized"),
         ("mastodon", 422, {"error": "Validation failed"}, "invalid_message"),
         ("mastodon", 400, {"error": "bad"}, "invalid_request"),
     ],
@@ -382,6 +371,49 @@ async def test_a_no_is_a_reason_of_the_taxonomy(
     assert result.detail
 
 
+@pytest.mark.parametrize(
+    ("name", "status", "document", "reason"),
+    [
+        ("resend", 401, resend("missing_api_key"), "unauthorized"),
+        ("resend", 403, resend("invalid_api_key"), "unauthorized"),
+        ("resend", 403, resend("validation_error"), "unauthorized"),
+        ("twilio_sms", 400, twilio(21606), "sender_refused"),
+        ("twilio_sms", 401, twilio(20003), "unauthorized"),
+        ("whatsapp_cloud", 404, graph(132001), "template_refused"),
+        ("whatsapp_cloud", 401, graph(190), "unauthorized"),
+        ("whatsapp_cloud", 401, graph(0), "unauthorized"),
+        ("fcm", 401, fcm("UNAUTHENTICATED"), "unauthorized"),
+        ("mastodon", 401, {"error": "The access token is invalid"}, "unauthorized"),
+        ("mastodon", 403, {"error": "outside the authorized scopes"}, "unauthorized"),
+        ("resend", 422, resend("invalid_from_address"), "sender_refused"),
+        ("twilio_sms", 404, twilio(20404), "invalid_setup"),
+        ("fcm", 404, fcm("NOT_FOUND"), "invalid_setup"),
+        ("whatsapp_cloud", 400, graph(33), "invalid_setup"),
+        *(
+            (name, status, "<html>no", "unauthorized")
+            for name in PROVIDERS
+            for status in (401, 403)
+        ),
+    ],
+)
+async def test_a_refusal_of_us_or_our_set_up_holds_the_target(
+    client: HttpClient, name: str, status: int, document: object, reason: str
+) -> None:
+    """A5: it is said to everybody, so it is nobody's outcome."""
+    result = await answered(client, name, http(status, json.dumps(document).encode()))
+    assert isinstance(result, Held), result
+    assert (result.reason, result.closes) == (reason, Closes.THE_DOOR)
+    assert result.detail
+
+
+async def test_a_key_that_only_some_devices_need_makes_only_these_wait(client: HttpClient) -> None:
+    """A5: without Apple's key the others are still sent to."""
+    body = json.dumps(fcm("UNAUTHENTICATED", "THIRD_PARTY_AUTH_ERROR")).encode()
+    result = await answered(client, "fcm", http(401, body))
+    assert isinstance(result, Throttled), result
+    assert (result.reason, result.closes) == ("unauthorized", Closes.THE_ITEM)
+
+
 @pytest.mark.parametrize("name", PROVIDERS)
 async def test_every_reason_a_family_can_give_is_in_its_taxonomy(
     client: HttpClient, name: str
@@ -390,6 +422,20 @@ async def test_every_reason_a_family_can_give_is_in_its_taxonomy(
     given = {*gateway.reasons.values()}
     assert given <= gateway.type.rejection_reasons
     assert not gateway.reasons.keys() & (gateway.throttles | gateway.unfinished)
+
+
+@pytest.mark.parametrize("name", PROVIDERS)
+async def test_a_familys_table_names_its_source_and_blames_one_party_a_code(
+    client: HttpClient, name: str
+) -> None:
+    """A3, X1: of each code it says whom it is about, and where the provider says so."""
+    gateway: Any = make(name, "http://127.0.0.1", client)
+    assert gateway.source.startswith("https://")
+    codes = [
+        *gateway.reasons, *gateway.ours, *gateway.ours_for_some, *gateway.throttles,
+        *gateway.unfinished,
+    ]  # fmt: skip
+    assert len(codes) == len(set(codes))
 
 
 @pytest.mark.parametrize(
@@ -448,13 +494,15 @@ async def test_bytes_that_are_not_http_leave_the_message_in_the_open(
 
 
 @pytest.mark.parametrize("name", PROVIDERS)
-@pytest.mark.parametrize("status", [307, 404, 405])
-async def test_a_url_that_leads_elsewhere_took_nothing(
+@pytest.mark.parametrize("status", [302, 307, 400, 404, 405, 408, 409])
+async def test_an_answer_that_is_not_the_providers_own_proves_nothing(
     client: HttpClient, name: str, status: int
 ) -> None:
-    result = await answered(client, name, http(status, b"not here"))
+    """X1: whoever answered so, the provider may have taken the message before."""
+    result = await answered(client, name, http(status, b"<html>not here</html>"))
     assert isinstance(result, AttemptError)
-    assert (result.progress, result.code) == (Progress.ANSWERED, f"http_{status}")
+    assert (result.progress, result.code) == (Progress.SENT_NO_ANSWER, f"http_{status}")
+    assert result.detail == f"HTTP {status}: <html>not here</html>"
 
 
 async def test_resend_still_working_on_the_first_request_is_asked_again(
@@ -526,7 +574,7 @@ async def test_a_provider_that_repeats_the_credential_is_not_quoted(
     async with serving(echo) as port:
         gateway: Any = make(name, f"http://127.0.0.1:{port}", client)
         result = await gateway.call(reserve(ADDRESSES.get(name, PHONE)))
-    assert isinstance(result, Rejected)
+    assert isinstance(result, Held)
     assert result.reason == "unauthorized"
     assert "Malformed" in result.detail
     assert "[redacted]" in result.detail

@@ -168,7 +168,9 @@ async def test_a_dropped_request_was_delivered_and_its_repetition_says_so(
         assert dropped.progress is Progress.SENT_NO_ANSWER
     assert references_delivered(log_path) == {REFERENCE: 1}
     sandbox.faults.drop_rate = 0.0
-    assert await gateway.call(reservation()) == Rejected("duplicate_reference")
+    repeated = await gateway.call(reservation())
+    assert isinstance(repeated, Rejected)
+    assert repeated.reason == "duplicate_reference"
     outcomes = [(entry["outcome"], entry["delivered"]) for entry in entries(log_path)]
     assert outcomes == [("dropped", True), ("dropped", False), ("duplicate_reference", False)]
 

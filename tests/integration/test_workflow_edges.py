@@ -328,14 +328,20 @@ async def test_steps_keep_their_order_when_quiet_hours_held_them_back(desk: Offi
     assert bodies == [f"step {order}" for order in range(1, 10)]
 
 
-async def test_a_target_without_its_secret_fails_its_items_at_once(desk: Office) -> None:
-    (desk.outrider.settings.registry.parent / "token").unlink()
+async def test_items_of_a_target_without_its_secret_wait_and_say_for_what(desk: Office) -> None:
+    """F3: they failed at once, and mending the secret brought none of them back."""
+    token = desk.outrider.settings.registry.parent / "token"
+    secret = token.read_text()
+    token.unlink()
     await desk.rule("lead_welcome", Channel.WHATSAPP, whatsapp())
     await desk.routed("lead_welcome")
     async with working(desk.outrider):
-        (row,) = await desk.until(lambda rows: rows[0].status == "failed")
-    assert row.attempts == 0
-    assert (row.last_error or "").startswith("gateway_unusable: ")
+        (row,) = await desk.until(lambda rows: rows[0].waits_for == "target_setup")
+        assert (row.status, row.attempts) == ("pending", 0)
+        token.write_text(secret)
+        clock_of(desk).advance(60)
+        (row,) = await desk.until(lambda rows: rows[0].status == "succeeded")
+    assert row.attempts == 1
 
 
 async def test_an_abandoned_item_that_cannot_be_read_is_doubted_and_its_lane_goes_on(

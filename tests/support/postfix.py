@@ -107,7 +107,7 @@ async def running_postfix(
     assert POSTFIX is not None
     # Below a folder that Postfix's own user may enter, which pytest's are not.
     with tempfile.TemporaryDirectory(prefix="outrider-postfix-") as name:
-        folder, port = Path(name), _free_port()
+        folder, port = Path(name), free_port()
         _configure(folder, port, relay_port, parameters or {})
         process = await asyncio.create_subprocess_exec(
             POSTFIX, "-c", str(folder / "etc"), "start-fg",
@@ -166,7 +166,7 @@ async def _until_it_greets(
             return
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

@@ -77,7 +77,7 @@ def test_a_registry_with_many_mistakes_reports_all_of_them() -> None:
         without("maxAcceptanceSeconds") | {"submissionTarget": "c"},
         TARGET | {"submissionTarget": "d", "maxAttempts": 3},
         TARGET | {"submissionTarget": "e", "gatewayType": "fax"},
-        TARGET | {"submissionTarget": "f|g", "terminalOutcomes": ["accepted", "bored", 3]},
+        TARGET | {"submissionTarget": "f|g", "terminalOutcomes": ["accepted", "so what", 3]},
         TARGET | {"submissionTarget": "h", "gatewayUrl": "ftp://localhost"},
         TARGET | {"submissionTarget": "i", "policy": "for_ever"},
         without("policy", "terminalOutcomes") | {"submissionTarget": ""},

@@ -11,6 +11,7 @@ from outrider.domain.reference_memory import FOR_GOOD, IN_FLIGHT, NEVER, Referen
 from outrider.domain.states import SUCCESSES, Channel, IntentStatus, ItemStatus
 from outrider.domain.submission import (
     CAUSED_BY_THE_MESSAGE,
+    DEFERRED_MAX_SECONDS,
     DUPLICATE_REFERENCE,
     TARGET_THROTTLED,
     Accepted,
@@ -22,6 +23,7 @@ from outrider.domain.submission import (
     Deadline,
     ExhaustedReason,
     GatewayType,
+    Held,
     MaxAttempts,
     NotBegun,
     OneShot,
@@ -424,3 +426,37 @@ def test_a_contract_survives_its_own_document(policy: Policy, terminal: set[str]
     again = contract_from_document(contract_document(terms))
     assert again == terms
     assert contract_sha256(again) == contract_sha256(terms)
+
+
+@pytest.mark.parametrize("policy", [OneShot(), MaxAttempts(1), TEN_SECONDS])
+@pytest.mark.parametrize("maybe_received", [False, True])
+@pytest.mark.parametrize("closes", list(Closes))
+def test_a_refusal_of_us_is_nobodys_attempt_and_settles_nothing(
+    policy: Policy, maybe_received: bool, closes: Closes
+) -> None:
+    """A3, A5: it ends no item and no doubt."""
+    held = Held("unauthorized", "unknown key", closes)
+    judged = verdict(held, policy=policy, terminal=("unauthorized",), maybe_received=maybe_received)
+    assert judged.given_back
+    assert (judged.status, judged.intent_status) == (ItemStatus.QUEUED, IntentStatus.PENDING)
+    assert (judged.reason, judged.error) == ("unauthorized", "unknown key")
+    assert (judged.in_doubt, judged.maybe_received) == (False, maybe_received)
+
+
+def test_what_one_recipient_puts_off_for_days_is_given_up_in_the_end() -> None:
+    """A4: a mailbox that is full for good must not keep its run open for ever."""
+    full = Throttled("452 4.2.2 mailbox full", closes=Closes.THE_ITEM)
+    assert verdict(full, after_seconds=DEFERRED_MAX_SECONDS - 1).given_back
+    judged = verdict(full, after_seconds=DEFERRED_MAX_SECONDS)
+    assert (judged.status, judged.intent_status) == (ItemStatus.FAILED, IntentStatus.EXHAUSTED)
+    # What may have arrived earlier does not fail by this, and a target's own state ends nobody.
+    assert verdict(full, after_seconds=DEFERRED_MAX_SECONDS, maybe_received=True).given_back
+    assert verdict(Throttled("HTTP 503"), after_seconds=DEFERRED_MAX_SECONDS).given_back
+
+
+def test_an_answer_that_was_none_is_not_recorded_as_one() -> None:
+    """S4: the progress says how an attempt is told, and `rejected` it was not."""
+    invalid = AttemptError(Progress.ANSWERED, "invalid_answer", "<html>")
+    for policy in (OneShot(), MaxAttempts(5)):
+        judged = verdict(invalid, policy=policy, gateway=FORGETS)
+        assert (judged.progress, judged.in_doubt) == (Progress.SENT_NO_ANSWER, False)

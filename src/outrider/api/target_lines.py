@@ -38,7 +38,7 @@ def _line(
     outrider: Outrider, contract: Contract, overview: Overview, scope: Scope, load: TargetLoad
 ) -> TargetLine:
     settings = outrider.target_settings(contract.submission_target)
-    execution = TargetExecution.of(settings, target_policy(settings))
+    execution = TargetExecution.of(settings, target_policy(settings), contract)
     gateway = outrider.gateway_types[contract.gateway_type]
     standing = standing_of(overview, contract, scope.workspace_id)
     memory = outrider.reference_memory(contract.submission_target)

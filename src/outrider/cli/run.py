@@ -19,6 +19,7 @@ from outrider.kernel.certifier import Certificate
 from outrider.kernel.explainer import explain_item, explain_run
 from outrider.kernel.transactions import inspection
 from outrider.kernel.transactions.inspection import JobCount, ReasonCount, RunRecord
+from outrider.kernel.transactions.targets import doors_that_hold
 from outrider.ports.store import Transaction
 from outrider.settings import MESSAGES_MAX
 
@@ -115,7 +116,11 @@ def explain(
             if told is not None:
                 return document_of(told)
             picture = await outrider.store.read(_picture(RunId(run_id)))
-            return document_of(RunExplanation(run_id=run_id, sentences=explain_run(*picture)))
+            doors = await outrider.store.read(
+                doors_that_hold(DEFAULT_SCOPE, RunId(run_id), outrider.limits.page_items)
+            )
+            sentences = explain_run(*picture, doors)
+            return document_of(RunExplanation(run_id=run_id, sentences=sentences))
         sentences = await outrider.store.read(_recipient(RunId(run_id), recipient))
         return {"runId": run_id, "sentences": sentences}
 

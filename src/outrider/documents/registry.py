@@ -22,6 +22,7 @@ from outrider.settings import (
 )
 
 ACCEPTED = "accepted"
+OUTCOME = re.compile(r"[\x21-\x7e]{1,64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +63,12 @@ def _known_gateway_type(name: str, info: ValidationInfo) -> str:
     return name
 
 
-def _known_outcome(outcome: str, info: ValidationInfo) -> str:
+def _outcome(outcome: str) -> str:
+    """Contract 001's reasons are not a closed list: a gateway may have names of its own."""
     if outcome == ACCEPTED:
         raise ValueError("accepted is always terminal and is not listed")
-    gateway = _gateway_types(info).get(info.data.get("gateway_type", ""))
-    if gateway is not None and outcome not in gateway.rejection_reasons:
-        known = ", ".join(sorted(gateway.rejection_reasons))
-        raise ValueError(f"is no outcome of gateway type {gateway.name}; those are {known}")
+    if not OUTCOME.fullmatch(outcome):
+        raise ValueError("should be a reason of the gateway: 1-64 visible ASCII characters")
     return outcome
 
 
@@ -130,7 +130,7 @@ class _Target(Document):
     max_attempts: Annotated[
         Annotated[int, Field(gt=0, le=ATTEMPTS_MAX)] | None, Field(validate_default=True)
     ] = None
-    terminal_outcomes: list[Annotated[str, AfterValidator(_known_outcome)]]
+    terminal_outcomes: list[Annotated[str, AfterValidator(_outcome)]]
 
     @field_validator("gateway_url")
     @classmethod

@@ -43,6 +43,20 @@ CALL_REPEATS_MAX = 3
 """How often the call of one attempt is repeated after its worker was lost; past it, in doubt."""
 
 DIRECT = RetrySchedule(first_seconds=5.0)
+MAIL = RetrySchedule(first_seconds=60.0, factor=2.0, cap_seconds=7_200.0, jitter_share=0.1)
+"""Mail servers say "later" and mean minutes (a greylist) or hours (RFC 5321, 4.5.4.1)."""
+MAIL_DEADLINE_SECONDS = 900.0
+"""Under a shorter deadline mail's own schedule would leave no time for a second attempt."""
+BY_GATEWAY_TYPE = {"smtp": MAIL}
+
+
+def usual_schedule(gateway_type: str, acceptance_seconds: float | None) -> RetrySchedule:
+    """What a target's retries take where its settings say nothing."""
+    if acceptance_seconds is not None and acceptance_seconds < MAIL_DEADLINE_SECONDS:
+        return DIRECT
+    return BY_GATEWAY_TYPE.get(gateway_type, DIRECT)
+
+
 WORKFLOW = RetrySchedule(first_seconds=60.0, factor=2.0, cap_seconds=3_600.0)
 WORKFLOW_PATIENCE = Patience(
     WORKFLOW,

@@ -21,7 +21,8 @@ SAYS_NOTHING_OF_IT = frozenset({"unauthorized"})
 
 
 class Progress(StrEnum):
-    """How far a call got, from what really happened on the socket."""
+    """How far a call got, from what really happened on the socket. What came back and was no answer
+    of the gateway's protocol is recorded as none."""
 
     NOT_SENT = "NOT_SENT"
     SENT_NO_ANSWER = "SENT_NO_ANSWER"
@@ -115,6 +116,12 @@ class AttemptError:
     retry_after_seconds: float | None = None
 
 
+TARGET_THROTTLED = "target_throttled"
+TARGET_DOWN = "target_down"
+TARGET_SETUP = "target_setup"
+"""It cannot be called at all as it is set up: an option, a sender, a secret or a certificate."""
+
+
 class Closes(Enum):
     """What a provider that turns a call away is closed to: everybody, or this item for a while."""
 
@@ -129,6 +136,21 @@ class Throttled:
     detail: str = ""
     retry_after_seconds: float | None = None
     closes: Closes = Closes.THE_DOOR
+    reason: str = TARGET_THROTTLED
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The provider took nothing and refused us or our set-up, not this message: nobody's attempt.
+
+    Nothing goes that way until a probe is answered. Where the refusal came when the recipient or
+    the message was already named, `closes` is THE_ITEM: then only this workspace is held back, and
+    the next probe is another message.
+    """
+
+    reason: str
+    detail: str = ""
+    closes: Closes = Closes.THE_DOOR
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,10 +160,14 @@ class NotBegun:
     reason: str
 
 
-CallResult = Accepted | Rejected | AttemptError | Throttled | NotBegun
+CallResult = Accepted | Rejected | AttemptError | Throttled | Held | NotBegun
 
-TARGET_THROTTLED = "target_throttled"
-TARGET_DOWN = "target_down"
+UNAUTHORIZED = "unauthorized"
+INVALID_ANSWER = "invalid_answer"
+
+DEFERRED_MAX_SECONDS = 5 * 86_400.0
+"""How long a message is brought back to a provider that keeps saying "later" of it alone; as long
+as mail servers do (RFC 5321, 4.5.4.1)."""
 
 CAUSED_BY_THE_MESSAGE = frozenset({"unencodable", "invalid_header"})
 """Why a message could not be put on the line that no other time or target would change."""
@@ -229,12 +255,10 @@ def judge(
     match result:
         case NotBegun():
             return _given_back(facts, None, None, None)
-        case Throttled(detail, retry_after, closes):
-            due = None
-            if closes is Closes.THE_ITEM:
-                wait = delay_seconds(facts.number + facts.uncounted_calls, retry_after)
-                due = facts.closed_at + timedelta(seconds=wait)
-            return _given_back(facts, due, TARGET_THROTTLED, detail)
+        case Throttled(detail, retry_after, closes, reason):
+            return _deferred(facts, closes, retry_after, delay_seconds, reason, detail)
+        case Held(reason, detail, closes):
+            return _deferred(facts, closes, None, delay_seconds, reason, detail)
         case AttemptError(code=code, detail=detail) if is_unreachable(result):
             wait = delay_seconds(facts.number + facts.uncounted_calls, None)
             due = facts.closed_at + timedelta(seconds=wait)
@@ -268,12 +292,37 @@ def judge(
             if silent and not facts.is_remembered:
                 return _in_doubt(progress, code, detail)
             due = facts.closed_at + timedelta(seconds=delay_seconds(facts.number, retry_after))
+            # What came back was no answer, and is not recorded as one.
+            far = Progress.SENT_NO_ANSWER if progress is Progress.ANSWERED else progress
             return _retry_or_end(
-                contract, facts, due, progress, code, detail,
+                contract, facts, due, far, code, detail,
                 doubtful=silent or facts.maybe_received,
             )  # fmt: skip
         case other:
             assert_never(other)
+
+
+def _deferred(
+    facts: AttemptFacts,
+    closes: Closes,
+    retry_after: float | None,
+    delay_seconds: DelaySeconds,
+    reason: str,
+    detail: str,
+) -> Verdict:
+    """What is said of the target keeps the item's place in line; what is said of it alone sends it
+    away for a while, and in the end for good."""
+    if closes is Closes.THE_DOOR:
+        return _given_back(facts, None, reason, detail)
+    waited = (facts.closed_at - facts.submitted_at).total_seconds()
+    if waited >= DEFERRED_MAX_SECONDS and not facts.maybe_received:
+        return Verdict(
+            ItemStatus.FAILED, IntentStatus.EXHAUSTED, Progress.ANSWERED, reason, detail or None,
+            ExhaustedReason.MAX_ATTEMPTS,
+        )  # fmt: skip
+    wait = delay_seconds(facts.number + facts.uncounted_calls, retry_after)
+    due = facts.closed_at + timedelta(seconds=wait)
+    return _given_back(facts, due, reason, detail)
 
 
 def _given_back(

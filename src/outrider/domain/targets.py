@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from outrider.domain.retry import DIRECT, RetrySchedule
+from outrider.domain.retry import RetrySchedule
 
 THROTTLE_FIRST_SECONDS = 0.1
 PROBE_LOOK_SECONDS = 0.25
@@ -18,8 +18,8 @@ SLOTS_GROW_SECONDS = 1.0
 
 
 class DoorState(StrEnum):
-    """Throttled: the provider said to come back later. Down: it cannot be reached, or answers
-    nothing that can be used."""
+    """Throttled: the provider said to come back later. Down: it cannot be reached, answers nothing
+    that can be used, or is held because it refuses us or our set-up; `reason` says which."""
 
     OPEN = "open"
     THROTTLED = "throttled"
@@ -34,7 +34,8 @@ class TargetPolicy:
     burst: int = 1
     breaker_failures: int = 20
     breaker_seconds: float = 15.0
-    retry: RetrySchedule = DIRECT
+    retry: RetrySchedule | None = None
+    """None: what is usual for the target's gateway type."""
     fallback: str | None = None
 
 
@@ -84,7 +85,8 @@ class Report:
     """How calls ended that were admitted in one epoch of the door.
 
     `answered` by the provider, whatever it said; `failures` to get an answer; `throttled` to come
-    back later. `unused`: a probe that was never begun. `in_flight` is how many calls were out.
+    back later; `held`: it refused us, or our set-up, rather than a message. `unused`: a probe that
+    was never begun. `in_flight` is how many calls were out.
     """
 
     epoch: int
@@ -95,10 +97,11 @@ class Report:
     retry_after_seconds: float | None = None
     in_flight: int = 1
     reason: str | None = None
+    held: int = 0
 
     @property
     def is_trouble(self) -> bool:
-        return bool(self.failures or self.throttled)
+        return bool(self.failures or self.throttled or self.held)
 
 
 def admit(door: Door, policy: TargetPolicy, want: int, now: datetime) -> Admission:
@@ -135,6 +138,8 @@ def report(door: Door, policy: TargetPolicy, seen: Report, now: datetime) -> Doo
     if seen.epoch != door.epoch:
         # They were admitted before the door closed: only a longer wait is news.
         return _wait_longer(door, seen, now)
+    if seen.held:
+        return hold(door, policy, seen.reason, now)
     if seen.throttled:
         if seen.answered:
             door = replace(door, step=0)
@@ -151,6 +156,12 @@ def report(door: Door, policy: TargetPolicy, seen: Report, now: datetime) -> Doo
     if seen.unused and not door.is_open:
         return replace(door, probe_until=None)
     return door
+
+
+def hold(door: Door, policy: TargetPolicy, reason: str | None, now: datetime) -> Door:
+    """Nothing that is sent there can succeed: one refusal is enough to close it."""
+    door = replace(door, failures=0, reason=reason)
+    return _close(door, DoorState.DOWN, now + timedelta(seconds=policy.breaker_seconds), now)
 
 
 def _open(door: Door, now: datetime) -> Door:

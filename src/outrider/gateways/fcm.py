@@ -40,14 +40,19 @@ FCM = GatewayType(
     ),
 )
 
+OURS: Final[Reasons] = {
+    "UNAUTHENTICATED": "unauthorized",
+    "PERMISSION_DENIED": "unauthorized",
+    # Without FCM's own code it is the project that is not found.
+    "NOT_FOUND": "invalid_setup",
+}
+# The key for Apple's or the web's devices: Android's are sent to all the same.
+OURS_FOR_SOME: Final[Reasons] = {"THIRD_PARTY_AUTH_ERROR": "unauthorized"}
 REASONS: Final[Reasons] = {
     "UNREGISTERED": "unregistered_token",
     "INVALID_ARGUMENT": "invalid_request",
     # The token is a good one, of somebody else's project.
     "SENDER_ID_MISMATCH": "invalid_recipient",
-    "THIRD_PARTY_AUTH_ERROR": "unauthorized",
-    "UNAUTHENTICATED": "unauthorized",
-    "PERMISSION_DENIED": "unauthorized",
 }
 
 
@@ -75,7 +80,10 @@ _decoder = msgspec.json.Decoder(_Answer)
 class FcmGateway(ProviderGateway):
     type = FCM
     options = frozenset({"project"})
+    source = "https://firebase.google.com/docs/reference/fcm/rest/v1/ErrorCode"
     reasons = REASONS
+    ours = OURS
+    ours_for_some = OURS_FOR_SOME
     throttles = frozenset({"QUOTA_EXCEEDED", "RESOURCE_EXHAUSTED", "UNAVAILABLE"})
 
     def __init__(self, target: Target) -> None:

@@ -11,6 +11,9 @@ from yarl import URL
 
 from outrider.domain.errors import InvalidInput
 from outrider.domain.retry import RETRY_AFTER_CAP_SECONDS
+from outrider.domain.submission import AttemptError
+
+QUOTED_MAX_BYTES = 240
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +23,19 @@ class Answer:
     status: int
     body: bytes
     retry_after_seconds: float | None = None
+
+
+def words_of(answer: Answer, *, quoted: bool) -> str:
+    """An answer in a few words: its status and, where it is asked for, how its body begins."""
+    body = " ".join(answer.body[:QUOTED_MAX_BYTES].decode("utf-8", "replace").split())
+    if not quoted or not body:
+        return f"HTTP {answer.status}"
+    return f"HTTP {answer.status}: {body}"
+
+
+def is_about_certificates(error: AttemptError) -> bool:
+    """Whether the server is not who our certificates say: that is a matter of set-up."""
+    return error.code == "tls_failure" and "CERTIFICATE" in error.detail.upper()
 
 
 def base_url(text: str) -> URL:

@@ -1,9 +1,12 @@
 """The `sms` and `push` gateway types: JSON over HTTP, deduplicated by reference.
 
 A reservation becomes `POST {gatewayUrl}/{gatewayType}/send`; accepted, rejected with a reason of
-the taxonomy, or an attempt error comes back. What the answer does not say is never guessed.
+the taxonomy, or an attempt error comes back. What the answer does not say is never guessed: only a
+well-formed `status` proves anything, and "come back later" (429, 503) that nothing was taken. Any
+other answer may have come after the message was taken.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +17,13 @@ from outrider.domain.reference_memory import memory_of
 from outrider.domain.states import Channel
 from outrider.domain.submission import (
     DUPLICATE_REFERENCE,
+    INVALID_ANSWER,
+    UNAUTHORIZED,
     Accepted,
     AttemptError,
     CallResult,
     GatewayType,
+    Held,
     NotBegun,
     Progress,
     Rejected,
@@ -25,7 +31,7 @@ from outrider.domain.submission import (
 )
 from outrider.gateways.content import refuse_enclosures
 from outrider.gateways.family import Family, Target
-from outrider.gateways.http import Answer, base_url
+from outrider.gateways.http import Answer, base_url, is_about_certificates, words_of
 from outrider.gateways.http_check import reached, unanswered
 from outrider.ports.gateway import Reservation
 from outrider.ports.target_check import CheckFinding
@@ -36,8 +42,9 @@ if TYPE_CHECKING:
 
 DEFAULTS = TargetSettings()
 THROTTLED = frozenset({429, 503})
-PROXY_HEARD_NOTHING = frozenset({502, 504})
-"""A proxy's own words for: the gateway got the request, and the line to it died or went silent."""
+REFUSES_US = frozenset({401, 403})
+REASON = re.compile(r"[\x21-\x7e]{1,64}")
+"""Contract 001's reasons are those that it names and others: a gateway's own keep their names."""
 
 REFERENCE_FIELD = "referenceId"
 
@@ -139,9 +146,11 @@ class JsonGateway:
         answer = await self._client.post_json(
             self._url, document, timeout_seconds=self._timeout_seconds, begin=reservation.begin
         )
-        if isinstance(answer, AttemptError | NotBegun):
+        if isinstance(answer, NotBegun):
             return answer
-        return interpret(self.type, reservation.reference, answer)
+        if isinstance(answer, AttemptError):
+            return _unanswered(answer)
+        return interpret(reservation.reference, answer)
 
     async def look_up(self, references: Sequence[IdempotencyKey]) -> dict[IdempotencyKey, bool]:  # noqa: ARG002
         return {}
@@ -186,40 +195,49 @@ SMS_FAMILY = Family(SMS, _make_sms)
 PUSH_FAMILY = Family(PUSH, _make_push)
 
 
-def interpret(gateway: GatewayType, reference: IdempotencyKey, answer: Answer) -> CallResult:
+def interpret(reference: IdempotencyKey, answer: Answer) -> CallResult:
     """What an HTTP answer means in this family's protocol."""
     status = answer.status
     if status in THROTTLED:
-        return Throttled(f"HTTP {status}", answer.retry_after_seconds)
-    if status in PROXY_HEARD_NOTHING:
-        return AttemptError(Progress.SENT_NO_ANSWER, f"http_{status}")
-    success, refusal = 200 <= status < 300, 400 <= status < 500
-    if status >= 500:
-        # A server that failed says nothing of whether it had taken the message before.
-        return AttemptError(Progress.SENT_NO_ANSWER, f"http_{status}")
-    if not success and not refusal:
-        return AttemptError(Progress.ANSWERED, f"http_{status}")
+        return Throttled(words_of(answer, quoted=False), answer.retry_after_seconds)
     try:
         document = _decoder.decode(answer.body)
-    except (msgspec.DecodeError, RecursionError) as error:
-        return _nonsense(status, str(error))
-    if document.reference_id is not None and document.reference_id != reference:
-        # An answer to somebody else's request says nothing about this one.
-        return _nonsense(status, "the answer carries another referenceId")
-    if document.status == "accepted" and success:
+    except (msgspec.DecodeError, RecursionError):
+        document = _AnswerDocument()
+    success, refusal = 200 <= status < 300, 400 <= status < 500
+    is_anothers = document.reference_id is not None and document.reference_id != reference
+    if document.status == "accepted" and success and not is_anothers:
         message_id = document.gateway_message_id
         return Accepted(None if message_id is None else str(message_id))
-    if document.status == "rejected":
-        if document.reason in gateway.rejection_reasons:
-            return Rejected(document.reason, retry_after_seconds=answer.retry_after_seconds)
-        # Whatever it means by that reason, it did not take the message.
-        detail = f"unknown rejection reason {document.reason!r:.80}"
-        return AttemptError(Progress.ANSWERED, "invalid_answer", detail)
-    return _nonsense(status, f"status {document.status!r:.80} with HTTP {status}")
+    words = words_of(answer, quoted=True)
+    if is_anothers:
+        # An answer to somebody else's request says nothing about this one.
+        return _nonsense(status, f"the answer carries another referenceId; {words}")
+    if document.status == "rejected" and (success or refusal):
+        return _rejected(document.reason, answer, words)
+    if status in REFUSES_US:
+        # Everybody sees why a door is closed, so nothing of one message is quoted there.
+        return Held(UNAUTHORIZED, words_of(answer, quoted=False))
+    return _nonsense(status, words)
 
 
-def _nonsense(http_status: int, detail: str) -> AttemptError:
-    """A plain HTTP refusal is known by its number. A success that makes no sense may be one."""
-    if http_status >= 300:
-        return AttemptError(Progress.ANSWERED, f"http_{http_status}", detail)
-    return AttemptError(Progress.SENT_NO_ANSWER, "invalid_answer", detail)
+def _rejected(reason: str | None, answer: Answer, words: str) -> Rejected | AttemptError:
+    if reason is None or not REASON.fullmatch(reason):
+        # Whatever it means, it did not take the message.
+        return AttemptError(Progress.ANSWERED, INVALID_ANSWER, words)
+    return Rejected(reason, words, answer.retry_after_seconds)
+
+
+def _nonsense(http_status: int, words: str) -> AttemptError:
+    """It is not the gateway's protocol, so it says nothing of the message."""
+    code = INVALID_ANSWER if 200 <= http_status < 300 else f"http_{http_status}"
+    return AttemptError(Progress.SENT_NO_ANSWER, code, words)
+
+
+def _unanswered(error: AttemptError) -> CallResult:
+    if is_about_certificates(error):
+        return Held(error.code, error.detail)
+    if error.progress is Progress.ANSWERED:
+        # Bytes came back, but nothing that says what became of the message.
+        return AttemptError(Progress.SENT_NO_ANSWER, error.code, error.detail)
+    return error

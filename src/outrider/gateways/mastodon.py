@@ -51,6 +51,7 @@ _decoder = msgspec.json.Decoder(_Answer)
 class MastodonGateway(ProviderGateway):
     type = MASTODON
     options = frozenset({"visibility", "language"})
+    source = "https://docs.joinmastodon.org/methods/statuses/#create"
     reasons = NO_CODES
     reasons_by_status = BY_STATUS
     addressed = False

@@ -1,7 +1,9 @@
 """What every HTTP provider has in common: content becomes a request, the answer a call result.
 
-A family adds three things: the request its provider wants, what its answers say, and which of the
-provider's error codes are which reason of its taxonomy. What an answer leaves open stays open.
+A family adds three things: the request its provider wants, what its answers say, and a table of the
+provider's error codes, from its documentation: which are about the item, about us, or about the
+provider's own state. What an answer leaves open stays open: only the provider's own refusal, or a
+code of the table, proves that nothing was taken.
 """
 
 import time
@@ -19,10 +21,13 @@ from outrider.domain.errors import InvalidInput, OutriderError
 from outrider.domain.ids import IdempotencyKey
 from outrider.domain.reference_memory import memory_of
 from outrider.domain.submission import (
+    UNAUTHORIZED,
     Accepted,
     AttemptError,
     CallResult,
+    Closes,
     GatewayType,
+    Held,
     NotBegun,
     Progress,
     Rejected,
@@ -30,7 +35,7 @@ from outrider.domain.submission import (
 )
 from outrider.gateways.content import INCOMPLETE, Content, content, refuse_enclosures
 from outrider.gateways.family import Target
-from outrider.gateways.http import Answer
+from outrider.gateways.http import Answer, is_about_certificates, words_of
 from outrider.gateways.http_check import Question, judged, unanswered
 from outrider.ports.gateway import Reservation
 from outrider.ports.target_check import CheckFinding
@@ -50,12 +55,16 @@ THROTTLED = frozenset({429, 503})
 
 REASONS_BY_STATUS: Mapping[int, str] = {
     400: "invalid_request",
-    401: "unauthorized",
-    403: "unauthorized",
     413: "invalid_message",
     422: "invalid_request",
 }
 """For an error whose code the family does not know, or that has none."""
+
+REFUSES_US = frozenset({401, 403})
+"""Whoever says so, the provider or a proxy before it, has let nothing through (RFC 9110, 15.5)."""
+REFUSES_THE_REQUEST = frozenset({400, 404, 405, 410, 413, 415, 422})
+"""With an error document of the provider's own, nothing was taken. From anybody else they prove
+nothing, as 3xx, 408, 409 and 5xx never do: a message may have been taken before."""
 
 Reasons = Mapping[str | int, str]
 """A provider's error codes, each as a reason of the gateway type's taxonomy."""
@@ -84,7 +93,14 @@ class ProviderGateway(ABC):
     """One provider at one URL. The client is shared, so whoever made it closes it."""
 
     type: ClassVar[GatewayType]
+    source: ClassVar[str] = ""
+    """The provider's page of its error codes."""
     reasons: ClassVar[Reasons]
+    """Error codes that are about the item."""
+    ours: ClassVar[Reasons] = {}
+    """Error codes that are about us or our set-up, whoever the message is for."""
+    ours_for_some: ClassVar[Reasons] = {}
+    """Error codes that are about our set-up for some recipients only: these wait alone."""
     reasons_by_status: ClassVar[Mapping[int, str]] = REASONS_BY_STATUS
     throttles: ClassVar[frozenset[str | int]] = frozenset()
     """Error codes that mean: too much, come back later; whatever the status is."""
@@ -124,8 +140,16 @@ class ProviderGateway(ABC):
         reference = reservation.reference
         if not (reference.isascii() and reference.isprintable()):
             return Rejected("invalid_request", "a reference travels in a header")
+        used = self._secrets()
+        result = await self._post(reservation, message)
+        if _is_unauthorized(result) and self._secrets(read_again=True) != used:
+            # Rotated since it was read; that is our own delay, and the new one has its chance.
+            result = await self._post(reservation, message)
+        return result
+
+    async def _post(self, reservation: Reservation, message: Content) -> CallResult:
         try:
-            request = self.compose(reference, message)
+            request = self.compose(reservation.reference, message)
         except ValueError as error:
             return AttemptError(Progress.NOT_SENT, "unencodable", self._detail(str(error)))
         if isinstance(request, Rejected):
@@ -142,6 +166,8 @@ class ProviderGateway(ABC):
             return answer
         if isinstance(answer, Answer):
             return self._interpret(answer)
+        if is_about_certificates(answer):
+            return Held(answer.code, answer.detail)
         if answer.progress is Progress.ANSWERED:
             # Bytes came back, but nothing that says what became of the message.
             return AttemptError(Progress.SENT_NO_ANSWER, answer.code, answer.detail)
@@ -162,6 +188,12 @@ class ProviderGateway(ABC):
     def bearer(self, name: str) -> dict[str, str]:
         return {"Authorization": f"Bearer {self.credential(name)}"}
 
+    def _secrets(self, *, read_again: bool = False) -> list[str]:
+        if read_again:
+            for each in self._credentials.values():
+                each.read_again()
+        return [each.value() for each in self._credentials.values()]
+
     def secret_values(self) -> Iterable[str]:
         """Every text that must not come back in a detail."""
         return [credential.value() for credential in self._credentials.values()]
@@ -169,7 +201,8 @@ class ProviderGateway(ABC):
     def _interpret(self, answer: Answer) -> CallResult:
         status = answer.status
         said = self._said(answer.body)
-        detail = self._detail(said.detail or f"HTTP {status}")
+        is_own = said.code is not None or bool(said.detail)
+        detail = self._detail(said.detail or words_of(answer, quoted=not is_own))
         if 200 <= status < 300:
             # A yes without a message's id may be a yes all the same, so it is not repeated lightly.
             silence = AttemptError(Progress.SENT_NO_ANSWER, "invalid_answer", detail)
@@ -180,11 +213,24 @@ class ProviderGateway(ABC):
             # A server that broke down may have done so after it took the message.
             code = str(said.code) if said.code in self.unfinished else f"http_{status}"
             return AttemptError(Progress.SENT_NO_ANSWER, code, detail)
-        reason = self.reasons.get(said.code or "") or self.reasons_by_status.get(status)
+        return self._refusal(answer, said.code or "", detail, is_own=is_own)
+
+    def _refusal(self, answer: Answer, code: str | int, detail: str, *, is_own: bool) -> CallResult:
+        status, reason = answer.status, self.reasons.get(code)
+        if code in self.ours or reason == UNAUTHORIZED:
+            return Held(self.ours.get(code, UNAUTHORIZED), detail)
+        if code in self.ours_for_some:
+            return Throttled(detail, closes=Closes.THE_ITEM, reason=self.ours_for_some[code])
+        if reason is None and status in REFUSES_US:
+            # Everybody sees why a door is closed: a stranger's page is not quoted there.
+            return Held(UNAUTHORIZED, detail if is_own else f"HTTP {status}")
+        proven = is_own and status in REFUSES_THE_REQUEST
+        if reason is None and proven:
+            reason = self.reasons_by_status.get(status)
         if reason in self.type.rejection_reasons:
             return Rejected(reason, detail, answer.retry_after_seconds)
-        # A redirect, or a refusal of the URL rather than of the message: nothing was taken.
-        return AttemptError(Progress.ANSWERED, f"http_{status}", detail)
+        progress = Progress.ANSWERED if proven else Progress.SENT_NO_ANSWER
+        return AttemptError(progress, f"http_{status}", detail)
 
     def _said(self, body: bytes) -> Said:
         try:
@@ -216,7 +262,7 @@ class ProviderGateway(ABC):
             said.code,
             self._detail(said.detail),
             self._credentials[question.credential].reference,
-            unknown=self.reasons.get(said.code or "") == "unauthorized",
+            unknown=self.ours.get(said.code or "") == UNAUTHORIZED,
         )
 
 
@@ -231,11 +277,14 @@ class Credential:
 
     def value(self) -> str:
         if self._seconds() - self._read_at >= CREDENTIAL_REREAD_SECONDS:
-            self._read_at = self._seconds()
-            # A file caught in the middle of its rotation: the provider judges the old value.
-            with suppress(OutriderError, ValueError):
-                self._value = self._read()
+            self.read_again()
         return self._value
+
+    def read_again(self) -> None:
+        self._read_at = self._seconds()
+        # A file caught in the middle of its rotation: the provider judges the old value.
+        with suppress(OutriderError, ValueError):
+            self._value = self._read()
 
     def _read(self) -> str:
         value = self._target.credential(self._name).strip()
@@ -251,6 +300,10 @@ class Credential:
     def reference(self) -> str:
         """Where its value comes from, which may be shown."""
         return self._target.settings.credentials[self._name]
+
+
+def _is_unauthorized(result: CallResult) -> bool:
+    return isinstance(result, Held) and result.reason == UNAUTHORIZED
 
 
 def json_request(url: URL, document: object, headers: Mapping[str, str]) -> Request:

@@ -20,6 +20,7 @@ from outrider.gateways.family import Family, Target
 from outrider.gateways.http import base_url
 from outrider.gateways.http_check import Question
 from outrider.gateways.mail_parts import safe_kind, safe_name
+from outrider.gateways.mailbox import mailbox
 from outrider.gateways.one_click import unsubscribe_headers
 from outrider.gateways.provider import ProviderGateway, Reasons, Request, Said, json_request
 from outrider.ports.target_check import CheckFinding
@@ -41,16 +42,18 @@ RESEND = GatewayType(
     remembers=MEMORY,
 )
 
-REASONS: Final[Reasons] = {
-    "missing_required_field": "invalid_request",
-    "invalid_parameter": "invalid_request",
-    "invalid_from_address": "invalid_request",
-    "invalid_idempotency_key": "invalid_request",
-    "invalid_attachment": "invalid_message",
-    "security_error": "invalid_message",
+OURS: Final[Reasons] = {
     "missing_api_key": "unauthorized",
     "invalid_api_key": "unauthorized",
     "restricted_api_key": "unauthorized",
+    "invalid_from_address": "sender_refused",
+}
+REASONS: Final[Reasons] = {
+    "missing_required_field": "invalid_request",
+    "invalid_parameter": "invalid_request",
+    "invalid_idempotency_key": "invalid_request",
+    "invalid_attachment": "invalid_message",
+    "security_error": "invalid_message",
     # The key belongs to a message that was sent with another content, so the first one counts.
     "invalid_idempotent_request": DUPLICATE_REFERENCE,
 }
@@ -68,7 +71,9 @@ _decoder = msgspec.json.Decoder(_Answer)
 class ResendGateway(ProviderGateway):
     type = RESEND
     options = frozenset({"from"})
+    source = "https://resend.com/docs/api-reference/errors"
     reasons = REASONS
+    ours = OURS
     unfinished = frozenset({"concurrent_idempotent_requests"})
     carries_enclosures = True
 
@@ -76,6 +81,7 @@ class ResendGateway(ProviderGateway):
         super().__init__(target, "apiKey")
         self._url = base_url(target.url) / "emails"
         self._sender = target.option("from", target.mail_from)
+        mailbox(self._sender)
 
     def compose(self, reference: IdempotencyKey, content: Content) -> Request | Rejected:
         recipient = normalise_email(content.to)

@@ -81,7 +81,7 @@ class _Mailroom:
             case Outcome.ACCEPTED:
                 return f"250 2.0.0 queued as sandbox-{number}"
             case Outcome.REJECTED:
-                return "554 5.3.0 the simulator was told to fail"
+                return "554 5.6.0 the simulator was told to refuse this message"
             case Outcome.THROTTLED:
                 return "450 4.7.0 too many messages"
             case Outcome.DUPLICATE_REFERENCE:

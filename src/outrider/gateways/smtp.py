@@ -8,6 +8,7 @@ import asyncio
 import ssl
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import partial
 from urllib.parse import urlsplit
 
 from outrider.domain.errors import InvalidInput
@@ -26,15 +27,15 @@ from outrider.domain.submission import (
 from outrider.domain.texts import breaks_header
 from outrider.gateways.content import INCOMPLETE, Content, content
 from outrider.gateways.family import Family, Target
+from outrider.gateways.helo_name import checked as checked_helo
 from outrider.gateways.smtp_check import MailCheck
-from outrider.gateways.smtp_lines import Lines, Login, MailServer, short
+from outrider.gateways.smtp_lines import Lines, Login, Mail, MailServer, Waits, short
 from outrider.gateways.smtp_message import Letterhead, compose
 from outrider.ports.gateway import Reservation
 from outrider.ports.target_check import CheckFinding
 from outrider.settings import (
     SMTP_CONNECTIONS,
     SMTP_MESSAGES_PER_CONNECTION,
-    SMTP_TIMEOUT_SECONDS,
 )
 
 SMTP = GatewayType(
@@ -53,7 +54,9 @@ SMTP = GatewayType(
 
 PORTS = {"smtp": 25, "smtps": 465}
 STARTTLS = ("auto", "required", "off")
-OPTIONS = frozenset({"from", "replyTo", "listUnsubscribe", "starttls", "caFile", "username"})
+OPTIONS = frozenset(
+    {"from", "replyTo", "listUnsubscribe", "starttls", "caFile", "username", "helo"}
+)
 PLAIN = Letterhead()
 
 
@@ -93,9 +96,8 @@ class SmtpGateway:
             return Rejected("invalid_message", short(error))
         try:
             async with self._lines.borrow() as line:
-                return await line.deliver(
-                    self._letterhead.sender, recipient, message, reservation.begin
-                )
+                mail = Mail(self._letterhead.address, recipient, message, reservation.reference)
+                return await line.deliver(mail, reservation.begin)
         except TimeoutError:
             return AttemptError(Progress.NOT_SENT, POOL_TIMEOUT, "no connection became free")
 
@@ -119,7 +121,7 @@ class SmtpGateway:
         return await asyncio.to_thread(composed) if given.enclosures else composed()
 
     async def check(self, seconds: float) -> CheckFinding | None:
-        return await MailCheck(self._server).check(self._letterhead.sender, seconds)
+        return await MailCheck(self._server).check(self._letterhead.address, seconds)
 
 
 def mail_server(
@@ -129,7 +131,8 @@ def mail_server(
     ca_file: str | None = None,
     login: Login | None = None,
     allow_private: bool = True,
-    timeout_seconds: float = SMTP_TIMEOUT_SECONDS,
+    timeout_seconds: float | None = None,
+    helo: str | None = None,
 ) -> MailServer:
     """The server behind `smtp://host[:25]`, or `smtps://host[:465]`, encrypted from the start."""
     try:
@@ -152,7 +155,8 @@ def mail_server(
         tls_required=from_start or starttls == "required",
         login=login,
         allow_private=allow_private,
-        timeout_seconds=timeout_seconds,
+        waits=Waits.of(timeout_seconds),
+        helo=None if helo is None else checked_helo(helo),
     )
 
 
@@ -170,14 +174,16 @@ def _make(target: Target) -> SmtpGateway:
     target.refuse_options_but(SMTP.name, OPTIONS)
     login = None
     if "username" in settings.options or settings.credentials:
-        login = Login(target.option("username"), target.credential("password"))
+        password = partial(target.credential, "password")
+        login = Login(target.option("username"), password(), password)
     server = mail_server(
         target.url,
         starttls=target.option("starttls", "auto"),
         ca_file=settings.options.get("caFile"),
         login=login,
         allow_private=target.allow_private,
-        timeout_seconds=settings.timeout_seconds or SMTP_TIMEOUT_SECONDS,
+        timeout_seconds=settings.timeout_seconds,
+        helo=settings.options.get("helo"),
     )
     letterhead = Letterhead(
         target.option("from", target.mail_from),

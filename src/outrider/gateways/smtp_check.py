@@ -12,11 +12,11 @@ from contextlib import suppress
 from aiosmtplib import (
     SMTPConnectResponseError,
     SMTPException,
-    SMTPHeloError,
     SMTPResponseException,
 )
 
 from outrider.gateways.address_guard import connect
+from outrider.gateways.helo_name import own_name
 from outrider.gateways.reachability import (
     NO_ANSWER,
     connect_code,
@@ -77,6 +77,7 @@ class MailCheck(Line):
         server = self._server
         try:
             connection = await connect(server.host, server.port, allow_private=server.allow_private)
+            self._client.local_hostname = server.helo or await own_name(connection)
         except TimeoutError:
             raise
         except OSError as error:
@@ -125,12 +126,6 @@ class MailCheck(Line):
         if server.login and not (self._encrypted or self._stays_on_this_host):
             return self._failed("a password is not sent over a connection without TLS", USE_TLS)
         return None
-
-    async def _say_hello(self) -> None:
-        try:
-            await self._client.ehlo()
-        except SMTPHeloError:
-            await self._client.helo()
 
     async def _log_on(self) -> CheckFailure | None:
         login, self._step = self._server.login, CheckStep.CREDENTIAL

@@ -6,52 +6,109 @@ handed over only a reply tells what became of it.
 
 import asyncio
 import ipaddress
-import re
 import socket
 import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from time import monotonic
+from typing import NamedTuple
 
 from aiosmtplib import SMTP as Client
 from aiosmtplib import (
     SMTPConnectResponseError,
     SMTPException,
     SMTPHeloError,
+    SMTPResponse,
     SMTPResponseException,
     SMTPServerDisconnected,
 )
+from aiosmtplib.protocol import SMTPProtocol
 
+from outrider.domain.errors import OutriderError
 from outrider.domain.submission import (
+    UNAUTHORIZED,
     Accepted,
     AttemptError,
     CallResult,
-    Closes,
+    Held,
     NotBegun,
     Progress,
     Rejected,
     Throttled,
 )
 from outrider.gateways.address_guard import AddressRefused, connect
+from outrider.gateways.helo_name import own_name
+from outrider.gateways.smtp_answers import (
+    CLOSING,
+    ENHANCED_CODE,
+    START_INPUT,
+    TLS_FAILURE,
+    Step,
+    judged,
+)
+from outrider.gateways.smtp_suspicions import Suspicions
 from outrider.settings import (
     ERROR_DETAIL_MAX_CHARACTERS,
+    SMTP_BLOCK_SECONDS,
+    SMTP_CONNECT_SECONDS,
+    SMTP_DATA_SECONDS,
+    SMTP_END_SECONDS,
+    SMTP_FAREWELL_SECONDS,
+    SMTP_GREETING_SECONDS,
+    SMTP_HELLO_SECONDS,
     SMTP_IDLE_SECONDS,
-    SMTP_TIMEOUT_SECONDS,
+    SMTP_MAIL_SECONDS,
+    SMTP_POOL_SECONDS,
+    SMTP_RCPT_SECONDS,
 )
 
-START_INPUT, CLOSING = 354, 421
-MESSAGE_REFUSED, RECIPIENT_REFUSED = "message_refused", "invalid_recipient"
-SYSTEM_CODES = ("4.3.", "4.4.", "4.5.")
-"""Enhanced codes (RFC 3463) of the system, the network and the protocol: of nobody's mailbox."""
 
-_ENHANCED_CODE = re.compile(r"[245]\.\d{1,3}\.\d{1,3}\b")
+class Mail(NamedTuple):
+    """One message for one recipient; `sender` is the envelope's."""
+
+    sender: str
+    recipient: str
+    message: bytes
+    reference: str
+
+
+class Login:
+    """A name and its password, which may be another one by the next connection."""
+
+    def __init__(self, username: str, password: str, read: Callable[[], str] | None = None) -> None:
+        """`read` is where the password comes from, if it can be asked again."""
+        self.username = username
+        self.password = password
+        self._read = read
+
+    def is_new_since(self, refused: str | None) -> bool:
+        """Whether the password, read again, is another one than what was refused."""
+        if self._read is not None:
+            # A file caught in the middle of its rotation: the next refusal asks again.
+            with suppress(OutriderError, ValueError):
+                self.password = self._read()
+        return self.password != refused
 
 
 @dataclass(frozen=True, slots=True)
-class Login:
-    username: str
-    password: str = field(repr=False)
+class Waits:
+    """How long each step of a delivery may take, as RFC 5321 (4.5.3.2) has it."""
+
+    connect: float = SMTP_CONNECT_SECONDS
+    greeting: float = SMTP_GREETING_SECONDS
+    hello: float = SMTP_HELLO_SECONDS
+    mail: float = SMTP_MAIL_SECONDS
+    rcpt: float = SMTP_RCPT_SECONDS
+    data: float = SMTP_DATA_SECONDS
+    block: float = SMTP_BLOCK_SECONDS
+    end: float = SMTP_END_SECONDS
+    pool: float = SMTP_POOL_SECONDS
+
+    @classmethod
+    def of(cls, seconds: float | None) -> "Waits":
+        """A target's own timeout is for every step."""
+        return cls() if seconds is None else cls(*(seconds,) * 9)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +122,9 @@ class MailServer:
     tls_required: bool = False
     login: Login | None = None
     allow_private: bool = True
-    timeout_seconds: float = SMTP_TIMEOUT_SECONDS
+    waits: Waits = Waits()
+    helo: str | None = None
+    suspicions: Suspicions = field(default_factory=Suspicions, compare=False)
 
 
 class Line:
@@ -75,6 +134,7 @@ class Line:
         self._server = server
         self._client = _client(server)
         self._is_spent = False
+        self._password_used: str | None = None
         self.messages = 0
         self.sound = True
         self.idle_since = 0.0
@@ -83,21 +143,19 @@ class Line:
     def alive(self) -> bool:
         return self.sound and self._client.is_connected
 
-    async def deliver(
-        self, sender: str, recipient: str, message: bytes, begin: Callable[[], bool]
-    ) -> CallResult:
+    async def deliver(self, mail: Mail, begin: Callable[[], bool]) -> CallResult:
         was_used_before = self._client.is_connected
-        result = await self._deliver(sender, recipient, message, begin)
-        if was_used_before and self._is_spent:
-            # The server had enough of that connection, which says nothing of a new one.
+        result = await self._deliver(mail, begin)
+        # The server had enough of that connection, which says nothing of a new one; or our
+        # password has changed since.
+        is_worth_another = was_used_before and self._is_spent
+        if is_worth_another or (_is_unauthorized(result) and self._has_new_password()):
             self._client.close()
             self._client, self.messages = _client(self._server), 0
-            result = await self._deliver(sender, recipient, message, begin)
+            result = await self._deliver(mail, begin)
         return result
 
-    async def _deliver(
-        self, sender: str, recipient: str, message: bytes, begin: Callable[[], bool]
-    ) -> CallResult:
+    async def _deliver(self, mail: Mail, begin: Callable[[], bool]) -> CallResult:
         self._is_spent = False
         # Unsound until the transaction has ended well, so a cancelled call leaves nothing to reuse.
         self.sound, self.messages = False, self.messages + 1
@@ -107,13 +165,13 @@ class Line:
         if not begin():
             self.sound = True
             return NotBegun("withheld")
-        refused = MESSAGE_REFUSED
+        step, waits = Step.MAIL, self._server.waits
         try:
-            await client.mail(sender)
-            refused = RECIPIENT_REFUSED
-            await client.rcpt(recipient)
-            refused = MESSAGE_REFUSED
-            reply = await client.execute_command(b"DATA")
+            await client.mail(mail.sender, timeout=waits.mail)
+            step = Step.RCPT
+            await client.rcpt(mail.recipient, timeout=waits.rcpt)
+            step = Step.DATA
+            reply = await client.execute_command(b"DATA", timeout=waits.data)
             if reply.code == START_INPUT:
                 if client.protocol is None:
                     raise SMTPServerDisconnected("Connection lost")
@@ -122,9 +180,9 @@ class Line:
                     # connection is not reused, and without its body there is no message.
                     return NotBegun("withheld")
                 # A line that is a dot ends the message; the first one is a header.
-                client.protocol.write(message.replace(b"\n.", b"\n..") + b".\r\n")
-                body_left = True
-                reply = await client.protocol.read_response(timeout=self._server.timeout_seconds)
+                client.protocol.write(mail.message.replace(b"\n.", b"\n..") + b".\r\n")
+                body_left, step = True, Step.END
+                reply = await self._end_of_data(client.protocol)
             code, text = reply.code, reply.message
         except SMTPResponseException as error:
             code, text = error.code, error.message
@@ -133,53 +191,92 @@ class Line:
             progress = Progress.SENT_NO_ANSWER if body_left else Progress.NOT_SENT
             return AttemptError(progress, _code(error), short(error))
         self._is_spent = code == CLOSING and not body_left
-        result = _interpret(code, self._redacted(text), refused, body_left=body_left)
+        result = judged(
+            step, code, self._redacted(text), mail.reference, self._server.suspicions,
+            body_left=body_left,
+        )  # fmt: skip
         # After a reply that made no sense, the next ones could belong to anything: not reused.
-        refusal = isinstance(result, Rejected | Throttled)
+        refusal = isinstance(result, Rejected | Throttled | Held)
         self.sound = isinstance(result, Accepted) or (refusal and await self._reset(code))
         return result
+
+    async def _end_of_data(self, protocol: SMTPProtocol) -> SMTPResponse:
+        """A large message leaves while its server takes it; then the server has long to think."""
+        waits = self._server.waits
+        async with asyncio.timeout(waits.block):
+            await protocol._drain_helper()
+        return await protocol.read_response(timeout=waits.end)
 
     async def close(self) -> None:
         if self.alive:
             with suppress(SMTPException, OSError):
-                await self._client.quit()
+                await self._client.quit(timeout=SMTP_FAREWELL_SECONDS)
         self._client.close()
 
     async def _open(self) -> CallResult | None:
-        """Connect, encrypt and log in; what fails here fails before any message."""
-        server = self._server
+        """Connect, say hello, encrypt and log in; what fails here fails before any message."""
+        server, client = self._server, self._client
         try:
-            async with asyncio.timeout(server.timeout_seconds):
+            async with asyncio.timeout(server.waits.connect):
                 line = await connect(server.host, server.port, allow_private=server.allow_private)
-            await self._client.connect(sock=line)
+            client.local_hostname = server.helo or await own_name(line)
+            await client.connect(sock=line, timeout=server.waits.greeting)
             if server.tls_required and not self._encrypted:
-                return _not_sent("tls_required", "the server does not offer STARTTLS")
+                return Held("tls_required", "the server does not offer STARTTLS")
+            await self._say_hello()
             return await self._log_in(server.login) if server.login is not None else None
         except AddressRefused as error:
             return _not_sent("address_refused", short(error))
-        except (SMTPConnectResponseError, SMTPHeloError) as error:
-            # The server turned the whole connection away, and not this message.
-            return _interpret(error.code, error.message, None, body_left=False)
+        except SMTPConnectResponseError as error:
+            return self._turned_away(Step.GREETING, error)
+        except SMTPHeloError as error:
+            return self._turned_away(Step.HELLO, error)
         except SMTPResponseException as error:
             # Only STARTTLS is left: it was offered, and refused when it was asked for.
-            return _not_sent("tls_failure", f"{error.code} {error.message}")
+            return self._turned_away(Step.TLS, error)
         except (SMTPException, OSError) as error:
+            if _is_certificate(error):
+                return Held(TLS_FAILURE, short(error))
             return _not_sent(_code(error), short(error))
 
-    async def _log_in(self, login: Login) -> AttemptError | None:
+    def _turned_away(self, step: Step, error: SMTPResponseException) -> CallResult:
+        """The server turned the whole connection away, and not this message."""
+        self._client.close()
+        return judged(step, error.code, error.message, "", self._server.suspicions, body_left=False)
+
+    async def _say_hello(self) -> None:
+        if not self._client.is_ehlo_or_helo_needed:
+            return
+        try:
+            await self._client.ehlo()
+        except SMTPHeloError:
+            if not self._client.is_connected:
+                raise
+            await self._client.helo()
+
+    async def _log_in(self, login: Login) -> CallResult | None:
         if not (self._encrypted or self._stays_on_this_host):
-            return _not_sent("tls_required", "a password is not sent over a line without TLS")
+            return Held("tls_required", "a password is not sent over a line without TLS")
+        self._password_used = login.password
         try:
             await self._client.login(login.username, login.password)
         except SMTPResponseException as error:
             # Only the numbers: some servers repeat what they were told.
-            enhanced = _ENHANCED_CODE.match(error.message)
-            return _not_sent("auth_failed", f"{error.code} {enhanced[0] if enhanced else ''}")
+            enhanced = ENHANCED_CODE.match(error.message)
+            self._client.close()
+            return judged(
+                Step.AUTH, error.code, enhanced[0] if enhanced else "", "",
+                self._server.suspicions, body_left=False,
+            )  # fmt: skip
         except (SMTPServerDisconnected, TimeoutError):
             raise
         except SMTPException:
-            return _not_sent("auth_failed", "the server offers no AUTH method known here")
+            return Held(UNAUTHORIZED, "the server offers no AUTH method known here")
         return None
+
+    def _has_new_password(self) -> bool:
+        login = self._server.login
+        return login is not None and login.is_new_since(self._password_used)
 
     @property
     def _encrypted(self) -> bool:
@@ -200,7 +297,7 @@ class Line:
         if code == CLOSING or not self._client.is_connected:
             return False
         with suppress(SMTPException, OSError):
-            await self._client.rset()
+            await self._client.rset(timeout=SMTP_FAREWELL_SECONDS)
             return True
         return False
 
@@ -208,9 +305,9 @@ class Line:
 def _client(server: MailServer) -> Client:
     return Client(
         hostname=server.host,
-        # The library would look up its own name in DNS for every connection.
-        local_hostname=socket.gethostname(),
-        timeout=server.timeout_seconds,
+        # Known when there is a connection; the library would look it up in DNS for every one.
+        local_hostname=server.helo or "[127.0.0.1]",
+        timeout=server.waits.hello,
         use_tls=server.tls_from_start,
         # Encrypts where the server offers it; afterwards we look whether it has.
         start_tls=False if server.tls is None or server.tls_from_start else None,
@@ -230,7 +327,7 @@ class Lines:
 
     @asynccontextmanager
     async def borrow(self) -> AsyncIterator[Line]:
-        async with asyncio.timeout(self._server.timeout_seconds):
+        async with asyncio.timeout(self._server.waits.pool):
             await self._free.acquire()
         line = self._idle_line() or Line(self._server)
         try:
@@ -292,25 +389,13 @@ def _code(error: Exception) -> str:
     return "timeout" if isinstance(error, TimeoutError) else "connection_lost"
 
 
-def _throttled(code: int, text: str, detail: str, refused: str | None) -> Throttled:
-    """The server took nothing and says to come back later. What it says of one recipient, as a
-    greylist does, is about that recipient: the others may go on."""
-    about_the_recipient = refused == RECIPIENT_REFUSED and code != CLOSING
-    if about_the_recipient and not text.startswith(SYSTEM_CODES):
-        return Throttled(detail, closes=Closes.THE_ITEM)
-    return Throttled(detail)
+def _is_certificate(error: Exception) -> bool:
+    """Whether the server is not who our certificates say: that is a matter of set-up."""
+    return any(
+        isinstance(each, ssl.SSLCertVerificationError)
+        for each in (error, error.__cause__, error.__context__)
+    )
 
 
-def _interpret(code: int, text: str, refused: str | None, *, body_left: bool) -> CallResult:
-    detail = f"{code} {text}"[:ERROR_DETAIL_MAX_CHARACTERS]
-    match code // 100:
-        case 2 if body_left:
-            return Accepted(text[:ERROR_DETAIL_MAX_CHARACTERS] or None)
-        case 4:
-            return _throttled(code, text, detail, refused)
-        case 5 if refused is not None:
-            return Rejected(refused, detail)
-        case _:
-            # Such a reply does not say what became of the message.
-            progress = Progress.SENT_NO_ANSWER if body_left else Progress.NOT_SENT
-            return AttemptError(progress, "invalid_answer", detail)
+def _is_unauthorized(result: CallResult) -> bool:
+    return isinstance(result, Held) and result.reason == UNAUTHORIZED

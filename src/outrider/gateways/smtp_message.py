@@ -5,7 +5,7 @@ Headers hold nothing that could break out of them; the Message-ID is derived fro
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from email.header import Header
 from email.utils import format_datetime
@@ -14,13 +14,13 @@ from urllib.parse import quote
 from outrider.domain.errors import InvalidInput
 from outrider.domain.letters import Enclosure
 from outrider.gateways.mail_parts import Part, base64_lines, mixed
+from outrider.gateways.mailbox import mailbox
 from outrider.gateways.one_click import unsubscribe_headers
 from outrider.settings import MAIL_FROM_DEFAULT
 
 LINE_MAX_CHARACTERS = 998
 SUBJECT_LINE_MAX_CHARACTERS = 200
 
-_MAILBOX = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]+@[A-Za-z0-9.-]+\Z")
 _UNSUBSCRIBE = re.compile(r"https://[!#-;=?-\[\]_a-z~]+\Z")
 _LINE_ENDS = re.compile(rb"\r\n|\r|\n")
 _REFERENCE = "{reference}"
@@ -28,16 +28,21 @@ _REFERENCE = "{reference}"
 
 @dataclass(frozen=True, slots=True)
 class Letterhead:
-    """What all messages of a target have in common; `sender` is the envelope's too."""
+    """What all messages of a target have in common; `address` is the sender's in the envelope."""
 
     sender: str = MAIL_FROM_DEFAULT
     reply_to: str | None = None
     list_unsubscribe: str | None = None
+    address: str = field(init=False)
+    _senders: str = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        for mailbox in (self.sender, self.reply_to):
-            if mailbox is not None and not _MAILBOX.match(mailbox):
-                raise InvalidInput(f"'{mailbox}' cannot be the sender of an e-mail")
+        sender = mailbox(self.sender)
+        headers = f"From: {sender.header('From')}\n"
+        if self.reply_to is not None:
+            headers += f"Reply-To: {mailbox(self.reply_to).header('Reply-To')}\n"
+        object.__setattr__(self, "address", sender.address)
+        object.__setattr__(self, "_senders", headers)
         template = self.list_unsubscribe
         if template is not None and not _UNSUBSCRIBE.match(template.replace(_REFERENCE, "")):
             raise InvalidInput(
@@ -47,9 +52,7 @@ class Letterhead:
 
     def headers(self, reference: str, unsubscribe_url: str | None = None) -> str:
         """A message's own way to unsubscribe comes before the target's."""
-        headers = f"From: {self.sender}\n"
-        if self.reply_to is not None:
-            headers += f"Reply-To: {self.reply_to}\n"
+        headers = self._senders
         url = unsubscribe_url
         if url is None and self.list_unsubscribe is not None:
             url = self.list_unsubscribe.replace(_REFERENCE, quote(reference, safe=""))

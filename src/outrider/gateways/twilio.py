@@ -38,15 +38,27 @@ _REASONS = frozenset({"invalid_request", "invalid_recipient", "invalid_message",
 TWILIO_SMS = GatewayType("twilio_sms", Channel.SMS, _REASONS | {"suppressed"})
 TWILIO_VOICE = GatewayType("twilio_voice", Channel.VOICE, _REASONS)
 
-SMS_REASONS: Final[Reasons] = {
+SMS_OURS: Final[Reasons] = {
     20003: "unauthorized",
+    20404: "invalid_setup",
+    21212: "sender_refused",
+    21606: "sender_refused",
+}
+VOICE_OURS: Final[Reasons] = {
+    20003: "unauthorized",
+    20404: "invalid_setup",
+    21210: "sender_refused",
+    21212: "sender_refused",
+    21213: "sender_refused",
+}
+# What the account may not send to a region or to an unverified number is said of that recipient:
+# it must not hold up the others.
+SMS_REASONS: Final[Reasons] = {
     21211: "invalid_recipient",
-    21212: "invalid_request",
-    21408: "unauthorized",
+    21408: "invalid_recipient",
     21602: "invalid_message",
     21604: "invalid_recipient",
-    21606: "invalid_request",
-    21608: "unauthorized",
+    21608: "invalid_recipient",
     21610: "suppressed",
     21612: "invalid_recipient",
     21614: "invalid_recipient",
@@ -54,17 +66,13 @@ SMS_REASONS: Final[Reasons] = {
     21619: "invalid_message",
 }
 VOICE_REASONS: Final[Reasons] = {
-    20003: "unauthorized",
     21201: "invalid_recipient",
-    21210: "invalid_request",
     21211: "invalid_recipient",
-    21212: "invalid_request",
-    21213: "invalid_request",
     21214: "invalid_recipient",
-    21215: "unauthorized",
-    21216: "unauthorized",
+    21215: "invalid_recipient",
+    21216: "invalid_recipient",
     21217: "invalid_recipient",
-    21219: "unauthorized",
+    21219: "invalid_recipient",
     32018: "invalid_message",
 }
 
@@ -84,6 +92,7 @@ class TwilioGateway(ProviderGateway):
     """What both resources of an account share; `resource` names the one."""
 
     resource: str
+    source = "https://www.twilio.com/docs/api/errors"
     throttles = frozenset({10004, 14107, 20429, 21611})
 
     def __init__(self, target: Target) -> None:
@@ -127,6 +136,7 @@ class TwilioSmsGateway(TwilioGateway):
     resource = "Messages.json"
     options = frozenset({"accountSid", "apiKeySid", "from", "messagingServiceSid"})
     reasons = SMS_REASONS
+    ours = SMS_OURS
 
     def __init__(self, target: Target) -> None:
         super().__init__(target)
@@ -153,6 +163,7 @@ class TwilioVoiceGateway(TwilioGateway):
     resource = "Calls.json"
     options = frozenset({"accountSid", "apiKeySid", "from", "voice", "language"})
     reasons = VOICE_REASONS
+    ours = VOICE_OURS
 
     def __init__(self, target: Target) -> None:
         super().__init__(target)

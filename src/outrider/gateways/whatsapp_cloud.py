@@ -29,35 +29,38 @@ WHATSAPP_CLOUD = GatewayType(
     ),
 )
 
-REASONS: Final[Reasons] = {
+OURS: Final[Reasons] = {
     3: "unauthorized",
     10: "unauthorized",
-    33: "invalid_request",
-    100: "invalid_request",
+    33: "invalid_setup",
     190: "unauthorized",
     368: "unauthorized",
-    130472: "suppressed",
     131005: "unauthorized",
+    131031: "unauthorized",
+    131042: "unauthorized",
+    # The template is the target's option, and so the same for everybody.
+    132001: "template_refused",
+    132015: "template_refused",
+    132016: "template_refused",
+    133010: "unauthorized",
+}
+REASONS: Final[Reasons] = {
+    100: "invalid_request",
+    130472: "suppressed",
     131008: "invalid_request",
     131009: "invalid_request",
     131021: "invalid_recipient",
     131026: "invalid_recipient",
     131030: "invalid_recipient",
-    131031: "unauthorized",
-    131042: "unauthorized",
     # Free text is only for those who wrote within a day; this one needs a template.
     131047: "invalid_message",
     131049: "suppressed",
     131050: "suppressed",
     131051: "invalid_message",
     132000: "invalid_message",
-    132001: "invalid_message",
     132005: "invalid_message",
     132007: "invalid_message",
     132012: "invalid_message",
-    132015: "invalid_message",
-    132016: "invalid_message",
-    133010: "unauthorized",
 }
 
 
@@ -81,7 +84,9 @@ _decoder = msgspec.json.Decoder(_Answer)
 class WhatsAppCloudGateway(ProviderGateway):
     type = WHATSAPP_CLOUD
     options = frozenset({"version", "phoneNumberId", "template", "templateLanguage"})
+    source = "https://developers.facebook.com/docs/whatsapp/cloud-api/support/error-codes"
     reasons = REASONS
+    ours = OURS
     throttles = frozenset({4, 80007, 130429, 131048, 131056, 131057})
 
     def __init__(self, target: Target) -> None:

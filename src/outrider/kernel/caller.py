@@ -15,18 +15,24 @@ from typing import Generic, Protocol, TypeVar
 
 import structlog
 
+from outrider.domain.errors import OutriderError
 from outrider.domain.reference_memory import ReferenceMemory
+from outrider.domain.retry import DIRECT, RetrySchedule
 from outrider.domain.submission import (
+    TARGET_SETUP,
     Accepted,
     AttemptError,
     AttemptFacts,
     CallResult,
+    Contract,
     ExhaustedReason,
+    Held,
     NotBegun,
     Progress,
     Throttled,
     Verdict,
     accept,
+    is_unreachable,
     judge,
 )
 from outrider.domain.times import rfc3339
@@ -49,6 +55,8 @@ log = structlog.get_logger()
 Element = TypeVar("Element")
 ElementToCome = TypeVar("ElementToCome", covariant=True)
 
+BEHIND_THE_PROBE = 1.25
+"""What a held target refused waits so many times as long as its door is closed."""
 WITHHELD = "withheld"
 """Its job was paused or stopped or lost, its door closed, or its deadline passed, before a byte
 left."""
@@ -177,6 +185,11 @@ class Caller:
         """Wait until all that was said of the job's calls is committed."""
         await self._closer.barrier(job.id)
 
+    async def hold(self, job: Claim, contract: Contract, problem: OutriderError) -> datetime:
+        """Nobody can be called there as it is set up. Returns when to look again."""
+        key = self.gate.door_key(job.scope, contract.submission_target, contract.gateway_url)
+        return await self.gate.hold(key, f"{TARGET_SETUP}: {problem.message}")
+
     async def call(self, route: Route, key: DoorKey, passes: Passes, attempt: OpenAttempt) -> None:
         """One call, from the last look before it to its end in the ledger's queue."""
         gateway = route.gateway
@@ -191,7 +204,7 @@ class Caller:
         self._observer.after(Stage.CALL)
         self.gate.note(key, passes, result)
         self._close(gateway, attempt, result)
-        if passes.is_probe or isinstance(result, AttemptError | Throttled):
+        if passes.is_probe or isinstance(result, AttemptError | Throttled | Held):
             await self.gate.tell(key)
 
     def give_back(self, route: Route, key: DoorKey, passes: Passes, attempt: OpenAttempt) -> None:
@@ -248,14 +261,26 @@ class Caller:
                 most_attempts=who.patience.most_attempts,
                 final_reasons=who.patience.final_reasons,
             )
-        delay_seconds = partial(self._delay_seconds, who)
-        return judge(who.contract, gateway.type, facts, result, delay_seconds)
+        # When a target is there again its door finds out, whatever the schedule of its messages is.
+        retry = DIRECT if is_unreachable(result) else None
+        delay_seconds = partial(self._delay_seconds, who, retry)
+        verdict = judge(who.contract, gateway.type, facts, result, delay_seconds)
+        if isinstance(result, Held) and verdict.next_attempt_at is None and verdict.given_back:
+            # Behind the others: should it be about this message after all, the next probe is not.
+            held = self.gate.policy(who.contract.submission_target).breaker_seconds
+            again = closed_at + timedelta(seconds=BEHIND_THE_PROBE * held)
+            verdict = verdict._replace(next_attempt_at=again)
+        return verdict
 
     def _delay_seconds(
-        self, who: AttemptIdentity, attempts: int, retry_after_seconds: float | None
+        self,
+        who: AttemptIdentity,
+        usual: RetrySchedule | None,
+        attempts: int,
+        retry_after_seconds: float | None,
     ) -> float:
         retry = (
-            self.gate.policy(who.contract.submission_target).retry
+            self.gate.retry_schedule(who.contract, usual)
             if who.patience is None
             else who.patience.schedule
         )
@@ -282,7 +307,7 @@ class _RouteCalls(Generic[Element]):
         self._source = source
         self._open_window = open_window
         self._when_ended = when_ended
-        self._key = DoorKey(route.submission_target, route.gateway_url, str(job.scope.workspace_id))
+        self._key = caller.gate.door_key(job.scope, route.submission_target, route.gateway_url)
         self._slots = caller.gate.slots(self._key, route.gateway)
         self._suspended = caller.permits.suspended
         self._pace = caller.pace(self._key)

@@ -128,7 +128,11 @@ class Delivery:
         return passage
 
     async def _call_all(self, context: JobContext, work: Work) -> Passage:
-        own, job = self._routes.own(context.contract), context.job
+        job, problem = context.job, self._routes.problem(context.contract)
+        if problem is not None:
+            # No attempt of the job mends a set-up: the job waits, and so does everybody in it.
+            return Deferred(await self._caller.hold(job, context.contract, problem))
+        own = self._routes.own(context.contract)
         deferred = None
         for route, again in await self._routed(context, work.again):
 

@@ -6,10 +6,18 @@ from outrider.domain.outbox import Accounting
 from outrider.domain.recipients import SkipReason
 from outrider.domain.screen_policies import WaitsFor
 from outrider.domain.states import SUCCESSES, IntentStatus, ItemStatus, JobStatus, RunStatus
-from outrider.domain.submission import DUPLICATE_REFERENCE, Progress
+from outrider.domain.submission import (
+    DUPLICATE_REFERENCE,
+    INVALID_ANSWER,
+    TARGET_DOWN,
+    TARGET_SETUP,
+    TARGET_THROTTLED,
+    Progress,
+)
 from outrider.domain.times import rfc3339
 from outrider.kernel.step_executor import DELAY, MOMENT_PASSED
 from outrider.kernel.transactions.inspection import Attempt, Item, JobCount, ReasonCount, RunRecord
+from outrider.kernel.transactions.targets import ClosedDoor
 
 SKIPPED_BECAUSE = {
     SkipReason.NO_ADDRESS: "the recipient has no address for this channel",
@@ -24,6 +32,9 @@ WAITS_UNTIL = {
     WaitsFor.QUIET_HOURS: "it is in the recipient's quiet hours",
     WaitsFor.SENDING_WINDOW: "the sending window is closed",
     WaitsFor.FREQUENCY_CAP: "the address has had as many messages as the frequency cap allows",
+    TARGET_SETUP: "its target cannot be used as it is set up: `outrider check` says why",
+    TARGET_DOWN: "its target is closed: `outrider target list` says why",
+    TARGET_THROTTLED: "its target says to come back later",
 }
 
 
@@ -124,6 +135,8 @@ def _attempt(attempt: Attempt) -> str:
                 Progress.NOT_SENT: "nothing left this machine",
                 Progress.SENT_NO_ANSWER: "it left, and no answer came",
             }.get(Progress(attempt.progress or Progress.ANSWERED), "the provider answered")
+            if (attempt.reason or "").startswith((INVALID_ANSWER, "http_")):
+                far = "what came back was no valid answer"
             return f"{opened} and ended after {took_ms:,.0f} ms with {attempt.reason}: {far}."
 
 
@@ -132,6 +145,7 @@ def explain_run(
     accounting: Accounting,
     jobs: Sequence[JobCount],
     reasons: Sequence[ReasonCount],
+    doors: Sequence[ClosedDoor] = (),
 ) -> list[str]:
     sentences = [
         f"The run is {run.status}: of {run.intended:,} intended items, {accounting.sent:,} were"
@@ -150,7 +164,13 @@ def explain_run(
         locked = by_status.get(JobStatus.LOCKED, 0)
         doing = f"{locked} jobs are with a worker" if locked else "no worker holds a job of it"
         sentences.append(f"{accounting.waiting:,} items wait; {doing}.")
-        if not locked and run.status in (RunStatus.QUEUED, RunStatus.RUNNING):
+        sentences += [
+            f"The target {door.submission_target} is closed since {rfc3339(door.since)}:"
+            f" {door.reason or door.state}. It is tried again at {rfc3339(door.opens_at)}, and"
+            " waiting uses up nobody's attempt."
+            for door in doors
+        ]
+        if not locked and not doors and run.status in (RunStatus.QUEUED, RunStatus.RUNNING):
             sentences.append("Start one with `outrider work`, or see when the next job is due.")
     if accounting.in_doubt:
         sentences.append(

@@ -7,18 +7,20 @@ may have changed since.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from datetime import timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 import msgspec
 import structlog
 
-from outrider.domain.errors import StoreUnavailable
+from outrider.domain.errors import OutriderError, StoreUnavailable
 from outrider.domain.ids import OutboxId, RecipientId
 from outrider.domain.letters import Enclosure, Letter
 from outrider.domain.retry import WORKFLOW_PATIENCE
 from outrider.domain.states import Channel, ItemStatus
+from outrider.domain.submission import TARGET_SETUP, Contract
 from outrider.domain.unsubscribe import UnsubscribeUrls
 from outrider.kernel.caller import Caller, Deferred, Done, Lost, Passage, Suspended, earliest
 from outrider.kernel.contract_shelf import ContractShelf
@@ -47,7 +49,16 @@ ENCLOSURES = "enclosures"
 LEFT_WINDOWS_MAX = 10
 REFILL_SHARE = 4
 """More is loaded when fewer than this part of a window could be called."""
-GATEWAY_UNUSABLE = "gateway_unusable"
+
+
+@dataclass(frozen=True, slots=True)
+class Routed:
+    """What may go now, by the route it takes; and when to look again at what has none, because its
+    target cannot be used as it is set up."""
+
+    groups: list[tuple[Route, list[Due]]]
+    held_until: datetime | None = None
+    held_items: int = 0
 
 
 class LaneDelivery:
@@ -100,15 +111,22 @@ class LaneDelivery:
         with observed(self._observer, Stage.LOAD):
             return await self._store.read(submissions.due(lane, most, self._clock.now()))
 
-    async def routed(
-        self, lane: ClaimedLane, rows: Sequence[DueItem]
-    ) -> list[tuple[Route, list[Due]]] | Lost | Suspended:
+    async def routed(self, lane: ClaimedLane, rows: Sequence[DueItem]) -> Routed | Lost | Suspended:
         """What of these may go now, by the route it takes."""
         with observed(self._observer, Stage.SCREEN):
             due = await self._screened(lane, rows)
         if isinstance(due, Lost | Suspended):
             return due
-        return await self._routed(lane, due)
+        problems = self._routes.problems({each.contract for each in due})
+        if not problems:
+            return Routed(await self._routed(lane, due))
+        held = [each for each in due if each.contract in problems]
+        until = await self._hold(lane, problems)
+        lane_held = await self._defer(lane, held, until)
+        if lane_held is not Hold.OURS:
+            return Lost() if lane_held is Hold.LOST else Suspended()
+        usable = [each for each in due if each.contract not in problems]
+        return Routed(await self._routed(lane, usable), until, len(held))
 
     async def deliver(self, lane: ClaimedLane, route: Route, source: Backlog) -> Passage:
         urls = await self._unsubscriber.urls()
@@ -181,7 +199,7 @@ class LaneDelivery:
         routed, unsafe = await self._routes.sorted_by_route(
             (
                 (each, each.contract, each.row.fallback_contract_id, past_of(each.row))
-                for each in await self._usable(lane, due)
+                for each in due
             ),
             now,
         )
@@ -190,25 +208,27 @@ class LaneDelivery:
             log.warning("items_in_doubt", job_id=lane.id, items=len(unsafe), why="worker_lost")
         return routed
 
-    async def _usable(self, lane: ClaimedLane, due: Sequence[Due]) -> list[Due]:
-        """Those whose gateway can be made. A workflow's item fails at once where it cannot, because
-        no attempt mends a configuration; a client's own waits, and its lane is tried again."""
-        problems = {each.contract: self._routes.problem(each.contract) for each in due}
-        usable = [each for each in due if problems[each.contract] is None]
-        failed: list[Ending] = []
-        for each in due:
-            problem = problems[each.contract]
-            if problem is None:
-                continue
-            if each.letter is None:
-                raise problem
-            if each.row.is_open or each.row.maybe_received:
-                await self._store.write(ledger.doubt(lane, [each.row.id], self._clock.now()))
-            else:
-                failed.append(Ending(each.row.id, GATEWAY_UNUSABLE, problem.message))
-        if failed:
-            await self._screener.hold_back(lane, HeldBack([], [], failed))
-        return usable
+    async def _hold(
+        self, lane: ClaimedLane, problems: Mapping[Contract, OutriderError]
+    ) -> datetime:
+        """What a target's set-up gets wrong is nobody's fault who waits for it."""
+        return min([
+            await self._caller.hold(lane, contract, problem)
+            for contract, problem in problems.items()
+        ])  # fmt: skip
+
+    async def _defer(self, lane: ClaimedLane, held: Sequence[Due], until: datetime) -> Hold:
+        """A workflow's say what they wait for, and their time counts from when they could go. A
+        client's own keep their deadline, and what may have arrived its place: they wait as they
+        are."""
+        deferred = [
+            Deferral(each.row.id, until, TARGET_SETUP, each.row.deadline_from(until))
+            for each in held
+            if each.letter is not None and not (each.row.is_open or each.row.maybe_received)
+        ]
+        if not deferred:
+            return Hold.OURS
+        return await self._screener.hold_back(lane, HeldBack(deferred, [], []))
 
     async def _open(
         self,
@@ -328,7 +348,10 @@ class _Visit:
         if isinstance(routed, Lost | Suspended):
             return routed
         added = self._left = 0
-        for route, group in routed:
+        if routed.held_until is not None:
+            self._deferred["", ""] = Deferred(routed.held_until)
+            self._left += routed.held_items
+        for route, group in routed.groups:
             key = route.submission_target, route.gateway_url
             if key in self._deferred:
                 self._left += len(group)
@@ -336,7 +359,7 @@ class _Visit:
             self._put(key, route, group)
             added += len(group)
         fallbacks = any(row.fallback_contract_id is not None for row in fresh)
-        self._has_other_routes = self._has_other_routes or fallbacks or len(routed) > 1
+        self._has_other_routes = self._has_other_routes or fallbacks or len(routed.groups) > 1
         return added
 
     def _has_enough(self, least: int) -> bool:

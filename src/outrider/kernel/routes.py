@@ -98,6 +98,11 @@ class Routes:
             return error
         return None
 
+    def problems(self, contracts: Iterable[Contract]) -> dict[Contract, OutriderError]:
+        """Of these, the ones whose gateway cannot be made, and why."""
+        found = ((contract, self.problem(contract)) for contract in contracts)
+        return {contract: problem for contract, problem in found if problem is not None}
+
     async def next(
         self, contract: Contract, fallback_contract_id: int | None, past: Past, now: datetime
     ) -> Route | None:

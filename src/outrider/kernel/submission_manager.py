@@ -198,6 +198,9 @@ def intent_document(
         "exhaustedReason": intent.exhausted_reason,
         "inDoubt": intent.doubted_at is not None,
         "contract": terms,
+        "reason": intent.reason,
+        "error": intent.error,
+        "waitsFor": intent.waits_for,
         "createdAt": rfc3339(intent.created_at),
         "attempts": [
             {
@@ -206,6 +209,7 @@ def intent_document(
                 "closedAt": rfc3339(attempt.closed_at) if attempt.closed_at else None,
                 "outcome": attempt.outcome,
                 "reason": attempt.reason,
+                "error": attempt.error,
                 "progress": attempt.progress,
             }
             for attempt in attempts

@@ -11,24 +11,38 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from outrider.domain.ids import WorkerId
+from outrider.domain.ids import DEFAULT_SCOPE, Scope, WorkerId
+from outrider.domain.retry import RetrySchedule, usual_schedule
 from outrider.domain.submission import (
     POOL_TIMEOUT,
     Accepted,
     AttemptError,
     CallResult,
     Closes,
+    Contract,
+    Held,
     NotBegun,
     Throttled,
     is_unreachable,
 )
-from outrider.domain.targets import Admission, Door, Report, TargetPolicy, admit, report
+from outrider.domain.targets import (
+    Admission,
+    Door,
+    DoorState,
+    Report,
+    TargetPolicy,
+    admit,
+    hold,
+    report,
+    reset,
+)
 from outrider.kernel.call_slots import CallSlots
 from outrider.kernel.transactions import targets
+from outrider.kernel.transactions.alerts import Alert, AlertCode, raise_alert, resolve_alert
 from outrider.kernel.transactions.targets import DoorKey, Standing
-from outrider.ports.clock import Clock
+from outrider.ports.clock import Clock, IdSource
 from outrider.ports.gateway import Gateway
-from outrider.ports.store import Store
+from outrider.ports.store import Store, Transaction
 from outrider.settings import Limits
 
 log = structlog.get_logger()
@@ -83,6 +97,7 @@ class TargetGate:
         self,
         store: Store,
         clock: Clock,
+        ids: IdSource,
         limits: Limits,
         policies: Mapping[str, TargetPolicy],
         default: TargetPolicy,
@@ -90,16 +105,32 @@ class TargetGate:
     ) -> None:
         self._store = store
         self._clock = clock
+        self._ids = ids
         self._limits = limits
         self._policies = policies
         self._default = default
         self._worker_id = worker_id
         self._doors: dict[DoorKey, LocalDoor] = {}
+        self._scopes: dict[str, Scope] = {}
+        """Whose alert it is, by the workspace of a door."""
         self._slots: dict[DoorKey, CallSlots] = {}
         self._shares: dict[DoorKey, datetime] = {}
 
     def policy(self, submission_target: str) -> TargetPolicy:
         return self._policies.get(submission_target, self._default)
+
+    def retry_schedule(
+        self, contract: Contract, usual: RetrySchedule | None = None
+    ) -> RetrySchedule:
+        """A target's own, or what is usual: for its gateway type, unless it is said."""
+        own = self.policy(contract.submission_target).retry or self._default.retry
+        return own or usual or usual_schedule(contract.gateway_type, contract.acceptance_seconds)
+
+    def door_key(self, scope: Scope, submission_target: str, gateway_url: str) -> DoorKey:
+        if len(self._scopes) >= self._limits.gate_scopes:
+            self._scopes.clear()
+        self._scopes[str(scope.workspace_id)] = scope
+        return DoorKey(submission_target, gateway_url, str(scope.workspace_id))
 
     def slots(self, key: DoorKey, gateway: Gateway) -> CallSlots:
         """How many calls this process may have out there."""
@@ -135,8 +166,8 @@ class TargetGate:
     async def ask(self, key: DoorKey, gateway: Gateway, want: int) -> Passes | ComeBack:
         policy, now = self.policy(key.submission_target), self._clock.now()
         shared, own = self._door(key.shared), self._door(key)
-        await self._tell(key.shared, shared)
-        await self._tell(key, own)
+        await self._tell(key, key.shared, shared)
+        await self._tell(key, key, own)
         if policy.rate_per_second is None and self._is_trusted(shared, own, now):
             return Passes(want, shared, own, shared.epoch, own.epoch)
         standing = await self._store.read(targets.standing(key))
@@ -168,6 +199,12 @@ class TargetGate:
         if isinstance(result, Throttled):
             if result.closes is Closes.THE_DOOR:
                 self._throttled(key, shared, passes, result)
+            elif passes.is_probe:
+                # What it says of one message says nothing of the others: the next one may try.
+                self.unused(passes)
+            return
+        if isinstance(result, Held):
+            self._held(passes, result)
             return
         if isinstance(result, AttemptError) and result.code == POOL_TIMEOUT:
             if passes.is_probe:
@@ -194,8 +231,8 @@ class TargetGate:
 
     async def tell(self, key: DoorKey) -> None:
         """Tell the other workers what they have yet to hear of this door."""
-        await self._tell(key.shared, self._door(key.shared))
-        await self._tell(key, self._door(key))
+        await self._tell(key, key.shared, self._door(key.shared))
+        await self._tell(key, key, self._door(key))
 
     def _door(self, key: DoorKey) -> LocalDoor:
         if key not in self._doors:
@@ -216,6 +253,61 @@ class TargetGate:
         local.is_untroubled = door.is_untroubled
         local.epoch = max(local.epoch, door.epoch)
         local.closed_until = None if door.is_open else door.opens_at
+
+    def _held(self, passes: Passes, result: Held) -> None:
+        words = f"{result.reason}: {result.detail}" if result.detail else result.reason
+        door, epoch = passes.shared, passes.shared_epoch
+        if result.closes is Closes.THE_ITEM:
+            # The messages may be to blame, and they are this workspace's.
+            door, epoch = passes.own, passes.own_epoch
+            passes.shared.untold.append(Report(passes.shared_epoch, answered=1))
+        elif passes.is_probe:
+            passes.own.untold.append(Report(passes.own_epoch, unused=1))
+        door.untold.append(Report(epoch, held=1, reason=words))
+        if door.epoch == epoch:
+            self._shut(door)
+
+    async def hold(self, key: DoorKey, words: str) -> datetime:
+        """Close the door because calls cannot even be made; returns when to look again."""
+        policy, now = self.policy(key.submission_target), self._clock.now()
+        shared, local = key.shared, self._door(key.shared)
+        if local.closed_until is not None and now < local.closed_until:
+            return local.closed_until
+
+        def change(door: Door) -> tuple[Door, tuple[Door, Door]]:
+            if door.opens_at is not None and now < door.opens_at:
+                return door, (door, door)
+            after = hold(door, policy, words, now)
+            return after, (door, after)
+
+        before, after = await self._changed(key, shared, policy, change, now)
+        self._shut(local)
+        self._learn(local, after, now)
+        assert after.opens_at is not None
+        self._say(shared, before, after)
+        return after.opens_at
+
+    async def held_for(self, why: str) -> set[DoorKey]:
+        """The doors that are closed for this reason."""
+        doors = await self._store.read(targets.all_doors(self._limits.page_items))
+        return {
+            key
+            for key, door in doors.items()
+            if not door.is_open and (door.reason or "").startswith(why)
+        }
+
+    async def open_again(self, key: DoorKey, why_held: str) -> None:
+        """Open the door if it was held for this only."""
+        policy, now = self.policy(key.submission_target), self._clock.now()
+
+        def change(door: Door) -> tuple[Door, tuple[Door, Door]]:
+            mended = not door.is_open and (door.reason or "").startswith(why_held)
+            after = reset(door, now) if mended else door
+            return after, (door, after)
+
+        before, after = await self._changed(key, key.shared, policy, change, now)
+        self._learn(self._door(key.shared), after, now)
+        self._say(key.shared, before, after)
 
     def _throttled(
         self, key: DoorKey, shared: LocalDoor, passes: Passes, result: Throttled
@@ -254,7 +346,7 @@ class TargetGate:
         door.failures = 0
         door.trusted_until = None
 
-    async def _tell(self, key: DoorKey, local: LocalDoor) -> None:
+    async def _tell(self, asked: DoorKey, key: DoorKey, local: LocalDoor) -> None:
         if not local.untold:
             return
         told, local.untold = local.untold, []
@@ -266,9 +358,46 @@ class TargetGate:
                 after = report(after, policy, seen, now)
             return after, (door, after)
 
-        before, after = await self._store.write(targets.change_door(key, policy, change, now))
+        before, after = await self._changed(asked, key, policy, change, now)
         local.epoch = after.epoch
         self._learn(local, after, now)
+        self._say(key, before, after)
+
+    async def _changed(
+        self,
+        asked: DoorKey,
+        key: DoorKey,
+        policy: TargetPolicy,
+        change: targets.Change[tuple[Door, Door]],
+        now: datetime,
+    ) -> tuple[Door, Door]:
+        """Change a door, and raise or resolve its alert with it, for the workspace that asked."""
+
+        def script() -> Transaction[tuple[Door, Door]]:
+            before, after = yield from targets.change_door(key, policy, change, now)
+            target = key.submission_target
+            if not before.is_open and after.is_open:
+                yield from resolve_alert(AlertCode.TARGET_HELD, target, now)
+            elif after != before and self._is_alarming(after, now):
+                scope = self._scopes.get(asked.workspace_id, DEFAULT_SCOPE)
+                detail = {"submissionTarget": target, "state": after.state.value}
+                alert = Alert(
+                    scope, AlertCode.TARGET_HELD, target, _alarm(target, after),
+                    {**detail, "reason": after.reason},
+                )  # fmt: skip
+                yield from raise_alert(alert, self._ids, now)
+            return before, after
+
+        return await self._store.write(script())
+
+    def _is_alarming(self, door: Door, now: datetime) -> bool:
+        """Being told to come back later is every day's business, for a while."""
+        if door.is_open or door.since is None or door.probe_until is not None:
+            return False
+        lasted = (now - door.since).total_seconds()
+        return door.state is DoorState.DOWN or lasted >= self._limits.door_alert_seconds
+
+    def _say(self, key: DoorKey, before: Door, after: Door) -> None:
         if before.state != after.state:
             log.warning(
                 "target_door_" + after.state.value, submission_target=key.submission_target,
@@ -336,6 +465,14 @@ def _words(result: CallResult) -> str:
     return f"{result.code}: {result.detail}" if result.detail else result.code
 
 
+def _alarm(target: str, door: Door) -> str:
+    why = door.reason or "it says to come back later"
+    return (
+        f"The target '{target}' takes no messages: {why}. What is for it waits and uses up no"
+        " attempt; it is tried again by itself."
+    )
+
+
 def _merged(reports: list[Report]) -> list[Report]:
     """Runs of the same kind as one, in their order: a window of failures is one change."""
     merged: list[Report] = []
@@ -358,5 +495,6 @@ def _merged(reports: list[Report]) -> list[Report]:
             max(waits, default=None),
             max(last.in_flight, each.in_flight),
             each.reason or last.reason,
+            last.held + each.held,
         )
     return merged

@@ -3,6 +3,7 @@
 from outrider.domain.ids import Scope
 from outrider.domain.targets import Door, TargetPolicy, reset
 from outrider.kernel.transactions import targets
+from outrider.kernel.transactions.alerts import AlertCode, resolve_alert
 from outrider.kernel.transactions.audit import AuditEntry, record
 from outrider.kernel.transactions.targets import Overview
 from outrider.ports.clock import Clock, IdSource
@@ -56,6 +57,7 @@ class TargetKeeper:
             yield from targets.change_door(key, TargetPolicy(), anew, now)
         if troubled:
             yield from targets.wake(target, now)
+            yield from resolve_alert(AlertCode.TARGET_HELD, target, now)
             yield from self._recorded(scope, "target.reset", target, actor)
         return bool(troubled)
 

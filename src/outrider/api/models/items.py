@@ -209,7 +209,8 @@ class IntentAttempt(Answer):
     opened_at: datetime
     closed_at: datetime | None
     outcome: str | None
-    reason: str | None
+    reason: str | None = Field(description="Its name for why it did not accept, or ours.")
+    error: str | None = Field(description="What the gateway said, in its own words.")
     progress: Progress | None
 
 
@@ -240,6 +241,9 @@ class IntentAnswer(Answer):
     exhausted_reason: ExhaustedReason | None
     in_doubt: bool
     contract: IntentContract
+    reason: str | None = Field(description="Of the last call, whether or not it was an attempt.")
+    error: str | None = Field(description="What the gateway said then, in its own words.")
+    waits_for: str | None = Field(description="Of what waits: the state of its target.")
     created_at: datetime
     attempts: list[IntentAttempt]
 

@@ -6,6 +6,7 @@ from outrider.api.models.admin import TargetAnswer, TargetStanding
 from outrider.api.models.common import Answer
 from outrider.domain.contracts import contract_document
 from outrider.domain.reference_memory import ReferenceMemory
+from outrider.domain.retry import usual_schedule
 from outrider.domain.states import Channel
 from outrider.domain.submission import Contract, GatewayType
 from outrider.domain.targets import TargetPolicy
@@ -28,15 +29,19 @@ class TargetExecution(Answer):
     fallback: str | None
 
     @classmethod
-    def of(cls, settings: TargetSettings, policy: TargetPolicy) -> "TargetExecution":
+    def of(
+        cls, settings: TargetSettings, policy: TargetPolicy, contract: Contract
+    ) -> "TargetExecution":
+        usual = usual_schedule(contract.gateway_type, contract.acceptance_seconds)
+        retry = policy.retry or usual
         return cls(
             rate_per_second=policy.rate_per_second,
             burst=policy.burst,
             breaker_failures=policy.breaker_failures,
             breaker_seconds=policy.breaker_seconds,
-            retry_first_seconds=settings.retry_first_seconds,
-            retry_factor=settings.retry_factor,
-            retry_cap_seconds=settings.retry_cap_seconds,
+            retry_first_seconds=retry.first_seconds,
+            retry_factor=retry.factor,
+            retry_cap_seconds=retry.cap_seconds,
             timeout_seconds=settings.timeout_seconds,
             concurrency=settings.concurrency,
             fallback=policy.fallback,

@@ -35,6 +35,7 @@ from outrider.kernel.transactions.inspection import (
     RunRecord,
     Settlings,
 )
+from outrider.kernel.transactions.targets import doors_that_hold
 from outrider.ports.store import Transaction
 from outrider.settings import RECIPIENT_ID_MAX_CHARACTERS, ApiLimits
 
@@ -86,7 +87,9 @@ async def show(
 )
 async def explain(run_id: str, outrider: Wired, asker: Asker) -> RunExplanation:
     picture = await outrider.store.read(_picture(asker.scope, RunId(run_id)))
-    return RunExplanation(run_id=run_id, sentences=explain_run(*picture))
+    most = outrider.limits.page_items
+    doors = await outrider.store.read(doors_that_hold(asker.scope, RunId(run_id), most))
+    return RunExplanation(run_id=run_id, sentences=explain_run(*picture, doors))
 
 
 @router.get(

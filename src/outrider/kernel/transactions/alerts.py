@@ -20,6 +20,7 @@ class AlertCode(StrEnum):
     RUN_NOT_STARTED = "RUN_NOT_STARTED"
     EVENT_BUS_SINK_GONE = "EVENT_BUS_SINK_GONE"
     JOB_DEAD = "JOB_DEAD"
+    TARGET_HELD = "TARGET_HELD"
 
 
 LAST = "ffffffff-ffff-ffff-ffff-ffffffffffff"

@@ -66,6 +66,9 @@ class Intent(NamedTuple):
     contract_id: int
     topic: str | None = None
     transactional: bool = False
+    reason: str | None = None
+    error: str | None = None
+    waits_for: str | None = None
 
 
 class DueItem(NamedTuple):

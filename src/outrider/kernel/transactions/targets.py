@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from outrider.domain.ids import Scope, WorkerId
+from outrider.domain.ids import RunId, Scope, WorkerId
 from outrider.domain.submission import Contract
 from outrider.domain.targets import Door, DoorState, TargetPolicy, share_of
 from outrider.ports.store import Result, Row, Transaction, ask, ask_alone
@@ -110,6 +110,21 @@ def renew_share(
         expires_at=now + lasts,
     )  # fmt: skip
     return part
+
+
+class ClosedDoor(NamedTuple):
+    submission_target: str
+    state: str
+    reason: str | None
+    since: datetime
+    opens_at: datetime
+
+
+def doors_that_hold(scope: Scope, run_id: RunId, most: int) -> Transaction[list[ClosedDoor]]:
+    rows = yield from ask(
+        "doors_that_hold_run", run_id=run_id, workspace_id=str(scope.workspace_id), most=most
+    )
+    return [ClosedDoor(*row) for row in rows]
 
 
 def all_doors(most: int) -> Transaction[dict[DoorKey, Door]]:

@@ -1019,7 +1019,8 @@ SELECT encode(o.idempotency_key, 'hex'), o.recipient_id, o.submission_target, o.
        o.intent_status,
        CASE o.intent_status WHEN 'ACCEPTED' THEN 'accepted' WHEN 'REJECTED' THEN o.reason END,
        o.exhausted_reason, o.attempts, o.status, o.doubted_at, o.created_at, o.updated_at,
-       o.id::text, o.contract_id, o.topic, o.transactional
+       o.id::text, o.contract_id, o.topic, o.transactional, o.reason, o.error,
+       CASE WHEN o.next_attempt_at IS NOT NULL THEN o.waits_for END
   FROM channel_outbox o
  WHERE o.tenant_id = :tenant_id AND o.workspace_id = :workspace_id AND o.origin = 'intent'
    AND o.idempotency_key =

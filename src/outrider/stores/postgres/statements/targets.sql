@@ -82,3 +82,13 @@ UPDATE job_queue SET run_at = :now, updated_at = :now
    AND run_at > :now
    AND (run_id IS NULL
         OR (SELECT r.scheduled_for FROM campaign_runs r WHERE r.id = job_queue.run_id) <= :now);
+
+-- name: doors_that_hold_run
+-- Closed doors of the targets that the run's open jobs go to.
+SELECT d.submission_target, d.state, d.reason, d.closed_at, d.opens_at
+  FROM target_doors d
+ WHERE d.state <> 'open' AND d.workspace_id IN ('', :workspace_id)
+   AND d.submission_target IN
+       (SELECT q.submission_target FROM job_queue q
+         WHERE q.run_id = :run_id AND q.status IN ('queued', 'locked'))
+ ORDER BY d.submission_target, d.workspace_id LIMIT :most;

@@ -902,7 +902,8 @@ SELECT lower(hex(o.idempotency_key)), o.recipient_id, o.submission_target, o.pay
        o.intent_status,
        CASE o.intent_status WHEN 'ACCEPTED' THEN 'accepted' WHEN 'REJECTED' THEN o.reason END,
        o.exhausted_reason, o.attempts, o.status, o.doubted_at, o.created_at, o.updated_at, o.id,
-       o.contract_id, o.topic, o.transactional
+       o.contract_id, o.topic, o.transactional, o.reason, o.error,
+       CASE WHEN o.next_attempt_at IS NOT NULL THEN o.waits_for END
   FROM channel_outbox o
  WHERE o.tenant_id = :tenant_id AND o.workspace_id = :workspace_id AND o.origin = 'intent'
    AND o.idempotency_key IN (SELECT unhex(value ->> 0) FROM json_each(:window));

@@ -1,0 +1,50 @@
+"""A mailbox as people write it, with or without a name: `News <news@example.test>`."""
+
+import re
+from dataclasses import dataclass
+from email.header import Header
+from email.utils import quote
+
+from outrider.domain.errors import InvalidInput
+from outrider.domain.texts import breaks_header
+
+NAME_MAX_CHARACTERS = 200
+
+_ADDRESS = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]+@[A-Za-z0-9.-]+"
+_MAILBOX = re.compile(
+    rf"""(?:(?:"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<name>[^<>"]*?))\s*<(?P<inside>{_ADDRESS})>"""
+    rf"""|(?P<alone>{_ADDRESS}))\Z"""
+)
+_ATOMS = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~ -]+\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Mailbox:
+    name: str
+    address: str
+
+    def header(self, field: str) -> str:
+        """As a header's value: a name beyond ASCII is encoded as RFC 2047 has it."""
+        if not self.name:
+            return self.address
+        if not self.name.isascii() or "=?" in self.name:
+            name = Header(self.name, "utf-8", header_name=field).encode()
+        else:
+            name = self.name if _ATOMS.match(self.name) else f'"{quote(self.name)}"'
+        return f"{name} <{self.address}>"
+
+
+def mailbox(text: str) -> Mailbox:
+    found = None if breaks_header(text) else _MAILBOX.match(text.strip())
+    if found is None:
+        raise InvalidInput(
+            f"'{text}' cannot be the sender of an e-mail",
+            hint="use news@example.test or News <news@example.test>",
+        )
+    if found["alone"] is not None:
+        return Mailbox("", found["alone"])
+    quoted = found["quoted"]
+    name = re.sub(r"\\(.)", r"\1", quoted) if quoted is not None else found["name"].strip()
+    if len(name) > NAME_MAX_CHARACTERS:
+        raise InvalidInput(f"a sender's name has at most {NAME_MAX_CHARACTERS} characters")
+    return Mailbox(name, found["inside"])

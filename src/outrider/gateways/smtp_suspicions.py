@@ -1,0 +1,46 @@
+"""Whom a refusal blames that could be about us: decided by what the server says to the others.
+
+Several in a row are about us. One that is repeated, while others were taken meanwhile, is about its
+message. Until one of these is seen the message waits, and nobody is blamed.
+"""
+
+from enum import Enum, auto
+
+from outrider.settings import SMTP_SUSPECTS_MAX, SMTP_SUSPECTS_REMEMBERED
+
+
+class Suspicion(Enum):
+    US = auto()
+    THE_ITEM = auto()
+    UNDECIDED = auto()
+
+
+class Suspicions:
+    """Of one mail server, in this process. What it forgets is only decided later."""
+
+    def __init__(self, most: int = SMTP_SUSPECTS_MAX) -> None:
+        self._most = most
+        self._taken = 0
+        self._in_a_row: set[str] = set()
+        """Different messages that were refused since one was taken; no more than `most`."""
+        self._taken_when_refused: dict[str, int] = {}
+        """By reference: how many messages had been taken when it was refused first."""
+
+    def taken(self) -> None:
+        self._taken += 1
+        if self._in_a_row:
+            self._in_a_row.clear()
+
+    def refused(self, reference: str) -> Suspicion:
+        if len(self._in_a_row) < self._most:
+            self._in_a_row.add(reference)
+        if len(self._in_a_row) >= self._most:
+            return Suspicion.US
+        before = self._taken_when_refused.get(reference)
+        if before is not None and self._taken > before:
+            return Suspicion.THE_ITEM
+        if before is None:
+            if len(self._taken_when_refused) >= SMTP_SUSPECTS_REMEMBERED:
+                self._taken_when_refused.clear()
+            self._taken_when_refused[reference] = self._taken
+        return Suspicion.UNDECIDED
