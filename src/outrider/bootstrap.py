@@ -28,7 +28,7 @@ from outrider.domain.targets import TargetPolicy
 from outrider.domain.triggers import BUILT_IN_TRIGGERS
 from outrider.domain.workflows import RoutePlace
 from outrider.engines.local import LocalEngine
-from outrider.engines.process_identity import is_dead, this_worker
+from outrider.engines.process_identity import is_dead, presence, this_host, this_worker
 from outrider.engines.worker import EngineWorker
 from outrider.event_spool import LocalSpool
 from outrider.gateways.directory import GATEWAY_TYPES, Gateways
@@ -43,6 +43,7 @@ from outrider.kernel.caller import Caller
 from outrider.kernel.campaign_deployer import CampaignDeployer
 from outrider.kernel.certifier import Certifier
 from outrider.kernel.contract_shelf import ContractShelf
+from outrider.kernel.database_clock import DatabaseClock
 from outrider.kernel.deadline_expirer import DeadlineExpirer
 from outrider.kernel.delivery import Delivery
 from outrider.kernel.digester import Digester
@@ -481,6 +482,7 @@ class Outrider:
                 "digester": self.digester.run,
                 "deadline expirer": self.deadline_expirer.run,
                 "intake cleaner": self.audience_writer.clean,
+                **({"clock": self.clock.run} if isinstance(self.clock, DatabaseClock) else {}),
                 "spool": self.step_recorder(this_worker()).reconcile,
                 **{f"bus relay {relay.name}": relay.run for relay in self.bus_relays},
                 # The local engine's workers look into the queue themselves.
@@ -532,7 +534,7 @@ class Outrider:
 
     @cached_property
     def doubt_resolver(self) -> DoubtResolver:
-        return DoubtResolver(self.store, self.gateways, self.clock, self.ids, self.limits)
+        return DoubtResolver(self.store, self.gateways, self.clock, self.ids, self.limits, presence)
 
     @cached_property
     def idempotency(self) -> IdempotencyStore:
@@ -552,6 +554,14 @@ class Outrider:
             self.store, self.key_keeper, self.clock, os.urandom, self.settings.root_key
         )
 
+    async def set_clock(self) -> None:
+        """From now on by the database's time; a test's own clock is left alone."""
+        if isinstance(self.clock, DatabaseClock):
+            await self.clock.look()
+
+    def _clock_is_steady(self) -> bool:
+        return not isinstance(self.clock, DatabaseClock) or self.clock.is_steady
+
     @asynccontextmanager
     async def worker(
         self,
@@ -562,12 +572,13 @@ class Outrider:
         work_filter: WorkFilter | None = None,
     ) -> AsyncIterator[Worker]:
         """A worker wired to this process's store; the caller runs it."""
+        await self.set_clock()
         await self.bus_keeper.register()
         name = worker_id or this_worker()
         watch = observer or Unobserved()
         renderer = RenderPool()
         journal = open_journal(self.settings.spool, name)
-        closer = ResultCloser(self.store, self.clock, self.limits, watch, journal)
+        closer = ResultCloser(self.store, self.clock, self.limits, watch, journal, self.ids)
         permits = CallPermits(self.store, self.clock, self.limits)
         reserver = Reserver(self.store, self.clock, self.limits.lease_seconds, permits)
         shelf = ContractShelf(self.store)
@@ -591,13 +602,14 @@ class Outrider:
         turns = QueueTurns(wanted, gate.closed_until)
         processor = JobProcessor(
             self.store, self.engine, delivery, lanes, phase_work, self.step_recorder(name), permits,
-            turns, wanted, gate.closed, self.clock, self.ids, name, self.limits, watch,
+            journal, turns, wanted, gate.closed, self.clock, self.ids, name, self.limits, watch,
         )  # fmt: skip
         caller.yields = processor.yields
         journals = CallJournalFolder(self.settings.spool)
         rescuer = LeaseRescuer(
-            self.store, journals, self.clock, self.ids, name, self.limits, is_dead
-        )
+            self.store, journals, self.clock, self.ids, name, self.limits, is_dead,
+            self._clock_is_steady,
+        )  # fmt: skip
         reporter = ProgressReporter(self.store, self.hub, self.clock, self.limits)
         try:
             self.gateways.get_ready()
@@ -629,20 +641,30 @@ class Outrider:
 
 @asynccontextmanager
 async def open_outrider(
-    settings: Settings, *, limits: Limits | None = None, clock: Clock | None = None
+    settings: Settings,
+    *,
+    limits: Limits | None = None,
+    clock: Clock | None = None,
+    machine_clock: Clock | None = None,
 ) -> AsyncIterator[Outrider]:
+    """`clock` is the time of everything; without it, it is the database's, as `machine_clock`
+    carries it on."""
     store = make_store(settings.database_url)
+    limits = limits or settings.limits()
+    ids = SystemIds()
+    if clock is None:
+        clock = DatabaseClock(machine_clock or SystemClock(), store, ids, limits, this_host())
     gateways = make_gateways(settings)
     preview_renderer = RenderPool(waiting=PREVIEWS_WAITING_MAX)
     # One workspace's slow templates are not to hold up the events of the others for long.
     routing_renderer = RenderPool(window_seconds=ROUTING_RENDER_SECONDS)
     outrider = Outrider(
         settings,
-        limits or settings.limits(),
+        limits,
         store,
         gateways,
-        clock or SystemClock(),
-        SystemIds(),
+        clock,
+        ids,
         preview_renderer,
         routing_renderer,
     )

@@ -82,6 +82,13 @@ class Limits:
     heartbeat_seconds: float = 10.0
     stale_lock_seconds: float = 300.0
     rescue_interval_seconds: float = 2.0
+    clock_look_seconds: float = 5.0
+    clock_keep_seconds: float = 30.0
+    clock_step_seconds: float = 1.0
+    """By more than this a clock does not drift: it was set."""
+    clock_skew_seconds: float = 5.0
+    clock_ahead_seconds: float = 86_400.0
+    """A ledger whose time is further ahead of the database's follows it back."""
     idle_poll_seconds: float = 1.0
     claim_pause_seconds: float = 0.05
     jobs_in_parallel: int = 4

@@ -10,13 +10,16 @@ from datetime import UTC, datetime
 from outrider.domain.ids import RANDOM_BYTES_PER_UUID, TICKS_PER_MS, uuid7_batch
 from outrider.settings import GC_NEW_OBJECTS, GC_OLD_ROUNDS, GC_YOUNG_ROUNDS
 
+_STEADY: int | None = getattr(time, "CLOCK_BOOTTIME", None)
+
 
 class SystemClock:
     def now(self) -> datetime:
         return datetime.now(UTC)
 
     def monotonic(self) -> float:
-        return time.monotonic()
+        """With the time in which the machine slept, where the system counts it: a lease goes on."""
+        return time.clock_gettime(_STEADY) if _STEADY is not None else time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)

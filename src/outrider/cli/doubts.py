@@ -81,6 +81,10 @@ def resolve(
     evidence: Annotated[
         str, typer.Option(help="How you know; it is kept in the audit log for good.")
     ],
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Although the worker that called it may still be alive."),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Settle one item by hand. What you say, and how you know it, is recorded."""
@@ -89,11 +93,11 @@ def resolve(
 
     async def here(outrider: Outrider) -> Document:
         await outrider.doubt_resolver.resolve(
-            DEFAULT_SCOPE, OutboxId(outbox_id), verdict, evidence, actor()
+            DEFAULT_SCOPE, OutboxId(outbox_id), verdict, evidence, actor(), force=force
         )
         return document_of(Resolved(outbox_id=outbox_id, verdict=verdict))
 
-    said = {"verdict": verdict.value, "evidence": evidence}
+    said = {"verdict": verdict.value, "evidence": evidence, "force": force}
     resolved = execute(
         context,
         here,

@@ -85,7 +85,8 @@ def show(
     async def here(outrider: Outrider) -> tuple[Document, list[str]]:
         intent, attempts = await outrider.submissions.intent(DEFAULT_SCOPE, intent_id)
         item = await outrider.store.read(inspection.item(DEFAULT_SCOPE, intent.outbox_id))
-        return intent_document(intent, attempts), explain_item(item, attempts)
+        late = await outrider.store.read(inspection.late_acceptances_of(item.id))
+        return intent_document(intent, attempts), explain_item(item, attempts, late)
 
     async def remote(server: Remote) -> tuple[Document, list[str]]:
         intent = await server.get("intents", intent_id)

@@ -89,6 +89,7 @@ def execute(
         async with open_outrider(settings) as outrider:
             if schema:
                 await outrider.store.verify_schema()
+                await outrider.set_clock()
                 await outrider.bus_keeper.register()
             return await work(outrider)
 

@@ -31,6 +31,7 @@ class SkipReason:
     INVALID_ADDRESS = "invalid_address"
     DUPLICATE_ADDRESS = "duplicate_address"
     SUPPRESSED = "suppressed"
+    ACCEPTED_LATE = "accepted_late"
 
 
 class Recipient(NamedTuple):

@@ -9,13 +9,21 @@ from outrider.domain.states import SUCCESSES, ItemStatus, JobStatus, RunStatus
 from outrider.domain.submission import Progress
 from outrider.domain.times import rfc3339
 from outrider.kernel.step_executor import DELAY, MOMENT_PASSED
-from outrider.kernel.transactions.inspection import Attempt, Item, JobCount, ReasonCount, RunRecord
+from outrider.kernel.transactions.inspection import (
+    Attempt,
+    Item,
+    JobCount,
+    LateAcceptance,
+    ReasonCount,
+    RunRecord,
+)
 
 SKIPPED_BECAUSE = {
     SkipReason.NO_ADDRESS: "the recipient has no address for this channel",
     SkipReason.INVALID_ADDRESS: "the recipient's address is not valid",
     SkipReason.DUPLICATE_ADDRESS: "an earlier recipient of the campaign has the same address",
     SkipReason.SUPPRESSED: "the address has opted out",
+    SkipReason.ACCEPTED_LATE: "the provider had accepted it after all, in the run before",
     MOMENT_PASSED: "its moment had gone when the event arrived",
     WaitsFor.FREQUENCY_CAP: "the address has had as many messages as the frequency cap allows",
 }
@@ -27,7 +35,9 @@ WAITS_UNTIL = {
 }
 
 
-def explain_item(item: Item, attempts: Sequence[Attempt]) -> list[str]:
+def explain_item(
+    item: Item, attempts: Sequence[Attempt], late: Sequence[LateAcceptance] = ()
+) -> list[str]:
     who = item.recipient_id
     if item.run_id is not None or item.template is not None:
         who += f" ({item.address or 'no address'})"
@@ -35,6 +45,7 @@ def explain_item(item: Item, attempts: Sequence[Attempt]) -> list[str]:
     if item.template is not None:
         sentences.append(_origin(item))
     sentences += [_attempt(attempt) for attempt in attempts]
+    sentences += [_late(each) for each in late]
     if item.doubted_at is not None:
         sentences.append(
             f"It is in doubt since {rfc3339(item.doubted_at)}: the provider may or may not have it,"
@@ -100,6 +111,15 @@ def _attempt(attempt: Attempt) -> str:
                 Progress.SENT_NO_ANSWER: "it left, and no answer came",
             }.get(Progress(attempt.progress or Progress.ANSWERED), "the provider answered")
             return f"{opened} and ended after {took_ms:,.0f} ms with {attempt.reason}: {far}."
+
+
+def _late(late: LateAcceptance) -> str:
+    proof = f" as {late.provider_message_id}" if late.provider_message_id else ""
+    return (
+        f"The provider accepted attempt {late.attempt}{proof}, and its answer came at"
+        f" {rfc3339(late.answered_at)}, when the item had been settled otherwise. A retry leaves it"
+        " out."
+    )
 
 
 def explain_run(

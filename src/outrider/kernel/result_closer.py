@@ -14,7 +14,7 @@ from outrider.domain.ids import JobId
 from outrider.kernel.transactions import ledger
 from outrider.kernel.transactions.ledger import ClosedAttempt
 from outrider.ports.call_journal import CallJournal
-from outrider.ports.clock import Clock
+from outrider.ports.clock import Clock, IdSource
 from outrider.ports.stages import Stage, StageObserver
 from outrider.ports.store import Store
 from outrider.settings import Limits
@@ -32,9 +32,11 @@ class ResultCloser:
         limits: Limits,
         observer: StageObserver,
         journal: CallJournal,
+        ids: IdSource | None = None,
     ) -> None:
         self._store = store
         self._journal = journal
+        self._ids = ids
         self._clock = clock
         self._limits = limits
         self._observer = observer
@@ -118,7 +120,7 @@ class ResultCloser:
         while group:
             try:
                 self._observer.before(Stage.CLOSE)
-                await self._store.write(ledger.close(group, self._clock.now()))
+                await self._store.write(ledger.close(group, self._clock.now(), self._ids))
                 self._journal.end([closed.id for closed in group])
                 self._observer.after(Stage.CLOSE)
                 return

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 
 import structlog
 
+from outrider.domain.errors import StoreUnavailable
 from outrider.domain.ids import WorkerId
 from outrider.domain.submission import (
     POOL_TIMEOUT,
@@ -270,7 +271,12 @@ class TargetGate:
                 after = report(after, policy, seen, now)
             return after, (door, after)
 
-        before, after = await self._store.write(targets.change_door(key, policy, change, now))
+        try:
+            before, after = await self._store.write(targets.change_door(key, policy, change, now))
+        except StoreUnavailable:
+            # The others are told when it is back.
+            local.untold = told + local.untold
+            raise
         local.epoch = after.epoch
         self._learn(local, after, now)
         if before.state != after.state:

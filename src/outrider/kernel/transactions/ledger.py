@@ -24,8 +24,15 @@ from outrider.domain.submission import (
     Verdict,
 )
 from outrider.domain.texts import storable
+from outrider.kernel.transactions.alerts import Alert, AlertCode, raise_alert
+from outrider.kernel.transactions.audit import AuditEntry, record
 from outrider.kernel.transactions.jobs import Claim, ClaimedJob, Hold, hold
+from outrider.ports.clock import IdSource
 from outrider.ports.store import Rows, Transaction, Window, ask, ask_alone
+
+LATE_ACTOR = "result closer"
+LATE_TOLD = 10
+"""Of items that were accepted late, so many are named in an alert."""
 
 
 class Member(NamedTuple):
@@ -34,6 +41,8 @@ class Member(NamedTuple):
     attributes: str
     invalid: int
     duplicate: int
+    accepted_late: bool = False
+    """Of a retry: after it was begun, the provider accepted what the run before had settled."""
 
 
 class LedgerRow(NamedTuple):
@@ -89,6 +98,8 @@ class ClosedAttempt(NamedTuple):
     closed_at: datetime
     verdict: Verdict
     job_id: JobId | None = None
+    is_late: bool = False
+    """It ended after the lease under which it was made: others may have judged it meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,8 +282,11 @@ def open_due(
     return [Reopened(*row) for row in rows]
 
 
-def close(closed: Sequence[ClosedAttempt], now: datetime) -> Transaction[None]:
-    """Write how a group of calls ended: at most one statement a kind of ending."""
+def close(
+    closed: Sequence[ClosedAttempt], now: datetime, ids: IdSource | None = None
+) -> Transaction[None]:
+    """Write how a group of calls ended: at most one statement a kind of ending. With `ids`, what
+    was accepted too late to be written is kept beside the ledger, and told of."""
     # One order of rows for everybody, so that two writers cannot wait for each other.
     ordered = sorted(closed, key=itemgetter(0))
     accepted: dict[ItemStatus, list[ClosedAttempt]] = {}
@@ -289,7 +303,8 @@ def close(closed: Sequence[ClosedAttempt], now: datetime) -> Transaction[None]:
             doubted.append(attempt)
         else:
             retried.append(attempt)
-    alone = len(accepted) == 1 and not (failed or retried or doubted or given_back)
+    late = [each for group in accepted.values() for each in group if each.is_late]
+    alone = len(accepted) == 1 and not (failed or retried or doubted or given_back or late)
     for status, group in accepted.items():
         yield from _close_accepted(status, group, now, ask_alone if alone else ask)
     if failed:
@@ -300,6 +315,49 @@ def close(closed: Sequence[ClosedAttempt], now: datetime) -> Transaction[None]:
         yield from _close_doubted(doubted, now)
     if given_back:
         yield from _give_back(given_back, now)
+    if late and ids is not None:
+        yield from _note_late(late, ids, now)
+
+
+def _note_late(late: Sequence[ClosedAttempt], ids: IdSource, now: datetime) -> Transaction[None]:
+    """What a provider took, whatever was said of it meanwhile, stays on record; and whoever said
+    otherwise hears of it."""
+    ids_of, attempts, fences, closed_at, *_ = zip(*late, strict=True)
+    window = {
+        "id": ids_of,
+        "attempt": attempts,
+        "fence": fences,
+        "closed_at": closed_at,
+        "message_id": [storable(each.verdict.provider_message_id) for each in late],
+    }
+    noted = yield from ask("note_late_acceptances", window, now=now)
+    if not noted:
+        return
+    places = yield from ask("places_of_items", {"id": [row[0] for row in noted]})
+    yield from record(
+        [
+            AuditEntry(
+                Scope(tenant, workspace), "item.accepted_late", LATE_ACTOR, campaign_id, run_id,
+                job_id, item, {"reason": reason},
+            )
+            for item, tenant, workspace, run_id, job_id, campaign_id, reason in places
+        ],
+        ids,
+        now,
+    )  # fmt: skip
+    # One alert for each run, and for each item that has none.
+    by_subject: dict[str, list[Any]] = {}
+    for row in places:
+        by_subject.setdefault(row[3] or row[0], []).append(row)
+    for subject, rows in by_subject.items():
+        message = (
+            f"the provider accepted {len(rows)} items that had been settled otherwise, after their"
+            " worker was taken for lost; they may have been sent twice"
+        )
+        detail = {"outboxIds": [row[0] for row in rows[:LATE_TOLD]], "runId": rows[0][3]}
+        scope = Scope(rows[0][1], rows[0][2])
+        alert = Alert(scope, AlertCode.LATE_ACCEPTANCE, subject, message, detail)
+        yield from raise_alert(alert, ids, now)
 
 
 def _identity(group: Sequence[ClosedAttempt]) -> dict[str, Sequence[object]]:

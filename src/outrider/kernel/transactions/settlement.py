@@ -100,7 +100,7 @@ def _finish(
     ids: IdSource,
     now: datetime,
 ) -> Transaction[None]:
-    ended = _ended(job)
+    ended = _ended(job, outcome)
     yield from ask(
         "finish_job",
         job_id=job.id,
@@ -159,8 +159,10 @@ def _error(ended: JobStatus, tally: Tally) -> dict[str, object]:
     return {"code": "ITEMS_FAILED", "message": message, "retryable": False}
 
 
-def _ended(job: ClaimedJob | ClaimedPhaseJob) -> JobStatus:
-    if job.cancelled or not job.is_exhausted:
+def _ended(job: ClaimedJob | ClaimedPhaseJob, outcome: JobOutcome) -> JobStatus:
+    """Dead is a job whose attempts are used up and that failed; however often its workers died, one
+    that succeeded in the end has completed."""
+    if job.cancelled or not job.is_exhausted or outcome is not JobOutcome.FAILED:
         return JOB_MACHINE.after(JobStatus.LOCKED, "complete")
     return JOB_MACHINE.after(JOB_MACHINE.after(JobStatus.LOCKED, "fail"), "bury")
 
