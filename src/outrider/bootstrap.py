@@ -85,6 +85,7 @@ from outrider.kernel.run_signaller import RunSignaller
 from outrider.kernel.screener import Screener
 from outrider.kernel.screens import supported_templates
 from outrider.kernel.session_keeper import SessionKeeper
+from outrider.kernel.shortage_teller import ShortageTeller
 from outrider.kernel.step_executor import StepExecutor
 from outrider.kernel.step_recorder import StepRecorder
 from outrider.kernel.step_targets import StepTargets
@@ -586,7 +587,10 @@ class Outrider:
             self.store, self.clock, self.limits, self.policies, TargetPolicy(retry=retry), name
         )
         routes = Routes(self.gateways, shelf)
-        caller = Caller(closer, gate, permits, journal, self.clock, self.ids, self.limits, watch)
+        shortages = ShortageTeller(self.store, self.clock, self.ids, self.limits, this_host())
+        caller = Caller(
+            closer, gate, permits, journal, self.clock, self.ids, self.limits, watch, shortages
+        )
         drafter = Drafter(renderer, self.ids, watch, self.unsubscriber)
         budgeted = BudgetedStore(self.store, self.settings.state_store.budget())
         delivery = Delivery(

@@ -21,6 +21,7 @@ from outrider.gateways.directory import Gateways
 from outrider.gateways.noop import NoopGateway
 from outrider.gateways.sandbox import Faults, Sandbox, references_delivered
 from outrider.kernel.transactions import inspection, ledger
+from outrider.kernel.transactions.alerts import LAST, AlertCode, AlertRecord, alerts_page
 from outrider.kernel.transactions.doubts import DoubtVerdict
 from outrider.kernel.transactions.overview import overview_page
 from outrider.ports.gateway import Gateway, Reservation
@@ -318,30 +319,45 @@ PATIENT = Limits(
 
 
 @pytest.mark.parametrize("why", ["the handler stumbles", "the gateway type is gone"])
-async def test_a_job_whose_handler_always_raises_ends_dead_and_its_run_terminal(
+async def test_a_job_whose_handler_always_raises_rests_fails_nobody_and_goes_on_when_it_can(
     database: str, tmp_path: Path, why: str
 ) -> None:
+    """X2: its attempts are used up, and still nobody who was never called is marked failed."""
     clock = SteppedClock()
     noop = target("noop.all", "noop", "noop://here")
     async with opened(database, tmp_path, noop, limits=PATIENT, clock=clock) as outrider:
-        stumbles = why == "the handler stumbles"
-        if not stumbles:
+        stumbling = Stumbling() if why == "the handler stumbles" else None
+        gateways = outrider.gateways
+        if stumbling is None:
             outrider.gateways = NoGateways(LocalSecrets())
         run_id = await launch(outrider, [message(Channel.SMS, "noop.all")], people(4))
-        async with working(outrider, retry=QUICK, observer=Stumbling() if stumbles else None):
+        async with working(outrider, retry=QUICK, observer=stumbling):
             async with asyncio.timeout(60):
-                while RunStatus(await status_of(outrider, run_id)) not in TERMINAL_RUNS:
+                while not await standing_alerts(outrider, AlertCode.JOB_RESTS):
                     await clock.step(10)
                     await asyncio.sleep(WATCH_SECONDS)
-        assert await status_of(outrider, run_id) == "failed"
-        (job,) = await outrider.store.read(inspection.job_counts(run_id))
-        assert (job.status, job.outcome, job.attempts) == ("dead", "failed", 3)
-        items = await items_of(outrider, run_id)
-        assert {(item.status, item.reason) for item in items.values()} == {("failed", "job_dead")}
-        assert len(items) == 4
-        assert await certificate_holds(outrider, run_id)
-        if not stumbles:
+            assert await items_of(outrider, run_id) == {}
+            (job,) = await outrider.store.read(inspection.job_counts(run_id))
+            assert job.attempts >= PATIENT.job_max_attempts
+            assert job.last_error is not None
+            assert RunStatus(await status_of(outrider, run_id)) not in TERMINAL_RUNS
+        if stumbling is None:
             await outrider.gateways.close()
+            outrider.gateways = gateways
+        async with working(outrider, retry=QUICK), asyncio.timeout(60):
+            while RunStatus(await status_of(outrider, run_id)) not in TERMINAL_RUNS:
+                await clock.step(400)
+                await asyncio.sleep(WATCH_SECONDS)
+        assert await status_of(outrider, run_id) == "completed"
+        items = await items_of(outrider, run_id)
+        assert [item.status for item in items.values()] == ["sent"] * 4
+        assert not await standing_alerts(outrider, AlertCode.JOB_RESTS)
+        assert await certificate_holds(outrider, run_id)
+
+
+async def standing_alerts(outrider: Outrider, code: AlertCode) -> list[AlertRecord]:
+    page = alerts_page(DEFAULT_SCOPE, LAST, 100, only_standing=True)
+    return [alert for alert in await outrider.store.read(page) if alert.code == code]
 
 
 class Babbling(NoopGateway):

@@ -15,6 +15,7 @@ from outrider.cli.console import fail
 from outrider.cli.remote import Remote, open_remote
 from outrider.domain.errors import InvalidInput, OutriderError, Problem
 from outrider.settings import Settings
+from outrider.system import raise_handle_limit
 from outrider.telemetry import configure_logging
 
 Answer = TypeVar("Answer")
@@ -96,6 +97,7 @@ def execute(
     try:
         settings = settings_of(context)
         configure_logging(settings.log)
+        raise_handle_limit()
         return uvloop.run(run(settings))
     except OutriderError as error:
         fail(error, as_json=as_json)

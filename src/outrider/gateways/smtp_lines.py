@@ -23,6 +23,7 @@ from aiosmtplib import (
     SMTPServerDisconnected,
 )
 
+from outrider.domain.own_limits import OWN_LIMIT, is_own_limit
 from outrider.domain.submission import (
     Accepted,
     AttemptError,
@@ -284,6 +285,8 @@ def _not_sent(code: str, detail: str) -> AttemptError:
 
 
 def _code(error: Exception) -> str:
+    if is_own_limit(error):
+        return OWN_LIMIT
     # The library wraps what went wrong with an encrypted connection from the start.
     if isinstance(error, ssl.SSLError) or isinstance(error.__cause__, ssl.SSLError):
         return "tls_failure"

@@ -16,6 +16,7 @@ from typing import Generic, Protocol, TypeVar
 import structlog
 
 from outrider.domain.errors import StoreUnavailable
+from outrider.domain.own_limits import OWN_LIMIT, is_own_limit
 from outrider.domain.submission import (
     Accepted,
     AttemptError,
@@ -35,6 +36,7 @@ from outrider.kernel.call_permits import CallPermits
 from outrider.kernel.reservations import AttemptIdentity, OpenAttempt
 from outrider.kernel.result_closer import ResultCloser
 from outrider.kernel.routes import Route
+from outrider.kernel.shortage_teller import ShortageTeller
 from outrider.kernel.target_gate import ComeBack, Passes, TargetGate
 from outrider.kernel.transactions.jobs import Claim, ClaimedLane, Hold
 from outrider.kernel.transactions.ledger import ClosedAttempt
@@ -147,8 +149,10 @@ class Caller:
         ids: IdSource,
         limits: Limits,
         observer: StageObserver,
+        shortages: ShortageTeller,
     ) -> None:
         self._closer = closer
+        self._shortages = shortages
         self.gate = gate
         self.permits = permits
         self._journal = journal
@@ -190,14 +194,23 @@ class Caller:
         try:
             result = await gateway.call(attempt)
         except Exception as bug:
-            # A gateway must not raise. Nobody knows how far it got, and that is what is recorded.
             log.exception("gateway_raised", gateway=gateway.type.name, outbox_id=attempt.outbox_id)
-            result = AttemptError(Progress.SENT_NO_ANSWER, "gateway_crashed", type(bug).__name__)
+            if is_own_limit(bug) and not attempt.has_begun:
+                result = AttemptError(Progress.NOT_SENT, OWN_LIMIT, str(bug))
+            else:
+                # It must not raise. Nobody knows how far it got, and that is what is recorded.
+                result = AttemptError(
+                    Progress.SENT_NO_ANSWER, "gateway_crashed", type(bug).__name__
+                )
         self._observer.after(Stage.CALL)
         self.gate.note(key, passes, result)
         self._close(gateway, attempt, result)
         if passes.is_probe or isinstance(result, AttemptError | Throttled):
             await self._tell_others(key)
+        if isinstance(result, AttemptError) and result.code == OWN_LIMIT:
+            await self._shortages.tell(result.detail)
+        elif self._shortages.stands:
+            await self._shortages.over()
 
     async def _tell_others(self, key: DoorKey) -> None:
         """While the store is away they are not told; that is no reason to end a call."""

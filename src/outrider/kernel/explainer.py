@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from outrider.domain.outbox import Accounting
+from outrider.domain.own_limits import OWN_LIMIT
 from outrider.domain.recipients import SkipReason
 from outrider.domain.screen_policies import WaitsFor
 from outrider.domain.states import SUCCESSES, ItemStatus, JobStatus, RunStatus
@@ -28,6 +29,7 @@ SKIPPED_BECAUSE = {
     WaitsFor.FREQUENCY_CAP: "the address has had as many messages as the frequency cap allows",
 }
 WAITS_UNTIL = {
+    OWN_LIMIT: "this machine was out of a resource of its own, such as file handles",
     DELAY: "its step's moment has not come",
     WaitsFor.QUIET_HOURS: "it is in the recipient's quiet hours",
     WaitsFor.SENDING_WINDOW: "the sending window is closed",

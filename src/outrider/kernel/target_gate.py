@@ -13,6 +13,7 @@ import structlog
 
 from outrider.domain.errors import StoreUnavailable
 from outrider.domain.ids import WorkerId
+from outrider.domain.own_limits import OWN_LIMIT
 from outrider.domain.submission import (
     POOL_TIMEOUT,
     Accepted,
@@ -34,6 +35,8 @@ from outrider.settings import Limits
 
 log = structlog.get_logger()
 
+OUR_OWN = frozenset({POOL_TIMEOUT, OWN_LIMIT})
+"""Why a call could not begin that is no news of its target."""
 PAUSED_LOOK_SECONDS = 1.0
 FULL_LOOK_SECONDS = 0.5
 REFUSED_SECONDS = 1.0
@@ -174,7 +177,7 @@ class TargetGate:
             if result.closes is Closes.THE_DOOR:
                 self._throttled(key, shared, passes, result)
             return
-        if isinstance(result, AttemptError) and result.code == POOL_TIMEOUT:
+        if isinstance(result, AttemptError) and result.code in OUR_OWN:
             if passes.is_probe:
                 self.unused(passes)
             return

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from outrider.domain.campaigns import Asset
 from outrider.domain.ids import Fence, IdempotencyKey, JobId, OutboxId, RecipientId, Scope
 from outrider.domain.letters import Enclosure
+from outrider.domain.own_limits import OWN_LIMIT
 from outrider.domain.recipients import AddressKind
 from outrider.domain.retry import Patience
 from outrider.domain.states import SUCCESSES, ItemStatus
@@ -446,7 +447,7 @@ def _give_back(group: Sequence[ClosedAttempt], now: datetime) -> Transaction[Non
 def _waits_for(verdict: Verdict) -> str | None:
     if verdict.reason is None:
         return None
-    return verdict.reason if verdict.reason == TARGET_THROTTLED else TARGET_DOWN
+    return verdict.reason if verdict.reason in (TARGET_THROTTLED, OWN_LIMIT) else TARGET_DOWN
 
 
 def is_any_expired(now: datetime) -> Transaction[bool]:

@@ -417,7 +417,7 @@ RETURNING j.id::text;
 -- name: load_members
 SELECT recipient_id,
        CASE :kind::int WHEN 1 THEN email WHEN 2 THEN phone WHEN 4 THEN push_token END,
-       attributes, invalid, duplicate
+       attributes, invalid, duplicate, false
   FROM audience_members
  WHERE campaign_id = :campaign_id AND position BETWEEN :first_position AND :last_position
    AND (message_id IS NULL OR message_id = :message_id)
