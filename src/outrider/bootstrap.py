@@ -3,7 +3,9 @@
 Settings go in; a wired `Outrider` comes out, from which entry points take the roles they need.
 """
 
+import asyncio
 import os
+import shutil
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -20,7 +22,7 @@ from outrider.documents.registry import Registry, parse_registry
 from outrider.documents.registry_file import LocalRegistryFile
 from outrider.domain.admission import AdmissionRule
 from outrider.domain.emissions import Emission
-from outrider.domain.errors import InvalidInput
+from outrider.domain.errors import InvalidInput, StoreUnavailable
 from outrider.domain.ids import DEFAULT_SCOPE, Scope, WorkerId
 from outrider.domain.retry import DIRECT, RetrySchedule
 from outrider.domain.submission import GatewayType
@@ -93,6 +95,7 @@ from outrider.kernel.submission_manager import SubmissionManager
 from outrider.kernel.suppression_keeper import SuppressionKeeper
 from outrider.kernel.target_gate import TargetGate
 from outrider.kernel.target_keeper import TargetKeeper
+from outrider.kernel.transactions import ledger_clock
 from outrider.kernel.transactions.domain_events import StoredEvent
 from outrider.kernel.transactions.run_requests import Workspace
 from outrider.kernel.unsubscriber import Unsubscriber
@@ -113,6 +116,7 @@ from outrider.settings import (
     IDEMPOTENCY_RUNNING_SECONDS,
     IDEMPOTENCY_TTL_SECONDS,
     PREVIEWS_WAITING_MAX,
+    READY_FREE_BYTES,
     ROUTING_RENDER_SECONDS,
     Limits,
     Settings,
@@ -559,6 +563,20 @@ class Outrider:
         """From now on by the database's time; a test's own clock is left alone."""
         if isinstance(self.clock, DatabaseClock):
             await self.clock.look()
+
+    async def check_writable(self) -> None:
+        """StoreUnavailable where nothing can be written, or little more."""
+        now = self.clock.now()
+        await self.store.write(ledger_clock.keep(now, now))
+        path = self.settings.database_url.removeprefix("sqlite:///")
+        if path == self.settings.database_url:
+            return
+        free = await asyncio.to_thread(lambda: shutil.disk_usage(Path(path).parent).free)
+        if free < READY_FREE_BYTES:
+            raise StoreUnavailable(
+                f"the disk of the database has {free:,} bytes left",
+                hint="make room on it; what waits goes on by itself",
+            )
 
     def _clock_is_steady(self) -> bool:
         return not isinstance(self.clock, DatabaseClock) or self.clock.is_steady

@@ -130,6 +130,10 @@ def reconcile(
         DoubtVerdict | None,
         typer.Option(help="What to do with items that the evidence shows never arrived."),
     ] = None,
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Also where the worker that called may still be alive."),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Settle all that evidence can settle; what it cannot stays in doubt."""
@@ -149,6 +153,7 @@ def reconcile(
             evidence=f"reconciled with {evidence.name}" if evidence else "gateway look-up",
             actor=actor(),
             submission_target=target,
+            wait_for_workers=not force,
         )
 
     done = execute(context, work, as_json=as_json)

@@ -175,6 +175,7 @@ class DoubtResolver:
         evidence: str,
         actor: str,
         submission_target: str | None = None,
+        wait_for_workers: bool = False,
     ) -> Reconciliation:
         """Settle what evidence can settle.
 
@@ -182,7 +183,8 @@ class DoubtResolver:
         that dedupe are called again under the same reference, and those that can look up are
         asked. `absent` is the verdict on what is provably not there; without it such items stay in
         doubt. `submission_target` is whose record the evidence is: it judges only attempts made
-        there. Without it, it is the record of all providers.
+        there. Without it, it is the record of all providers. With `wait_for_workers`, what is
+        absent and was called by a worker that may be alive stays in doubt.
         """
         counts = dict.fromkeys(DoubtVerdict, 0)
         asked_again = left = 0
@@ -209,7 +211,7 @@ class DoubtResolver:
                     verdicts.setdefault(verdict, []).append(doubt.id)
             for verdict, judged in verdicts.items():
                 outbox_ids = judged
-                if verdict is not DoubtVerdict.SENT:
+                if wait_for_workers and verdict is not DoubtVerdict.SENT:
                     # Absent today does not say that its worker, should it live, sends it no more.
                     living = await self._called_by_the_living(scope, judged)
                     outbox_ids = [each for each in judged if each not in living]

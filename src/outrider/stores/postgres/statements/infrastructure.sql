@@ -44,11 +44,10 @@ SELECT o.id, item.attempt, item.fence, item.closed_at, item.message_id, :now
   FROM json_to_recordset(:window)
     AS item (id uuid, attempt int, fence bigint, closed_at timestamptz, message_id text)
   JOIN channel_outbox o ON o.id = item.id
+  LEFT JOIN LATERAL (SELECT h.outcome FROM attempt_history h
+                      WHERE h.outbox_id = item.id AND h.attempt = item.attempt LIMIT 1) h ON true
  WHERE (o.status IN ('failed', 'skipped')
-        OR (o.attempts > item.attempt
-            AND EXISTS (SELECT 1 FROM attempt_history h
-                         WHERE h.outbox_id = item.id AND h.attempt = item.attempt
-                           AND h.outcome = 'disproved')))
+        OR (o.attempts > item.attempt AND h.outcome = 'disproved'))
    AND o.id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS bound (id uuid)))
 ON CONFLICT (outbox_id, attempt, fence) DO NOTHING
 RETURNING outbox_id::text;

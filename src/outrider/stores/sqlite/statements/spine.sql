@@ -263,10 +263,11 @@ UPDATE job_queue SET status = 'failed',
        run_at = CASE WHEN cancelled THEN :now ELSE :run_at END,
        last_error = :error, locked_by = NULL, locked_at = NULL, heartbeat_at = NULL,
        lease_expires_at = NULL, updated_at = :now
-  FROM (SELECT j.id AS job_id, count(o.id) AS ended
-          FROM job_queue j LEFT JOIN channel_outbox o
-            ON o.run_id = j.run_id AND o.job_id = j.id AND o.status <> 'queued'
-         WHERE j.id = :job_id GROUP BY j.id) past
+  FROM (SELECT j.id AS job_id,
+               (SELECT count(*) FROM channel_outbox o
+                 WHERE o.run_id = j.run_id AND o.job_id = j.id AND o.status <> 'queued') AS ended
+          FROM job_queue j
+         WHERE j.id = :job_id) past
  WHERE job_queue.id = past.job_id AND job_queue.id = :job_id AND fence = :fence
    AND status = 'locked'
 RETURNING id, attempts >= max_attempts;
@@ -287,12 +288,12 @@ UPDATE job_queue SET status = 'queued', run_at = :now,
        ended_when_lost = ended,
        last_error = 'lease expired: ' || locked_by, locked_by = NULL, locked_at = NULL,
        heartbeat_at = NULL, lease_expires_at = NULL, updated_at = :now
-  FROM (SELECT j.id AS job_id, count(o.id) AS ended
-          FROM job_queue j LEFT JOIN channel_outbox o
-            ON o.run_id = j.run_id AND o.job_id = j.id AND o.status <> 'queued'
+  FROM (SELECT j.id AS job_id,
+               (SELECT count(*) FROM channel_outbox o
+                 WHERE o.run_id = j.run_id AND o.job_id = j.id AND o.status <> 'queued') AS ended
+          FROM job_queue j
          WHERE j.status = 'locked'
-           AND (j.lease_expires_at <= :now OR j.heartbeat_at <= :stale_before)
-         GROUP BY j.id) past
+           AND (j.lease_expires_at <= :now OR j.heartbeat_at <= :stale_before)) past
  WHERE job_queue.id = past.job_id
 RETURNING id, run_id, tenant_id, workspace_id, last_error, fence, attempts - max_attempts;
 
@@ -335,12 +336,12 @@ UPDATE job_queue SET status = 'queued', run_at = :now,
        ended_when_lost = ended,
        last_error = 'worker died: ' || locked_by, locked_by = NULL, locked_at = NULL,
        heartbeat_at = NULL, lease_expires_at = NULL, updated_at = :now
-  FROM (SELECT j.id AS job_id, count(o.id) AS ended
-          FROM job_queue j LEFT JOIN channel_outbox o
-            ON o.run_id = j.run_id AND o.job_id = j.id AND o.status <> 'queued'
+  FROM (SELECT j.id AS job_id,
+               (SELECT count(*) FROM channel_outbox o
+                 WHERE o.run_id = j.run_id AND o.job_id = j.id AND o.status <> 'queued') AS ended
+          FROM job_queue j
          WHERE j.status = 'locked'
-           AND j.locked_by IN (SELECT value ->> 0 FROM json_each(:window))
-         GROUP BY j.id) past
+           AND j.locked_by IN (SELECT value ->> 0 FROM json_each(:window))) past
  WHERE job_queue.id = past.job_id
 RETURNING id, run_id, tenant_id, workspace_id, last_error, fence, attempts - max_attempts;
 
