@@ -15,7 +15,8 @@ from outrider.kernel.doubt_resolver import DoubtsOf
 from outrider.kernel.explainer import explain_item
 from outrider.kernel.transactions import inspection
 from outrider.kernel.transactions.alerts import LAST, AlertCode, AlertRecord, alerts_page
-from outrider.kernel.transactions.doubts import DoubtVerdict
+from outrider.kernel.transactions.doubts import Doubt, DoubtVerdict
+from outrider.kernel.transactions.inspection import LateAcceptance
 from tests.controls import control
 from tests.crash.scene import MAIL_WINDOW_ITEMS, Provider, Scene
 
@@ -30,11 +31,22 @@ async def alerts(scene: Scene, code: AlertCode) -> list[AlertRecord]:
     return [each for each in await scene.outrider.store.read(page) if each.code == code]
 
 
+async def late_acceptance(scene: Scene, doubt: Doubt) -> LateAcceptance:
+    """The one of that item, once it has been recorded."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while True:
+            late = await scene.outrider.store.read(inspection.late_acceptances_of(doubt.id))
+            if late:
+                return late[0]
+            await asyncio.sleep(0.02)
+
+
 async def test_a_verdict_on_a_frozen_workers_calls_waits_and_what_it_says_later_is_kept(
     scene: Scene,
 ) -> None:
     """X6, X16: its calls were accepted, which nobody knew when they were settled as failed."""
-    await scene.launch(Provider.MAIL, BATCH, batch_size=BATCH)
+    # Whole windows: its first one has ended when it freezes, and all of it was accepted.
+    await scene.launch(Provider.MAIL, 2 * MAIL_WINDOW_ITEMS, batch_size=MAIL_WINDOW_ITEMS)
     frozen = scene.start_worker(stall_at="close:before:1", close_group_seconds=WHOLE_WINDOW_SECONDS)
     await frozen.is_stalled()
     second = scene.start_worker()
@@ -57,25 +69,20 @@ async def test_a_verdict_on_a_frozen_workers_calls_waits_and_what_it_says_later_
 
     frozen.thaw()
     store = scene.outrider.store
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while True:
-            if found := await alerts(scene, AlertCode.LATE_ACCEPTANCE):
-                break
-            await asyncio.sleep(0.02)
-    assert found[0].subject == scene.run_id
-    for doubt in doubts:
-        (late,) = await store.read(inspection.late_acceptances_of(doubt.id))
-        assert late.attempt == doubt.attempts
+    found = [await late_acceptance(scene, doubt) for doubt in doubts]
+    assert [late.attempt for late in found] == [doubt.attempts for doubt in doubts]
+    (alert,) = await alerts(scene, AlertCode.LATE_ACCEPTANCE)
+    assert alert.subject == scene.run_id
     item = await store.read(inspection.item(DEFAULT_SCOPE, doubts[0].id))
     assert item.status == "failed", "a settled row never changes"
-    said = explain_item(item, await store.read(inspection.attempts_of(item.id)), [late])
+    said = explain_item(item, await store.read(inspection.attempts_of(item.id)), found[:1])
     assert any("settled otherwise" in sentence for sentence in said)
 
     run = await store.read(inspection.run(DEFAULT_SCOPE, scene.run_id))
     with pytest.raises(PreconditionFailed, match="nobody over"):
         await control(scene.outrider, run.campaign_id, Action.RERUN)
     assert set(scene.witness.deliveries().values()) == {1}
-    assert len(scene.witness.deliveries()) == BATCH
+    assert len(scene.witness.deliveries()) == 2 * MAIL_WINDOW_ITEMS
     await frozen.stop()
     await second.stop()
 

@@ -259,13 +259,12 @@ class Caller:
                 verdict = verdict._replace(next_attempt_at=again)
         if who.patience is not None:
             _tell(attempt, verdict)
-        # While the lease stands under which it was opened, nobody can have judged it.
-        is_late = closed_at >= who.call_by
         self._closer.put(
             ClosedAttempt(
-                attempt.outbox_id, who.number, who.fence, closed_at, verdict, who.job_id, is_late
+                attempt.outbox_id, who.number, who.fence, closed_at, verdict, who.job_id,
+                who.call_by,
             )
-        )
+        )  # fmt: skip
 
     def _judged(
         self, gateway: Gateway, who: AttemptIdentity, closed_at: datetime, result: CallResult

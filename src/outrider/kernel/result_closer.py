@@ -11,6 +11,7 @@ import structlog
 
 from outrider.domain.errors import StoreUnavailable
 from outrider.domain.ids import JobId
+from outrider.domain.states import SUCCESSES
 from outrider.kernel.transactions import ledger
 from outrider.kernel.transactions.ledger import ClosedAttempt
 from outrider.ports.call_journal import CallJournal
@@ -120,7 +121,8 @@ class ResultCloser:
         while group:
             try:
                 self._observer.before(Stage.CLOSE)
-                await self._store.write(ledger.close(group, self._clock.now(), self._ids))
+                await self._store.write(ledger.close(group, self._clock.now()))
+                await self._note_late(group)
                 self._journal.end([closed.id for closed in group])
                 self._observer.after(Stage.CLOSE)
                 return
@@ -132,6 +134,20 @@ class ResultCloser:
                     raise
                 log.warning("close_waits_for_store", items=len(group), error=error.message)
                 await self._clock.sleep(self._limits.close_backoff_seconds)
+
+    async def _note_late(self, group: list[ClosedAttempt]) -> None:
+        """While the lease stands under which a call was opened, nobody can have judged it. This
+        process may have been frozen since, so it is asked when all is written."""
+        now = self._clock.now()
+        late = [
+            closed
+            for closed in group
+            if closed.call_by is not None
+            and closed.call_by <= now
+            and closed.verdict.status in SUCCESSES
+        ]
+        if late and self._ids is not None:
+            await self._store.write(ledger.note_late(late, self._ids, now))
 
 
 def _tell_unscheduled(group: list[ClosedAttempt], error: StoreUnavailable) -> None:

@@ -99,8 +99,8 @@ class ClosedAttempt(NamedTuple):
     closed_at: datetime
     verdict: Verdict
     job_id: JobId | None = None
-    is_late: bool = False
-    """It ended after the lease under which it was made: others may have judged it meanwhile."""
+    call_by: datetime | None = None
+    """The end of the lease under which it was opened: later, others may have judged it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,11 +283,8 @@ def open_due(
     return [Reopened(*row) for row in rows]
 
 
-def close(
-    closed: Sequence[ClosedAttempt], now: datetime, ids: IdSource | None = None
-) -> Transaction[None]:
-    """Write how a group of calls ended: at most one statement a kind of ending. With `ids`, what
-    was accepted too late to be written is kept beside the ledger, and told of."""
+def close(closed: Sequence[ClosedAttempt], now: datetime) -> Transaction[None]:
+    """Write how a group of calls ended: at most one statement a kind of ending."""
     # One order of rows for everybody, so that two writers cannot wait for each other.
     ordered = sorted(closed, key=itemgetter(0))
     accepted: dict[ItemStatus, list[ClosedAttempt]] = {}
@@ -304,8 +301,7 @@ def close(
             doubted.append(attempt)
         else:
             retried.append(attempt)
-    late = [each for group in accepted.values() for each in group if each.is_late]
-    alone = len(accepted) == 1 and not (failed or retried or doubted or given_back or late)
+    alone = len(accepted) == 1 and not (failed or retried or doubted or given_back)
     for status, group in accepted.items():
         yield from _close_accepted(status, group, now, ask_alone if alone else ask)
     if failed:
@@ -316,13 +312,11 @@ def close(
         yield from _close_doubted(doubted, now)
     if given_back:
         yield from _give_back(given_back, now)
-    if late and ids is not None:
-        yield from _note_late(late, ids, now)
 
 
-def _note_late(late: Sequence[ClosedAttempt], ids: IdSource, now: datetime) -> Transaction[None]:
-    """What a provider took, whatever was said of it meanwhile, stays on record; and whoever said
-    otherwise hears of it."""
+def note_late(late: Sequence[ClosedAttempt], ids: IdSource, now: datetime) -> Transaction[None]:
+    """What a provider took stays on record, where somebody has said otherwise of it meanwhile; and
+    whoever did hears of it. `late` are those of which that may be so."""
     ids_of, attempts, fences, closed_at, *_ = zip(*late, strict=True)
     window = {
         "id": ids_of,
