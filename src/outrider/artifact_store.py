@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from outrider.domain.artifacts import refuse_name
-from outrider.domain.errors import InvalidInput, NotFound, StoreUnavailable
+from outrider.domain.errors import ArtifactsUnavailable, InvalidInput, NotFound
 from outrider.ports.artifacts import StoredArtifact
 from outrider.settings import (
     ARTIFACT_LEFTOVER_SECONDS,
@@ -65,7 +65,7 @@ class LocalArtifacts:
             file = await asyncio.to_thread(path.open, "rb")
         except OSError as error:
             # A disk that does not answer is no proof that the file is gone.
-            refusal = NotFound if error.errno in NOT_THERE else StoreUnavailable
+            refusal = NotFound if error.errno in NOT_THERE else ArtifactsUnavailable
             raise refusal(
                 f"the artifact {reference} cannot be read: {error.strerror}",
                 hint="look at OUTRIDER_ARTIFACTS: it should be the folder it was written to",

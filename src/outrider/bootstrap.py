@@ -3,7 +3,9 @@
 Settings go in; a wired `Outrider` comes out, from which entry points take the roles they need.
 """
 
+import asyncio
 import os
+import shutil
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -20,7 +22,7 @@ from outrider.documents.registry import Registry, parse_registry
 from outrider.documents.registry_file import LocalRegistryFile
 from outrider.domain.admission import AdmissionRule
 from outrider.domain.emissions import Emission
-from outrider.domain.errors import InvalidInput
+from outrider.domain.errors import InvalidInput, StoreUnavailable
 from outrider.domain.ids import DEFAULT_SCOPE, Scope, WorkerId
 from outrider.domain.reference_memory import NEVER, ReferenceMemory, memory_of
 from outrider.domain.retry import DIRECT, RetrySchedule
@@ -29,7 +31,7 @@ from outrider.domain.targets import TargetPolicy
 from outrider.domain.triggers import BUILT_IN_TRIGGERS
 from outrider.domain.workflows import RoutePlace
 from outrider.engines.local import LocalEngine
-from outrider.engines.process_identity import is_dead, this_worker
+from outrider.engines.process_identity import is_dead, presence, this_host, this_worker
 from outrider.engines.worker import EngineWorker
 from outrider.event_spool import LocalSpool
 from outrider.gateways.directory import GATEWAY_TYPES, Gateways
@@ -44,6 +46,7 @@ from outrider.kernel.caller import Caller
 from outrider.kernel.campaign_deployer import CampaignDeployer
 from outrider.kernel.certifier import Certifier
 from outrider.kernel.contract_shelf import ContractShelf
+from outrider.kernel.database_clock import DatabaseClock
 from outrider.kernel.deadline_expirer import DeadlineExpirer
 from outrider.kernel.delivery import Delivery
 from outrider.kernel.digester import Digester
@@ -87,6 +90,7 @@ from outrider.kernel.screener import Screener
 from outrider.kernel.screens import supported_templates
 from outrider.kernel.session_keeper import SessionKeeper
 from outrider.kernel.setup_inspector import SetupInspector
+from outrider.kernel.shortage_teller import ShortageTeller
 from outrider.kernel.step_executor import StepExecutor
 from outrider.kernel.step_recorder import StepRecorder
 from outrider.kernel.step_targets import StepTargets
@@ -94,6 +98,7 @@ from outrider.kernel.submission_manager import SubmissionManager
 from outrider.kernel.suppression_keeper import SuppressionKeeper
 from outrider.kernel.target_gate import TargetGate
 from outrider.kernel.target_keeper import TargetKeeper
+from outrider.kernel.transactions import ledger_clock
 from outrider.kernel.transactions.domain_events import StoredEvent
 from outrider.kernel.transactions.run_requests import Workspace
 from outrider.kernel.unsubscriber import Unsubscriber
@@ -114,6 +119,7 @@ from outrider.settings import (
     IDEMPOTENCY_RUNNING_SECONDS,
     IDEMPOTENCY_TTL_SECONDS,
     PREVIEWS_WAITING_MAX,
+    READY_FREE_BYTES,
     ROUTING_RENDER_SECONDS,
     Limits,
     Settings,
@@ -509,6 +515,7 @@ class Outrider:
                 "deadline expirer": self.deadline_expirer.run,
                 "intake cleaner": self.audience_writer.clean,
                 "registry follower": self.registry_follower.run,
+                **({"clock": self.clock.run} if isinstance(self.clock, DatabaseClock) else {}),
                 "spool": self.step_recorder(this_worker()).reconcile,
                 **{f"bus relay {relay.name}": relay.run for relay in self.bus_relays},
                 # The local engine's workers look into the queue themselves.
@@ -560,7 +567,7 @@ class Outrider:
 
     @cached_property
     def doubt_resolver(self) -> DoubtResolver:
-        return DoubtResolver(self.store, self.gateways, self.clock, self.ids, self.limits)
+        return DoubtResolver(self.store, self.gateways, self.clock, self.ids, self.limits, presence)
 
     @cached_property
     def idempotency(self) -> IdempotencyStore:
@@ -580,6 +587,28 @@ class Outrider:
             self.store, self.key_keeper, self.clock, os.urandom, self.settings.root_key
         )
 
+    async def set_clock(self) -> None:
+        """From now on by the database's time; a test's own clock is left alone."""
+        if isinstance(self.clock, DatabaseClock):
+            await self.clock.look()
+
+    async def check_writable(self) -> None:
+        """StoreUnavailable where nothing can be written, or little more."""
+        now = self.clock.now()
+        await self.store.write(ledger_clock.keep(now, now))
+        path = self.settings.database_url.removeprefix("sqlite:///")
+        if path == self.settings.database_url:
+            return
+        free = await asyncio.to_thread(lambda: shutil.disk_usage(Path(path).parent).free)
+        if free < READY_FREE_BYTES:
+            raise StoreUnavailable(
+                f"the disk of the database has {free:,} bytes left",
+                hint="make room on it; what waits goes on by itself",
+            )
+
+    def _clock_is_steady(self) -> bool:
+        return not isinstance(self.clock, DatabaseClock) or self.clock.is_steady
+
     @asynccontextmanager
     async def worker(
         self,
@@ -590,12 +619,13 @@ class Outrider:
         work_filter: WorkFilter | None = None,
     ) -> AsyncIterator[Worker]:
         """A worker wired to this process's store; the caller runs it."""
+        await self.set_clock()
         await self.bus_keeper.register()
         name = worker_id or this_worker()
         watch = observer or Unobserved()
         renderer = RenderPool()
         journal = open_journal(self.settings.spool, name)
-        closer = ResultCloser(self.store, self.clock, self.limits, watch, journal)
+        closer = ResultCloser(self.store, self.clock, self.limits, watch, journal, self.ids)
         permits = CallPermits(self.store, self.clock, self.limits)
         reserver = Reserver(self.store, self.clock, self.limits.lease_seconds, permits)
         shelf = ContractShelf(self.store)
@@ -604,7 +634,10 @@ class Outrider:
             TargetPolicy(retry=retry), name,
         )  # fmt: skip
         routes = Routes(self.gateways, shelf)
-        caller = Caller(closer, gate, permits, journal, self.clock, self.ids, self.limits, watch)
+        shortages = ShortageTeller(self.store, self.clock, self.ids, self.limits, this_host())
+        caller = Caller(
+            closer, gate, permits, journal, self.clock, self.ids, self.limits, watch, shortages
+        )
         drafter = Drafter(renderer, self.ids, watch, self.unsubscriber)
         budgeted = BudgetedStore(self.store, self.settings.state_store.budget())
         delivery = Delivery(
@@ -620,13 +653,14 @@ class Outrider:
         turns = QueueTurns(wanted, gate.closed_until)
         processor = JobProcessor(
             self.store, self.engine, delivery, lanes, phase_work, self.step_recorder(name), permits,
-            turns, wanted, gate.closed, self.clock, self.ids, name, self.limits, watch,
+            journal, turns, wanted, gate.closed, self.clock, self.ids, name, self.limits, watch,
         )  # fmt: skip
         caller.yields = processor.yields
         journals = CallJournalFolder(self.settings.spool)
         rescuer = LeaseRescuer(
-            self.store, journals, self.clock, self.ids, name, self.limits, is_dead
-        )
+            self.store, journals, self.clock, self.ids, name, self.limits, is_dead,
+            self._clock_is_steady,
+        )  # fmt: skip
         reporter = ProgressReporter(self.store, self.hub, self.clock, self.limits)
         try:
             self.gateways.get_ready()
@@ -668,20 +702,30 @@ class Outrider:
 
 @asynccontextmanager
 async def open_outrider(
-    settings: Settings, *, limits: Limits | None = None, clock: Clock | None = None
+    settings: Settings,
+    *,
+    limits: Limits | None = None,
+    clock: Clock | None = None,
+    machine_clock: Clock | None = None,
 ) -> AsyncIterator[Outrider]:
+    """`clock` is the time of everything; without it, it is the database's, as `machine_clock`
+    carries it on."""
     store = make_store(settings.database_url)
+    limits = limits or settings.limits()
+    ids = SystemIds()
+    if clock is None:
+        clock = DatabaseClock(machine_clock or SystemClock(), store, ids, limits, this_host())
     gateways = make_gateways(settings)
     preview_renderer = RenderPool(waiting=PREVIEWS_WAITING_MAX)
     # One workspace's slow templates are not to hold up the events of the others for long.
     routing_renderer = RenderPool(window_seconds=ROUTING_RENDER_SECONDS)
     outrider = Outrider(
         settings,
-        limits or settings.limits(),
+        limits,
         store,
         gateways,
-        clock or SystemClock(),
-        SystemIds(),
+        clock,
+        ids,
         preview_renderer,
         routing_renderer,
     )

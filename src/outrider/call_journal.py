@@ -73,6 +73,9 @@ class MappedCallJournal:
             self._map[start : start + RECORD_BYTES] = NOTHING
             self._free.append(place)
 
+    def begun(self) -> Sequence[OutboxId] | None:
+        return None if self._map[HEADER_BYTES - 1] == OVERFLOWED else list(self._places)
+
     def close(self) -> None:
         self._map.close()
         if not self._places:
@@ -87,6 +90,9 @@ class NoCallJournal:
 
     def end(self, outbox_ids: Iterable[OutboxId]) -> None:
         pass
+
+    def begun(self) -> Sequence[OutboxId] | None:
+        return None
 
     def close(self) -> None:
         pass

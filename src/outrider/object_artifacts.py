@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from outrider.domain.artifacts import refuse_name
-from outrider.domain.errors import InvalidInput, NotFound, StoreUnavailable
+from outrider.domain.errors import ArtifactsUnavailable, InvalidInput, NotFound
 from outrider.ports.artifacts import StoredArtifact
 from outrider.settings import (
     ARTIFACT_MAX_BYTES,
@@ -169,8 +169,8 @@ def _allows_http(scheme: str) -> bool:
     return os.environ.get(f"{CLOUDS[scheme]}_ALLOW_HTTP", "").lower() == "true"
 
 
-def _unavailable(error: Exception) -> StoreUnavailable:
-    return StoreUnavailable(
+def _unavailable(error: Exception) -> ArtifactsUnavailable:
+    return ArtifactsUnavailable(
         f"the object store did not do it: {_first_line(error)}",
         hint="check its address, the bucket and the credentials in the environment",
     )

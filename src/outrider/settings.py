@@ -96,6 +96,14 @@ class Limits:
     heartbeat_seconds: float = 10.0
     stale_lock_seconds: float = 300.0
     rescue_interval_seconds: float = 2.0
+    clock_look_seconds: float = 5.0
+    clock_keep_seconds: float = 30.0
+    clock_step_seconds: float = 1.0
+    """By more than this a clock does not drift: it was set."""
+    clock_skew_seconds: float = 5.0
+    clock_ahead_seconds: float = 86_400.0
+    """A ledger whose time is further ahead of the database's follows it back."""
+    shortage_tell_seconds: float = 10.0
     idle_poll_seconds: float = 1.0
     claim_pause_seconds: float = 0.05
     jobs_in_parallel: int = 4
@@ -217,6 +225,12 @@ class ApiLimits:
     body_wait_seconds: float = 5.0
     json_here_max_bytes: int = 32 * 1024
     """Larger JSON is read in a thread."""
+    header_seconds: float = 10.0
+    """In which the head of a request has to arrive."""
+    body_silence_seconds: float = 30.0
+    """For so long nothing of a body that is due may come."""
+    arriving_per_address: int = 256
+    """Connections of one client whose request has not arrived; the oldest of more is cut."""
     page_default: int = 100
     page_max: int = 1_000
     cursor_max_characters: int = 8_192
@@ -240,6 +254,14 @@ class ApiLimits:
     worker_stop_seconds: float = 300.0
     child_restart_seconds: float = 1.0
 
+
+HANDLES_WANTED = 65_536
+"""File handles that a process asks for where it may have more than it was given."""
+HANDLES_RESERVED = 256
+"""Of these none is for a client's connection: databases, gateways and files need them."""
+CONNECTIONS_MIN = 64
+READY_FREE_BYTES = 16 * 1024 * 1024
+"""With less room on the disk of its database a server is not ready."""
 
 READ_HERE_MAX_BYTES = 256 * 1024
 """A larger document is read in a process of its own, which takes a third of a second to start."""

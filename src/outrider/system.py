@@ -4,11 +4,14 @@ import asyncio
 import gc
 import os
 import random
+import resource
 import time
 from datetime import UTC, datetime
 
 from outrider.domain.ids import RANDOM_BYTES_PER_UUID, TICKS_PER_MS, uuid7_batch
-from outrider.settings import GC_NEW_OBJECTS, GC_OLD_ROUNDS, GC_YOUNG_ROUNDS
+from outrider.settings import GC_NEW_OBJECTS, GC_OLD_ROUNDS, GC_YOUNG_ROUNDS, HANDLES_WANTED
+
+_STEADY: int | None = getattr(time, "CLOCK_BOOTTIME", None)
 
 
 class SystemClock:
@@ -16,7 +19,8 @@ class SystemClock:
         return datetime.now(UTC)
 
     def monotonic(self) -> float:
-        return time.monotonic()
+        """With the time in which the machine slept, where the system counts it: a lease goes on."""
+        return time.clock_gettime(_STEADY) if _STEADY is not None else time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
@@ -39,6 +43,19 @@ class SystemIds:
 
     def jitter(self) -> float:
         return random.random()
+
+
+def raise_handle_limit() -> int:
+    """As many file handles as this process may have, up to what it wants; how many it has then."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = HANDLES_WANTED if hard == resource.RLIM_INFINITY else min(hard, HANDLES_WANTED)
+    if soft == resource.RLIM_INFINITY or soft >= most:
+        return HANDLES_WANTED if soft == resource.RLIM_INFINITY else soft
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    except (OSError, ValueError):
+        return soft
+    return most
 
 
 def settle_heap() -> None:

@@ -6,16 +6,18 @@ were never made: of a reservation that was committed while its acknowledgement w
 
 import asyncio
 import random
+import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 
+from outrider.kernel.transactions import inspection
 from outrider.testing.postgres import PrivatePostgres, create_database
 from tests.crash.conftest import open_scene
 from tests.crash.scene import MAIL_WINDOW_ITEMS, Provider, Scene
-from tests.crash.workers import SHORT_LEASE_SECONDS
+from tests.crash.workers import LEASE_SECONDS, SHORT_LEASE_SECONDS
 
 ITEMS = 400
 BATCH = MAIL_WINDOW_ITEMS + 4
@@ -64,6 +66,28 @@ async def test_a_worker_outlives_its_database_and_records_what_it_did_meanwhile(
     assert len(doubts) <= stops * JOBS_IN_PARALLEL * MAIL_WINDOW_ITEMS
     await _only_calls_never_made_stay_in_doubt(scene)
     await scene.ends_well()
+    await worker.stop()
+
+
+@pytest.mark.parametrize("provider", Provider)
+async def test_a_short_restart_costs_a_job_neither_an_attempt_nor_its_lease(
+    scene: Scene, server: PrivatePostgres, provider: Provider
+) -> None:
+    """XM: the store was away, which is not the job's fault; it goes on when that is back."""
+    scene.sandbox.change_faults({"latencyMs": 50})
+    await scene.launch(provider, ITEMS, batch_size=BATCH)
+    worker = scene.start_worker(jobs_in_parallel=JOBS_IN_PARALLEL, lease_seconds=LEASE_SECONDS)
+    assert await scene.provider_was_called(ITEMS // 4)
+    await asyncio.to_thread(server.stop_immediately)
+    await asyncio.to_thread(server.start_again)
+    back_at = time.monotonic()
+    assert await scene.provider_was_called(1)
+    assert time.monotonic() - back_at < LEASE_SECONDS / 2
+
+    assert not await scene.comes_to_rest()
+    await scene.ends_well()
+    counts = await scene.outrider.store.read(inspection.job_counts(scene.run_id))
+    assert [count.attempts for count in counts] == [0]
     await worker.stop()
 
 

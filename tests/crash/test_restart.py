@@ -1,19 +1,12 @@
-"""A worker that starts where another died does not wait for the dead one's lease.
-
-And a job that kills whoever takes it is given up in the end, with every item accounted for.
-"""
+"""A worker that starts where another died does not wait for the dead one's lease."""
 
 import asyncio
 import sys
-from pathlib import Path
 
 import pytest
 
-from outrider.domain.ids import DEFAULT_SCOPE
-from outrider.domain.states import ItemStatus, RunStatus
 from outrider.testing import chaos_worker
-from tests.crash.conftest import open_scene
-from tests.crash.scene import MAIL_WINDOW_ITEMS, Provider, Scene
+from tests.crash.scene import Provider, Scene
 from tests.crash.workers import PATIENCE_SECONDS
 
 LEASE_SECONDS = 600.0
@@ -43,26 +36,3 @@ async def test_the_chaos_worker_runs_from_the_command_line_too(scene: Scene) -> 
     async with asyncio.timeout(PATIENCE_SECONDS):
         assert await process.wait() == 0
     await scene.ends_well()
-
-
-@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
-@pytest.mark.parametrize("provider", Provider)
-async def test_a_job_that_kills_every_worker_is_given_up_and_still_accounted_for(
-    database: str, tmp_path: Path, provider: Provider
-) -> None:
-    items = MAIL_WINDOW_ITEMS + 4
-    async with open_scene(database, tmp_path, job_attempts=2) as scene:
-        await scene.launch(provider, items, batch_size=items)
-        for _ in range(2):
-            doomed = scene.start_worker(kill_at="reserve:before:1")
-            await doomed.died_of_its_boundary()
-        last = scene.start_worker()
-        look = await scene.watcher.until(lambda look: look.is_terminal)
-        await last.stop()
-
-        assert look.status is RunStatus.FAILED
-        assert look.accounting.failed == items
-        assert {item.status for item in await scene.items()} == {ItemStatus.FAILED}
-        assert not scene.witness.lines(), "who gives up calls nobody"
-        certificate = await scene.outrider.certifier.certify(DEFAULT_SCOPE, scene.run_id)
-        assert certificate.holds, certificate.criteria

@@ -69,6 +69,11 @@ class WorkerProcess:
         return self._log.read_text(errors="replace") if self._log.exists() else ""
 
     @property
+    def pid(self) -> int:
+        assert self._process.pid
+        return self._process.pid
+
+    @property
     def is_running(self) -> bool:
         return self._process.is_alive()
 

@@ -60,6 +60,9 @@ class RememberedCalls:
     def end(self, outbox_ids: Iterable[OutboxId]) -> None:
         self.ended += outbox_ids
 
+    def begun(self) -> None:
+        return None
+
     def close(self) -> None:
         pass
 

@@ -64,6 +64,7 @@ class Services:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         outrider = self.outrider
+        await outrider.set_clock()
         await outrider.bus_keeper.register()
         restored = await outrider.phase_restorer.start()
         if restored:

@@ -81,6 +81,10 @@ def resolve(
     evidence: Annotated[
         str, typer.Option(help="How you know; it is kept in the audit log for good.")
     ],
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Although the worker that called it may still be alive."),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Settle one item by hand. What you say, and how you know it, is recorded."""
@@ -89,11 +93,11 @@ def resolve(
 
     async def here(outrider: Outrider) -> Document:
         await outrider.doubt_resolver.resolve(
-            DEFAULT_SCOPE, OutboxId(outbox_id), verdict, evidence, actor()
+            DEFAULT_SCOPE, OutboxId(outbox_id), verdict, evidence, actor(), force=force
         )
         return document_of(Resolved(outbox_id=outbox_id, verdict=verdict))
 
-    said = {"verdict": verdict.value, "evidence": evidence}
+    said = {"verdict": verdict.value, "evidence": evidence, "force": force}
     resolved = execute(
         context,
         here,
@@ -126,6 +130,10 @@ def reconcile(
         DoubtVerdict | None,
         typer.Option(help="What to do with items that the evidence shows never arrived."),
     ] = None,
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Also where the worker that called may still be alive."),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Settle all that evidence can settle; what it cannot stays in doubt."""
@@ -145,6 +153,7 @@ def reconcile(
             evidence=f"reconciled with {evidence.name}" if evidence else "gateway look-up",
             actor=actor(),
             submission_target=target,
+            wait_for_workers=not force,
         )
 
     done = execute(context, work, as_json=as_json)

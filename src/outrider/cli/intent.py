@@ -103,7 +103,8 @@ def show(
         intent, attempts = await outrider.submissions.intent(DEFAULT_SCOPE, intent_id)
         item = await outrider.store.read(inspection.item(DEFAULT_SCOPE, intent.outbox_id))
         contract = await outrider.submissions.contract_of(intent)
-        return intent_document(intent, attempts, contract), explain_item(item, attempts)
+        late = await outrider.store.read(inspection.late_acceptances_of(item.id))
+        return intent_document(intent, attempts, contract), explain_item(item, attempts, late)
 
     async def remote(server: Remote) -> tuple[Document, list[str]]:
         intent = await server.get("intents", intent_id)

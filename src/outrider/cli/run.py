@@ -146,7 +146,8 @@ def _item(outbox_id: OutboxId) -> Transaction[Explanation | None]:
     except NotFound:
         return None
     attempts = yield from inspection.attempts_of(item.id)
-    return Explanation(outbox_id=item.id, sentences=explain_item(item, attempts))
+    late = yield from inspection.late_acceptances_of(item.id)
+    return Explanation(outbox_id=item.id, sentences=explain_item(item, attempts, late))
 
 
 async def _ask(server: Remote, run_id: str, recipient_id: str) -> list[str]:
@@ -185,5 +186,6 @@ def _recipient(run_id: RunId, recipient_id: str) -> Transaction[list[str]]:
     sentences: list[str] = []
     for item in items:
         attempts = yield from inspection.attempts_of(item.id)
-        sentences += explain_item(item, attempts)
+        late = yield from inspection.late_acceptances_of(item.id)
+        sentences += explain_item(item, attempts, late)
     return sentences

@@ -15,6 +15,7 @@ from outrider.cli.console import fail
 from outrider.cli.remote import Remote, open_remote
 from outrider.domain.errors import InvalidInput, OutriderError, Problem
 from outrider.settings import Settings
+from outrider.system import raise_handle_limit
 from outrider.telemetry import configure_logging
 
 Answer = TypeVar("Answer")
@@ -89,12 +90,14 @@ def execute(
         async with open_outrider(settings) as outrider:
             if schema:
                 await outrider.store.verify_schema()
+                await outrider.set_clock()
                 await outrider.bus_keeper.register()
             return await work(outrider)
 
     try:
         settings = settings_of(context)
         configure_logging(settings.log)
+        raise_handle_limit()
         return uvloop.run(run(settings))
     except OutriderError as error:
         fail(error, as_json=as_json)

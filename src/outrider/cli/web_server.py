@@ -10,11 +10,13 @@ import structlog
 import uvicorn
 
 from outrider.api.app import create_app
+from outrider.api.http_connections import bounded_protocol
 from outrider.api.services import Services
 from outrider.bootstrap import Outrider
 from outrider.cli.worker_children import WorkerChildren
 from outrider.domain.errors import OutriderError
-from outrider.settings import ApiLimits
+from outrider.settings import CONNECTIONS_MIN, HANDLES_RESERVED, ApiLimits
+from outrider.system import raise_handle_limit
 from outrider.telemetry import bridge_library_logs
 
 log = structlog.get_logger()
@@ -46,6 +48,7 @@ async def run_server(
 ) -> None:
     bridge_library_logs()
     limits = ApiLimits()
+    handles = raise_handle_limit()
     failed = asyncio.Event()
     app = create_app(
         outrider,
@@ -57,7 +60,7 @@ async def run_server(
     services: Services = app.state.services
     config = uvicorn.Config(
         app,
-        http="httptools",
+        http=bounded_protocol(limits, max(CONNECTIONS_MIN, handles - HANDLES_RESERVED)),
         lifespan="on",
         log_config=None,
         access_log=False,

@@ -8,12 +8,14 @@ OutriderError
 │   ├── InvalidPhaseTransition  the phase's state machine has no such transition
 │   ├── ExpectedStateMismatch   the phase is not in the state its controller believed
 │   ├── PreconditionFailed      the phase could, but something else stands in its way
-│   └── SignalRefused           the run, or its step, is not in a state for this signal
+│   ├── SignalRefused           the run, or its step, is not in a state for this signal
+│   └── WorkerMayLive           the worker that called may still be at it; it is too early to judge
 ├── Forbidden               whoever asks may not; it is on record
 ├── Overloaded              there is no room for it now; trying again later may help
 ├── InvalidTransition       a state machine refused a trigger
 └── StoreError
     ├── StoreUnavailable    the database cannot be reached or dropped us; trying again may help
+    │   └── ArtifactsUnavailable    where files are kept cannot be reached; trying again may help
     ├── StoreRefused        the database refused a statement by a constraint or a trigger
     └── SchemaMismatch      the schema is missing, older, newer or was edited
 """
@@ -148,6 +150,29 @@ class SignalRefused(Conflict):
         return {"signal": self.signal, "reason": self.reason}
 
 
+class WorkerMayLive(Conflict):
+    """What a worker began may still arrive, so nobody can say yet that it did not."""
+
+    code = "WORKER_MAY_LIVE"
+
+    def __init__(self, items: int, try_again_at: str | None) -> None:
+        when = (
+            "end that process, or wait until it has answered or ended"
+            if try_again_at is None
+            else f"wait until {try_again_at}, when it can be taken for gone"
+        )
+        super().__init__(
+            f"the worker that called {'it' if items == 1 else f'{items} of them'} may still be"
+            " alive, and the message may still be sent",
+            hint=f"{when}; or say `force`",
+        )
+        self.items, self.try_again_at = items, try_again_at
+
+    @property
+    def details(self) -> dict[str, object]:
+        return {"items": self.items, "try_again_at": self.try_again_at}
+
+
 class Forbidden(OutriderError):
     code = "SIGNAL_FORBIDDEN"
 
@@ -182,6 +207,10 @@ class StoreError(OutriderError):
 
 class StoreUnavailable(StoreError):
     code = "STORE_UNAVAILABLE"
+
+
+class ArtifactsUnavailable(StoreUnavailable):
+    """Where files are kept; the database may be well."""
 
 
 class StoreRefused(StoreError):

@@ -34,6 +34,7 @@ class SkipReason:
     SUPPRESSED = "suppressed"
     KEY_HELD = "key_held"
     """Another item has its idempotency key: what it would do was or is being done."""
+    ACCEPTED_LATE = "accepted_late"
 
 
 class Recipient(NamedTuple):

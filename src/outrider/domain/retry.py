@@ -75,5 +75,7 @@ WORKFLOW_PATIENCE = Patience(
     ),
 )
 JOB = RetrySchedule(first_seconds=1.0, factor=2.0, cap_seconds=300.0, jitter_share=0.2)
+REST = RetrySchedule(first_seconds=5.0, factor=2.0, cap_seconds=900.0, jitter_share=0.2)
+"""Of a job that loses worker after worker and gets nowhere: it is never given up for that."""
 BUS = RetrySchedule(first_seconds=1.0, factor=2.0, cap_seconds=300.0, jitter_share=0.2)
 """With twenty attempts an event is given up on after about an hour."""

@@ -1,48 +1,105 @@
 """Which process a worker is, precisely enough to know later that it is gone.
 
-A worker id is host, process id and the process's start mark; a reused process id has another mark.
+A worker id is host, boot and process namespace, process id and the process's start mark: no two
+processes share one, on however many machines of one name. A process is gone only where that can be
+seen: it is of this boot and this namespace, and the system says that no such process runs. What
+cannot be seen may live.
 """
 
 import os
+import secrets
 import socket
+from functools import lru_cache
 from pathlib import Path
 
 import psutil
 
 from outrider.domain.ids import WorkerId
+from outrider.ports.presence import Presence
 
 _SEPARATOR = "/"
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+PID_NAMESPACE = Path("/proc/self/ns/pid")
 
 
 def this_host() -> str:
-    """Two containers may share a host name, but then they do not share a process namespace."""
-    namespace = Path("/proc/self/ns/pid")
-    inode = os.stat(namespace).st_ino if namespace.exists() else 0
-    return f"{socket.gethostname()}.{inode}"
+    return socket.gethostname()
+
+
+@lru_cache(maxsize=1)
+def _place_of(pid: int) -> str:  # noqa: ARG001 - a forked process looks for itself
+    """The boot of the machine and the process namespace: process ids mean the same within it. Where
+    the system does not tell, a name that nobody else has: then nobody judges this process."""
+    try:
+        boot = BOOT_ID.read_text().strip()
+        return f"{boot}.{os.stat(PID_NAMESPACE).st_ino}"
+    except OSError:
+        return f"unknown.{secrets.token_hex(16)}"
+
+
+def this_place() -> str:
+    return _place_of(os.getpid())
 
 
 def start_mark(pid: int) -> str | None:
-    """When the process began, in a form no clock change moves; None if it does not run."""
+    """When the process began, in a form no clock change moves; None where it cannot be seen."""
     try:
         # After the command name in brackets; field 22 of proc(5) is the start in ticks since boot.
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        return f"{fields[19]}" if fields[0] != "Z" else None
-    except (FileNotFoundError, ProcessLookupError):
-        if Path("/proc/self/stat").exists():
-            return None
+        return fields[19]
+    except (OSError, IndexError):
+        pass
     try:
         return str(int(psutil.Process(pid).create_time()))
     except psutil.Error:
         return None
 
 
+@lru_cache(maxsize=1)
+def _worker_of(pid: int) -> WorkerId:
+    mark = start_mark(pid) or secrets.token_hex(8)
+    return WorkerId(_SEPARATOR.join((this_host(), this_place(), str(pid), mark)))
+
+
 def this_worker() -> WorkerId:
-    pid = os.getpid()
-    return WorkerId(_SEPARATOR.join((this_host(), str(pid), start_mark(pid) or "")))
+    return _worker_of(os.getpid())
+
+
+def presence(worker_id: str) -> Presence:
+    """What became of that worker, as far as it can be seen from here."""
+    parts = worker_id.split(_SEPARATOR)
+    if len(parts) != 4 or parts[1] != this_place() or not parts[2].isdigit():
+        return Presence.UNKNOWN
+    pid, mark = int(parts[2]), parts[3]
+    if not _exists(pid):
+        return Presence.GONE
+    found = start_mark(pid)
+    if found is None:
+        # Another user's, and hidden; or gone this moment, which the next look will show.
+        return Presence.UNKNOWN
+    return Presence.RUNS if found == mark and not _is_zombie(pid) else Presence.GONE
 
 
 def is_dead(worker_id: str) -> bool:
-    """True only where it is certain: a process of this host that no longer runs."""
-    host, _, process = worker_id.partition(_SEPARATOR)
-    pid, _, mark = process.partition(_SEPARATOR)
-    return host == this_host() and pid.isdigit() and start_mark(int(pid)) != mark
+    """True only where it is certain."""
+    return presence(worker_id) is Presence.GONE
+
+
+def _exists(pid: int) -> bool:
+    """Whether any process has that id now. The system answers so even where it hides the rest."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True
+
+
+def _is_zombie(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+    except psutil.Error:
+        return False

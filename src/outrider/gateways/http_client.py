@@ -18,6 +18,7 @@ from time import monotonic
 import msgspec
 from yarl import URL
 
+from outrider.domain.own_limits import OWN_LIMIT, is_own_limit
 from outrider.domain.submission import AttemptError, NotBegun, Progress
 from outrider.gateways.address_guard import AddressRefused, connect
 from outrider.gateways.http import Answer, retry_after_seconds
@@ -124,8 +125,7 @@ class HttpClient:
         try:
             line = await self._line(origin, until)
         except (OSError, ValueError) as error:
-            code = next(code for kind, code in _BEFORE if isinstance(error, kind))
-            return AttemptError(Progress.NOT_SENT, code, _detail(error))
+            return AttemptError(Progress.NOT_SENT, _code_of(error), _detail(error))
         try:
             if not begin():
                 return NOT_BEGUN
@@ -241,13 +241,18 @@ class HttpClient:
         try:
             line = await self._line(origin, until)
         except (OSError, ValueError) as error:
-            code = next(code for kind, code in _BEFORE if isinstance(error, kind))
-            return AttemptError(Progress.NOT_SENT, code, _detail(error))
+            return AttemptError(Progress.NOT_SENT, _code_of(error), _detail(error))
         try:
             raw = await line.exchange(_asking(method, head, content), until)
         finally:
             self._put_back(origin, line)
         return raw if isinstance(raw, AttemptError) else _read(raw)
+
+
+def _code_of(error: OSError | ValueError) -> str:
+    if is_own_limit(error):
+        return OWN_LIMIT
+    return next(code for kind, code in _BEFORE if isinstance(error, kind))
 
 
 def _head(

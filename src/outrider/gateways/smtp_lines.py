@@ -26,6 +26,7 @@ from aiosmtplib import (
 from aiosmtplib.protocol import SMTPProtocol
 
 from outrider.domain.errors import OutriderError
+from outrider.domain.own_limits import OWN_LIMIT, is_own_limit
 from outrider.domain.submission import (
     UNAUTHORIZED,
     Accepted,
@@ -381,6 +382,8 @@ def _not_sent(code: str, detail: str) -> AttemptError:
 
 
 def _code(error: Exception) -> str:
+    if is_own_limit(error):
+        return OWN_LIMIT
     # The library wraps what went wrong with an encrypted connection from the start.
     if isinstance(error, ssl.SSLError) or isinstance(error.__cause__, ssl.SSLError):
         return "tls_failure"

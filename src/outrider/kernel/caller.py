@@ -15,7 +15,8 @@ from typing import Generic, Protocol, TypeVar
 
 import structlog
 
-from outrider.domain.errors import OutriderError
+from outrider.domain.errors import OutriderError, StoreUnavailable
+from outrider.domain.own_limits import OWN_LIMIT, is_own_limit
 from outrider.domain.reference_memory import ReferenceMemory
 from outrider.domain.retry import DIRECT, RetrySchedule
 from outrider.domain.submission import (
@@ -40,6 +41,7 @@ from outrider.kernel.call_permits import CallPermits
 from outrider.kernel.reservations import AttemptIdentity, OpenAttempt
 from outrider.kernel.result_closer import ResultCloser
 from outrider.kernel.routes import Route
+from outrider.kernel.shortage_teller import ShortageTeller
 from outrider.kernel.target_gate import ComeBack, Passes, TargetGate
 from outrider.kernel.transactions.jobs import Claim, ClaimedLane, Hold
 from outrider.kernel.transactions.ledger import ClosedAttempt
@@ -57,6 +59,9 @@ ElementToCome = TypeVar("ElementToCome", covariant=True)
 
 BEHIND_THE_PROBE = 1.25
 """What a held target refused waits so many times as long as its door is closed."""
+CAREFUL_SHIFT = 2
+"""With every loss in a row, a quarter as many calls are out at once."""
+CAREFUL_SHIFTS_MAX = 16
 WITHHELD = "withheld"
 """Its job was paused or stopped or lost, its door closed, or its deadline passed, before a byte
 left."""
@@ -150,8 +155,10 @@ class Caller:
         ids: IdSource,
         limits: Limits,
         observer: StageObserver,
+        shortages: ShortageTeller,
     ) -> None:
         self._closer = closer
+        self._shortages = shortages
         self.gate = gate
         self.permits = permits
         self._journal = journal
@@ -198,14 +205,30 @@ class Caller:
         try:
             result = await gateway.call(attempt)
         except Exception as bug:
-            # A gateway must not raise. Nobody knows how far it got, and that is what is recorded.
             log.exception("gateway_raised", gateway=gateway.type.name, outbox_id=attempt.outbox_id)
-            result = AttemptError(Progress.SENT_NO_ANSWER, "gateway_crashed", type(bug).__name__)
+            if is_own_limit(bug) and not attempt.has_begun:
+                result = AttemptError(Progress.NOT_SENT, OWN_LIMIT, str(bug))
+            else:
+                # It must not raise. Nobody knows how far it got, and that is what is recorded.
+                result = AttemptError(
+                    Progress.SENT_NO_ANSWER, "gateway_crashed", type(bug).__name__
+                )
         self._observer.after(Stage.CALL)
         self.gate.note(key, passes, result)
         self._close(gateway, attempt, result)
         if passes.is_probe or isinstance(result, AttemptError | Throttled | Held):
+            await self._tell_others(key)
+        if isinstance(result, AttemptError) and result.code == OWN_LIMIT:
+            await self._shortages.tell(result.detail)
+        elif self._shortages.stands:
+            await self._shortages.over()
+
+    async def _tell_others(self, key: DoorKey) -> None:
+        """While the store is away they are not told; that is no reason to end a call."""
+        try:
             await self.gate.tell(key)
+        except StoreUnavailable as error:
+            log.warning("door_not_told", error=error.message)
 
     def give_back(self, route: Route, key: DoorKey, passes: Passes, attempt: OpenAttempt) -> None:
         """It was opened, and is not called after all."""
@@ -246,8 +269,11 @@ class Caller:
         if who.patience is not None:
             _tell(attempt, verdict)
         self._closer.put(
-            ClosedAttempt(attempt.outbox_id, who.number, who.fence, closed_at, verdict, who.job_id)
-        )
+            ClosedAttempt(
+                attempt.outbox_id, who.number, who.fence, closed_at, verdict, who.job_id,
+                who.call_by,
+            )
+        )  # fmt: skip
 
     def _judged(
         self, gateway: Gateway, who: AttemptIdentity, closed_at: datetime, result: CallResult
@@ -320,17 +346,20 @@ class _RouteCalls(Generic[Element]):
         self._opened_at = 0.0
         self._opened_items = 0
         self._ended: Passage | None = None
+        self._unavailable: StoreUnavailable | None = None
+        self._callers_most = _careful(route.gateway.concurrency, job.losses)
 
     async def run(self) -> Passage:
-        gateway = self._route.gateway
-        if gateway.concurrency == 1:
+        if self._callers_most == 1:
             await self._call_all()
         else:
             async with asyncio.TaskGroup() as group:
                 # The next one waits for work as soon as the one before has found some.
-                group.create_task(self._callers(group, gateway.concurrency - 1))
+                group.create_task(self._callers(group, self._callers_most - 1))
         for attempt, passes in self._opened:
             self._give_back(attempt, passes)
+        if self._unavailable is not None:
+            raise self._unavailable
         await self._caller.gate.tell(self._key)
         assert self._ended is not None
         return self._ended
@@ -377,10 +406,19 @@ class _RouteCalls(Generic[Element]):
                     return False
                 async with self._opening:
                     if not self._opened and self._ended is None:
-                        await self._open_more()
+                        await self._try_to_open_more()
             return True
         finally:
             self._idle -= 1
+
+    async def _try_to_open_more(self) -> None:
+        """Should the store be away, the calls that are out end all the same: their answers are kept
+        until it is back, and nobody is in doubt because of it."""
+        try:
+            await self._open_more()
+        except StoreUnavailable as error:
+            self._unavailable = error
+            self._ended = Suspended()
 
     async def _open_more(self) -> None:
         caller, clock = self._caller, self._caller.clock
@@ -437,11 +475,19 @@ class _RouteCalls(Generic[Element]):
         """As many as will be begun in a moment, so that few wait while they are open."""
         gateway, pace = self._route.gateway, self._pace.calls_per_second
         if not gateway.memory.is_memory:
-            return max(1, min(gateway.window_items, gateway.concurrency) - self._out)
+            return max(1, min(gateway.window_items, self._callers_most) - self._out)
+        if self._job.losses:
+            return max(1, self._callers_most - self._out)
         if pace is None:
             return min(gateway.window_items, max(self._slots.capacity, 1))
         ahead = int(pace * self._caller.limits.opened_ahead_seconds)
         return min(gateway.window_items, max(ahead, self._idle, 1))
+
+
+def _careful(concurrency: int, losses: int) -> int:
+    """How many calls may be out at once. If it was an item that killed the last worker, it is among
+    fewer each time, and the others of its job get past it."""
+    return max(1, concurrency >> (CAREFUL_SHIFT * min(losses, CAREFUL_SHIFTS_MAX)))
 
 
 def _tell(attempt: OpenAttempt, verdict: Verdict) -> None:

@@ -18,7 +18,7 @@ import structlog
 from outrider.domain.campaigns import Asset
 from outrider.domain.errors import OutriderError
 from outrider.domain.ids import WorkerId
-from outrider.domain.jobs import CANCELLED, JOB_DEAD, Parked, Settlement
+from outrider.domain.jobs import CANCELLED, Completed, Parked, Settlement
 from outrider.domain.recipients import address_kind
 from outrider.domain.states import ItemStatus
 from outrider.kernel.budgeted_store import BudgetedStore
@@ -37,7 +37,7 @@ from outrider.kernel.drafter import Drafter
 from outrider.kernel.reservations import OpenAttempt, Reserver
 from outrider.kernel.routes import Route, Routes, past_of
 from outrider.kernel.transactions import campaigns, jobs, ledger
-from outrider.kernel.transactions.jobs import ClaimedJob, Hold
+from outrider.kernel.transactions.jobs import Claim, ClaimedJob, Hold
 from outrider.kernel.transactions.ledger import Draft, JobContext, LedgerRow, Member
 from outrider.kernel.transactions.settlement import LeaseLost, settle_job
 from outrider.ports.clock import Clock, IdSource
@@ -96,9 +96,9 @@ class Delivery:
         contract = await self._shelf.by_id(job.contract_id)
         context = JobContext(job, await self._asset(job), contract)
         work, _ = await asyncio.gather(self._load(context), tell_start())
-        # A job that is given up needs no gateway, which may be the very thing it failed over.
-        given_up = job.is_exhausted or job.cancelled
-        return await (self._bury(context, work) if given_up else self._deliver(context, work))
+        # A job that was stopped needs no gateway. One whose workers died, however many, is not
+        # given up: nobody fails because of that, and it rests between its attempts.
+        return await (self._bury(context, work) if job.cancelled else self._deliver(context, work))
 
     async def settle(self, job: ClaimedJob, passage: Passage) -> Settlement | LeaseLost:
         """End the job or give it back; all calls of it have ended."""
@@ -111,11 +111,19 @@ class Delivery:
                 return await self._release(job, self._clock.now())
             case Done():
                 with observed(self._observer, Stage.SETTLE):
-                    return await self._budgeted.write(
+                    settled = await self._budgeted.write(
                         settle_job(job, self._worker_id, self._ids, self._clock.now())
                     )
+                if job.is_exhausted and isinstance(settled, Completed | Parked):
+                    now = self._clock.now()
+                    await self._store.write(jobs.tell_of_progress(job.run_id, now))
+                return settled
             case other:
                 assert_never(other)
+
+    async def durable(self, job: Claim) -> None:
+        """Wait until all that was said of the job's calls is committed."""
+        await self._caller.durable(job)
 
     async def _release(self, job: ClaimedJob, until: datetime) -> Parked | LeaseLost:
         ours = await self._store.write(jobs.release(job, until, self._clock.now()))
@@ -155,11 +163,9 @@ class Delivery:
         return earliest(deferred, passage) or Done()
 
     async def _bury(self, context: JobContext, work: Work) -> Passage:
-        """Record what is left, and call nobody: the job was stopped, or killed too many workers."""
-        status, reason = ItemStatus.FAILED, JOB_DEAD
-        if context.job.cancelled:
-            status, reason = ItemStatus.SKIPPED, CANCELLED
-        drafts = self._drafter.give_up(context, work.fresh, status, reason)
+        """Record what is left, and call nobody: the job was stopped."""
+        reason = CANCELLED
+        drafts = self._drafter.give_up(context, work.fresh, ItemStatus.SKIPPED, reason)
         if drafts and await self._reserve(context, drafts) is Hold.LOST:
             return Lost()
         now = self._clock.now()

@@ -6,15 +6,19 @@ received; every verdict is written to the audit log with it.
 
 from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import assert_never
 
-from outrider.domain.errors import Conflict
+from outrider.domain.errors import Conflict, WorkerMayLive
 from outrider.domain.ids import IdempotencyKey, OutboxId, Scope
+from outrider.domain.times import rfc3339
 from outrider.kernel.contract_shelf import ContractShelf
 from outrider.kernel.routes import remembers
 from outrider.kernel.transactions import doubts, inspection
 from outrider.kernel.transactions.doubts import Doubt, DoubtVerdict
 from outrider.ports.clock import Clock, IdSource
 from outrider.ports.gateway import Gateway, GatewayDirectory
+from outrider.ports.presence import Presence, PresenceOf, unseen
 from outrider.ports.store import Store
 from outrider.settings import Limits
 
@@ -47,6 +51,7 @@ class DoubtResolver:
         clock: Clock,
         ids: IdSource,
         limits: Limits,
+        presence_of: PresenceOf = unseen,
     ) -> None:
         self._store = store
         self._gateways = gateways
@@ -54,6 +59,7 @@ class DoubtResolver:
         self._clock = clock
         self._ids = ids
         self._limits = limits
+        self._presence_of = presence_of
 
     async def doubts(
         self, scope: Scope, run_id: str | None = None, campaign_id: str | None = None
@@ -77,9 +83,17 @@ class DoubtResolver:
         return await self._store.read(doubts.count_doubts(scope, of.run_id, of.campaign_id, most))
 
     async def resolve_all(
-        self, scope: Scope, of: DoubtsOf, verdict: DoubtVerdict, evidence: str, actor: str
+        self,
+        scope: Scope,
+        of: DoubtsOf,
+        verdict: DoubtVerdict,
+        evidence: str,
+        actor: str,
+        *,
+        force: bool = False,
     ) -> int:
-        """Settle what is meant, up to a limit; how many it were."""
+        """Settle what is meant, up to a limit; how many it were. WorkerMayLive: it is too early to
+        say that some of them never arrived, and nothing was settled."""
         most = self._limits.resolved_at_once
         # Collected first: resolving while paging would move the pages under our feet.
         if of.outbox_ids is not None:
@@ -90,14 +104,26 @@ class DoubtResolver:
                 meant.append(doubt.id)
                 if len(meant) == most:
                     break
+        if not force:
+            await self._wait_for_the_living(scope, meant, verdict)
         resolved = await self._resolve(scope, meant, verdict, evidence, actor)
         if meant and not resolved and verdict is DoubtVerdict.RESUBMIT:
             await self._refuse_exhausted(scope, meant)
         return len(resolved)
 
     async def resolve(
-        self, scope: Scope, outbox_id: OutboxId, verdict: DoubtVerdict, evidence: str, actor: str
+        self,
+        scope: Scope,
+        outbox_id: OutboxId,
+        verdict: DoubtVerdict,
+        evidence: str,
+        actor: str,
+        *,
+        force: bool = False,
     ) -> None:
+        """WorkerMayLive: it is too early to say that it never arrived."""
+        if not force:
+            await self._wait_for_the_living(scope, [outbox_id], verdict)
         resolved = await self._resolve(scope, [outbox_id], verdict, evidence, actor)
         if not resolved:
             if verdict is DoubtVerdict.RESUBMIT:
@@ -106,6 +132,43 @@ class DoubtResolver:
                 f"item {outbox_id} is not in doubt",
                 hint="`outrider doubts list` shows those that are",
             )
+
+    async def _wait_for_the_living(
+        self, scope: Scope, outbox_ids: list[OutboxId], verdict: DoubtVerdict
+    ) -> None:
+        if verdict is DoubtVerdict.SENT:
+            # Whatever its worker does yet, it makes that no less true.
+            return
+        called = await self._called_by_the_living(scope, outbox_ids)
+        if called:
+            ends = list(called.values())
+            known = [end for end in ends if end is not None]
+            raise WorkerMayLive(
+                len(called), rfc3339(max(known)) if len(known) == len(ends) else None
+            )
+
+    async def _called_by_the_living(
+        self, scope: Scope, outbox_ids: list[OutboxId]
+    ) -> dict[OutboxId, datetime | None]:
+        """Items whose worker lost its lease and may yet go on with a call that it had begun, and
+        until when that must be feared; None: for as long as its process is seen here."""
+        found: dict[OutboxId, datetime | None] = {}
+        now = self._clock.now()
+        for start in range(0, len(outbox_ids), self._limits.reconcile_items):
+            window = outbox_ids[start : start + self._limits.reconcile_items]
+            for lost in await self._store.read(doubts.lost_holders(scope, window)):
+                match self._presence_of(lost.worker_id):
+                    case Presence.GONE:
+                        continue
+                    case Presence.RUNS:
+                        found[lost.outbox_id] = None
+                    case Presence.UNKNOWN:
+                        patience = timedelta(seconds=self._limits.stale_lock_seconds)
+                        if lost.lost_at + patience > now:
+                            found[lost.outbox_id] = lost.lost_at + patience
+                    case other:
+                        assert_never(other)
+        return found
 
     async def reconcile(
         self,
@@ -117,6 +180,7 @@ class DoubtResolver:
         evidence: str,
         actor: str,
         submission_target: str | None = None,
+        wait_for_workers: bool = False,
     ) -> Reconciliation:
         """Settle what evidence can settle.
 
@@ -126,7 +190,8 @@ class DoubtResolver:
         doubt. What is exhausted is not called again: to resubmit it is to say that it failed, and
         whoever wants it sent retries the phase or submits it anew. `submission_target` is whose
         record the evidence is: it judges only attempts made there. Without it, it is the record of
-        all providers.
+        all providers. With `wait_for_workers`, what is absent and was called by a worker that may
+        be alive stays in doubt.
         """
         counts = dict.fromkeys(DoubtVerdict, 0)
         asked_again = left = 0
@@ -153,7 +218,13 @@ class DoubtResolver:
                     left += 1
                 else:
                     verdicts.setdefault(verdict, []).append(doubt.id)
-            for verdict, outbox_ids in verdicts.items():
+            for verdict, judged in verdicts.items():
+                outbox_ids = judged
+                if wait_for_workers and verdict is not DoubtVerdict.SENT:
+                    # Absent today does not say that its worker, should it live, sends it no more.
+                    living = await self._called_by_the_living(scope, judged)
+                    outbox_ids = [each for each in judged if each not in living]
+                    left += len(living)
                 resolved = await self._resolve(scope, outbox_ids, verdict, evidence, actor)
                 counts[verdict] += len(resolved)
         return Reconciliation(

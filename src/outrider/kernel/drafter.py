@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import repeat
 
 from outrider.domain.ids import IdempotencyKey, OutboxId, item_keys
-from outrider.domain.recipients import address_kind, screen
+from outrider.domain.recipients import SkipReason, address_kind, screen
 from outrider.domain.states import Channel, ItemStatus
 from outrider.domain.texts import breaks_header
 from outrider.domain.times import rfc3339
@@ -42,6 +42,11 @@ class Drafter:
         with observed(self._observer, Stage.SCREEN):
             reasons = [
                 screen(kind, member.address, member.invalid, member.duplicate) for member in members
+            ]
+        if context.job.retry_job_id is not None:
+            reasons = [
+                SkipReason.ACCEPTED_LATE if member.accepted_late else reason
+                for member, reason in zip(members, reasons, strict=True)
             ]
         kept = [m for m, reason in zip(members, reasons, strict=True) if not reason]
         links = await self._links(context, kept)

@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import AsyncGenerator, AsyncIterator
 
 from outrider.domain.artifacts import uri_problem
-from outrider.domain.errors import InvalidInput, NotFound, StoreUnavailable
+from outrider.domain.errors import ArtifactsUnavailable, InvalidInput, NotFound
 from outrider.domain.letters import Attachment, Enclosure, Letter, decoded
 from outrider.ports.artifacts import ArtifactStore
 from outrider.settings import ENCLOSURES_MAX_BYTES
@@ -22,7 +22,7 @@ class EnclosureReader:
         self._max_bytes = max_bytes
 
     async def read(self, letter: Letter) -> list[Enclosure] | str:
-        """All of them, or what is wrong with one. StoreUnavailable: it may be there later."""
+        """All of them, or what is wrong with one. ArtifactsUnavailable: it may be there later."""
         enclosures: list[Enclosure] = []
         left = self._max_bytes
         for attachment in letter.attachments:
@@ -45,7 +45,7 @@ class EnclosureReader:
         except (NotFound, InvalidInput):
             return _not_there(name)
         except OSError as error:
-            raise StoreUnavailable(
+            raise ArtifactsUnavailable(
                 f"the artifacts cannot be read: {error.strerror}",
                 hint="look at OUTRIDER_ARTIFACTS, and at the disk behind it",
             ) from error

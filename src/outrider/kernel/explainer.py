@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from outrider.domain.outbox import Accounting
+from outrider.domain.own_limits import OWN_LIMIT
 from outrider.domain.recipients import SkipReason
 from outrider.domain.screen_policies import WaitsFor
 from outrider.domain.states import SUCCESSES, IntentStatus, ItemStatus, JobStatus, RunStatus
@@ -16,7 +17,14 @@ from outrider.domain.submission import (
 )
 from outrider.domain.times import rfc3339
 from outrider.kernel.step_executor import DELAY, MOMENT_PASSED
-from outrider.kernel.transactions.inspection import Attempt, Item, JobCount, ReasonCount, RunRecord
+from outrider.kernel.transactions.inspection import (
+    Attempt,
+    Item,
+    JobCount,
+    LateAcceptance,
+    ReasonCount,
+    RunRecord,
+)
 from outrider.kernel.transactions.targets import ClosedDoor
 
 SKIPPED_BECAUSE = {
@@ -24,10 +32,12 @@ SKIPPED_BECAUSE = {
     SkipReason.INVALID_ADDRESS: "the recipient's address is not valid",
     SkipReason.DUPLICATE_ADDRESS: "an earlier recipient of the campaign has the same address",
     SkipReason.SUPPRESSED: "the address has opted out",
+    SkipReason.ACCEPTED_LATE: "the provider had accepted it after all, in the run before",
     MOMENT_PASSED: "its moment had gone when the event arrived",
     WaitsFor.FREQUENCY_CAP: "the address has had as many messages as the frequency cap allows",
 }
 WAITS_UNTIL = {
+    OWN_LIMIT: "this machine was out of a resource of its own, such as file handles",
     DELAY: "its step's moment has not come",
     WaitsFor.QUIET_HOURS: "it is in the recipient's quiet hours",
     WaitsFor.SENDING_WINDOW: "the sending window is closed",
@@ -38,7 +48,9 @@ WAITS_UNTIL = {
 }
 
 
-def explain_item(item: Item, attempts: Sequence[Attempt]) -> list[str]:
+def explain_item(
+    item: Item, attempts: Sequence[Attempt], late: Sequence[LateAcceptance] = ()
+) -> list[str]:
     who = item.recipient_id
     if item.run_id is not None or item.template is not None:
         who += f" ({item.address or 'no address'})"
@@ -46,6 +58,7 @@ def explain_item(item: Item, attempts: Sequence[Attempt]) -> list[str]:
     if item.template is not None:
         sentences.append(_origin(item))
     sentences += [_attempt(attempt) for attempt in attempts]
+    sentences += [_late(each) for each in late]
     if item.doubted_at is not None:
         if item.reason == SkipReason.SUPPRESSED:
             sentences.append(
@@ -138,6 +151,15 @@ def _attempt(attempt: Attempt) -> str:
             if (attempt.reason or "").startswith((INVALID_ANSWER, "http_")):
                 far = "what came back was no valid answer"
             return f"{opened} and ended after {took_ms:,.0f} ms with {attempt.reason}: {far}."
+
+
+def _late(late: LateAcceptance) -> str:
+    proof = f" as {late.provider_message_id}" if late.provider_message_id else ""
+    return (
+        f"The provider accepted attempt {late.attempt}{proof}, and its answer came at"
+        f" {rfc3339(late.answered_at)}, when the item had been settled otherwise. A retry leaves it"
+        " out."
+    )
 
 
 def explain_run(

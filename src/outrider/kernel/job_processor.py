@@ -14,11 +14,17 @@ from typing import NamedTuple, assert_never
 import msgspec
 import structlog
 
-from outrider.domain.errors import StoreError, StoreRefused, StoreUnavailable
+from outrider.domain.errors import (
+    ArtifactsUnavailable,
+    StoreError,
+    StoreRefused,
+    StoreUnavailable,
+)
 from outrider.domain.ids import JobId, WorkerId
 from outrider.domain.jobs import Settlement, Unfinished
 from outrider.domain.retry import JOB
 from outrider.domain.submission import BATCH, REALTIME
+from outrider.kernel.budgeted_store import BudgetExceeded
 from outrider.kernel.call_permits import CallPermits
 from outrider.kernel.delivery import Delivery
 from outrider.kernel.lane_delivery import LaneDelivery
@@ -37,6 +43,7 @@ from outrider.kernel.transactions.jobs import (
     Standing,
 )
 from outrider.kernel.transactions.settlement import LeaseLost, give_up_job
+from outrider.ports.call_journal import CallJournal
 from outrider.ports.clock import Clock, IdSource
 from outrider.ports.engine import Engine
 from outrider.ports.stages import Stage, StageObserver
@@ -69,6 +76,7 @@ class JobProcessor:
         phase_work: PhaseWork,
         step_recorder: StepRecorder,
         permits: CallPermits,
+        journal: CallJournal,
         turns: QueueTurns,
         work_filter: WorkFilter,
         closed_targets: Callable[[], Mapping[str, datetime]],
@@ -85,6 +93,7 @@ class JobProcessor:
         self._phase_work = phase_work
         self._step_recorder = step_recorder
         self._permits = permits
+        self._journal = journal
         self._turns = turns
         self._filter = work_filter
         self._closed_targets = closed_targets
@@ -334,12 +343,12 @@ class JobProcessor:
 
     async def _claimed(self, script: Transaction[list[Claim]]) -> list[Claim]:
         self._observer.before(Stage.CLAIM)
-        asked_at = self._clock.monotonic()
+        asked_at, until = self._clock.monotonic(), self._clock.now() + self._lease
         claimed = await self._store.write(script)
         if claimed:
             self._observer.after(Stage.CLAIM)
         for job in claimed:
-            self._permits.take(job, self._clock.now() + self._lease, asked_at)
+            self._permits.take(job, until, asked_at)
         return claimed
 
     def _begin(self, claimed: Sequence[Claim]) -> None:
@@ -375,14 +384,19 @@ class JobProcessor:
                 case other:
                     assert_never(other)
         except Exception as error:
-            log.exception("job_failed", job_id=job.id, run_id=job.run_id)
             cause = _first(error)
+            if _is_away(cause):
+                log.warning("job_waits_for_store", job_id=job.id, error=str(cause))
+                await self._give_back(job)
+                return
+            log.exception("job_failed", job_id=job.id, run_id=job.run_id)
             told = f"{type(cause).__name__}: {cause}"
             if not await self._gave_up(job, cause, told):
                 await self._fail(job, told)
             return
         if isinstance(settlement, LeaseLost):
             log.warning("lease_lost", job_id=job.id)
+            await self._let_go_of_lost(job)
         elif isinstance(settlement, Unfinished):
             await self._fail(
                 job, f"{settlement.unreserved} items unreserved, {settlement.open} calls still open"
@@ -401,6 +415,42 @@ class JobProcessor:
         except StoreError as lost:
             log.warning("job_left_to_its_lease", job_id=job.id, error=lost.message)
             return True
+
+    async def _let_go_of_lost(self, job: Claim) -> None:
+        try:
+            await self._store.write(jobs.let_go_of_lost(job))
+        except StoreError as error:
+            # Then whoever judges its items waits for longer than need be.
+            log.warning("lost_lease_kept", job_id=job.id, error=error.message)
+
+    async def _give_back(self, job: Claim) -> None:
+        """A store that was away is not the job's fault: it goes on as soon as that is back, and has
+        lost no attempt. All calls of the job have ended by now."""
+        try:
+            await self._delivery.durable(job)
+        except StoreUnavailable as error:
+            log.warning("job_left_to_its_lease", job_id=job.id, error=error.message)
+            return
+        began = self._clock.monotonic()
+        backoff_seconds = self._limits.store_backoff_seconds
+        while self._clock.monotonic() - began < self._limits.close_patience_seconds:
+            await self._clock.sleep(backoff_seconds * (1 + self._ids.jitter()) / 2)
+            now = self._clock.now()
+            begun = self._journal.begun()
+            script = (
+                jobs.release(job, now, now)
+                if begun is None
+                else jobs.give_back(job, begun, now, now)
+            )
+            try:
+                await self._store.write(script)
+                return
+            except StoreUnavailable as error:
+                log.warning("job_waits_for_store", job_id=job.id, error=error.message)
+            except StoreError as error:
+                log.warning("job_left_to_its_lease", job_id=job.id, error=error.message)
+                return
+        log.warning("job_left_to_its_lease", job_id=job.id, error="the store is away")
 
     async def _fail(self, job: Claim, error: str) -> None:
         """Uses up one of the job's attempts. Where even that cannot be written, its lease ends."""
@@ -424,6 +474,14 @@ class JobProcessor:
         self._permits.let_go(job.id)
         self._tell_room()
         task.result()
+
+
+def _is_away(cause: Exception) -> bool:
+    """The database cannot be used. One that is only slow has an answer of its own; and where files
+    are kept is a job's own affair."""
+    return isinstance(cause, StoreUnavailable) and not isinstance(
+        cause, BudgetExceeded | ArtifactsUnavailable
+    )
 
 
 def _first(error: Exception) -> Exception:

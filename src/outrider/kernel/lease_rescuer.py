@@ -33,6 +33,7 @@ class LeaseRescuer:
         worker_id: WorkerId,
         limits: Limits,
         is_dead: IsDead,
+        is_steady: Callable[[], bool] = lambda: True,
     ) -> None:
         self._store = store
         self._journals = journals
@@ -41,6 +42,8 @@ class LeaseRescuer:
         self._worker_id = worker_id
         self._limits = limits
         self._is_dead = is_dead
+        self._is_steady = is_steady
+        self._store_was_away_at: float | None = None
 
     async def free_the_dead(self) -> int:
         """Take back the jobs of processes that are provably gone. Where such a process has left
@@ -66,6 +69,8 @@ class LeaseRescuer:
     async def rescue_once(self) -> int:
         freed = await self.free_the_dead()
         now = self._clock.now()
+        if not self._may_judge_leases():
+            return freed + await self._store.write(jobs.requeue(now))
         stale_before = now - timedelta(seconds=self._limits.stale_lock_seconds)
         rescued = await self._store.write(
             jobs.rescue_expired(stale_before, self._worker_id, self._ids, now)
@@ -74,11 +79,22 @@ class LeaseRescuer:
             log.info("jobs_rescued", jobs=rescued, why="lease_expired")
         return freed + rescued + await self._store.write(jobs.requeue(now))
 
+    def _may_judge_leases(self) -> bool:
+        """Whether a worker that lives has had the time to extend its lease: the database could be
+        used, and its clock went evenly, for longer than a lease lasts."""
+        away_at = self._store_was_away_at
+        if away_at is not None:
+            if self._clock.monotonic() - away_at <= self._limits.lease_seconds:
+                return False
+            self._store_was_away_at = None
+        return self._is_steady()
+
     async def run(self) -> None:
         """The loop of the role; runs until cancelled."""
         while True:
             try:
                 await self.rescue_once()
             except StoreUnavailable as error:
+                self._store_was_away_at = self._clock.monotonic()
                 log.warning("rescue_failed", error=error.message)
             await self._clock.sleep(self._limits.rescue_interval_seconds)

@@ -58,17 +58,21 @@ def _not_called_yet(attempt: "OpenAttempt") -> bool:
 class OpenAttempt(Reservation):
     """A committed, open attempt of ours. Only `Reserver` makes one; a test keeps it so."""
 
-    __slots__ = ("_draft", "_outbox_id", "identity", "may_begin")
+    __slots__ = ("_draft", "_outbox_id", "has_begun", "identity", "may_begin")
 
     def __init__(self, outbox_id: OutboxId, draft: Draft, identity: AttemptIdentity) -> None:
         self._outbox_id = outbox_id
         self._draft = draft
         self.identity = identity
+        self.has_begun = False
         self.may_begin: Callable[[OpenAttempt], bool] = _not_called_yet
         """Set by the caller; until then nobody may call."""
 
     def begin(self) -> bool:
-        return self.may_begin(self)
+        if not self.may_begin(self):
+            return False
+        self.has_begun = True
+        return True
 
     @property
     def outbox_id(self) -> OutboxId:

@@ -11,10 +11,11 @@ import structlog
 
 from outrider.domain.errors import StoreUnavailable
 from outrider.domain.ids import JobId
+from outrider.domain.states import SUCCESSES
 from outrider.kernel.transactions import ledger
 from outrider.kernel.transactions.ledger import ClosedAttempt
 from outrider.ports.call_journal import CallJournal
-from outrider.ports.clock import Clock
+from outrider.ports.clock import Clock, IdSource
 from outrider.ports.stages import Stage, StageObserver
 from outrider.ports.store import Store
 from outrider.settings import Limits
@@ -32,9 +33,11 @@ class ResultCloser:
         limits: Limits,
         observer: StageObserver,
         journal: CallJournal,
+        ids: IdSource | None = None,
     ) -> None:
         self._store = store
         self._journal = journal
+        self._ids = ids
         self._clock = clock
         self._limits = limits
         self._observer = observer
@@ -119,6 +122,7 @@ class ResultCloser:
             try:
                 self._observer.before(Stage.CLOSE)
                 await self._store.write(ledger.close(group, self._clock.now()))
+                await self._note_late(group)
                 self._journal.end([closed.id for closed in group])
                 self._observer.after(Stage.CLOSE)
                 return
@@ -130,6 +134,20 @@ class ResultCloser:
                     raise
                 log.warning("close_waits_for_store", items=len(group), error=error.message)
                 await self._clock.sleep(self._limits.close_backoff_seconds)
+
+    async def _note_late(self, group: list[ClosedAttempt]) -> None:
+        """While the lease stands under which a call was opened, nobody can have judged it. This
+        process may have been frozen since, so it is asked when all is written."""
+        now = self._clock.now()
+        late = [
+            closed
+            for closed in group
+            if closed.call_by is not None
+            and closed.call_by <= now
+            and closed.verdict.status in SUCCESSES
+        ]
+        if late and self._ids is not None:
+            await self._store.write(ledger.note_late(late, self._ids, now))
 
 
 def _tell_unscheduled(group: list[ClosedAttempt], error: StoreUnavailable) -> None:

@@ -11,7 +11,9 @@ from datetime import datetime, timedelta
 
 import structlog
 
+from outrider.domain.errors import StoreUnavailable
 from outrider.domain.ids import DEFAULT_SCOPE, Scope, WorkerId
+from outrider.domain.own_limits import OWN_LIMIT
 from outrider.domain.retry import RetrySchedule, usual_schedule
 from outrider.domain.submission import (
     POOL_TIMEOUT,
@@ -47,6 +49,8 @@ from outrider.settings import Limits
 
 log = structlog.get_logger()
 
+OUR_OWN = frozenset({POOL_TIMEOUT, OWN_LIMIT})
+"""Why a call could not begin that is no news of its target."""
 PAUSED_LOOK_SECONDS = 1.0
 FULL_LOOK_SECONDS = 0.5
 REFUSED_SECONDS = 1.0
@@ -206,7 +210,7 @@ class TargetGate:
         if isinstance(result, Held):
             self._held(passes, result)
             return
-        if isinstance(result, AttemptError) and result.code == POOL_TIMEOUT:
+        if isinstance(result, AttemptError) and result.code in OUR_OWN:
             if passes.is_probe:
                 self.unused(passes)
             return
@@ -358,7 +362,12 @@ class TargetGate:
                 after = report(after, policy, seen, now)
             return after, (door, after)
 
-        before, after = await self._changed(asked, key, policy, change, now)
+        try:
+            before, after = await self._changed(asked, key, policy, change, now)
+        except StoreUnavailable:
+            # The others are told when it is back.
+            local.untold = told + local.untold
+            raise
         local.epoch = after.epoch
         self._learn(local, after, now)
         self._say(key, before, after)

@@ -19,6 +19,10 @@ class CallJournal(Protocol):
         """How their calls ended is committed."""
         ...
 
+    def begun(self) -> Sequence[OutboxId] | None:
+        """The calls that are begun and not ended; None where nobody can know."""
+        ...
+
     def close(self) -> None:
         """This worker ends in good order, and has nothing out."""
         ...

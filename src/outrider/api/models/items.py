@@ -11,7 +11,7 @@ from outrider.domain.contracts import PolicyName
 from outrider.domain.states import Channel, IntentStatus, ItemStatus
 from outrider.domain.submission import ExhaustedReason, Progress
 from outrider.kernel.transactions.doubts import Doubt, DoubtVerdict
-from outrider.kernel.transactions.inspection import Attempt, Item
+from outrider.kernel.transactions.inspection import Attempt, Item, LateAcceptance
 from outrider.settings import INTENT_ID_MAX_CHARACTERS, NAME_MAX_CHARACTERS
 
 EVIDENCE_MAX_CHARACTERS = 4_000
@@ -68,16 +68,31 @@ class AttemptAnswer(Answer):
         return cls(**attempt._asdict())
 
 
+class LateAcceptanceAnswer(Answer):
+    attempt: int
+    answered_at: datetime
+    provider_message_id: str | None
+    recorded_at: datetime
+
+    @classmethod
+    def of(cls, late: LateAcceptance) -> "LateAcceptanceAnswer":
+        return cls(**late._asdict())
+
+
 class ItemAnswer(ItemLine):
     subject: str | None
     attempts: list[AttemptAnswer]
+    late_acceptances: list[LateAcceptanceAnswer] = Field(
+        description="What the provider accepted after the item had been settled otherwise."
+    )
 
     @classmethod
-    def whole(cls, item: Item, attempts: list[Attempt]) -> "ItemAnswer":
+    def whole(cls, item: Item, attempts: list[Attempt], late: list[LateAcceptance]) -> "ItemAnswer":
         return cls(
             **item_fields(item),
             subject=item.subject,
             attempts=[AttemptAnswer.of(attempt) for attempt in attempts],
+            late_acceptances=[LateAcceptanceAnswer.of(each) for each in late],
         )
 
 
@@ -138,6 +153,10 @@ class VerdictBody(Document):
             description="How you know; it is kept in the audit log for good.",
         ),
     ]
+    force: bool = Field(
+        default=False,
+        description="Settle it although the worker that called it may still be alive.",
+    )
 
 
 class VerdictsBody(VerdictBody):

@@ -65,7 +65,7 @@ async def resolve_all(body: VerdictsBody, outrider: Wired, asker: Asker) -> AllR
     resolved, left = 0, matching
     if body.confirm:
         resolved = await resolver.resolve_all(
-            asker.scope, of, body.verdict, body.evidence, asker.actor
+            asker.scope, of, body.verdict, body.evidence, asker.actor, force=body.force
         )
         left = await resolver.count(asker.scope, of)
     return AllResolved(matching=matching, resolved=resolved, left=left, confirmed=body.confirm)
@@ -79,6 +79,6 @@ async def resolve_all(body: VerdictsBody, outrider: Wired, asker: Asker) -> AllR
 async def resolve(outbox_id: str, body: VerdictBody, outrider: Wired, asker: Asker) -> Resolved:
     item = await outrider.store.read(inspection.item(asker.scope, OutboxId(outbox_id)))
     await outrider.doubt_resolver.resolve(
-        asker.scope, item.id, body.verdict, body.evidence, asker.actor
+        asker.scope, item.id, body.verdict, body.evidence, asker.actor, force=body.force
     )
     return Resolved(outbox_id=item.id, verdict=body.verdict)

@@ -32,16 +32,18 @@ async def healthz() -> Health:
 @router.get(
     "/readyz",
     operation_id="getReadiness",
-    summary="The database can be used, and has the right schema",
+    summary="The database has the right schema, can be written to, and has room on its disk",
     responses={503: PROBLEMS[503]},
 )
 async def readyz(request: Request) -> Health:
+    outrider = services_of(request).outrider
     try:
-        await services_of(request).outrider.store.verify_schema()
+        await outrider.store.verify_schema()
+        await outrider.check_writable()
     except StoreError as error:
         log.warning("not_ready", error=error.message)
         raise ApiError(
-            503, "NOT_READY", "the database cannot be used, or has another schema",
+            503, "NOT_READY", "the database cannot be used or written to, or has another schema",
             headers={"Retry-After": str(ApiLimits.retry_after_seconds)},
         ) from error  # fmt: skip
     return Health(status="ready")

@@ -7,7 +7,7 @@ from outrider.api.route import api_router
 from outrider.domain.ids import OutboxId, Scope
 from outrider.kernel.explainer import explain_item
 from outrider.kernel.transactions import inspection
-from outrider.kernel.transactions.inspection import Attempt, Item
+from outrider.kernel.transactions.inspection import Attempt, Item, LateAcceptance
 from outrider.ports.store import Transaction
 
 router = api_router("outbox")
@@ -15,8 +15,8 @@ router = api_router("outbox")
 
 @router.get("/outbox/{outbox_id}", operation_id="getItem", summary="One item with its attempts")
 async def show(outbox_id: str, outrider: Wired, asker: Asker) -> ItemAnswer:
-    item, attempts = await outrider.store.read(_whole(asker.scope, OutboxId(outbox_id)))
-    return ItemAnswer.whole(item, attempts)
+    item, attempts, late = await outrider.store.read(_whole(asker.scope, OutboxId(outbox_id)))
+    return ItemAnswer.whole(item, attempts, late)
 
 
 @router.get(
@@ -25,10 +25,13 @@ async def show(outbox_id: str, outrider: Wired, asker: Asker) -> ItemAnswer:
     summary="Why one item was or was not sent, in sentences",
 )
 async def explain(outbox_id: str, outrider: Wired, asker: Asker) -> Explanation:
-    item, attempts = await outrider.store.read(_whole(asker.scope, OutboxId(outbox_id)))
-    return Explanation(outbox_id=item.id, sentences=explain_item(item, attempts))
+    item, attempts, late = await outrider.store.read(_whole(asker.scope, OutboxId(outbox_id)))
+    return Explanation(outbox_id=item.id, sentences=explain_item(item, attempts, late))
 
 
-def _whole(scope: Scope, outbox_id: OutboxId) -> Transaction[tuple[Item, list[Attempt]]]:
+def _whole(
+    scope: Scope, outbox_id: OutboxId
+) -> Transaction[tuple[Item, list[Attempt], list[LateAcceptance]]]:
     item = yield from inspection.item(scope, outbox_id)
-    return item, (yield from inspection.attempts_of(item.id))
+    attempts = yield from inspection.attempts_of(item.id)
+    return item, attempts, (yield from inspection.late_acceptances_of(item.id))

@@ -21,6 +21,10 @@ class AlertCode(StrEnum):
     EVENT_BUS_SINK_GONE = "EVENT_BUS_SINK_GONE"
     JOB_DEAD = "JOB_DEAD"
     TARGET_HELD = "TARGET_HELD"
+    CLOCK_SKEW = "CLOCK_SKEW"
+    JOB_RESTS = "JOB_RESTS"
+    OUT_OF_HANDLES = "OUT_OF_HANDLES"
+    LATE_ACCEPTANCE = "LATE_ACCEPTANCE"
 
 
 LAST = "ffffffff-ffff-ffff-ffff-ffffffffffff"

@@ -88,6 +88,21 @@ def doubts_among(scope: Scope, outbox_ids: Sequence[OutboxId]) -> Transaction[li
     return [row[0] for row in rows]
 
 
+class LostHolder(NamedTuple):
+    """Who called an item in doubt, and when that worker's lease was found to be over."""
+
+    outbox_id: OutboxId
+    worker_id: str
+    lost_at: datetime
+
+
+def lost_holders(scope: Scope, outbox_ids: Sequence[OutboxId]) -> Transaction[list[LostHolder]]:
+    """Of those items whose worker did not end, for all that is known, but lost its lease."""
+    window = {"id": [outbox_id for outbox_id in outbox_ids if is_uuid(outbox_id)]}
+    rows = yield from ask("lost_holders", window, **scope._asdict())
+    return [LostHolder(*row) for row in rows]
+
+
 def resolve(
     scope: Scope,
     outbox_ids: Sequence[OutboxId],

@@ -132,6 +132,15 @@ class Attempt(NamedTuple):
     """Which repeat of the attempt's call it was, after a crash; 0 is the call itself."""
 
 
+class LateAcceptance(NamedTuple):
+    """The provider took it, and said so after somebody had settled the item otherwise."""
+
+    attempt: int
+    answered_at: datetime
+    provider_message_id: str | None
+    recorded_at: datetime
+
+
 class AuditRecord(NamedTuple):
     id: str
     created_at: datetime
@@ -345,6 +354,11 @@ def items_of_run(
 
 def attempts_of(outbox_id: OutboxId) -> Transaction[list[Attempt]]:
     return (yield from attempts_of_all([outbox_id]))[outbox_id]
+
+
+def late_acceptances_of(outbox_id: OutboxId) -> Transaction[list[LateAcceptance]]:
+    rows = yield from ask("late_acceptances_of", outbox_id=outbox_id)
+    return [LateAcceptance(*row) for row in rows]
 
 
 def attempts_of_all(outbox_ids: Sequence[OutboxId]) -> Transaction[dict[OutboxId, list[Attempt]]]:

@@ -1,7 +1,7 @@
 """Jobs as leases: claim with a higher fence, keep alive, give back, rescue from the dead."""
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import Enum
 from typing import NamedTuple
 
@@ -17,9 +17,11 @@ from outrider.domain.ids import (
     WorkerId,
     WorkspaceId,
 )
+from outrider.domain.retry import REST
 from outrider.domain.run_events import RunEventType
 from outrider.domain.states import JobStatus
 from outrider.kernel.transactions import run_log
+from outrider.kernel.transactions.alerts import Alert, AlertCode, raise_alert, resolve_alert
 from outrider.kernel.transactions.audit import AuditEntry, record
 from outrider.kernel.transactions.run_log import EventDraft
 from outrider.ports.clock import IdSource
@@ -52,6 +54,8 @@ class ClaimedJob(NamedTuple):
     lease_expires_at: datetime
     """As it was claimed; heartbeats move it."""
     queue_group: str
+    losses: int = 0
+    """How often in a row it was lost without any of its items having ended."""
 
     @property
     def scope(self) -> Scope:
@@ -81,6 +85,11 @@ class ClaimedLane(NamedTuple):
     @property
     def scope(self) -> Scope:
         return Scope(self.tenant_id, self.workspace_id)
+
+    @property
+    def losses(self) -> int:
+        """Whoever gives a lane back has ended what was due: its attempts count from there."""
+        return self.attempts
 
     @property
     def queue_group(self) -> str:
@@ -118,6 +127,10 @@ class ClaimedPhaseJob(NamedTuple):
     @property
     def scope(self) -> Scope:
         return Scope(self.tenant_id, self.workspace_id)
+
+    @property
+    def losses(self) -> int:
+        return self.attempts
 
     @property
     def is_exhausted(self) -> bool:
@@ -174,6 +187,8 @@ class QueueGroup(NamedTuple):
 
 
 CANCELLED_GROUP = "cancelled"
+JOBS_TOLD = 10
+"""Of jobs that rest, so many are named in an alert."""
 
 
 def queue_groups(after: str, most: int) -> Transaction[list[QueueGroup]]:
@@ -310,6 +325,19 @@ def release(job: Claim, run_at: datetime, now: datetime) -> Transaction[bool]:
     return bool(rows)
 
 
+def give_back(
+    job: Claim, begun: Sequence[OutboxId], run_at: datetime, now: datetime
+) -> Transaction[bool]:
+    """Give the job back after trouble that was not its own. What it had opened, by a commit whose
+    answer was lost, and not begun to call was never called."""
+    known = {"job_id": job.id, "fence": job.fence, "now": now}
+    if isinstance(job, ClaimedLane):
+        yield from ask("take_back_unbegun_in_lane", {"id": begun}, **known)
+    elif isinstance(job, ClaimedJob):
+        yield from ask("take_back_unbegun", {"id": begun}, run_id=job.run_id, **known)
+    return (yield from release(job, run_at, now))
+
+
 def fail(
     job: Claim, error: str, run_at: datetime, worker_id: WorkerId, ids: IdSource, now: datetime
 ) -> Transaction[bool]:
@@ -317,6 +345,8 @@ def fail(
         "fail_job", job_id=job.id, fence=job.fence, error=error, run_at=run_at, now=now
     )
     if rows:
+        if rows[0][1] and isinstance(job, ClaimedJob):
+            yield from _tell_of_rest(job.run_id, job.scope, [job.id], error, ids, now)
         entry = AuditEntry(
             job.scope, "job.failed", worker_id, job.campaign_id, job.run_id, job.id,
             detail={"error": error, "attempts": job.attempts + 1},
@@ -329,7 +359,21 @@ def rescue_expired(
     stale_before: datetime, worker_id: WorkerId, ids: IdSource, now: datetime
 ) -> Transaction[int]:
     rows = yield from ask("rescue_expired", stale_before=stale_before, now=now)
+    if rows:
+        # Whoever held them may be frozen, and not dead.
+        window = {
+            "id": [row[0] for row in rows],
+            "fence": [row[5] for row in rows],
+            "worker_id": [row[4].partition(": ")[2] for row in rows],
+        }
+        yield from ask("note_lost_leases", window, now=now)
     return (yield from _rescued(rows, worker_id, ids, now))
+
+
+def let_go_of_lost(job: Claim) -> Transaction[None]:
+    """Whoever lost the job lives, and none of its calls is out any more: nobody need wait for it
+    before judging them."""
+    yield from ask("forget_lost_lease", job_id=job.id, fence=job.fence)
 
 
 def lock_holders() -> Transaction[list[str]]:
@@ -395,12 +439,47 @@ def _rescued(rows: Rows, worker_id: WorkerId, ids: IdSource, now: datetime) -> T
                 Scope(tenant, workspace), "job.rescued", worker_id, run_id=run_id, job_id=job_id,
                 detail={"why": why},
             )
-            for job_id, run_id, tenant, workspace, why in rows
+            for job_id, run_id, tenant, workspace, why, *_ in rows
         ],
         ids,
         now,
     )  # fmt: skip
+    yield from _put_to_rest(rows, ids, now)
     return len(rows)
+
+
+def _tell_of_rest(
+    run_id: RunId, scope: Scope, job_ids: Sequence[JobId], why: str, ids: IdSource, now: datetime
+) -> Transaction[None]:
+    """Once for all jobs of a run."""
+    message = (
+        f"{len(job_ids)} jobs of the run were lost again and again without progress, and rest ever"
+        f" longer between their attempts; the last time: {why}"
+    )
+    detail = {"runId": run_id, "jobIds": job_ids[:JOBS_TOLD], "why": why}
+    yield from raise_alert(Alert(scope, AlertCode.JOB_RESTS, run_id, message, detail), ids, now)
+
+
+def tell_of_progress(run_id: RunId, now: datetime) -> Transaction[None]:
+    """A job that rested got somewhere; others of its run that do not will tell again."""
+    yield from resolve_alert(AlertCode.JOB_RESTS, run_id, now)
+
+
+def _put_to_rest(rows: Rows, ids: IdSource, now: datetime) -> Transaction[None]:
+    """What died is a worker: nobody whom the job has not called is given up because of it."""
+    resting = [row for row in rows if row[1] is not None and row[6] >= 0]
+    if not resting:
+        return
+    delays = [REST.delay_seconds(row[6] + 1, jitter=ids.jitter()) for row in resting]
+    window = {
+        "id": [row[0] for row in resting],
+        "run_at": [now + timedelta(seconds=delay) for delay in delays],
+    }
+    yield from ask("rest_jobs", window, now=now)
+    for run_id in sorted({row[1] for row in resting}):
+        of_run = [row for row in resting if row[1] == run_id]
+        scope, why = Scope(of_run[0][2], of_run[0][3]), of_run[0][4]
+        yield from _tell_of_rest(run_id, scope, [row[0] for row in of_run], why, ids, now)
 
 
 def standing(job_id: JobId) -> Transaction[Standing | None]:

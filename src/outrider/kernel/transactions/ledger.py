@@ -17,9 +17,11 @@ from outrider.domain.ids import (
     JobId,
     OutboxId,
     RecipientId,
+    Scope,
     skipped_key,
 )
 from outrider.domain.letters import Enclosure
+from outrider.domain.own_limits import OWN_LIMIT
 from outrider.domain.recipients import AddressKind, SkipReason
 from outrider.domain.retry import CALL_REPEATS_MAX, Patience
 from outrider.domain.states import SUCCESSES, Channel, ItemStatus
@@ -31,8 +33,15 @@ from outrider.domain.submission import (
     Verdict,
 )
 from outrider.domain.texts import storable
+from outrider.kernel.transactions.alerts import Alert, AlertCode, raise_alert
+from outrider.kernel.transactions.audit import AuditEntry, record
 from outrider.kernel.transactions.jobs import Claim, ClaimedJob, Hold, hold
+from outrider.ports.clock import IdSource
 from outrider.ports.store import Rows, Transaction, Window, ask, ask_alone
+
+LATE_ACTOR = "result closer"
+LATE_TOLD = 10
+"""Of items that were accepted late, so many are named in an alert."""
 
 
 class Member(NamedTuple):
@@ -41,6 +50,8 @@ class Member(NamedTuple):
     attributes: str
     invalid: int
     duplicate: int
+    accepted_late: bool = False
+    """Of a retry: after it was begun, the provider accepted what the run before had settled."""
 
 
 class LedgerRow(NamedTuple):
@@ -106,6 +117,8 @@ class ClosedAttempt(NamedTuple):
     closed_at: datetime
     verdict: Verdict
     job_id: JobId | None = None
+    call_by: datetime | None = None
+    """The end of the lease under which it was opened: later, others may have judged it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,6 +375,47 @@ def close(closed: Sequence[ClosedAttempt], now: datetime) -> Transaction[None]:
         yield from _give_back(given_back, now)
 
 
+def note_late(late: Sequence[ClosedAttempt], ids: IdSource, now: datetime) -> Transaction[None]:
+    """What a provider took stays on record, where somebody has said otherwise of it meanwhile; and
+    whoever did hears of it. `late` are those of which that may be so."""
+    ids_of, attempts, fences, closed_at, *_ = zip(*late, strict=True)
+    window = {
+        "id": ids_of,
+        "attempt": attempts,
+        "fence": fences,
+        "closed_at": closed_at,
+        "message_id": [storable(each.verdict.provider_message_id) for each in late],
+    }
+    noted = yield from ask("note_late_acceptances", window, now=now)
+    if not noted:
+        return
+    places = yield from ask("places_of_items", {"id": [row[0] for row in noted]})
+    yield from record(
+        [
+            AuditEntry(
+                Scope(tenant, workspace), "item.accepted_late", LATE_ACTOR, campaign_id, run_id,
+                job_id, item, {"reason": reason},
+            )
+            for item, tenant, workspace, run_id, job_id, campaign_id, reason in places
+        ],
+        ids,
+        now,
+    )  # fmt: skip
+    # One alert for each run, and for each item that has none.
+    by_subject: dict[str, list[Any]] = {}
+    for row in places:
+        by_subject.setdefault(row[3] or row[0], []).append(row)
+    for subject, rows in by_subject.items():
+        message = (
+            f"the provider accepted {len(rows)} items that had been settled otherwise, after their"
+            " worker was taken for lost; they may have been sent twice"
+        )
+        detail = {"outboxIds": [row[0] for row in rows[:LATE_TOLD]], "runId": rows[0][3]}
+        scope = Scope(rows[0][1], rows[0][2])
+        alert = Alert(scope, AlertCode.LATE_ACCEPTANCE, subject, message, detail)
+        yield from raise_alert(alert, ids, now)
+
+
 def _identity(group: Sequence[ClosedAttempt]) -> dict[str, Sequence[object]]:
     ids, attempts, fences, closed_at, *_ = zip(*group, strict=True)
     return {"id": ids, "attempt": attempts, "fence": fences, "closed_at": closed_at}
@@ -465,7 +519,7 @@ def _give_back(group: Sequence[ClosedAttempt], now: datetime) -> Transaction[Non
 def _waits_for(verdict: Verdict) -> str | None:
     if verdict.reason is None:
         return None
-    return verdict.reason if verdict.reason == TARGET_THROTTLED else TARGET_DOWN
+    return verdict.reason if verdict.reason in (TARGET_THROTTLED, OWN_LIMIT) else TARGET_DOWN
 
 
 def is_any_expired(now: datetime) -> Transaction[bool]:

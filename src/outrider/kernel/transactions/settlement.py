@@ -35,7 +35,12 @@ from outrider.domain.states import (
 from outrider.kernel.transactions import audience, inspection, run_log
 from outrider.kernel.transactions.alerts import Alert, AlertCode, raise_alert
 from outrider.kernel.transactions.audit import AuditEntry, record
-from outrider.kernel.transactions.jobs import ClaimedJob, ClaimedPhaseJob, start_run
+from outrider.kernel.transactions.jobs import (
+    ClaimedJob,
+    ClaimedPhaseJob,
+    start_run,
+    tell_of_progress,
+)
 from outrider.kernel.transactions.ledger import doubt_abandoned
 from outrider.kernel.transactions.phases import transition_phase
 from outrider.kernel.transactions.run_log import EventDraft
@@ -196,15 +201,22 @@ def _error(ended: JobStatus, tally: Tally) -> dict[str, object]:
 def _ended(job: ClaimedJob | ClaimedPhaseJob, outcome: JobOutcome, tally: Tally) -> JobStatus:
     """A job's status agrees with its outcome: failed where nothing succeeded, else completed.
 
-    Dead is one that was given up; of a stopped one, only if not even that could be done in full.
+    Dead is one that was given up: its tries are used up, and some of its items have no ending. What
+    is in doubt when a job is stopped does not count: that can still be settled. However often its
+    workers died, a job that came to its end has not died.
     """
     failed = JOB_MACHINE.after(JobStatus.LOCKED, "fail")
-    is_wound_up = tally.unended == tally.in_doubt
-    if job.is_exhausted and not (job.cancelled and is_wound_up):
+    if job.is_exhausted and _is_given_up(job, outcome, tally):
         return JOB_MACHINE.after(failed, "bury")
     if outcome is JobOutcome.FAILED:
         return failed
     return JOB_MACHINE.after(JobStatus.LOCKED, "complete")
+
+
+def _is_given_up(job: ClaimedJob | ClaimedPhaseJob, outcome: JobOutcome, tally: Tally) -> bool:
+    if isinstance(job, ClaimedPhaseJob):
+        return outcome is JobOutcome.FAILED and not job.cancelled
+    return tally.unended > (tally.in_doubt if job.cancelled else 0)
 
 
 def _alert(
@@ -218,6 +230,7 @@ def _alert(
     yield from raise_alert(
         Alert(job.scope, AlertCode.JOB_DEAD, job.run_id, message, detail), ids, now
     )
+    yield from tell_of_progress(job.run_id, now)
 
 
 def finish_run_if_done(

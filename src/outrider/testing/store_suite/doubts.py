@@ -17,6 +17,7 @@ from outrider.testing.store_suite.workshop import (
     ELSEWHERE,
     MOST,
     NOON,
+    OTHER,
     Workshop,
     again,
     at,
@@ -91,10 +92,12 @@ class DoubtConformance:
         shop = Workshop(store)
         await shop.launch(1, max_attempts=1)
         [item_id] = await shop.open(await shop.claim_one(), 0)
-        given_up = await shop.take_over(now=at(31))
+        assert await shop.rescue(at(31)) == 1
+        # A job without an attempt left rests first.
+        given_up = await shop.claim_one(OTHER, now=at(50))
         assert given_up.job.is_exhausted
-        await store.write(ledger.bury(given_up.job, "job_dead", at(10_000), at(31)))
-        assert await shop.settle(given_up, now=at(31)) == Parked(None)
+        await store.write(ledger.bury(given_up.job, "job_dead", at(10_000), at(50)))
+        assert await shop.settle(given_up, now=at(50)) == Parked(None)
         await _resolve(shop, [item_id], DoubtVerdict.RESUBMIT, now=at(60))
         revived = await shop.claim_one(now=at(60))
         assert not revived.job.is_exhausted

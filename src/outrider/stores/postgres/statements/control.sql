@@ -69,10 +69,14 @@ SELECT j.id::text, j.tenant_id::text, j.workspace_id::text, r.campaign_id::text,
  ORDER BY j.id;
 
 -- name: exclude_unsettled
--- What is in doubt, and what a verdict has just sent back: neither has an ending yet.
+-- What is in doubt, and what a verdict has just sent back: neither has an ending yet. And what the
+-- provider accepted after somebody had settled it otherwise.
 INSERT INTO retry_exclusions (campaign_id, run_id, outbox_id)
 SELECT :campaign_id::uuid, :run_id::uuid, id FROM channel_outbox
- WHERE run_id = :previous_run_id AND status = 'queued';
+ WHERE run_id = :previous_run_id
+   AND (status = 'queued'
+        OR (status IN ('failed', 'skipped')
+            AND EXISTS (SELECT 1 FROM late_acceptances l WHERE l.outbox_id = channel_outbox.id)));
 
 -- name: take_left_out
 -- What earlier retries left out in doubt, and a verdict has since made part of the remainder.
@@ -80,7 +84,8 @@ UPDATE retry_exclusions SET taken_by = :run_id
  WHERE campaign_id = :campaign_id AND taken_by IS NULL
    AND EXISTS (SELECT 1 FROM channel_outbox o
                 WHERE o.id = retry_exclusions.outbox_id
-                  AND (o.status = 'failed' OR (o.status = 'skipped' AND o.reason = 'cancelled')));
+                  AND (o.status = 'failed' OR (o.status = 'skipped' AND o.reason = 'cancelled')))
+   AND NOT EXISTS (SELECT 1 FROM late_acceptances l WHERE l.outbox_id = retry_exclusions.outbox_id);
 
 -- name: forget_left_out
 -- Everybody is sent to again, and with them whoever was left out before.
@@ -114,7 +119,8 @@ SELECT j.id::text, j.asset_id::text, j.first_position, j.last_position, count(*)
 -- name: load_remainder
 SELECT m.recipient_id,
        CASE :kind::int WHEN 1 THEN m.email WHEN 2 THEN m.phone WHEN 4 THEN m.push_token END,
-       m.attributes, m.invalid, m.duplicate
+       m.attributes, m.invalid, m.duplicate,
+       EXISTS (SELECT 1 FROM late_acceptances l WHERE l.outbox_id = o.id)
   FROM channel_outbox o JOIN audience_members m
     ON m.campaign_id = :campaign_id AND m.recipient_id = o.recipient_id
  WHERE o.run_id = (SELECT j.run_id FROM job_queue j WHERE j.id = :previous_job_id)

@@ -258,7 +258,7 @@ SELECT j.id::text, j.tenant_id::text, j.workspace_id::text, r.campaign_id::text,
        j.attempts,
        j.max_attempts, j.fence, r.scheduled_for, j.cancelled, r.retry_of::text,
        j.retry_job_id::text, j.logical_attempt, r.plan_version, j.lease_expires_at,
-       j.queue_group, r.status = 'queued'
+       j.queue_group, j.losses, r.status = 'queued'
   FROM job_queue j JOIN campaign_runs r ON r.id = j.run_id
  WHERE j.id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)))
    AND j.asset_id IS NOT NULL
@@ -295,12 +295,22 @@ RETURNING id::text;
 
 -- name: fail_job
 -- What was cancelled meanwhile is tried again at once; giving it up calls nobody.
-UPDATE job_queue SET status = 'failed', attempts = attempts + 1,
+WITH past AS MATERIALIZED (
+  SELECT count(*) AS ended FROM channel_outbox o
+   WHERE o.run_id = (SELECT run_id FROM job_queue WHERE id = :job_id) AND o.job_id = :job_id
+     AND o.status <> 'queued'
+)
+UPDATE job_queue SET status = 'failed',
+       attempts = attempts + 1,
+       max_attempts = max_attempts + CASE WHEN ended > ended_when_lost THEN losses ELSE 0 END,
+       losses = CASE WHEN ended > ended_when_lost THEN 1 ELSE losses + 1 END,
+       ended_when_lost = ended,
        run_at = CASE WHEN cancelled THEN :now::timestamptz ELSE :run_at::timestamptz END,
        last_error = :error, locked_by = NULL, locked_at = NULL, heartbeat_at = NULL,
        lease_expires_at = NULL, updated_at = :now
+  FROM past
  WHERE id = :job_id AND fence = :fence AND status = 'locked'
-RETURNING id::text;
+RETURNING id::text, attempts >= max_attempts;
 
 -- name: requeue_failed
 -- What somebody is writing is left to the next look, here and below: no deadlock with a control.
@@ -313,16 +323,26 @@ RETURNING j.id::text;
 
 -- name: rescue_expired
 -- Leases that ran out, and whatever the lease says, locks without a heartbeat for too long.
+-- Items that have ended since a worker was last lost are progress, and what was lost before it counts
+-- no more.
 WITH expired AS MATERIALIZED (
-  SELECT id FROM job_queue
+  SELECT id, (SELECT count(*) FROM channel_outbox o
+                 WHERE o.run_id = job_queue.run_id AND o.job_id = job_queue.id
+                   AND o.status <> 'queued') AS ended
+    FROM job_queue
    WHERE status = 'locked' AND (lease_expires_at <= :now OR heartbeat_at <= :stale_before)
    FOR NO KEY UPDATE SKIP LOCKED
 )
-UPDATE job_queue AS j SET status = 'queued', attempts = attempts + 1, run_at = :now,
+UPDATE job_queue AS j SET status = 'queued', run_at = :now,
+       attempts = attempts + 1,
+       max_attempts = max_attempts + CASE WHEN ended > ended_when_lost THEN losses ELSE 0 END,
+       losses = CASE WHEN ended > ended_when_lost THEN 1 ELSE losses + 1 END,
+       ended_when_lost = ended,
        last_error = 'lease expired: ' || locked_by, locked_by = NULL, locked_at = NULL,
        heartbeat_at = NULL, lease_expires_at = NULL, updated_at = :now
   FROM expired WHERE j.id = expired.id
-RETURNING j.id::text, run_id::text, tenant_id::text, workspace_id::text, last_error;
+RETURNING j.id::text, run_id::text, tenant_id::text, workspace_id::text, last_error, fence,
+          attempts - max_attempts;
 
 -- name: lock_holders
 SELECT DISTINCT locked_by FROM job_queue WHERE status = 'locked';
@@ -360,16 +380,24 @@ RETURNING id::text;
 -- name: rescue_from
 -- Jobs of workers that are known to be dead need not wait for their leases.
 WITH held AS MATERIALIZED (
-  SELECT id FROM job_queue
+  SELECT id, (SELECT count(*) FROM channel_outbox o
+                 WHERE o.run_id = job_queue.run_id AND o.job_id = job_queue.id
+                   AND o.status <> 'queued') AS ended
+    FROM job_queue
    WHERE status = 'locked' AND locked_by
          = ANY (ARRAY(SELECT locked_by FROM json_to_recordset(:window) AS item (locked_by text)))
    ORDER BY id FOR NO KEY UPDATE
 )
-UPDATE job_queue AS j SET status = 'queued', attempts = attempts + 1, run_at = :now,
+UPDATE job_queue AS j SET status = 'queued', run_at = :now,
+       attempts = attempts + 1,
+       max_attempts = max_attempts + CASE WHEN ended > ended_when_lost THEN losses ELSE 0 END,
+       losses = CASE WHEN ended > ended_when_lost THEN 1 ELSE losses + 1 END,
+       ended_when_lost = ended,
        last_error = 'worker died: ' || locked_by, locked_by = NULL, locked_at = NULL,
        heartbeat_at = NULL, lease_expires_at = NULL, updated_at = :now
   FROM held WHERE j.id = held.id
-RETURNING j.id::text, run_id::text, tenant_id::text, workspace_id::text, last_error;
+RETURNING j.id::text, run_id::text, tenant_id::text, workspace_id::text, last_error, fence,
+          attempts - max_attempts;
 
 -- name: wake_resolved
 -- Parked jobs that have no verdict to wait for, or have other items to go on with, or were stopped:
@@ -395,7 +423,7 @@ RETURNING j.id::text;
 -- name: load_members
 SELECT recipient_id,
        CASE :kind::int WHEN 1 THEN email WHEN 2 THEN phone WHEN 4 THEN push_token END,
-       attributes, invalid, duplicate
+       attributes, invalid, duplicate, false
   FROM audience_members
  WHERE campaign_id = :campaign_id AND position BETWEEN :first_position AND :last_position
    AND (message_id IS NULL OR message_id = :message_id)

@@ -230,7 +230,7 @@ SELECT j.id, j.tenant_id, j.workspace_id, r.campaign_id, j.run_id, j.asset_id,
        j.attempts,
        j.max_attempts, j.fence, r.scheduled_for, j.cancelled, r.retry_of, j.retry_job_id,
        j.logical_attempt, r.plan_version, j.lease_expires_at,
-       j.queue_group, r.status = 'queued'
+       j.queue_group, j.losses, r.status = 'queued'
   FROM job_queue j JOIN campaign_runs r ON r.id = j.run_id
  WHERE j.id IN (SELECT value ->> 0 FROM json_each(:window)) AND j.asset_id IS NOT NULL
  ORDER BY j.id;
@@ -258,12 +258,22 @@ RETURNING id;
 
 -- name: fail_job
 -- What was cancelled meanwhile is tried again at once; giving it up calls nobody.
-UPDATE job_queue SET status = 'failed', attempts = attempts + 1,
+UPDATE job_queue SET status = 'failed',
+       attempts = attempts + 1,
+       max_attempts = max_attempts + CASE WHEN ended > ended_when_lost THEN losses ELSE 0 END,
+       losses = CASE WHEN ended > ended_when_lost THEN 1 ELSE losses + 1 END,
+       ended_when_lost = ended,
        run_at = CASE WHEN cancelled THEN :now ELSE :run_at END,
        last_error = :error, locked_by = NULL, locked_at = NULL, heartbeat_at = NULL,
        lease_expires_at = NULL, updated_at = :now
- WHERE id = :job_id AND fence = :fence AND status = 'locked'
-RETURNING id;
+  FROM (SELECT j.id AS job_id,
+               (SELECT count(*) FROM channel_outbox o
+                 WHERE o.run_id = j.run_id AND o.job_id = j.id AND o.status <> 'queued') AS ended
+          FROM job_queue j
+         WHERE j.id = :job_id) past
+ WHERE job_queue.id = past.job_id AND job_queue.id = :job_id AND fence = :fence
+   AND status = 'locked'
+RETURNING id, attempts >= max_attempts;
 
 -- name: requeue_failed
 UPDATE job_queue SET status = 'queued', updated_at = :now
@@ -272,11 +282,23 @@ RETURNING id;
 
 -- name: rescue_expired
 -- Leases that ran out, and whatever the lease says, locks without a heartbeat for too long.
-UPDATE job_queue SET status = 'queued', attempts = attempts + 1, run_at = :now,
+-- Items that have ended since a worker was last lost are progress, and what was lost before it counts
+-- no more.
+UPDATE job_queue SET status = 'queued', run_at = :now,
+       attempts = attempts + 1,
+       max_attempts = max_attempts + CASE WHEN ended > ended_when_lost THEN losses ELSE 0 END,
+       losses = CASE WHEN ended > ended_when_lost THEN 1 ELSE losses + 1 END,
+       ended_when_lost = ended,
        last_error = 'lease expired: ' || locked_by, locked_by = NULL, locked_at = NULL,
        heartbeat_at = NULL, lease_expires_at = NULL, updated_at = :now
- WHERE status = 'locked' AND (lease_expires_at <= :now OR heartbeat_at <= :stale_before)
-RETURNING id, run_id, tenant_id, workspace_id, last_error;
+  FROM (SELECT j.id AS job_id,
+               (SELECT count(*) FROM channel_outbox o
+                 WHERE o.run_id = j.run_id AND o.job_id = j.id AND o.status <> 'queued') AS ended
+          FROM job_queue j
+         WHERE j.status = 'locked'
+           AND (j.lease_expires_at <= :now OR j.heartbeat_at <= :stale_before)) past
+ WHERE job_queue.id = past.job_id
+RETURNING id, run_id, tenant_id, workspace_id, last_error, fence, attempts - max_attempts;
 
 -- name: lock_holders
 SELECT DISTINCT locked_by FROM job_queue WHERE status = 'locked';
@@ -312,11 +334,21 @@ RETURNING id;
 
 -- name: rescue_from
 -- Jobs of workers that are known to be dead need not wait for their leases.
-UPDATE job_queue SET status = 'queued', attempts = attempts + 1, run_at = :now,
+UPDATE job_queue SET status = 'queued', run_at = :now,
+       attempts = attempts + 1,
+       max_attempts = max_attempts + CASE WHEN ended > ended_when_lost THEN losses ELSE 0 END,
+       losses = CASE WHEN ended > ended_when_lost THEN 1 ELSE losses + 1 END,
+       ended_when_lost = ended,
        last_error = 'worker died: ' || locked_by, locked_by = NULL, locked_at = NULL,
        heartbeat_at = NULL, lease_expires_at = NULL, updated_at = :now
- WHERE status = 'locked' AND locked_by IN (SELECT value ->> 0 FROM json_each(:window))
-RETURNING id, run_id, tenant_id, workspace_id, last_error;
+  FROM (SELECT j.id AS job_id,
+               (SELECT count(*) FROM channel_outbox o
+                 WHERE o.run_id = j.run_id AND o.job_id = j.id AND o.status <> 'queued') AS ended
+          FROM job_queue j
+         WHERE j.status = 'locked'
+           AND j.locked_by IN (SELECT value ->> 0 FROM json_each(:window))) past
+ WHERE job_queue.id = past.job_id
+RETURNING id, run_id, tenant_id, workspace_id, last_error, fence, attempts - max_attempts;
 
 -- name: wake_resolved
 -- Parked jobs that have no verdict to wait for, or have other items to go on with, or were stopped:
@@ -338,7 +370,7 @@ RETURNING id;
 -- name: load_members
 SELECT recipient_id,
        CASE :kind WHEN 1 THEN email WHEN 2 THEN phone WHEN 4 THEN push_token END,
-       attributes, invalid, duplicate
+       attributes, invalid, duplicate, false
   FROM audience_members
  WHERE campaign_id = :campaign_id AND position BETWEEN :first_position AND :last_position
    AND (message_id IS NULL OR message_id = :message_id)

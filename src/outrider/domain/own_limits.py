@@ -1,0 +1,25 @@
+"""Our own limits: what this machine ran out of says nothing of a provider, nor of a message."""
+
+import errno
+
+OWN_LIMIT = "own_limit"
+"""Nothing has left, because this machine is out of file handles, memory or room."""
+
+_SHORTAGES = frozenset(
+    {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.ENOSPC, errno.EDQUOT, errno.EIO}
+)
+CAUSES_MAX = 8
+
+
+def is_own_limit(error: BaseException) -> bool:
+    """Whether it, or what it was raised from, is a shortage of this machine."""
+    found: BaseException | None = error
+    for _ in range(CAUSES_MAX):
+        if found is None:
+            return False
+        if isinstance(found, MemoryError):
+            return True
+        if isinstance(found, OSError) and found.errno in _SHORTAGES:
+            return True
+        found = found.__cause__ or found.__context__
+    return False

@@ -1,0 +1,23 @@
+"""The ledger's clock: what time it is by the database, and how far its time is known to be."""
+
+from datetime import datetime
+from typing import NamedTuple
+
+from outrider.ports.store import Transaction, ask, ask_alone
+
+
+class ClockReading(NamedTuple):
+    """`told_at` is the latest time that anybody kept; None in a database nobody worked on yet."""
+
+    database_at: datetime
+    told_at: datetime | None
+
+
+def read() -> Transaction[ClockReading]:
+    rows = yield from ask_alone("read_ledger_clock")
+    return ClockReading(*rows[0])
+
+
+def keep(told_at: datetime, at_most: datetime) -> Transaction[None]:
+    """Times beyond `at_most` cannot be right, and are forgotten."""
+    yield from ask("keep_ledger_clock", told_at=told_at, at_most=at_most)
