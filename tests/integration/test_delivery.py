@@ -338,8 +338,10 @@ async def test_a_job_whose_handler_always_raises_ends_dead_and_fails_nobody(
         assert await status_of(outrider, run_id) == "failed"
         (job,) = await outrider.store.read(inspection.job_counts(run_id))
         assert (job.status, job.outcome, job.attempts) == ("dead", "failed", 3)
-        assert await items_of(outrider, run_id) == {}
-        assert not await certificate_holds(outrider, run_id)
+        items = await items_of(outrider, run_id)
+        assert {(item.status, item.reason) for item in items.values()} == {("skipped", "job_dead")}
+        assert len(items) == 4
+        assert await certificate_holds(outrider, run_id)
         assert await open_alerts(outrider) == [AlertCode.JOB_DEAD]
         run = await outrider.store.read(inspection.run(DEFAULT_SCOPE, run_id))
         again = await outrider.phase_controller.control(

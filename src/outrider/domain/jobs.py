@@ -11,7 +11,7 @@ from outrider.domain.states import JobOutcome
 CANCELLED = "cancelled"
 """Why something was skipped that a stop took."""
 JOB_DEAD = "job_dead"
-"""Why something failed that its job did not come to."""
+"""Why something was skipped, or failed between two attempts, that its job did not come to."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ import structlog
 from outrider.domain.campaigns import Asset
 from outrider.domain.errors import OutriderError
 from outrider.domain.ids import WorkerId
-from outrider.domain.jobs import CANCELLED, Completed, Parked, Settlement
+from outrider.domain.jobs import CANCELLED, JOB_DEAD, Completed, Parked, Settlement
 from outrider.domain.recipients import address_kind
 from outrider.domain.states import ItemStatus
 from outrider.kernel.budgeted_store import BudgetedStore
@@ -98,7 +98,19 @@ class Delivery:
         work, _ = await asyncio.gather(self._load(context), tell_start())
         # A job that was stopped needs no gateway. One whose workers died, however many, is not
         # given up: nobody fails because of that, and it rests between its attempts.
-        return await (self._bury(context, work) if job.cancelled else self._deliver(context, work))
+        if job.cancelled:
+            return await self._bury(context, work, CANCELLED)
+        return await self._deliver(context, work)
+
+    async def give_up(self, job: ClaimedJob) -> bool:
+        """End a job that can never get on; whoever it has not called is skipped, and part of what a
+        retry sends. False: it is not ours any more."""
+        context = JobContext(job, await self._asset(job), await self._shelf.by_id(job.contract_id))
+        passage = await self._bury(context, await self._load(context), JOB_DEAD)
+        if isinstance(passage, Lost):
+            return False
+        script = settle_job(job, self._worker_id, self._ids, self._clock.now(), given_up=True)
+        return not isinstance(await self._budgeted.write(script), LeaseLost)
 
     async def settle(self, job: ClaimedJob, passage: Passage) -> Settlement | LeaseLost:
         """End the job or give it back; all calls of it have ended."""
@@ -162,9 +174,8 @@ class Delivery:
             return passage
         return earliest(deferred, passage) or Done()
 
-    async def _bury(self, context: JobContext, work: Work) -> Passage:
-        """Record what is left, and call nobody: the job was stopped."""
-        reason = CANCELLED
+    async def _bury(self, context: JobContext, work: Work, reason: str) -> Passage:
+        """Record what is left, and call nobody: the job was stopped, or given up."""
         drafts = self._drafter.give_up(context, work.fresh, ItemStatus.SKIPPED, reason)
         if drafts and await self._reserve(context, drafts) is Hold.LOST:
             return Lost()

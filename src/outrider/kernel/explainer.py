@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from outrider.domain.jobs import JOB_DEAD
 from outrider.domain.outbox import Accounting
 from outrider.domain.own_limits import OWN_LIMIT
 from outrider.domain.recipients import SkipReason
@@ -33,6 +34,7 @@ SKIPPED_BECAUSE = {
     SkipReason.DUPLICATE_ADDRESS: "an earlier recipient of the campaign has the same address",
     SkipReason.SUPPRESSED: "the address has opted out",
     SkipReason.ACCEPTED_LATE: "the provider had accepted it after all, in the run before",
+    JOB_DEAD: "its job was given up before its turn came; a retry of the phase sends it",
     MOMENT_PASSED: "its moment had gone when the event arrived",
     WaitsFor.FREQUENCY_CAP: "the address has had as many messages as the frequency cap allows",
 }

@@ -403,12 +403,20 @@ class JobProcessor:
             )
 
     async def _gave_up(self, job: Claim, cause: Exception, error: str) -> bool:
-        """A job past its last try that cannot even be wound up ends. A store that is away is no
-        reason: what it keeps is still there when it is back."""
+        """A job past its last try ends: its people are skipped, and a retry sends to them. If not
+        even that can be written, they keep no ending. A store that is away is no reason: what it
+        keeps is still there when it is back."""
         if not (isinstance(job, ClaimedJob) and job.is_exhausted):
             return False
         if isinstance(cause, StoreError) and not isinstance(cause, StoreRefused):
             return False
+        try:
+            return await self._delivery.give_up(job)
+        except StoreUnavailable as lost:
+            log.warning("job_left_to_its_lease", job_id=job.id, error=lost.message)
+            return True
+        except Exception:
+            log.exception("job_cannot_be_wound_up", job_id=job.id)
         script = give_up_job(job, error, self._worker_id, self._ids, self._clock.now())
         try:
             return await self._store.write(script)

@@ -54,8 +54,9 @@ class LeaseLost:
 
 
 def settle_job(
-    job: ClaimedJob, worker_id: WorkerId, ids: IdSource, now: datetime
+    job: ClaimedJob, worker_id: WorkerId, ids: IdSource, now: datetime, *, given_up: bool = False
 ) -> Transaction[Settlement | LeaseLost]:
+    """Given up: nobody of the job is called any more, because it can never get on."""
     locked = yield from ask("lock_job", job_id=job.id)
     status, fence, item_count, *_, cancelled = locked[0]
     if status != JobStatus.LOCKED or fence != job.fence:
@@ -68,12 +69,16 @@ def settle_job(
                 return settlement
             # It was its last try: whatever is left will not become less by trying again.
             settlement = Completed(job_outcome(tally))
-            yield from _finish(job, settlement.outcome, tally, None, (), worker_id, ids, now)
+            yield from _finish(
+                job, settlement.outcome, tally, None, (), worker_id, ids, now, given_up=True
+            )
         case Parked(until):
             yield from ask("release_job", job_id=job.id, fence=job.fence, run_at=until, now=now)
             yield from record([_entry(job, worker_id, "job.parked", _numbers(tally))], ids, now)
         case Completed(outcome):
-            yield from _finish(job, outcome, tally, None, (), worker_id, ids, now)
+            yield from _finish(
+                job, outcome, tally, None, (), worker_id, ids, now, given_up=given_up
+            )
         case other:
             assert_never(other)
     return settlement
@@ -91,7 +96,9 @@ def give_up_job(
     yield from doubt_abandoned(job, now)
     tally = yield from _tally(job, item_count)
     result = msgspec.json.encode({"error": error}).decode()
-    yield from _finish(job, job_outcome(tally), tally, result, (), worker_id, ids, now)
+    yield from _finish(
+        job, job_outcome(tally), tally, result, (), worker_id, ids, now, given_up=True
+    )
     return True
 
 
@@ -129,8 +136,10 @@ def _finish(
     worker_id: WorkerId,
     ids: IdSource,
     now: datetime,
+    *,
+    given_up: bool = False,
 ) -> Transaction[None]:
-    ended = _ended(job, outcome, tally)
+    ended = _ended(job, outcome, tally, given_up=given_up)
     yield from ask(
         "finish_job",
         job_id=job.id,
@@ -176,7 +185,7 @@ def _step_event(
     if tally.unended:
         payload["inDoubt"] = tally.in_doubt
         payload["waiting"] = tally.unended - tally.in_doubt
-    if tally.cancelled and not tally.succeeded:
+    if tally.cancelled and not tally.succeeded and ended is not JobStatus.DEAD:
         kind, payload["reason"] = RunEventType.STEP_SKIPPED, CANCELLED
     elif outcome is JobOutcome.FAILED:
         kind, payload["error"] = RunEventType.STEP_FAILED, _error(ended, tally)
@@ -198,25 +207,22 @@ def _error(ended: JobStatus, tally: Tally) -> dict[str, object]:
     return {"code": "ITEMS_FAILED", "message": message, "retryable": False}
 
 
-def _ended(job: ClaimedJob | ClaimedPhaseJob, outcome: JobOutcome, tally: Tally) -> JobStatus:
+def _ended(
+    job: ClaimedJob | ClaimedPhaseJob, outcome: JobOutcome, tally: Tally, *, given_up: bool
+) -> JobStatus:
     """A job's status agrees with its outcome: failed where nothing succeeded, else completed.
 
-    Dead is one that was given up: its tries are used up, and some of its items have no ending. What
-    is in doubt when a job is stopped does not count: that can still be settled. However often its
-    workers died, a job that came to its end has not died.
+    Dead is one that was given up; of a stopped one, only if not even that could be done in full.
+    However often its workers died, a job that came to its end has not died.
     """
     failed = JOB_MACHINE.after(JobStatus.LOCKED, "fail")
-    if job.is_exhausted and _is_given_up(job, outcome, tally):
+    if isinstance(job, ClaimedPhaseJob):
+        given_up = job.is_exhausted and outcome is JobOutcome.FAILED
+    if given_up and not (job.cancelled and tally.unended == tally.in_doubt):
         return JOB_MACHINE.after(failed, "bury")
     if outcome is JobOutcome.FAILED:
         return failed
     return JOB_MACHINE.after(JobStatus.LOCKED, "complete")
-
-
-def _is_given_up(job: ClaimedJob | ClaimedPhaseJob, outcome: JobOutcome, tally: Tally) -> bool:
-    if isinstance(job, ClaimedPhaseJob):
-        return outcome is JobOutcome.FAILED and not job.cancelled
-    return tally.unended > (tally.in_doubt if job.cancelled else 0)
 
 
 def _alert(

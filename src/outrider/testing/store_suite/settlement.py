@@ -9,7 +9,7 @@ from outrider.domain.ids import DEFAULT_SCOPE, RunId
 from outrider.domain.jobs import Completed, Parked, Unfinished
 from outrider.domain.states import ItemStatus, JobOutcome
 from outrider.domain.submission import Verdict
-from outrider.kernel.transactions import campaigns, inspection, jobs
+from outrider.kernel.transactions import campaigns, inspection, jobs, settlement
 from outrider.kernel.transactions.jobs import Hold
 from outrider.kernel.transactions.settlement import LeaseLost
 from outrider.ports.store import Store
@@ -157,7 +157,7 @@ class SettlementConformance:
         assert await shop.settle(context, now=at(1)) == LeaseLost()
         assert await shop.events(run_id) == events
 
-    async def test_a_job_whose_attempts_are_used_up_ends_dead(self, store: Store) -> None:
+    async def test_a_job_that_is_given_up_ends_dead(self, store: Store) -> None:
         shop = Workshop(store)
         run_id = await shop.launch(1, max_attempts=1)
         first = await shop.claim_one()
@@ -165,9 +165,10 @@ class SettlementConformance:
         await store.write(jobs.requeue(at(1)))
         context = await shop.claim_one(now=at(1))
         assert context.job.is_exhausted
-        dead = shop.draft(context, 0, status=ItemStatus.FAILED, reason="job_dead")
+        dead = shop.draft(context, 0, status=ItemStatus.SKIPPED, reason="job_dead")
         await shop.reserve(context, [dead], now=at(1))
-        assert await shop.settle(context, now=at(2)) == Completed(JobOutcome.FAILED)
+        script = settlement.settle_job(context.job, ONE, shop.ids, at(2), given_up=True)
+        assert await store.write(script) == Completed(JobOutcome.FAILED)
         assert await shop.jobs_by_status(run_id) == {"dead": 1}
         assert await shop.run_status(run_id) == "failed"
         assert "job.dead" in await shop.events(run_id)

@@ -84,7 +84,8 @@ UPDATE retry_exclusions SET taken_by = :run_id
  WHERE campaign_id = :campaign_id AND taken_by IS NULL
    AND EXISTS (SELECT 1 FROM channel_outbox o
                 WHERE o.id = retry_exclusions.outbox_id
-                  AND (o.status = 'failed' OR (o.status = 'skipped' AND o.reason = 'cancelled')))
+                  AND (o.status = 'failed' OR (o.status = 'skipped'
+        AND o.reason IN ('cancelled', 'job_dead'))))
    AND NOT EXISTS (SELECT 1 FROM late_acceptances l WHERE l.outbox_id = retry_exclusions.outbox_id);
 
 -- name: forget_left_out
@@ -104,7 +105,8 @@ SELECT j.id::text, j.asset_id::text, j.first_position, j.last_position, c.items
  CROSS JOIN LATERAL (
    SELECT count(*) AS items FROM channel_outbox o
     WHERE o.run_id = j.run_id AND o.job_id = j.id
-      AND (o.status = 'failed' OR (o.status = 'skipped' AND o.reason = 'cancelled'))
+      AND (o.status = 'failed' OR (o.status = 'skipped'
+        AND o.reason IN ('cancelled', 'job_dead')))
       AND NOT EXISTS (SELECT 1 FROM retry_exclusions x
                        WHERE x.run_id = :run_id AND x.outbox_id = o.id)) c
  WHERE j.run_id = :previous_run_id AND c.items > 0
@@ -125,7 +127,8 @@ SELECT m.recipient_id,
     ON m.campaign_id = :campaign_id AND m.recipient_id = o.recipient_id
  WHERE o.run_id = (SELECT j.run_id FROM job_queue j WHERE j.id = :previous_job_id)
    AND o.job_id = :previous_job_id
-   AND (o.status = 'failed' OR (o.status = 'skipped' AND o.reason = 'cancelled'))
+   AND (o.status = 'failed' OR (o.status = 'skipped'
+        AND o.reason IN ('cancelled', 'job_dead')))
    AND CASE WHEN o.run_id = :previous_run_id
             THEN NOT EXISTS (SELECT 1 FROM retry_exclusions x
                               WHERE x.run_id = :run_id AND x.outbox_id = o.id)

@@ -742,12 +742,12 @@ SELECT 1 FROM channel_outbox
  LIMIT 1;
 
 -- name: bury_waiting
--- Items of a job that is given up: failed, or skipped where a stop took what nobody had attempted;
+-- Items of a job that is given up or stopped: failed, or skipped where nobody had attempted them;
 -- unless an earlier attempt may have arrived.
 UPDATE channel_outbox
    SET status = CASE WHEN maybe_received THEN 'queued'
-                     WHEN attempts = 0 AND :reason::text = 'cancelled' THEN 'skipped' ELSE 'failed' END,
-       skipped = NOT maybe_received AND attempts = 0 AND :reason = 'cancelled',
+                     WHEN attempts = 0 THEN 'skipped' ELSE 'failed' END,
+       skipped = NOT maybe_received AND attempts = 0,
        doubted_at = CASE WHEN maybe_received THEN :now::timestamptz END,
        intent_status = CASE WHEN maybe_received THEN 'PENDING' END,
        reason = :reason, next_attempt_at = NULL, updated_at = :now
@@ -769,7 +769,8 @@ SELECT count(*) FILTER (WHERE status IN ('sent', 'called', 'posted')),
        count(*) FILTER (WHERE status = 'queued' AND doubted_at IS NULL
                           AND attempt_opened_at IS NULL),
        min(next_attempt_at) AS next_attempt_at,
-       count(*) FILTER (WHERE reason = 'cancelled' AND status IN ('failed', 'skipped'))
+       count(*) FILTER (WHERE (reason = 'cancelled' AND status IN ('failed', 'skipped'))
+                          OR (reason = 'job_dead' AND status = 'skipped'))
   FROM channel_outbox WHERE run_id = :run_id AND job_id = :job_id;
 
 -- name: finish_job
