@@ -94,6 +94,7 @@ from outrider.kernel.shortage_teller import ShortageTeller
 from outrider.kernel.step_executor import StepExecutor
 from outrider.kernel.step_recorder import StepRecorder
 from outrider.kernel.step_targets import StepTargets
+from outrider.kernel.stop_sweeper import StopSweeper
 from outrider.kernel.submission_manager import SubmissionManager
 from outrider.kernel.suppression_keeper import SuppressionKeeper
 from outrider.kernel.target_gate import TargetGate
@@ -516,6 +517,7 @@ class Outrider:
                 "intake cleaner": self.audience_writer.clean,
                 "registry follower": self.registry_follower.run,
                 **({"clock": self.clock.run} if isinstance(self.clock, DatabaseClock) else {}),
+                "stop sweeper": StopSweeper(self.store, self.clock, self.limits).run,
                 "spool": self.step_recorder(this_worker()).reconcile,
                 **{f"bus relay {relay.name}": relay.run for relay in self.bus_relays},
                 # The local engine's workers look into the queue themselves.

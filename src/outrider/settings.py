@@ -136,6 +136,8 @@ class Limits:
     intake_lease_seconds: float = 120.0
     intake_clean_seconds: float = 15.0
     registry_look_seconds: float = 2.0
+    stop_sweep_seconds: float = 5.0
+    stop_swept_seconds: float = 86_400.0
     intake_wait_seconds: float = 10.0
     intake_poll_seconds: float = 0.1
     resolved_at_once: int = 10_000

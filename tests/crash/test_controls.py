@@ -131,10 +131,12 @@ async def test_a_worker_killed_right_after_a_stop_leaves_a_run_that_ends_and_can
     assert look.accounting.skipped > 0
     assert await phase_state(scene.outrider, campaign_id) is PhaseState.FAILED
 
+    # A stop waits for no verdict.
+    look = await scene.watcher.until(lambda look: look.is_terminal)
+    assert look.status is (RunStatus.PARTIAL if look.accounting.sent else RunStatus.FAILED)
     # The provider's log settles the doubts: it has them, or they are part of what is left.
     await scene.resolve_doubts()
-    ended = await scene.watcher.until(lambda look: look.is_terminal)
-    assert ended.status is (RunStatus.PARTIAL if ended.accounting.sent else RunStatus.FAILED)
+    ended = await scene.watcher.until(lambda look: not look.accounting.in_doubt)
     assert ended.accounting.sent == len(reached(scene))
     assert scene.sandbox.requests == calls
 
@@ -222,10 +224,13 @@ async def test_a_mail_worker_that_wakes_after_a_stop_still_says_how_its_calls_en
     await zombie.is_stalled()
     await control(scene.outrider, campaign_id, Action.STOP)
     second = scene.start_worker()
-    await scene.watcher.until(lambda look: look.is_at_rest)
+    # The run does not wait for it.
+    await scene.watcher.until(lambda look: look.is_terminal)
     assert len(await scene.doubts()) == MAIL_WINDOW_ITEMS
     zombie.thaw()
-    look = await scene.watcher.until(lambda look: look.is_terminal)
+    look = await scene.watcher.until(
+        lambda look: look.accounting.terminal == look.accounting.intended
+    )
     sent = look.accounting.sent
     assert 0 < sent <= MAIL_WINDOW_ITEMS, "what was open and not begun is never called"
     assert look.accounting.skipped == 2 * BATCH - sent

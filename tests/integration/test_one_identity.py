@@ -3,6 +3,7 @@
 import hashlib
 from collections import Counter
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -13,11 +14,13 @@ from outrider.domain.errors import PreconditionFailed
 from outrider.domain.ids import DEFAULT_SCOPE, CampaignId, OutboxId, RunId
 from outrider.domain.outbox import Accounting
 from outrider.domain.phases import Action
-from outrider.domain.states import Channel
+from outrider.domain.states import Channel, IntentStatus, ItemStatus
+from outrider.domain.submission import Progress, Verdict
 from outrider.domain.times import rfc3339
 from outrider.gateways.sandbox import Faults, Sandbox, references_delivered
 from outrider.kernel.phase_controller import Control, RerunScope
-from outrider.kernel.transactions import alerts, campaigns, inspection, overview
+from outrider.kernel.stop_sweeper import StopSweeper
+from outrider.kernel.transactions import alerts, campaigns, inspection, jobs, ledger, overview
 from outrider.kernel.transactions.alerts import AlertRecord
 from outrider.kernel.transactions.doubts import DoubtVerdict
 from outrider.kernel.transactions.inspection import FIRST, Item, JobLine
@@ -31,6 +34,7 @@ from outrider.testing.launches import (
     target,
     until_terminal,
 )
+from outrider.testing.store_suite.workshop import ACCEPTED, ONE, OTHER, Workshop
 from tests.controls import control, until_run
 from tests.raw_sql import raw_sql
 from tests.whole_runs import MOST, opened, work_until, work_until_terminal, working
@@ -316,3 +320,33 @@ async def test_a_run_status_that_a_hand_wrote_does_not_certify(
     certificate = await outrider.certifier.certify(DEFAULT_SCOPE, run_id)
     assert [each.name for each in certificate.criteria if not each.holds] == ["run_terminal"]
     assert "its log and its jobs do not say" in certificate.criteria[0].detail
+
+
+async def test_what_a_worker_gives_back_after_its_stopped_run_has_ended_gets_an_ending(
+    outrider: Outrider,
+) -> None:
+    """B2: a stop waits for no worker that was taken for dead, and it may wake all the same."""
+    shop, now = Workshop(outrider.store), outrider.clock.now()
+    run_id = await shop.launch(2)
+    asleep = await shop.claim_one(ONE, now=now)
+    never_begun, called = await shop.open(asleep, 0, 1, now=now)
+    run, _ = await observe(outrider, run_id)
+    await outrider.store.write(jobs.rescue_from([ONE], OTHER, shop.ids, now))
+    await stop(outrider, run.campaign_id)
+    later = outrider.clock.now()
+    sweeping = await shop.claim_one(OTHER, now=later)
+    lease = later + timedelta(seconds=30)
+    assert await outrider.store.write(ledger.bury(sweeping.job, "cancelled", lease, later))
+    await shop.settle(sweeping, worker=OTHER, now=later)
+    assert await shop.accounting(run_id) == Accounting(intended=2, in_doubt=2)
+
+    given_back = Verdict(
+        ItemStatus.QUEUED, IntentStatus.PENDING, Progress.NOT_SENT, given_back=True
+    )
+    await shop.close(asleep, (called, ACCEPTED), (never_begun, given_back), now=later)
+    assert await shop.accounting(run_id) == Accounting(intended=2, waiting=1, sent=1)
+    sweeper = StopSweeper(outrider.store, outrider.clock, outrider.limits)
+    assert await sweeper.sweep_once() == 1
+    assert await shop.accounting(run_id) == Accounting(intended=2, sent=1, skipped=1)
+    assert (await shop.item(never_begun)).reason == "cancelled"
+    assert await sweeper.sweep_once() == 0

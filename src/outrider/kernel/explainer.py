@@ -197,9 +197,9 @@ def explain_run(
         if not locked and not doors and run.status in (RunStatus.QUEUED, RunStatus.RUNNING):
             sentences.append("Start one with `outrider work`, or see when the next job is due.")
     if accounting.in_doubt:
+        so = "" if run.finished_at else ", which keeps the run open"
         sentences.append(
-            f"{accounting.in_doubt:,} items are in doubt, which keeps the run open:"
-            " `outrider doubts list` shows them."
+            f"{accounting.in_doubt:,} items are in doubt{so}: `outrider doubts list` shows them."
         )
     sentences += [
         f"{reason.items:,} {reason.status} items: {reason.reason}."

@@ -497,6 +497,12 @@ def requeue(now: datetime) -> Transaction[int]:
     return len(failed) + len(woken)
 
 
+def bury_left_waiting(since: datetime, now: datetime) -> Transaction[int]:
+    """Of jobs that were stopped and ended since then, what waits although nobody will come."""
+    rows = yield from ask("bury_left_waiting", since=since, now=now)
+    return len(rows)
+
+
 def work_is_left(until: datetime) -> Transaction[bool]:
     """Whether anything is due until that moment, or with a worker now."""
     rows = yield from ask("work_is_left", until=until)
