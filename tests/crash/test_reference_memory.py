@@ -49,8 +49,9 @@ class Scale:
     recipients: int
 
 
-QUICK = Scale("quick", 3, 120)
-STORM = Scale("storm", 200, 3_000)
+QUICK = Scale("quick", 3, 240)
+STORM = Scale("storm", 200, 16_000)
+"""More than can be out at all its kills together, so that none of them finds nothing to cut."""
 SCALES = [
     pytest.param(QUICK, id=QUICK.name),
     pytest.param(STORM, id=STORM.name, marks=pytest.mark.storm),
@@ -123,7 +124,7 @@ class Scene:
         return [each async for each in self.outrider.doubt_resolver.doubts(DEFAULT_SCOPE)]
 
     async def items(self, run_id: RunId) -> list[Item]:
-        page = inspection.items_of_run(DEFAULT_SCOPE, run_id, most=10_000)
+        page = inspection.items_of_run(DEFAULT_SCOPE, run_id, most=STORM.recipients)
         return await self.outrider.store.read(page)
 
     async def settle(self) -> None:
@@ -206,7 +207,7 @@ async def test_where_a_declaration_is_true_kills_cause_no_second_delivery(
             await asyncio.sleep(moments.uniform(0.0, ANSWER_SECONDS))
             worker.kill()
             kills += 1
-        assert kills, "nobody was killed"
+        assert kills == scale.kills, "the run was at rest before its last kill"
         last = scene.worker()
         await watcher.until(lambda look: look.is_at_rest, seconds=REST_SECONDS)
         doubts = await scene.doubts()
