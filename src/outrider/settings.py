@@ -338,7 +338,7 @@ SMTP_BLOCK_SECONDS = 180.0
 SMTP_END_SECONDS = 600.0
 """RFC 5321, 4.5.3.2. A server that has the whole message may be about to say so: to stop listening
 earlier is to doubt what was delivered. Before the first command shorter waits cost nothing."""
-SMTP_FAREWELL_SECONDS = 5.0
+SMTP_FAREWELL_SECONDS = 15.0
 HELO_LOOKUP_SECONDS = 2.0
 SMTP_SUSPECTS_MAX = 5
 """So many refusals in a row that may be about us are about us."""

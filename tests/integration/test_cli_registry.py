@@ -20,7 +20,7 @@ TEN_MISTAKES: list[dict[str, Any]] = [
     target("f", "sms", "http://f.test", maxAcceptanceSeconds=5),
     target("g", "sms", "http://g.test", maxAttempts=0),
     target("h", "sms", "http://h.test", terminal_outcomes=["accepted"]),
-    target("i", "sms", "http://i.test", terminal_outcomes=["unregistered_token"]),
+    target("i", "sms", "http://i.test", terminal_outcomes=["so what"]),
     target("j", "sms", "http://j.test", retryDelaySeconds=5),
 ]
 PATHS = [

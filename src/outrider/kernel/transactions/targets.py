@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
+from operator import itemgetter
 from typing import NamedTuple
 
 from outrider.domain.ids import RunId, Scope, WorkerId
@@ -124,7 +125,7 @@ def doors_that_hold(scope: Scope, run_id: RunId, most: int) -> Transaction[list[
     rows = yield from ask(
         "doors_that_hold_run", run_id=run_id, workspace_id=str(scope.workspace_id), most=most
     )
-    return [ClosedDoor(*row) for row in rows]
+    return sorted((ClosedDoor(*row) for row in rows), key=itemgetter(0))
 
 
 def all_doors(most: int) -> Transaction[dict[DoorKey, Door]]:

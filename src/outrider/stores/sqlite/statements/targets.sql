@@ -91,4 +91,4 @@ SELECT d.submission_target, d.state, d.reason, d.closed_at, d.opens_at
    AND d.submission_target IN
        (SELECT q.submission_target FROM job_queue q
          WHERE q.run_id = :run_id AND q.status IN ('queued', 'locked'))
- ORDER BY d.submission_target, d.workspace_id LIMIT :most;
+ LIMIT :most;
