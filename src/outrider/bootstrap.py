@@ -9,7 +9,7 @@ import shutil
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -597,7 +597,8 @@ class Outrider:
     async def check_writable(self) -> None:
         """StoreUnavailable where nothing can be written, or little more."""
         now = self.clock.now()
-        await self.store.write(ledger_clock.keep(now, now))
+        most = now + timedelta(seconds=self.limits.clock_ahead_seconds)
+        await self.store.write(ledger_clock.keep(now, most))
         path = self.settings.database_url.removeprefix("sqlite:///")
         if path == self.settings.database_url:
             return

@@ -51,7 +51,8 @@ def start_mark(pid: int) -> str | None:
         pass
     try:
         return str(int(psutil.Process(pid).create_time()))
-    except psutil.Error:
+    except (psutil.Error, OSError):
+        # Hidden; or this process has no handle left to look with.
         return None
 
 
@@ -101,5 +102,5 @@ def _is_zombie(pid: int) -> bool:
         return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return True
-    except psutil.Error:
+    except (psutil.Error, OSError):
         return False

@@ -6,7 +6,7 @@ own clock is set back, time goes on from where it was, because leases and due ti
 it. An alert says that clocks differ.
 """
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import structlog
 
@@ -34,17 +34,18 @@ class DatabaseClock:
         self._ids = ids
         self._limits = limits
         self._host = host
-        self._base: datetime | None = None
-        self._base_at = 0.0
+        self._offset_seconds: float | None = None
+        """From the machine's steady clock to the database's time, in seconds since the epoch."""
         self._leapt_at: float | None = None
         self._is_known: dict[str, bool] = {}
         """By what an alert would be about: whether it stands, as far as this process knows."""
 
     def now(self) -> datetime:
         """Before the first look it is the machine's own time."""
-        if self._base is None:
+        if self._offset_seconds is None:
             return self._machine.now()
-        return self._base + timedelta(seconds=self._machine.monotonic() - self._base_at)
+        # As a number: every call that ends asks for the time.
+        return datetime.fromtimestamp(self._offset_seconds + self._machine.monotonic(), UTC)
 
     def monotonic(self) -> float:
         return self._machine.monotonic()
@@ -97,7 +98,9 @@ class DatabaseClock:
         return self._limits.clock_step_seconds < ahead_seconds <= self._limits.clock_ahead_seconds
 
     def _at(self, at: float) -> datetime | None:
-        return None if self._base is None else self._base + timedelta(seconds=at - self._base_at)
+        if self._offset_seconds is None:
+            return None
+        return datetime.fromtimestamp(self._offset_seconds + at, UTC)
 
     def _go_by(
         self, then: datetime, at: float, unsure_seconds: float, reading: ClockReading
@@ -116,7 +119,7 @@ class DatabaseClock:
             if abs(off_seconds) > self._limits.clock_step_seconds:
                 log.warning("database_clock_leapt", seconds=off_seconds)
                 self._leapt_at = at
-        self._base, self._base_at = then, at
+        self._offset_seconds = then.timestamp() - at
 
     async def _keep(self, reading: ClockReading) -> None:
         """Now and then, and each time while it is ahead of the database: who starts goes on so."""

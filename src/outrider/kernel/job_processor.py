@@ -451,7 +451,8 @@ class JobProcessor:
                 else jobs.give_back(job, begun, now, now)
             )
             try:
-                await self._store.write(script)
+                if not await self._store.write(script):
+                    await self._let_go_of_lost(job)
                 return
             except StoreUnavailable as error:
                 log.warning("job_waits_for_store", job_id=job.id, error=error.message)

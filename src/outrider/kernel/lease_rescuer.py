@@ -97,4 +97,7 @@ class LeaseRescuer:
             except StoreUnavailable as error:
                 self._store_was_away_at = self._clock.monotonic()
                 log.warning("rescue_failed", error=error.message)
+            except OSError as error:
+                # Out of handles, say: there is another look soon.
+                log.warning("rescue_failed", error=str(error))
             await self._clock.sleep(self._limits.rescue_interval_seconds)
