@@ -33,6 +33,7 @@ from outrider.engines.worker import EngineWorker
 from outrider.event_spool import LocalSpool
 from outrider.gateways.directory import GATEWAY_TYPES, Gateways
 from outrider.kernel.admission_gate import AdmissionGate
+from outrider.kernel.answer_finder import AnswerFinder
 from outrider.kernel.audience_intake import AudienceIntake
 from outrider.kernel.audience_writer import AudienceWriter
 from outrider.kernel.budgeted_store import BudgetedStore
@@ -111,12 +112,13 @@ from outrider.settings import (
     IDEMPOTENCY_RUNNING_SECONDS,
     IDEMPOTENCY_TTL_SECONDS,
     PREVIEWS_WAITING_MAX,
+    REDIS_REST_SECONDS,
     ROUTING_RENDER_SECONDS,
     Limits,
     Settings,
     TargetSettings,
 )
-from outrider.stores.redis_idempotency import RedisIdempotency
+from outrider.stores.redis_answers import RedisAnswers
 from outrider.stores.sqlite.store import SqliteStore
 from outrider.system import SystemClock, SystemIds
 
@@ -536,11 +538,17 @@ class Outrider:
 
     @cached_property
     def idempotency(self) -> IdempotencyStore:
-        """In Redis where one is set, for servers that do not share a database's load; or here."""
-        kept_for = IDEMPOTENCY_TTL_SECONDS, IDEMPOTENCY_RUNNING_SECONDS
-        if self.settings.redis_url is not None:
-            return RedisIdempotency(self.settings.redis_url, *kept_for)
-        return DatabaseIdempotency(self.store, self.clock, self.ids, *kept_for)
+        """With what the keys guard, in the same database: their transactions are the same."""
+        return DatabaseIdempotency(
+            self.store, self.clock, self.ids, IDEMPOTENCY_TTL_SECONDS, IDEMPOTENCY_RUNNING_SECONDS
+        )
+
+    @cached_property
+    def answer_finder(self) -> AnswerFinder:
+        """Redis where one is set, which finds a repeated request's answer without the database."""
+        url = self.settings.redis_url
+        cache = None if url is None else RedisAnswers(url, IDEMPOTENCY_TTL_SECONDS)
+        return AnswerFinder(cache, self.clock, REDIS_REST_SECONDS)
 
     @cached_property
     def key_keeper(self) -> KeyKeeper:

@@ -52,7 +52,7 @@ class Services:
             self.metrics.auth_failures, limits.good_keys_remembered,
         )  # fmt: skip
         self.failed_tokens = FailedAuthLimiter()
-        self.once = Once(outrider.idempotency, limits)
+        self.once = Once(outrider.idempotency, outrider.answer_finder, limits)
         self._run_worker = run_worker
         self._on_failure = on_failure
         self._worker: Worker | None = None
@@ -67,7 +67,7 @@ class Services:
         if restored:
             log.warning("phases_restored", phases=restored)
         async with AsyncExitStack() as stack:
-            stack.push_async_callback(outrider.idempotency.close)
+            stack.push_async_callback(outrider.answer_finder.close)
             loops = [
                 self._start("event hub", outrider.hub.run()),
                 self._start("phase restorer", outrider.phase_restorer.run()),

@@ -16,7 +16,7 @@ from starlette.responses import Response
 from outrider.api.bodies import announced_bytes, check_length, too_large
 from outrider.api.context import services_of
 from outrider.api.errors import ApiError
-from outrider.api.idempotency import fingerprint, key_of
+from outrider.api.idempotency import key_of, request_key
 from outrider.api.route import answered
 from outrider.domain.keys import Principal
 from outrider.settings import UPLOAD_PIECE_BYTES, ApiLimits
@@ -68,7 +68,7 @@ async def answer_once(
     if key is None:
         return await work()
     return await services_of(request).once.answer(
-        asker.scope, key, fingerprint(request, upload.sha256), answered(work)
+        request_key(request, asker.scope, key, upload.sha256), answered(work)
     )
 
 
