@@ -61,7 +61,7 @@ def install() -> None:
         return answer
 
     DatabaseIdempotency.guarded = doomed  # type: ignore[method-assign]
-    PhaseController._written = written_and_dead  # type: ignore[method-assign]
+    PhaseController._written = written_and_dead  # type: ignore[method-assign, assignment]
 
 
 if __name__ == "__main__":
