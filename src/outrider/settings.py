@@ -213,6 +213,11 @@ class ApiLimits:
     """At once, of all workspaces: the store has connections beside these for everything else."""
     reads_per_workspace: int = 2
     reads_waiting_per_workspace: int = 200
+    read_patience_seconds: float = 0.3
+    """Then the database is asked whether it is there at all."""
+    database_silence_seconds: float = 0.5
+    """A database that does not answer that for so long is away; both together are below a second"""
+    redis_silence_seconds: float = 0.5
     stream_ping_seconds: float = 15.0
     stream_send_seconds: float = 20.0
     stream_recheck_seconds: float = 5.0
@@ -275,6 +280,7 @@ POSTGRES_CONNECT_SECONDS = 10.0
 POSTGRES_STATEMENT_SECONDS = 120.0
 POSTGRES_IDLE_SECONDS = 5
 POSTGRES_LISTENER_CHECK_SECONDS = 30.0
+POSTGRES_PING_SECONDS = 5.0
 
 HTTP_CONCURRENCY = 64
 HTTP_WINDOW_ITEMS = 500

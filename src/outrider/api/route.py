@@ -108,6 +108,11 @@ class ApiRoute(NotedRoute):
 
         async def handle(request: Request) -> Response:
             self.note(request)
+            if self.changes:
+                return await admitted(request)
+            return await services_of(request).database.found(admitted(request))
+
+        async def admitted(request: Request) -> Response:
             services = services_of(request)
             principal = await services.doorkeeper.admit(request, self.needed)
             request.state.principal = principal

@@ -13,6 +13,7 @@ import structlog
 
 from outrider.api.auth import Doorkeeper
 from outrider.api.body_budget import BodyBudget
+from outrider.api.database_watch import DatabaseWatch
 from outrider.api.errors import ApiError
 from outrider.api.idempotency import Once
 from outrider.api.metrics import Metrics
@@ -47,6 +48,7 @@ class Services:
         self.reads = FairTurns(
             "reads", limits.reads, limits.reads_per_workspace, limits.reads_waiting_per_workspace
         )
+        self.database = DatabaseWatch(outrider.store, limits)
         self.doorkeeper = Doorkeeper(
             outrider.key_keeper, outrider.session_keeper, outrider.clock,
             self.metrics.auth_failures, limits.good_keys_remembered,

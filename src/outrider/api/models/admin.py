@@ -24,6 +24,9 @@ ADDRESS_MAX_CHARACTERS = 4_096
 
 class Health(Answer):
     status: Literal["alive", "ready"]
+    degraded: list[str] = Field(
+        default=[], description="What is away that this server can do without, in a sentence each."
+    )
 
 
 class TargetStanding(Answer):

@@ -21,6 +21,7 @@ from outrider.ports.store import Announced, Result, Rows, Statement, Transaction
 from outrider.settings import (
     POSTGRES_CONNECT_SECONDS,
     POSTGRES_IDLE_SECONDS,
+    POSTGRES_PING_SECONDS,
     POSTGRES_POOL_CONNECTIONS,
     POSTGRES_STATEMENT_SECONDS,
 )
@@ -104,6 +105,19 @@ class PostgresStore:
     async def verify_schema(self) -> None:
         async with self._transaction("repeatable_read", readonly=True) as connection:
             migrations.verify(MIGRATIONS, await _applied(connection))
+
+    async def ping(self) -> None:
+        """By a connection of its own: those of the pool may all be at work, or lost."""
+        try:
+            connection = await asyncpg.connect(self._url, timeout=POSTGRES_PING_SECONDS)
+        except (asyncpg.CannotConnectNowError, asyncpg.OperatorInterventionError) as error:
+            raise _translated(error) from error
+        except asyncpg.PostgresError:
+            # It refuses this connection, so it is there.
+            return
+        except (*_RAISED, TimeoutError) as error:
+            raise _translated(error) from error
+        connection.terminate()
 
     async def announcements(self, of: Announced) -> AsyncIterator[None]:
         try:

@@ -79,8 +79,22 @@ class SqliteStore:
 
     async def verify_schema(self) -> None:
         await self._in_thread(
-            self._writer, lambda db: migrations.verify(MIGRATIONS, self._applied(db))
+            self._reader, lambda db: migrations.verify(MIGRATIONS, self._applied(db))
         )
+
+    async def ping(self) -> None:
+        """Whether the file can be read, in a thread that no statement has."""
+        await asyncio.to_thread(self._look)
+
+    def _look(self) -> None:
+        try:
+            with self._path.open("rb") as file:
+                file.read(1)
+        except OSError as error:
+            raise StoreUnavailable(
+                f"SQLite cannot use {self._path}: {error.strerror}",
+                hint="check that the file is a database, writable, and that the disk has room",
+            ) from error
 
     async def announcements(self, of: Announced) -> AsyncIterator[None]:
         """SQLite tells nobody anything, but lets a connection see cheaply that others committed.
