@@ -27,6 +27,11 @@ class CutLine:
         self._open.set()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        # The server's own callback would call its cancellation, at the end of a test, an error.
+        with suppress(asyncio.CancelledError):
+            await self._joined(reader, writer)
+
+    async def _joined(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await self._open.wait()
         there_reader, there_writer = await self._connected()
         tasks = [
@@ -62,6 +67,7 @@ class CutLine:
         self.url = urlunsplit(there)
 
     def close(self) -> None:
+        self.mend()
         for task in self._carrying:
             task.cancel()
 
