@@ -4,10 +4,11 @@
 """
 
 import json
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -19,6 +20,7 @@ from pydantic import (
     model_validator,
 )
 from pydantic.alias_generators import to_camel
+from pydantic.fields import FieldInfo
 from pydantic_settings import (
     BaseSettings,
     NoDecode,
@@ -31,6 +33,7 @@ from outrider.domain.admission import AdmissionRule, OverloadPolicy
 from outrider.domain.public_urls import public_url
 from outrider.domain.references import is_reference, names_a_secret
 from outrider.domain.run_events import RunEventType
+from outrider.domain.setting_names import in_our_names, unknown_variables
 from outrider.domain.sink_urls import SinkKind, sink_url
 from outrider.domain.states import Channel
 from outrider.domain.write_budget import (
@@ -583,13 +586,41 @@ Sinks = Annotated[
 ]
 
 
+class ContractNames(TomlConfigSettingsSource):
+    """`outrider.toml`, in which a contract's own tables are understood."""
+
+    def __call__(self) -> dict[str, Any]:
+        return in_our_names(super().__call__())
+
+
+class UnknownVariables(PydanticBaseSettingsSource):
+    """Gives what is no setting as if it were one, so that it is refused as a table would be."""
+
+    def __init__(
+        self, settings_cls: type[BaseSettings], *others: PydanticBaseSettingsSource
+    ) -> None:
+        super().__init__(settings_cls)
+        self._others = others
+
+    def get_field_value(
+        self,
+        field: FieldInfo,  # noqa: ARG002 - the signature is pydantic's
+        field_name: str,
+    ) -> tuple[Any, str, bool]:
+        return None, field_name, False
+
+    def __call__(self) -> dict[str, Any]:
+        given = [source() for source in self._others]
+        return dict(unknown_variables(os.environ, self.settings_cls.model_fields, given))
+
+
 class Settings(BaseSettings):
     """What an operator sets, as OUTRIDER_* variables or in `outrider.toml`."""
 
     model_config = SettingsConfigDict(
         env_prefix="OUTRIDER_",
         toml_file="outrider.toml",
-        extra="ignore",
+        extra="forbid",
         frozen=True,
         hide_input_in_errors=True,
     )
@@ -640,7 +671,13 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the signature is pydantic's
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        return (init_settings, env_settings, TomlConfigSettingsSource(settings_cls))
+        file = ContractNames(settings_cls)
+        return (
+            init_settings,
+            env_settings,
+            file,
+            UnknownVariables(settings_cls, env_settings, file),
+        )
 
     @model_validator(mode="after")
     def _temporal_is_reached_safely(self) -> Self:
@@ -669,3 +706,15 @@ class Settings(BaseSettings):
             lease_seconds=self.lease_seconds,
             heartbeat_seconds=self.lease_seconds / 3,
         )
+
+
+def setting_names(table: str) -> list[str]:
+    """What a table of `outrider.toml` may hold, as it is written there."""
+    inside: dict[str, type[BaseModel]] = {
+        "targets": TargetSettings,
+        "bus": SinkSettings,
+        "admission": AdmissionTable,
+        "state_store": StateStoreSettings,
+    }
+    fields = inside[table].model_fields if table in inside else {}
+    return [field.alias or name for name, field in fields.items()]
