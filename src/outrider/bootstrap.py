@@ -11,7 +11,6 @@ from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from outrider.artifact_store import LocalArtifacts
 from outrider.call_journal import CallJournalFolder, open_journal
@@ -19,6 +18,7 @@ from outrider.documents.campaign import PHASES
 from outrider.documents.registry import Registry, parse_registry
 from outrider.documents.registry_file import LocalRegistryFile
 from outrider.domain.admission import AdmissionRule
+from outrider.domain.database_urls import masked, require_postgres_url
 from outrider.domain.emissions import Emission
 from outrider.domain.errors import InvalidInput
 from outrider.domain.ids import DEFAULT_SCOPE, Scope, WorkerId
@@ -108,6 +108,7 @@ from outrider.ports.store import Store
 from outrider.reading.reader import DocumentReader
 from outrider.rendering.pool import RenderPool
 from outrider.secret_store import load_secrets
+from outrider.session_secret import SessionSecret
 from outrider.settings import (
     IDEMPOTENCY_RUNNING_SECONDS,
     IDEMPOTENCY_TTL_SECONDS,
@@ -125,13 +126,12 @@ from outrider.system import SystemClock, SystemIds
 
 def make_store(url: str) -> Store:
     """`sqlite:///relative.db`, `sqlite:////absolute.db` or `postgresql://…`."""
-    scheme = urlsplit(url).scheme
-    match scheme:
+    match url.partition(":")[0]:
         case "sqlite":
             path = url.removeprefix("sqlite:///")
             if path == url or not path:
                 raise InvalidInput(
-                    f"'{url}' names no file",
+                    f"'{masked(url)}' names no file",
                     hint="write sqlite:///outrider.db, or sqlite:////var/lib/outrider.db",
                 )
             return SqliteStore(Path(path))
@@ -139,10 +139,12 @@ def make_store(url: str) -> Store:
             # 0.04 s with its driver, and most commands are run on SQLite.
             from outrider.stores.postgres.store import PostgresStore
 
+            require_postgres_url(url)
             return PostgresStore(url)
         case _:
+            # Nothing of it is repeated: what stands before a colon may be half of a password.
             raise InvalidInput(
-                f"a database URL cannot begin with '{scheme or url}'",
+                "the database URL is neither of SQLite nor of Postgres",
                 hint="use sqlite:///FILE or postgresql://USER@HOST/DATABASE",
             )
 
@@ -556,8 +558,10 @@ class Outrider:
 
     @cached_property
     def session_keeper(self) -> SessionKeeper:
+        settings = self.settings
+        secret = SessionSecret(settings.session_secret, load_secrets(), settings.spool)
         return SessionKeeper(
-            self.store, self.key_keeper, self.clock, os.urandom, self.settings.root_key
+            self.store, self.key_keeper, self.clock, os.urandom, settings.root_key, secret.read
         )
 
     @asynccontextmanager

@@ -625,7 +625,7 @@ class Settings(BaseSettings):
         hide_input_in_errors=True,
     )
 
-    database_url: str = "sqlite:///outrider.db"
+    database_url: str = Field(default="sqlite:///outrider.db", repr=False)
     registry: Path = Path("registry.json")
     log: Literal["console", "json"] = "console"
     mail_from: str = MAIL_FROM_DEFAULT
@@ -660,6 +660,8 @@ class Settings(BaseSettings):
     temporal_tls_server_name: str | None = None
     temporal_api_key: SecretReference | None = None
     temporal_codec_key: SecretReference | None = None
+    session_secret: SecretReference | None = None
+    """What sessions of the console are signed with; without it, a file in the spool folder."""
     root_key: str | None = Field(default=None, min_length=ROOT_KEY_MIN_CHARACTERS, repr=False)
 
     @classmethod

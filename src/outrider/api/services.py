@@ -18,6 +18,7 @@ from outrider.api.errors import ApiError
 from outrider.api.idempotency import Once
 from outrider.api.metrics import Metrics
 from outrider.api.streams import Streams
+from outrider.api.upload_folder import UploadFolder, remove_left_overs
 from outrider.bootstrap import Outrider
 from outrider.domain.errors import InvalidInput
 from outrider.kernel.failed_auth_limiter import FailedAuthLimiter
@@ -45,6 +46,7 @@ class Services:
         self.streams = Streams(limits, self.metrics.streams)
         self.bodies = BodyBudget(limits.bodies_bytes, limits.bodies_workspace_bytes, limits)
         self.uploads = BodyBudget(limits.uploads_bytes, limits.uploads_workspace_bytes, limits)
+        self.upload_folder = UploadFolder()
         self.reads = FairTurns(
             "reads", limits.reads, limits.reads_per_workspace, limits.reads_waiting_per_workspace
         )
@@ -70,6 +72,8 @@ class Services:
             log.warning("phases_restored", phases=restored)
         async with AsyncExitStack() as stack:
             stack.push_async_callback(outrider.answer_finder.close)
+            stack.callback(self.upload_folder.close)
+            await asyncio.to_thread(remove_left_overs)
             loops = [
                 self._start("event hub", outrider.hub.run()),
                 self._start("phase restorer", outrider.phase_restorer.run()),

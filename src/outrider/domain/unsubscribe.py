@@ -1,7 +1,11 @@
 """One-click unsubscribing (RFC 8058): whom a link opts out, signed so that nobody can make one up.
 
-A token is base64url of a version, the scope, the channel and the address, and 16 bytes of
-HMAC-SHA256 over them. Its signature is judged before anything in it is read.
+A token is base64url of a version, a seal of 16 bytes, and the scope, the channel and the address
+enciphered: a proxy's log, a forwarded mail or a browser's history does not tell who was written to.
+The seal is HMAC-SHA256 over what is sealed, and what it is enciphered with comes from it, so the
+same recipient has the same token and a changed one opens nothing (a synthetic IV, as in RFC 5297).
+
+Links of the first version had the address in the clear. They are in mailboxes, and are still read.
 """
 
 import base64
@@ -21,14 +25,18 @@ PATH: Final = "unsubscribe"
 VARIABLE: Final = "unsubscribeUrl"
 """What a template calls the link."""
 
-_VERSION = b"\x01"
+_VERSION = b"\x02"
+_FIRST_VERSION = b"\x01"
 _UUID_BYTES = 16
 _SIGNATURE_BYTES = 16
-_SCOPE_END = len(_VERSION) + 2 * _UUID_BYTES
+_SCOPE_END = 2 * _UUID_BYTES
+_OF_SEAL, _OF_CIPHER = b"unsubscribe seal\x00", b"unsubscribe cipher\x00"
+_BLOCK_BYTES = 32
 _BETWEEN = b"\x00"
 _ADDRESS_MAX_BYTES = PUSH_TOKEN_MAX_CHARACTERS
 _CHANNEL_MAX_BYTES = max(len(channel.value) for channel in Channel)
-_MOST_BYTES = _SCOPE_END + _CHANNEL_MAX_BYTES + 1 + _ADDRESS_MAX_BYTES + _SIGNATURE_BYTES
+_SAID_MAX_BYTES = _SCOPE_END + _CHANNEL_MAX_BYTES + len(_BETWEEN) + _ADDRESS_MAX_BYTES
+_MOST_BYTES = len(_VERSION) + _SAID_MAX_BYTES + _SIGNATURE_BYTES
 TOKEN_MAX_CHARACTERS: Final = -(-_MOST_BYTES * 4 // 3)
 
 _TEXT = re.compile(r"[A-Za-z0-9_-]+\Z")
@@ -79,10 +87,9 @@ def make_token(secret: bytes, scope: Scope, channel: Channel, address: str) -> s
     addressed = address.lower().encode(errors="surrogatepass")
     # Nobody was ever written to at a longer one.
     assert len(addressed) <= _ADDRESS_MAX_BYTES
-    said = b"".join(
-        (_VERSION, tenant, workspace, channel.value.encode("ascii"), _BETWEEN, addressed)
-    )
-    return _text(said + _signature(secret, said))
+    said = b"".join((tenant, workspace, channel.value.encode("ascii"), _BETWEEN, addressed))
+    seal = _signature(secret, _OF_SEAL + said)
+    return _text(_VERSION + seal + _enciphered(secret, seal, said))
 
 
 def read_token(secret: bytes, text: str) -> Unsubscription | None:
@@ -90,25 +97,47 @@ def read_token(secret: bytes, text: str) -> Unsubscription | None:
     raw = _bytes(text)
     if raw is None:
         return None
-    said, signature = raw[:-_SIGNATURE_BYTES], raw[-_SIGNATURE_BYTES:]
-    if not hmac.compare_digest(_signature(secret, said), signature):
+    if raw[:1] == _FIRST_VERSION:
+        return _read_first(secret, raw)
+    if raw[:1] != _VERSION:
+        return None
+    seal, hidden = raw[1 : 1 + _SIGNATURE_BYTES], raw[1 + _SIGNATURE_BYTES :]
+    said = _enciphered(secret, seal, hidden)
+    if not hmac.compare_digest(_signature(secret, _OF_SEAL + said), seal):
         return None
     return _read(said)
 
 
+def _read_first(secret: bytes, raw: bytes) -> Unsubscription | None:
+    said, signature = raw[:-_SIGNATURE_BYTES], raw[-_SIGNATURE_BYTES:]
+    if not hmac.compare_digest(_signature(secret, said), signature):
+        return None
+    return _read(said[len(_FIRST_VERSION) :])
+
+
 def _read(said: bytes) -> Unsubscription | None:
-    """What was signed; None where a later version wrote it."""
+    """What was sealed or signed; None where something else was."""
     channel, between, address = said[_SCOPE_END:].partition(_BETWEEN)
-    if said[:1] != _VERSION or not between:
+    if not between:
         return None
     scope = Scope(
-        TenantId(str(uuid.UUID(bytes=said[1 : 1 + _UUID_BYTES]))),
-        WorkspaceId(str(uuid.UUID(bytes=said[1 + _UUID_BYTES : _SCOPE_END]))),
+        TenantId(str(uuid.UUID(bytes=said[:_UUID_BYTES]))),
+        WorkspaceId(str(uuid.UUID(bytes=said[_UUID_BYTES:_SCOPE_END]))),
     )
     try:
         return Unsubscription(scope, Channel(channel.decode()), address.decode())
     except ValueError:
         return None
+
+
+def _enciphered(secret: bytes, seal: bytes, text: bytes) -> bytes:
+    """And back again: exclusive or with a stream that only this seal and secret give."""
+    blocks = range(-(-len(text) // _BLOCK_BYTES))
+    stream = b"".join(
+        hmac.digest(secret, _OF_CIPHER + seal + block.to_bytes(4), "sha256") for block in blocks
+    )
+    size = len(text)
+    return (int.from_bytes(text) ^ int.from_bytes(stream[:size])).to_bytes(size)
 
 
 def _signature(secret: bytes, said: bytes) -> bytes:

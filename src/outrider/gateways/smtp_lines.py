@@ -34,6 +34,7 @@ from outrider.domain.submission import (
     Throttled,
 )
 from outrider.gateways.address_guard import AddressRefused, connect
+from outrider.gateways.failure_words import why
 from outrider.settings import (
     ERROR_DETAIL_MAX_CHARACTERS,
     SMTP_IDLE_SECONDS,
@@ -276,7 +277,7 @@ class Lines:
 
 
 def short(error: Exception) -> str:
-    return (str(error) or type(error).__name__)[:ERROR_DETAIL_MAX_CHARACTERS]
+    return why(error)
 
 
 def _not_sent(code: str, detail: str) -> AttemptError:

@@ -1,9 +1,11 @@
 """The session keeper: makes sessions for keys that were found good, and says whose one is.
 
 Nothing of a session is stored. It lasts for hours, unless its key is revoked or the root key is
-changed; the secret behind the tokens is the database's own, so every server takes them.
+changed. The secret behind the tokens is not in the database; servers that have the same take each
+other's sessions.
 """
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -11,7 +13,6 @@ from datetime import datetime, timedelta
 from outrider.domain.keys import Principal
 from outrider.domain.sessions import (
     NONCE_BYTES,
-    SECRET_BYTES,
     csrf_token,
     make_token,
     read_token,
@@ -42,12 +43,14 @@ class SessionKeeper:
         clock: Clock,
         random_bytes: Callable[[int], bytes],
         root_key: str | None,
+        read_secret: Callable[[], bytes],
     ) -> None:
         self._store = store
         self._keys = key_keeper
         self._clock = clock
         self._random_bytes = random_bytes
         self._root_key = root_key
+        self._read_secret = read_secret
         self._secret: bytes | None = None
 
     async def begin(self, principal: Principal) -> Session:
@@ -79,8 +82,7 @@ class SessionKeeper:
 
     async def _loaded(self) -> bytes:
         if self._secret is None:
-            self._secret = await self._store.read(signing_keys.find(SIGNING_KEY))
-        if self._secret is None:
-            new, now = self._random_bytes(SECRET_BYTES), self._clock.now()
-            self._secret = await self._store.write(signing_keys.make(SIGNING_KEY, new, now))
+            # Earlier versions kept theirs in the database, for whoever could read it.
+            await self._store.write(signing_keys.forget(SIGNING_KEY))
+            self._secret = await asyncio.to_thread(self._read_secret)
         return self._secret

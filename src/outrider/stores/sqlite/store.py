@@ -5,9 +5,11 @@ A transaction's script runs whole inside its thread, so a lock is never held acr
 
 import asyncio
 import hashlib
+import os
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -150,6 +152,9 @@ class SqliteStore:
                 f"the folder of the database does not exist: {self._path.parent}",
                 hint="create it, or set OUTRIDER_DATABASE_URL to another place",
             )
+        # Everything is in it: a new one is its owner's alone, and so is what SQLite puts beside it.
+        with suppress(OSError):
+            os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
         connection = apsw.Connection(str(self._path))
         connection.set_busy_timeout(self._busy_ms)
         for pragma in (
