@@ -1,11 +1,12 @@
-"""X12: what a process writes is its user's alone, sessions are signed by a secret that is not in the
-database, and what a killed server left of uploads is removed by the next one.
+"""X12: what a process writes is its user's alone, sessions are signed by a secret that is not in
+the database, and what a killed server left of uploads is removed by the next one.
 """
 
 import asyncio
 import os
 import stat
 from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import aiohttp
@@ -14,7 +15,8 @@ import pytest
 from outrider.api.upload_folder import PREFIX, UploadFolder, remove_left_overs
 from outrider.artifact_store import LocalArtifacts
 from outrider.domain.errors import InvalidInput
-from outrider.domain.sessions import SECRET_BYTES
+from outrider.domain.keys import KeyId
+from outrider.domain.sessions import NONCE_BYTES, SECRET_BYTES, make_token
 from outrider.event_spool import LocalSpool
 from outrider.secret_store import LocalSecrets
 from outrider.session_secret import FILE_NAME, SessionSecret
@@ -39,6 +41,10 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
+def found(folder: Path, name: str) -> list[Path]:
+    return sorted(folder.rglob(name))
+
+
 def private(root: Path) -> None:
     for path in (root, *root.rglob("*")):
         assert mode(path) == (0o700 if path.is_dir() else 0o600), path
@@ -49,7 +55,7 @@ async def test_the_database_file_and_what_is_beside_it_are_their_owners_alone(
 ) -> None:
     store = SqliteStore(tmp_path / "outrider.db")
     await store.migrate()
-    made = sorted(tmp_path.glob("outrider.db*"))
+    made = found(tmp_path, "outrider.db*")
     assert len(made) == 3, "the file, its log and its index"
     assert {mode(path) for path in made} == {0o600}
     await store.close()
@@ -94,23 +100,27 @@ def test_a_session_secret_of_an_operator_is_everybodys_who_has_it(
         SessionSecret("env:SESSIONS", LocalSecrets(), tmp_path).read()
 
 
-async def test_sessions_are_signed_by_nothing_that_is_in_the_database(
+async def test_whoever_reads_the_database_cannot_sign_a_session(
     database: str, tmp_path: Path
 ) -> None:
-    """The key that signs them was there in the clear; one that still is, is removed."""
-    async with running_server(tmp_path, database=database, workers=0) as server:
-        async with raw_sql(database) as raw:
-            blob = "x'00'" if database.startswith("sqlite") else r"'\x00'"
-            at = "'2026-01-01T00:00:00.000000Z'"
-            await raw.run(f"INSERT INTO signing_keys VALUES ('session', {blob}, {at})")
-            async with aiohttp.ClientSession() as browser:
-                url = f"{server.url}/api/v2/session"
-                async with browser.post(url, json={"key": server.key}) as signed_in:
-                    assert signed_in.status in (200, 201), await signed_in.text()
-            kept = await raw.run("SELECT name FROM signing_keys WHERE name = 'session'")
-            assert not list(kept)
-    [made] = tmp_path.rglob(FILE_NAME)
-    assert mode(made) == 0o600
+    """The key that signed them was there in the clear."""
+    async with (
+        running_server(tmp_path, database=database, workers=0) as server,
+        raw_sql(database) as raw,
+        aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as browser,
+    ):
+        url = f"{server.url}/api/v2/session"
+        async with browser.post(url, json={"key": server.key}) as signed_in:
+            assert signed_in.status in (200, 201), await signed_in.text()
+            token = signed_in.cookies["outrider_session"].value
+        read = bytes(await raw.value("SELECT secret FROM signing_keys WHERE name = 'session'"))
+        key_id = KeyId(str(await raw.value("SELECT id FROM api_keys")))
+        soon = datetime.now(UTC) + timedelta(hours=1)
+        forged = make_token(read, key_id, soon, bytes(NONCE_BYTES), None)
+        for given, status in ((token, 200), (forged, 401)):
+            async with browser.get(url, headers={"Cookie": f"outrider_session={given}"}) as answer:
+                assert answer.status == status
+    assert [mode(path) for path in found(tmp_path, FILE_NAME)] == [0o600]
 
 
 def test_a_folder_that_a_living_server_holds_is_left_alone(
@@ -148,10 +158,10 @@ async def test_what_a_killed_server_had_of_an_upload_is_removed_by_the_next(
         )
         async with asyncio.timeout(PATIENCE_SECONDS):
             while True:
-                if list(temporary.glob(f"{PREFIX}*/*/*")):
+                if found(temporary, "audience*"):
                     break
                 await asyncio.sleep(LOOK_SECONDS)
-        [folder] = temporary.glob(f"{PREFIX}*")
+        [folder] = found(temporary, f"{PREFIX}*")
         private(folder)
         await server.kill()
         upload.cancel()

@@ -6,6 +6,7 @@ other's sessions.
 """
 
 import asyncio
+import hmac
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -13,6 +14,7 @@ from datetime import datetime, timedelta
 from outrider.domain.keys import Principal
 from outrider.domain.sessions import (
     NONCE_BYTES,
+    SECRET_BYTES,
     csrf_token,
     make_token,
     read_token,
@@ -82,7 +84,15 @@ class SessionKeeper:
 
     async def _loaded(self) -> bytes:
         if self._secret is None:
-            # Earlier versions kept theirs in the database, for whoever could read it.
-            await self._store.write(signing_keys.forget(SIGNING_KEY))
-            self._secret = await asyncio.to_thread(self._read_secret)
+            secret = await asyncio.to_thread(self._read_secret)
+            self._secret = hmac.digest(secret, await self._salt(), "sha256")
         return self._secret
+
+    async def _salt(self) -> bytes:
+        """The database's own, so that a session of one database opens nothing in another. Whoever
+        reads it there can sign nothing with it."""
+        found = await self._store.read(signing_keys.find(SIGNING_KEY))
+        if found is None:
+            new, now = self._random_bytes(SECRET_BYTES), self._clock.now()
+            found = await self._store.write(signing_keys.make(SIGNING_KEY, new, now))
+        return found

@@ -16,8 +16,3 @@ def make(name: str, secret: bytes, now: datetime) -> Transaction[bytes]:
     found = yield from find(name)
     assert found is not None
     return found
-
-
-def forget(name: str) -> Transaction[None]:
-    """Nobody signs with it any more."""
-    yield from ask("delete_signing_key", name=name)

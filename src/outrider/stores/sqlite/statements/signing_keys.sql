@@ -7,6 +7,3 @@ ON CONFLICT DO NOTHING;
 
 -- name: signing_key
 SELECT secret FROM signing_keys WHERE name = :name;
-
--- name: delete_signing_key
-DELETE FROM signing_keys WHERE name = :name;
