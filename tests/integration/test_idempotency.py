@@ -9,7 +9,12 @@ import pytest
 from outrider.bootstrap import make_store
 from outrider.kernel.idempotency_keeper import DatabaseIdempotency
 from outrider.ports.idempotency import Running
-from outrider.settings import IDEMPOTENCY_PRUNE_ITEMS
+from outrider.settings import (
+    IDEMPOTENCY_PRUNE_ITEMS,
+    IDEMPOTENCY_RENEW_SECONDS,
+    IDEMPOTENCY_RUNNING_SECONDS,
+    ApiLimits,
+)
 from outrider.system import SystemIds
 from outrider.testing.clock import FakeClock
 from outrider.testing.idempotency_suite import (
@@ -92,6 +97,12 @@ async def test_processes_that_claim_the_same_keys_at_once_share_them_without_ove
     assert [child.returncode for child in children] == [0] * PROCESSES
     won = [int(number) for told, _ in ended for number in told.split()]
     assert sorted(won) == list(range(KEYS_PER_PROCESS))
+
+
+def test_nobody_waits_in_vain_for_a_dead_servers_claim() -> None:
+    """C1: it was waited for 100 s; now a repeat takes it over while it still waits."""
+    assert ApiLimits.idempotency_wait_seconds > IDEMPOTENCY_RUNNING_SECONDS
+    assert 2 * IDEMPOTENCY_RENEW_SECONDS < IDEMPOTENCY_RUNNING_SECONDS
 
 
 async def test_expired_records_are_pruned_a_few_at_a_time(
