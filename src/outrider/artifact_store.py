@@ -15,6 +15,7 @@ from typing import BinaryIO
 from outrider.domain.artifacts import refuse_name
 from outrider.domain.errors import ArtifactsUnavailable, InvalidInput, NotFound
 from outrider.ports.artifacts import StoredArtifact
+from outrider.private_files import new_private_file, private_folder
 from outrider.settings import (
     ARTIFACT_LEFTOVER_SECONDS,
     ARTIFACT_MAX_BYTES,
@@ -40,12 +41,13 @@ class LocalArtifacts:
         if _LEFTOVER.fullmatch(name):
             raise InvalidInput(f"{name!r} is how an unfinished artifact is called")
         target = self._path(f"{folder}/{name}")
-        await asyncio.to_thread(target.parent.mkdir, parents=True, exist_ok=True)
+        await asyncio.to_thread(private_folder, self._root)
+        await asyncio.to_thread(private_folder, target.parent)
         await asyncio.to_thread(_clear_leftovers, target.parent)
         beside = target.with_name(f".{target.name}.{secrets.token_hex(RANDOM_BYTES)}")
         digest, size = hashlib.sha256(), 0
         try:
-            with beside.open("xb") as file:
+            with new_private_file(beside) as file:
                 async for piece in content:
                     size += len(piece)
                     if size > ARTIFACT_MAX_BYTES:

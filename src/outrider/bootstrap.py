@@ -13,7 +13,6 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from outrider.artifact_store import LocalArtifacts
 from outrider.call_journal import CallJournalFolder, open_journal
@@ -21,6 +20,7 @@ from outrider.documents.campaign import PHASES
 from outrider.documents.registry import Registry, parse_registry
 from outrider.documents.registry_file import LocalRegistryFile
 from outrider.domain.admission import AdmissionRule
+from outrider.domain.database_urls import masked, require_postgres_url
 from outrider.domain.emissions import Emission
 from outrider.domain.errors import InvalidInput, StoreUnavailable
 from outrider.domain.ids import DEFAULT_SCOPE, Scope, WorkerId
@@ -36,6 +36,7 @@ from outrider.engines.worker import EngineWorker
 from outrider.event_spool import LocalSpool
 from outrider.gateways.directory import GATEWAY_TYPES, Gateways
 from outrider.kernel.admission_gate import AdmissionGate
+from outrider.kernel.answer_finder import AnswerFinder
 from outrider.kernel.audience_intake import AudienceIntake
 from outrider.kernel.audience_writer import AudienceWriter
 from outrider.kernel.budgeted_store import BudgetedStore
@@ -116,30 +117,31 @@ from outrider.ports.store import Store
 from outrider.reading.reader import DocumentReader
 from outrider.rendering.pool import RenderPool
 from outrider.secret_store import load_secrets
+from outrider.session_secret import SessionSecret
 from outrider.settings import (
     IDEMPOTENCY_RUNNING_SECONDS,
     IDEMPOTENCY_TTL_SECONDS,
     PREVIEWS_WAITING_MAX,
     READY_FREE_BYTES,
+    REDIS_REST_SECONDS,
     ROUTING_RENDER_SECONDS,
     Limits,
     Settings,
     TargetSettings,
 )
-from outrider.stores.redis_idempotency import RedisIdempotency
+from outrider.stores.redis_answers import RedisAnswers
 from outrider.stores.sqlite.store import SqliteStore
 from outrider.system import SystemClock, SystemIds
 
 
 def make_store(url: str) -> Store:
     """`sqlite:///relative.db`, `sqlite:////absolute.db` or `postgresql://…`."""
-    scheme = urlsplit(url).scheme
-    match scheme:
+    match url.partition(":")[0]:
         case "sqlite":
             path = url.removeprefix("sqlite:///")
             if path == url or not path:
                 raise InvalidInput(
-                    f"'{url}' names no file",
+                    f"'{masked(url)}' names no file",
                     hint="write sqlite:///outrider.db, or sqlite:////var/lib/outrider.db",
                 )
             return SqliteStore(Path(path))
@@ -147,10 +149,12 @@ def make_store(url: str) -> Store:
             # 0.04 s with its driver, and most commands are run on SQLite.
             from outrider.stores.postgres.store import PostgresStore
 
+            require_postgres_url(url)
             return PostgresStore(url)
         case _:
+            # Nothing of it is repeated: what stands before a colon may be half of a password.
             raise InvalidInput(
-                f"a database URL cannot begin with '{scheme or url}'",
+                "the database URL is neither of SQLite nor of Postgres",
                 hint="use sqlite:///FILE or postgresql://USER@HOST/DATABASE",
             )
 
@@ -573,11 +577,17 @@ class Outrider:
 
     @cached_property
     def idempotency(self) -> IdempotencyStore:
-        """In Redis where one is set, for servers that do not share a database's load; or here."""
-        kept_for = IDEMPOTENCY_TTL_SECONDS, IDEMPOTENCY_RUNNING_SECONDS
-        if self.settings.redis_url is not None:
-            return RedisIdempotency(self.settings.redis_url, *kept_for)
-        return DatabaseIdempotency(self.store, self.clock, self.ids, *kept_for)
+        """With what the keys guard, in the same database: their transactions are the same."""
+        return DatabaseIdempotency(
+            self.store, self.clock, self.ids, IDEMPOTENCY_TTL_SECONDS, IDEMPOTENCY_RUNNING_SECONDS
+        )
+
+    @cached_property
+    def answer_finder(self) -> AnswerFinder:
+        """Redis where one is set, which finds a repeated request's answer without the database."""
+        url = self.settings.redis_url
+        cache = None if url is None else RedisAnswers(url, IDEMPOTENCY_TTL_SECONDS)
+        return AnswerFinder(cache, self.clock, REDIS_REST_SECONDS)
 
     @cached_property
     def key_keeper(self) -> KeyKeeper:
@@ -585,8 +595,10 @@ class Outrider:
 
     @cached_property
     def session_keeper(self) -> SessionKeeper:
+        settings = self.settings
+        secret = SessionSecret(settings.session_secret, load_secrets(), settings.spool)
         return SessionKeeper(
-            self.store, self.key_keeper, self.clock, os.urandom, self.settings.root_key
+            self.store, self.key_keeper, self.clock, os.urandom, settings.root_key, secret.read
         )
 
     async def set_clock(self) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from outrider.ports.clock import IdSource
+from outrider.private_files import new_private_file, private_folder
 
 READY = ".json"
 BAD = ".bad"
@@ -46,9 +47,9 @@ class LocalSpool:
         await asyncio.to_thread(rename)
 
     def _write(self, name: str, content: bytes) -> None:
-        self._root.mkdir(parents=True, exist_ok=True)
+        private_folder(self._root)
         beside = self._root / f".{name}"
-        with beside.open("xb") as file:
+        with new_private_file(beside) as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())

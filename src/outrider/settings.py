@@ -4,11 +4,12 @@
 """
 
 import json
+import os
 import re
 from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -20,6 +21,7 @@ from pydantic import (
     model_validator,
 )
 from pydantic.alias_generators import to_camel
+from pydantic.fields import FieldInfo
 from pydantic_settings import (
     BaseSettings,
     NoDecode,
@@ -33,6 +35,7 @@ from outrider.domain.public_urls import public_url
 from outrider.domain.reference_memory import ReferenceMemory
 from outrider.domain.references import is_reference, names_a_secret
 from outrider.domain.run_events import RunEventType
+from outrider.domain.setting_names import in_our_names, unknown_variables
 from outrider.domain.sink_urls import SinkKind, sink_url
 from outrider.domain.states import Channel
 from outrider.domain.write_budget import (
@@ -247,6 +250,11 @@ class ApiLimits:
     """At once, of all workspaces: the store has connections beside these for everything else."""
     reads_per_workspace: int = 2
     reads_waiting_per_workspace: int = 200
+    read_patience_seconds: float = 0.3
+    """Then the database is asked whether it is there at all."""
+    database_silence_seconds: float = 0.5
+    """A database that does not answer that for so long is away; both together are below a second"""
+    redis_silence_seconds: float = 0.5
     stream_ping_seconds: float = 15.0
     stream_send_seconds: float = 20.0
     stream_recheck_seconds: float = 5.0
@@ -316,6 +324,7 @@ POSTGRES_CONNECT_SECONDS = 10.0
 POSTGRES_STATEMENT_SECONDS = 120.0
 POSTGRES_IDLE_SECONDS = 5
 POSTGRES_LISTENER_CHECK_SECONDS = 30.0
+POSTGRES_PING_SECONDS = 5.0
 
 HTTP_CONCURRENCY = 64
 HTTP_WINDOW_ITEMS = 500
@@ -439,10 +448,14 @@ REPORT_REASONS_SHOWN_MAX = 12
 REPORT_NAME_SHOWN_CHARACTERS = 80
 
 IDEMPOTENCY_TTL_SECONDS = 300
-IDEMPOTENCY_RUNNING_SECONDS = 120
+IDEMPOTENCY_RUNNING_SECONDS = 8
+"""A claim that is not renewed for so long is a dead server's; less than anybody waits for one."""
+IDEMPOTENCY_RENEW_SECONDS = 2.0
 IDEMPOTENCY_PRUNE_ITEMS = 10
 REDIS_CONNECTIONS = 32
-REDIS_TIMEOUT_SECONDS = 5.0
+REDIS_TIMEOUT_SECONDS = 0.5
+"""It only saves a look into the database: no control waits longer than this for it."""
+REDIS_REST_SECONDS = 5.0
 
 SNOWFLAKE_CONNECTIONS = 4
 SNOWFLAKE_LOGIN_SECONDS = 30
@@ -650,18 +663,46 @@ Sinks = Annotated[
 ]
 
 
+class ContractNames(TomlConfigSettingsSource):
+    """`outrider.toml`, in which a contract's own tables are understood."""
+
+    def __call__(self) -> dict[str, Any]:
+        return in_our_names(super().__call__())
+
+
+class UnknownVariables(PydanticBaseSettingsSource):
+    """Gives what is no setting as if it were one, so that it is refused as a table would be."""
+
+    def __init__(
+        self, settings_cls: type[BaseSettings], *others: PydanticBaseSettingsSource
+    ) -> None:
+        super().__init__(settings_cls)
+        self._others = others
+
+    def get_field_value(
+        self,
+        field: FieldInfo,  # noqa: ARG002 - the signature is pydantic's
+        field_name: str,
+    ) -> tuple[Any, str, bool]:
+        return None, field_name, False
+
+    def __call__(self) -> dict[str, Any]:
+        given = [source() for source in self._others]
+        return dict(unknown_variables(os.environ, self.settings_cls.model_fields, given))
+
+
 class Settings(BaseSettings):
     """What an operator sets, as OUTRIDER_* variables or in `outrider.toml`."""
 
     model_config = SettingsConfigDict(
         env_prefix="OUTRIDER_",
         toml_file="outrider.toml",
-        extra="ignore",
+        extra="forbid",
         frozen=True,
         hide_input_in_errors=True,
     )
 
-    database_url: str = "sqlite:///outrider.db"
+    database_url: str = Field(default="sqlite:///outrider.db", repr=False)
     registry: Path = Path("registry.json")
     log: Literal["console", "json"] = "console"
     mail_from: str = MAIL_FROM_DEFAULT
@@ -700,6 +741,8 @@ class Settings(BaseSettings):
     temporal_tls_server_name: str | None = None
     temporal_api_key: SecretReference | None = None
     temporal_codec_key: SecretReference | None = None
+    session_secret: SecretReference | None = None
+    """What sessions of the console are signed with; without it, a file in the spool folder."""
     root_key: str | None = Field(default=None, min_length=ROOT_KEY_MIN_CHARACTERS, repr=False)
 
     @classmethod
@@ -711,7 +754,13 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the signature is pydantic's
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        return (init_settings, env_settings, TomlConfigSettingsSource(settings_cls))
+        file = ContractNames(settings_cls)
+        return (
+            init_settings,
+            env_settings,
+            file,
+            UnknownVariables(settings_cls, env_settings, file),
+        )
 
     @model_validator(mode="after")
     def _temporal_is_reached_safely(self) -> Self:
@@ -740,3 +789,15 @@ class Settings(BaseSettings):
             lease_seconds=self.lease_seconds,
             heartbeat_seconds=self.lease_seconds / 3,
         )
+
+
+def setting_names(table: str) -> list[str]:
+    """What a table of `outrider.toml` may hold, as it is written there."""
+    inside: dict[str, type[BaseModel]] = {
+        "targets": TargetSettings,
+        "bus": SinkSettings,
+        "admission": AdmissionTable,
+        "state_store": StateStoreSettings,
+    }
+    fields = inside[table].model_fields if table in inside else {}
+    return [field.alias or name for name, field in fields.items()]

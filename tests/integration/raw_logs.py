@@ -68,6 +68,9 @@ class CrashingStore:
     async def verify_schema(self) -> None:
         raise NotImplementedError
 
+    async def ping(self) -> None:
+        raise NotImplementedError
+
     def announcements(self, of: Announced) -> AsyncIterator[None]:
         raise NotImplementedError
 

@@ -2,6 +2,7 @@
 
 import importlib.util
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -42,13 +43,35 @@ class RedisServer:
                 return
         raise AssertionError("redis-server did not start:\n" + "".join(said))
 
+    def kill(self) -> None:
+        """No goodbye: what a crash leaves."""
+        self._process.kill()
+
+    def freeze(self) -> None:
+        """It keeps its connections and answers nobody."""
+        self._process.send_signal(signal.SIGSTOP)
+
     def close(self) -> None:
+        self._process.send_signal(signal.SIGCONT)
         self._process.terminate()
         self._process.communicate(timeout=STOP_SECONDS)
 
 
 @contextmanager
-def running_redis() -> Iterator[RedisServer]:
+def running_redis(at: str | None = None) -> Iterator[RedisServer]:
+    """`at` is the URL of one that has ended: this one takes its place, and knows nothing of it."""
+    if at is not None:
+        folder_then = Path(at.removeprefix("unix://")).parent
+        folder_then.mkdir()
+        try:
+            again = RedisServer(folder_then)
+            try:
+                yield again
+            finally:
+                again.close()
+        finally:
+            shutil.rmtree(folder_then)
+        return
     # Not below pytest's folder: the path of a socket has room for a hundred characters.
     with tempfile.TemporaryDirectory(prefix="outrider-redis-") as folder:
         server = RedisServer(Path(folder))

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from outrider.domain.ids import Scope
-from outrider.ports.idempotency import Claimed, Running, StoredAnswer
+from outrider.ports.idempotency import Claimed, RequestKey, Running, StoredAnswer
 from outrider.settings import ApiLimits
 from outrider.testing.launches import target
 from tests.integration.api_inside import serving
@@ -98,16 +97,30 @@ async def test_a_key_of_another_request_is_refused(server: ApiServer) -> None:
     campaign_id = await started(server)
     await act(server, campaign_id, "pause", X_Idempotency_Key="a")
     path = f"/campaigns/{campaign_id}/phases/launch/pause"
-    for method, other, body in (
-        ("POST", path.replace("pause", "resume"), None),
-        ("POST", f"{path}?expected_state=paused", None),
-        ("POST", path, {"expected_state": "paused"}),
-        ("DELETE", "/suppressions", None),
+    for other, body in (
+        (f"{path}?expected_state=paused", None),
+        (path, {"expected_state": "paused"}),
+        (path, {"expected_state": "unknown"}),
     ):
-        answer = await server.request(method, other, body, headers={"Idempotency-Key": "a"})
+        answer = await server.request("POST", other, body, headers={"Idempotency-Key": "a"})
         assert answer.status == 422
         assert answer.json["error"]["code"] == "IDEMPOTENCY_KEY_REUSED"
     assert await last_sequence(server, campaign_id) == 2
+
+
+async def test_one_key_may_be_used_for_two_campaigns_and_for_two_actions(
+    server: ApiServer,
+) -> None:
+    """CM: a key is a method's and a path's, so a timestamp may serve as one."""
+    key = "1700000000"
+    both = [await started(server), await started(server)]
+    for campaign_id in both:
+        for action in ("pause", "resume"):
+            answer = await act(server, campaign_id, action, X_Idempotency_Key=key)
+            assert (answer.status, answer.json["changed"]) == (200, True)
+            again = await act(server, campaign_id, action, X_Idempotency_Key=key)
+            assert (again.body, again.headers[REPLAYED]) == (answer.body, "true")
+        assert await last_sequence(server, campaign_id) == 3
 
 
 async def test_of_many_at_once_one_executes_and_all_get_its_answer(server: ApiServer) -> None:
@@ -173,15 +186,13 @@ class Slow:
         self.claimed = claimed
         self.claims = 0
 
-    async def claim(self, _scope: Scope, _key: str, _fingerprint: str) -> Claimed:
+    async def claim(self, _key: RequestKey) -> Claimed:
         self.claims += 1
         return self.claimed
 
     async def finish(self, *_: Any) -> None: ...
 
     async def abandon(self, *_: Any) -> None: ...
-
-    async def close(self) -> None: ...
 
 
 async def test_who_waits_too_long_for_the_first_is_told_to_come_back(tmp_path: Path) -> None:

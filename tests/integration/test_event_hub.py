@@ -60,6 +60,9 @@ class Counted:
     async def verify_schema(self) -> None:
         raise NotImplementedError
 
+    async def ping(self) -> None:
+        raise NotImplementedError
+
     async def close(self) -> None:
         raise NotImplementedError
 

@@ -13,6 +13,7 @@ import pytest
 from outrider.bootstrap import make_store
 from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.keys import KeyId, KeyScope
+from outrider.domain.sessions import SECRET_BYTES
 from outrider.kernel.key_keeper import KeyKeeper
 from outrider.kernel.session_keeper import SessionKeeper
 from outrider.ports.store import Store
@@ -28,6 +29,7 @@ NOOP = target("noop", "noop", "noop:")
 COOKIE = "outrider_session"
 HERE = {"Sec-Fetch-Site": "same-origin"}
 ROOT_KEY = "the root key of these tests"
+SECRET = bytes(range(SECRET_BYTES))
 
 
 class Office(NamedTuple):
@@ -37,9 +39,12 @@ class Office(NamedTuple):
     sessions: SessionKeeper
 
     @classmethod
-    def on(cls, store: Store, clock: FakeClock, root_key: str | None = None) -> "Office":
+    def on(
+        cls, store: Store, clock: FakeClock, root_key: str | None = None, secret: bytes = SECRET
+    ) -> "Office":
         keys = KeyKeeper(store, clock, SystemIds(), os.urandom, root_key)
-        return cls(keys, SessionKeeper(store, keys, clock, os.urandom, root_key))
+        keeper = SessionKeeper(store, keys, clock, os.urandom, root_key, lambda: secret)
+        return cls(keys, keeper)
 
     async def token(self, text: str) -> str:
         principal = await self.keys.authenticate(text)
@@ -49,6 +54,16 @@ class Office(NamedTuple):
     async def key(self, scope: KeyScope = KeyScope.OPERATE) -> tuple[KeyId, str]:
         made, text = await self.keys.create(DEFAULT_SCOPE, "ci", {scope}, "test")
         return made.id, text
+
+
+async def test_a_server_with_another_secret_does_not_take_the_session(store: Store) -> None:
+    """X12: what the database holds is not enough to be taken for somebody."""
+    clock = FakeClock()
+    here, there = Office.on(store, clock), Office.on(store, clock, secret=bytes(SECRET_BYTES))
+    _, text = await here.key()
+    token = await here.token(text)
+    assert await here.sessions.find(token) is not None
+    assert await there.sessions.find(token) is None
 
 
 async def test_a_session_is_its_keys_and_is_taken_by_every_server(store: Store) -> None:

@@ -99,11 +99,19 @@ def test_a_control_is_decided_as_the_contract_says(
         assert refused.value.details == {
             "current_state": state.value, "attempted_action": action.value,
         }  # fmt: skip
-        assert refused.value.message == f"Cannot transition from '{state}' to '{AIMS[action]}'"
+        # CM: of a transition that the table has, it is not said that it cannot be.
+        ways = [way for way, after in CONTRACT_TABLE.items() if after is AIMS[action]]
+        instead = [trigger for left, trigger in ways if left is state and trigger in set(Action)]
+        if instead:
+            assert refused.value.message == f"Cannot {action} a phase that is '{state}'"
+            assert refused.value.hint == f"{instead[0]} it instead"
+        else:
+            assert refused.value.message == f"Cannot transition from '{state}' to '{AIMS[action]}'"
     elif answer == ONLY_ITS_RUN:
         with pytest.raises(PreconditionFailed) as early:
             decide(state, action, expected)
         assert early.value.details["reason"] == "run_not_finished"
+        assert early.value.details["current_state"] == state.value, "CM"
     else:
         assert decide(state, action, expected) == answer
 
@@ -209,6 +217,7 @@ def begins_alone_and_in_order(phase: str, action: Action, standing: dict[str, Ph
     }.get(standing[blocking], "predecessor_not_completed")  # fmt: skip
     assert refused.value.details == {
         "reason": reason, "blocking_phase": blocking, "attempted_action": action.value,
+        "current_state": standing[phase].value,
     }  # fmt: skip
 
 

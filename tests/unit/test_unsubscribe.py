@@ -1,5 +1,6 @@
 """Unsubscribe tokens say whom they opt out, to whoever has the secret, and nothing else is one."""
 
+import base64
 import json
 from uuid import UUID
 
@@ -45,6 +46,34 @@ def test_a_token_says_again_whom_it_was_made_for(
     token = make_token(SECRET, scope, channel, address)
     assert set(token) <= set(ALPHABET)
     assert read_token(SECRET, token) == Unsubscription(scope, channel, address.lower())
+
+
+FIRST_VERSION = (
+    "AQAAAAAAAHAAgAAAAAAAAAEAAAAAAABwAIAAAAAAAAACZW1haWwAYWRhQGV4YW1wbGUudG"
+    "VzdB0NozgczbQDPHcgd2DQpr4"
+)
+"""What the first version made for Ada with this secret."""
+
+
+@given(scopes, channels, addresses)
+def test_a_token_shows_nobody_whom_it_is_for(scope: Scope, channel: Channel, address: str) -> None:
+    """X8: the address was there to be read, in base64."""
+    token = make_token(SECRET, scope, channel, address)
+    raw = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
+    for shown in (address.lower().encode(), UUID(scope.workspace_id).bytes):
+        assert len(shown) < 4 or shown not in raw
+    other = make_token(SECRET, scope, channel, f"{address}x")
+    assert token[22:40] != other[22:40], "what they have in common does not show"
+
+
+def test_links_of_the_first_version_still_opt_out() -> None:
+    """X8: they are in mailboxes."""
+    ada = Unsubscription(DEFAULT_SCOPE, Channel.EMAIL, "ada@example.test")
+    assert read_token(SECRET, FIRST_VERSION) == ada
+    for place in range(len(FIRST_VERSION)):
+        other = "A" if FIRST_VERSION[place] != "A" else "B"
+        forged = FIRST_VERSION[:place] + other + FIRST_VERSION[place + 1 :]
+        assert read_token(SECRET, forged) is None
 
 
 def test_however_an_address_is_spelt_its_token_is_the_same() -> None:

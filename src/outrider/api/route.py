@@ -15,7 +15,7 @@ from fastapi.routing import APIRoute
 from outrider.api import bodies, envelope
 from outrider.api.context import services_of
 from outrider.api.errors import answer_to
-from outrider.api.idempotency import HEADERS, KEY_MAX_CHARACTERS, fingerprint, key_of
+from outrider.api.idempotency import HEADERS, KEY_MAX_CHARACTERS, key_of, request_key
 from outrider.api.models.problems import PROBLEMS
 from outrider.domain.keys import KeyScope, Principal
 from outrider.settings import ApiLimits
@@ -28,6 +28,9 @@ BODY_MOST = "x-max-body-bytes"
 BODY_KIND = "x-body"
 IDEMPOTENT = "x-idempotency-key"
 READS = "x-reads"
+CONTROLS = "x-controls"
+REQUEST_KEY = "request_key"
+"""Where a control's endpoint finds the key that it has to commit with its change."""
 
 
 class BodyKind(StrEnum):
@@ -45,14 +48,17 @@ def options(
     body_most: int = ApiLimits.body_max_bytes,
     idempotent: bool = True,
     reads: bool = False,
+    controls: bool = False,
     request_body: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """What a route may say of itself, as its `openapi_extra`. `reads`: as a GET does, at length."""
+    """What a route may say of itself, as its `openapi_extra`. `reads`: as a GET does, at length.
+    `controls`: its endpoint commits the idempotency key together with what it changes."""
     said: dict[str, Any] = {
         BODY_KIND: body.value,
         BODY_MOST: body_most,
         IDEMPOTENT: idempotent,
         READS: reads,
+        CONTROLS: controls,
     }
     if scope is not None:
         said[SCOPE] = scope.value
@@ -88,6 +94,7 @@ class ApiRoute(NotedRoute):
         self.body_most: int = said[BODY_MOST]
         self.idempotent = changes and bool(said.pop(IDEMPOTENT))
         self.changes = changes
+        self.controls = bool(said.pop(CONTROLS, False))
         self.reads = bool(said.pop(READS, False)) or not changes
         if not changes:
             del said[BODY_MOST]
@@ -101,6 +108,11 @@ class ApiRoute(NotedRoute):
 
         async def handle(request: Request) -> Response:
             self.note(request)
+            if self.changes:
+                return await admitted(request)
+            return await services_of(request).database.found(admitted(request))
+
+        async def admitted(request: Request) -> Response:
             services = services_of(request)
             principal = await services.doorkeeper.admit(request, self.needed)
             request.state.principal = principal
@@ -129,8 +141,11 @@ class ApiRoute(NotedRoute):
 
         if key is None:
             return await work()
-        same = fingerprint(request, hashlib.sha256(raw).hexdigest())
-        return await services.once.answer(principal.scope, key, same, answered(work))
+        named = request_key(request, principal.scope, key, hashlib.sha256(raw).hexdigest())
+        if self.controls:
+            setattr(request.state, REQUEST_KEY, named)
+            return await services.once.control(named, answered(work))
+        return await services.once.answer(named, answered(work))
 
     def _in_turn(self, handler: Handler) -> Handler:
         """What reads waits for its workspace's turn: nobody has all of the store's connections."""

@@ -14,10 +14,12 @@ import structlog
 from outrider.api.auth import Doorkeeper
 from outrider.api.body_budget import BodyBudget
 from outrider.api.client_address import TrustedProxies
+from outrider.api.database_watch import DatabaseWatch
 from outrider.api.errors import ApiError
 from outrider.api.idempotency import Once
 from outrider.api.metrics import Metrics
 from outrider.api.streams import Streams
+from outrider.api.upload_folder import UploadFolder, remove_left_overs
 from outrider.bootstrap import Outrider
 from outrider.domain.errors import InvalidInput
 from outrider.kernel.failed_auth_limiter import FailedAuthLimiter
@@ -45,16 +47,18 @@ class Services:
         self.streams = Streams(limits, self.metrics.streams)
         self.bodies = BodyBudget(limits.bodies_bytes, limits.bodies_workspace_bytes, limits)
         self.uploads = BodyBudget(limits.uploads_bytes, limits.uploads_workspace_bytes, limits)
+        self.upload_folder = UploadFolder()
         self.reads = FairTurns(
             "reads", limits.reads, limits.reads_per_workspace, limits.reads_waiting_per_workspace
         )
         self.proxies = TrustedProxies(outrider.settings.trusted_proxies)
+        self.database = DatabaseWatch(outrider.store, limits)
         self.doorkeeper = Doorkeeper(
             outrider.key_keeper, outrider.session_keeper, outrider.clock,
             self.metrics.auth_failures, self.proxies,
         )  # fmt: skip
         self.failed_tokens = FailedAuthLimiter()
-        self.once = Once(outrider.idempotency, limits)
+        self.once = Once(outrider.idempotency, outrider.answer_finder, limits)
         self._run_worker = run_worker
         self._on_failure = on_failure
         self._worker: Worker | None = None
@@ -70,7 +74,9 @@ class Services:
         if restored:
             log.warning("phases_restored", phases=restored)
         async with AsyncExitStack() as stack:
-            stack.push_async_callback(outrider.idempotency.close)
+            stack.push_async_callback(outrider.answer_finder.close)
+            stack.callback(self.upload_folder.close)
+            await asyncio.to_thread(remove_left_overs)
             loops = [
                 self._start("event hub", outrider.hub.run()),
                 self._start("phase restorer", outrider.phase_restorer.run()),

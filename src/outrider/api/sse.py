@@ -6,6 +6,7 @@ off; its browser comes back with the last id it saw, and misses nothing.
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from datetime import UTC, datetime
 
 import msgspec
 import structlog
@@ -26,6 +27,8 @@ from outrider.settings import ApiLimits
 log = structlog.get_logger()
 
 SEPARATOR = "\n"
+SNAPSHOT_REQUIRED = "snapshot_required"
+"""No event of a campaign: what its client knows is not what the server knows."""
 
 Positions = Mapping[CampaignId, int]
 """The last sequence that a client has of each campaign."""
@@ -41,15 +44,17 @@ class EventStream(EventSourceResponse):
         who: Principal,
         limits: ApiLimits,
         begins: Positions,
+        latest: Positions,
         cursor: Callable[[Positions], str],
         is_still_good: Callable[[], Awaitable[bool]],
     ) -> None:
-        """`cursor` spells the positions as a client gives them back to resume."""
+        """`latest` is how far each campaign is; `cursor` spells the positions as a client gives
+        them back to resume."""
         streams.enter(who)
         self._streams = streams
         self._who = who
         self._events: AsyncGenerator[ServerSentEvent, None] = _events(
-            hub, streams, begins, cursor, is_still_good, limits.stream_recheck_seconds
+            hub, streams, begins, latest, cursor, is_still_good, limits.stream_recheck_seconds
         )
         super().__init__(
             self._events,
@@ -73,18 +78,30 @@ async def _events(
     hub: EventHub,
     streams: Streams,
     begins: Positions,
+    latest: Positions,
     cursor: Callable[[Positions], str],
     is_still_good: Callable[[], Awaitable[bool]],
     recheck_seconds: float,
 ) -> AsyncGenerator[ServerSentEvent, None]:
-    positions = dict(begins)
+    positions = {each: min(begin, latest[each]) for each, begin in begins.items()}
     ends = {
         asyncio.create_task(streams.closing.wait()),
         asyncio.create_task(_until_revoked(is_still_good, recheck_seconds)),
     }
     try:
-        async with watch_all(hub, begins) as watched:
+        async with watch_all(hub, dict(positions)) as watched:
             yield ServerSentEvent(comment=f"after {cursor(positions)}", sep=SEPARATOR)
+            for campaign_id, position in positions.items():
+                if begins[campaign_id] > position:
+                    # Its client knows of events that the database does not, as after a restore.
+                    # Without a word it would drop whatever comes until that sequence is reached.
+                    log.warning("stream_ahead_of_server", campaign_id=campaign_id)
+                    yield ServerSentEvent(
+                        _snapshot_required(campaign_id, begins[campaign_id], position),
+                        event=SNAPSHOT_REQUIRED,
+                        id=cursor(positions),
+                        sep=SEPARATOR,
+                    )
             # Until the server stops or the key was revoked.
             while (found := await watched.next(ends)) is not None:
                 for campaign_id, event in found:
@@ -111,6 +128,19 @@ async def _until_revoked(
         await asyncio.sleep(recheck_seconds)
         if not await is_still_good():
             return
+
+
+def _snapshot_required(campaign_id: CampaignId, asked_after: int, last_sequence: int) -> str:
+    return msgspec.json.encode(
+        {
+            "type": SNAPSHOT_REQUIRED,
+            "campaignId": campaign_id,
+            "phase": None,
+            "sequence": last_sequence,
+            "timestamp": rfc3339(datetime.now(UTC)),
+            "payload": {"reason": "ahead_of_server", "askedAfter": asked_after},
+        }
+    ).decode()
 
 
 def envelope(campaign_id: CampaignId, event: CampaignEvent) -> str:

@@ -16,9 +16,10 @@ from starlette.responses import Response
 from outrider.api.bodies import announced_bytes, check_length, too_large
 from outrider.api.context import services_of
 from outrider.api.errors import ApiError
-from outrider.api.idempotency import fingerprint, key_of
+from outrider.api.idempotency import key_of, request_key
 from outrider.api.route import answered
 from outrider.domain.keys import Principal
+from outrider.private_files import new_private_file
 from outrider.settings import UPLOAD_PIECE_BYTES, ApiLimits
 
 log = structlog.get_logger()
@@ -37,11 +38,12 @@ async def received(
     """The body as a file, for as long as the block."""
     check_length(request, most_bytes)
     size = announced_bytes(request, most_bytes)
-    async with services_of(request).uploads.holding(asker.scope, size):
+    services = services_of(request)
+    async with services.uploads.holding(asker.scope, size):
         try:
-            with tempfile.TemporaryDirectory(prefix="outrider-upload-") as folder:
+            with tempfile.TemporaryDirectory(dir=services.upload_folder.path) as folder:
                 path = Path(folder) / name
-                with path.open("wb") as file:
+                with new_private_file(path) as file:
                     digest = await _store(request, file, most_bytes)
                 yield Upload(path, digest)
         except OSError as error:
@@ -68,7 +70,7 @@ async def answer_once(
     if key is None:
         return await work()
     return await services_of(request).once.answer(
-        asker.scope, key, fingerprint(request, upload.sha256), answered(work)
+        request_key(request, asker.scope, key, upload.sha256), answered(work)
     )
 
 

@@ -9,12 +9,14 @@ from typing import Any, TypeVar
 import typer
 import uvloop
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from outrider.bootstrap import Outrider, open_outrider
 from outrider.cli.console import fail
 from outrider.cli.remote import Remote, open_remote
 from outrider.domain.errors import InvalidInput, OutriderError, Problem
-from outrider.settings import Settings
+from outrider.domain.setting_names import CONTRACT_NAMES, OTHER_VARIABLES, PREFIX, did_you_mean
+from outrider.settings import Settings, setting_names
 from outrider.system import raise_handle_limit
 from outrider.telemetry import configure_logging
 
@@ -25,9 +27,12 @@ def settings_of(context: typer.Context) -> Settings:
     """The root command's flags win over the environment and `outrider.toml`."""
     flags: dict[str, Any] = context.obj or {}
     try:
-        return Settings(**{name: value for name, value in flags.items() if value is not None})
+        given = {name: value for name, value in flags.items() if value is not None}
+        # Whom a command asks is no setting.
+        given.pop("server", None)
+        return Settings(**given)
     except ValidationError as error:
-        problems = [_setting_problem(each["loc"], each["msg"]) for each in error.errors()]
+        problems = [_setting_problem(each) for each in error.errors()]
         raise InvalidInput("the settings are not valid", problems) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
         raise InvalidInput(
@@ -35,15 +40,27 @@ def settings_of(context: typer.Context) -> Settings:
         ) from error
 
 
-def _setting_problem(location: tuple[int | str, ...], message: str) -> Problem:
+def _setting_problem(error: ErrorDetails) -> Problem:
     """Settings are known by their variable, those of a target by their place in the file."""
-    name, *inside = (str(step) for step in location)
-    message = message.removeprefix("Value error, ")
+    if error["type"] == "extra_forbidden":
+        return _unknown_setting([str(step) for step in error["loc"]])
+    name, *inside = (str(step) for step in error["loc"] or ("settings",))
+    message = error["msg"].removeprefix("Value error, ")
     if not inside:
         return Problem(f"OUTRIDER_{name.upper()}", message)
     if "match pattern" in message and inside[-1] != "[key]":
         message = "should be env:NAME or file:PATH, never the secret itself"
     return Problem(f"outrider.toml: {name}.{'.'.join(inside)}", message)
+
+
+def _unknown_setting(place: list[str]) -> Problem:
+    *tables, name = place
+    if name.upper().startswith(PREFIX):
+        known = (f"{PREFIX}{each.upper()}" for each in Settings.model_fields)
+        return Problem(name, f"is not a setting{did_you_mean(name, [*known, *OTHER_VARIABLES])}")
+    known_here = setting_names(tables[0]) if tables else [*Settings.model_fields, *CONTRACT_NAMES]
+    path = f"outrider.toml: {'.'.join(place)}"
+    return Problem(path, f"is not a setting{did_you_mean(name, known_here)}")
 
 
 def actor() -> str:

@@ -75,8 +75,13 @@ class IdempotencyConflict(Conflict):
 class InvalidPhaseTransition(Conflict):
     code = "INVALID_PHASE_TRANSITION"
 
-    def __init__(self, state: str, aim: str, action: str) -> None:
-        super().__init__(f"Cannot transition from '{state}' to '{aim}'")
+    def __init__(self, state: str, aim: str, action: str, instead: str | None = None) -> None:
+        """`instead`: what does lead from the state to the aim, where the table has such a way."""
+        if instead is None:
+            message, hint = f"Cannot transition from '{state}' to '{aim}'", None
+        else:
+            message, hint = f"Cannot {action} a phase that is '{state}'", f"{instead} it instead"
+        super().__init__(message, hint=hint)
         self.state, self.action = state, action
 
     @property
@@ -106,6 +111,8 @@ BLOCKED_BECAUSE = {
     "another_phase_in_progress": "'{blocking}' is in progress",
     "another_phase_paused": "'{blocking}' is paused; resume or stop it first",
     "predecessor_not_completed": "'{blocking}' comes before it and is not completed",
+    "predecessor_output_missing": "its audience is empty; add recipients, and complete its"
+    " audience_import if it has one",
     "previous_run_not_finished": "its last run has still items to end; try again in a moment",
     "items_without_ending": "some items of its last run were given up without an ending, and only"
     " a new campaign can send them; `outrider alerts` has the reason",

@@ -80,23 +80,33 @@ def decide(state: PhaseState, action: Action, expected: PhaseState | None) -> tu
     else:
         triggers = (action.value,) if PHASE_MACHINE.allows(state, action.value) else ()
     if not triggers:
-        raise InvalidPhaseTransition(state.value, AIMS[action].value, action.value)
+        aim = AIMS[action]
+        raise InvalidPhaseTransition(state.value, aim.value, action.value, _way(state, aim))
     if action is Action.COMPLETE:
-        raise PreconditionFailed(action.value, "run_not_finished", None)
+        raise PreconditionFailed(action.value, "run_not_finished", None, state.value)
     return triggers
+
+
+def _way(state: PhaseState, aim: PhaseState) -> str | None:
+    """The control that leads there: nobody should be told that there is no such transition."""
+    for action, aimed in AIMS.items():
+        if aimed is aim and PHASE_MACHINE.allows(state, action.value):
+            return action.value
+    return None
 
 
 def check_free_to_begin(phase: str, action: Action, states: Mapping[str, PhaseState]) -> None:
     """One phase at a time, in the campaign's order: `states` are in that order."""
+    own = states[phase].value
     for other, state in states.items():
         if other == phase:
             continue
         if state is PhaseState.IN_PROGRESS:
-            raise PreconditionFailed(action.value, "another_phase_in_progress", other)
+            raise PreconditionFailed(action.value, "another_phase_in_progress", other, own)
         if state is PhaseState.PAUSED:
-            raise PreconditionFailed(action.value, "another_phase_paused", other)
+            raise PreconditionFailed(action.value, "another_phase_paused", other, own)
     for other, state in states.items():
         if other == phase:
             return
         if state is not PhaseState.COMPLETED:
-            raise PreconditionFailed(action.value, "predecessor_not_completed", other)
+            raise PreconditionFailed(action.value, "predecessor_not_completed", other, own)

@@ -1,7 +1,12 @@
 """One-click unsubscribing (RFC 8058): whom a link opts out, signed so that nobody can make one up.
 
-A token is base64url of a version, the scope, the channel and the address, the topic where there is
-one, and 16 bytes of HMAC-SHA256 over them. Its signature is judged before anything in it is read.
+A token is base64url of a version, a seal of 16 bytes, and the scope, the channel, the topic where
+there is one and the address enciphered: a proxy's log, a forwarded mail or a browser's history does
+not tell who was written to. The seal is HMAC-SHA256 over what is sealed, and what it is enciphered
+with comes from it, so the same recipient has the same token and a changed one opens nothing (a
+synthetic IV, as in RFC 5297).
+
+Links of the first version had the address in the clear. They are in mailboxes, and are still read.
 """
 
 import base64
@@ -22,18 +27,20 @@ PATH: Final = "unsubscribe"
 VARIABLE: Final = "unsubscribeUrl"
 """What a template calls the link."""
 
-_VERSION = b"\x01"
-_VERSION_WITH_TOPIC = b"\x02"
+_VERSION = b"\x02"
+_FIRST_VERSION = b"\x01"
 _UUID_BYTES = 16
 _SIGNATURE_BYTES = 16
-_SCOPE_END = len(_VERSION) + 2 * _UUID_BYTES
+_SCOPE_END = 2 * _UUID_BYTES
+_OF_SEAL, _OF_CIPHER = b"unsubscribe seal\x00", b"unsubscribe cipher\x00"
+_BLOCK_BYTES = 32
 _BETWEEN = b"\x00"
 _ADDRESS_MAX_BYTES = PUSH_TOKEN_MAX_CHARACTERS
 _CHANNEL_MAX_BYTES = max(len(channel.value) for channel in Channel)
-_TOPIC_MAX_BYTES = 1 + TOPIC_MAX_CHARACTERS
-_MOST_BYTES = (
-    _SCOPE_END + _CHANNEL_MAX_BYTES + 1 + _ADDRESS_MAX_BYTES + _TOPIC_MAX_BYTES + _SIGNATURE_BYTES
+_SAID_MAX_BYTES = (
+    _SCOPE_END + _CHANNEL_MAX_BYTES + TOPIC_MAX_CHARACTERS + 2 * len(_BETWEEN) + _ADDRESS_MAX_BYTES
 )
+_MOST_BYTES = len(_VERSION) + _SAID_MAX_BYTES + _SIGNATURE_BYTES
 TOKEN_MAX_CHARACTERS: Final = -(-_MOST_BYTES * 4 // 3)
 
 _TEXT = re.compile(r"[A-Za-z0-9_-]+\Z")
@@ -89,14 +96,11 @@ def make_token(
     addressed = address.lower().encode(errors="surrogatepass")
     # Nobody was ever written to at a longer one.
     assert len(addressed) <= _ADDRESS_MAX_BYTES
-    version = _VERSION
-    if topic is not None:
-        # No topic has a zero byte, so what stands after the last one is the topic.
-        version, addressed = _VERSION_WITH_TOPIC, addressed + _BETWEEN + topic.encode("ascii")
-    said = b"".join(
-        (version, tenant, workspace, channel.value.encode("ascii"), _BETWEEN, addressed)
-    )
-    return _text(said + _signature(secret, said))
+    # Neither a channel nor a topic has a zero byte; an address may.
+    named = channel.value.encode("ascii") + _BETWEEN + (topic or "").encode("ascii") + _BETWEEN
+    said = tenant + workspace + named + addressed
+    seal = _signature(secret, _OF_SEAL + said)
+    return _text(_VERSION + seal + _enciphered(secret, seal, said))
 
 
 def read_token(secret: bytes, text: str) -> Unsubscription | None:
@@ -104,31 +108,54 @@ def read_token(secret: bytes, text: str) -> Unsubscription | None:
     raw = _bytes(text)
     if raw is None:
         return None
-    said, signature = raw[:-_SIGNATURE_BYTES], raw[-_SIGNATURE_BYTES:]
-    if not hmac.compare_digest(_signature(secret, said), signature):
+    if raw[:1] == _FIRST_VERSION:
+        return _read_first(secret, raw)
+    if raw[:1] != _VERSION:
         return None
-    return _read(said)
+    seal, hidden = raw[1 : 1 + _SIGNATURE_BYTES], raw[1 + _SIGNATURE_BYTES :]
+    said = _enciphered(secret, seal, hidden)
+    if not hmac.compare_digest(_signature(secret, _OF_SEAL + said), seal):
+        return None
+    channel, _, rest = said[_SCOPE_END:].partition(_BETWEEN)
+    topic, _, address = rest.partition(_BETWEEN)
+    return _unsubscription(said[:_SCOPE_END], channel, address, topic)
 
 
-def _read(said: bytes) -> Unsubscription | None:
-    """What was signed; None where a later version wrote it."""
-    channel, between, address = said[_SCOPE_END:].partition(_BETWEEN)
-    topic = None
-    if said[:1] == _VERSION_WITH_TOPIC:
-        address, between, topic = address.rpartition(_BETWEEN)
-    elif said[:1] != _VERSION:
+def _read_first(secret: bytes, raw: bytes) -> Unsubscription | None:
+    signed, signature = raw[:-_SIGNATURE_BYTES], raw[-_SIGNATURE_BYTES:]
+    if not hmac.compare_digest(_signature(secret, signed), signature):
         return None
-    if not between:
-        return None
-    scope = Scope(
-        TenantId(str(uuid.UUID(bytes=said[1 : 1 + _UUID_BYTES]))),
-        WorkspaceId(str(uuid.UUID(bytes=said[1 + _UUID_BYTES : _SCOPE_END]))),
-    )
+    said = signed[len(_FIRST_VERSION) :]
+    channel, _, address = said[_SCOPE_END:].partition(_BETWEEN)
+    return _unsubscription(said[:_SCOPE_END], channel, address, b"")
+
+
+def _unsubscription(
+    scope: bytes, channel: bytes, address: bytes, topic: bytes
+) -> Unsubscription | None:
+    """None where something else was sealed or signed."""
     try:
-        named = None if topic is None else topic.decode("ascii")
-        return Unsubscription(scope, Channel(channel.decode()), address.decode(), named)
+        return Unsubscription(
+            Scope(
+                TenantId(str(uuid.UUID(bytes=scope[:_UUID_BYTES]))),
+                WorkspaceId(str(uuid.UUID(bytes=scope[_UUID_BYTES:]))),
+            ),
+            Channel(channel.decode()),
+            address.decode(),
+            topic.decode("ascii") or None,
+        )
     except ValueError:
         return None
+
+
+def _enciphered(secret: bytes, seal: bytes, text: bytes) -> bytes:
+    """And back again: exclusive or with a stream that only this seal and secret give."""
+    blocks = range(-(-len(text) // _BLOCK_BYTES))
+    stream = b"".join(
+        hmac.digest(secret, _OF_CIPHER + seal + block.to_bytes(4), "sha256") for block in blocks
+    )
+    size = len(text)
+    return (int.from_bytes(text) ^ int.from_bytes(stream[:size])).to_bytes(size)
 
 
 def _signature(secret: bytes, said: bytes) -> bytes:

@@ -21,10 +21,10 @@ from yarl import URL
 from outrider.domain.own_limits import OWN_LIMIT, is_own_limit
 from outrider.domain.submission import AttemptError, NotBegun, Progress
 from outrider.gateways.address_guard import AddressRefused, connect
+from outrider.gateways.failure_words import why
 from outrider.gateways.http import Answer, retry_after_seconds
 from outrider.gateways.http_line import HttpLine, Raw
 from outrider.settings import (
-    ERROR_DETAIL_MAX_CHARACTERS,
     HTTP_ANSWER_MAX_BYTES,
     HTTP_CONNECT_SECONDS,
     HTTP_CONNECTIONS,
@@ -302,7 +302,7 @@ def _read(raw: Raw) -> Answer:
 
 
 def _detail(error: BaseException) -> str:
-    return (str(error) or type(error).__name__)[:ERROR_DETAIL_MAX_CHARACTERS]
+    return why(error)
 
 
 def _asking(method: str, head: bytes, content: bytes) -> bytes:

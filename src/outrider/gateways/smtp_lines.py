@@ -39,6 +39,7 @@ from outrider.domain.submission import (
     Throttled,
 )
 from outrider.gateways.address_guard import AddressRefused, connect
+from outrider.gateways.failure_words import why
 from outrider.gateways.helo_name import own_name
 from outrider.gateways.smtp_answers import (
     CLOSING,
@@ -374,7 +375,7 @@ class Lines:
 
 
 def short(error: Exception) -> str:
-    return (str(error) or type(error).__name__)[:ERROR_DETAIL_MAX_CHARACTERS]
+    return why(error)
 
 
 def _not_sent(code: str, detail: str) -> AttemptError:

@@ -3,15 +3,24 @@
 For as long as `expires_at` lies ahead a record stands; behind, it is as good as gone.
 """
 
+from collections.abc import Callable
 from datetime import timedelta
 
 import msgspec
 
-from outrider.domain.ids import Scope
 from outrider.kernel.transactions import idempotency
+from outrider.kernel.transactions.idempotency import OthersRecord
 from outrider.ports.clock import Clock, IdSource
-from outrider.ports.idempotency import Claimed, OtherRequest, Running, StoredAnswer, Yours
-from outrider.ports.store import Store
+from outrider.ports.idempotency import (
+    Claimed,
+    KeyUsed,
+    OtherRequest,
+    RequestKey,
+    Running,
+    StoredAnswer,
+    Yours,
+)
+from outrider.ports.store import Result, Store, Transaction
 from outrider.settings import IDEMPOTENCY_PRUNE_ITEMS
 
 
@@ -30,28 +39,55 @@ class DatabaseIdempotency:
         self._ttl = timedelta(seconds=ttl_seconds)
         self._running = timedelta(seconds=running_seconds)
 
-    async def claim(self, scope: Scope, key: str, fingerprint: str) -> Claimed:
-        owner, now = self._ids.new(), self._clock.now()
+    def guarded(
+        self,
+        key: RequestKey,
+        script: Transaction[Result],
+        answer_of: Callable[[Result], StoredAnswer],
+    ) -> Transaction[Result]:
+        now = self._clock.now()
+        return idempotency.guarded(
+            key, script, lambda result: _text(answer_of(result)),
+            lambda found: KeyUsed(_read(key, found)),
+            self._ids.new(), now + self._ttl, IDEMPOTENCY_PRUNE_ITEMS, now,
+        )  # fmt: skip
+
+    async def keep(self, key: RequestKey, answer: StoredAnswer) -> StoredAnswer | OtherRequest:
+        now = self._clock.now()
         found = await self._store.write(
-            idempotency.claim(
-                scope, key, fingerprint, owner, now + self._running, IDEMPOTENCY_PRUNE_ITEMS, now
+            idempotency.keep(
+                key, self._ids.new(), _text(answer), now + self._ttl, IDEMPOTENCY_PRUNE_ITEMS, now
             )
         )
-        if found is None:
-            return Yours(owner)
-        if found.fingerprint != fingerprint:
-            return OtherRequest()
-        if found.answer is None:
-            return Running()
-        return msgspec.json.decode(found.answer, type=StoredAnswer)
+        earlier = None if found is None else _read(key, found)
+        return answer if earlier is None or isinstance(earlier, Running) else earlier
 
-    async def finish(self, scope: Scope, key: str, owner: str, answer: StoredAnswer) -> None:
-        text = msgspec.json.encode(answer).decode()
+    async def claim(self, key: RequestKey) -> Claimed:
+        owner, now = self._ids.new(), self._clock.now()
+        found = await self._store.write(
+            idempotency.claim(key, owner, now + self._running, IDEMPOTENCY_PRUNE_ITEMS, now)
+        )
+        return Yours(owner) if found is None else _read(key, found)
+
+    async def renew(self, key: RequestKey, owner: str) -> None:
+        expires_at = self._clock.now() + self._running
+        await self._store.write(idempotency.renew(key, owner, expires_at))
+
+    async def finish(self, key: RequestKey, owner: str, answer: StoredAnswer) -> None:
         expires_at = self._clock.now() + self._ttl
-        await self._store.write(idempotency.finish(scope, key, owner, text, expires_at))
+        await self._store.write(idempotency.finish(key, owner, _text(answer), expires_at))
 
-    async def abandon(self, scope: Scope, key: str, owner: str) -> None:
-        await self._store.write(idempotency.abandon(scope, key, owner))
+    async def abandon(self, key: RequestKey, owner: str) -> None:
+        await self._store.write(idempotency.abandon(key, owner))
 
-    async def close(self) -> None:
-        """The store is not ours to close."""
+
+def _read(key: RequestKey, found: OthersRecord) -> Running | OtherRequest | StoredAnswer:
+    if found.fingerprint != key.fingerprint:
+        return OtherRequest()
+    if found.answer is None:
+        return Running()
+    return msgspec.json.decode(found.answer, type=StoredAnswer)
+
+
+def _text(answer: StoredAnswer) -> str:
+    return msgspec.json.encode(answer).decode()

@@ -4,7 +4,8 @@ A control is one transaction: the phase's new state, its event, and what its job
 it. Asking for what is already so changes nothing and is told so.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
@@ -51,6 +52,7 @@ from outrider.kernel.transactions.steering import (
     tell_jobs,
 )
 from outrider.ports.clock import Clock, IdSource
+from outrider.ports.idempotency import KeyUsed
 from outrider.ports.phases import PhaseHandler, PhaseJobPlan
 from outrider.ports.store import Store, Transaction, ask
 from outrider.settings import Limits
@@ -73,7 +75,8 @@ class Control:
     """One control as somebody asked for it.
 
     A beginning with a `request_id` is that run request: made again, it is the same run. `signal`
-    and `run_id`: it was sent to this run, and holds only while that is the phase's own.
+    and `run_id`: it was sent to this run, and holds only while that is the phase's own. `guard`
+    adds the request's idempotency key and its answer to the control's own transaction.
     """
 
     action: Action
@@ -84,6 +87,7 @@ class Control:
     request_id: str | None = None
     signal: AskedSignal | None = None
     run_id: RunId | None = None
+    guard: Callable[[Transaction["ControlAnswer"]], Transaction["ControlAnswer"]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,43 +159,63 @@ class PhaseController:
         self, scope: Scope, campaign_id: CampaignId, phase: str, control: Control
     ) -> ControlAnswer:
         run_id = RunId(self._ids.new())
-        for _ in range(self._limits.control_attempts):
-            plan: _Plan | None = None
-            if control.action in _BEGINNINGS and phase != LAUNCH:
-                plan = await self._plan(scope, campaign_id, phase, control, run_id)
-            script = partial(self._control, scope, campaign_id, phase, control, run_id, plan)
-            try:
-                answer = await self._written(campaign_id, script)
-            except _PlanOutdated:
-                continue
-            await self._tell_engine(scope, control, answer)
-            await self._seen_by_workers(control, answer)
-            return answer
-        raise Conflict(
-            f"the phase '{phase}' changed whenever it had been planned", hint="try again"
-        )
+        with _refusals_logged(campaign_id, phase, control):
+            for _ in range(self._limits.control_attempts):
+                plan: _Plan | None = None
+                if control.action in _BEGINNINGS and phase != LAUNCH:
+                    plan = await self._plan(scope, campaign_id, phase, control, run_id)
+                script = partial(self._control, scope, campaign_id, phase, control, run_id, plan)
+                try:
+                    return await self._carried_out(scope, campaign_id, control, script)
+                except _PlanOutdated:
+                    continue
+            raise Conflict(
+                f"the phase '{phase}' changed whenever it had been planned", hint="try again"
+            )
 
     async def stop_campaign(
         self, scope: Scope, campaign_id: CampaignId, control: Control
     ) -> ControlAnswer:
         """Stop the one phase that is under way, whichever it is."""
-        answer = await self._written(
-            campaign_id, lambda: self._stop_campaign(scope, campaign_id, control)
-        )
+        with _refusals_logged(campaign_id, None, control):
+            script = partial(self._stop_campaign, scope, campaign_id, control)
+            return await self._carried_out(scope, campaign_id, control, script)
+
+    async def _carried_out(
+        self,
+        scope: Scope,
+        campaign_id: CampaignId,
+        control: Control,
+        script: Callable[[], Transaction[ControlAnswer]],
+    ) -> ControlAnswer:
+        guard = control.guard
+        try:
+            answer = await self._written(
+                campaign_id, script if guard is None else lambda: guard(script())
+            )
+        except KeyUsed:
+            # It was carried out before, perhaps by a server that died before workers had seen it.
+            if control.action in SUSPENDING:
+                await self._seen_by_workers(await self._current_runs(campaign_id))
+            raise
         await self._tell_engine(scope, control, answer)
-        await self._seen_by_workers(control, answer)
+        if answer.changed and answer.run_id is not None and control.action in SUSPENDING:
+            await self._seen_by_workers([answer.run_id])
         return answer
 
-    async def _seen_by_workers(self, control: Control, answer: ControlAnswer) -> None:
+    async def _current_runs(self, campaign_id: CampaignId) -> list[RunId]:
+        standing = await self._store.read(campaigns.phases_of(campaign_id))
+        return [RunId(each.run_id) for each in standing if each.run_id]
+
+    async def _seen_by_workers(self, run_ids: Sequence[RunId]) -> None:
         """After a pause or a stop, wait until no worker can begin a call that is not out already:
         each has seen it, or has been silent for longer than its permits last."""
-        if not answer.changed or answer.run_id is None or control.action not in SUSPENDING:
-            return
         until = self._clock.monotonic() + self._limits.permit_seconds
-        while await self._store.read(jobs.suspensions_unseen(answer.run_id)):
-            if self._clock.monotonic() > until:
-                return
-            await self._clock.sleep(self._limits.suspension_poll_seconds)
+        for run_id in run_ids:
+            while await self._store.read(jobs.suspensions_unseen(run_id)):
+                if self._clock.monotonic() > until:
+                    return
+                await self._clock.sleep(self._limits.suspension_poll_seconds)
 
     async def _tell_engine(self, scope: Scope, control: Control, answer: ControlAnswer) -> None:
         if not answer.changed or answer.run_id is None:
@@ -456,6 +480,26 @@ class PhaseController:
             after.run_id,
             waits_for,
         )
+
+
+@contextmanager
+def _refusals_logged(
+    campaign_id: CampaignId, phase: str | None, control: Control
+) -> Iterator[None]:
+    """Who asks why a phase did not move finds it in the log; the answer went to somebody else."""
+    try:
+        yield
+    except Conflict as refusal:
+        log.warning(
+            "phase_control_refused",
+            campaign_id=campaign_id,
+            phase=phase,
+            actor=control.actor,
+            code=refusal.code,
+            error=refusal.message,
+            **{"attempted_action": control.action.value, **refusal.details},
+        )
+        raise
 
 
 def _require(phase: str, found: Mapping[str, LockedPhase]) -> LockedPhase:

@@ -1,9 +1,12 @@
 """The session keeper: makes sessions for keys that were found good, and says whose one is.
 
 Nothing of a session is stored. It lasts for hours, unless its key is revoked or the root key is
-changed; the secret behind the tokens is the database's own, so every server takes them.
+changed. The secret behind the tokens is not in the database; servers that have the same take each
+other's sessions.
 """
 
+import asyncio
+import hmac
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -42,12 +45,14 @@ class SessionKeeper:
         clock: Clock,
         random_bytes: Callable[[int], bytes],
         root_key: str | None,
+        read_secret: Callable[[], bytes],
     ) -> None:
         self._store = store
         self._keys = key_keeper
         self._clock = clock
         self._random_bytes = random_bytes
         self._root_key = root_key
+        self._read_secret = read_secret
         self._secret: bytes | None = None
 
     async def begin(self, principal: Principal) -> Session:
@@ -79,8 +84,15 @@ class SessionKeeper:
 
     async def _loaded(self) -> bytes:
         if self._secret is None:
-            self._secret = await self._store.read(signing_keys.find(SIGNING_KEY))
-        if self._secret is None:
-            new, now = self._random_bytes(SECRET_BYTES), self._clock.now()
-            self._secret = await self._store.write(signing_keys.make(SIGNING_KEY, new, now))
+            secret = await asyncio.to_thread(self._read_secret)
+            self._secret = hmac.digest(secret, await self._salt(), "sha256")
         return self._secret
+
+    async def _salt(self) -> bytes:
+        """The database's own, so that a session of one database opens nothing in another. Whoever
+        reads it there can sign nothing with it."""
+        found = await self._store.read(signing_keys.find(SIGNING_KEY))
+        if found is None:
+            new, now = self._random_bytes(SECRET_BYTES), self._clock.now()
+            found = await self._store.write(signing_keys.make(SIGNING_KEY, new, now))
+        return found

@@ -67,6 +67,10 @@ class Store(Protocol):
         """Raise SchemaMismatch unless the schema is exactly the one this code was written for."""
         ...
 
+    async def ping(self) -> None:
+        """StoreUnavailable unless the database answers; waits for no other work of this store."""
+        ...
+
     def announcements(self, of: Announced) -> AsyncIterator[None]:
         """Told each time that it is worth looking, and once at the beginning.
 

@@ -15,11 +15,14 @@ import pytest
 from outrider.domain.ids import DEFAULT_SCOPE, DEFAULT_TENANT, Scope, TenantId, WorkspaceId
 from outrider.ports.idempotency import (
     IdempotencyStore,
+    KeyUsed,
     OtherRequest,
+    RequestKey,
     Running,
     StoredAnswer,
     Yours,
 )
+from outrider.ports.store import Transaction, ask
 
 TTL_SECONDS = 300
 RUNNING_SECONDS = 60
@@ -43,15 +46,26 @@ class IdempotencyBench:
     here: IdempotencyStore
     there: IdempotencyStore
     pass_time: Callable[[float], Awaitable[None]]
+    write: Callable[[Transaction[str]], Awaitable[str]]
+    """Runs a script in the transactions that the keys of `here` belong to."""
+
+
+def named(name: str = KEY, fingerprint: str = PRINT, scope: Scope = DEFAULT_SCOPE) -> RequestKey:
+    return RequestKey(scope, name, fingerprint)
 
 
 async def claimed(
     store: IdempotencyStore, key: str = KEY, fingerprint: str = PRINT, scope: Scope = DEFAULT_SCOPE
 ) -> str:
     """The owner of a claim that must be ours."""
-    answer = await store.claim(scope, key, fingerprint)
+    answer = await store.claim(named(key, fingerprint, scope))
     assert isinstance(answer, Yours)
     return answer.owner
+
+
+def _script(result: str) -> Transaction[str]:
+    yield from ask("signing_key", name="none")
+    return result
 
 
 class IdempotencyConformance:
@@ -60,30 +74,30 @@ class IdempotencyConformance:
     ) -> None:
         await claimed(bench.here)
         for store in (bench.here, bench.there):
-            assert await store.claim(DEFAULT_SCOPE, KEY, PRINT) == Running()
+            assert await store.claim(named()) == Running()
 
     @pytest.mark.parametrize("answer", [CREATED, REFUSED], ids=["success", "error"])
     async def test_who_asks_afterwards_gets_the_first_answer_to_the_letter(
         self, bench: IdempotencyBench, answer: StoredAnswer
     ) -> None:
         owner = await claimed(bench.here)
-        await bench.here.finish(DEFAULT_SCOPE, KEY, owner, answer)
+        await bench.here.finish(named(), owner, answer)
         for store in (bench.here, bench.there):
-            assert await store.claim(DEFAULT_SCOPE, KEY, PRINT) == answer
+            assert await store.claim(named()) == answer
 
     async def test_an_answer_without_a_body_is_an_answer(self, bench: IdempotencyBench) -> None:
         owner = await claimed(bench.here)
-        await bench.here.finish(DEFAULT_SCOPE, KEY, owner, StoredAnswer(204, "", ""))
-        assert await bench.here.claim(DEFAULT_SCOPE, KEY, PRINT) == StoredAnswer(204, "", "")
+        await bench.here.finish(named(), owner, StoredAnswer(204, "", ""))
+        assert await bench.here.claim(named()) == StoredAnswer(204, "", "")
 
     async def test_another_request_under_the_key_is_told_so_while_it_runs_and_afterwards(
         self, bench: IdempotencyBench
     ) -> None:
         owner = await claimed(bench.here)
-        assert await bench.there.claim(DEFAULT_SCOPE, KEY, "other") == OtherRequest()
-        await bench.here.finish(DEFAULT_SCOPE, KEY, owner, CREATED)
-        assert await bench.there.claim(DEFAULT_SCOPE, KEY, "other") == OtherRequest()
-        assert await bench.there.claim(DEFAULT_SCOPE, KEY, PRINT) == CREATED
+        assert await bench.there.claim(named(fingerprint="other")) == OtherRequest()
+        await bench.here.finish(named(), owner, CREATED)
+        assert await bench.there.claim(named(fingerprint="other")) == OtherRequest()
+        assert await bench.there.claim(named()) == CREATED
 
     async def test_the_same_key_in_another_workspace_or_tenant_is_another_key(
         self, bench: IdempotencyBench
@@ -91,39 +105,39 @@ class IdempotencyConformance:
         owner = await claimed(bench.here)
         for scope in (OTHER_WORKSPACE, OTHER_TENANT):
             await claimed(bench.here, scope=scope)
-            await bench.here.finish(scope, KEY, owner, REFUSED)
-            assert await bench.here.claim(scope, KEY, PRINT) == Running()
-        await bench.here.finish(DEFAULT_SCOPE, KEY, owner, CREATED)
-        assert await bench.here.claim(DEFAULT_SCOPE, KEY, PRINT) == CREATED
-        assert await bench.here.claim(OTHER_TENANT, KEY, PRINT) == Running()
+            await bench.here.finish(named(scope=scope), owner, REFUSED)
+            assert await bench.here.claim(named(scope=scope)) == Running()
+        await bench.here.finish(named(), owner, CREATED)
+        assert await bench.here.claim(named()) == CREATED
+        assert await bench.here.claim(named(scope=OTHER_TENANT)) == Running()
 
     async def test_what_was_abandoned_the_next_one_may_try(self, bench: IdempotencyBench) -> None:
         first = await claimed(bench.here)
-        await bench.here.abandon(DEFAULT_SCOPE, KEY, first)
+        await bench.here.abandon(named(), first)
         second = await claimed(bench.there, fingerprint="mended")
-        await bench.here.abandon(DEFAULT_SCOPE, KEY, first)
-        await bench.here.finish(DEFAULT_SCOPE, KEY, first, REFUSED)
-        assert await bench.here.claim(DEFAULT_SCOPE, KEY, "mended") == Running()
-        await bench.there.finish(DEFAULT_SCOPE, KEY, second, CREATED)
-        assert await bench.here.claim(DEFAULT_SCOPE, KEY, "mended") == CREATED
+        await bench.here.abandon(named(), first)
+        await bench.here.finish(named(), first, REFUSED)
+        assert await bench.here.claim(named(fingerprint="mended")) == Running()
+        await bench.there.finish(named(), second, CREATED)
+        assert await bench.here.claim(named(fingerprint="mended")) == CREATED
 
     async def test_an_answer_that_was_given_is_neither_changed_nor_abandoned(
         self, bench: IdempotencyBench
     ) -> None:
         owner = await claimed(bench.here)
-        await bench.here.finish(DEFAULT_SCOPE, KEY, owner, CREATED)
-        await bench.here.finish(DEFAULT_SCOPE, KEY, owner, REFUSED)
-        await bench.here.abandon(DEFAULT_SCOPE, KEY, owner)
-        assert await bench.here.claim(DEFAULT_SCOPE, KEY, PRINT) == CREATED
+        await bench.here.finish(named(), owner, CREATED)
+        await bench.here.finish(named(), owner, REFUSED)
+        await bench.here.abandon(named(), owner)
+        assert await bench.here.claim(named()) == CREATED
 
     async def test_an_answer_is_kept_for_its_time_from_when_it_was_given(
         self, bench: IdempotencyBench
     ) -> None:
         owner = await claimed(bench.here)
         await bench.pass_time(RUNNING_SECONDS - 10)
-        await bench.here.finish(DEFAULT_SCOPE, KEY, owner, CREATED)
+        await bench.here.finish(named(), owner, CREATED)
         await bench.pass_time(TTL_SECONDS - 10)
-        assert await bench.here.claim(DEFAULT_SCOPE, KEY, PRINT) == CREATED
+        assert await bench.here.claim(named()) == CREATED
         await bench.pass_time(10)
         await claimed(bench.here)
 
@@ -131,24 +145,69 @@ class IdempotencyConformance:
         self, bench: IdempotencyBench
     ) -> None:
         owner = await claimed(bench.here)
-        await bench.here.finish(DEFAULT_SCOPE, KEY, owner, CREATED)
+        await bench.here.finish(named(), owner, CREATED)
         await bench.pass_time(TTL_SECONDS)
         await claimed(bench.there, fingerprint="other")
-        assert await bench.here.claim(DEFAULT_SCOPE, KEY, PRINT) == OtherRequest()
+        assert await bench.here.claim(named()) == OtherRequest()
 
     async def test_who_vanished_is_replaced_and_can_do_nothing_with_the_record_any_more(
         self, bench: IdempotencyBench
     ) -> None:
         vanished = await claimed(bench.here)
         await bench.pass_time(RUNNING_SECONDS - 10)
-        assert await bench.there.claim(DEFAULT_SCOPE, KEY, PRINT) == Running()
+        assert await bench.there.claim(named()) == Running()
         await bench.pass_time(10)
         replaced = await claimed(bench.there)
-        await bench.here.finish(DEFAULT_SCOPE, KEY, vanished, REFUSED)
-        await bench.here.abandon(DEFAULT_SCOPE, KEY, vanished)
-        assert await bench.here.claim(DEFAULT_SCOPE, KEY, PRINT) == Running()
-        await bench.there.finish(DEFAULT_SCOPE, KEY, replaced, CREATED)
-        assert await bench.here.claim(DEFAULT_SCOPE, KEY, PRINT) == CREATED
+        await bench.here.finish(named(), vanished, REFUSED)
+        await bench.here.abandon(named(), vanished)
+        assert await bench.here.claim(named()) == Running()
+        await bench.there.finish(named(), replaced, CREATED)
+        assert await bench.here.claim(named()) == CREATED
+
+    async def test_who_renews_a_claim_keeps_it(self, bench: IdempotencyBench) -> None:
+        owner = await claimed(bench.here)
+        for _ in range(3):
+            await bench.pass_time(RUNNING_SECONDS - 10)
+            await bench.here.renew(named(), owner)
+            assert await bench.there.claim(named()) == Running()
+        await bench.here.renew(named(), "another")
+        await bench.pass_time(RUNNING_SECONDS)
+        await claimed(bench.there)
+
+    async def test_a_guarded_script_keeps_its_answer_with_what_it_does(
+        self, bench: IdempotencyBench
+    ) -> None:
+        """C1: key, change and answer are one transaction."""
+        done = await bench.write(bench.here.guarded(named(), _script("done"), lambda _: CREATED))
+        assert done == "done"
+        assert await bench.there.claim(named()) == CREATED
+        with pytest.raises(KeyUsed) as used:
+            await bench.write(bench.here.guarded(named(), _script("again"), lambda _: REFUSED))
+        assert used.value.found == CREATED
+        other = named(fingerprint="other")
+        with pytest.raises(KeyUsed) as used:
+            await bench.write(bench.here.guarded(other, _script("again"), lambda _: REFUSED))
+        assert used.value.found == OtherRequest()
+
+    async def test_a_guarded_script_that_fails_leaves_no_trace_of_its_key(
+        self, bench: IdempotencyBench
+    ) -> None:
+        def failing() -> Transaction[str]:
+            yield from _script("")
+            raise RuntimeError("refused")
+
+        with pytest.raises(RuntimeError, match="refused"):
+            await bench.write(bench.here.guarded(named(), failing(), lambda _: CREATED))
+        await claimed(bench.there)
+
+    async def test_the_first_refusal_that_is_kept_is_everybodys(
+        self, bench: IdempotencyBench
+    ) -> None:
+        assert await bench.here.keep(named(), REFUSED) == REFUSED
+        assert await bench.there.keep(named(), CREATED) == REFUSED
+        assert await bench.there.keep(named(fingerprint="other"), CREATED) == OtherRequest()
+        await bench.pass_time(TTL_SECONDS)
+        assert await bench.there.keep(named(), CREATED) == CREATED
 
     async def test_of_many_at_once_exactly_one_executes(self, bench: IdempotencyBench) -> None:
         answers = await asyncio.gather(*self._claims(bench))
@@ -167,11 +226,11 @@ class IdempotencyConformance:
     async def test_any_text_is_a_key_of_its_own(self, bench: IdempotencyBench) -> None:
         owners = [await claimed(bench.here, key) for key in ODD_KEYS]
         for number, (key, owner) in enumerate(zip(ODD_KEYS, owners, strict=True)):
-            await bench.here.finish(DEFAULT_SCOPE, key, owner, StoredAnswer(200, "", str(number)))
+            await bench.here.finish(named(key), owner, StoredAnswer(200, "", str(number)))
         for number, key in enumerate(ODD_KEYS):
-            told = await bench.there.claim(DEFAULT_SCOPE, key, PRINT)
+            told = await bench.there.claim(named(key))
             assert told == StoredAnswer(200, "", str(number))
 
     def _claims(self, bench: IdempotencyBench) -> list[Awaitable[object]]:
         stores = (bench.here, bench.there)
-        return [stores[number % 2].claim(DEFAULT_SCOPE, KEY, PRINT) for number in range(CLAIMERS)]
+        return [stores[number % 2].claim(named()) for number in range(CLAIMERS)]

@@ -41,6 +41,9 @@ class SlowStore:
     async def verify_schema(self) -> None:
         await self._inner.verify_schema()
 
+    async def ping(self) -> None:
+        await self._inner.ping()
+
     def announcements(self, of: Announced) -> AsyncIterator[None]:
         return self._inner.announcements(of)
 

@@ -26,6 +26,9 @@ SUPPRESSION_EVIDENCE_MAX_CHARACTERS = 1_000
 
 class Health(Answer):
     status: Literal["alive", "ready"]
+    degraded: list[str] = Field(
+        default=[], description="What is away that this server can do without, in a sentence each."
+    )
 
 
 class TargetStanding(Answer):

@@ -138,7 +138,7 @@ class EventEnvelope(Answer):
 
     type: str
     campaign_id: str
-    phase: str
+    phase: str | None = Field(description="Null for `snapshot_required` only.")
     sequence: int
     timestamp: datetime
     payload: dict[str, Any]

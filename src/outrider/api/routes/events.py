@@ -29,7 +29,8 @@ CAMPAIGNS_MAX_CHARACTERS = ApiLimits.stream_campaigns * (36 + 1 + SEQUENCE_MAX_D
     responses={
         200: {
             "description": "Resumes behind `Last-Event-ID`, which wins, or `after`; without either"
-            " only new events come.",
+            " only new events come. Whoever asks for events after a sequence that the campaign has"
+            " not reached is first sent `snapshot_required`, then what comes from now on.",
             "model": EventEnvelope,
             "content": {"text/event-stream": {}},
         }
@@ -53,6 +54,7 @@ async def events(
         asker,
         services.limits,
         {record.id: begin},
+        {record.id: record.last_sequence},
         lambda positions: str(positions[record.id]),
         lambda: services.doorkeeper.is_still_good(request, KeyScope.READ),
     )
@@ -66,7 +68,8 @@ async def events(
     responses={
         200: {
             "description": "Each event's `id` is where the whole stream stands, as `campaigns` is"
-            " written. Resumes behind `Last-Event-ID`, which wins, or what `campaigns` says.",
+            " written. Resumes behind `Last-Event-ID`, which wins, or what `campaigns` says."
+            " `snapshot_required` comes first for a campaign that has not got that far.",
             "model": EventEnvelope,
             "content": {"text/event-stream": {}},
         }
@@ -103,6 +106,7 @@ async def stream(
         asker,
         services.limits,
         begins,
+        latest,
         _cursor,
         lambda: services.doorkeeper.is_still_good(request, KeyScope.READ),
     )

@@ -1,5 +1,6 @@
 """For machines that look after this one: alive, ready, and its metrics. No key, no tenants."""
 
+import asyncio
 from ipaddress import ip_address
 
 import structlog
@@ -13,13 +14,20 @@ from outrider.api.metrics import Figures
 from outrider.api.models.admin import Health
 from outrider.api.models.problems import PROBLEMS
 from outrider.api.route import NotedRoute
-from outrider.domain.errors import StoreError
+from outrider.api.services import Services
+from outrider.domain.errors import SchemaMismatch, StoreError
 from outrider.domain.keys import KeyScope
 from outrider.kernel.transactions import figures
 from outrider.kernel.transactions.alerts import standing_by_code
 from outrider.settings import ApiLimits
 
 log = structlog.get_logger()
+
+NOT_READY = {
+    False: "the database cannot be used or written to now",
+    True: "the database's schema is not the one this server needs",
+}
+REDIS_AWAY = "Redis does not answer; idempotency keys are looked up in the database alone"
 
 router = APIRouter(route_class=NotedRoute, tags=["health"])
 
@@ -36,17 +44,29 @@ async def healthz() -> Health:
     responses={503: PROBLEMS[503]},
 )
 async def readyz(request: Request) -> Health:
-    outrider = services_of(request).outrider
+    services = services_of(request)
+    redis_away = asyncio.create_task(_redis_is_away(services))
     try:
-        await outrider.store.verify_schema()
-        await outrider.check_writable()
+        await services.database.require("schema", services.outrider.store.verify_schema())
+        await services.database.require("room", services.outrider.check_writable())
     except StoreError as error:
+        redis_away.cancel()
         log.warning("not_ready", error=error.message)
         raise ApiError(
-            503, "NOT_READY", "the database cannot be used or written to, or has another schema",
+            503, "NOT_READY", NOT_READY[isinstance(error, SchemaMismatch)],
             headers={"Retry-After": str(ApiLimits.retry_after_seconds)},
         ) from error  # fmt: skip
+    if await redis_away:
+        return Health(status="ready", degraded=[REDIS_AWAY])
     return Health(status="ready")
+
+
+async def _redis_is_away(services: Services) -> bool:
+    try:
+        async with asyncio.timeout(services.limits.redis_silence_seconds):
+            return await services.outrider.answer_finder.is_away()
+    except TimeoutError:
+        return True
 
 
 @router.get(

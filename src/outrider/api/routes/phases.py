@@ -1,9 +1,10 @@
 """The phases of a campaign: the snapshot, the controls, the dry run."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Annotated, Any
 
-from fastapi import Query
+from fastapi import Depends, Query, Request, Response
 
 from outrider.api.context import NEEDS_REGISTRY, Asker, Wired
 from outrider.api.models.campaigns import DryRun, DryRunBody
@@ -14,20 +15,49 @@ from outrider.api.models.phases import (
     ControlDone,
     RerunBody,
 )
-from outrider.api.route import api_router, options
+from outrider.api.route import REQUEST_KEY, api_router, options
 from outrider.domain.campaigns import LAUNCH
 from outrider.domain.errors import InvalidInput, Problem
 from outrider.domain.ids import CampaignId
 from outrider.domain.keys import Principal
 from outrider.domain.phases import Action
 from outrider.domain.states import PhaseState
-from outrider.kernel.phase_controller import Control
+from outrider.kernel.phase_controller import Control, ControlAnswer
+from outrider.ports.idempotency import RequestKey, StoredAnswer
+from outrider.ports.store import Transaction
 
 router = api_router("phases")
 
-Expected = Annotated[
-    PhaseState | None, Query(description="The same as in the body; both have to agree.")
-]
+Guard = Callable[[Transaction[ControlAnswer]], Transaction[ControlAnswer]]
+
+
+def _one_expectation(
+    request: Request,
+    expected_state: Annotated[
+        PhaseState | None, Query(description="The same as in the body; both have to agree.")
+    ] = None,
+) -> PhaseState | None:
+    given = request.query_params.getlist("expected_state")
+    if len(given) > 1:
+        raise InvalidInput(
+            "the expected state was given more than once",
+            [Problem("expected_state", f"is given {len(given)} times in the query")],
+        )
+    return expected_state
+
+
+def _guard(request: Request, outrider: Wired) -> Guard | None:
+    """What makes a control with a key commit that key and its answer with its change."""
+    key: RequestKey | None = getattr(request.state, REQUEST_KEY, None)
+    if key is None:
+        return None
+    return lambda script: outrider.idempotency.guarded(key, script, _stored)
+
+
+Expected = Annotated[PhaseState | None, Depends(_one_expectation)]
+Guarded = Annotated[Guard | None, Depends(_guard)]
+
+JSON = "application/json"
 
 SUMMARIES = {
     Action.START: "Start a phase",
@@ -69,17 +99,20 @@ async def dry_run(
     "/campaigns/{campaign_id}/stop",
     operation_id="stopCampaign",
     summary="Stop whichever phase is under way",
+    response_model=ControlDone,
+    openapi_extra=options(controls=True),
 )
 async def stop_campaign(
     campaign_id: str,
     outrider: Wired,
     asker: Asker,
-    expected_state: Expected = None,
+    guard: Guarded,
+    expected_state: Expected,
     body: ControlBody | None = None,
-) -> ControlDone:
-    control = _control(Action.STOP, asker, expected_state, body)
-    return ControlDone.of(
-        await outrider.phase_controller.stop_campaign(asker.scope, CampaignId(campaign_id), control)
+) -> Response:
+    control = _control(Action.STOP, asker, expected_state, body, guard)
+    return await _done(
+        outrider.phase_controller.stop_campaign(asker.scope, CampaignId(campaign_id), control)
     )
 
 
@@ -88,20 +121,21 @@ async def stop_campaign(
     operation_id="rerunPhase",
     summary="Run a completed phase again, for the remainder or for everybody",
     dependencies=[NEEDS_REGISTRY],
+    response_model=ControlDone,
+    openapi_extra=options(controls=True),
 )
 async def rerun(
     campaign_id: str,
     phase: str,
     outrider: Wired,
     asker: Asker,
-    expected_state: Expected = None,
+    guard: Guarded,
+    expected_state: Expected,
     body: RerunBody | None = None,
-) -> ControlDone:
-    control = _control(Action.RERUN, asker, expected_state, body)
-    return ControlDone.of(
-        await outrider.phase_controller.control(
-            asker.scope, CampaignId(campaign_id), phase, control
-        )
+) -> Response:
+    control = _control(Action.RERUN, asker, expected_state, body, guard)
+    return await _done(
+        outrider.phase_controller.control(asker.scope, CampaignId(campaign_id), phase, control)
     )
 
 
@@ -111,20 +145,21 @@ def _add(action: Action, summary: str, body_of: type[ControlBody]) -> None:
         operation_id=f"{action.value}Phase",
         summary=summary,
         dependencies=[NEEDS_REGISTRY] if body_of is BeginBody else [],
+        response_model=ControlDone,
+        openapi_extra=options(controls=True),
     )
     async def control(
         campaign_id: str,
         phase: str,
         outrider: Wired,
         asker: Asker,
-        expected_state: Expected = None,
+        guard: Guarded,
+        expected_state: Expected,
         body: body_of | None = None,  # type: ignore[valid-type]
-    ) -> ControlDone:
-        asked = _control(action, asker, expected_state, body)
-        return ControlDone.of(
-            await outrider.phase_controller.control(
-                asker.scope, CampaignId(campaign_id), phase, asked
-            )
+    ) -> Response:
+        asked = _control(action, asker, expected_state, body, guard)
+        return await _done(
+            outrider.phase_controller.control(asker.scope, CampaignId(campaign_id), phase, asked)
         )
 
 
@@ -133,8 +168,22 @@ for _action, _summary in SUMMARIES.items():
     _add(_action, _summary, BeginBody if _begins else ControlBody)
 
 
+async def _done(controlled: Awaitable[ControlAnswer]) -> Response:
+    answer = _stored(await controlled)
+    return Response(answer.body, answer.status, media_type=answer.media_type)
+
+
+def _stored(answer: ControlAnswer) -> StoredAnswer:
+    """The very bytes that a repeat gets again."""
+    return StoredAnswer(200, JSON, ControlDone.of(answer).model_dump_json())
+
+
 def _control(
-    action: Action, asker: Principal, in_query: PhaseState | None, body: ControlBody | None
+    action: Action,
+    asker: Principal,
+    in_query: PhaseState | None,
+    body: ControlBody | None,
+    guard: Guard | None,
 ) -> Control:
     in_body = body.expected_state if body else None
     if in_query is not None and in_body is not None and in_query is not in_body:
@@ -143,7 +192,7 @@ def _control(
             [Problem("expected_state", f"is {in_query} in the query and {in_body} in the body")],
         )
     expected = in_query or in_body
-    control = Control(action, asker.actor, expected)
+    control = Control(action, asker.actor, expected, guard=guard)
     if isinstance(body, BeginBody):
         control = replace(control, request_id=body.run_request_id)
     if isinstance(body, RerunBody):

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from outrider.domain.campaigns import JOB_TYPES, Asset, run_channel
-from outrider.domain.errors import InvalidInput, PreconditionFailed
+from outrider.domain.errors import PreconditionFailed
 from outrider.domain.ids import CampaignId, JobId, RunId, Scope
 from outrider.domain.run_events import RunEventType
 from outrider.domain.run_requests import plan_version
@@ -139,10 +139,8 @@ def _plan_everybody(deployment: Deployment) -> Transaction[list[JobPlan]]:
     )
     plans = plan_jobs(deployment.assets, deployment.batch_size, batches)
     if not plans:
-        raise InvalidInput(
-            f"campaign {campaign_id} has nobody to send to",
-            hint="add recipients, and complete its audience_import if it has one",
-        )
+        begun = deployment.beginning
+        raise PreconditionFailed(begun.trigger, "predecessor_output_missing", None)
     yield from ask("forget_left_out", campaign_id=campaign_id, run_id=deployment.beginning.run_id)
     return plans
 

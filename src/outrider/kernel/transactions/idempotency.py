@@ -1,10 +1,11 @@
 """Idempotency records: claimed by one, finished or abandoned by that one, pruned once expired."""
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import NamedTuple
 
-from outrider.domain.ids import Scope
-from outrider.ports.store import Transaction, ask
+from outrider.ports.idempotency import RequestKey
+from outrider.ports.store import Result, Transaction, ask
 
 
 class OthersRecord(NamedTuple):
@@ -15,20 +16,13 @@ class OthersRecord(NamedTuple):
 
 
 def claim(
-    scope: Scope,
-    key: str,
-    fingerprint: str,
-    owner: str,
-    expires_at: datetime,
-    prune_most: int,
-    now: datetime,
+    key: RequestKey, owner: str, expires_at: datetime, prune_most: int, now: datetime
 ) -> Transaction[OthersRecord | None]:
     """None if the key is ours now. Each new record takes a few expired ones away."""
-    place = {**scope._asdict(), "key": key}
     claimed = yield from ask(
         "claim_idempotency_key",
-        **place,
-        fingerprint=fingerprint,
+        **_place(key),
+        fingerprint=key.fingerprint,
         owner=owner,
         expires_at=expires_at,
         now=now,
@@ -36,22 +30,52 @@ def claim(
     if claimed:
         yield from ask("prune_idempotency_records", most=prune_most, now=now)
         return None
-    rows = yield from ask("idempotency_record", **place)
+    rows = yield from ask("idempotency_record", **_place(key))
     return OthersRecord(*rows[0])
 
 
-def finish(
-    scope: Scope, key: str, owner: str, answer: str, expires_at: datetime
-) -> Transaction[None]:
+def guarded(
+    key: RequestKey,
+    script: Transaction[Result],
+    answer_of: Callable[[Result], str],
+    refuse: Callable[[OthersRecord], Exception],
+    owner: str,
+    expires_at: datetime,
+    prune_most: int,
+    now: datetime,
+) -> Transaction[Result]:
+    """Key, script and answer as one transaction: whoever kills it leaves nothing or all of it."""
+    found = yield from claim(key, owner, expires_at, prune_most, now)
+    if found is not None:
+        raise refuse(found)
+    result = yield from script
+    yield from finish(key, owner, answer_of(result), expires_at)
+    return result
+
+
+def keep(
+    key: RequestKey, owner: str, answer: str, expires_at: datetime, prune_most: int, now: datetime
+) -> Transaction[OthersRecord | None]:
+    """None where this is the key's first answer."""
+    found = yield from claim(key, owner, expires_at, prune_most, now)
+    if found is None:
+        yield from finish(key, owner, answer, expires_at)
+    return found
+
+
+def renew(key: RequestKey, owner: str, expires_at: datetime) -> Transaction[None]:
+    yield from ask("renew_idempotency_key", **_place(key), owner=owner, expires_at=expires_at)
+
+
+def finish(key: RequestKey, owner: str, answer: str, expires_at: datetime) -> Transaction[None]:
     yield from ask(
-        "finish_idempotency_key",
-        **scope._asdict(),
-        key=key,
-        owner=owner,
-        answer=answer,
-        expires_at=expires_at,
+        "finish_idempotency_key", **_place(key), owner=owner, answer=answer, expires_at=expires_at
     )
 
 
-def abandon(scope: Scope, key: str, owner: str) -> Transaction[None]:
-    yield from ask("abandon_idempotency_key", **scope._asdict(), key=key, owner=owner)
+def abandon(key: RequestKey, owner: str) -> Transaction[None]:
+    yield from ask("abandon_idempotency_key", **_place(key), owner=owner)
+
+
+def _place(key: RequestKey) -> dict[str, object]:
+    return {**key.scope._asdict(), "key": key.name}

@@ -16,11 +16,13 @@ from typing import Any, Literal, TypeAlias
 import asyncpg
 import msgspec
 
+from outrider.domain.database_urls import without_password
 from outrider.domain.errors import SchemaMismatch, StoreError, StoreRefused, StoreUnavailable
 from outrider.ports.store import Announced, Result, Rows, Statement, Transaction
 from outrider.settings import (
     POSTGRES_CONNECT_SECONDS,
     POSTGRES_IDLE_SECONDS,
+    POSTGRES_PING_SECONDS,
     POSTGRES_POOL_CONNECTIONS,
     POSTGRES_STATEMENT_SECONDS,
 )
@@ -105,12 +107,25 @@ class PostgresStore:
         async with self._transaction("repeatable_read", readonly=True) as connection:
             migrations.verify(MIGRATIONS, await _applied(connection))
 
+    async def ping(self) -> None:
+        """By a connection of its own: those of the pool may all be at work, or lost."""
+        try:
+            connection = await asyncpg.connect(self._url, timeout=POSTGRES_PING_SECONDS)
+        except (asyncpg.CannotConnectNowError, asyncpg.OperatorInterventionError) as error:
+            raise _translated(error, self._url) from error
+        except asyncpg.PostgresError:
+            # It refuses this connection, so it is there.
+            return
+        except (*_RAISED, TimeoutError) as error:
+            raise _translated(error, self._url) from error
+        connection.terminate()
+
     async def announcements(self, of: Announced) -> AsyncIterator[None]:
         try:
             async for _ in self._listener.announcements(of):
                 yield
         except _RAISED as error:
-            raise _translated(error) from error
+            raise _translated(error, self._url) from error
 
     async def close(self) -> None:
         self._listener.close()
@@ -160,7 +175,7 @@ class PostgresStore:
             finally:
                 await pool.release(connection)
         except _RAISED as error:
-            raise _translated(error) from error
+            raise _translated(error, self._url) from error
 
     async def _open(self) -> Pool:
         async with self._opening:
@@ -244,14 +259,15 @@ async def _applied(connection: Connection) -> Mapping[str, str]:
     return {name: sha256 for name, sha256 in rows}  # noqa: C416 - a Record is no pair to dict()
 
 
-def _translated(error: BaseException) -> StoreError:
+def _translated(error: BaseException, url: str) -> StoreError:
+    said = without_password(str(error), url)
     if isinstance(error, asyncpg.IntegrityConstraintViolationError):
-        return StoreRefused(f"the database refused it: {error}")
+        return StoreRefused(f"the database refused it: {said}")
     if isinstance(error, asyncpg.UndefinedTableError):
-        return SchemaMismatch(str(error), hint="run `outrider migrate` first")
+        return SchemaMismatch(said, hint="run `outrider migrate` first")
     if isinstance(error, _LOST):
         return StoreUnavailable(
-            f"Postgres cannot be used: {str(error) or type(error).__name__}",
+            f"Postgres cannot be used: {said or type(error).__name__}",
             hint="check that it runs and that OUTRIDER_DATABASE_URL is right",
         )
-    return StoreError(f"Postgres: {error}")
+    return StoreError(f"Postgres: {said}")

@@ -5,9 +5,11 @@ A transaction's script runs whole inside its thread, so a lock is never held acr
 
 import asyncio
 import hashlib
+import os
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -79,8 +81,22 @@ class SqliteStore:
 
     async def verify_schema(self) -> None:
         await self._in_thread(
-            self._writer, lambda db: migrations.verify(MIGRATIONS, self._applied(db))
+            self._reader, lambda db: migrations.verify(MIGRATIONS, self._applied(db))
         )
+
+    async def ping(self) -> None:
+        """Whether the file can be read, in a thread that no statement has."""
+        await asyncio.to_thread(self._look)
+
+    def _look(self) -> None:
+        try:
+            with self._path.open("rb") as file:
+                file.read(1)
+        except OSError as error:
+            raise StoreUnavailable(
+                f"SQLite cannot use {self._path}: {error.strerror}",
+                hint="check that the file is a database, writable, and that the disk has room",
+            ) from error
 
     async def announcements(self, of: Announced) -> AsyncIterator[None]:
         """SQLite tells nobody anything, but lets a connection see cheaply that others committed.
@@ -136,6 +152,9 @@ class SqliteStore:
                 f"the folder of the database does not exist: {self._path.parent}",
                 hint="create it, or set OUTRIDER_DATABASE_URL to another place",
             )
+        # Everything is in it: a new one is its owner's alone, and so is what SQLite puts beside it.
+        with suppress(OSError):
+            os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
         connection = apsw.Connection(str(self._path))
         connection.set_busy_timeout(self._busy_ms)
         for pragma in (

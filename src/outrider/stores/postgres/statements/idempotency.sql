@@ -20,6 +20,11 @@ UPDATE idempotency_records SET answer = :answer, expires_at = :expires_at
  WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id AND key = :key
    AND owner = :owner AND answer IS NULL;
 
+-- name: renew_idempotency_key
+UPDATE idempotency_records SET expires_at = :expires_at
+ WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id AND key = :key
+   AND owner = :owner AND answer IS NULL;
+
 -- name: abandon_idempotency_key
 DELETE FROM idempotency_records
  WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id AND key = :key

@@ -1,0 +1,94 @@
+"""The database watch: whoever waits for the database is told when it is away, within a second.
+
+A read that takes its time has the database asked, by a connection of its own, whether it is there.
+While it answers, the read may take as long as it does; where it does not, nobody waits for it.
+"""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+import structlog
+
+from outrider.domain.errors import StoreError, StoreUnavailable
+from outrider.ports.store import Store
+from outrider.settings import ApiLimits
+
+log = structlog.get_logger()
+
+Found = TypeVar("Found")
+
+
+class DatabaseWatch:
+    def __init__(self, store: Store, limits: ApiLimits) -> None:
+        self._store = store
+        self._limits = limits
+        self._asking: asyncio.Task[None] | None = None
+        self._left_alone: set[asyncio.Task[Any]] = set()
+        self._fine: set[str] = set()
+
+    async def found(self, reading: Coroutine[Any, Any, Found]) -> Found:
+        """What the read finds; StoreUnavailable as soon as the database is known to be away."""
+        task = asyncio.create_task(reading)
+        try:
+            while True:
+                await asyncio.wait({task}, timeout=self._limits.read_patience_seconds)
+                if task.done():
+                    return task.result()
+                await self._require_an_answer(task)
+                if task.done():
+                    return task.result()
+        finally:
+            if not task.done():
+                self._leave_alone(task)
+
+    async def require(self, name: str, checking: Coroutine[Any, Any, None]) -> None:
+        """As `found`, of a check. What is too busy to be checked now is as it was before."""
+        task = asyncio.create_task(checking)
+        try:
+            await asyncio.wait({task}, timeout=self._limits.read_patience_seconds)
+            if not task.done():
+                await self._require_an_answer(task)
+            if task.done():
+                self._fine.discard(name)
+                task.result()
+                self._fine.add(name)
+            elif name not in self._fine:
+                raise StoreUnavailable(f"the database is busy, and its {name} was not seen yet")
+        finally:
+            if not task.done():
+                self._leave_alone(task)
+
+    async def _require_an_answer(self, task: asyncio.Task[Any]) -> None:
+        """Returns once the database has answered, or the task is done."""
+        if self._asking is None or self._asking.done():
+            self._asking = asyncio.create_task(self._store.ping())
+        asking = self._asking
+        await asyncio.wait(
+            {task, asking},
+            timeout=self._limits.database_silence_seconds,
+            return_when=asyncio.FIRST_COMPLETED,
+        )
+        if task.done():
+            return
+        if not asking.done():
+            self._left_alone.add(asking)
+            asking.add_done_callback(self._over)
+            seconds = self._limits.database_silence_seconds
+            raise StoreUnavailable(f"the database has not answered for {seconds} s")
+        if (error := asking.exception()) is not None:
+            if not isinstance(error, StoreError):
+                raise error
+            raise StoreUnavailable(error.message)
+
+    def _leave_alone(self, task: asyncio.Task[Any]) -> None:
+        """To break off what waits for a lost connection may take longer than anybody should."""
+        task.cancel()
+        self._left_alone.add(task)
+        task.add_done_callback(self._over)
+
+    def _over(self, task: asyncio.Task[Any]) -> None:
+        self._left_alone.discard(task)
+        if not task.cancelled():
+            # Whoever asked has gone on without the answer.
+            task.exception()

@@ -1,0 +1,79 @@
+"""The answer finder: asks a cache of answers that may be away, and leaves it alone while it is.
+
+A cache that failed is not asked again for a few seconds, so that it costs one request its patience
+and not every one. When it is back, that is noticed by the next who asks.
+"""
+
+import structlog
+
+from outrider.domain.errors import StoreUnavailable
+from outrider.ports.clock import Clock
+from outrider.ports.idempotency import AnswerCache, OtherRequest, RequestKey, StoredAnswer
+
+log = structlog.get_logger()
+
+
+class AnswerFinder:
+    def __init__(self, cache: AnswerCache | None, clock: Clock, rest_seconds: float) -> None:
+        self._cache = cache
+        self._clock = clock
+        self._rest_seconds = rest_seconds
+        self._rests_until: float | None = None
+
+    async def find(self, key: RequestKey) -> StoredAnswer | OtherRequest | None:
+        if self._cache is None or self._rests():
+            return None
+        try:
+            found = await self._cache.find(key)
+        except StoreUnavailable as error:
+            self._lost(error)
+            return None
+        self._is_back()
+        return found
+
+    async def put(self, key: RequestKey, answer: StoredAnswer) -> None:
+        if self._cache is None or self._rests():
+            return
+        try:
+            await self._cache.put(key, answer)
+        except StoreUnavailable as error:
+            self._lost(error)
+        else:
+            self._is_back()
+
+    async def is_away(self) -> bool:
+        """Whether there is a cache that does not answer."""
+        if self._cache is None:
+            return False
+        if self._rests():
+            return True
+        try:
+            await self._cache.reach()
+        except StoreUnavailable as error:
+            self._lost(error)
+            return True
+        self._is_back()
+        return False
+
+    async def close(self) -> None:
+        if self._cache is not None:
+            try:
+                await self._cache.close()
+            except StoreUnavailable as error:
+                log.warning("redis_not_closed", error=error.message)
+
+    def _rests(self) -> bool:
+        return self._rests_until is not None and self._clock.monotonic() < self._rests_until
+
+    def _lost(self, error: StoreUnavailable) -> None:
+        if self._rests_until is None:
+            log.warning(
+                "redis_unavailable", error=error.message,
+                effect="idempotency keys are looked up in the database alone",
+            )  # fmt: skip
+        self._rests_until = self._clock.monotonic() + self._rest_seconds
+
+    def _is_back(self) -> None:
+        if self._rests_until is not None:
+            log.info("redis_available")
+            self._rests_until = None

@@ -1,0 +1,95 @@
+"""Answers to keyed requests in Redis: one key each, which Redis itself forgets in time.
+
+The database is what decides; this only finds sooner what it decided. A Redis that was flushed,
+replaced or is away has cost nothing but that.
+"""
+
+import hashlib
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from outrider.domain.errors import InvalidInput, StoreUnavailable
+from outrider.ports.idempotency import OtherRequest, RequestKey, StoredAnswer
+from outrider.settings import REDIS_CONNECTIONS, REDIS_TIMEOUT_SECONDS
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
+
+class Record(msgspec.Struct):
+    fingerprint: str
+    answer: StoredAnswer
+
+
+class RedisAnswers:
+    def __init__(self, url: str, ttl_seconds: int) -> None:
+        self._ttl_seconds = ttl_seconds
+        self._redis = _connect(url)
+
+    async def find(self, key: RequestKey) -> StoredAnswer | OtherRequest | None:
+        raw = await _answered(self._redis.get(_name(key)))
+        if raw is None:
+            return None
+        try:
+            found = msgspec.json.decode(raw, type=Record)
+        except msgspec.DecodeError:
+            # Another version wrote it, or somebody else; the database knows better.
+            return None
+        return found.answer if found.fingerprint == key.fingerprint else OtherRequest()
+
+    async def put(self, key: RequestKey, answer: StoredAnswer) -> None:
+        raw = msgspec.json.encode(Record(key.fingerprint, answer))
+        await _answered(self._redis.set(_name(key), raw, nx=True, ex=self._ttl_seconds))
+
+    async def reach(self) -> None:
+        await _answered(self._redis.ping())
+
+    async def close(self) -> None:
+        await _answered(self._redis.aclose())
+
+
+def _connect(url: str) -> "Redis":
+    try:
+        from redis.asyncio import BlockingConnectionPool, Redis
+        from redis.asyncio.retry import Retry
+        from redis.backoff import NoBackoff
+    except ImportError as error:
+        raise InvalidInput(
+            "answers in Redis need the package redis",
+            hint='pip install "outrider[redis]"',
+        ) from error
+    try:
+        pool = BlockingConnectionPool.from_url(
+            url,
+            max_connections=REDIS_CONNECTIONS,
+            timeout=REDIS_TIMEOUT_SECONDS,
+            socket_timeout=REDIS_TIMEOUT_SECONDS,
+            socket_connect_timeout=REDIS_TIMEOUT_SECONDS,
+            # Once more at once, for a connection that Redis closed while it was idle.
+            retry=Retry(NoBackoff(), 1),
+        )
+    except ValueError as error:
+        raise InvalidInput(
+            "the URL of Redis is not valid",
+            hint="write redis://HOST:6379/0, rediss://HOST:6379/0 or unix:///PATH",
+        ) from error
+    return Redis.from_pool(pool)
+
+
+def _name(key: RequestKey) -> str:
+    """Hashed, because a client may call its key anything."""
+    hashed = hashlib.sha256(key.name.encode()).hexdigest()
+    return f"outrider:answer:{key.scope.tenant_id}:{key.scope.workspace_id}:{hashed}"
+
+
+async def _answered(asked: Awaitable[Any]) -> Any:
+    from redis.exceptions import RedisError
+
+    try:
+        return await asked
+    except (RedisError, OSError) as error:
+        raise StoreUnavailable(
+            f"Redis did not do it: {error}", hint="check that it runs and that its URL is right"
+        ) from error
