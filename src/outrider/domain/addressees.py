@@ -6,17 +6,15 @@ Nobody is left out silently: an addressee without a good address comes out with 
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from outrider.domain.ids import KEY_SEPARATOR, RecipientId
-from outrider.domain.recipients import (
+from outrider.domain.addresses import (
     EMAIL_MAX_CHARACTERS,
-    AddressKind,
     Normaliser,
-    SkipReason,
-    address_kind,
     normalise_email,
     normalise_phone,
     normalise_push_token,
 )
+from outrider.domain.ids import KEY_SEPARATOR, RecipientId
+from outrider.domain.recipients import AddressKind, SkipReason, address_kind
 from outrider.domain.states import Channel
 from outrider.domain.workflows import DomainEvent, RecipientConfig, parties_of
 

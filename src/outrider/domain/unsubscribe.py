@@ -12,8 +12,8 @@ import uuid
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from outrider.domain.addresses import PUSH_TOKEN_MAX_CHARACTERS
 from outrider.domain.ids import Scope, TenantId, WorkspaceId
-from outrider.domain.recipients import PUSH_TOKEN_MAX_CHARACTERS
 from outrider.domain.states import Channel
 
 SECRET_BYTES: Final = 32

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
+from outrider.domain.addresses import normalise_email
 from outrider.domain.errors import InvalidInput
 from outrider.domain.ids import IdempotencyKey
-from outrider.domain.recipients import normalise_email
 from outrider.domain.states import Channel
 from outrider.domain.submission import (
     POOL_TIMEOUT,

@@ -23,6 +23,7 @@ from aiosmtplib import (
     SMTPServerDisconnected,
 )
 
+from outrider.domain.addresses import needs_smtputf8
 from outrider.domain.submission import (
     Accepted,
     AttemptError,
@@ -42,6 +43,7 @@ from outrider.settings import (
 
 START_INPUT, CLOSING = 354, 421
 MESSAGE_REFUSED, RECIPIENT_REFUSED = "message_refused", "invalid_recipient"
+NO_SMTPUTF8 = "the address has letters beyond ASCII, and the mail server offers no SMTPUTF8"
 SYSTEM_CODES = ("4.3.", "4.4.", "4.5.")
 """Enhanced codes (RFC 3463) of the system, the network and the protocol: of nobody's mailbox."""
 
@@ -109,9 +111,15 @@ class Line:
             return NotBegun("withheld")
         refused = MESSAGE_REFUSED
         try:
-            await client.mail(sender)
+            if needs_smtputf8(recipient):
+                if not await self._takes_smtputf8():
+                    self.sound = True
+                    return Rejected(RECIPIENT_REFUSED, NO_SMTPUTF8)
+                await client.mail(sender, options=["SMTPUTF8"], encoding="utf-8")
+            else:
+                await client.mail(sender)
             refused = RECIPIENT_REFUSED
-            await client.rcpt(recipient)
+            await client.rcpt(recipient, encoding="utf-8")
             refused = MESSAGE_REFUSED
             reply = await client.execute_command(b"DATA")
             if reply.code == START_INPUT:
@@ -138,6 +146,12 @@ class Line:
         refusal = isinstance(result, Rejected | Throttled)
         self.sound = isinstance(result, Accepted) or (refusal and await self._reset(code))
         return result
+
+    async def _takes_smtputf8(self) -> bool:
+        if self._client.is_ehlo_or_helo_needed:
+            with suppress(SMTPHeloError):
+                await self._client.ehlo()
+        return self._client.supports_extension("smtputf8")
 
     async def close(self) -> None:
         if self.alive:

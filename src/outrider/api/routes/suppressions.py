@@ -15,9 +15,9 @@ from outrider.api.models.admin import (
 )
 from outrider.api.models.common import Page
 from outrider.api.route import api_router
+from outrider.domain.addresses import EMAIL_MAX_CHARACTERS
 from outrider.domain.errors import InvalidInput, Problem
 from outrider.domain.recipients import (
-    EMAIL_MAX_CHARACTERS,
     AddressKind,
     address_kind,
     recipient,
