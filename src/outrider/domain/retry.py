@@ -40,22 +40,17 @@ class Patience:
 
 
 DIRECT = RetrySchedule(first_seconds=5.0)
-WORKFLOW = RetrySchedule(first_seconds=60.0, factor=2.0, cap_seconds=3_600.0)
-WORKFLOW_PATIENCE = Patience(
-    WORKFLOW,
-    most_attempts=5,
-    final_reasons=frozenset(
-        {
-            "invalid_request",
-            "invalid_recipient",
-            "invalid_message",
-            "invalid_header",
-            "unauthorized",
-            "unregistered_token",
-            "suppressed",
-            "message_refused",
-        }
-    ),
+WORKFLOW_FINAL_REASONS = frozenset(
+    {
+        "invalid_request",
+        "invalid_recipient",
+        "invalid_message",
+        "invalid_header",
+        "unauthorized",
+        "unregistered_token",
+        "suppressed",
+        "message_refused",
+    }
 )
 JOB = RetrySchedule(first_seconds=1.0, factor=2.0, cap_seconds=300.0, jitter_share=0.2)
 BUS = RetrySchedule(first_seconds=1.0, factor=2.0, cap_seconds=300.0, jitter_share=0.2)

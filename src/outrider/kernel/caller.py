@@ -15,12 +15,12 @@ from typing import Generic, Protocol, TypeVar
 
 import structlog
 
+from outrider.domain.states import IntentStatus, ItemStatus
 from outrider.domain.submission import (
     Accepted,
     AttemptError,
     AttemptFacts,
     CallResult,
-    ExhaustedReason,
     NotBegun,
     Progress,
     Throttled,
@@ -48,6 +48,7 @@ log = structlog.get_logger()
 Element = TypeVar("Element")
 ElementToCome = TypeVar("ElementToCome", covariant=True)
 
+NOT_DELIVERED = frozenset({ItemStatus.QUEUED, ItemStatus.FAILED})
 WITHHELD = "withheld"
 """Its job was paused or stopped or lost, its door closed, or its deadline passed, before a byte
 left."""
@@ -423,5 +424,7 @@ def _tell(attempt: OpenAttempt, verdict: Verdict) -> None:
     }
     if verdict.next_attempt_at is not None:
         log.info("retry_scheduled", **told, next_retry_at=rfc3339(verdict.next_attempt_at))
-    elif verdict.exhausted_reason is ExhaustedReason.MAX_ATTEMPTS:
-        log.warning("retries_exhausted", **told)
+    elif verdict.exhausted_reason is not None and verdict.status in NOT_DELIVERED:
+        log.warning("retries_exhausted", **told, ended_by=verdict.exhausted_reason.value)
+    elif verdict.intent_status is IntentStatus.REJECTED:
+        log.warning("delivery_rejected", **told)

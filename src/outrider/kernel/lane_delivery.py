@@ -18,7 +18,7 @@ import structlog
 from outrider.domain.errors import StoreUnavailable
 from outrider.domain.ids import OutboxId, RecipientId
 from outrider.domain.letters import Enclosure, Letter
-from outrider.domain.retry import WORKFLOW_PATIENCE
+from outrider.domain.retry import Patience
 from outrider.domain.states import Channel, ItemStatus
 from outrider.domain.submission import Contract
 from outrider.domain.unsubscribe import UnsubscribeUrls
@@ -164,13 +164,14 @@ class LaneDelivery:
         if isinstance(passed, Hold):
             return Lost() if passed is Hold.LOST else Suspended()
         held = {row.id for row in fresh} - {row.id for row in passed}
+        patience = await self._screener.patience(lane)
         due: list[Due] = []
         lost: list[OutboxId] = []
         for row in rows:
             if row.id in held:
                 continue
             letter = readable(row.payload) if row.origin == WORKFLOW else None
-            if isinstance(letter, str) or _worn_out(row):
+            if isinstance(letter, str) or _worn_out(row, patience):
                 # It may have arrived, and there is no way, or no more patience, to ask again.
                 lost.append(row.id)
                 continue
@@ -224,10 +225,11 @@ class LaneDelivery:
     ) -> list[OpenAttempt] | Hold:
         drafts = {}
         held_back = HeldBack([], [], [])
+        patience = await self._screener.patience(lane)
         for each in window:
             enclosures = await self._enclosed(lane, each, held_back)
             if enclosures is not None:
-                drafts[each.row.id] = _draft(lane, each, enclosures, urls), each.contract
+                drafts[each.row.id] = _draft(lane, each, enclosures, urls, patience), each.contract
         if any(held_back):
             held = await self._screener.hold_back(lane, held_back)
             if held is not Hold.OURS:
@@ -267,10 +269,9 @@ class LaneDelivery:
         return None
 
 
-def _worn_out(row: DueItem) -> bool:
+def _worn_out(row: DueItem, patience: Patience) -> bool:
     """Opened as often as it may be, and abandoned each time: it is not to kill one more worker."""
-    most = WORKFLOW_PATIENCE.most_attempts
-    return row.origin == WORKFLOW and row.is_open and row.attempts >= most
+    return row.origin == WORKFLOW and row.is_open and row.attempts >= patience.most_attempts
 
 
 class Backlog:
@@ -497,7 +498,11 @@ class _Visit:
 
 
 def _draft(
-    lane: ClaimedLane, due: Due, enclosures: Sequence[Enclosure], urls: UnsubscribeUrls | None
+    lane: ClaimedLane,
+    due: Due,
+    enclosures: Sequence[Enclosure],
+    urls: UnsubscribeUrls | None,
+    patience: Patience,
 ) -> Draft:
     row, letter = due.row, due.letter
     known = Draft(
@@ -515,5 +520,5 @@ def _draft(
         enclosures=enclosures,
         unsubscribe_url=url,
         html=letter.html,
-        patience=WORKFLOW_PATIENCE,
+        patience=patience,
     )

@@ -17,6 +17,7 @@ from outrider.domain.workflows import (
     Rule,
     WorkflowStep,
     decide,
+    in_order,
 )
 from outrider.kernel.failures import described
 from outrider.kernel.route_plans import EventPlan, RouteRecord, kept_routes
@@ -29,6 +30,8 @@ log = structlog.get_logger()
 
 Senders = Mapping[str, Mapping[RoutePlace, LegacySender]]
 """By trigger, then by channel and audience."""
+
+NO_STEPS = "the rule has no enabled step"
 
 Rules = Mapping[str, Sequence[Rule]]
 Steps = Mapping[str, Sequence[WorkflowStep]]
@@ -101,6 +104,12 @@ class RoutePlanner:
         ordered = self._executor.orders(plan.scope, plan.event, rule, steps, now)
         if isinstance(ordered, str):
             route.fail(ordered)
+        elif ordered == ([], []) and not in_order(steps):
+            # Nothing was enqueued, so what was there before rules is not to fall silent.
+            if route.sender is not None:
+                route.fail(NO_STEPS)
+            else:
+                route.why = NO_STEPS
         else:
             route.orders, route.entries = ordered
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from outrider.domain.ids import Scope
+from outrider.domain.ids import RecipientId, Scope
 from outrider.domain.workflows import Decision, DomainEvent, EventStatus, RoutePlace, Rule
 from outrider.kernel.step_executor import Order
 from outrider.kernel.transactions.digests import DigestEntry
@@ -44,6 +44,11 @@ class RouteRecord:
         self.decision, self.failed = Decision.LEGACY_FALLBACK, False
         return True
 
+    @property
+    def without_address(self) -> list[RecipientId]:
+        """Each once, in the order of the steps."""
+        return list(dict.fromkeys(each for order in self.orders for each in order.without_address))
+
     def document(self) -> dict[str, Any]:
         decision = Decision.FAILED if self.failed else self.decision
         told: dict[str, Any] = {
@@ -60,6 +65,8 @@ class RouteRecord:
         if not self.failed and self.decision is not Decision.SUPPRESSED:
             told["items"] = len(self.rows)
             told["collected"] = len(self.entries)
+            if self.without_address:
+                told["withoutAddress"] = self.without_address
         return told
 
 

@@ -11,6 +11,7 @@ from typing import assert_never
 import structlog
 
 from outrider.domain.frequency import Hearing
+from outrider.domain.retry import Patience
 from outrider.domain.screen_policies import ScreenPolicies
 from outrider.domain.sending_hours import Wait
 from outrider.domain.states import Channel
@@ -54,6 +55,10 @@ class Screener:
         self._clock = clock
         self._limits = limits
         self._unknown_zones: set[str] = set()
+
+    async def patience(self, lane: ClaimedLane) -> Patience:
+        """How often a message of this workspace's workflows is tried, and after what waits."""
+        return (await self._policy_keeper.lately(lane.scope)).retry.patience
 
     async def screen(self, lane: ClaimedLane, due: Sequence[DueItem]) -> list[DueItem] | Hold:
         """Those that may go now, in their order. A `Hold` says why nothing could be written."""

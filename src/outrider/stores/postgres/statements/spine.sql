@@ -644,7 +644,8 @@ UPDATE channel_outbox AS o
        expires_at = CASE WHEN o.maybe_received THEN NULL ELSE o.expires_at END,
        waits_for = NULL, updated_at = :now
   FROM late WHERE o.id = late.id AND o.id = ANY (ARRAY(SELECT id FROM late))
-RETURNING CASE WHEN run_id IS NOT NULL THEN job_id::text END;
+RETURNING CASE WHEN run_id IS NOT NULL THEN job_id::text END, o.id::text, o.origin, o.attempts,
+          o.reason;
 
 -- name: any_expired
 SELECT 1 FROM channel_outbox

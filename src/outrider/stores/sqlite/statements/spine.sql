@@ -561,7 +561,7 @@ UPDATE channel_outbox
                WHERE next_attempt_at IS NOT NULL AND expires_at IS NOT NULL AND expires_at <= :now
                  AND status = 'queued' AND attempt_opened_at IS NULL AND doubted_at IS NULL
                ORDER BY expires_at LIMIT :most)
-RETURNING CASE WHEN run_id IS NOT NULL THEN job_id END;
+RETURNING CASE WHEN run_id IS NOT NULL THEN job_id END, id, origin, attempts, reason;
 
 -- name: any_expired
 SELECT 1 FROM channel_outbox
