@@ -94,6 +94,7 @@ from outrider.kernel.target_keeper import TargetKeeper
 from outrider.kernel.transactions.domain_events import StoredEvent
 from outrider.kernel.transactions.run_requests import Workspace
 from outrider.kernel.unsubscriber import Unsubscriber
+from outrider.kernel.workflow_checker import WorkflowChecker
 from outrider.object_artifacts import ObjectArtifacts
 from outrider.ports.artifacts import ArtifactStore
 from outrider.ports.bus import Sink
@@ -311,6 +312,15 @@ class Outrider:
     @cached_property
     def rule_keeper(self) -> RuleKeeper:
         return RuleKeeper(self.store, self.clock, self.ids, self.step_targets, self.policy_keeper)
+
+    @cached_property
+    def workflow_checker(self) -> WorkflowChecker:
+        from outrider.rendering.checker import check_template
+
+        return WorkflowChecker(
+            self.store, GATEWAY_TYPES, self.settings.workflow_targets, self.legacy_senders,
+            check_template,
+        )  # fmt: skip
 
     @cached_property
     def screener(self) -> Screener:

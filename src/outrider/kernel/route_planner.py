@@ -58,10 +58,13 @@ class RoutePlanner:
             )
             told = f"given up after {claimed.attempts - 1} attempts"
             error = f"{told}: {claimed.error}" if claimed.error else told
-            return EventPlan(claimed.scope, bare, kept_routes(claimed.routes), error=error)
+            return EventPlan(
+                claimed.scope, bare, kept_routes(claimed.routes), error=error, logged_error=told
+            )
         plan = EventPlan(
-            claimed.scope, claimed.event(), kept_routes(claimed.routes), claimed.size_bytes
-        )
+            claimed.scope, claimed.event(), kept_routes(claimed.routes), claimed.size_bytes,
+            was_tried=claimed.routes is not None or claimed.error is not None,
+        )  # fmt: skip
         self._decide(plan, rules.get(claimed.trigger, ()), steps, now)
         if plan.items > EVENT_ITEMS_MAX:
             plan.error = f"it would make {plan.items:,} messages, of at most {EVENT_ITEMS_MAX:,}"
@@ -122,7 +125,9 @@ class RoutePlanner:
             log.error(
                 "legacy_sender_failed", sender=route.sender.name, errors=list(described(error))
             )
-            order = f"{route.sender.name}: {type(error).__name__}: {error}"
+            logged = f"{route.sender.name}: {type(error).__name__}"
+            route.fail(f"{logged}: {error}"[:ERROR_DETAIL_MAX_CHARACTERS], logged)
+            return
         if isinstance(order, str):
             route.fail(order[:ERROR_DETAIL_MAX_CHARACTERS])
         else:

@@ -19,6 +19,7 @@ class AlertCode(StrEnum):
     EVENT_BUS_DEAD_LETTER = "EVENT_BUS_DEAD_LETTER"
     RUN_NOT_STARTED = "RUN_NOT_STARTED"
     EVENT_BUS_SINK_GONE = "EVENT_BUS_SINK_GONE"
+    EVENTS_FAILED = "EVENTS_FAILED"
 
 
 LAST = "ffffffff-ffff-ffff-ffff-ffffffffffff"
@@ -70,6 +71,20 @@ def raise_alert(alert: Alert, ids: IdSource, now: datetime) -> Transaction[int]:
 
 def resolve_alert(code: AlertCode, subject: str, now: datetime) -> Transaction[bool]:
     rows = yield from ask("resolve_alert", code=code.value, subject=subject, now=now)
+    return bool(rows)
+
+
+def resolve_in_workspace(
+    code: AlertCode, subject: str, scope: Scope, now: datetime
+) -> Transaction[bool]:
+    """For subjects that other workspaces may have too."""
+    rows = yield from ask(
+        "resolve_workspace_alert",
+        code=code.value,
+        subject=subject,
+        workspace_id=scope.workspace_id,
+        now=now,
+    )
     return bool(rows)
 
 
