@@ -351,13 +351,13 @@ async def test_an_abandoned_item_that_cannot_be_read_is_doubted_and_its_lane_goe
     assert len([each async for each in desk.outrider.doubt_resolver.doubts(DEFAULT_SCOPE)]) == 1
 
 
-async def test_an_item_that_killed_five_workers_is_in_doubt_and_kills_no_sixth(
+async def test_an_item_that_killed_six_workers_is_in_doubt_and_kills_no_seventh(
     desk: Office,
 ) -> None:
     await desk.rule("lead_welcome", Channel.SMS, SMS)
     await desk.routed("lead_welcome")
     store, ids = desk.outrider.store, desk.outrider.ids
-    for _ in range(5):
+    for _ in range(6):
         lane, now = await claimed(desk), desk.clock.now()
         due = await store.read(submissions.due(lane, 10, now))
         await store.write(ledger.reopen(lane, [each.id for each in due], None, now + LEASE, now))
@@ -366,7 +366,7 @@ async def test_an_item_that_killed_five_workers_is_in_doubt_and_kills_no_sixth(
         await store.write(jobs.rescue_expired(later, WorkerId("rescuer"), ids, later))
     async with working(desk.outrider):
         (row,) = await desk.until(lambda rows: rows[0].last_error is not None)
-    assert (row.attempts, row.last_error) == (5, "worker_lost")
+    assert (row.attempts, row.last_error) == (6, "worker_lost")
     assert desk.sandbox.requests == 0
 
 

@@ -1,0 +1,222 @@
+"""The launch rehearser: renders what a launch would send, window by window, and sends nothing.
+
+What comes out is who would fail and why, as far as rendering can tell: a misspelt variable is found
+before two hundred people are, and with the same words that their items would have.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import msgspec
+
+from outrider.domain.campaigns import Message
+from outrider.domain.ids import CampaignId, JobId, RunId, Scope
+from outrider.domain.recipients import AddressKind, address_kind, screen
+from outrider.domain.states import Channel
+from outrider.domain.texts import breaks_header
+from outrider.domain.unsubscribe import shows_link, with_link
+from outrider.kernel.drafter import INVALID_HEADER, RENDER_FAILED
+from outrider.kernel.transactions import ledger
+from outrider.kernel.transactions.inspection import FIRST
+from outrider.kernel.transactions.ledger import Member
+from outrider.kernel.unsubscriber import Unsubscriber
+from outrider.ports.renderer import Rendered, Renderer, RenderProblem
+from outrider.ports.store import Store, Transaction, ask
+from outrider.settings import (
+    DRY_RUN_EXAMPLES_MAX,
+    DRY_RUN_FAILURES_MAX,
+    DRY_RUN_RENDERED_MAX,
+    DRY_RUN_WINDOW_ITEMS,
+    REHEARSED_COLUMNS_MAX,
+)
+
+PREVIEWED_ADDRESS = "preview@example.invalid"
+"""Whoever may look must not be able to opt somebody out."""
+
+
+class LeftOver(NamedTuple):
+    """A job of the last launch, some of whose items would be tried again."""
+
+    run_id: RunId
+    job_id: JobId
+
+
+@dataclass
+class RenderFailure:
+    message_id: str
+    reason: str
+    detail: str
+    recipients: int = 0
+    examples: list[str] = field(default_factory=list)
+
+
+@dataclass
+class LaunchRehearsal:
+    """`rendered` may be fewer than would be sent: only so many are, of a large audience."""
+
+    rendered: int = 0
+    failures: dict[tuple[str, str, str], RenderFailure] = field(default_factory=dict)
+    failed: dict[str, int] = field(default_factory=dict)
+    """How many, by message: also of those beyond the failures that are told apart."""
+    columns: set[str] = field(default_factory=set)
+
+    @property
+    def is_full(self) -> bool:
+        return self.rendered >= DRY_RUN_RENDERED_MAX
+
+    def note(self, message: Message, member: Member, text: Rendered | RenderProblem) -> None:
+        self.rendered += 1
+        wrong = _wrong(text)
+        if wrong is None:
+            return
+        self.failed[message.id] = self.failed.get(message.id, 0) + 1
+        key = (message.id, *wrong)
+        if key not in self.failures and len(self.failures) < DRY_RUN_FAILURES_MAX:
+            self.failures[key] = RenderFailure(*key)
+        failure = self.failures.get(key)
+        if failure is not None:
+            failure.recipients += 1
+            if len(failure.examples) < DRY_RUN_EXAMPLES_MAX:
+                failure.examples.append(member.recipient_id)
+
+
+class LaunchRehearser:
+    def __init__(self, store: Store, renderer: Renderer, unsubscriber: Unsubscriber) -> None:
+        self._store = store
+        self._renderer = renderer
+        self._unsubscriber = unsubscriber
+
+    async def everybody(
+        self,
+        scope: Scope,
+        campaign_id: CampaignId,
+        messages: Sequence[Message],
+        audience_size: int,
+        most: int = DRY_RUN_RENDERED_MAX,
+    ) -> LaunchRehearsal:
+        """The first `most` recipients of each message."""
+        rehearsal = LaunchRehearsal()
+        for message in messages:
+            begun = rehearsal.rendered
+            for first in range(0, audience_size, DRY_RUN_WINDOW_ITEMS):
+                if rehearsal.is_full or rehearsal.rendered - begun >= most:
+                    break
+                last = min(first + DRY_RUN_WINDOW_ITEMS, audience_size, first + most) - 1
+                members = await self._store.read(_members(campaign_id, message, first, last))
+                await self._render(scope, message, members, rehearsal)
+        return rehearsal
+
+    async def left_over(
+        self,
+        scope: Scope,
+        campaign_id: CampaignId,
+        jobs: Sequence[tuple[LeftOver, Message]],
+    ) -> LaunchRehearsal:
+        rehearsal = LaunchRehearsal()
+        async for message, members in self._remainder(campaign_id, jobs):
+            if rehearsal.is_full:
+                break
+            await self._render(scope, message, members, rehearsal)
+        return rehearsal
+
+    async def warnings(
+        self,
+        scope: Scope,
+        campaign_id: CampaignId,
+        messages: Sequence[Message],
+        audience_size: int,
+        most: int,
+    ) -> list[str]:
+        """Where a new campaign's templates and its recipients' columns do not fit together."""
+        found = await self.everybody(scope, campaign_id, messages, audience_size, most)
+        columns = ", ".join(sorted(found.columns)[:REHEARSED_COLUMNS_MAX]) or "none"
+        return [
+            f"message {each.message_id}: {each.detail}, for {each.recipients:,} of the first"
+            f" {min(most, audience_size):,} recipients; their columns are {columns}"
+            for each in found.failures.values()
+        ]
+
+    async def _remainder(
+        self, campaign_id: CampaignId, jobs: Sequence[tuple[LeftOver, Message]]
+    ) -> AsyncIterator[tuple[Message, list[Member]]]:
+        for job, message in jobs:
+            yield message, await self._store.read(_left_members(campaign_id, message, job))
+
+    async def _render(
+        self,
+        scope: Scope,
+        message: Message,
+        members: Sequence[Member],
+        rehearsal: LaunchRehearsal,
+    ) -> None:
+        going = await self._going(scope, message, members)
+        attributes = await self._attributes(scope, message, going)
+        texts = await self._renderer.render(
+            scope, message.subject, message.body, attributes, html=message.is_html
+        )
+        for member, text in zip(going, texts, strict=True):
+            rehearsal.note(message, member, text)
+        if len(rehearsal.columns) < REHEARSED_COLUMNS_MAX:
+            for member in going:
+                rehearsal.columns |= msgspec.json.decode(member.attributes).keys()
+
+    async def _going(
+        self, scope: Scope, message: Message, members: Sequence[Member]
+    ) -> list[Member]:
+        kind, channel = address_kind(message.channel), message.channel.value
+        kept = [
+            each
+            for each in members
+            if screen(kind, each.address, each.invalid, each.duplicate) is None
+        ]
+        if kind is AddressKind.NONE or not kept:
+            return kept
+        asked = [(channel, each.address) for each in kept if each.address]
+        out = await self._store.read(ledger.suppressed_among(scope, asked))
+        return [each for each in kept if (channel, (each.address or "").lower()) not in out]
+
+    async def _attributes(
+        self, scope: Scope, message: Message, members: Sequence[Member]
+    ) -> list[str]:
+        texts = [member.attributes for member in members]
+        if message.channel is not Channel.EMAIL or not shows_link(message.subject, message.body):
+            return texts
+        url = await self._unsubscriber.url_of(scope, message.channel, PREVIEWED_ADDRESS)
+        return texts if url is None else [with_link(text, url) for text in texts]
+
+
+def _wrong(text: Rendered | RenderProblem) -> tuple[str, str] | None:
+    if isinstance(text, RenderProblem):
+        return RENDER_FAILED, text.detail
+    if text.subject is not None and breaks_header(text.subject):
+        return INVALID_HEADER, "the rendered subject holds a control character"
+    return None
+
+
+def _members(
+    campaign_id: CampaignId, message: Message, first: int, last: int
+) -> Transaction[list[Member]]:
+    rows = yield from ask(
+        "load_members",
+        campaign_id=campaign_id,
+        kind=int(address_kind(message.channel)),
+        first_position=first,
+        last_position=last,
+        message_id=message.id,
+    )
+    return [Member(*row) for row in rows]
+
+
+def _left_members(
+    campaign_id: CampaignId, message: Message, job: LeftOver
+) -> Transaction[list[Member]]:
+    rows = yield from ask(
+        "load_remainder",
+        campaign_id=campaign_id,
+        kind=int(address_kind(message.channel)),
+        previous_run_id=job.run_id,
+        previous_job_id=job.job_id,
+        run_id=FIRST,
+    )
+    return [Member(*row) for row in rows]
