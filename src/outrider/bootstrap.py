@@ -281,7 +281,9 @@ class Outrider:
 
     @cached_property
     def previewer(self) -> Previewer:
-        return Previewer(self.store, self.preview_renderer, self.unsubscriber)
+        from outrider.rendering.variables import variables_of
+
+        return Previewer(self.store, self.preview_renderer, self.unsubscriber, variables_of)
 
     @cached_property
     def suppression_keeper(self) -> SuppressionKeeper:

@@ -475,7 +475,8 @@ async def test_bypasses_are_listed_with_who_and_why(tmp_path: Path) -> None:
             "reason": "unknown",
         }  # fmt: skip
         assert await found(server, "/trouble") == {
-            "doubts": 0, "alerts": 0, "deadLetters": 0, "bypasses": 1, "most": 10_000,
+            "doubts": 0, "alerts": 0, "deadLetters": 0, "bypasses": 1, "failedEvents": 0,
+            "most": 10_000,
         }  # fmt: skip
 
 

@@ -95,8 +95,8 @@ CAMPAIGN = {
     },
 }  # fmt: skip
 WARNING = (
-    "message m: body, line 1: `firstNme` is undefined, for 1 of the first 1 recipients; their"
-    " columns are city, firstName"
+    "message m: `firstNme` is in no column of the first 1 recipients; their columns are city,"
+    " firstName"
 )
 
 

@@ -64,9 +64,7 @@ def create(
                 actor(),
                 lambda imported: progress.update(task, completed=imported),
             )
-        warnings = await outrider.previewer.warnings(
-            DEFAULT_SCOPE, campaign_id, definition.messages, size
-        )
+        warnings = await outrider.previewer.warnings(campaign_id, definition.messages, size)
         return document_of(
             CampaignCreated(
                 campaign_id=campaign_id,

@@ -4,7 +4,7 @@ What comes out is who would fail and why, as far as rendering can tell: a misspe
 before two hundred people are, and with the same words that their items would have.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ from outrider.domain.ids import CampaignId, JobId, RunId, Scope
 from outrider.domain.recipients import AddressKind, address_kind, screen
 from outrider.domain.states import Channel
 from outrider.domain.texts import breaks_header
+from outrider.domain.unsubscribe import VARIABLE as UNSUBSCRIBE_URL
 from outrider.domain.unsubscribe import shows_link, with_link
 from outrider.kernel.drafter import INVALID_HEADER, RENDER_FAILED
 from outrider.kernel.transactions import ledger
@@ -33,6 +34,9 @@ from outrider.settings import (
 
 PREVIEWED_ADDRESS = "preview@example.invalid"
 """Whoever may look must not be able to opt somebody out."""
+
+Variables = Callable[[str], set[str]]
+"""Which variables a template cannot do without."""
 
 
 class LeftOver(NamedTuple):
@@ -59,7 +63,6 @@ class LaunchRehearsal:
     failures: dict[tuple[str, str, str], RenderFailure] = field(default_factory=dict)
     failed: dict[str, int] = field(default_factory=dict)
     """How many, by message: also of those beyond the failures that are told apart."""
-    columns: set[str] = field(default_factory=set)
 
     @property
     def is_full(self) -> bool:
@@ -82,10 +85,13 @@ class LaunchRehearsal:
 
 
 class LaunchRehearser:
-    def __init__(self, store: Store, renderer: Renderer, unsubscriber: Unsubscriber) -> None:
+    def __init__(
+        self, store: Store, renderer: Renderer, unsubscriber: Unsubscriber, variables: Variables
+    ) -> None:
         self._store = store
         self._renderer = renderer
         self._unsubscriber = unsubscriber
+        self._variables = variables
 
     async def everybody(
         self,
@@ -93,16 +99,13 @@ class LaunchRehearser:
         campaign_id: CampaignId,
         messages: Sequence[Message],
         audience_size: int,
-        most: int = DRY_RUN_RENDERED_MAX,
     ) -> LaunchRehearsal:
-        """The first `most` recipients of each message."""
         rehearsal = LaunchRehearsal()
         for message in messages:
-            begun = rehearsal.rendered
             for first in range(0, audience_size, DRY_RUN_WINDOW_ITEMS):
-                if rehearsal.is_full or rehearsal.rendered - begun >= most:
+                if rehearsal.is_full:
                     break
-                last = min(first + DRY_RUN_WINDOW_ITEMS, audience_size, first + most) - 1
+                last = min(first + DRY_RUN_WINDOW_ITEMS, audience_size) - 1
                 members = await self._store.read(_members(campaign_id, message, first, last))
                 await self._render(scope, message, members, rehearsal)
         return rehearsal
@@ -121,21 +124,27 @@ class LaunchRehearser:
         return rehearsal
 
     async def warnings(
-        self,
-        scope: Scope,
-        campaign_id: CampaignId,
-        messages: Sequence[Message],
-        audience_size: int,
-        most: int,
+        self, campaign_id: CampaignId, messages: Sequence[Message], audience_size: int, most: int
     ) -> list[str]:
-        """Where a new campaign's templates and its recipients' columns do not fit together."""
-        found = await self.everybody(scope, campaign_id, messages, audience_size, most)
-        columns = ", ".join(sorted(found.columns)[:REHEARSED_COLUMNS_MAX]) or "none"
-        return [
-            f"message {each.message_id}: {each.detail}, for {each.recipients:,} of the first"
-            f" {min(most, audience_size):,} recipients; their columns are {columns}"
-            for each in found.failures.values()
-        ]
+        """Variables of a new campaign's templates that none of its first recipients has. Nothing
+        is rendered: whoever creates a campaign does not wait for its templates."""
+        warnings = []
+        last = min(most, audience_size) - 1
+        for message in messages if audience_size else ():
+            members = await self._store.read(_members(campaign_id, message, 0, last))
+            columns = {
+                name for member in members for name in msgspec.json.decode(member.attributes)
+            }
+            named = self._variables(message.subject or "") | self._variables(message.body)
+            absent = sorted(named - columns - {UNSUBSCRIBE_URL})
+            if members and absent:
+                names = ", ".join(f"`{name}`" for name in absent[:REHEARSED_COLUMNS_MAX])
+                known = ", ".join(sorted(columns)[:REHEARSED_COLUMNS_MAX]) or "none"
+                warnings.append(
+                    f"message {message.id}: {names} is in no column of the first {len(members):,}"
+                    f" recipients; their columns are {known}"
+                )
+        return warnings
 
     async def _remainder(
         self, campaign_id: CampaignId, jobs: Sequence[tuple[LeftOver, Message]]
@@ -157,9 +166,6 @@ class LaunchRehearser:
         )
         for member, text in zip(going, texts, strict=True):
             rehearsal.note(message, member, text)
-        if len(rehearsal.columns) < REHEARSED_COLUMNS_MAX:
-            for member in going:
-                rehearsal.columns |= msgspec.json.decode(member.attributes).keys()
 
     async def _going(
         self, scope: Scope, message: Message, members: Sequence[Member]

@@ -3,10 +3,8 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import structlog
-
 from outrider.domain.campaigns import LAUNCH, Message
-from outrider.domain.errors import InvalidInput, NotFound, OutriderError
+from outrider.domain.errors import InvalidInput, NotFound
 from outrider.domain.ids import CampaignId, JobId, RunId, Scope
 from outrider.domain.recipients import AddressKind, address_kind, screen
 from outrider.domain.states import Channel, RunStatus
@@ -16,15 +14,14 @@ from outrider.kernel.launch_rehearser import (
     LaunchRehearsal,
     LaunchRehearser,
     LeftOver,
+    Variables,
 )
 from outrider.kernel.transactions import campaigns, inspection
 from outrider.kernel.transactions.inspection import FIRST, RunRecord
 from outrider.kernel.unsubscriber import Unsubscriber
 from outrider.ports.renderer import Renderer, RenderProblem
 from outrider.ports.store import Rows, Store, Transaction, ask
-from outrider.settings import CREATION_RENDERED_MAX
-
-log = structlog.get_logger()
+from outrider.settings import CREATION_COMPARED_MAX
 
 
 class _Reader(NamedTuple):
@@ -67,8 +64,10 @@ class _Counted(NamedTuple):
 
 
 class Previewer:
-    def __init__(self, store: Store, renderer: Renderer, unsubscriber: Unsubscriber) -> None:
-        self._rehearser = LaunchRehearser(store, renderer, unsubscriber)
+    def __init__(
+        self, store: Store, renderer: Renderer, unsubscriber: Unsubscriber, variables: Variables
+    ) -> None:
+        self._rehearser = LaunchRehearser(store, renderer, unsubscriber, variables)
         self._store = store
         self._renderer = renderer
         self._unsubscriber = unsubscriber
@@ -159,17 +158,10 @@ class Previewer:
         return _dry_run_document(campaign_id, counted, rehearsal)
 
     async def warnings(
-        self, scope: Scope, campaign_id: CampaignId, messages: Sequence[Message], size: int
+        self, campaign_id: CampaignId, messages: Sequence[Message], size: int
     ) -> list[str]:
-        """What a new campaign's first recipients show to be wrong with its templates. It is a
-        courtesy: whoever cannot have it now asks for a dry run later."""
-        try:
-            return await self._rehearser.warnings(
-                scope, campaign_id, messages, size, CREATION_RENDERED_MAX
-            )
-        except OutriderError as error:
-            log.warning("campaign_not_rehearsed", campaign_id=campaign_id, error=error.message)
-            return []
+        """Where a new campaign's templates and its recipients' columns do not fit together."""
+        return await self._rehearser.warnings(campaign_id, messages, size, CREATION_COMPARED_MAX)
 
     def _counted(
         self, scope: Scope, campaign_id: CampaignId, rerun_scope: str | None

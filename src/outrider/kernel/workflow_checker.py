@@ -5,7 +5,7 @@ channel with two targets and no choice, a template that does not compile.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from outrider.domain.contract_reach import shortfall
@@ -18,6 +18,7 @@ from outrider.domain.workflows import RoutePlace
 from outrider.kernel.route_planner import NO_STEPS, Senders
 from outrider.kernel.step_targets import StepTargets
 from outrider.kernel.transactions import workflow_checks
+from outrider.kernel.transactions.inspection import FIRST
 from outrider.kernel.transactions.workflow_checks import RuleToCheck
 from outrider.ports.store import Store
 from outrider.settings import CHECKED_RULES_WINDOW, PROBLEMS_SHOWN_MAX
@@ -56,7 +57,7 @@ class WorkflowChecker:
         ruled: set[tuple[Scope, str, RoutePlace]] = set()
         retries: dict[Scope, WorkflowRetry] = {}
         templates: dict[str, str | None] = {}
-        after = ""
+        after = FIRST
         while True:
             window = await self._store.read(
                 workflow_checks.rules_after(after, CHECKED_RULES_WINDOW)
@@ -121,7 +122,7 @@ class WorkflowChecker:
     ) -> None:
         """A legacy sender counts where its trigger was ever told of and no rule has its place; in
         a workspace without workflows two targets of a channel are nobody's problem."""
-        in_use = await self._store.read(workflow_checks.triggers_in_use(sorted(self._senders)))
+        in_use = await self._in_use(sorted(self._senders))
         for scope, trigger in in_use:
             for place, sender in self._senders[trigger].items():
                 if (scope, trigger, place) in ruled:
@@ -134,6 +135,17 @@ class WorkflowChecker:
                     _keep(findings.warnings, _shortfall(found, retries.get(scope, USUAL_RETRY)))
         if not in_use:
             _keep(findings.warnings, self._unused(targets))
+
+    async def _in_use(self, triggers: Sequence[str]) -> list[tuple[Scope, str]]:
+        found: list[tuple[Scope, str]] = []
+        after: str | None = FIRST
+        while triggers and after is not None:
+            window = await self._store.read(
+                workflow_checks.triggers_in_use(triggers, after, CHECKED_RULES_WINDOW)
+            )
+            found += window.found
+            after = window.last
+        return found
 
     def _unused(self, targets: StepTargets) -> Iterator[Problem]:
         """Before the first event: told, but in nobody's way."""

@@ -58,9 +58,7 @@ async def create(request: Request, outrider: Wired, asker: Asker) -> Response:
                 campaign_id, size = await outrider.deployer.create(
                     asker.scope, definition, recipients, asker.actor
                 )
-            warnings = await outrider.previewer.warnings(
-                asker.scope, campaign_id, definition.messages, size
-            )
+            warnings = await outrider.previewer.warnings(campaign_id, definition.messages, size)
             created = CampaignCreated(
                 campaign_id=campaign_id,
                 name=definition.name,

@@ -234,7 +234,7 @@ def _root_cause(run_id: RunId, accounting: Mapping[str, int]) -> Transaction[str
     rows = yield from ask("failure_sample", run_id=run_id, most=ROOT_CAUSE_SAMPLE_ITEMS)
     if not rows:
         return "every step failed"
-    reason, error, _ = rows[0]
+    reason, error, _ = max(rows, key=lambda row: row[2])
     failed, intended = accounting["failed"], accounting["intended"]
     told = f"{failed:,} of {intended:,} messages failed, most of them with {reason}"
     if error is None or reason not in ERRORS_OF_OURS:

@@ -1,24 +1,24 @@
 -- Rules and steps of workflows as people keep them; what the router reads is in workflows.sql.
 
 -- name: rules_to_check
--- Of all workspaces: a window of rules, each with its enabled steps, if it has any, and with the
--- policy of its workspace.
-SELECT r.id::text, r.tenant_id::text, r.workspace_id::text, r.trigger_name, r.channel, r.audience,
-       r.enabled, p.document::text, s.step_order, s.channel, s.submission_target, s.subject, s.body
-  FROM (SELECT * FROM workflow_rules WHERE id::text > :after ORDER BY id::text LIMIT :most) r
-  LEFT JOIN workflow_policies p
-    ON p.tenant_id = r.tenant_id AND p.workspace_id = r.workspace_id
-  LEFT JOIN workflow_steps s ON s.rule_id = r.id AND s.enabled AND r.enabled
- ORDER BY r.id, s.step_order, s.created_at;
+-- A window of the rules of all workspaces, each with its workspace's policy.
+SELECT rule.id::text, rule.tenant_id::text, rule.workspace_id::text, rule.trigger_name, rule.channel,
+       rule.audience, rule.enabled,
+       (SELECT p.document::text FROM workflow_policies p
+         WHERE p.tenant_id = rule.tenant_id AND p.workspace_id = rule.workspace_id)
+  FROM workflow_rules rule
+ WHERE rule.id > :after
+ ORDER BY rule.id LIMIT :most;
 
 -- name: triggers_in_use
--- Which of these triggers each workspace has ever told of.
-SELECT w.tenant_id::text, w.id::text, item.trigger_name
-  FROM workspaces w
- CROSS JOIN json_to_recordset(:window) AS item (trigger_name text)
- WHERE EXISTS (SELECT 1 FROM domain_events e
+-- Of a window of workspaces, whether each has ever told of each of these triggers.
+SELECT w.tenant_id::text, w.id::text, item.trigger_name,
+       EXISTS (SELECT 1 FROM domain_events e
                 WHERE e.tenant_id = w.tenant_id AND e.workspace_id = w.id
-                  AND e.trigger_name = item.trigger_name);
+                  AND e.trigger_name = item.trigger_name)
+  FROM (SELECT tenant_id, id FROM workspaces WHERE id > :after ORDER BY id LIMIT :most) w
+ CROSS JOIN json_to_recordset(:window) AS item (trigger_name text)
+ ORDER BY w.id;
 
 -- name: workflow_rules_page
 SELECT id::text, trigger_name, channel, audience, enabled, urgent, created_at, updated_at

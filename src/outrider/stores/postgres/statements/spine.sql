@@ -757,11 +757,11 @@ SELECT status, reason, count(*) FROM channel_outbox
  WHERE run_id = :run_id AND reason IS NOT NULL GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2;
 
 -- name: failure_sample
--- Why items of a run failed, the commonest reason first, each with one of its errors.
+-- Why items of a run failed: the reasons of so many of them, each with one of its errors.
 SELECT reason, min(error), count(*)::int
   FROM (SELECT reason, error FROM channel_outbox
          WHERE run_id = :run_id AND status = 'failed' LIMIT :most) failed
- GROUP BY reason ORDER BY 3 DESC, 1 LIMIT 1;
+ GROUP BY reason;
 
 -- name: ledger_page
 -- All rows of a run in the order of its index, so that each page costs only itself.
