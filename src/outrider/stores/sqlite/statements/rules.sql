@@ -13,9 +13,9 @@ SELECT rule.id, rule.tenant_id, rule.workspace_id, rule.trigger_name, rule.chann
 -- name: triggers_in_use
 -- Of a window of workspaces, whether each has ever told of each of these triggers.
 SELECT w.tenant_id, w.id, item.trigger_name,
-       EXISTS (SELECT 1 FROM domain_events e
-                WHERE e.tenant_id = w.tenant_id AND e.workspace_id = w.id
-                  AND e.trigger_name = item.trigger_name)
+       (SELECT 1 FROM domain_events e
+         WHERE e.tenant_id = w.tenant_id AND e.workspace_id = w.id
+           AND e.trigger_name = item.trigger_name LIMIT 1) IS NOT NULL
   FROM (SELECT tenant_id, id FROM workspaces WHERE id > :after ORDER BY id LIMIT :most) w
  CROSS JOIN (SELECT value ->> 0 AS trigger_name FROM json_each(:window)) item
  ORDER BY w.id;
