@@ -104,6 +104,7 @@ from outrider.kernel.transactions import ledger_clock
 from outrider.kernel.transactions.domain_events import StoredEvent
 from outrider.kernel.transactions.run_requests import Workspace
 from outrider.kernel.unsubscriber import Unsubscriber
+from outrider.kernel.workflow_checker import WorkflowChecker
 from outrider.object_artifacts import ObjectArtifacts
 from outrider.ports.artifacts import ArtifactStore
 from outrider.ports.bus import Sink
@@ -318,7 +319,9 @@ class Outrider:
 
     @cached_property
     def previewer(self) -> Previewer:
-        return Previewer(self.store, self.preview_renderer, self.unsubscriber)
+        from outrider.rendering.variables import variables_of
+
+        return Previewer(self.store, self.preview_renderer, self.unsubscriber, variables_of)
 
     @cached_property
     def suppression_keeper(self) -> SuppressionKeeper:
@@ -349,6 +352,15 @@ class Outrider:
     @cached_property
     def rule_keeper(self) -> RuleKeeper:
         return RuleKeeper(self.store, self.clock, self.ids, self.step_targets, self.policy_keeper)
+
+    @cached_property
+    def workflow_checker(self) -> WorkflowChecker:
+        from outrider.rendering.checker import check_template
+
+        return WorkflowChecker(
+            self.store, GATEWAY_TYPES, self.settings.workflow_targets, self.legacy_senders,
+            check_template,
+        )  # fmt: skip
 
     @cached_property
     def screener(self) -> Screener:

@@ -306,7 +306,7 @@ async def test_1_2_a_failed_step_records_its_error_and_a_failed_run_its_cause(
             snapshot = await projected(outrider, run_id)
     document = snapshot_document(snapshot)
     assert document["status"] == "FAILED"
-    assert document["rootCause"] == "every step failed"
+    assert document["rootCause"] == "5 of 5 messages failed, most of them with provider_failure"
     (step,) = snapshot.steps.values()
     assert step.status == "FAILED"
     assert step.error is not None

@@ -15,8 +15,8 @@ from outrider.domain.addressees import addressees
 from outrider.domain.errors import StoreUnavailable
 from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.recipients import SkipReason
-from outrider.domain.retry import WORKFLOW, WORKFLOW_PATIENCE
 from outrider.domain.states import Channel
+from outrider.domain.workflow_retry import WorkflowRetry
 from outrider.domain.workflows import (
     Delay,
     DomainEvent,
@@ -270,12 +270,15 @@ async def test_pending_records_are_claimed_processed_with_a_counted_attempt_and_
 # Retry and failure policy
 
 
-def test_there_are_at_most_five_attempts() -> None:
-    assert WORKFLOW_PATIENCE.most_attempts == 5
+def test_after_the_first_call_there_are_five_more_attempts_with_all_five_waits() -> None:
+    """C8: with five calls the wait of sixteen minutes would never be used."""
+    assert [each / 60 for each in WorkflowRetry().waits_seconds()] == [*BACKOFF_MINUTES]
+    assert WorkflowRetry().patience.most_attempts == 6
 
 
 def test_the_backoff_is_1_2_4_8_16_minutes_capped_at_60() -> None:
-    minutes = [WORKFLOW.delay_seconds(attempts) / 60 for attempts in range(1, 9)]
+    schedule = WorkflowRetry().patience.schedule
+    minutes = [schedule.delay_seconds(attempts) / 60 for attempts in range(1, 9)]
     assert minutes == [1, 2, 4, 8, 16, 32, 60, 60]
 
 
@@ -289,18 +292,18 @@ async def test_a_transient_error_sets_it_back_to_pending_until_attempts_run_out(
     stepped.sandbox.change_faults({"failRate": 1.0})
     with capture_logs() as logs:
         async with working(stepped.outrider):
-            for attempt, minutes in enumerate(BACKOFF_MINUTES[:-1], start=1):
+            for attempt, minutes in enumerate(BACKOFF_MINUTES, start=1):
                 (row,) = await stepped.until(pending_after(attempt))
                 waits = _moment(row) - clock.now()
                 assert timedelta(minutes=minutes, seconds=-5) < waits <= timedelta(minutes=minutes)
                 await clock.step(waits.total_seconds())
             (row,) = await stepped.until(lambda rows: rows[0].status == "failed")
-    assert (row.attempts, stepped.sandbox.requests) == (5, 5)
+    assert (row.attempts, stepped.sandbox.requests) == (6, 6)
     scheduled = [line for line in logs if line["event"] == "retry_scheduled"]
-    assert [line["attempt"] for line in scheduled] == [1, 2, 3, 4]
+    assert [line["attempt"] for line in scheduled] == [1, 2, 3, 4, 5]
     assert all(line["next_retry_at"] for line in scheduled)
     (exhausted,) = [line for line in logs if line["event"] == "retries_exhausted"]
-    assert exhausted["attempt"] == 5
+    assert (exhausted["attempt"], exhausted["ended_by"]) == (6, "max_attempts")
 
 
 async def test_a_retry_that_succeeds_ends_it(stepped: Office) -> None:

@@ -52,6 +52,7 @@ async def mail_serving(
     *,
     from_start: bool = False,
     auth_needs_tls: bool = True,
+    smtputf8: bool = False,
 ) -> AsyncIterator[int]:
     """The port of a server that offers STARTTLS where it has a context, or TLS from the start."""
     sessions: set[SMTP] = set()
@@ -64,6 +65,7 @@ async def mail_serving(
             tls_context=None if from_start else tls,
             authenticator=mailroom.let_in,
             auth_require_tls=auth_needs_tls and not from_start,
+            enable_SMTPUTF8=smtputf8,
         )
         sessions.add(session)
         return session

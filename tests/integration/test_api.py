@@ -62,6 +62,7 @@ async def test_a_campaign_from_creation_to_certificate(database: str, tmp_path: 
             "name": "Offer",
             "recipients": 3,
             "phases": ["launch", "report"],
+            "warnings": [],
             "success": True,
         }
         shown = await server.get(f"/campaigns/{campaign_id}")

@@ -317,7 +317,7 @@ async def test_trouble_is_counted_by_workspace_and_no_further_than_asked(
     store: Store, database: str
 ) -> None:
     shop = Workshop(store)
-    assert await store.read(trouble.trouble(DEFAULT_SCOPE, 10)) == Trouble(0, 0, 0, 0)
+    assert await store.read(trouble.trouble(DEFAULT_SCOPE, 10)) == Trouble(0, 0, 0, 0, 0)
     run_id, _ = await doubted(shop, 3)
     async with raw_sql(database) as raw:
         for number in (1, 2):
@@ -338,9 +338,9 @@ async def test_trouble_is_counted_by_workspace_and_no_further_than_asked(
             )
         await raw.run("UPDATE campaign_phases SET state = 'failed'")
         await raw.run("UPDATE campaign_phases SET state = 'completed'")
-    assert await store.read(trouble.trouble(DEFAULT_SCOPE, 10)) == Trouble(3, 1, 1, 2)
-    assert await store.read(trouble.trouble(DEFAULT_SCOPE, 1)) == Trouble(1, 1, 1, 1)
-    assert await store.read(trouble.trouble(ELSEWHERE, 10)) == Trouble(0, 0, 0, 0)
+    assert await store.read(trouble.trouble(DEFAULT_SCOPE, 10)) == Trouble(3, 1, 1, 2, 0)
+    assert await store.read(trouble.trouble(DEFAULT_SCOPE, 1)) == Trouble(1, 1, 1, 1, 0)
+    assert await store.read(trouble.trouble(ELSEWHERE, 10)) == Trouble(0, 0, 0, 0, 0)
     [latest] = await store.read(trouble.bypasses_page(DEFAULT_SCOPE, LAST, 1))
     [before] = await store.read(trouble.bypasses_page(DEFAULT_SCOPE, latest.id, 10))
     assert before.id < latest.id

@@ -19,7 +19,7 @@ from outrider.bootstrap import Outrider, open_outrider
 from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.recipients import Recipient, recipient
 from outrider.domain.states import Channel
-from outrider.kernel.previewer import PREVIEWED_ADDRESS
+from outrider.kernel.launch_rehearser import PREVIEWED_ADDRESS
 from outrider.kernel.transactions.suppressions import FIRST
 from outrider.settings import FAILED_AUTH_BURST, ApiLimits, Settings
 from outrider.testing.launches import launch, message, registry, target

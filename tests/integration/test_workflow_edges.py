@@ -13,11 +13,12 @@ from structlog.testing import capture_logs
 
 from outrider.documents.policy import parse_policy
 from outrider.domain.ids import DEFAULT_SCOPE, WorkerId
-from outrider.domain.retry import CALL_REPEATS_MAX, WORKFLOW_PATIENCE
+from outrider.domain.retry import CALL_REPEATS_MAX
 from outrider.domain.states import Channel, ItemStatus
 from outrider.domain.submission import AttemptFacts, Contract, MaxAttempts, Rejected, judge
 from outrider.domain.suppressions import OptOut
 from outrider.domain.unsubscribe import UnsubscribeUrls
+from outrider.domain.workflow_retry import WorkflowRetry
 from outrider.domain.workflows import Delay, DomainEvent, RecipientConfig, Relative, RoutePlace
 from outrider.domain.written_workflows import WrittenRule, WrittenStep
 from outrider.engines.local import local_reference
@@ -399,6 +400,9 @@ async def test_who_opts_out_while_a_message_waits_has_it_wait_no_more(
 
 
 # Verdicts
+
+
+WORKFLOW_PATIENCE = WorkflowRetry().patience
 
 
 def verdict_on(gateway_type: str, reason: str, *, maybe_received: bool) -> tuple[ItemStatus, bool]:

@@ -18,8 +18,29 @@ POLICY = {
     "quietHours": {"from": "21:00", "to": "08:00", "channels": None},
     "sendingWindow": None,
     "frequencyCap": {"messages": 3, "perHours": 24, "whenReached": "skip", "channels": ["sms"]},
+    "retry": {
+        "attempts": 3,
+        "firstSeconds": 30,
+        "factor": 3,
+        "capSeconds": 3600,
+        "summary": "3 calls, with waits of 30 s, 1.5 min; gives up after 2 minutes",
+    },
 }
-NOTHING = {"timeZone": "UTC", "quietHours": None, "sendingWindow": None, "frequencyCap": None}
+USUAL = {
+    "attempts": 6,
+    "firstSeconds": 60,
+    "factor": 2,
+    "capSeconds": 3600,
+    "summary": "6 calls, with waits of 1 min, 2 min, 4 min, 8 min, 16 min; gives up after 31"
+    " minutes",
+}
+NOTHING = {
+    "timeZone": "UTC",
+    "quietHours": None,
+    "sendingWindow": None,
+    "frequencyCap": None,
+    "retry": USUAL,
+}
 
 
 async def test_a_policy_is_put_whole_shown_again_and_belongs_to_its_workspace(
@@ -66,7 +87,9 @@ def test_a_policy_is_set_from_a_file_and_shown(
         return CliRunner().invoke(app, list(arguments))
 
     assert run("migrate").exit_code == 0
-    assert "nothing is held back" in run("workflow", "policy", "show").stdout
+    shown = run("workflow", "policy", "show").stdout
+    assert "nothing is held back" in shown
+    assert "gives up after 31 minutes" in " ".join(shown.split()), "C8: in words"
     file = tmp_path / "policy.json"
     file.write_text(json.dumps(POLICY))
     assert run("workflow", "policy", "set", str(file)).exit_code == 0
@@ -74,6 +97,11 @@ def test_a_policy_is_set_from_a_file_and_shown(
     shown = run("workflow", "policy", "show").stdout
     assert "21:00 to 08:00" in shown
     assert "3 in 24 h, then skip" in shown
+    assert "3 calls, with waits of 30 s, 1.5 min; gives up after 2 minutes" in shown
+    file.write_text('{"retry": {"attempts": 0, "firstSeconds": 90, "capSeconds": 60}}')
+    refused = run("workflow", "policy", "set", str(file))
+    assert "retry.attempts" in refused.stderr
+    assert "retry.capSeconds" in refused.stderr
     file.write_text('{"quietHours": {"from": "25:00", "to": "08:00"}}')
     refused = run("workflow", "policy", "set", str(file))
     assert refused.exit_code == 1

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outrider.domain.retry import DIRECT, JOB, RETRY_AFTER_CAP_SECONDS, WORKFLOW, RetrySchedule
+from outrider.domain.retry import DIRECT, JOB, RETRY_AFTER_CAP_SECONDS, RetrySchedule
+from outrider.domain.workflow_retry import WorkflowRetry
 
 attempts = st.integers(min_value=1, max_value=10**9)
 jitters = st.floats(min_value=0, max_value=1, exclude_max=True)
@@ -17,6 +18,8 @@ schedules = st.builds(
     cap_seconds=st.floats(min_value=1, max_value=86_400),
     jitter_share=st.floats(min_value=0, max_value=1),
 )
+
+WORKFLOW = WorkflowRetry().patience.schedule
 
 
 @given(attempts)

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from outrider.domain.addresses import EMAIL_MAX_CHARACTERS, PUSH_TOKEN_MAX_CHARACTERS
 from outrider.domain.ids import DEFAULT_SCOPE, Scope, TenantId, WorkspaceId
 from outrider.domain.public_urls import PUBLIC_URL_MAX_CHARACTERS
-from outrider.domain.recipients import EMAIL_MAX_CHARACTERS, PUSH_TOKEN_MAX_CHARACTERS
 from outrider.domain.states import Channel
 from outrider.domain.unsubscribe import (
     SECRET_BYTES,

@@ -14,7 +14,7 @@ from rich.markup import escape
 from outrider.api.models.campaigns import CampaignCreated, CampaignLine
 from outrider.api.models.phases import CampaignStatus
 from outrider.bootstrap import Outrider
-from outrider.cli.console import Json, accounting_of, out, print_json, print_rows
+from outrider.cli.console import Json, accounting_of, err, out, print_json, print_rows, shown
 from outrider.cli.documents import Document, document_of
 from outrider.cli.remote import Remote
 from outrider.cli.session import actor, execute
@@ -64,12 +64,14 @@ def create(
                 actor(),
                 lambda imported: progress.update(task, completed=imported),
             )
+        warnings = await outrider.previewer.warnings(campaign_id, definition.messages, size)
         return document_of(
             CampaignCreated(
                 campaign_id=campaign_id,
                 name=definition.name,
                 recipients=size,
                 phases=list(definition.phases),
+                warnings=warnings,
             )
         )
 
@@ -79,6 +81,8 @@ def create(
         return
     campaign_id = created["campaignId"]
     out.print(f"[green]created[/green] {campaign_id} with {created['recipients']:,} recipients")
+    for warning in created["warnings"]:
+        err.print(f"[yellow]warning:[/yellow] {shown(warning)}")
     out.print(f"next: outrider campaign start {campaign_id} --work", style="dim")
 
 

@@ -20,6 +20,7 @@ from outrider.gateways.directory import GATEWAY_TYPES
 from outrider.gateways.reachability import reach
 from outrider.gateways.target_checker import Findings, check_targets
 from outrider.kernel.step_targets import StepTargets
+from outrider.kernel.workflow_checker import WorkflowFindings
 from outrider.ports.target_check import CheckFailure, CheckStep, CheckWarning
 from outrider.secret_store import LocalSecrets
 from outrider.settings import SINK_REACH_SECONDS, Settings, SinkSettings
@@ -72,6 +73,7 @@ def check(context: typer.Context, as_json: Json = False) -> None:
         found = InvalidInput(_count(checked.problems), checked.problems, hint=next_step)
         fail(found, as_json=as_json, more=documents)
     targets, hints = sorted(checked.contracts), _hints(settings, checked.contracts.values())
+    hints += [f"{each.path}: {each.message}" for each in checked.warnings]
     if as_json:
         print_json({"targets": targets, "hints": hints, **documents, "success": True})
         return
@@ -149,10 +151,12 @@ class Checked:
     problems: list[Problem]
     contracts: Mapping[str, Contract]
     findings: Findings
+    warnings: list[Problem]
 
 
 async def _check(settings: Settings) -> Checked:
-    problems = await _caught("database", _check_database(settings))
+    database = await _caught("database", _check_database(settings))
+    problems = [*database]
     contracts: dict[str, Contract] = {}
     try:
         contracts = load_registry(settings.registry).contracts
@@ -161,9 +165,13 @@ async def _check(settings: Settings) -> Checked:
     findings = await _check_targets(settings, contracts.values())
     problems += _target_problems(findings)
     problems += _check_workflow_targets(settings, contracts)
+    workflows = WorkflowFindings([], [])
+    if contracts and not database:
+        workflows = await _check_workflows(settings, contracts)
+        problems += workflows.problems
     problems += await _check_sinks(settings)
     problems += await _caught("engine", _check_engine(settings))
-    return Checked(problems, contracts, findings)
+    return Checked(problems, contracts, findings, workflows.warnings)
 
 
 async def _check_database(settings: Settings) -> None:
@@ -222,6 +230,17 @@ def _check_workflow_targets(settings: Settings, contracts: Mapping[str, Contract
         for channel, problem in found.items()
         if isinstance(problem, str)
     ]
+
+
+async def _check_workflows(
+    settings: Settings, contracts: Mapping[str, Contract]
+) -> WorkflowFindings:
+    """What rules and legacy senders would only miss when an event comes."""
+    async with open_outrider(settings) as outrider:
+        try:
+            return await outrider.workflow_checker.check(contracts)
+        except OutriderError as error:
+            return WorkflowFindings([Problem("workflows", _sentence(error))], [])
 
 
 async def _check_sinks(settings: Settings) -> list[Problem]:

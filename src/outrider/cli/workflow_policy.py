@@ -16,7 +16,7 @@ from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.screen_policies import ScreenPolicies
 
 app = typer.Typer(
-    no_args_is_help=True, help="Quiet hours, the sending window and the frequency cap."
+    no_args_is_help=True, help="Quiet hours, the sending window, the frequency cap and retries."
 )
 
 PLACE = ("workflows", "policy")
@@ -67,6 +67,7 @@ def _print(policy: Document, *, as_json: bool) -> None:
         ],
         "nothing is held back: there are no quiet hours, no sending window and no frequency cap",
     )
+    out.print(f"retries: {policy['retry']['summary']}", soft_wrap=True)
     out.print(f"times are those of the recipient, or else of {policy['timeZone']}", style="dim")
 
 

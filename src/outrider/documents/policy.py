@@ -26,7 +26,15 @@ from outrider.domain.screen_policies import (
 )
 from outrider.domain.sending_hours import zone_named
 from outrider.domain.states import Channel
-from outrider.settings import FREQUENCY_HOURS_MAX, FREQUENCY_MESSAGES_MAX, POLICY_MAX_BYTES
+from outrider.domain.workflow_retry import WorkflowRetry
+from outrider.settings import (
+    FREQUENCY_HOURS_MAX,
+    FREQUENCY_MESSAGES_MAX,
+    POLICY_MAX_BYTES,
+    WORKFLOW_ATTEMPTS_MAX,
+    WORKFLOW_RETRY_FACTOR_MAX,
+    WORKFLOW_WAIT_MAX_SECONDS,
+)
 
 _TIME = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])\Z")
 
@@ -153,6 +161,29 @@ class _FrequencyCap(Document):
         )
 
 
+Wait = Annotated[float, Field(gt=0, le=WORKFLOW_WAIT_MAX_SECONDS)]
+
+
+class _Retry(Document):
+    attempts: Annotated[int, Field(ge=1, le=WORKFLOW_ATTEMPTS_MAX)] = WorkflowRetry.attempts
+    first_seconds: Wait = WorkflowRetry.first_seconds
+    factor: Annotated[float, Field(ge=1, le=WORKFLOW_RETRY_FACTOR_MAX)] = WorkflowRetry.factor
+    cap_seconds: Annotated[Wait, Field(validate_default=True)] = WorkflowRetry.cap_seconds
+    summary: str | None = None
+    """What answers have beside what was written: whoever sends an answer back may leave it in."""
+
+    @field_validator("cap_seconds")
+    @classmethod
+    def _is_no_less_than_the_first(cls, cap: float, info: ValidationInfo) -> float:
+        first = info.data.get("first_seconds")
+        if first is not None and cap < first:
+            raise ValueError("should be at least firstSeconds")
+        return cap
+
+    def policy(self) -> WorkflowRetry:
+        return WorkflowRetry(self.attempts, self.first_seconds, self.factor, self.cap_seconds)
+
+
 class _Policy(Document):
     time_zone: Annotated[
         str, Field(min_length=1, max_length=TIME_ZONE_MAX_CHARACTERS), AfterValidator(_known_zone)
@@ -160,6 +191,7 @@ class _Policy(Document):
     quiet_hours: _QuietHours | None = None
     sending_window: _SendingWindow | None = None
     frequency_cap: _FrequencyCap | None = None
+    retry: _Retry | None = None
 
     def policies(self) -> ScreenPolicies:
         return ScreenPolicies(
@@ -167,4 +199,5 @@ class _Policy(Document):
             self.quiet_hours.policy() if self.quiet_hours else None,
             self.sending_window.policy() if self.sending_window else None,
             self.frequency_cap.policy() if self.frequency_cap else None,
+            self.retry.policy() if self.retry else WorkflowRetry(),
         )

@@ -17,12 +17,8 @@ from pydantic import (
 from outrider.documents import Document, Problems, json_path, key_field
 from outrider.documents.campaign import CHANNELS_WITH_SUBJECT
 from outrider.documents.templates import Body, Subject, TemplateCheck, TemplateContext
-from outrider.domain.recipients import (
-    AddressKind,
-    address_kind,
-    normalise_email,
-    normalise_phone,
-)
+from outrider.domain.addresses import normalise_email, normalise_phone
+from outrider.domain.recipients import AddressKind, address_kind
 from outrider.domain.states import Channel
 from outrider.domain.workflows import Delay, IfPast, RecipientConfig, Relative, Timing
 from outrider.domain.written_workflows import SECONDS_PER_HOUR, SECONDS_PER_MINUTE, WrittenStep

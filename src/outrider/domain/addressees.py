@@ -1,22 +1,21 @@
 """Who gets a workflow's message: the recipient matrix, resolved for one event and one channel.
 
-Nobody is left out silently: an addressee without a good address comes out with the reason.
+Nobody is left out silently: an addressee with a bad address comes out with the reason, and one
+without any is named, though nothing is made for them.
 """
 
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from outrider.domain.ids import KEY_SEPARATOR, RecipientId
-from outrider.domain.recipients import (
+from outrider.domain.addresses import (
     EMAIL_MAX_CHARACTERS,
-    AddressKind,
     Normaliser,
-    SkipReason,
-    address_kind,
     normalise_email,
     normalise_phone,
     normalise_push_token,
 )
+from outrider.domain.ids import KEY_SEPARATOR, RecipientId
+from outrider.domain.recipients import AddressKind, SkipReason, address_kind
 from outrider.domain.states import Channel
 from outrider.domain.workflows import DomainEvent, RecipientConfig, parties_of
 
@@ -38,6 +37,20 @@ class Addressee(NamedTuple):
     address: str | None
     skip: str | None = None
     time_zone: str | None = None
+
+
+class Addressed(NamedTuple):
+    """Whom a step names. Parties count when they are available: without an address on its channel
+    they get no message, and no record of one."""
+
+    to: list[Addressee]
+    without_address: list[RecipientId]
+
+
+def addressed(config: RecipientConfig, channel: Channel, event: DomainEvent) -> Addressed:
+    found = addressees(config, channel, event)
+    absent = [each.recipient_id for each in found if each.skip == SkipReason.NO_ADDRESS]
+    return Addressed([each for each in found if each.skip != SkipReason.NO_ADDRESS], absent)
 
 
 def addressees(config: RecipientConfig, channel: Channel, event: DomainEvent) -> list[Addressee]:

@@ -1,19 +1,18 @@
-"""Recipients and their addresses: normalised once on the way in, judged by flags on the way out.
+"""Recipients and their addresses: normalised once on the way in, judged by flags on the way out."""
 
-Addresses are checked for syntax only; whether a domain receives mail is for a validation phase.
-"""
-
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from email.utils import parseaddr
 from enum import IntFlag
 from typing import Any, NamedTuple
 
+from outrider.domain.addresses import (
+    EMAIL_MAX_CHARACTERS,
+    normalise_email,
+    normalise_phone,
+    normalise_push_token,
+)
 from outrider.domain.ids import RecipientId
 from outrider.domain.states import Channel
-
-EMAIL_MAX_CHARACTERS = 254
-PUSH_TOKEN_MAX_CHARACTERS = 4_096
 
 
 class AddressKind(IntFlag):
@@ -59,54 +58,6 @@ def address_kind(channel: Channel) -> AddressKind:
             return AddressKind.PUSH_TOKEN
         case Channel.SOCIAL:
             return AddressKind.NONE
-
-
-_ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
-_LOCAL_PART = rf"{_ATOM}(?:\.{_ATOM})*"
-
-
-def _domain_part(letters: str) -> str:
-    label = rf"[{letters}](?:[{letters}-]{{0,61}}[{letters}])?"
-    return rf"{label}(?:\.{label})+\Z"
-
-
-_LOCAL = re.compile(rf"{_LOCAL_PART}\Z")
-_DOMAIN = re.compile(_domain_part("A-Za-z0-9"))
-_NORMAL = re.compile(rf"(?=[^@]{{1,64}}@){_LOCAL_PART}@{_domain_part('a-z0-9')}")
-"""An address that is as it should be, found at half the price."""
-_E164 = re.compile(r"\+[1-9][0-9]{6,14}\Z")
-_PHONE_PUNCTUATION = str.maketrans("", "", " ().-")
-_TOKEN = re.compile(r"[\x21-\x7e]+\Z")
-
-
-def normalise_email(given: str) -> str | None:
-    """The address with its domain in lower case, or None where it cannot be one.
-
-    Strictness is a safety matter: a CR or LF that reaches an SMTP command adds a recipient.
-    """
-    if len(given) <= EMAIL_MAX_CHARACTERS and _NORMAL.match(given):
-        return given
-    local, at, domain = given.strip(" ").rpartition("@")
-    if not at or len(local) > 64 or len(given) > EMAIL_MAX_CHARACTERS or not _LOCAL.match(local):
-        return None
-    try:
-        domain = domain.encode("idna").decode() if not domain.isascii() else domain
-    except UnicodeError:
-        return None
-    return f"{local}@{domain.lower()}" if _DOMAIN.match(domain) else None
-
-
-def normalise_phone(given: str) -> str | None:
-    """E.164, or None. National numbers are refused: guessing a country would call a stranger."""
-    compact = given.translate(_PHONE_PUNCTUATION)
-    return compact if _E164.match(compact) else None
-
-
-def normalise_push_token(given: str) -> str | None:
-    return given if len(given) <= PUSH_TOKEN_MAX_CHARACTERS and _TOKEN.match(given) else None
-
-
-Normaliser = Callable[[str], str | None]
 
 
 def recipient(

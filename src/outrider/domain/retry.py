@@ -57,22 +57,17 @@ def usual_schedule(gateway_type: str, acceptance_seconds: float | None) -> Retry
     return BY_GATEWAY_TYPE.get(gateway_type, DIRECT)
 
 
-WORKFLOW = RetrySchedule(first_seconds=60.0, factor=2.0, cap_seconds=3_600.0)
-WORKFLOW_PATIENCE = Patience(
-    WORKFLOW,
-    most_attempts=5,
-    final_reasons=frozenset(
-        {
-            "invalid_request",
-            "invalid_recipient",
-            "invalid_message",
-            "invalid_header",
-            "unauthorized",
-            "unregistered_token",
-            "suppressed",
-            "message_refused",
-        }
-    ),
+WORKFLOW_FINAL_REASONS = frozenset(
+    {
+        "invalid_request",
+        "invalid_recipient",
+        "invalid_message",
+        "invalid_header",
+        "unauthorized",
+        "unregistered_token",
+        "suppressed",
+        "message_refused",
+    }
 )
 JOB = RetrySchedule(first_seconds=1.0, factor=2.0, cap_seconds=300.0, jitter_share=0.2)
 REST = RetrySchedule(first_seconds=5.0, factor=2.0, cap_seconds=900.0, jitter_share=0.2)

@@ -1,4 +1,5 @@
-"""The policies of a workspace: when its workflows' messages may be heard, and how often by one.
+"""The policies of a workspace: when its workflows' messages may be heard, how often by one, and
+how often one of them is tried.
 
 They hold back what is due, never what is urgent. A policy names its channels; without names it is
 about all of them.
@@ -11,6 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from outrider.domain.states import Channel
+from outrider.domain.workflow_retry import USUAL_RETRY, WorkflowRetry, retry_from
 
 MINUTES_PER_HOUR = 60
 MINUTES_PER_DAY = 24 * MINUTES_PER_HOUR
@@ -107,6 +109,7 @@ class ScreenPolicies:
     quiet_hours: QuietHours | None = None
     sending_window: SendingWindow | None = None
     frequency_cap: FrequencyCap | None = None
+    retry: WorkflowRetry = USUAL_RETRY
 
     def hours(self, channel: Channel) -> Sequence[SendingHours]:
         both: tuple[SendingHours | None, ...] = (self.quiet_hours, self.sending_window)
@@ -117,7 +120,8 @@ class ScreenPolicies:
         return cap if cap is not None and channel in cap.channels else None
 
     def as_document(self) -> dict[str, Any]:
-        """As people write it; channels are named only where they are not all."""
+        """As people write it; channels are named only where they are not all, and retries only
+        where they are not the usual ones."""
         document: dict[str, Any] = {"timeZone": self.time_zone}
         if (quiet := self.quiet_hours) is not None:
             document["quietHours"] = {**_span(quiet), **_channels(quiet.channels)}
@@ -133,6 +137,8 @@ class ScreenPolicies:
                 "whenReached": cap.when_reached.value,
                 **_channels(cap.channels),
             }
+        if self.retry != USUAL_RETRY:
+            document["retry"] = self.retry.as_document()
         return document
 
 
@@ -153,7 +159,7 @@ def _channels(channels: Channels) -> dict[str, list[str]]:
 def policies_from(document: Mapping[str, Any]) -> ScreenPolicies:
     """What `as_document` wrote; what people write is read strictly elsewhere."""
     quiet, window = document.get("quietHours"), document.get("sendingWindow")
-    cap = document.get("frequencyCap")
+    cap, retry = document.get("frequencyCap"), document.get("retry")
     return ScreenPolicies(
         document["timeZone"],
         quiet and QuietHours(*_minutes(quiet), _channels_from(quiet)),
@@ -170,6 +176,7 @@ def policies_from(document: Mapping[str, Any]) -> ScreenPolicies:
             WhenReached(cap["whenReached"]),
             _channels_from(cap),
         ),
+        retry_from(retry) if retry else USUAL_RETRY,
     )
 
 

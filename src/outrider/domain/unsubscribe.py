@@ -17,9 +17,9 @@ import uuid
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from outrider.domain.addresses import PUSH_TOKEN_MAX_CHARACTERS
 from outrider.domain.ids import Scope, TenantId, WorkspaceId
 from outrider.domain.purposes import TOPIC_MAX_CHARACTERS
-from outrider.domain.recipients import PUSH_TOKEN_MAX_CHARACTERS
 from outrider.domain.states import Channel
 
 SECRET_BYTES: Final = 32

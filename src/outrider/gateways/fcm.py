@@ -8,8 +8,8 @@ from typing import Final
 
 import msgspec
 
+from outrider.domain.addresses import normalise_push_token
 from outrider.domain.ids import IdempotencyKey
-from outrider.domain.recipients import normalise_push_token
 from outrider.domain.states import Channel
 from outrider.domain.submission import GatewayType, Rejected
 from outrider.gateways.content import Content

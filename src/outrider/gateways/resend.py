@@ -9,9 +9,9 @@ from typing import Final
 
 import msgspec
 
+from outrider.domain.addresses import normalise_email
 from outrider.domain.ids import IdempotencyKey
 from outrider.domain.letters import Enclosure
-from outrider.domain.recipients import normalise_email
 from outrider.domain.reference_memory import ReferenceMemory
 from outrider.domain.states import Channel
 from outrider.domain.submission import DUPLICATE_REFERENCE, GatewayType, Rejected

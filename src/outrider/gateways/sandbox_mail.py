@@ -25,6 +25,7 @@ class MailSession(SMTP):
             _Mailroom(sandbox),
             hostname="sandbox",
             data_size_limit=SANDBOX_MAIL_MAX_BYTES,
+            enable_SMTPUTF8=True,
             loop=loop,
         )
         self._open_sessions = sandbox.mail_sessions

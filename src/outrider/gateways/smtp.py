@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 from functools import partial
 from urllib.parse import urlsplit
 
+from outrider.domain.addresses import normalise_email
 from outrider.domain.errors import InvalidInput
 from outrider.domain.ids import IdempotencyKey
-from outrider.domain.recipients import normalise_email
 from outrider.domain.reference_memory import NEVER
 from outrider.domain.states import Channel
 from outrider.domain.submission import (

@@ -25,6 +25,7 @@ from aiosmtplib import (
 )
 from aiosmtplib.protocol import SMTPProtocol
 
+from outrider.domain.addresses import needs_smtputf8
 from outrider.domain.errors import OutriderError
 from outrider.domain.own_limits import OWN_LIMIT, is_own_limit
 from outrider.domain.submission import (
@@ -64,6 +65,9 @@ from outrider.settings import (
     SMTP_POOL_SECONDS,
     SMTP_RCPT_SECONDS,
 )
+
+RECIPIENT_REFUSED = "invalid_recipient"
+NO_SMTPUTF8 = "the address has letters beyond ASCII, and the mail server offers no SMTPUTF8"
 
 
 class Mail(NamedTuple):
@@ -169,9 +173,18 @@ class Line:
             return NotBegun("withheld")
         step, waits = Step.MAIL, self._server.waits
         try:
-            await client.mail(mail.sender, timeout=waits.mail)
+            if needs_smtputf8(mail.recipient):
+                if not await self._takes_smtputf8():
+                    self.sound = True
+                    return Rejected(RECIPIENT_REFUSED, NO_SMTPUTF8)
+                options = ["SMTPUTF8"]
+                await client.mail(
+                    mail.sender, options=options, encoding="utf-8", timeout=waits.mail
+                )
+            else:
+                await client.mail(mail.sender, timeout=waits.mail)
             step = Step.RCPT
-            await client.rcpt(mail.recipient, timeout=waits.rcpt)
+            await client.rcpt(mail.recipient, encoding="utf-8", timeout=waits.rcpt)
             step = Step.DATA
             reply = await client.execute_command(b"DATA", timeout=waits.data)
             if reply.code == START_INPUT:
@@ -208,6 +221,12 @@ class Line:
         async with asyncio.timeout(waits.block):
             await protocol._drain_helper()
         return await protocol.read_response(timeout=waits.end)
+
+    async def _takes_smtputf8(self) -> bool:
+        if self._client.is_ehlo_or_helo_needed:
+            with suppress(SMTPHeloError):
+                await self._client.ehlo()
+        return self._client.supports_extension("smtputf8")
 
     async def close(self) -> None:
         if self.alive:

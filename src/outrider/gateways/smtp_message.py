@@ -11,6 +11,7 @@ from email.header import Header
 from email.utils import format_datetime
 from urllib.parse import quote
 
+from outrider.domain.addresses import needs_smtputf8
 from outrider.domain.errors import InvalidInput
 from outrider.domain.letters import Enclosure
 from outrider.gateways.mail_parts import Part, base64_lines, mixed
@@ -98,5 +99,7 @@ def compose(
         f"Message-ID: <{reference}@outrider>\nX-Outrider-Reference: {reference}\n"
         f"MIME-Version: 1.0\n{described}\n"
     )
-    message = _LINE_ENDS.sub(b"\r\n", headers.encode("ascii")) + content
+    # Headers in UTF-8 are for those servers only that said they take SMTPUTF8.
+    charset = "utf-8" if needs_smtputf8(recipient) else "ascii"
+    message = _LINE_ENDS.sub(b"\r\n", headers.encode(charset)) + content
     return message if message.endswith(b"\r\n") else message + b"\r\n"

@@ -12,9 +12,9 @@ from xml.sax.saxutils import escape, quoteattr
 
 import msgspec
 
+from outrider.domain.addresses import normalise_phone
 from outrider.domain.errors import InvalidInput
 from outrider.domain.ids import IdempotencyKey
-from outrider.domain.recipients import normalise_phone
 from outrider.domain.states import Channel
 from outrider.domain.submission import GatewayType, Rejected
 from outrider.gateways.content import Content

@@ -19,6 +19,7 @@ from outrider.domain.errors import OutriderError, StoreUnavailable
 from outrider.domain.own_limits import OWN_LIMIT, is_own_limit
 from outrider.domain.reference_memory import ReferenceMemory
 from outrider.domain.retry import DIRECT, RetrySchedule
+from outrider.domain.states import IntentStatus, ItemStatus
 from outrider.domain.submission import (
     TARGET_SETUP,
     Accepted,
@@ -26,7 +27,6 @@ from outrider.domain.submission import (
     AttemptFacts,
     CallResult,
     Contract,
-    ExhaustedReason,
     Held,
     NotBegun,
     Progress,
@@ -62,6 +62,7 @@ BEHIND_THE_PROBE = 1.25
 CAREFUL_SHIFT = 2
 """With every loss in a row, a quarter as many calls are out at once."""
 CAREFUL_SHIFTS_MAX = 16
+NOT_DELIVERED = frozenset({ItemStatus.QUEUED, ItemStatus.FAILED})
 WITHHELD = "withheld"
 """Its job was paused or stopped or lost, its door closed, or its deadline passed, before a byte
 left."""
@@ -499,5 +500,7 @@ def _tell(attempt: OpenAttempt, verdict: Verdict) -> None:
     }
     if verdict.next_attempt_at is not None:
         log.info("retry_scheduled", **told, next_retry_at=rfc3339(verdict.next_attempt_at))
-    elif verdict.exhausted_reason is ExhaustedReason.MAX_ATTEMPTS:
-        log.warning("retries_exhausted", **told)
+    elif verdict.exhausted_reason is not None and verdict.status in NOT_DELIVERED:
+        log.warning("retries_exhausted", **told, ended_by=verdict.exhausted_reason.value)
+    elif verdict.intent_status is IntentStatus.REJECTED:
+        log.warning("delivery_rejected", **told)

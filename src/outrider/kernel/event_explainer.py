@@ -45,7 +45,9 @@ class EventExplainer:
 
 
 def explain_event(story: Story, recipient: str | None = None) -> list[str]:
-    sentences = [*_event(story.event), *(_route(route) for route in _routes(story.event))]
+    sentences = _event(story.event)
+    for route in _routes(story.event):
+        sentences += [_route(route), *without_address(route)]
     if story.event.status == EventStatus.FAILED:
         sentences.append("Once that is mended, `outrider event reroute` has it routed again.")
     told = {item.id: explain_item(item, attempts) for item, attempts in story.items}
@@ -89,6 +91,8 @@ def _route(route: Route) -> str:
     where = f"{route['channel']} to {route['audience']}".capitalize()
     made = enqueued(route)
     match Decision(route["decision"]):
+        case Decision.STEPS if route.get("why"):
+            return f"{where}: {route['why']}, so nobody was written to."
         case Decision.STEPS:
             return f"{where}: the rule's steps were enqueued, which made {made}."
         case Decision.SUPPRESSED:
@@ -116,6 +120,16 @@ def enqueued(route: Route) -> str:
     return made
 
 
+def without_address(route: Route) -> list[str]:
+    """Why somebody whom a route includes got nothing, in a sentence each."""
+    where = f"{route['channel']} to {route['audience']}".capitalize()
+    return [
+        f"{where}: the event has no {route['channel']} address of {each}, so no message was made"
+        " for them."
+        for each in route.get("withoutAddress", ())
+    ]
+
+
 def _digest(digest: EventDigest) -> str:
     who = f"{digest.recipient_id} ({digest.address})"
     if digest.closed_at is None:
@@ -130,7 +144,13 @@ def _digest(digest: EventDigest) -> str:
 def _nothing_for(event: StoredEvent, recipient: str) -> str:
     if event.status == EventStatus.RECEIVED:
         return f"Nothing is planned for {recipient} yet."
+    if any(recipient.lower() == str(each).lower() for each in _without_address(event)):
+        return f"Nothing was planned for {recipient}: the event has no address of theirs."
     return f"Nothing was planned for {recipient}: no route that was taken names them."
+
+
+def _without_address(event: StoredEvent) -> list[str]:
+    return [each for route in _routes(event) for each in route.get("withoutAddress", ())]
 
 
 def _routes(event: StoredEvent) -> list[Route]:

@@ -17,7 +17,7 @@ from outrider.domain.letters import Letter, read_letter
 from outrider.domain.recipients import SkipReason
 from outrider.domain.unsubscribe import SECRET_BYTES, UnsubscribeUrls
 from outrider.domain.workflows import Decision, DomainEventId, EventStatus, RoutePlace
-from outrider.kernel.event_explainer import Route, enqueued
+from outrider.kernel.event_explainer import Route, enqueued, without_address
 from outrider.kernel.route_planner import RoutePlanner
 from outrider.kernel.route_plans import EventPlan
 from outrider.kernel.transactions import domain_events, suppressions
@@ -129,13 +129,16 @@ def _sentences(plan: EventPlan) -> list[str]:
         return [f"It could not be routed: {plan.error}."]
     if not plan.routes:
         return ["Its trigger has neither a rule nor a legacy sender: nobody would be written to."]
-    return [_sentence(route.document()) for route in plan.routes]
+    told = [route.document() for route in plan.routes]
+    return [each for route in told for each in (_sentence(route), *without_address(route))]
 
 
 def _sentence(route: Route) -> str:
     where = f"{route['channel']} to {route['audience']}".capitalize()
     made = enqueued(route)
     match Decision(route["decision"]):
+        case Decision.STEPS if route.get("why"):
+            return f"{where}: {route['why']}, so nobody would be written to."
         case Decision.STEPS:
             return f"{where}: the rule's steps would make {made}."
         case Decision.SUPPRESSED:

@@ -23,7 +23,12 @@ from outrider.kernel.ear import woken_by
 from outrider.kernel.failures import described
 from outrider.kernel.route_planner import RoutePlanner
 from outrider.kernel.route_plans import EventPlan
-from outrider.kernel.transactions import digests, domain_events, notifications
+from outrider.kernel.transactions import (
+    digests,
+    domain_events,
+    failed_events,
+    notifications,
+)
 from outrider.kernel.transactions.domain_events import ClaimedEvent, Settled
 from outrider.kernel.transactions.notifications import WINDOW_BYTES
 from outrider.kernel.unsubscriber import Unsubscriber
@@ -159,8 +164,10 @@ class EventRouter:
         self._kept.difference_update(event.id for event in events)
         for plan in plans:
             if plan.status is EventStatus.FAILED:
-                # Why stands in its record: the words may quote what the event says.
-                log.error("event_not_routed", event_id=plan.event.event_id)
+                log.error(
+                    "event_not_routed", event_id=plan.event.event_id, trigger=plan.event.trigger,
+                    why=plan.logged_problem,
+                )  # fmt: skip
         return True
 
     def _written(self, scope: Scope, plans: Sequence[EventPlan]) -> Transaction[None]:
@@ -178,6 +185,23 @@ class EventRouter:
             Settled(plan.event.id, plan.status, plan.document(), plan.problem) for plan in mine
         ]
         yield from domain_events.settle(settled, now)
+        yield from self._told(scope, mine, now)
+
+    def _told(self, scope: Scope, plans: Sequence[EventPlan], now: datetime) -> Transaction[None]:
+        """One alert for each trigger of which something failed; most windows need none."""
+        failed = {
+            plan.event.trigger: (plan.event.event_id, plan.logged_problem)
+            for plan in plans
+            if plan.status is EventStatus.FAILED
+        }
+        mended = {
+            plan.event.trigger
+            for plan in plans
+            if plan.was_tried and plan.status is EventStatus.ROUTED
+        }
+        if failed or mended:
+            most = self._limits.trouble_counted
+            yield from failed_events.tell(scope, failed, mended, most, self._ids, now)
 
     async def _postpone(self, event: ClaimedEvent, error: Exception) -> None:
         now = self._clock.now()

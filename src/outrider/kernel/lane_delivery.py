@@ -18,7 +18,7 @@ import structlog
 from outrider.domain.errors import OutriderError, StoreUnavailable
 from outrider.domain.ids import OutboxId, RecipientId
 from outrider.domain.letters import Enclosure, Letter
-from outrider.domain.retry import WORKFLOW_PATIENCE
+from outrider.domain.retry import Patience
 from outrider.domain.states import Channel, ItemStatus
 from outrider.domain.submission import TARGET_SETUP, Contract
 from outrider.domain.unsubscribe import UnsubscribeUrls
@@ -239,10 +239,11 @@ class LaneDelivery:
     ) -> list[OpenAttempt] | Hold:
         drafts = {}
         held_back = HeldBack([], [], [])
+        patience = await self._screener.patience(lane)
         for each in window:
             enclosures = await self._enclosed(lane, each, held_back)
             if enclosures is not None:
-                drafts[each.row.id] = _draft(lane, each, enclosures, urls), each.contract
+                drafts[each.row.id] = _draft(lane, each, enclosures, urls, patience), each.contract
         if any(held_back):
             held = await self._screener.hold_back(lane, held_back)
             if held is not Hold.OURS:
@@ -425,7 +426,11 @@ class _Visit:
 
 
 def _draft(
-    lane: ClaimedLane, due: Due, enclosures: Sequence[Enclosure], urls: UnsubscribeUrls | None
+    lane: ClaimedLane,
+    due: Due,
+    enclosures: Sequence[Enclosure],
+    urls: UnsubscribeUrls | None,
+    patience: Patience,
 ) -> Draft:
     row, letter = due.row, due.letter
     recipient_id = RecipientId(row.recipient_id)
@@ -442,5 +447,5 @@ def _draft(
         url = urls.url_of(lane.scope, Channel.EMAIL, row.address or "", row.topic)
     return Draft(
         row.id, recipient_id, row.address, letter.subject, letter.body, row.key, ItemStatus.QUEUED,
-        None, None, None, enclosures, url, letter.html, WORKFLOW_PATIENCE,
+        None, None, None, enclosures, url, letter.html, patience,
     )  # fmt: skip

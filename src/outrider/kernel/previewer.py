@@ -1,20 +1,27 @@
 """The previewer: what one recipient would read, and what would become of everybody, if sent now."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from outrider.domain.campaigns import LAUNCH, Message
 from outrider.domain.errors import InvalidInput, NotFound
-from outrider.domain.ids import CampaignId, RunId, Scope
+from outrider.domain.ids import CampaignId, JobId, RunId, Scope
 from outrider.domain.recipients import AddressKind, address_kind, screen
 from outrider.domain.states import Channel, RunStatus
 from outrider.domain.unsubscribe import shows_link, with_link
+from outrider.kernel.launch_rehearser import (
+    PREVIEWED_ADDRESS,
+    LaunchRehearsal,
+    LaunchRehearser,
+    LeftOver,
+    Variables,
+)
 from outrider.kernel.transactions import campaigns, inspection
 from outrider.kernel.transactions.inspection import FIRST, RunRecord
 from outrider.kernel.unsubscriber import Unsubscriber
 from outrider.ports.renderer import Renderer, RenderProblem
 from outrider.ports.store import Rows, Store, Transaction, ask
-
-PREVIEWED_ADDRESS = "preview@example.invalid"
+from outrider.settings import CREATION_COMPARED_MAX
 
 
 class _Reader(NamedTuple):
@@ -45,8 +52,22 @@ class _Forecast(NamedTuple):
     skipped: dict[str, int]
 
 
+class _Counted(NamedTuple):
+    """What a dry run knows before anything is rendered; `left` only where it is for those who
+    were left over."""
+
+    rerun_scope: str
+    audience_size: int
+    forecasts: list[_Forecast]
+    sent: int
+    left: list[tuple[LeftOver, Message]] | None
+
+
 class Previewer:
-    def __init__(self, store: Store, renderer: Renderer, unsubscriber: Unsubscriber) -> None:
+    def __init__(
+        self, store: Store, renderer: Renderer, unsubscriber: Unsubscriber, variables: Variables
+    ) -> None:
+        self._rehearser = LaunchRehearser(store, renderer, unsubscriber, variables)
         self._store = store
         self._renderer = renderer
         self._unsubscriber = unsubscriber
@@ -127,22 +148,40 @@ class Previewer:
     async def dry_run(
         self, scope: Scope, campaign_id: CampaignId, rerun_scope: str | None = None
     ) -> dict[str, object]:
-        """Numbers by message; nothing is written, and nobody is called."""
-        return await self._store.read(self._dry_run(scope, campaign_id, rerun_scope))
+        """Numbers by message, with who would fail and why; nothing is written, nobody called."""
+        counted = await self._store.read(self._counted(scope, campaign_id, rerun_scope))
+        if counted.left is None:
+            messages = [each.message for each in counted.forecasts]
+            rehearsal = await self._rehearser.everybody(
+                scope, campaign_id, messages, counted.audience_size
+            )
+        else:
+            rehearsal = await self._rehearser.left_over(scope, campaign_id, counted.left)
+        return _dry_run_document(campaign_id, counted, rehearsal)
 
-    def _dry_run(
+    async def warnings(
+        self, campaign_id: CampaignId, messages: Sequence[Message], size: int
+    ) -> list[str]:
+        """Where a new campaign's templates and its recipients' columns do not fit together."""
+        return await self._rehearser.warnings(campaign_id, messages, size, CREATION_COMPARED_MAX)
+
+    def _counted(
         self, scope: Scope, campaign_id: CampaignId, rerun_scope: str | None
-    ) -> Transaction[dict[str, object]]:
-        yield from campaigns.campaign(scope, campaign_id)
+    ) -> Transaction["_Counted"]:
+        record = yield from campaigns.campaign(scope, campaign_id)
         last = yield from self._last_launch(campaign_id)
         if rerun_scope is None:
             partial = last is not None and last.status in (RunStatus.PARTIAL, RunStatus.FAILED)
             rerun_scope = "remainder" if partial else "all"
         left = (yield from self._left_over(last)) if rerun_scope == "remainder" else None
         forecasts: list[_Forecast] = []
+        jobs: list[tuple[LeftOver, Message]] = []
         for asset in (yield from campaigns.assets_of(campaign_id)):
             if left is not None:
-                forecasts.append(_Forecast(asset.message, left.get(asset.id, 0), {}))
+                of_asset = [each for each in left if each[1] == asset.id]
+                would_send = sum(count for _, _, count in of_asset)
+                forecasts.append(_Forecast(asset.message, would_send, {}))
+                jobs += [(job, asset.message) for job, _, _ in of_asset]
             else:
                 screened = yield from self._screened(scope, campaign_id, asset.message)
                 forecasts.append(_Forecast(asset.message, *screened))
@@ -151,22 +190,9 @@ class Previewer:
             sent += (yield from inspection.accounting(last)).sent
             retried = last.retry_of
             last = (yield from inspection.run_anywhere(RunId(retried))) if retried else None
-        return {
-            "campaignId": campaign_id,
-            "scope": rerun_scope,
-            "messages": [
-                {
-                    "messageId": each.message.id,
-                    "channel": each.message.channel.value,
-                    "wouldSend": each.would_send,
-                    "skipped": each.skipped,
-                }
-                for each in forecasts
-            ],
-            "wouldSend": sum(each.would_send for each in forecasts),
-            "skipped": _summed([each.skipped for each in forecasts]),
-            "alreadySent": sent,
-        }
+        return _Counted(
+            rerun_scope, record.audience_size, forecasts, sent, None if left is None else jobs
+        )
 
     def _last_launch(self, campaign_id: CampaignId) -> Transaction[RunRecord | None]:
         for phase in (yield from campaigns.phases_of(campaign_id)):
@@ -174,14 +200,15 @@ class Previewer:
                 return (yield from inspection.run_anywhere(RunId(phase.run_id)))
         return None
 
-    def _left_over(self, last: RunRecord | None) -> Transaction[dict[str, int]]:
-        """What the last launch left, by asset."""
-        left: dict[str, int] = {}
-        if last is not None:
-            rows = yield from ask("count_remainder", previous_run_id=last.id, run_id=FIRST)
-            for _, asset_id, _, _, count in rows:
-                left[asset_id] = left.get(asset_id, 0) + count
-        return left
+    def _left_over(self, last: RunRecord | None) -> Transaction[list[tuple[LeftOver, str, int]]]:
+        """What the last launch left: the jobs, each with its asset and how many items."""
+        if last is None:
+            return []
+        rows = yield from ask("count_remainder", previous_run_id=last.id, run_id=FIRST)
+        return [
+            (LeftOver(RunId(last.id), JobId(job_id)), asset_id, count)
+            for job_id, asset_id, _, _, count in rows
+        ]
 
     def _screened(
         self, scope: Scope, campaign_id: CampaignId, message: Message
@@ -202,6 +229,42 @@ class Previewer:
             # A post goes out once, whoever is in the audience.
             return min(would_send, 1), {}
         return would_send, counts
+
+
+def _dry_run_document(
+    campaign_id: CampaignId, counted: _Counted, rehearsal: LaunchRehearsal
+) -> dict[str, object]:
+    failed = rehearsal.failed
+    messages = [
+        {
+            "messageId": each.message.id,
+            "channel": each.message.channel.value,
+            "wouldSend": each.would_send - failed.get(each.message.id, 0),
+            "wouldFail": failed.get(each.message.id, 0),
+            "skipped": each.skipped,
+        }
+        for each in counted.forecasts
+    ]
+    return {
+        "campaignId": campaign_id,
+        "scope": counted.rerun_scope,
+        "messages": messages,
+        "wouldSend": sum(each.would_send for each in counted.forecasts) - sum(failed.values()),
+        "wouldFail": sum(failed.values()),
+        "failures": [
+            {
+                "messageId": each.message_id,
+                "reason": each.reason,
+                "detail": each.detail,
+                "recipients": each.recipients,
+                "examples": each.examples,
+            }
+            for each in rehearsal.failures.values()
+        ],
+        "rendered": rehearsal.rendered,
+        "skipped": _summed([each.skipped for each in counted.forecasts]),
+        "alreadySent": counted.sent,
+    }
 
 
 def _summed(parts: list[dict[str, int]]) -> dict[str, int]:

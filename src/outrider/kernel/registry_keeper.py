@@ -47,6 +47,10 @@ class RegistryKeeper:
                 self._in_force = self._judged(self._file.read())
             return self._in_force
 
+    def judged(self, raw: bytes) -> Contracts:
+        """What these bytes would put in force; InvalidInput with every problem."""
+        return self._judged(raw)
+
     def replace(self, raw: bytes) -> Contracts:
         """Put another registry in force, on disk first; InvalidInput leaves all as it was.
 

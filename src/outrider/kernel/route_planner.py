@@ -17,6 +17,7 @@ from outrider.domain.workflows import (
     Rule,
     WorkflowStep,
     decide,
+    in_order,
 )
 from outrider.kernel.failures import described
 from outrider.kernel.route_plans import EventPlan, RouteRecord, kept_routes
@@ -29,6 +30,8 @@ log = structlog.get_logger()
 
 Senders = Mapping[str, Mapping[RoutePlace, LegacySender]]
 """By trigger, then by channel and audience."""
+
+NO_STEPS = "the rule has no enabled step"
 
 Rules = Mapping[str, Sequence[Rule]]
 Steps = Mapping[str, Sequence[WorkflowStep]]
@@ -55,10 +58,13 @@ class RoutePlanner:
             )
             told = f"given up after {claimed.attempts - 1} attempts"
             error = f"{told}: {claimed.error}" if claimed.error else told
-            return EventPlan(claimed.scope, bare, kept_routes(claimed.routes), error=error)
+            return EventPlan(
+                claimed.scope, bare, kept_routes(claimed.routes), error=error, logged_error=told
+            )
         plan = EventPlan(
-            claimed.scope, claimed.event(), kept_routes(claimed.routes), claimed.size_bytes
-        )
+            claimed.scope, claimed.event(), kept_routes(claimed.routes), claimed.size_bytes,
+            was_tried=claimed.routes is not None or claimed.error is not None,
+        )  # fmt: skip
         self._decide(plan, rules.get(claimed.trigger, ()), steps, now)
         if plan.items > EVENT_ITEMS_MAX:
             plan.error = f"it would make {plan.items:,} messages, of at most {EVENT_ITEMS_MAX:,}"
@@ -101,6 +107,12 @@ class RoutePlanner:
         ordered = self._executor.orders(plan.scope, plan.event, rule, steps, now)
         if isinstance(ordered, str):
             route.fail(ordered)
+        elif ordered == ([], []) and not in_order(steps):
+            # Nothing was enqueued, so what was there before rules is not to fall silent.
+            if route.sender is not None:
+                route.fail(NO_STEPS)
+            else:
+                route.why = NO_STEPS
         else:
             route.orders, route.entries = ordered
 
@@ -113,7 +125,9 @@ class RoutePlanner:
             log.error(
                 "legacy_sender_failed", sender=route.sender.name, errors=list(described(error))
             )
-            order = f"{route.sender.name}: {type(error).__name__}: {error}"
+            logged = f"{route.sender.name}: {type(error).__name__}"
+            route.fail(f"{logged}: {error}"[:ERROR_DETAIL_MAX_CHARACTERS], logged)
+            return
         if isinstance(order, str):
             route.fail(order[:ERROR_DETAIL_MAX_CHARACTERS])
         else:

@@ -8,12 +8,13 @@ from typing import Any
 
 import msgspec
 
-from outrider.domain.ids import Scope
+from outrider.domain.ids import RecipientId, Scope
 from outrider.domain.workflows import Decision, DomainEvent, EventStatus, RoutePlace, Rule
 from outrider.kernel.step_executor import Order
 from outrider.kernel.transactions.digests import DigestEntry
 from outrider.kernel.transactions.notifications import NewNotification
 from outrider.ports.legacy import LegacySender
+from outrider.settings import ERROR_DETAIL_MAX_CHARACTERS
 
 
 @dataclass
@@ -29,12 +30,14 @@ class RouteRecord:
     entries: list[DigestEntry] = field(default_factory=list)
     rows: list[NewNotification] = field(default_factory=list)
     failed: bool = False
+    logged_why: str | None = None
+    """What may be logged of `why`, which may quote what the event says."""
 
-    def fail(self, why: str) -> None:
+    def fail(self, why: str, logged: str | None = None) -> None:
         """Whole or not at all: what the route had so far is dropped. The first reason counts."""
         if self.failed:
             return
-        self.failed, self.why = True, why
+        self.failed, self.why, self.logged_why = True, why, logged or why
         self.orders, self.entries, self.rows = [], [], []
 
     def fall_back(self) -> bool:
@@ -43,6 +46,11 @@ class RouteRecord:
             return False
         self.decision, self.failed = Decision.LEGACY_FALLBACK, False
         return True
+
+    @property
+    def without_address(self) -> list[RecipientId]:
+        """Each once, in the order of the steps."""
+        return list(dict.fromkeys(each for order in self.orders for each in order.without_address))
 
     def document(self) -> dict[str, Any]:
         decision = Decision.FAILED if self.failed else self.decision
@@ -60,6 +68,8 @@ class RouteRecord:
         if not self.failed and self.decision is not Decision.SUPPRESSED:
             told["items"] = len(self.rows)
             told["collected"] = len(self.entries)
+            if self.without_address:
+                told["withoutAddress"] = self.without_address
         return told
 
 
@@ -72,6 +82,9 @@ class EventPlan:
     event_bytes: int = 0
     routes: list[RouteRecord] = field(default_factory=list)
     error: str | None = None
+    logged_error: str | None = None
+    was_tried: bool = False
+    """Routed before, and not all of it went well."""
 
     def has(self, place: RoutePlace) -> bool:
         return any(
@@ -115,6 +128,13 @@ class EventPlan:
         """Why not all of it was routed."""
         wrong = [route.why or "" for route in self.routes if route.failed]
         return self.error or "; ".join(wrong) or None
+
+    @property
+    def logged_problem(self) -> str:
+        """The same for the log and for alerts: nothing that the event itself says."""
+        wrong = [route.logged_why or "" for route in self.routes if route.failed]
+        whole = self.logged_error or self.error
+        return (whole or "; ".join(wrong))[:ERROR_DETAIL_MAX_CHARACTERS]
 
     @property
     def status(self) -> EventStatus:

@@ -13,6 +13,7 @@ import structlog
 from outrider.domain.frequency import Hearing
 from outrider.domain.ids import OutboxId
 from outrider.domain.letters import Letter
+from outrider.domain.retry import Patience
 from outrider.domain.screen_policies import ScreenPolicies
 from outrider.domain.sending_hours import Wait
 from outrider.domain.states import Channel
@@ -56,6 +57,10 @@ class Screener:
         self._clock = clock
         self._limits = limits
         self._unknown_zones: set[str] = set()
+
+    async def patience(self, lane: ClaimedLane) -> Patience:
+        """How often a message of this workspace's workflows is tried, and after what waits."""
+        return (await self._policy_keeper.lately(lane.scope)).retry.patience
 
     async def screen(
         self, lane: ClaimedLane, due: Sequence[DueItem]

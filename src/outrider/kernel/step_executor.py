@@ -11,8 +11,8 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from outrider.domain.addressees import Addressee, address_key, addressees
-from outrider.domain.ids import IdempotencyKey, OutboxId, Scope, idempotency_key
+from outrider.domain.addressees import Addressee, address_key, addressed
+from outrider.domain.ids import IdempotencyKey, OutboxId, RecipientId, Scope, idempotency_key
 from outrider.domain.letters import Attachment, Letter
 from outrider.domain.markup import is_html
 from outrider.domain.purposes import UNSTATED, Purpose
@@ -76,6 +76,8 @@ class Order:
     attachments: Sequence[Attachment] = ()
     variables: Mapping[str, object] = field(default_factory=dict)
     purpose: Purpose = UNSTATED
+    without_address: Sequence[RecipientId] = ()
+    """Parties that it was meant for and that have no address on its channel."""
 
     @property
     def is_html(self) -> bool:
@@ -127,7 +129,7 @@ class StepExecutor:
             due = moment(step.timing, event, now)
             if isinstance(due, NoMoment):
                 return f"step {step.step_order}: {due.problem}"
-            to = addressees(step.recipients, step.channel, event)
+            to, absent = addressed(step.recipients, step.channel, event)
             if step.digest_seconds is not None and not isinstance(due, MomentPassed):
                 entries += _entries(event, rule, step, step.digest_seconds, to)
                 to = [each for each in to if each.skip is not None]
@@ -142,6 +144,7 @@ class StepExecutor:
                     scope, event, step.id, kind, template, step.channel, contract, rule.id,
                     step.subject, step.body, to, due_at, DELAY if due_at > now + AT_ONCE else None,
                     MOMENT_PASSED if passed else None, rule.urgent, step.id, purpose=rule.purpose,
+                    without_address=absent,
                 )
             )  # fmt: skip
         return orders, entries
@@ -158,11 +161,11 @@ class StepExecutor:
             return f"{sender.name}: {contract}"
         _refuse_odd(composed)
         kind, _ = channel_kind(channel)
-        to = addressees(composed.recipients, channel, event)
+        to, absent = addressed(composed.recipients, channel, event)
         return Order(
             scope, event, f"legacy:{sender.name}", kind, sender.name, channel, contract,
             sender.name, composed.subject, composed.body, to, now, attachments=composed.attachments,
-            variables=composed.variables or {},
+            variables=composed.variables or {}, without_address=absent,
         )  # fmt: skip
 
     async def render(

@@ -30,7 +30,7 @@ class StepTargets:
             if self._channel(contract) is not channel:
                 return f"the submission target '{name}' is not for {channel.value}"
             return contract
-        fitting = [each for each in in_force.values() if self._channel(each) is channel]
+        fitting = self.fitting(channel)
         if len(fitting) == 1:
             return fitting[0]
         how = "no" if not fitting else "more than one"
@@ -38,6 +38,9 @@ class StepTargets:
             f"the registry has {how} submission target for {channel.value}; name one in the step,"
             " or in workflow_targets of the settings"
         )
+
+    def fitting(self, channel: Channel) -> list[Contract]:
+        return [each for each in self._contracts().values() if self._channel(each) is channel]
 
     def _channel(self, contract: Contract) -> Channel:
         return self._gateway_types[contract.gateway_type].channel

@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from outrider.domain.recipients import AddressKind, normalise_email
+from outrider.domain.addresses import normalise_email
+from outrider.domain.recipients import AddressKind
 from outrider.phases.mail_domains import MailDomains, Reception, Verdict
 from outrider.ports.phases import AudienceMember, Desk, PhaseJob, PhaseJobPlan, PhaseResult
 from outrider.settings import DNS_DOMAINS_SHOWN_MAX, DNS_TIMEOUT_SECONDS, DNS_TRIES

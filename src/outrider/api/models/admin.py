@@ -94,8 +94,17 @@ class TargetAnswer(Answer):
         return cls.model_validate({**contract_document(contract), "state": standing})
 
 
+class RegistryWarning(Answer):
+    path: str
+    message: str
+
+
 class RegistryAnswer(Answer):
     targets: list[TargetAnswer]
+    warnings: list[RegistryWarning] = Field(
+        default=[],
+        description="Of a registry that was put in force: what workflows will find wrong with it.",
+    )
 
 
 class KeyBody(Document):

@@ -45,6 +45,10 @@ class CampaignCreated(Success):
     name: str
     recipients: int
     phases: list[str]
+    warnings: list[str] = Field(
+        default=[],
+        description="Variables of the templates that its first recipients do not have.",
+    )
 
 
 class PhaseStanding(Answer):
@@ -164,7 +168,16 @@ class MessageDryRun(Answer):
     message_id: str
     channel: Channel
     would_send: int
+    would_fail: int = Field(description="Of those that were rendered.")
     skipped: dict[str, int]
+
+
+class DryRunFailure(Answer):
+    message_id: str
+    reason: str
+    detail: str
+    recipients: int = Field(description="How many would fail so, of those that were rendered.")
+    examples: list[str] = Field(description="The first of them.")
 
 
 class DryRun(Answer):
@@ -172,6 +185,11 @@ class DryRun(Answer):
     scope: RerunScope
     messages: list[MessageDryRun]
     would_send: int
+    would_fail: int = Field(description="Those for whom the message cannot be rendered.")
+    failures: list[DryRunFailure]
+    rendered: int = Field(
+        description="How many messages were rendered to find out; of a large audience not all."
+    )
     skipped: dict[str, int] = Field(description="How many, by reason.")
     already_sent: int = Field(description="By the last launch.")
 

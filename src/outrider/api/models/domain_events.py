@@ -20,6 +20,9 @@ class RouteAnswer(Answer):
     why: str | None = Field(default=None, description="Why the rule could not be enqueued.")
     items: int | None = Field(default=None, description="How many messages it made.")
     collected: int | None = Field(default=None, description="How many entries of digests.")
+    without_address: list[str] = Field(
+        default=[], description="Whom it includes and the event has no address of: nothing is made."
+    )
 
 
 class EventAnswer(Answer):

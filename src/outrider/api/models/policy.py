@@ -8,7 +8,13 @@ from outrider.api.models.common import Answer, Success
 from outrider.domain.addressees import TIME_ZONE_MAX_CHARACTERS
 from outrider.domain.screen_policies import DAYS, ScreenPolicies, WhenReached
 from outrider.domain.states import Channel
-from outrider.settings import FREQUENCY_HOURS_MAX, FREQUENCY_MESSAGES_MAX
+from outrider.settings import (
+    FREQUENCY_HOURS_MAX,
+    FREQUENCY_MESSAGES_MAX,
+    WORKFLOW_ATTEMPTS_MAX,
+    WORKFLOW_RETRY_FACTOR_MAX,
+    WORKFLOW_WAIT_MAX_SECONDS,
+)
 
 Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 
@@ -30,6 +36,16 @@ class FrequencyCapAnswer(Answer):
     channels: list[Channel] | None = Field(default=None, description="Null: all of them.")
 
 
+class RetryAnswer(Answer):
+    """How often a message of a workflow is tried; its target's contract may end it earlier."""
+
+    attempts: int
+    first_seconds: float
+    factor: float
+    cap_seconds: float
+    summary: str = Field(description="The same in words. Ignored where it is written.")
+
+
 class PolicyAnswer(Answer):
     """What is null holds nothing back."""
 
@@ -37,16 +53,23 @@ class PolicyAnswer(Answer):
     quiet_hours: QuietHoursAnswer | None = None
     sending_window: SendingWindowAnswer | None = None
     frequency_cap: FrequencyCapAnswer | None = None
+    retry: RetryAnswer
 
     @classmethod
     def of(cls, policies: ScreenPolicies) -> "PolicyAnswer":
-        return cls.model_validate(policies.as_document())
+        return cls.model_validate(_answered(policies))
 
 
 class PolicyPut(PolicyAnswer, Success):
     @classmethod
     def of(cls, policies: ScreenPolicies) -> "PolicyPut":
-        return cls.model_validate(policies.as_document())
+        return cls.model_validate(_answered(policies))
+
+
+def _answered(policies: ScreenPolicies) -> dict[str, Any]:
+    retry = policies.retry
+    told = {**retry.as_document(), "summary": retry.in_words()}
+    return {**policies.as_document(), "retry": told}
 
 
 EXAMPLE: dict[str, Any] = {
@@ -54,6 +77,7 @@ EXAMPLE: dict[str, Any] = {
     "quietHours": {"from": "21:00", "to": "08:00", "channels": ["sms", "voice"]},
     "sendingWindow": {"days": ["mon", "tue", "wed", "thu", "fri"], "from": "08:00", "to": "20:00"},
     "frequencyCap": {"messages": 3, "perHours": 24, "whenReached": "wait"},
+    "retry": {"attempts": 6, "firstSeconds": 60, "factor": 2, "capSeconds": 3600},
 }
 
 
@@ -77,6 +101,14 @@ def policy_document() -> dict[str, Any]:
         "whenReached": {"enum": [each.value for each in WhenReached]},
         "channels": channels,
     }
+    wait = {"type": "number", "exclusiveMinimum": 0, "maximum": WORKFLOW_WAIT_MAX_SECONDS}
+    retry = {
+        "attempts": {"type": "integer", "minimum": 1, "maximum": WORKFLOW_ATTEMPTS_MAX},
+        "firstSeconds": wait,
+        "factor": {"type": "number", "minimum": 1, "maximum": WORKFLOW_RETRY_FACTOR_MAX},
+        "capSeconds": wait,
+        "summary": {"type": ["string", "null"]},
+    }
     zone = {"type": "string", "minLength": 1, "maxLength": TIME_ZONE_MAX_CHARACTERS}
     return {
         "type": "object",
@@ -86,6 +118,7 @@ def policy_document() -> dict[str, Any]:
             "quietHours": _section(span, "from", "to"),
             "sendingWindow": _section({"days": days, **span}, "from", "to"),
             "frequencyCap": _section(cap, "messages", "perHours"),
+            "retry": _section(retry),
         },
         "examples": [EXAMPLE],
     }

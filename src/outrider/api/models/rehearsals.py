@@ -37,6 +37,9 @@ class RehearsedRoute(Answer):
     why: str | None = None
     items: int = 0
     collected: int = Field(default=0, description="How many would wait in digests.")
+    without_address: list[str] = Field(
+        default=[], description="Whom it includes and the event has no address of."
+    )
 
 
 class RehearsedMessageAnswer(Answer):

@@ -15,6 +15,7 @@ class TroubleAnswer(Answer):
     alerts: int = Field(description="Those that stand.")
     dead_letters: int = Field(description="Those that were not redriven.")
     bypasses: int = Field(description="Phase states that came without their event, ever.")
+    failed_events: int = Field(description="Domain events that could not be routed.")
     most: int = Field(description="No more than this is counted of each.")
 
 

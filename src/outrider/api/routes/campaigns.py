@@ -58,11 +58,13 @@ async def create(request: Request, outrider: Wired, asker: Asker) -> Response:
                 campaign_id, size = await outrider.deployer.create(
                     asker.scope, definition, recipients, asker.actor
                 )
+            warnings = await outrider.previewer.warnings(campaign_id, definition.messages, size)
             created = CampaignCreated(
                 campaign_id=campaign_id,
                 name=definition.name,
                 recipients=size,
                 phases=list(definition.phases),
+                warnings=warnings,
             )
             return Response(created.model_dump_json(), 201, media_type="application/json")
 

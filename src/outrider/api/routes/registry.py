@@ -2,17 +2,23 @@
 
 import json
 from collections.abc import Mapping
+from typing import Annotated
 
 import structlog
-from fastapi import Request
+from fastapi import Query, Request
 
 from outrider.api.bodies import require_json
 from outrider.api.context import NEEDS_REGISTRY, Asker, Wired
 from outrider.api.errors import ApiError
-from outrider.api.models.admin import RegistryAnswer, TargetAnswer, standing_of
+from outrider.api.models.admin import (
+    RegistryAnswer,
+    RegistryWarning,
+    TargetAnswer,
+    standing_of,
+)
 from outrider.api.route import BodyKind, api_router, options
 from outrider.bootstrap import Outrider
-from outrider.domain.errors import InvalidInput
+from outrider.domain.errors import InvalidInput, Problem
 from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.keys import KeyScope
 from outrider.domain.submission import Contract
@@ -95,7 +101,15 @@ async def show(outrider: Wired, asker: Asker) -> RegistryAnswer:
         },
     ),
 )
-async def replace(request: Request, outrider: Wired, asker: Asker) -> RegistryAnswer:
+async def replace(
+    request: Request,
+    outrider: Wired,
+    asker: Asker,
+    accept_problems: Annotated[
+        bool,
+        Query(alias="acceptProblems", description="Put it in force though it breaks workflows."),
+    ] = False,
+) -> RegistryAnswer:
     if asker.scope != DEFAULT_SCOPE:
         # All tenants send through it: whoever may change it decides where their messages go.
         raise ApiError(
@@ -106,6 +120,7 @@ async def replace(request: Request, outrider: Wired, asker: Asker) -> RegistryAn
         )
     require_json(request)
     raw = _as_written(await request.body())
+    warnings = await _rehearsed(outrider, raw, accept_problems=accept_problems)
     try:
         in_force = await outrider.registry_follower.replace(asker.scope, raw, asker.actor)
     except InvalidInput as error:
@@ -119,7 +134,34 @@ async def replace(request: Request, outrider: Wired, asker: Asker) -> RegistryAn
             "the registry could not be written; the old one is still in force",
             headers={"Retry-After": str(ApiLimits.retry_after_seconds)},
         ) from error
-    return await _answer(outrider, in_force, with_urls=True)
+    answer = await _answer(outrider, in_force, with_urls=True)
+    shown = [RegistryWarning(path=each.path, message=each.message) for each in warnings]
+    return answer.model_copy(update={"warnings": shown})
+
+
+async def _rehearsed(outrider: Outrider, raw: bytes, *, accept_problems: bool) -> list[Problem]:
+    """Refuse what would break a rule or a legacy sender that works under the registry in force."""
+    proposed = outrider.registry_keeper.judged(raw)
+    found = await outrider.workflow_checker.check(proposed)
+    if not found.problems:
+        return found.warnings
+    before = await outrider.workflow_checker.check(_in_force(outrider))
+    broken = [problem for problem in found.problems if problem not in before.problems]
+    if broken and not accept_problems:
+        raise InvalidInput(
+            "the registry would break workflows that work now",
+            broken,
+            hint="change the rules or workflow_targets first, or repeat with ?acceptProblems=true",
+        )
+    return [*found.problems, *found.warnings]
+
+
+def _in_force(outrider: Outrider) -> Mapping[str, Contract]:
+    try:
+        return outrider.registry_keeper.contracts()
+    except InvalidInput:
+        # There is none yet, or it cannot be read: nothing works under it.
+        return {}
 
 
 def _as_written(raw: bytes) -> bytes:

@@ -15,9 +15,9 @@ from outrider.api.models.common import Page
 from outrider.api.route import api_router
 from outrider.api.suppression_lines import suppressions_page
 from outrider.documents.addresses import normalised
+from outrider.domain.addresses import EMAIL_MAX_CHARACTERS
 from outrider.domain.errors import InvalidInput, Problem
 from outrider.domain.purposes import TOPIC_PATTERN
-from outrider.domain.recipients import EMAIL_MAX_CHARACTERS
 from outrider.domain.states import Channel
 from outrider.domain.suppressions import OptOut
 

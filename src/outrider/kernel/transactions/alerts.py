@@ -25,6 +25,7 @@ class AlertCode(StrEnum):
     JOB_RESTS = "JOB_RESTS"
     OUT_OF_HANDLES = "OUT_OF_HANDLES"
     LATE_ACCEPTANCE = "LATE_ACCEPTANCE"
+    EVENTS_FAILED = "EVENTS_FAILED"
 
 
 LAST = "ffffffff-ffff-ffff-ffff-ffffffffffff"
@@ -76,6 +77,20 @@ def raise_alert(alert: Alert, ids: IdSource, now: datetime) -> Transaction[int]:
 
 def resolve_alert(code: AlertCode, subject: str, now: datetime) -> Transaction[bool]:
     rows = yield from ask("resolve_alert", code=code.value, subject=subject, now=now)
+    return bool(rows)
+
+
+def resolve_in_workspace(
+    code: AlertCode, subject: str, scope: Scope, now: datetime
+) -> Transaction[bool]:
+    """For subjects that other workspaces may have too."""
+    rows = yield from ask(
+        "resolve_workspace_alert",
+        code=code.value,
+        subject=subject,
+        workspace_id=scope.workspace_id,
+        now=now,
+    )
     return bool(rows)
 
 

@@ -171,6 +171,12 @@ def page(
     return [StoredEvent(*row) for row in rows]
 
 
+def count_failed(scope: Scope, trigger: str | None, most: int) -> Transaction[int]:
+    rows = yield from ask("count_failed_events", **scope._asdict(), trigger_name=trigger, most=most)
+    count: int = rows[0][0]
+    return count
+
+
 def contents(scope: Scope, event_id: str) -> Transaction[EventContents]:
     """What its sender told; asked for apart, because it may be large."""
     rows = yield from ask("event_contents", **scope._asdict(), event_id=event_id)

@@ -528,13 +528,24 @@ def is_any_expired(now: datetime) -> Transaction[bool]:
     return bool(rows)
 
 
-def expire(most: int, now: datetime) -> Transaction[int]:
+class Expired(NamedTuple):
+    """An item whose deadline ended it. Single messages have no job that waits for them."""
+
+    job_id: JobId | None
+    id: OutboxId
+    origin: str
+    attempts: int
+    reason: str
+
+
+def expire(most: int, now: datetime) -> Transaction[list[Expired]]:
     """End what waits and could only be accepted too late, and wake the jobs that waited for it."""
     rows = yield from ask("expire_items", most=most, now=now)
-    of_runs = sorted({row[0] for row in rows if row[0] is not None})
+    expired = [Expired(*row) for row in rows]
+    of_runs = sorted({each.job_id for each in expired if each.job_id is not None})
     if of_runs:
         yield from ask("wake_jobs", {"id": of_runs}, call_again=False, now=now)
-    return len(rows)
+    return expired
 
 
 def _outcome(verdict: Verdict) -> str:

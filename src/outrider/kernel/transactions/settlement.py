@@ -46,6 +46,11 @@ from outrider.kernel.transactions.phases import transition_phase
 from outrider.kernel.transactions.run_log import EventDraft
 from outrider.ports.clock import IdSource
 from outrider.ports.store import Transaction, ask
+from outrider.settings import ERROR_DETAIL_MAX_CHARACTERS, ROOT_CAUSE_SAMPLE_ITEMS
+
+ERRORS_OF_OURS = frozenset({"render_failed", "invalid_header"})
+"""Their errors name variables. What a provider says may name people, and goes no further than the
+item: the log of a run leaves this system."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +271,8 @@ def finish_run_if_done(
             yield from start_run(run_id, version, actor, f"none/{run_id}", now)
     assert RUN_MACHINE.after(RunStatus(status), RUN_TRIGGER[ended]) is ended
     accounting = (yield from inspection.run_accounting(run_id)).as_document()
-    event = _run_event(ended, accounting, stopped=stopped_at is not None)
+    cause = (yield from _root_cause(run_id, accounting)) if ended is RunStatus.FAILED else None
+    event = _run_event(ended, accounting, cause, stopped=stopped_at is not None)
     seq = (yield from run_log.append(run_id, version, [event], now))[-1].run_seq
     yield from ask("finish_run", run_id=run_id, status=ended.value, status_seq=seq, now=now)
     if phase == AUDIENCE_IMPORT:
@@ -278,6 +284,7 @@ def finish_run_if_done(
             phase,
             PHASE_TRIGGER[ended],
             now,
+            reason=cause,
             payload={
                 "runId": run_id,
                 "status": ended.value,
@@ -296,12 +303,27 @@ def _has_unfinished_jobs(run_id: RunId) -> Transaction[bool]:
     return bool(rows[0][0])
 
 
-def _run_event(ended: RunStatus, accounting: dict[str, int], *, stopped: bool) -> EventDraft:
+def _root_cause(run_id: RunId, accounting: Mapping[str, int]) -> Transaction[str]:
+    """In words, from a sample of what failed: whoever looks at the phase need not look further."""
+    rows = yield from ask("failure_sample", run_id=run_id, most=ROOT_CAUSE_SAMPLE_ITEMS)
+    if not rows:
+        return "every step failed"
+    reason, error, _ = max(rows, key=lambda row: row[2])
+    failed, intended = accounting["failed"], accounting["intended"]
+    told = f"{failed:,} of {intended:,} messages failed, most of them with {reason}"
+    if error is None or reason not in ERRORS_OF_OURS:
+        return told
+    return f"{told}: {error}"[:ERROR_DETAIL_MAX_CHARACTERS]
+
+
+def _run_event(
+    ended: RunStatus, accounting: dict[str, int], cause: str | None, *, stopped: bool
+) -> EventDraft:
     payload: dict[str, object] = {"status": ended.value, "accounting": accounting}
     if stopped:
         return EventDraft(RunEventType.RUN_CANCELLED, payload=payload)
     if ended is RunStatus.FAILED:
-        payload["rootCause"] = "every step failed"
+        payload["rootCause"] = cause or "every step failed"
         return EventDraft(RunEventType.RUN_FAILED, payload=payload)
     return EventDraft(RunEventType.RUN_COMPLETED, payload=payload)
 

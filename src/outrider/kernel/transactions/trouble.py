@@ -12,6 +12,7 @@ class Trouble(NamedTuple):
     alerts: int
     dead_letters: int
     bypasses: int
+    failed_events: int
 
 
 class Bypass(NamedTuple):

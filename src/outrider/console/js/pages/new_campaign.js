@@ -240,10 +240,14 @@ function dryRun(found) {
   const all = skipped.reduce((sum, [, number]) => sum + number, 0);
   return [
     h("div", { class: "figures" },
-      figure("Would be sent", found.wouldSend), figure("Skipped", all),
+      figure("Would be sent", found.wouldSend), figure("Would fail", found.wouldFail),
+      figure("Skipped", all),
       figure("Sent before", found.alreadySent)),
     skipped.length > 0 && h("ul", {}, skipped.map(([reason, number]) =>
       h("li", { class: "muted" }, `${count(number)} ${reason.replaceAll("_", " ")}`))),
+    found.failures.length > 0 && h("ul", { class: "breakable" }, found.failures.map((each) =>
+      h("li", {}, `${count(each.recipients)} would fail: ${each.detail} `
+        + `(${each.examples.slice(0, 3).join(", ")})`))),
   ];
 }
 

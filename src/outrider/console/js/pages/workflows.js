@@ -212,6 +212,7 @@ async function policyTab({ signal }) {
         ? `${plural(cap.messages, "message")} per ${cap.perHours} h, then ${cap.whenReached}`
           + channels(cap)
         : "None"],
+      ["Retries", policy.retry.summary],
     ),
     h("p", { class: "muted small" }, "It is changed with `outrider workflow apply`, or "
       + "PUT /workflows/policy.")));

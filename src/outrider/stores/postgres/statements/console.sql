@@ -121,7 +121,8 @@ SELECT o.id::text FROM channel_outbox o
  ORDER BY o.id;
 
 -- name: count_trouble
--- What waits for somebody in a workspace: doubts, alerts, dead letters, and phases bypassed.
+-- What waits for somebody in a workspace: doubts, alerts, dead letters, phases
+-- bypassed, and events that could not be routed.
 SELECT (SELECT count(*) FROM (
           SELECT 1 FROM channel_outbox o
            WHERE o.doubted_at IS NOT NULL AND o.tenant_id::text = :tenant_id
@@ -137,7 +138,12 @@ SELECT (SELECT count(*) FROM (
        (SELECT count(*) FROM (
           SELECT 1 FROM campaign_audit_log
            WHERE event = 'phase.transition_bypassed' AND tenant_id::text = :tenant_id
-             AND workspace_id::text = :workspace_id LIMIT :most) counted)::int;
+             AND workspace_id::text = :workspace_id LIMIT :most) counted)::int,
+       (SELECT count(*) FROM (
+          SELECT 1 FROM domain_events
+           WHERE status = 'failed' AND tenant_id = :tenant_id::uuid
+             AND workspace_id = :workspace_id::uuid
+           LIMIT :most) counted)::int;
 
 -- name: bypasses_page
 SELECT a.id::text, a.created_at, a.campaign_id::text, a.detail::text FROM campaign_audit_log a

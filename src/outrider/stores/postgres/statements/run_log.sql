@@ -65,6 +65,12 @@ UPDATE alerts SET resolved_at = :now
  WHERE code = :code AND subject = :subject AND resolved_at IS NULL
 RETURNING id::text;
 
+-- name: resolve_workspace_alert
+UPDATE alerts SET resolved_at = :now
+ WHERE code = :code AND subject = :subject AND workspace_id::text = :workspace_id
+   AND resolved_at IS NULL
+RETURNING id::text;
+
 -- name: alerts_page
 SELECT id::text, code, severity, subject, message, detail, times, raised_at, last_seen_at,
        resolved_at

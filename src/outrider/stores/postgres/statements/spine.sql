@@ -733,7 +733,8 @@ UPDATE channel_outbox AS o
        doubted_at = CASE WHEN o.maybe_received THEN :now::timestamptz END,
        next_attempt_at = NULL, waits_for = NULL, updated_at = :now
   FROM late WHERE o.id = late.id AND o.id = ANY (ARRAY(SELECT id FROM late))
-RETURNING CASE WHEN run_id IS NOT NULL THEN job_id::text END;
+RETURNING CASE WHEN run_id IS NOT NULL THEN job_id::text END, o.id::text, o.origin, o.attempts,
+          o.reason;
 
 -- name: any_expired
 SELECT 1 FROM channel_outbox
@@ -846,6 +847,13 @@ SELECT status, outcome, count(*), sum(attempts), max(last_error) FROM job_queue
 -- name: count_reasons
 SELECT status, reason, count(*) FROM channel_outbox
  WHERE run_id = :run_id AND reason IS NOT NULL GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2;
+
+-- name: failure_sample
+-- Why items of a run failed: the reasons of so many of them, each with one of its errors.
+SELECT reason, min(error), count(*)::int
+  FROM (SELECT reason, error FROM channel_outbox
+         WHERE run_id = :run_id AND status = 'failed' LIMIT :most) failed
+ GROUP BY reason;
 
 -- name: ledger_page
 -- All rows of a run in the order of its index, so that each page costs only itself.

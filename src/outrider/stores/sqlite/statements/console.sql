@@ -112,7 +112,8 @@ SELECT o.id FROM channel_outbox o
  ORDER BY o.id;
 
 -- name: count_trouble
--- What waits for somebody in a workspace: doubts, alerts, dead letters, and phases bypassed.
+-- What waits for somebody in a workspace: doubts, alerts, dead letters, phases
+-- bypassed, and events that could not be routed.
 SELECT (SELECT count(*) FROM (
           SELECT 1 FROM channel_outbox o
            WHERE o.doubted_at IS NOT NULL AND +o.tenant_id = :tenant_id
@@ -128,7 +129,11 @@ SELECT (SELECT count(*) FROM (
        (SELECT count(*) FROM (
           SELECT 1 FROM campaign_audit_log
            WHERE event = 'phase.transition_bypassed' AND +tenant_id = :tenant_id
-             AND +workspace_id = :workspace_id LIMIT :most));
+             AND +workspace_id = :workspace_id LIMIT :most)),
+       (SELECT count(*) FROM (
+          SELECT 1 FROM domain_events
+           WHERE status = 'failed' AND tenant_id = :tenant_id AND workspace_id = :workspace_id
+           LIMIT :most));
 
 -- name: bypasses_page
 SELECT a.id, a.created_at, a.campaign_id, a.detail FROM campaign_audit_log a

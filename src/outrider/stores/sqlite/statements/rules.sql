@@ -1,5 +1,25 @@
 -- Rules and steps of workflows as people keep them; what the router reads is in workflows.sql.
 
+-- name: rules_to_check
+-- A window of the rules of all workspaces, each with its workspace's policy.
+SELECT rule.id, rule.tenant_id, rule.workspace_id, rule.trigger_name, rule.channel,
+       rule.audience, rule.enabled,
+       (SELECT p.document FROM workflow_policies p
+         WHERE p.tenant_id = rule.tenant_id AND p.workspace_id = rule.workspace_id)
+  FROM workflow_rules rule
+ WHERE rule.id > :after
+ ORDER BY rule.id LIMIT :most;
+
+-- name: triggers_in_use
+-- Of a window of workspaces, whether each has ever told of each of these triggers.
+SELECT w.tenant_id, w.id, item.trigger_name,
+       (SELECT 1 FROM domain_events e
+         WHERE e.tenant_id = w.tenant_id AND e.workspace_id = w.id
+           AND e.trigger_name = item.trigger_name LIMIT 1) IS NOT NULL
+  FROM (SELECT tenant_id, id FROM workspaces WHERE id > :after ORDER BY id LIMIT :most) w
+ CROSS JOIN (SELECT value ->> 0 AS trigger_name FROM json_each(:window)) item
+ ORDER BY w.id;
+
 -- name: workflow_rules_page
 SELECT id, trigger_name, channel, audience, enabled, urgent, topic,
        transactional, created_at, updated_at

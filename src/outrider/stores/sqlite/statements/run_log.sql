@@ -55,6 +55,12 @@ UPDATE alerts SET resolved_at = :now
  WHERE code = :code AND subject = :subject AND resolved_at IS NULL
 RETURNING id;
 
+-- name: resolve_workspace_alert
+UPDATE alerts SET resolved_at = :now
+ WHERE code = :code AND subject = :subject AND workspace_id = :workspace_id
+   AND resolved_at IS NULL
+RETURNING id;
+
 -- name: alerts_page
 SELECT id, code, severity, subject, message, detail, times, raised_at, last_seen_at, resolved_at
   FROM alerts

@@ -656,7 +656,7 @@ UPDATE channel_outbox
                WHERE next_attempt_at IS NOT NULL AND expires_at IS NOT NULL AND expires_at <= :now
                  AND status = 'queued' AND attempt_opened_at IS NULL AND doubted_at IS NULL
                ORDER BY expires_at LIMIT :most)
-RETURNING CASE WHEN run_id IS NOT NULL THEN job_id END;
+RETURNING CASE WHEN run_id IS NOT NULL THEN job_id END, id, origin, attempts, reason;
 
 -- name: any_expired
 SELECT 1 FROM channel_outbox
@@ -760,6 +760,13 @@ SELECT status, outcome, count(*), sum(attempts), max(last_error) FROM job_queue
 -- name: count_reasons
 SELECT status, reason, count(*) FROM channel_outbox
  WHERE run_id = :run_id AND reason IS NOT NULL GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2;
+
+-- name: failure_sample
+-- Why items of a run failed: the reasons of so many of them, each with one of its errors.
+SELECT reason, min(error), count(*)
+  FROM (SELECT reason, error FROM channel_outbox
+         WHERE run_id = :run_id AND status = 'failed' LIMIT :most) failed
+ GROUP BY reason;
 
 -- name: ledger_page
 -- All rows of a run in the order of its index, so that each page costs only itself.

@@ -24,6 +24,14 @@ SELECT id, event_id, trigger_name, occurred_at, lower(hex(fingerprint)), status,
    AND (status = :status OR :status IS NULL)
  ORDER BY id DESC LIMIT :most;
 
+-- name: count_failed_events
+-- Those of one trigger, or of all; no more than so many are counted.
+SELECT count(*) FROM (
+  SELECT 1 FROM domain_events
+   WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id AND status = 'failed'
+     AND (trigger_name = :trigger_name OR :trigger_name IS NULL)
+   LIMIT :most) counted;
+
 -- name: failed_events_page
 -- The ones that somebody should look at, however many others there are.
 SELECT id, event_id, trigger_name, occurred_at, lower(hex(fingerprint)), status, attempts, routes,

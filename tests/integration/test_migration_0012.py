@@ -1,4 +1,4 @@
-"""Migration 0010 on a database in use: closed attempts stay as they were, and stay closed (S2)."""
+"""Migration 0012 on a database in use: closed attempts stay as they were, and stay closed (S2)."""
 
 from pathlib import Path
 
@@ -34,14 +34,14 @@ async def test_the_attempts_of_an_older_version_are_kept_as_calls_that_were_no_r
         async with opened(other_database, tmp_path, gateway) as earlier, working(earlier):
             await submit(earlier, "intent")
             await until(earlier, "intent", ended)
-        await migrate_to(database, 9, monkeypatch)
+        await migrate_to(database, 11, monkeypatch)
         await copy_rows(other_database, database, OLD_TABLES)
         named = await columns(database, HISTORY)
         assert "repeat" not in named
         kept = await rows(database, HISTORY, named)
         assert len(kept) == 2
         store = make_store(database)
-        assert (await store.migrate())[0] == "0010_repeats"
+        assert (await store.migrate())[0] == "0012_repeats"
         await store.close()
         assert await rows(database, HISTORY, named) == kept
         async with opened(database, tmp_path, gateway) as after:
