@@ -97,6 +97,15 @@ class Process:
         self._process = None
 
 
+def _opened(request: urllib.request.Request) -> Any:
+    """What a server refuses, it says why."""
+    try:
+        return urllib.request.urlopen(request, timeout=WAIT_SECONDS)
+    except urllib.error.HTTPError as error:
+        error.add_note(error.read().decode(errors="replace"))
+        raise
+
+
 @dataclass
 class World:
     """A server over its own SQLite file, with a simulator of providers beside it."""
@@ -124,7 +133,7 @@ class World:
             headers,
             method=method,
         )
-        with urllib.request.urlopen(request, timeout=WAIT_SECONDS) as answer:
+        with _opened(request) as answer:
             return json.loads(answer.read() or b"null")
 
     def campaign(

@@ -85,13 +85,14 @@ class SqliteStore:
         )
 
     async def ping(self) -> None:
-        """Whether the file can be read, in a thread that no statement has."""
+        """Whether the file is there, in a thread that no statement has. Nobody may open it but the
+        library: to close it again would end all locks that this process has on it, and another
+        process would think that it is alone."""
         await asyncio.to_thread(self._look)
 
     def _look(self) -> None:
         try:
-            with self._path.open("rb") as file:
-                file.read(1)
+            self._path.stat()
         except OSError as error:
             raise StoreUnavailable(
                 f"SQLite cannot use {self._path}: {error.strerror}",
@@ -153,8 +154,9 @@ class SqliteStore:
                 hint="create it, or set OUTRIDER_DATABASE_URL to another place",
             )
         # Everything is in it: a new one is its owner's alone, and so is what SQLite puts beside it.
+        # One that is there is not opened: to close it would end the locks of our other connections.
         with suppress(OSError):
-            os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
+            os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         connection = apsw.Connection(str(self._path))
         connection.set_busy_timeout(self._busy_ms)
         for pragma in (
