@@ -5,7 +5,6 @@ then thinks that it is alone, and takes the write-ahead log away under the first
 """
 
 import asyncio
-import subprocess
 import sys
 from pathlib import Path
 
@@ -30,7 +29,8 @@ async def test_another_process_that_comes_and_goes_leaves_the_log_where_it_is(
     # More than one connection, and everything that looks after the file.
     await asyncio.gather(*(store.read(jobs.lock_holders()) for _ in range(8)))
     await store.ping()
-    subprocess.run([sys.executable, "-c", OTHER_PROCESS, str(path)], check=True)
+    other = await asyncio.create_subprocess_exec(sys.executable, "-c", OTHER_PROCESS, str(path))
+    assert await other.wait() == 0
     assert path.with_name("outrider.db-wal").exists()
     assert await store.read(jobs.lock_holders()) == []
     await store.close()
