@@ -45,9 +45,11 @@ SELECT o.id, item.attempt, item.fence, item.closed_at, item.message_id, :now
     AS item (id uuid, attempt int, fence bigint, closed_at timestamptz, message_id text)
   JOIN channel_outbox o ON o.id = item.id
   LEFT JOIN LATERAL (SELECT h.outcome FROM attempt_history h
-                      WHERE h.outbox_id = item.id AND h.attempt = item.attempt LIMIT 1) h ON true
+                      WHERE h.outbox_id = item.id AND h.attempt = item.attempt
+                        AND h.outcome = 'disproved' LIMIT 1) h ON true
  WHERE (o.status IN ('failed', 'skipped')
-        OR (o.attempts > item.attempt AND h.outcome = 'disproved'))
+        OR ((o.attempts > item.attempt OR o.attempt_fence <> item.fence)
+            AND h.outcome IS NOT NULL))
    AND o.id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS bound (id uuid)))
 ON CONFLICT (outbox_id, attempt, fence) DO NOTHING
 RETURNING outbox_id::text;

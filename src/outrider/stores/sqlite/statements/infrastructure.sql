@@ -45,7 +45,7 @@ SELECT o.id, item.attempt, item.fence, item.closed_at, item.message_id, :now
           FROM json_each(:window)) item
   JOIN channel_outbox o ON o.id = item.id
  WHERE o.status IN ('failed', 'skipped')
-    OR (o.attempts > item.attempt
+    OR ((o.attempts > item.attempt OR o.attempt_fence <> item.fence)
         AND EXISTS (SELECT 1 FROM attempt_history h
                      WHERE h.outbox_id = item.id AND h.attempt = item.attempt
                        AND h.outcome = 'disproved'))
