@@ -11,6 +11,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from outrider.domain.campaigns import Asset
+from outrider.domain.errors import StoreRefused
 from outrider.domain.ids import (
     Fence,
     IdempotencyKey,
@@ -224,6 +225,9 @@ def reserve_fresh(
     no key should exist: if one does, the store refuses all of them. None: nothing was written,
     and `reserve` says why."""
     rows = yield from ask_alone("reserve_fresh", _columns(drafts), **_shared(context, drafts, now))
+    if rows and len(rows) < len(drafts):
+        # SQLite's guard against REPLACE leaves out what has a key of an item that has ended.
+        raise StoreRefused(f"{len(drafts) - len(rows)} keys are held by other items")
     return _opened(rows) if rows else None
 
 

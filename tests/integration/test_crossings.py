@@ -1,0 +1,106 @@
+"""Where several rules meet in one item: what is on record stays true, and nobody gets stuck."""
+
+from outrider.domain.ids import DEFAULT_SCOPE, OutboxId
+from outrider.domain.states import ItemStatus
+from outrider.domain.suppressions import OptOut, SuppressionSource
+from outrider.kernel.reservations import Reserver
+from outrider.kernel.transactions import doubts, inspection, ledger, suppressions
+from outrider.kernel.transactions.doubts import DoubtVerdict
+from outrider.kernel.transactions.jobs import Hold
+from outrider.kernel.transactions.ledger import ClosedAttempt
+from outrider.ports.store import Store
+from outrider.testing.clock import FakeClock
+from outrider.testing.store_suite.workshop import ACCEPTED, LEASE_SECONDS, Workshop, again, at
+
+STOP = OptOut("said STOP", SuppressionSource.STOP)
+
+
+async def resubmit(shop: Workshop, item: OutboxId, seconds: float) -> None:
+    settled = await shop.store.write(
+        doubts.resolve(
+            DEFAULT_SCOPE, [item], DoubtVerdict.RESUBMIT, "not in its log", "somebody", shop.ids,
+            at(seconds),
+        )
+    )  # fmt: skip
+    assert settled == [item]
+
+
+async def test_an_acceptance_is_kept_that_comes_after_a_verdict_had_the_call_repeated(
+    store: Store,
+) -> None:
+    """X16 and D24: the repeat is the same attempt, and yet another call."""
+    shop = Workshop(store)
+    await shop.launch(1)
+    frozen = await shop.claim_one()
+    (item,) = await shop.open(frozen, 0)
+    second = await shop.take_over(now=at(60))
+    await store.write(ledger.doubt(second.job, [item], at(60)))
+    await resubmit(shop, item, 61)
+    reopened = await shop.reopen(second, item, now=at(62))
+    assert not isinstance(reopened, Hold)
+    assert [(each.attempt, each.repeats) for each in reopened] == [(1, 1)]
+    await shop.close(second, (item, ACCEPTED), now=at(63))
+
+    thawed = ClosedAttempt(item, 1, frozen.job.fence, at(70), ACCEPTED)
+    own = ClosedAttempt(item, 1, second.job.fence, at(63), ACCEPTED)
+    await store.write(ledger.close([thawed], at(70)))
+    await store.write(ledger.note_late([thawed, own], shop.ids, at(70)))
+    late = await store.read(inspection.late_acceptances_of(item))
+    assert [each.answered_at for each in late] == [at(70)]
+
+
+async def test_an_acceptance_that_still_counts_is_not_late(store: Store) -> None:
+    """The verdict said that it never arrived, and nobody has called again yet."""
+    shop = Workshop(store)
+    await shop.launch(1)
+    frozen = await shop.claim_one()
+    (item,) = await shop.open(frozen, 0)
+    second = await shop.take_over(now=at(60))
+    await store.write(ledger.doubt(second.job, [item], at(60)))
+    await resubmit(shop, item, 61)
+    thawed = ClosedAttempt(item, 1, frozen.job.fence, at(70), ACCEPTED)
+    await store.write(ledger.close([thawed], at(70)))
+    await store.write(ledger.note_late([thawed], shop.ids, at(70)))
+    assert (await shop.item(item)).status == ItemStatus.SENT
+    assert await store.read(inspection.late_acceptances_of(item)) == []
+
+
+async def test_a_repeat_that_met_an_opt_out_can_be_called_again_and_archived(store: Store) -> None:
+    """A8 and D24: each call of an attempt is in the history once, under a number of its own."""
+    shop = Workshop(store)
+    await shop.launch(1)
+    (item,) = await shop.open(await shop.claim_one(), 0)
+    second = await shop.take_over(now=at(60))
+    await shop.reopen(second, item, now=at(60))
+    third = await shop.take_over(now=at(120))
+    address = (await shop.item(item)).address
+    assert address is not None
+    await store.write(suppressions.suppress(DEFAULT_SCOPE, "sms", [address], STOP, at(121)))
+    assert await shop.reopen(third, item, now=at(122)) == []
+    assert (await shop.item(item)).reason == "suppressed"
+    await store.write(suppressions.lift(DEFAULT_SCOPE, "sms", [address], None))
+    await resubmit(shop, item, 123)
+    reopened = await shop.reopen(third, item, now=at(124))
+    assert not isinstance(reopened, Hold)
+    assert [(each.attempt, each.repeats) for each in reopened] == [(1, 2)]
+    await shop.close(third, (item, again(130)), now=at(125))
+    assert await shop.outcomes(item) == ["abandoned", "abandoned", "rejected"]
+
+
+async def test_a_fresh_window_with_a_key_that_an_ended_item_holds_leaves_nobody_out(
+    store: Store,
+) -> None:
+    """B2: whether its holder has ended or not, the whole window is refused, and reserved singly."""
+    shop = Workshop(store)
+    await shop.launch(4, batch_size=2)
+    first, second = [await shop.context(job) for job in await shop.claim(most=2)]
+    (holder,) = await shop.open(first, 0)
+    await shop.close(first, (holder, ACCEPTED))
+    shared = shop.draft(first, 0).key
+    held = [shop.draft(second, 2)._replace(key=shared), shop.draft(second, 3)]
+    reserver = Reserver(store, FakeClock(at(1)), LEASE_SECONDS)
+    opened = await reserver.reserve(second, held)
+    assert not isinstance(opened, Hold)
+    assert [each.outbox_id for each in opened] == [held[1].id]
+    rows = await store.read(ledger.job_rows(second.job))
+    assert sorted(row.status for row in rows) == ["queued", "skipped"]
