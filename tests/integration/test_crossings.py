@@ -1,16 +1,34 @@
 """Where several rules meet in one item: what is on record stays true, and nobody gets stuck."""
 
-from outrider.domain.ids import DEFAULT_SCOPE, OutboxId
+from pathlib import Path
+
+from outrider.bootstrap import Outrider
+from outrider.domain.ids import DEFAULT_SCOPE, OutboxId, RunId
+from outrider.domain.outbox import Accounting
+from outrider.domain.phases import Action
 from outrider.domain.states import ItemStatus
 from outrider.domain.suppressions import OptOut, SuppressionSource
+from outrider.gateways.sandbox import Sandbox
 from outrider.kernel.reservations import Reserver
-from outrider.kernel.transactions import doubts, inspection, ledger, suppressions
+from outrider.kernel.transactions import doubts, inspection, jobs, ledger, suppressions
 from outrider.kernel.transactions.doubts import DoubtVerdict
 from outrider.kernel.transactions.jobs import Hold
 from outrider.kernel.transactions.ledger import ClosedAttempt
 from outrider.ports.store import Store
 from outrider.testing.clock import FakeClock
-from outrider.testing.store_suite.workshop import ACCEPTED, LEASE_SECONDS, Workshop, again, at
+from outrider.testing.launches import observe, target
+from outrider.testing.store_suite.workshop import (
+    ACCEPTED,
+    CONTRACT,
+    LEASE_SECONDS,
+    REJECTED,
+    Workshop,
+    again,
+    at,
+)
+from tests.controls import control
+from tests.raw_sql import raw_sql
+from tests.whole_runs import opened, work_until_terminal
 
 STOP = OptOut("said STOP", SuppressionSource.STOP)
 
@@ -104,3 +122,70 @@ async def test_a_fresh_window_with_a_key_that_an_ended_item_holds_leaves_nobody_
     assert [each.outbox_id for each in opened] == [held[1].id]
     rows = await store.read(ledger.job_rows(second.job))
     assert sorted(row.status for row in rows) == ["queued", "skipped"]
+
+
+async def retried_after_failing(outrider: Outrider, shop: Workshop) -> tuple[RunId, OutboxId]:
+    """A retry of two who were refused; its run, and the refused item of the first of them."""
+    run_id = await shop.launch(2)
+    job = await shop.claim_one(now=outrider.clock.now())
+    refused, other = await shop.open(job, 0, 1, now=outrider.clock.now())
+    await shop.close(job, (refused, REJECTED), (other, REJECTED), now=outrider.clock.now())
+    await shop.settle(job, now=outrider.clock.now())
+    run, _ = await observe(outrider, run_id)
+    retried = await control(outrider, run.campaign_id, Action.RETRY)
+    assert retried.run_id is not None
+    return retried.run_id, refused
+
+
+async def accept_late(database: str, item: OutboxId) -> None:
+    async with raw_sql(database) as raw:
+        await raw.run(
+            "INSERT INTO late_acceptances (outbox_id, attempt, fence, answered_at, recorded_at)"
+            f" VALUES ('{item}', 1, 1, '2026-01-01T12:00:00.000000Z',"
+            " '2026-01-01T12:00:00.000000Z')"
+        )
+
+
+async def test_one_who_waits_in_a_retry_and_was_accepted_before_is_skipped_alone(
+    database: str, tmp_path: Path
+) -> None:
+    """X16: the worker of the run before thawed while the retry was under way."""
+    async with (
+        Sandbox() as sandbox,
+        opened(
+            database, tmp_path, target(CONTRACT.submission_target, "sms", sandbox.http_url)
+        ) as outrider,
+    ):
+        shop = Workshop(outrider.store)
+        run_id, refused = await retried_after_failing(outrider, shop)
+        job, now = await shop.claim_one(now=outrider.clock.now()), outrider.clock.now()
+        (waiting,) = await shop.open(job, 0, now=now)
+        await shop.close(job, (waiting, again(0)), now=now)
+        await outrider.store.write(jobs.release(job.job, now, now))
+        await accept_late(database, refused)
+        counted = await work_until_terminal(outrider, run_id)
+        assert counted == Accounting(intended=2, sent=1, skipped=1)
+        assert (await shop.item(waiting)).reason == "accepted_late"
+
+
+async def test_one_who_was_accepted_before_a_stopped_retry_came_to_them_is_not_sent_to_again(
+    database: str, tmp_path: Path
+) -> None:
+    """X16 and D9: what a stop leaves over is retried, and they are no part of it."""
+    async with (
+        Sandbox() as sandbox,
+        opened(
+            database, tmp_path, target(CONTRACT.submission_target, "sms", sandbox.http_url)
+        ) as outrider,
+    ):
+        shop = Workshop(outrider.store)
+        run_id, refused = await retried_after_failing(outrider, shop)
+        await accept_late(database, refused)
+        run, _ = await observe(outrider, run_id)
+        await control(outrider, run.campaign_id, Action.STOP)
+        counted = await work_until_terminal(outrider, run_id)
+        assert counted == Accounting(intended=2, skipped=2)
+        third = await control(outrider, run.campaign_id, Action.RETRY)
+        assert third.run_id is not None
+        counted = await work_until_terminal(outrider, third.run_id)
+        assert counted == Accounting(intended=1, sent=1)

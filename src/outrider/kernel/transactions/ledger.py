@@ -181,6 +181,23 @@ def bury(
     return True
 
 
+def skip_accepted_late(
+    job: ClaimedJob, outbox_ids: Sequence[OutboxId], lease_expires_at: datetime, now: datetime
+) -> Transaction[bool]:
+    """End what waits in a retry, and was accepted in the run before; in doubt where an attempt of
+    this run may have arrived too. False: the job is no longer ours."""
+    if (yield from hold(job, lease_expires_at, now)) is Hold.LOST:
+        return False
+    window: Window = {
+        "id": outbox_ids,
+        "reason": [SkipReason.ACCEPTED_LATE] * len(outbox_ids),
+        "error": [None] * len(outbox_ids),
+    }
+    yield from ask("skip_items", window, now=now)
+    yield from doubt(job, outbox_ids, now)
+    return True
+
+
 def reserve(
     context: JobContext, drafts: Sequence[Draft], lease_expires_at: datetime, now: datetime
 ) -> Transaction[set[OutboxId] | Hold]:
