@@ -1,22 +1,29 @@
 """Where several rules meet in one item: what is on record stays true, and nobody gets stuck."""
 
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+
+import pytest
 
 from outrider.bootstrap import Outrider
 from outrider.domain.ids import DEFAULT_SCOPE, OutboxId, RunId
 from outrider.domain.outbox import Accounting
 from outrider.domain.phases import Action
-from outrider.domain.states import ItemStatus
+from outrider.domain.states import Channel, ItemStatus
 from outrider.domain.suppressions import OptOut, SuppressionSource
-from outrider.gateways.sandbox import Sandbox
+from outrider.gateways.sandbox import Faults, Sandbox
+from outrider.kernel.drafter import Drafter
 from outrider.kernel.reservations import Reserver
 from outrider.kernel.transactions import doubts, inspection, jobs, ledger, suppressions
 from outrider.kernel.transactions.doubts import DoubtVerdict
 from outrider.kernel.transactions.jobs import Hold
-from outrider.kernel.transactions.ledger import ClosedAttempt
+from outrider.kernel.transactions.ledger import ClosedAttempt, Draft, JobContext, Member
 from outrider.ports.store import Store
 from outrider.testing.clock import FakeClock
-from outrider.testing.launches import observe, target
+from outrider.testing.launches import launch, message, observe, people, target
 from outrider.testing.store_suite.workshop import (
     ACCEPTED,
     CONTRACT,
@@ -28,7 +35,7 @@ from outrider.testing.store_suite.workshop import (
 )
 from tests.controls import control
 from tests.raw_sql import raw_sql
-from tests.whole_runs import opened, work_until_terminal
+from tests.whole_runs import IMPATIENT, opened, work_until, work_until_terminal
 
 STOP = OptOut("said STOP", SuppressionSource.STOP)
 
@@ -189,3 +196,36 @@ async def test_one_who_was_accepted_before_a_stopped_retry_came_to_them_is_not_s
         assert third.run_id is not None
         counted = await work_until_terminal(outrider, third.run_id)
         assert counted == Accounting(intended=1, sent=1)
+
+
+async def test_a_job_that_is_given_up_while_calls_are_out_leaves_them_in_doubt(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """B2 and D3: what broke the job off broke its calls off too, and nobody comes back to them."""
+    windows: Counter[int] = Counter()
+    draft = Drafter.draft
+
+    async def breaks_in_the_second_window(
+        self: Drafter, context: JobContext, members: Sequence[Member]
+    ) -> list[Draft]:
+        windows[context.job.fence] += 1
+        if windows[context.job.fence] > 1:
+            # Its first window is being called by now.
+            await asyncio.sleep(0.3)
+            raise RuntimeError("the same each time")
+        return await draft(self, context, members[:1])
+
+    monkeypatch.setattr(Drafter, "draft", breaks_in_the_second_window)
+    limits = replace(IMPATIENT, job_max_attempts=1)
+    async with (
+        Sandbox(Faults(latency_ms=2_000)) as sandbox,
+        opened(
+            database, tmp_path, target(CONTRACT.submission_target, "sms", sandbox.http_url),
+            limits=limits, targets={},
+        ) as outrider,
+    ):  # fmt: skip
+        run_id = await launch(
+            outrider, [message(Channel.SMS, CONTRACT.submission_target)], people(100)
+        )
+        counted = await work_until(outrider, run_id, lambda seen: seen.waiting == 0)
+        assert counted == Accounting(intended=100, in_doubt=2, skipped=98)

@@ -103,17 +103,19 @@ class Delivery:
         # A job that was stopped needs no gateway. One whose workers died, however many, is not
         # given up: nobody fails because of that, and it rests between its attempts.
         if job.cancelled:
-            return await self._bury(context, work, CANCELLED)
+            return Done() if await self._buried(context, work, CANCELLED) else Lost()
         return await self._deliver(context, work)
 
-    async def give_up(self, job: ClaimedJob) -> bool:
+    async def give_up(self, job: ClaimedJob, begun: Sequence[OutboxId] | None) -> bool:
         """End a job that can never get on; whoever it has not called is skipped, and part of what a
-        retry sends. False: it is not ours any more."""
+        retry sends. Whatever broke it off broke its calls off too, and those that had begun are in
+        doubt. False: it is not ours any more."""
+        await self._caller.durable(job)
         context = JobContext(job, await self._asset(job), await self._shelf.by_id(job.contract_id))
         work = await self._load(context)
         if not await self._ended_late(context, work):
             return False
-        if isinstance(await self._bury(context, work, JOB_DEAD), Lost):
+        if not await self._buried(context, work, JOB_DEAD, broken_off=True, begun=begun):
             return False
         script = settle_job(job, self._worker_id, self._ids, self._clock.now(), given_up=True)
         return not isinstance(await self._budgeted.write(script), LeaseLost)
@@ -180,14 +182,25 @@ class Delivery:
             return passage
         return earliest(deferred, passage) or Done()
 
-    async def _bury(self, context: JobContext, work: Work, reason: str) -> Passage:
-        """Record what is left, and call nobody: the job was stopped, or given up."""
+    async def _buried(
+        self,
+        context: JobContext,
+        work: Work,
+        reason: str,
+        *,
+        broken_off: bool = False,
+        begun: Sequence[OutboxId] | None = None,
+    ) -> bool:
+        """Record what is left, and call nobody: the job was stopped, or given up. False: it is not
+        ours any more."""
         drafts = self._drafter.give_up(context, work.fresh, ItemStatus.SKIPPED, reason)
         if drafts and await self._reserve(context, drafts) is Hold.LOST:
-            return Lost()
+            return False
         now = self._clock.now()
-        ours = await self._store.write(ledger.bury(context.job, reason, now + self._lease, now))
-        return Done() if ours else Lost()
+        script = ledger.bury(
+            context.job, reason, now + self._lease, now, broken_off=broken_off, begun=begun
+        )
+        return await self._store.write(script)
 
     # load
 

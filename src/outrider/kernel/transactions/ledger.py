@@ -162,21 +162,35 @@ def job_rows(job: ClaimedJob) -> Transaction[list[LedgerRow]]:
     return [LedgerRow(*row) for row in rows]
 
 
-def doubt_abandoned(job: ClaimedJob, now: datetime) -> Transaction[int]:
-    """What a former holder left open at a gateway that forgets is in doubt from now on."""
-    rows = yield from ask(
-        "doubt_abandoned", run_id=job.run_id, job_id=job.id, fence=job.fence, now=now
-    )
+def doubt_abandoned(
+    job: ClaimedJob, now: datetime, *, broken_off: bool = False
+) -> Transaction[int]:
+    """What a former holder left open at a gateway that forgets is in doubt from now on; and what
+    this one did, where its own calls were broken off."""
+    fence = job.fence + 1 if broken_off else job.fence
+    rows = yield from ask("doubt_abandoned", run_id=job.run_id, job_id=job.id, fence=fence, now=now)
     return len(rows)
 
 
 def bury(
-    job: ClaimedJob, reason: str, lease_expires_at: datetime, now: datetime
+    job: ClaimedJob,
+    reason: str,
+    lease_expires_at: datetime,
+    now: datetime,
+    *,
+    broken_off: bool = False,
+    begun: Sequence[OutboxId] | None = None,
 ) -> Transaction[bool]:
-    """Give up what waits; False: the job is no longer ours to give up."""
+    """Give up what waits; False: the job is no longer ours to give up. Of what was broken off,
+    whatever is not among `begun`, where that is known, was never called."""
     if (yield from hold(job, lease_expires_at, now)) is Hold.LOST:
         return False
-    yield from doubt_abandoned(job, now)
+    if broken_off and begun is not None:
+        yield from ask(
+            "take_back_unbegun", {"id": begun}, run_id=job.run_id, job_id=job.id, fence=job.fence,
+            now=now,
+        )  # fmt: skip
+    yield from doubt_abandoned(job, now, broken_off=broken_off)
     yield from ask("bury_waiting", run_id=job.run_id, job_id=job.id, reason=reason, now=now)
     return True
 
