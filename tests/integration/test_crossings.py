@@ -28,6 +28,8 @@ from outrider.testing.store_suite.workshop import (
     ACCEPTED,
     CONTRACT,
     LEASE_SECONDS,
+    ONE,
+    OTHER,
     REJECTED,
     Workshop,
     again,
@@ -229,3 +231,22 @@ async def test_a_job_that_is_given_up_while_calls_are_out_leaves_them_in_doubt(
         )
         counted = await work_until(outrider, run_id, lambda seen: seen.waiting == 0)
         assert counted == Accounting(intended=100, in_doubt=2, skipped=98)
+
+
+async def test_a_verdict_waits_for_every_worker_that_called_the_attempt(store: Store) -> None:
+    """X6 and D24: not only for the last one that repeated it, nor only while it is open."""
+    shop = Workshop(store)
+    await shop.launch(2)
+    repeated, opted_out = await shop.open(await shop.claim_one(), 0, 1)
+    second = await shop.take_over(now=at(60))
+    await shop.reopen(second, repeated, now=at(60))
+    address = (await shop.item(opted_out)).address
+    assert address is not None
+    await store.write(suppressions.suppress(DEFAULT_SCOPE, "sms", [address], STOP, at(61)))
+    await shop.reopen(second, opted_out, now=at(62))
+    third = await shop.take_over(now=at(120))
+    await store.write(ledger.doubt(third.job, [repeated], at(121)))
+    found = await store.read(doubts.lost_holders(DEFAULT_SCOPE, [repeated, opted_out]))
+    assert sorted((each.outbox_id, each.worker_id) for each in found) == sorted(
+        [(repeated, ONE), (repeated, OTHER), (opted_out, ONE)]
+    )

@@ -28,9 +28,15 @@ ON CONFLICT (job_id, fence) DO NOTHING;
 DELETE FROM lost_leases WHERE job_id = :job_id AND fence = :fence;
 
 -- name: lost_holders
--- The workers that opened these doubted items and lost their lease, and when that was.
+-- The workers that opened these doubted items and lost their lease, and when that was: of every call
+-- that was abandoned, for the first of them may be the one that lives.
 SELECT o.id::text, l.worker_id, l.lost_at
-  FROM channel_outbox o JOIN lost_leases l ON l.job_id = o.job_id AND l.fence = o.attempt_fence
+  FROM channel_outbox o
+ CROSS JOIN LATERAL (
+   SELECT o.attempt_fence AS fence
+   UNION
+   SELECT h.fence FROM attempt_history h WHERE h.outbox_id = o.id AND h.outcome = 'abandoned') called
+  JOIN lost_leases l ON l.job_id = o.job_id AND l.fence = called.fence
  WHERE o.tenant_id = :tenant_id AND o.workspace_id = :workspace_id AND o.doubted_at IS NOT NULL
    AND o.attempt_closed_at IS NULL
    AND o.id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)));
