@@ -497,7 +497,8 @@ SELECT o.id, o.attempts, o.repeats, o.attempt_fence, o.attempt_opened_at, :now,
  WHERE o.id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)))
    AND o.status = 'queued' AND o.attempt_opened_at IS NOT NULL
    AND o.attempt_closed_at IS NULL AND o.attempt_fence < :fence AND o.doubted_at IS NULL
-   FOR UPDATE;
+   FOR UPDATE
+ON CONFLICT (outbox_id, attempt, repeat) DO NOTHING;
 
 -- name: skip_suppressed
 -- Opted out before this attempt; only where no earlier one may have arrived.
