@@ -254,6 +254,8 @@ class ApiLimits:
     """Then the database is asked whether it is there at all."""
     database_silence_seconds: float = 0.5
     """A database that does not answer that for so long is away; both together are below a second"""
+    check_seconds: float = 60.0
+    """A check of the database that takes longer has failed; SQLite gives up a write well before."""
     redis_silence_seconds: float = 0.5
     stream_ping_seconds: float = 15.0
     stream_send_seconds: float = 20.0

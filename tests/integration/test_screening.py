@@ -26,7 +26,7 @@ from outrider.ports.store import Rows, Statement, Store, Transaction
 from outrider.settings import Limits
 from outrider.testing.claims import claim_any
 from outrider.testing.store_suite.workshop import WORD
-from tests.integration.workflow_scene import LEASE, NOON, WorkflowScene
+from tests.integration.workflow_scene import LEASE, NOON, WorkflowScene, moment
 from tests.raw_sql import raw_sql
 
 NIGHT = {"from": "21:00", "to": "08:00"}
@@ -87,6 +87,20 @@ async def test_at_night_a_message_waits_until_the_recipients_own_morning(scene: 
     morning = datetime(2026, 6, 2, 6, tzinfo=UTC)
     assert (row.status, row.waits_for, row.next_attempt_at) == ("queued", "quiet_hours", morning)
     assert row.due_at == morning, "its contract's time begins when it may go"
+
+
+async def test_a_message_that_waits_for_the_morning_keeps_a_deadline(scene: Scene) -> None:
+    """Counted from then. Without one nobody would end it, while it may not be called any more."""
+    await scene.set(timeZone="Europe/Amsterdam", quietHours=NIGHT)
+    scene.clock.advance(9.5 * 3600)
+    waiting = await scene.enqueue("a@example.test")
+    async with raw_sql(scene.database) as raw:
+        await raw.run("UPDATE channel_outbox SET expires_at = '2026-06-01T22:30:00.000000Z'")
+    assert await scene.screened() == []
+    assert (await scene.row(waiting)).waits_for == "quiet_hours"
+    async with raw_sql(scene.database) as raw:
+        ((expires_at,),) = await raw.run("SELECT expires_at FROM channel_outbox")
+    assert moment(expires_at) == datetime(2026, 6, 2, 7, tzinfo=UTC)
 
 
 async def test_a_message_that_waited_goes_out_and_no_longer_says_that_it_waits(

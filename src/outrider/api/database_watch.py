@@ -6,6 +6,7 @@ While it answers, the read may take as long as it does; where it does not, nobod
 
 import asyncio
 from collections.abc import Coroutine
+from functools import partial
 from typing import Any, TypeVar
 
 import structlog
@@ -26,6 +27,8 @@ class DatabaseWatch:
         self._asking: asyncio.Task[None] | None = None
         self._left_alone: set[asyncio.Task[Any]] = set()
         self._fine: set[str] = set()
+        self._checks: dict[str, tuple[asyncio.Task[None], float]] = {}
+        """Those under way, by name, and since when."""
 
     async def found(self, reading: Coroutine[Any, Any, Found]) -> Found:
         """What the read finds; StoreUnavailable as soon as the database is known to be away."""
@@ -43,21 +46,46 @@ class DatabaseWatch:
                 self._leave_alone(task)
 
     async def require(self, name: str, checking: Coroutine[Any, Any, None]) -> None:
-        """As `found`, of a check. What is too busy to be checked now is as it was before."""
-        task = asyncio.create_task(checking)
-        try:
-            await asyncio.wait({task}, timeout=self._limits.read_patience_seconds)
-            if not task.done():
+        """As `found`, of a check. What is too busy to be checked now is as it was before, until the
+        check has ended after all, or has taken too long: the next look goes on with it."""
+        task = self._check(name, checking)
+        await asyncio.wait({task}, timeout=self._limits.read_patience_seconds)
+        if not task.done():
+            try:
                 await self._require_an_answer(task)
-            if task.done():
-                self._fine.discard(name)
-                task.result()
-                self._fine.add(name)
-            elif name not in self._fine:
-                raise StoreUnavailable(f"the database is busy, and its {name} was not seen yet")
-        finally:
-            if not task.done():
+            except BaseException:
                 self._leave_alone(task)
+                raise
+        if task.done():
+            task.result()
+        elif name not in self._fine:
+            raise StoreUnavailable(f"the database is busy, and its {name} was not seen yet")
+
+    def _check(self, name: str, checking: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """One at a time of each: a writer that is busy has no use for a queue of them."""
+        now = asyncio.get_running_loop().time()
+        known = self._checks.get(name)
+        if known is not None:
+            task, began = known
+            if now - began < self._limits.check_seconds:
+                checking.close()
+                return task
+            self._fine.discard(name)
+            self._leave_alone(task)
+        task = asyncio.create_task(checking)
+        self._checks[name] = task, now
+        task.add_done_callback(partial(self._checked, name))
+        return task
+
+    def _checked(self, name: str, task: asyncio.Task[None]) -> None:
+        if name in self._checks and self._checks[name][0] is task:
+            del self._checks[name]
+        if task.cancelled():
+            return
+        if task.exception() is None:
+            self._fine.add(name)
+        else:
+            self._fine.discard(name)
 
     async def _require_an_answer(self, task: asyncio.Task[Any]) -> None:
         """Returns once the database has answered, or the task is done."""

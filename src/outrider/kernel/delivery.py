@@ -9,7 +9,7 @@ doubt. Each stage is one statement a window, or none.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import assert_never
 
@@ -17,7 +17,7 @@ import structlog
 
 from outrider.domain.campaigns import Asset
 from outrider.domain.errors import OutriderError
-from outrider.domain.ids import WorkerId
+from outrider.domain.ids import OutboxId, WorkerId
 from outrider.domain.jobs import CANCELLED, JOB_DEAD, Completed, Parked, Settlement
 from outrider.domain.recipients import address_kind
 from outrider.domain.states import ItemStatus
@@ -54,10 +54,12 @@ Again = tuple[LedgerRow, Member]
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A job's members by what is left to do for them: never called yet, or due for another call."""
+    """A job's members by what is left to do for them: never called yet, or due for another call; or
+    they wait for one, and the run before has turned out to have been accepted."""
 
     fresh: list[Member]
     again: list[Again]
+    accepted_late: list[OutboxId] = field(default_factory=list)
 
 
 class Delivery:
@@ -96,18 +98,24 @@ class Delivery:
         contract = await self._shelf.by_id(job.contract_id)
         context = JobContext(job, await self._asset(job), contract)
         work, _ = await asyncio.gather(self._load(context), tell_start())
+        if not await self._ended_late(context, work):
+            return Lost()
         # A job that was stopped needs no gateway. One whose workers died, however many, is not
         # given up: nobody fails because of that, and it rests between its attempts.
         if job.cancelled:
-            return await self._bury(context, work, CANCELLED)
+            return Done() if await self._buried(context, work, CANCELLED) else Lost()
         return await self._deliver(context, work)
 
-    async def give_up(self, job: ClaimedJob) -> bool:
+    async def give_up(self, job: ClaimedJob, begun: Sequence[OutboxId] | None) -> bool:
         """End a job that can never get on; whoever it has not called is skipped, and part of what a
-        retry sends. False: it is not ours any more."""
+        retry sends. Whatever broke it off broke its calls off too, and those that had begun are in
+        doubt. False: it is not ours any more."""
+        await self._caller.durable(job)
         context = JobContext(job, await self._asset(job), await self._shelf.by_id(job.contract_id))
-        passage = await self._bury(context, await self._load(context), JOB_DEAD)
-        if isinstance(passage, Lost):
+        work = await self._load(context)
+        if not await self._ended_late(context, work):
+            return False
+        if not await self._buried(context, work, JOB_DEAD, broken_off=True, begun=begun):
             return False
         script = settle_job(job, self._worker_id, self._ids, self._clock.now(), given_up=True)
         return not isinstance(await self._budgeted.write(script), LeaseLost)
@@ -174,14 +182,25 @@ class Delivery:
             return passage
         return earliest(deferred, passage) or Done()
 
-    async def _bury(self, context: JobContext, work: Work, reason: str) -> Passage:
-        """Record what is left, and call nobody: the job was stopped, or given up."""
+    async def _buried(
+        self,
+        context: JobContext,
+        work: Work,
+        reason: str,
+        *,
+        broken_off: bool = False,
+        begun: Sequence[OutboxId] | None = None,
+    ) -> bool:
+        """Record what is left, and call nobody: the job was stopped, or given up. False: it is not
+        ours any more."""
         drafts = self._drafter.give_up(context, work.fresh, ItemStatus.SKIPPED, reason)
         if drafts and await self._reserve(context, drafts) is Hold.LOST:
-            return Lost()
+            return False
         now = self._clock.now()
-        ours = await self._store.write(ledger.bury(context.job, reason, now + self._lease, now))
-        return Done() if ours else Lost()
+        script = ledger.bury(
+            context.job, reason, now + self._lease, now, broken_off=broken_off, begun=begun
+        )
+        return await self._store.write(script)
 
     # load
 
@@ -197,14 +216,25 @@ class Delivery:
             now = self._clock.now()
             known = {row.recipient_id: row for row in rows}
             fresh = [member for member in members if member.recipient_id not in known]
-            again = []
+            again, accepted_late = [], []
             for member in members:
                 row = known.get(member.recipient_id)
                 if row is None or row.status != ItemStatus.QUEUED or row.is_doubted:
                     continue
-                if row.is_open or row.next_attempt_at is None or row.next_attempt_at <= now:
+                if member.accepted_late:
+                    accepted_late.append(row.id)
+                elif row.is_open or row.next_attempt_at is None or row.next_attempt_at <= now:
                     again.append((row, member))
-            return Work(fresh, again)
+            return Work(fresh, again, accepted_late)
+
+    async def _ended_late(self, context: JobContext, work: Work) -> bool:
+        """Nobody is called whom the run before reached after all. False: the job is not ours."""
+        if not work.accepted_late:
+            return True
+        now = self._clock.now()
+        return await self._store.write(
+            ledger.skip_accepted_late(context.job, work.accepted_late, now + self._lease, now)
+        )
 
     async def _routed(
         self, context: JobContext, again: Sequence[Again]

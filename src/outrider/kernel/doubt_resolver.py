@@ -164,8 +164,11 @@ class DoubtResolver:
                         found[lost.outbox_id] = None
                     case Presence.UNKNOWN:
                         patience = timedelta(seconds=self._limits.stale_lock_seconds)
-                        if lost.lost_at + patience > now:
-                            found[lost.outbox_id] = lost.lost_at + patience
+                        until = lost.lost_at + patience
+                        known = found.get(lost.outbox_id, until)
+                        if until > now and known is not None:
+                            # Several may have called it: the longest of these waits counts.
+                            found[lost.outbox_id] = max(until, known)
                     case other:
                         assert_never(other)
         return found

@@ -98,11 +98,14 @@ class Drafter:
     def give_up(
         self, context: JobContext, members: Sequence[Member], status: ItemStatus, reason: str
     ) -> list[Draft]:
-        """Drafts that only record an ending: nothing is rendered, nothing will be called."""
+        """Drafts that only record an ending: nothing is rendered, nothing will be called. Whoever
+        was accepted late has that ending, or the next retry would send to them."""
         keys = self._keys(context, members)
         outbox_ids = self._ids.batch(len(members))
         return [
-            _drop(outbox_id, member, key, status, reason)
+            _drop(outbox_id, member, key, ItemStatus.SKIPPED, SkipReason.ACCEPTED_LATE)
+            if member.accepted_late
+            else _drop(outbox_id, member, key, status, reason)
             for member, key, outbox_id in zip(members, keys, outbox_ids, strict=True)
         ]
 

@@ -411,7 +411,7 @@ class JobProcessor:
         if isinstance(cause, StoreError) and not isinstance(cause, StoreRefused):
             return False
         try:
-            return await self._delivery.give_up(job)
+            return await self._delivery.give_up(job, self._journal.begun())
         except StoreUnavailable as lost:
             log.warning("job_left_to_its_lease", job_id=job.id, error=lost.message)
             return True

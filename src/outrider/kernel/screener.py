@@ -151,7 +151,8 @@ def _by_ending(due: Sequence[DueItem], refused: Sequence[Refused]) -> HeldBack:
             case Wait(until, waits_for):
                 # What waits together goes in the order in which it would have gone.
                 until += timedelta(microseconds=places[item.id])
-                held_back.deferred.append(Deferral(item.id, until, waits_for.value))
+                deadline = item.deadline_from(until)
+                held_back.deferred.append(Deferral(item.id, until, waits_for.value, deadline))
             case Skip(reason, detail):
                 held_back.skipped.append(Ending(item.id, reason, detail))
             case Fail(reason, detail):

@@ -11,6 +11,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from outrider.domain.campaigns import Asset
+from outrider.domain.errors import StoreRefused
 from outrider.domain.ids import (
     Fence,
     IdempotencyKey,
@@ -161,22 +162,53 @@ def job_rows(job: ClaimedJob) -> Transaction[list[LedgerRow]]:
     return [LedgerRow(*row) for row in rows]
 
 
-def doubt_abandoned(job: ClaimedJob, now: datetime) -> Transaction[int]:
-    """What a former holder left open at a gateway that forgets is in doubt from now on."""
-    rows = yield from ask(
-        "doubt_abandoned", run_id=job.run_id, job_id=job.id, fence=job.fence, now=now
-    )
+def doubt_abandoned(
+    job: ClaimedJob, now: datetime, *, broken_off: bool = False
+) -> Transaction[int]:
+    """What a former holder left open at a gateway that forgets is in doubt from now on; and what
+    this one did, where its own calls were broken off."""
+    fence = job.fence + 1 if broken_off else job.fence
+    rows = yield from ask("doubt_abandoned", run_id=job.run_id, job_id=job.id, fence=fence, now=now)
     return len(rows)
 
 
 def bury(
-    job: ClaimedJob, reason: str, lease_expires_at: datetime, now: datetime
+    job: ClaimedJob,
+    reason: str,
+    lease_expires_at: datetime,
+    now: datetime,
+    *,
+    broken_off: bool = False,
+    begun: Sequence[OutboxId] | None = None,
 ) -> Transaction[bool]:
-    """Give up what waits; False: the job is no longer ours to give up."""
+    """Give up what waits; False: the job is no longer ours to give up. Of what was broken off,
+    whatever is not among `begun`, where that is known, was never called."""
     if (yield from hold(job, lease_expires_at, now)) is Hold.LOST:
         return False
-    yield from doubt_abandoned(job, now)
+    if broken_off and begun is not None:
+        yield from ask(
+            "take_back_unbegun", {"id": begun}, run_id=job.run_id, job_id=job.id, fence=job.fence,
+            now=now,
+        )  # fmt: skip
+    yield from doubt_abandoned(job, now, broken_off=broken_off)
     yield from ask("bury_waiting", run_id=job.run_id, job_id=job.id, reason=reason, now=now)
+    return True
+
+
+def skip_accepted_late(
+    job: ClaimedJob, outbox_ids: Sequence[OutboxId], lease_expires_at: datetime, now: datetime
+) -> Transaction[bool]:
+    """End what waits in a retry, and was accepted in the run before; in doubt where an attempt of
+    this run may have arrived too. False: the job is no longer ours."""
+    if (yield from hold(job, lease_expires_at, now)) is Hold.LOST:
+        return False
+    window: Window = {
+        "id": outbox_ids,
+        "reason": [SkipReason.ACCEPTED_LATE] * len(outbox_ids),
+        "error": [None] * len(outbox_ids),
+    }
+    yield from ask("skip_items", window, now=now)
+    yield from doubt(job, outbox_ids, now)
     return True
 
 
@@ -224,6 +256,9 @@ def reserve_fresh(
     no key should exist: if one does, the store refuses all of them. None: nothing was written,
     and `reserve` says why."""
     rows = yield from ask_alone("reserve_fresh", _columns(drafts), **_shared(context, drafts, now))
+    if rows and len(rows) < len(drafts):
+        # SQLite's guard against REPLACE leaves out what has a key of an item that has ended.
+        raise StoreRefused(f"{len(drafts) - len(rows)} keys are held by other items")
     return _opened(rows) if rows else None
 
 

@@ -98,7 +98,7 @@ def give_up_job(
     status, fence, item_count, *_ = locked[0]
     if status != JobStatus.LOCKED or fence != job.fence:
         return False
-    yield from doubt_abandoned(job, now)
+    yield from doubt_abandoned(job, now, broken_off=True)
     tally = yield from _tally(job, item_count)
     result = msgspec.json.encode({"error": error}).decode()
     yield from _finish(

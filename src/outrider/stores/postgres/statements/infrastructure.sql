@@ -28,9 +28,15 @@ ON CONFLICT (job_id, fence) DO NOTHING;
 DELETE FROM lost_leases WHERE job_id = :job_id AND fence = :fence;
 
 -- name: lost_holders
--- The workers that opened these doubted items and lost their lease, and when that was.
+-- The workers that opened these doubted items and lost their lease, and when that was: of every call
+-- that was abandoned, for the first of them may be the one that lives.
 SELECT o.id::text, l.worker_id, l.lost_at
-  FROM channel_outbox o JOIN lost_leases l ON l.job_id = o.job_id AND l.fence = o.attempt_fence
+  FROM channel_outbox o
+ CROSS JOIN LATERAL (
+   SELECT o.attempt_fence AS fence
+   UNION
+   SELECT h.fence FROM attempt_history h WHERE h.outbox_id = o.id AND h.outcome = 'abandoned') called
+  JOIN lost_leases l ON l.job_id = o.job_id AND l.fence = called.fence
  WHERE o.tenant_id = :tenant_id AND o.workspace_id = :workspace_id AND o.doubted_at IS NOT NULL
    AND o.attempt_closed_at IS NULL
    AND o.id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)));
@@ -45,9 +51,11 @@ SELECT o.id, item.attempt, item.fence, item.closed_at, item.message_id, :now
     AS item (id uuid, attempt int, fence bigint, closed_at timestamptz, message_id text)
   JOIN channel_outbox o ON o.id = item.id
   LEFT JOIN LATERAL (SELECT h.outcome FROM attempt_history h
-                      WHERE h.outbox_id = item.id AND h.attempt = item.attempt LIMIT 1) h ON true
+                      WHERE h.outbox_id = item.id AND h.attempt = item.attempt
+                        AND h.outcome = 'disproved' LIMIT 1) h ON true
  WHERE (o.status IN ('failed', 'skipped')
-        OR (o.attempts > item.attempt AND h.outcome = 'disproved'))
+        OR ((o.attempts > item.attempt OR o.attempt_fence <> item.fence)
+            AND h.outcome IS NOT NULL))
    AND o.id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS bound (id uuid)))
 ON CONFLICT (outbox_id, attempt, fence) DO NOTHING
 RETURNING outbox_id::text;

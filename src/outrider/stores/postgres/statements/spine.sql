@@ -497,7 +497,8 @@ SELECT o.id, o.attempts, o.repeats, o.attempt_fence, o.attempt_opened_at, :now,
  WHERE o.id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)))
    AND o.status = 'queued' AND o.attempt_opened_at IS NOT NULL
    AND o.attempt_closed_at IS NULL AND o.attempt_fence < :fence AND o.doubted_at IS NULL
-   FOR UPDATE;
+   FOR UPDATE
+ON CONFLICT (outbox_id, attempt, repeat) DO NOTHING;
 
 -- name: skip_suppressed
 -- Opted out before this attempt; only where no earlier one may have arrived.
@@ -518,7 +519,8 @@ UPDATE channel_outbox SET status = 'skipped', skipped = true,
 -- Opted out, and an earlier attempt may have arrived: to ask again might be to send it, so somebody
 -- has to find out in another way. What a former holder left open is in the history already.
 UPDATE channel_outbox SET doubted_at = :now, reason = 'suppressed', next_attempt_at = NULL,
-       waits_for = NULL, attempt_opened_at = NULL, attempt_fence = NULL, progress = NULL,
+       waits_for = NULL, repeats = repeats + CASE WHEN attempt_opened_at IS NULL THEN 0 ELSE 1 END,
+       attempt_opened_at = NULL, attempt_fence = NULL, progress = NULL,
        maybe_received = true, updated_at = :now
  WHERE id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)))
    AND status = 'queued' AND doubted_at IS NULL AND attempt_closed_at IS NULL

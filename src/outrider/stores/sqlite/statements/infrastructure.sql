@@ -27,9 +27,13 @@ ON CONFLICT (job_id, fence) DO NOTHING;
 DELETE FROM lost_leases WHERE job_id = :job_id AND fence = :fence;
 
 -- name: lost_holders
--- The workers that opened these doubted items and lost their lease, and when that was.
+-- The workers that opened these doubted items and lost their lease, and when that was: of every call
+-- that was abandoned, for the first of them may be the one that lives.
 SELECT o.id, l.worker_id, l.lost_at
-  FROM channel_outbox o JOIN lost_leases l ON l.job_id = o.job_id AND l.fence = o.attempt_fence
+  FROM channel_outbox o JOIN lost_leases l ON l.job_id = o.job_id
+   AND (l.fence = o.attempt_fence
+        OR EXISTS (SELECT 1 FROM attempt_history h
+                    WHERE h.outbox_id = o.id AND h.fence = l.fence AND h.outcome = 'abandoned'))
  WHERE o.tenant_id = :tenant_id AND o.workspace_id = :workspace_id AND o.doubted_at IS NOT NULL
    AND o.attempt_closed_at IS NULL
    AND o.id IN (SELECT value ->> 0 FROM json_each(:window));
@@ -45,7 +49,7 @@ SELECT o.id, item.attempt, item.fence, item.closed_at, item.message_id, :now
           FROM json_each(:window)) item
   JOIN channel_outbox o ON o.id = item.id
  WHERE o.status IN ('failed', 'skipped')
-    OR (o.attempts > item.attempt
+    OR ((o.attempts > item.attempt OR o.attempt_fence <> item.fence)
         AND EXISTS (SELECT 1 FROM attempt_history h
                      WHERE h.outbox_id = item.id AND h.attempt = item.attempt
                        AND h.outcome = 'disproved'))

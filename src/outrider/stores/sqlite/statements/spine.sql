@@ -463,7 +463,8 @@ UPDATE channel_outbox SET status = 'skipped', skipped = true,
 -- Opted out, and an earlier attempt may have arrived: to ask again might be to send it, so somebody
 -- has to find out in another way. What a former holder left open is in the history already.
 UPDATE channel_outbox SET doubted_at = :now, reason = 'suppressed', next_attempt_at = NULL,
-       waits_for = NULL, attempt_opened_at = NULL, attempt_fence = NULL, progress = NULL,
+       waits_for = NULL, repeats = repeats + CASE WHEN attempt_opened_at IS NULL THEN 0 ELSE 1 END,
+       attempt_opened_at = NULL, attempt_fence = NULL, progress = NULL,
        maybe_received = true, updated_at = :now
  WHERE id IN (SELECT value ->> 0 FROM json_each(:window))
    AND status = 'queued' AND doubted_at IS NULL AND attempt_closed_at IS NULL
