@@ -7,7 +7,13 @@ import pytest
 
 from outrider.domain.campaign_states import CampaignState
 from outrider.domain.campaigns import LAUNCH
-from outrider.domain.errors import InvalidInput, InvalidTransition, NotFound, StoreRefused
+from outrider.domain.errors import (
+    InvalidInput,
+    InvalidTransition,
+    NotFound,
+    PreconditionFailed,
+    StoreRefused,
+)
 from outrider.domain.ids import DEFAULT_SCOPE, CampaignId, Scope
 from outrider.domain.recipients import AddressKind, Recipient, address_kind, recipient
 from outrider.domain.states import Channel, PhaseState
@@ -162,7 +168,7 @@ class CampaignConformance:
     async def test_a_campaign_for_nobody_is_not_deployed(self, store: Store) -> None:
         shop = Workshop(store)
         campaign_id = await shop.campaign([])
-        with pytest.raises(InvalidInput, match="nobody"):
+        with pytest.raises(PreconditionFailed, match="audience is empty"):
             await shop.deploy(campaign_id)
         (phase,) = await store.read(campaigns.phases_of(campaign_id))
         assert phase.state == PhaseState.NOT_STARTED
