@@ -678,7 +678,8 @@ async def test_the_command_says_ok_for_targets_that_would_take_a_message(
     run: Run, tmp_path: Path
 ) -> None:
     """A6: its JSON keeps what it had."""
-    (tmp_path / "outrider.toml").write_text(TOML)
+    # Which of the two workflows' e-mails take is said, or `check` hints at every legacy sender.
+    (tmp_path / "outrider.toml").write_text(f'workflow_targets = {{email = "mail"}}\n{TOML}')
     async with Sandbox() as sandbox:
         (tmp_path / "registry.json").write_bytes(
             registry(
@@ -695,4 +696,5 @@ async def test_the_command_says_ok_for_targets_that_would_take_a_message(
     ]  # fmt: skip
     told = json.loads(as_json.stdout)
     assert (told["targets"], told["success"]) == (["mail", "resend"], True)
-    assert len(told["hints"]) == 1
+    [hint] = told["hints"]
+    assert "OUTRIDER_PUBLIC_URL" in hint

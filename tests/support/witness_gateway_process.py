@@ -144,7 +144,6 @@ class Connection:
         self._unread = b""
         self._began_at = 0.0
         self._task: asyncio.Task[None] | None = None
-        self._answered_at = 0.0
         self._is_open = True
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(line, self._readable)
@@ -211,18 +210,15 @@ class Connection:
         if script.fault not in ("none", "trickle"):
             outcome = script.fault
         text = str(given.get("message", given.get("body", "")))[:TEXT_CHARACTERS]
-        self._answered_at = 0.0
         number = log.begin(
             beganAt=began_at, referenceId=reference, to=to, path=path, text=text, outcome=outcome
         )
         try:
-            await self._act(script, outcome, status, reference, to)
+            await self._act(script, number, outcome, status, reference, to)
         except (asyncio.CancelledError, OSError):
-            log.add(number, outcome="abandoned")
+            log.add(number, outcome="abandoned", endedAt=None)
             self.close()
             return
-        if self._is_open or script.fault == "reset_read":
-            log.end(number, endedAt=self._answered_at or time.time())
         self._task = None
         if self._turned_away:
             self.close()
@@ -230,25 +226,29 @@ class Connection:
             self._take()
 
     async def _act(
-        self, script: GatewayScript, outcome: str, status: int, reference: str, to: str
+        self, script: GatewayScript, number: int, outcome: str, status: int, reference: str, to: str
     ) -> None:
+        log = self._gateway.log
         latency = script.latency_of.get(to, script.latency_seconds)
         if latency:
             await asyncio.sleep(latency)
         if script.fault == "never_answer":
             await asyncio.Event().wait()
         if script.fault == "reset_read":
+            log.end(number)
             self.reset()
             return
-        # Before it is sent: whoever has read it may be back before this process goes on.
-        self._answered_at = time.time()
         answer = _http_answer(outcome, status, reference, script.retry_after_seconds)
+        answered_at = time.time()
         if script.fault != "trickle":
+            # Before it is sent: whoever has read it may look here before this process goes on.
+            log.end(number, endedAt=answered_at)
             self._line.send(answer)
             return
         for at in range(len(answer)):
             self._line.send(answer[at : at + 1])
             await asyncio.sleep(script.trickle_seconds)
+        log.end(number, endedAt=answered_at)
 
 
 def _outcome(path: str, status: int) -> str:

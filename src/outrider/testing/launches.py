@@ -19,7 +19,6 @@ from outrider.settings import TargetSettings
 
 ACTOR = "test"
 WATCH_SECONDS = 0.02
-RETRY_SECONDS = 0.05
 
 
 def target(
@@ -49,12 +48,12 @@ def remembering(
     *names: str, given: Mapping[str, TargetSettings] | None = None
 ) -> dict[str, TargetSettings]:
     """Settings that declare what is true of the sandbox: behind these targets, every reference is
-    known for good. What is given otherwise of them is kept; tests do not wait long to try again."""
-    usual = TargetSettings(retry_first_seconds=RETRY_SECONDS)
+    known for good. What is given otherwise of them is kept, and nothing is said about delays:
+    those are the worker's own."""
     declared = {"remembers_references": "for_good"}
     settings = dict(given or {})
     return settings | {
-        name: settings.get(name, usual).model_copy(update=declared) for name in names
+        name: settings.get(name, TargetSettings()).model_copy(update=declared) for name in names
     }
 
 

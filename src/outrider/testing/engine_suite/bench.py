@@ -100,9 +100,6 @@ class EngineBench:
     @asynccontextmanager
     async def at_work(self, retry: RetrySchedule = SOON) -> AsyncIterator[None]:
         """A worker meanwhile; it is stopped afterwards, and what it raised is raised."""
-        policies = self.outrider.policies
-        # A target with settings has its own delays, and SMS has some: it declares a memory.
-        policies[SMS] = replace(policies[SMS], retry=retry)
         async with self.outrider.worker(retry=retry) as worker, asyncio.TaskGroup() as group:
             group.create_task(worker.run())
             try:
