@@ -193,6 +193,11 @@ async def lived_through(bench: EngineBench) -> dict[str, Any]:
     return told
 
 
+def said(item: inspection.Item, error: str | None) -> str | None:
+    """The provider's own words without the item's reference, which is an id."""
+    return error and error.replace(item.reference, "its reference")
+
+
 async def history_of(bench: EngineBench, run_id: RunId) -> dict[str, Any]:
     store = bench.outrider.store
     items = await store.read(inspection.items_of_run(DEFAULT_SCOPE, run_id, most=MOST))
@@ -218,9 +223,9 @@ async def history_of(bench: EngineBench, run_id: RunId) -> dict[str, Any]:
         },
         "items": sorted(
             (item.recipient_id, item.channel, item.address, item.submission_target, item.status,
-             item.intent_status, item.exhausted_reason, item.reason, item.error, item.attempts,
-             item.progress, item.maybe_received, item.doubted_at, item.waits_for,
-             [(each.number, each.progress, each.outcome, each.reason, each.error)
+             item.intent_status, item.exhausted_reason, item.reason, said(item, item.error),
+             item.attempts, item.progress, item.maybe_received, item.doubted_at, item.waits_for,
+             [(each.number, each.progress, each.outcome, each.reason, said(item, each.error))
               for each in attempts[item.id]])
             for item in items
         ),

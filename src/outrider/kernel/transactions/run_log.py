@@ -47,11 +47,16 @@ def append_alone(
 def _window(
     run_id: RunId, plan_version: str, drafts: Sequence[EventDraft], now: datetime
 ) -> Window:
+    """Each key once, as it comes first: SQLite's guard against REPLACE would refuse the second row
+    before ON CONFLICT could leave it out, and a row that is left out would waste a number.
+    """
+    by_key: dict[str, EventDraft] = {}
+    for draft in drafts:
+        key = event_key(run_id, draft.step_id, draft.logical_attempt, draft.type, plan_version)
+        by_key.setdefault(key, draft)
+    drafts = list(by_key.values())
     return {
-        "key": [
-            event_key(run_id, draft.step_id, draft.logical_attempt, draft.type, plan_version)
-            for draft in drafts
-        ],
+        "key": list(by_key),
         "type": [draft.type.value for draft in drafts],
         "emitter": [EMITTERS[draft.type].value for draft in drafts],
         "step_id": [draft.step_id for draft in drafts],
