@@ -47,7 +47,8 @@ def test_there_are_never_more_at_once_than_the_capacity_of_the_moment(
         slots, most = CallSlots(1), 1
 
         async def call() -> None:
-            await slots.enter(first=False)
+            while not await slots.enter(first=False):  # noqa: ASYNC110
+                await asyncio.sleep(0)
             assert slots.in_use <= most
             await asyncio.sleep(0)
             slots.leave()
@@ -65,3 +66,17 @@ def test_there_are_never_more_at_once_than_the_capacity_of_the_moment(
         assert slots.in_use == 0
 
     asyncio.run(scene())
+
+
+async def test_nobody_waits_for_a_slot_where_there_are_none_any_more() -> None:
+    slots = CallSlots(1)
+    await slots.enter(first=False)
+    waiting = [asyncio.create_task(slots.enter(first=first)) for first in (True, False)]
+    await asyncio.sleep(0)
+    slots.resize(0)
+    assert await asyncio.gather(*waiting) == [False, False]
+    assert not await slots.enter(first=True)
+    slots.leave()
+    slots.resize(1)
+    assert await slots.enter(first=False)
+    assert slots.in_use == 1

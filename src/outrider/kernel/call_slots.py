@@ -12,8 +12,8 @@ class CallSlots:
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
         self.in_use = 0
-        self._first: deque[asyncio.Future[None]] = deque()
-        self._then: deque[asyncio.Future[None]] = deque()
+        self._first: deque[asyncio.Future[bool]] = deque()
+        self._then: deque[asyncio.Future[bool]] = deque()
 
     def try_enter(self, *, first: bool) -> bool:
         """A slot, if there is one and nobody is before us."""
@@ -22,18 +22,24 @@ class CallSlots:
             return True
         return False
 
-    async def enter(self, *, first: bool) -> None:
-        """Wait for a slot; `first` are served before the others."""
+    async def enter(self, *, first: bool) -> bool:
+        """Wait for a slot; `first` are served before the others. False: this process has none.
+
+        Whoever waited on would keep its job from asking again whether there are some by now.
+        """
         if self.try_enter(first=first):
-            return
+            return True
+        if self.capacity == 0:
+            return False
         waiters = self._first if first else self._then
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        turn: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         waiters.append(turn)
         try:
-            await turn
+            return await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
-                self.leave()
+                if turn.result():
+                    self.leave()
             else:
                 with suppress(ValueError):
                     waiters.remove(turn)
@@ -45,13 +51,18 @@ class CallSlots:
             self._serve()
 
     def resize(self, capacity: int) -> None:
-        """Those who have a slot keep it; the next ones wait until there are fewer."""
+        """Those who have a slot keep it; the next ones wait until there are fewer. Without any
+        slots nobody waits."""
         self.capacity = capacity
         self._serve()
+        while capacity == 0 and (self._first or self._then):
+            turn = (self._first or self._then).popleft()
+            if not turn.done():
+                turn.set_result(False)
 
     def _serve(self) -> None:
         while self.in_use < self.capacity and (self._first or self._then):
             turn = (self._first or self._then).popleft()
             if not turn.done():
                 self.in_use += 1
-                turn.set_result(None)
+                turn.set_result(True)

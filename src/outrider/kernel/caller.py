@@ -382,8 +382,11 @@ class _RouteCalls(Generic[Element]):
         if self._job.id in self._suspended or isinstance(self._ended, Lost):
             self._give_back(attempt, passes)
             return
-        if not self._slots.try_enter(first=self._goes_first):
-            await self._slots.enter(first=self._goes_first)
+        if not self._slots.try_enter(first=self._goes_first) and not await self._slots.enter(
+            first=self._goes_first
+        ):
+            self._give_back(attempt, passes)
+            return
         try:
             await self._caller.call(self._route, self._key, passes, attempt)
         finally:
