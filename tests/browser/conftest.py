@@ -67,6 +67,8 @@ class Process:
             **os.environ,
             "OUTRIDER_ROOT_KEY": ROOT_KEY,
             "OUTRIDER_LOG": "json",
+            # The same after a restart, whichever test that happens in: sessions rest on it.
+            "OUTRIDER_SPOOL": str(self._folder / "spool"),
             "OUTRIDER_ALLOW_PRIVATE_GATEWAYS": "true",
         }
         with (self._folder / f"{self._arguments[0]}.log").open("ab") as log:
