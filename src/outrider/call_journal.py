@@ -44,7 +44,9 @@ class MappedCallJournal:
         self._path = _path(folder, worker_id)
         handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
         try:
-            os.ftruncate(handle, HEADER_BYTES + RECORDS * RECORD_BYTES)
+            # With all its room from the beginning: to write to a page that a full disk has no
+            # room for would end the process (SIGBUS).
+            os.posix_fallocate(handle, 0, HEADER_BYTES + RECORDS * RECORD_BYTES)
             self._map = mmap.mmap(handle, 0)
         finally:
             os.close(handle)

@@ -33,7 +33,8 @@ def now() -> datetime:
 
 
 async def claim(outrider: Outrider, worker: str) -> ClaimedLane:
-    began = now()
+    # By the clock that lanes are woken by, which may be ahead of this machine's.
+    began = outrider.clock.now()
     claimed = await claim_any(
         outrider.store,
         Claimer(WorkerId(worker), began + LEASE, local_reference, outrider.ids),
@@ -45,7 +46,7 @@ async def claim(outrider: Outrider, worker: str) -> ClaimedLane:
 
 
 async def open_only_item(outrider: Outrider, lane: ClaimedLane) -> DueItem:
-    began = now()
+    began = outrider.clock.now()
     [row] = await outrider.store.read(submissions.due(lane, 10, began))
     assert await outrider.store.write(
         ledger.reopen(lane, [row.id], None, WORD, began + LEASE, began)

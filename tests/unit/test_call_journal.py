@@ -10,6 +10,7 @@ import pytest
 from outrider import call_journal
 from outrider.call_journal import (
     HEADER_BYTES,
+    RECORD_BYTES,
     RECORDS,
     CallJournalFolder,
     MappedCallJournal,
@@ -88,3 +89,11 @@ def test_a_folder_that_cannot_be_written_stops_no_worker(tmp_path: Path) -> None
     journal.begin(IDS[0])
     journal.close()
     assert CallJournalFolder(tmp_path / "file").begun_by(WORKER) is None
+
+
+def test_a_journal_has_its_room_on_the_disk_before_the_first_call(tmp_path: Path) -> None:
+    """X4: where the disk was full by then, the first write ended the process."""
+    journal = MappedCallJournal(tmp_path, WORKER)
+    (file,) = tmp_path.iterdir()
+    assert file.stat().st_blocks * 512 >= HEADER_BYTES + RECORDS * RECORD_BYTES
+    journal.close()
