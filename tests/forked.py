@@ -10,6 +10,7 @@ import os
 import runpy
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Self
@@ -74,7 +75,9 @@ class ForkedProcess:
 
     def send_signal(self, number: int) -> None:
         if self._process.is_alive():
-            os.kill(self.pid, number)
+            # It may end between the two.
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, number)
 
     async def wait(self) -> int:
         while True:
