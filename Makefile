@@ -71,7 +71,8 @@ screenshots: setup ## take the console's pictures for the docs anew; needs Chrom
 
 pins: ## renew the pinned requirements
 	uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header --universal \
-	  --python-version 3.11 pyproject.toml --group build --group test --group check -o requirements/dev.txt
+	  --python-version 3.11 pyproject.toml --extra sandbox \
+	  --group build --group test --group check -o requirements/dev.txt
 	for peer in bench/requirements/*.in; do \
 	  uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header --universal \
 	    --python-version 3.11 $$peer -o $${peer%.in}.txt; done

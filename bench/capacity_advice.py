@@ -13,7 +13,9 @@ from capacity_plan import (
     TEMPORAL_EVENTS,
     TEMPORAL_RATIO,
 )
-from outrider.settings import HTTP_CONCURRENCY, HTTP_CONNECTIONS, POSTGRES_POOL_CONNECTIONS, Limits
+from outrider.limits.gateways import HTTP_CONCURRENCY, HTTP_CONNECTIONS
+from outrider.limits.kernel import Limits
+from outrider.limits.stores import POSTGRES_POOL_CONNECTIONS
 
 PLANNED = f"{SMALLEST.planned_share * 100:g} %"
 

@@ -16,7 +16,7 @@ from capacity_plan import (
     page_image,
     predicted_pages,
 )
-from outrider.settings import HTTP_CONCURRENCY, PROVIDER_CONCURRENCY
+from outrider.limits.gateways import HTTP_CONCURRENCY, PROVIDER_CONCURRENCY
 
 
 def costs(document: dict[str, Any]) -> str:

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from capacity_model import PAGE_BYTES, Costs, Layout, pages_a_message
-from outrider.settings import HTTP_CONCURRENCY, HTTP_CONNECTIONS, Limits
+from outrider.limits.gateways import HTTP_CONCURRENCY, HTTP_CONNECTIONS
+from outrider.limits.kernel import Limits
 
 PER_DAY = 100_000_000
 

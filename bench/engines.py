@@ -32,7 +32,7 @@ from outrider.domain.ids import DEFAULT_SCOPE, RunId
 from outrider.domain.phases import Action
 from outrider.domain.states import TERMINAL_RUNS, Channel, RunStatus
 from outrider.engines.temporal.engine import TemporalEngine, workflow_id
-from outrider.kernel.phase_controller import Control
+from outrider.kernel.control.phase_controls import Control
 from outrider.kernel.transactions import inspection
 from outrider.ports.engine import Work, WorkKind
 from outrider.ports.stages import Stage

@@ -1,7 +1,7 @@
 """The speed guard: Outrider may not become much slower than the rows that it writes.
 
 Both run in turns, in one run on one machine, and the best of each is compared: what else the
-machine does takes from both. It fails only far below what was ever measured.
+machine does takes from both. It fails where Outrider has become half again as slow as it was.
 """
 
 import argparse
@@ -15,7 +15,8 @@ from servers import Servers
 
 COUNT = 5_000
 ROUNDS = 3
-LEAST_RATIO = 0.25
+LEAST_RATIO = 0.4
+"""Five runs on two processors, under a load of 7 to 10, were between 0.46 and 0.72."""
 BEGIN_SECONDS = 12.0
 """No further round begins after that, however busy the machine is."""
 PLAN = Plan(COUNT, ROUNDS, 0, 0.0, (), 0, frozenset({Measure.END_TO_END}))

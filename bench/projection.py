@@ -20,12 +20,12 @@ from outrider.bootstrap import make_store
 from outrider.domain.ids import DEFAULT_SCOPE, RunId
 from outrider.domain.projection import RunSnapshot, incremental_project, project_run
 from outrider.domain.run_events import RunEvent, RunEventType
-from outrider.kernel.projector import Projector
-from outrider.kernel.run_reader import RunReader, decoded, encoded
+from outrider.kernel.runs.projector import Projector
+from outrider.kernel.runs.run_reader import RunReader, decoded, encoded
 from outrider.kernel.transactions import run_log
 from outrider.kernel.transactions.run_log import EventDraft
+from outrider.limits.kernel import Limits
 from outrider.ports.store import Store
-from outrider.settings import Limits
 from outrider.system import SystemClock, SystemIds
 from outrider.testing.postgres import PrivatePostgres, create_database
 from outrider.testing.store_suite.workshop import Workshop

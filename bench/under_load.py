@@ -14,7 +14,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -22,12 +22,12 @@ import structlog
 import uvloop
 
 from outrider.bootstrap import Outrider, open_outrider
-from outrider.domain.ids import DEFAULT_SCOPE
+from outrider.domain.ids import DEFAULT_SCOPE, RunId
 from outrider.domain.recipients import Recipient, recipient
 from outrider.domain.states import Channel
-from outrider.kernel.submission_manager import Submission
+from outrider.kernel.submissions.submission_manager import Submission
 from outrider.settings import Settings
-from outrider.testing.launches import launch, message, registry, target
+from outrider.testing.launches import launch, message, registry, target, until_terminal
 from outrider.testing.postgres import PrivatePostgres, create_database
 
 SAMPLES = int(os.environ.get("SAMPLES", "200"))
@@ -35,6 +35,7 @@ ROUNDS = int(os.environ.get("ROUNDS", "3"))
 CAMPAIGN = 60_000
 REST_SECONDS = (0.02, 0.06)
 LOOK_SECONDS = 0.005
+LAUNCHED: list[RunId] = []
 
 
 def settings(folder: Path, url: str) -> Settings:
@@ -50,8 +51,12 @@ def settings(folder: Path, url: str) -> Settings:
     )
 
 
-def people(prefix: str) -> list[Recipient]:
-    return [recipient(f"{prefix}-{n}", phone=f"+4477{n:08d}") for n in range(CAMPAIGN)]
+def people(prefix: str) -> Iterator[Recipient]:
+    """One by one as they are asked for: made at once, they would hold up the event loop."""
+    return (
+        recipient(f"{prefix}-{n}", phone=f"+4477{n:08d}", attributes='{"firstName": "Ann"}')
+        for n in range(CAMPAIGN)
+    )
 
 
 async def latencies_ms(outrider: Outrider, prefix: str) -> list[float]:
@@ -120,17 +125,24 @@ async def measure(url: str, folder: Path) -> None:
                 loaded += await latencies_ms(outrider, f"loaded-{number}")
                 load.cancel()
                 await asyncio.gather(load, return_exceptions=True)
+                await until_idle(outrider)
     alone, busy = told("idle", idle), told("loaded", loaded)
     print(f"  loaded / idle: p50 {busy[0] / alone[0]:.2f}, p99 {busy[1] / alone[1]:.2f}")
+
+
+async def until_idle(outrider: Outrider) -> None:
+    """What was launched ends, so that the next round begins without it."""
+    for run_id in LAUNCHED:
+        await until_terminal(outrider, run_id, seconds=300)
+    LAUNCHED.clear()
 
 
 async def keep_busy(outrider: Outrider, number: int) -> None:
     """Campaigns one after the other, until it is cancelled."""
     for each in range(1_000):
         prefix = f"lead-{number}-{each}"
-        await launch(
-            outrider, [message(Channel.SMS, "batch")], iter(people(prefix)), batch_size=500
-        )
+        messages = [message(Channel.SMS, "batch")]
+        LAUNCHED.append(await launch(outrider, messages, people(prefix), batch_size=500))
         await asyncio.sleep(1.5)
 
 

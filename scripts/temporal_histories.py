@@ -21,10 +21,10 @@ from outrider.domain.ids import DEFAULT_SCOPE, DEFAULT_TENANT, RunId
 from outrider.domain.phases import Action
 from outrider.engines.temporal.engine import TemporalEngine, workflow_id
 from outrider.engines.temporal.messages import WORKFLOW, WorkOrder
-from outrider.kernel.submission_manager import Submission
+from outrider.kernel.submissions.submission_manager import Submission
 from outrider.kernel.transactions import work
 from outrider.ports.engine import Work, WorkKind
-from outrider.ports.phases import Desk, PhaseJob, PhaseJobPlan, PhaseResult
+from outrider.ports.phases import PhaseContext, PhaseJob, PhaseJobPlan, PhaseResult
 from outrider.settings import Settings
 from outrider.testing.engine_suite.bench import SMS, EngineBench, engine_bench
 
@@ -99,10 +99,10 @@ class FailsOnce:
     def __init__(self) -> None:
         self._tries: Counter[str] = Counter()
 
-    async def plan(self, _desk: Desk) -> Sequence[PhaseJobPlan]:
+    async def plan(self, _desk: PhaseContext) -> Sequence[PhaseJobPlan]:
         return [PhaseJobPlan(1)]
 
-    async def process(self, _desk: Desk, job: PhaseJob) -> PhaseResult:
+    async def process(self, _desk: PhaseContext, job: PhaseJob) -> PhaseResult:
         self._tries[job.id] += 1
         if self._tries[job.id] == 1:
             raise RuntimeError("once")

@@ -21,7 +21,7 @@ from outrider.testing.postgres import (
     drop_database,
     given_url,
 )
-from tests.databases import PostgresShelf
+from tests.databases import DatabasePool
 
 if TYPE_CHECKING:
     from tests.temporal_server import TemporalServer
@@ -88,13 +88,13 @@ def postgres_url() -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def postgres_shelf(postgres_url: str) -> PostgresShelf:
+def database_pool(postgres_url: str) -> DatabasePool:
     """Migrated databases without rows: to migrate one for each test would take far longer."""
 
-    async def made() -> PostgresShelf:
+    async def made() -> DatabasePool:
         template = await create_database(postgres_url)
         await _migrated(PostgresStore(template))
-        return await PostgresShelf.of(postgres_url, template)
+        return await DatabasePool.of(postgres_url, template)
 
     return _beside(made())
 
@@ -135,10 +135,10 @@ async def database(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncItera
         yield url
         await drop_database(server_url, url)
     else:
-        shelf: PostgresShelf = request.getfixturevalue("postgres_shelf")
-        url = await shelf.take()
+        pool: DatabasePool = request.getfixturevalue("database_pool")
+        url = await pool.take()
         yield url
-        await shelf.give_back(url)
+        await pool.give_back(url)
 
 
 @pytest.fixture

@@ -51,7 +51,7 @@ WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace AND pg_relation_si
 """
 
 
-class PostgresShelf:
+class DatabasePool:
     """Copies of a migrated template, emptied after each use."""
 
     def __init__(self, server_url: str, template_url: str, kept: list[str], seal: str) -> None:

@@ -13,9 +13,10 @@ from outrider.domain.outbox import Accounting
 from outrider.domain.retry import RetrySchedule
 from outrider.kernel.transactions import inspection
 from outrider.kernel.transactions.inspection import Item
+from outrider.limits.kernel import Limits
 from outrider.ports.clock import Clock
 from outrider.ports.stages import StageObserver
-from outrider.settings import Limits, Settings
+from outrider.settings import Settings
 from outrider.testing.clock import FakeClock
 from outrider.testing.launches import WATCH_SECONDS, observe, registry, remembering, until_terminal
 

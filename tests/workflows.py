@@ -17,8 +17,9 @@ from outrider.domain.workflows import RecipientConfig
 from outrider.domain.written_workflows import WrittenRule, WrittenStep
 from outrider.gateways.sandbox import Sandbox
 from outrider.kernel.transactions.domain_events import StoredEvent
+from outrider.limits.kernel import Limits
 from outrider.ports.clock import Clock
-from outrider.settings import Limits, Settings, TargetSettings
+from outrider.settings import Settings, TargetSettings
 from outrider.testing.launches import registry, remembering, target
 from tests.raw_sql import raw_sql
 from tests.whole_runs import IMPATIENT, SteppedClock, working

@@ -21,7 +21,7 @@ from outrider.bootstrap import Outrider, open_outrider
 from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.recipients import Recipient, recipient
 from outrider.domain.states import Channel
-from outrider.kernel.submission_manager import Submission
+from outrider.kernel.submissions.submission_manager import Submission
 from outrider.ports.engine import Worker
 from outrider.ports.stages import Stage, Unobserved
 from outrider.settings import Settings, TargetSettings

@@ -14,7 +14,7 @@ from yarl import URL
 
 from outrider.gateways.http import Answer
 from outrider.gateways.http_client import HttpClient
-from outrider.settings import HTTP_CONCURRENCY, HTTP_CONNECTIONS
+from outrider.limits.gateways import HTTP_CONCURRENCY, HTTP_CONNECTIONS
 from systems.child import Request
 from systems.raw_rows import key
 

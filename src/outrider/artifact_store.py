@@ -11,16 +11,17 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
+from urllib.parse import unquote
 
 from outrider.domain.artifacts import refuse_name
 from outrider.domain.errors import ArtifactsUnavailable, InvalidInput, NotFound
-from outrider.ports.artifacts import StoredArtifact
-from outrider.private_files import new_private_file, private_folder
-from outrider.settings import (
+from outrider.limits.artifacts import (
     ARTIFACT_LEFTOVER_SECONDS,
     ARTIFACT_MAX_BYTES,
     ARTIFACT_PIECE_BYTES,
 )
+from outrider.ports.artifacts import StoredArtifact
+from outrider.private_files import new_private_file, private_folder
 
 SCHEME = "file:"
 NOT_THERE = frozenset(
@@ -59,10 +60,11 @@ class LocalArtifacts:
             await asyncio.to_thread(_sync_folders, target.parent, self._root)
         finally:
             beside.unlink(missing_ok=True)
-        return StoredArtifact(f"{SCHEME}{folder}/{name}", digest.hexdigest(), size)
+        # Absolute: whoever reads the log of a run has no folder of ours to start from.
+        return StoredArtifact(target.as_uri(), digest.hexdigest(), size)
 
     async def read(self, reference: str) -> AsyncIterator[bytes]:
-        path = self._path(reference.removeprefix(SCHEME))
+        path = self._path(_relative(reference))
         try:
             file = await asyncio.to_thread(path.open, "rb")
         except OSError as error:
@@ -81,6 +83,15 @@ class LocalArtifacts:
         if not path.is_relative_to(self._root.resolve()):
             raise NotFound("there is no such artifact")
         return path
+
+
+def _relative(reference: str) -> str:
+    """Its folder and its name: another process may have the same folder at another place. Older
+    references have nothing else."""
+    path = reference.removeprefix(SCHEME)
+    if not path.startswith("//"):
+        return path
+    return "/".join(unquote(path).split("/")[-2:])
 
 
 def _clear_leftovers(folder: Path) -> None:

@@ -6,7 +6,7 @@ Settings go in; a wired `Outrider` comes out, from which entry points take the r
 import asyncio
 import os
 import shutil
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -15,11 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from outrider.artifact_store import LocalArtifacts
+from outrider.authorisation_loader import load_authorisation
 from outrider.call_journal import CallJournalFolder, open_journal
 from outrider.documents.campaign import PHASES
 from outrider.documents.registry import Registry, parse_registry
 from outrider.documents.registry_file import LocalRegistryFile
 from outrider.domain.admission import AdmissionRule
+from outrider.domain.cloud_events import data_schema
 from outrider.domain.database_urls import masked, require_postgres_url
 from outrider.domain.emissions import Emission
 from outrider.domain.errors import InvalidInput, StoreUnavailable
@@ -35,81 +37,93 @@ from outrider.engines.process_identity import is_dead, presence, this_host, this
 from outrider.engines.worker import EngineWorker
 from outrider.event_spool import LocalSpool
 from outrider.gateways.directory import GATEWAY_TYPES, Gateways
-from outrider.kernel.admission_gate import AdmissionGate
-from outrider.kernel.answer_finder import AnswerFinder
-from outrider.kernel.audience_intake import AudienceIntake
-from outrider.kernel.audience_writer import AudienceWriter
-from outrider.kernel.budgeted_store import BudgetedStore
-from outrider.kernel.bus_keeper import BusKeeper
-from outrider.kernel.bus_relay import BusRelay
-from outrider.kernel.call_permits import CallPermits
-from outrider.kernel.caller import Caller
-from outrider.kernel.campaign_deployer import CampaignDeployer
-from outrider.kernel.certifier import Certifier
-from outrider.kernel.contract_shelf import ContractShelf
-from outrider.kernel.database_clock import DatabaseClock
-from outrider.kernel.deadline_expirer import DeadlineExpirer
-from outrider.kernel.delivery import Delivery
-from outrider.kernel.digester import Digester
-from outrider.kernel.doubt_resolver import DoubtResolver
-from outrider.kernel.drafter import Drafter
-from outrider.kernel.enclosures import EnclosureReader
-from outrider.kernel.event_explainer import EventExplainer
-from outrider.kernel.event_hub import EventHub
-from outrider.kernel.event_intake import EventIntake
-from outrider.kernel.event_rehearser import EventRehearser
-from outrider.kernel.event_router import EventRouter
-from outrider.kernel.herald import Herald
-from outrider.kernel.housekeeper import Housekeeper
-from outrider.kernel.idempotency_keeper import DatabaseIdempotency
-from outrider.kernel.job_dispatcher import JobDispatcher
-from outrider.kernel.job_processor import JobProcessor
-from outrider.kernel.key_authorisation import KeyAuthorisation
-from outrider.kernel.key_keeper import KeyKeeper
-from outrider.kernel.lane_delivery import LaneDelivery
-from outrider.kernel.lease_rescuer import LeaseRescuer
-from outrider.kernel.phase_controller import PhaseController
-from outrider.kernel.phase_desk import Desks
-from outrider.kernel.phase_restorer import PhaseRestorer
-from outrider.kernel.phase_work import PhaseWork
-from outrider.kernel.policy_keeper import PolicyKeeper
-from outrider.kernel.previewer import Previewer
-from outrider.kernel.progress_reporter import ProgressReporter
-from outrider.kernel.projector import Projector
-from outrider.kernel.queue_turns import QueueTurns, WorkFilter
-from outrider.kernel.registry_follower import RegistryFollower
-from outrider.kernel.registry_keeper import RegistryKeeper
-from outrider.kernel.reservations import Reserver
-from outrider.kernel.result_closer import ResultCloser
-from outrider.kernel.route_planner import RoutePlanner, Senders
-from outrider.kernel.routes import Routes
-from outrider.kernel.rule_keeper import RuleKeeper
-from outrider.kernel.run_reader import RunReader
-from outrider.kernel.run_reconciler import RunReconciler
-from outrider.kernel.run_signaller import RunSignaller
-from outrider.kernel.screener import Screener
-from outrider.kernel.screens import supported_templates
-from outrider.kernel.session_keeper import SessionKeeper
-from outrider.kernel.setup_inspector import SetupInspector
-from outrider.kernel.shortage_teller import ShortageTeller
-from outrider.kernel.step_executor import StepExecutor
-from outrider.kernel.step_recorder import StepRecorder
-from outrider.kernel.step_targets import StepTargets
-from outrider.kernel.stop_sweeper import StopSweeper
-from outrider.kernel.submission_manager import SubmissionManager
-from outrider.kernel.suppression_keeper import SuppressionKeeper
-from outrider.kernel.target_gate import TargetGate
-from outrider.kernel.target_keeper import TargetKeeper
+from outrider.kernel.access.answer_finder import AnswerFinder
+from outrider.kernel.access.idempotency_keeper import DatabaseIdempotency
+from outrider.kernel.access.key_authorisation import KeyAuthorisation
+from outrider.kernel.access.key_keeper import KeyKeeper
+from outrider.kernel.access.session_keeper import SessionKeeper
+from outrider.kernel.access.suppression_keeper import SuppressionKeeper
+from outrider.kernel.access.unsubscriber import Unsubscriber
+from outrider.kernel.access.workspace_names import WorkspaceNames
+from outrider.kernel.bus.bus_keeper import BusKeeper
+from outrider.kernel.bus.bus_relay import BusRelay
+from outrider.kernel.contracts.contract_cache import ContractCache
+from outrider.kernel.contracts.registry_follower import RegistryFollower
+from outrider.kernel.contracts.registry_keeper import RegistryKeeper
+from outrider.kernel.contracts.target_keeper import TargetKeeper
+from outrider.kernel.control.admission_gate import AdmissionGate
+from outrider.kernel.control.audience_intake import AudienceIntake
+from outrider.kernel.control.audience_writer import AudienceWriter
+from outrider.kernel.control.campaign_deployer import CampaignDeployer
+from outrider.kernel.control.phase_controller import PhaseController
+from outrider.kernel.control.phase_restorer import PhaseRestorer
+from outrider.kernel.control.refusal_recorder import RefusalRecorder
+from outrider.kernel.control.run_reconciler import RunReconciler
+from outrider.kernel.control.run_repointer import RunRepointer
+from outrider.kernel.control.run_signaller import RunSignaller
+from outrider.kernel.control.stop_sweeper import StopSweeper
+from outrider.kernel.delivery.attachment_reader import EnclosureReader
+from outrider.kernel.delivery.call_permits import CallPermits
+from outrider.kernel.delivery.campaign_delivery import Delivery
+from outrider.kernel.delivery.doubt_resolver import DoubtResolver
+from outrider.kernel.delivery.gateway_caller import GatewayCaller
+from outrider.kernel.delivery.gateway_routes import GatewayRoutes
+from outrider.kernel.delivery.item_drafter import ItemDrafter
+from outrider.kernel.delivery.lane_delivery import LaneDelivery
+from outrider.kernel.delivery.policy_keeper import PolicyKeeper
+from outrider.kernel.delivery.reservations import Reserver
+from outrider.kernel.delivery.result_closer import ResultCloser
+from outrider.kernel.delivery.screener import Screener
+from outrider.kernel.delivery.screens import supported_templates
+from outrider.kernel.delivery.shortage_teller import ShortageTeller
+from outrider.kernel.delivery.target_gate import TargetGate
+from outrider.kernel.reports.certifier import Certifier
+from outrider.kernel.reports.event_explainer import EventExplainer
+from outrider.kernel.reports.previewer import Previewer
+from outrider.kernel.reports.run_explainer import RunExplainer
+from outrider.kernel.runs.budgeted_store import BudgetedStore
+from outrider.kernel.runs.projector import Projector
+from outrider.kernel.runs.run_reader import RunReader
+from outrider.kernel.streams.campaign_event_hub import EventHub
+from outrider.kernel.submissions.submission_manager import SubmissionManager
 from outrider.kernel.transactions import ledger_clock
 from outrider.kernel.transactions.domain_events import StoredEvent
 from outrider.kernel.transactions.run_requests import Workspace
-from outrider.kernel.unsubscriber import Unsubscriber
-from outrider.kernel.workflow_checker import WorkflowChecker
+from outrider.kernel.work.background_loops import BackgroundLoops
+from outrider.kernel.work.database_clock import DatabaseClock
+from outrider.kernel.work.deadline_expirer import DeadlineExpirer
+from outrider.kernel.work.engine_notifier import EngineNotifier
+from outrider.kernel.work.job_dispatcher import JobDispatcher
+from outrider.kernel.work.job_processor import JobProcessor
+from outrider.kernel.work.job_step_recorder import StepRecorder
+from outrider.kernel.work.lease_rescuer import LeaseRescuer
+from outrider.kernel.work.phase_context import PhaseContexts
+from outrider.kernel.work.phase_work import PhaseWork
+from outrider.kernel.work.progress_reporter import ProgressReporter
+from outrider.kernel.work.queue_turns import QueueTurns, WorkFilter
+from outrider.kernel.work.setup_inspector import SetupInspector
+from outrider.kernel.work.stop_guard import StopGuard
+from outrider.kernel.work.watcher import Watcher
+from outrider.kernel.workflows.digester import Digester
+from outrider.kernel.workflows.event_dry_run import EventDryRun
+from outrider.kernel.workflows.event_intake import EventIntake
+from outrider.kernel.workflows.event_planner import EventPlanner, Senders
+from outrider.kernel.workflows.event_router import EventRouter
+from outrider.kernel.workflows.message_composer import MessageComposer
+from outrider.kernel.workflows.rule_keeper import RuleKeeper
+from outrider.kernel.workflows.step_targets import StepTargets
+from outrider.kernel.workflows.workflow_checker import WorkflowChecker
+from outrider.limits.access import IDEMPOTENCY_RUNNING_SECONDS, IDEMPOTENCY_TTL_SECONDS
+from outrider.limits.api import READY_FREE_BYTES
+from outrider.limits.kernel import Limits
+from outrider.limits.rendering import PREVIEWS_WAITING_MAX, ROUTING_RENDER_SECONDS
+from outrider.limits.stores import REDIS_REST_SECONDS
 from outrider.object_artifacts import ObjectArtifacts
 from outrider.ports.artifacts import ArtifactStore
+from outrider.ports.authorisation import Authorisation
 from outrider.ports.bus import Sink
 from outrider.ports.clock import Clock, IdSource
-from outrider.ports.engine import Engine, Worker
+from outrider.ports.engine import Engine, Stalled, Worker
 from outrider.ports.idempotency import IdempotencyStore
 from outrider.ports.legacy import LegacySender
 from outrider.ports.phases import PhaseHandler
@@ -117,19 +131,10 @@ from outrider.ports.stages import StageObserver, Unobserved
 from outrider.ports.store import Store
 from outrider.reading.reader import DocumentReader
 from outrider.rendering.pool import RenderPool
+from outrider.secret_scopes import ScopedSecrets, owners_of
 from outrider.secret_store import load_secrets
 from outrider.session_secret import SessionSecret
-from outrider.settings import (
-    IDEMPOTENCY_RUNNING_SECONDS,
-    IDEMPOTENCY_TTL_SECONDS,
-    PREVIEWS_WAITING_MAX,
-    READY_FREE_BYTES,
-    REDIS_REST_SECONDS,
-    ROUTING_RENDER_SECONDS,
-    Limits,
-    Settings,
-    TargetSettings,
-)
+from outrider.settings import Settings, TargetSettings
 from outrider.stores.redis_answers import RedisAnswers
 from outrider.stores.sqlite.store import SqliteStore
 from outrider.system import SystemClock, SystemIds
@@ -162,7 +167,7 @@ def make_store(url: str) -> Store:
 
 def make_gateways(settings: Settings) -> Gateways:
     return Gateways(
-        load_secrets(),
+        ScopedSecrets(load_secrets(), owners_of(settings.targets)),
         mail_from=settings.mail_from,
         targets=settings.targets,
         allow_private=settings.allow_private_gateways,
@@ -206,7 +211,11 @@ def _retry(settings: TargetSettings) -> RetrySchedule | None:
     )
 
 
-def make_engine(settings: Settings, limits: Limits) -> Engine:
+def make_engine(
+    settings: Settings,
+    limits: Limits,
+    tell_stuck: Callable[[Stalled, int], Awaitable[None]] | None = None,
+) -> Engine:
     if settings.engine == "local":
         return LocalEngine()
     try:
@@ -219,7 +228,7 @@ def make_engine(settings: Settings, limits: Limits) -> Engine:
             hint="pip install 'outrider[temporal]'",
         ) from error
     connection = TemporalConnection(settings, load_secrets(), this_worker())
-    return TemporalEngine(connection, settings, limits)
+    return TemporalEngine(connection, settings, limits, tell_stuck)
 
 
 @dataclass
@@ -284,7 +293,7 @@ class Outrider:
         if isinstance(self.engine, LocalEngine):
             self.engine.wake()
         else:
-            self.herald.wake()
+            self.engine_notifier.wake()
 
     @property
     def gateway_types(self) -> Mapping[str, GatewayType]:
@@ -423,16 +432,16 @@ class Outrider:
         )  # fmt: skip
 
     @cached_property
-    def event_rehearser(self) -> EventRehearser:
+    def event_rehearser(self) -> EventDryRun:
         # By the renderer of previews: what somebody tries out holds up no real event.
         planner = self._route_planner(self.preview_renderer)
-        return EventRehearser(
+        return EventDryRun(
             self.store, planner, self.settings.public_url, self.clock, self.ids, self.limits
         )
 
-    def _route_planner(self, renderer: RenderPool) -> RoutePlanner:
-        executor = StepExecutor(renderer, self.step_targets, self.fallback_of, self.ids)
-        return RoutePlanner(executor, self.legacy_senders, self.triggers, self.limits)
+    def _route_planner(self, renderer: RenderPool) -> EventPlanner:
+        executor = MessageComposer(renderer, self.step_targets, self.fallback_of, self.ids)
+        return EventPlanner(executor, self.legacy_senders, self.triggers, self.limits)
 
     @cached_property
     def known_phases(self) -> tuple[str, ...]:
@@ -455,12 +464,15 @@ class Outrider:
         return make_artifacts(self.settings.artifacts)
 
     @cached_property
-    def desks(self) -> Desks:
-        return Desks(self.store, self.artifacts, self.certifier, self.clock, self.ids, self.limits)
+    def phase_contexts(self) -> PhaseContexts:
+        return PhaseContexts(
+            self.store, self.artifacts, self.settings.artifact_days, self.certifier, self.clock,
+            self.ids, self.limits,
+        )  # fmt: skip
 
     @cached_property
     def engine(self) -> Engine:
-        return make_engine(self.settings, self.limits)
+        return make_engine(self.settings, self.limits, self.watcher.tell_stuck_workflow)
 
     async def reach_engine(self) -> None:
         """EngineUnavailable where it is one with a server, and that does not answer."""
@@ -471,14 +483,14 @@ class Outrider:
             await self.engine.reach()
 
     @cached_property
-    def herald(self) -> Herald:
-        return Herald(self.engine, self.store, self.clock, self.limits)
+    def engine_notifier(self) -> EngineNotifier:
+        return EngineNotifier(self.engine, self.store, self.clock, self.limits)
 
     @cached_property
     def phase_controller(self) -> PhaseController:
         return PhaseController(
-            self.store, self.deployer, self.handlers, self.desks, self.hub, self.admission_gate,
-            self.herald, self.clock, self.ids, self.limits,
+            self.store, self.deployer, self.handlers, self.phase_contexts, self.hub,
+            self.admission_gate, self.engine_notifier, self.clock, self.ids, self.limits,
         )  # fmt: skip
 
     @cached_property
@@ -491,14 +503,35 @@ class Outrider:
     @cached_property
     def run_signaller(self) -> RunSignaller:
         return RunSignaller(
-            self.store, KeyAuthorisation(), self.phase_controller, self.admission_gate, self.hub,
-            self.herald, self.clock, self.ids, self.limits,
+            self.store, self.authorisation, self.refusal_recorder, self.phase_controller,
+            self.admission_gate, self.hub, self.engine_notifier, self.clock, self.ids, self.limits,
         )  # fmt: skip
+
+    @cached_property
+    def authorisation(self) -> Authorisation:
+        name = self.settings.authorisation
+        return KeyAuthorisation() if name is None else load_authorisation(name)
+
+    @cached_property
+    def refusal_recorder(self) -> RefusalRecorder:
+        return RefusalRecorder(self.store, self.clock, self.ids, self.limits)
+
+    @cached_property
+    def stop_guard(self) -> StopGuard:
+        return StopGuard(self.store, self.clock, self.limits)
+
+    @cached_property
+    def run_explainer(self) -> RunExplainer:
+        return RunExplainer(self.store, self.registry_keeper, self.clock, self.limits)
+
+    @cached_property
+    def run_repointer(self) -> RunRepointer:
+        return RunRepointer(self.store, self.registry_keeper, self.clock, self.ids, self.limits)
 
     @cached_property
     def run_reconciler(self) -> RunReconciler:
         return RunReconciler(
-            self.store, self.admission_gate, self.hub, self.herald, self.clock, self.ids,
+            self.store, self.admission_gate, self.hub, self.engine_notifier, self.clock, self.ids,
             this_worker(), self.limits,
         )  # fmt: skip
 
@@ -521,10 +554,18 @@ class Outrider:
         return RunReader(self.store, self.limits)
 
     @cached_property
-    def housekeeper(self) -> Housekeeper:
+    def watcher(self) -> Watcher:
+        spool = self.settings.spool
+        spools = {f"{this_host()}:{spool}": LocalSpool(spool, self.ids)}
+        return Watcher(self.store, spools, self.clock, self.ids, self.limits)
+
+    @cached_property
+    def background_loops(self) -> BackgroundLoops:
         """The loops beside requests and jobs, each once in this process."""
-        return Housekeeper(
+        return BackgroundLoops(
             {
+                "watcher": self.watcher.run,
+                "refusal recorder": self.refusal_recorder.run,
                 "projector": self.projector.run,
                 "run reconciler": self.run_reconciler.run,
                 "event router": self.event_router.run,
@@ -537,7 +578,11 @@ class Outrider:
                 "spool": self.step_recorder(this_worker()).reconcile,
                 **{f"bus relay {relay.name}": relay.run for relay in self.bus_relays},
                 # The local engine's workers look into the queue themselves.
-                **({} if self.settings.engine == "local" else {"herald": self.herald.run}),
+                **(
+                    {}
+                    if self.settings.engine == "local"
+                    else {"engine_notifier": self.engine_notifier.run}
+                ),
             },
             self.clock,
             self.limits,
@@ -567,6 +612,7 @@ class Outrider:
             BusRelay(
                 name, sink, self.store, self.clock, self.ids, this_worker(), self.limits, is_dead,
                 max_attempts=self.settings.bus[name].max_attempts,
+                schema=data_schema(self.settings.public_url),
             )
             for name, sink in self.sinks.items()
         ]  # fmt: skip
@@ -577,7 +623,9 @@ class Outrider:
 
     @cached_property
     def phase_restorer(self) -> PhaseRestorer:
-        return PhaseRestorer(self.store, self.hub, self.clock, self.limits)
+        return PhaseRestorer(
+            self.store, self.hub, self.engine_notifier, self.clock, self.ids, self.limits
+        )
 
     @cached_property
     def certifier(self) -> Certifier:
@@ -655,27 +703,31 @@ class Outrider:
         closer = ResultCloser(self.store, self.clock, self.limits, watch, journal, self.ids)
         permits = CallPermits(self.store, self.clock, self.limits)
         reserver = Reserver(self.store, self.clock, self.limits.lease_seconds, permits)
-        shelf = ContractShelf(self.store)
+        contract_cache = ContractCache(self.store)
         gate = TargetGate(
             self.store, self.clock, self.ids, self.limits, self.policies,
             TargetPolicy(retry=retry), name,
         )  # fmt: skip
-        routes = Routes(self.gateways, shelf)
+        routes = GatewayRoutes(
+            self.gateways, contract_cache, WorkspaceNames(self.store, self.limits)
+        )
         shortages = ShortageTeller(self.store, self.clock, self.ids, self.limits, this_host())
-        caller = Caller(
+        caller = GatewayCaller(
             closer, gate, permits, journal, self.clock, self.ids, self.limits, watch, shortages
         )
-        drafter = Drafter(renderer, self.ids, watch, self.unsubscriber)
+        drafter = ItemDrafter(renderer, self.ids, watch, self.unsubscriber)
         budgeted = BudgetedStore(self.store, self.settings.state_store.budget())
         delivery = Delivery(
-            self.store, budgeted, routes, shelf, drafter, reserver, caller, self.clock, self.ids,
-            name, self.limits, watch,
+            self.store, budgeted, routes, contract_cache, drafter, reserver, caller, self.clock,
+            self.ids, name, self.limits, watch,
         )  # fmt: skip
         lanes = LaneDelivery(
-            self.store, routes, shelf, self.screener, EnclosureReader(self.artifacts),
+            self.store, routes, contract_cache, self.screener, EnclosureReader(self.artifacts),
             self.unsubscriber, reserver, caller, self.clock, self.limits, watch,
         )  # fmt: skip
-        phase_work = PhaseWork(budgeted, self.handlers, self.desks, self.clock, self.ids, name)
+        phase_work = PhaseWork(
+            budgeted, self.handlers, self.phase_contexts, self.clock, self.ids, name
+        )
         wanted = work_filter or WorkFilter()
         turns = QueueTurns(wanted, gate.closed_until)
         processor = JobProcessor(
@@ -696,7 +748,14 @@ class Outrider:
             await renderer.start()
             with self._mover(processor) as mover:
                 yield EngineWorker(
-                    mover, processor, permits, caller, closer, rescuer, reporter, self.housekeeper
+                    mover,
+                    processor,
+                    permits,
+                    caller,
+                    closer,
+                    rescuer,
+                    reporter,
+                    self.background_loops,
                 )
         finally:
             journal.close()

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import structlog
 
-from outrider.domain.ids import OutboxId, WorkerId
+from outrider.domain.ids import Fence, JobId, OutboxId, WorkerId
 
 log = structlog.get_logger()
 
@@ -24,6 +24,9 @@ RECORD_BYTES = 36
 RECORDS = 8_192
 NOTHING = bytes(RECORD_BYTES)
 OVERFLOWED = 1
+
+Holding = tuple[JobId, Fence]
+"""A job, as this worker held it."""
 
 
 def _boot() -> bytes:
@@ -53,8 +56,10 @@ class MappedCallJournal:
         self._map[: len(_boot())] = _boot()
         self._free = list(range(RECORDS))
         self._places: dict[OutboxId, int] = {}
+        self._of_holding: dict[Holding, set[OutboxId]] = {}
+        self._holding_of: dict[OutboxId, Holding] = {}
 
-    def begin(self, outbox_id: OutboxId) -> None:
+    def begin(self, outbox_id: OutboxId, job_id: JobId, fence: Fence) -> None:
         if outbox_id in self._places:
             return
         if not self._free:
@@ -65,6 +70,8 @@ class MappedCallJournal:
         start = HEADER_BYTES + place * RECORD_BYTES
         self._map[start : start + RECORD_BYTES] = outbox_id.encode("ascii")
         self._places[outbox_id] = place
+        self._of_holding.setdefault((job_id, fence), set()).add(outbox_id)
+        self._holding_of[outbox_id] = job_id, fence
 
     def end(self, outbox_ids: Iterable[OutboxId]) -> None:
         for outbox_id in outbox_ids:
@@ -74,6 +81,14 @@ class MappedCallJournal:
             start = HEADER_BYTES + place * RECORD_BYTES
             self._map[start : start + RECORD_BYTES] = NOTHING
             self._free.append(place)
+            holding = self._holding_of.pop(outbox_id)
+            begun = self._of_holding[holding]
+            begun.discard(outbox_id)
+            if not begun:
+                del self._of_holding[holding]
+
+    def let_go(self, job_id: JobId, fence: Fence) -> None:
+        self.end(list(self._of_holding.get((job_id, fence), ())))
 
     def begun(self) -> Sequence[OutboxId] | None:
         return None if self._map[HEADER_BYTES - 1] == OVERFLOWED else list(self._places)
@@ -87,10 +102,13 @@ class MappedCallJournal:
 class NoCallJournal:
     """Where none can be kept: then all that is open after a crash is in doubt."""
 
-    def begin(self, outbox_id: OutboxId) -> None:
+    def begin(self, outbox_id: OutboxId, job_id: JobId, fence: Fence) -> None:
         pass
 
     def end(self, outbox_ids: Iterable[OutboxId]) -> None:
+        pass
+
+    def let_go(self, job_id: JobId, fence: Fence) -> None:
         pass
 
     def begun(self) -> Sequence[OutboxId] | None:

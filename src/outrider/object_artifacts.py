@@ -15,17 +15,17 @@ from urllib.parse import urlsplit
 
 from outrider.domain.artifacts import refuse_name
 from outrider.domain.errors import ArtifactsUnavailable, InvalidInput, NotFound
-from outrider.ports.artifacts import StoredArtifact
-from outrider.settings import (
+from outrider.limits.artifacts import (
     ARTIFACT_MAX_BYTES,
     ARTIFACT_PART_BYTES,
     ARTIFACT_PARTS_AT_ONCE,
     ARTIFACT_PIECE_BYTES,
-    ERROR_DETAIL_MAX_CHARACTERS,
     OBJECT_STORE_CONNECT_SECONDS,
     OBJECT_STORE_RETRIES,
     OBJECT_STORE_TIMEOUT_SECONDS,
 )
+from outrider.limits.gateways import ERROR_DETAIL_MAX_CHARACTERS
+from outrider.ports.artifacts import StoredArtifact
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore

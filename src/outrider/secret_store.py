@@ -5,14 +5,14 @@ from installed distributions; one that is not what it should be stops the start 
 """
 
 import os
-import re
-from collections.abc import Mapping
-from importlib.metadata import EntryPoint, entry_points
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from outrider.domain.errors import InvalidInput
+from outrider.domain.workspaces import WorkspaceName
+from outrider.installed import Installed, installed, with_own_names
+from outrider.limits.gateways import SECRET_MAX_BYTES
 from outrider.ports.secrets import GROUP, SecretScheme
-from outrider.settings import SECRET_MAX_BYTES
 
 SCHEME = "[a-z][a-z0-9_]{1,31}"
 
@@ -50,8 +50,22 @@ class LocalSecrets:
     def __init__(self, schemes: Mapping[str, SecretScheme] = BUILT_IN) -> None:
         self._schemes = schemes
 
-    def resolve(self, reference: str) -> str:
-        kind, _, name = reference.partition(":")
+    def resolve(self, references: Sequence[str], workspace: WorkspaceName) -> dict[str, str]:
+        by_scheme: dict[str, list[str]] = {}
+        for reference in dict.fromkeys(references):
+            kind, _, name = reference.partition(":")
+            by_scheme.setdefault(kind, []).append(name)
+        found: dict[str, str] = {}
+        for kind, names in by_scheme.items():
+            values = self._values(kind, names, workspace)
+            for name in names:
+                found[f"{kind}:{name}"] = _fit(f"{kind}:{name}", values.get(name))
+        return found
+
+    def _values(
+        self, kind: str, names: Sequence[str], workspace: WorkspaceName
+    ) -> Mapping[str, object]:
+        """An installed scheme may return anything."""
         scheme = self._schemes.get(kind)
         if scheme is None:
             # The text is not repeated: somebody may have put the secret itself here.
@@ -60,57 +74,42 @@ class LocalSecrets:
                 f"a secret is neither {known}",
                 hint="refer to secrets, never write them down in settings",
             )
+        resolve_all = getattr(scheme, "resolve_all", None)
         try:
-            # An installed scheme may return anything.
-            value: object = scheme.resolve(name)
+            if resolve_all is not None:
+                return dict(resolve_all(names, workspace))
+            return {name: scheme.resolve(name) for name in names}
         except InvalidInput:
             raise
         except Exception as error:
+            asked = ", ".join(f"{kind}:{name}" for name in names)
             raise InvalidInput(
-                f"the secret {reference} cannot be resolved: {type(error).__name__}"
+                f"the secret {asked} cannot be resolved: {type(error).__name__}"
             ) from error
-        if not isinstance(value, str) or not value or len(value.encode()) > SECRET_MAX_BYTES:
-            raise InvalidInput(
-                f"the secret {reference} should be a text of 1-{SECRET_MAX_BYTES} bytes"
-            )
-        return value
 
     def _forms(self) -> list[str]:
         own = (f"{name}:NAME" for name in self._schemes if name not in BUILT_IN)
         return ["env:NAME", "file:PATH", *own]
 
 
+def _fit(reference: str, value: object) -> str:
+    if not isinstance(value, str) or not value or len(value.encode()) > SECRET_MAX_BYTES:
+        raise InvalidInput(f"the secret {reference} should be a text of 1-{SECRET_MAX_BYTES} bytes")
+    return value
+
+
 def load_secrets() -> LocalSecrets:
     """With every scheme there is; InvalidInput names the distribution that is wrong."""
     schemes = dict(BUILT_IN)
-    givers = dict.fromkeys(schemes, "Outrider itself")
-    for entry in sorted(entry_points(group=GROUP), key=lambda entry: (entry.name, _giver(entry))):
-        if re.fullmatch(SCHEME, entry.name) is None:
-            raise _refusal(entry, f"should have a name that matches {SCHEME}")
-        if entry.name in givers:
-            raise _refusal(entry, f"has a name that is taken by {givers[entry.name]}")
-        schemes[entry.name] = _load(entry)
-        givers[entry.name] = _giver(entry)
+    for each in with_own_names(installed(GROUP, "scheme of secrets", SCHEME), BUILT_IN):
+        schemes[each.name] = _load(each)
     return LocalSecrets(schemes)
 
 
-def _load(entry: EntryPoint) -> SecretScheme:
-    try:
-        scheme: SecretScheme = entry.load()()
+def _load(given: Installed) -> SecretScheme:
+    with given.made(quotes_errors=False) as made:
+        scheme: SecretScheme = made
         whole = callable(scheme.resolve)
-    except Exception as error:
-        raise _refusal(entry, f"cannot be loaded: {type(error).__name__}") from error
     if not whole:
-        raise _refusal(entry, "should have the method resolve")
+        raise given.refusal("should have the method resolve")
     return scheme
-
-
-def _giver(entry: EntryPoint) -> str:
-    return f"{entry.dist.name} {entry.dist.version}" if entry.dist else "an unknown distribution"
-
-
-def _refusal(entry: EntryPoint, why: str) -> InvalidInput:
-    return InvalidInput(
-        f"the scheme of secrets '{entry.name}' of {_giver(entry)} {why}",
-        hint=f"correct or uninstall the distribution; it registers {entry.value}",
-    )

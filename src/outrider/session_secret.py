@@ -12,7 +12,7 @@ from pathlib import Path
 
 from outrider.domain.errors import InvalidInput
 from outrider.domain.sessions import SECRET_BYTES
-from outrider.ports.secrets import SecretStore
+from outrider.ports.secrets import SecretStore, own_secret
 from outrider.private_files import new_private_file, private_folder
 
 FILE_NAME = "session-secret"
@@ -31,7 +31,7 @@ class SessionSecret:
     def read(self) -> bytes:
         if self._reference is None:
             return self._from_file()
-        given = self._secret_store.resolve(self._reference)
+        given = own_secret(self._secret_store, self._reference)
         if len(given) < MIN_CHARACTERS:
             raise InvalidInput(
                 f"the session secret has fewer than {MIN_CHARACTERS} characters",

@@ -9,7 +9,7 @@ import time
 from datetime import UTC, datetime
 
 from outrider.domain.ids import RANDOM_BYTES_PER_UUID, TICKS_PER_MS, uuid7_batch
-from outrider.settings import GC_NEW_OBJECTS, GC_OLD_ROUNDS, GC_YOUNG_ROUNDS, HANDLES_WANTED
+from outrider.limits.api import GC_NEW_OBJECTS, GC_OLD_ROUNDS, GC_YOUNG_ROUNDS, HANDLES_WANTED
 
 _STEADY: int | None = getattr(time, "CLOCK_BOOTTIME", None)
 

@@ -68,6 +68,8 @@ def test_a_paused_phase_counts_the_calls_that_ended_after_it_and_shows_its_pace(
         sent = world.status(campaign_id)["phases"]["launch"]["accounting"]["sent"]
         expect(page.locator("[data-part=sent] dd")).to_have_text(re.compile(rf"^{sent}\b"))
         expect(page.locator(".chart")).to_be_visible()
+        runs = page.get_by_role("region", name="Runs")
+        expect(runs.locator(".pill").first).to_have_text("Paused")
         page.reload()
         expect(page.locator(".chart")).to_be_visible()
 

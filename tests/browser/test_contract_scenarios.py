@@ -147,11 +147,14 @@ def test_scenario_7_progress_after_pause_ignored(
 ) -> None:
     _paused(page, campaign_id)
     sequence = world.status(campaign_id)["lastSequence"] + AHEAD
-    say(page, "campaign_progress", campaign_id, sequence, progressPercentage=77.0)
-    # It was read: it stands in the feed, and nowhere else. What was out when the pause came still
-    # ends, so the figure may grow, but never beyond what the server has by then.
-    expect(page.locator("[data-event=campaign_progress]").first).to_contain_text("77")
+    with page.expect_console_message(lambda told: told.type == "warning") as warned:
+        say(page, "campaign_progress", campaign_id, sequence, progressPercentage=77.0)
+    # It was read, ignored, and warned of (CM): it stands nowhere, the feed included. What was out
+    # when the pause came still ends, so the figure may grow, but never beyond what the server has.
+    assert "campaign_progress ignored" in warned.value.text
     expect_state(page, "paused")
+    expect(page.locator(".feed [data-event]").first).to_have_attribute("data-event", "phase_paused")
+    expect(page.locator(".feed")).not_to_contain_text("77")
     shown = int(progress_of(page).rstrip("%\xa0"))
     assert shown <= world.status(campaign_id)["phases"]["launch"]["progressPercentage"] < 77
 

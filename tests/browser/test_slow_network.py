@@ -64,6 +64,31 @@ def test_clicks_on_a_slow_line_send_one_control(page: Page, campaign_id: str) ->
     expect_state(page, "paused")
 
 
+def test_a_resume_before_the_pause_is_answered_comes_after_it(
+    page: Page, world: World, campaign_id: str
+) -> None:
+    """CM: it used to be sent beside the pause, expected a state that was gone, and was lost."""
+    open_campaign(page, campaign_id)
+    held = hold(page, "**/phases/launch/*")
+    stage(page).get_by_role("button", name="Pause").click()
+    until(page, lambda: held)
+    stage(page).get_by_role("button", name="Resume").click()
+    expect(stage(page).locator(".pill-guess")).to_have_text("In progress")
+    page.wait_for_timeout(LATE_MS)
+    assert len(held) == 1
+    held[0].continue_()
+    until(page, lambda: len(held) == 2)
+    # The pause is told of, and what was asked for after it stays on show.
+    expect(page.locator("[data-event=phase_paused]")).to_have_count(1)
+    expect(stage(page).locator(".pill-guess")).to_have_text("In progress")
+    assert held[1].request.url.endswith("/resume?expected_state=paused")
+    held[1].continue_()
+    expect_state(page, "in_progress")
+    expect(page.locator("[data-event=phase_resumed]")).to_have_count(1)
+    expect(page.locator(".track-note .note")).to_have_count(0)
+    assert world.state(campaign_id) == "in_progress"
+
+
 def test_a_page_says_that_it_loads(page: Page, campaign_id: str) -> None:
     held = hold(page, f"**/campaigns/{campaign_id}/status")
     page.goto(f"/#/campaigns/{campaign_id}")
@@ -165,7 +190,7 @@ def test_a_dialog_of_a_page_that_was_left_does_not_head_the_next_one(page: Page)
     page.evaluate("location.hash = '#/settings'")
     page.get_by_role("button", name="New key").click()
     page.get_by_label("Name").fill("left open")
-    page.get_by_role("button", name="Make it").click()
+    page.get_by_role("button", name="Create").click()
     expect(page.locator("[data-secret]")).to_be_visible()
     page.go_back()
     expect(page.locator("dialog")).to_have_count(0)
@@ -221,7 +246,7 @@ def test_recipients_can_be_uploaded_twice(page: Page, world: World) -> None:
         )
         page.get_by_role("button", name="Upload").click()
         expect(page.get_by_text(f"with {number} recipients")).to_be_visible()
-        page.get_by_role("button", name="Count who would be sent to").click()
+        page.get_by_role("button", name="Count recipients").click()
         expect(page.locator(".figures")).to_be_visible()
 
 

@@ -97,6 +97,29 @@ test("a guess is shown at once, and an event takes its place", () => {
   assert.equal(campaign.isGuessed(view, "launch"), false);
 });
 
+test("a guess that is still to be asked for outlives what is told of the one before it", () => {
+  let view = campaign.guess(campaign.viewOf(snapshot()), "launch", "pause", "first");
+  view = campaign.guess(view, "launch", "resume", "second", { isQueued: true });
+  const told = campaign.applyEvent(view, event("phase_paused", 11));
+  assert.equal(campaign.stateOf(told, "launch"), "in_progress");
+  assert.equal(told.phases.launch.state, "paused");
+  // Sent before the event of the first one has come: that one is not the answer to it either.
+  const sent = campaign.sendGuess(view, "launch", "second", 11);
+  const late = campaign.applyEvent(sent, event("phase_paused", 11));
+  assert.equal(campaign.isGuessed(late, "launch"), true);
+  const over = campaign.applyEvent(late, event("phase_failed", 12));
+  assert.equal(campaign.stateOf(over, "launch"), "failed");
+  assert.equal(campaign.sendGuess(view, "launch", "first", 11), view);
+});
+
+test("progress that is not applied is told from progress that is old", () => {
+  const paused = campaign.viewOf(snapshot({ launch: "paused" }));
+  assert.equal(campaign.ignores(paused, progress(11, 99)), true);
+  assert.equal(campaign.ignores(paused, progress(10, 99)), false);
+  assert.equal(campaign.ignores(paused, event("phase_resumed", 11)), false);
+  assert.equal(campaign.ignores(campaign.viewOf(snapshot()), progress(11, 99)), false);
+});
+
 test("progress does not undo a guess", () => {
   let view = campaign.guess(campaign.viewOf(snapshot()), "launch", "pause", "g");
   view = campaign.applyEvent(view, progress(11, 80));

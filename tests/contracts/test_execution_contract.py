@@ -21,17 +21,18 @@ from outrider.domain.reference_memory import ReferenceMemory
 from outrider.domain.states import Channel
 from outrider.domain.submission import CallResult, GatewayType
 from outrider.domain.times import rfc3339
+from outrider.domain.workspaces import DEFAULT_WORKSPACE_NAME, WorkspaceName
 from outrider.gateways.directory import Gateways
 from outrider.gateways.sandbox import Sandbox
-from outrider.kernel.lease_rescuer import LeaseRescuer
-from outrider.kernel.reservations import OpenAttempt, Reserver
+from outrider.kernel.delivery.reservations import OpenAttempt, Reserver
 from outrider.kernel.transactions import campaigns, inspection
 from outrider.kernel.transactions.doubts import DoubtVerdict
 from outrider.kernel.transactions.jobs import Hold
 from outrider.kernel.transactions.ledger import JobContext
+from outrider.kernel.work.lease_rescuer import LeaseRescuer
+from outrider.limits.kernel import Limits
 from outrider.ports.gateway import Gateway, Reservation
 from outrider.secret_store import LocalSecrets
-from outrider.settings import Limits
 from outrider.testing.clock import FakeClock
 from outrider.testing.launches import launch, message, observe, people, target
 from outrider.testing.store_suite.workshop import ONE, Workshop
@@ -138,8 +139,14 @@ class WitnessedGateways(Gateways):
         self.seen: list[tuple[object, ...]] = []
         self._raw = raw
 
-    def gateway(self, submission_target: str, gateway_type: str, gateway_url: str) -> Gateway:
-        found = super().gateway(submission_target, gateway_type, gateway_url)
+    def gateway(
+        self,
+        submission_target: str,
+        gateway_type: str,
+        gateway_url: str,
+        workspace: WorkspaceName = DEFAULT_WORKSPACE_NAME,
+    ) -> Gateway:
+        found = super().gateway(submission_target, gateway_type, gateway_url, workspace)
         return Witness(found, self._raw, self.seen)
 
 

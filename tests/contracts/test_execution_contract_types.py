@@ -14,7 +14,7 @@ SOURCE = Path(outrider.__file__).parent
 
 HEAD = """
 from outrider.domain.ids import IdempotencyKey, OutboxId
-from outrider.kernel.reservations import Reserver
+from outrider.kernel.delivery.reservations import Reserver
 from outrider.kernel.transactions.jobs import Hold
 from outrider.kernel.transactions.ledger import Draft, JobContext
 from outrider.ports.gateway import Gateway, Reservation
@@ -107,7 +107,7 @@ def test_c1_a_reservation_is_made_nowhere_but_in_the_reserve_stage() -> None:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and "OpenAttempt" in ast.unparse(node.func):
                 makers.add(path.relative_to(SOURCE).as_posix())
-    assert makers == {"kernel/reservations.py"}
+    assert makers == {"kernel/delivery/reservations.py"}
 
 
 def test_c1_the_only_concrete_reservation_in_the_source_is_the_reserve_stages() -> None:
@@ -116,7 +116,7 @@ def test_c1_the_only_concrete_reservation_in_the_source_is_the_reserve_stages() 
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ClassDef) and "Reservation" in map(ast.unparse, node.bases):
                 kinds.add((path.relative_to(SOURCE).as_posix(), node.name))
-    assert kinds == {("kernel/reservations.py", "OpenAttempt")}
+    assert kinds == {("kernel/delivery/reservations.py", "OpenAttempt")}
 
 
 def test_c1_gateways_are_called_from_one_place_alone() -> None:
@@ -125,4 +125,4 @@ def test_c1_gateways_are_called_from_one_place_alone() -> None:
         for path in shipped()
         if "gateway.call(" in path.read_text()
     }
-    assert callers == {"kernel/caller.py"}
+    assert callers == {"kernel/delivery/gateway_caller.py"}

@@ -372,6 +372,23 @@ async def test_scenario_11_bypass_audit_detection(scene: Scene) -> None:
     scene.campaign_id = ""
 
 
+async def test_a_bypass_under_a_running_server_has_a_way_back(scene: Scene) -> None:
+    """CM: the run follows what was written over its phase, and a stop brakes it even before."""
+    await scene.start()
+    async with raw_sql(scene.database) as raw:
+        where = f"WHERE campaign_id = '{scene.campaign_id}'"
+        await raw.run(f"UPDATE campaign_phases SET state = 'paused' {where}")
+    line = await scene.server.logged(
+        f'"campaign_id": "{scene.campaign_id}", "phase": "launch", "state": "paused"'
+    )
+    assert "phase_restored" in line
+    assert (await scene.lifecycle())[-1] == "phase_paused"
+    async with raw_sql(scene.database) as raw:
+        await raw.run(f"UPDATE campaign_phases SET state = 'completed' {where}")
+    stopped = await scene.act("stop")
+    assert (stopped.status, stopped.json["state"]) == (200, "failed")
+
+
 async def bypasses(scene: Scene) -> float:
     page = (await scene.server.request("GET", "/metrics")).body.decode()
     (line,) = [

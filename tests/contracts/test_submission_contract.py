@@ -26,10 +26,11 @@ from outrider.domain.submission import (
     judge,
 )
 from outrider.gateways.directory import GATEWAY_TYPES
-from outrider.kernel.submission_manager import Submission, intent_document
+from outrider.kernel.submissions.submission_manager import Submission, intent_document
 from outrider.kernel.transactions.inspection import Attempt
 from outrider.kernel.transactions.submissions import Intent
-from outrider.settings import Limits, Settings
+from outrider.limits.kernel import Limits
+from outrider.settings import Settings
 from outrider.testing.launches import registry, remembering, target
 from tests.raw_sql import raw_sql
 

@@ -368,6 +368,17 @@ async def test_what_the_provider_calls_invalid_fails_at_once(desk: Office) -> No
     assert (row.last_error or "").startswith("invalid_recipient")
 
 
+async def own_door_opens_at(office: Office) -> datetime:
+    """The door of the workspace, once it is closed; that of all others opens earlier."""
+    async with asyncio.timeout(60):
+        while True:
+            doors = (await office.outrider.target_keeper.overview()).doors
+            for key, door in doors.items():
+                if key.workspace_id and door.opens_at is not None:
+                    return door.opens_at
+            await asyncio.sleep(0.01)
+
+
 async def test_retry_after_is_honoured(stepped: Office) -> None:
     clock = stepped.clock
     assert isinstance(clock, SteppedClock)
@@ -381,20 +392,15 @@ async def test_retry_after_is_honoured(stepped: Office) -> None:
         assert row.attempts == 0
         stepped.sandbox.change_faults({"throttleRate": 0.0})
         began = clock.now()
-        [door] = [
-            each
-            for each in (await stepped.outrider.target_keeper.overview()).doors.values()
-            if each.opens_at is not None
-        ]
-        assert door.opens_at is not None
-        assert timedelta(seconds=590) < door.opens_at - began <= timedelta(seconds=600)
+        opens_at = await own_door_opens_at(stepped)
+        assert timedelta(seconds=590) < opens_at - began <= timedelta(seconds=600)
         for _ in range(10):
             # Whoever would call before the time does so while it is looked at.
-            await clock.step((door.opens_at - began).total_seconds() / 10 - 1)
+            await clock.step((opens_at - began).total_seconds() / 10 - 1)
             await asyncio.sleep(0.05)
         assert stepped.sandbox.requests == 1
         (row,) = await stepped.until(lambda rows: rows[0].status == "succeeded")
-    assert clock.now() >= door.opens_at
+    assert clock.now() >= opens_at
     assert (row.attempts, stepped.sandbox.requests) == (1, 2)
 
 

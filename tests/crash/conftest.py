@@ -9,7 +9,8 @@ import pytest
 
 from outrider.bootstrap import open_outrider
 from outrider.gateways.sandbox import Sandbox
-from outrider.settings import Limits, Settings
+from outrider.limits.kernel import Limits
+from outrider.settings import Settings
 from outrider.testing import launches
 from tests.crash.scene import Provider, Scene
 from tests.crash.witness import Witness

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from outrider.kernel.idempotency_keeper import DatabaseIdempotency
-from outrider.kernel.phase_controller import PhaseController
+from outrider.kernel.access.idempotency_keeper import DatabaseIdempotency
+from outrider.kernel.control.phase_controller import PhaseController
 from outrider.ports.idempotency import RequestKey, StoredAnswer
 from outrider.ports.store import Result, Transaction
 

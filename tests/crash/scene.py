@@ -14,11 +14,11 @@ from outrider.domain.ids import DEFAULT_SCOPE, IdempotencyKey, RunId
 from outrider.domain.run_events import FIRST_LOGICAL_ATTEMPT
 from outrider.domain.states import Channel, ItemStatus, RunStatus
 from outrider.gateways.sandbox import Sandbox
-from outrider.kernel.doubt_resolver import Reconciliation
+from outrider.kernel.delivery.doubt_resolver import Reconciliation
 from outrider.kernel.transactions import inspection
 from outrider.kernel.transactions.doubts import Doubt, DoubtVerdict
 from outrider.kernel.transactions.inspection import Item
-from outrider.settings import SMTP_CONNECTIONS
+from outrider.limits.gateways import SMTP_CONNECTIONS
 from outrider.testing import launches
 from tests.crash.watcher import Watcher
 from tests.crash.witness import Witness

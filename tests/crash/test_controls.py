@@ -20,8 +20,8 @@ from outrider.domain.phases import AUDIENCE_IMPORT, Action
 from outrider.domain.states import Channel, ItemStatus, PhaseState, RunStatus
 from outrider.kernel.transactions import inspection
 from outrider.kernel.transactions.inspection import JobLine
+from outrider.limits.campaigns import UPLOAD_CHUNK_RECORDS
 from outrider.ports.phases import PhaseJob
-from outrider.settings import UPLOAD_CHUNK_RECORDS
 from outrider.testing import launches
 from outrider.testing.launches import observe
 from tests.controls import begun, control, phase_state, until_ended, until_run, until_state
@@ -329,9 +329,9 @@ async def test_an_import_killed_between_its_members_and_its_settlement_adds_nobo
     (job, *_) = await jobs_of(scene, run_id)
     async with raw_sql(scene.database) as raw:
         detail = await raw.value(f"SELECT detail FROM job_queue WHERE id = '{job.id}'")
-    desk = await scene.outrider.desks.desk(DEFAULT_SCOPE, campaign_id, run_id)
+    context = await scene.outrider.phase_contexts.context(DEFAULT_SCOPE, campaign_id, run_id)
     handler = scene.outrider.handlers[AUDIENCE_IMPORT]
-    await handler.process(desk, PhaseJob(job.id, job.items, msgspec.json.decode(detail)))
+    await handler.process(context, PhaseJob(job.id, job.items, msgspec.json.decode(detail)))
     worker = scene.start_worker()
     accounting = await until_ended(scene.outrider, run_id)
     await worker.stop()

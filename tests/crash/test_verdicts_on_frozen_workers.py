@@ -11,8 +11,8 @@ import pytest
 from outrider.domain.errors import PreconditionFailed, WorkerMayLive
 from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.phases import Action
-from outrider.kernel.doubt_resolver import DoubtsOf
-from outrider.kernel.explainer import explain_item
+from outrider.kernel.delivery.doubt_resolver import DoubtsOf
+from outrider.kernel.reports.item_explainer import explain_item
 from outrider.kernel.transactions import inspection
 from outrider.kernel.transactions.alerts import LAST, AlertCode, AlertRecord, alerts_page
 from outrider.kernel.transactions.doubts import Doubt, DoubtVerdict

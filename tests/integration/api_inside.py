@@ -13,7 +13,7 @@ from outrider.api.app import create_app
 from outrider.api.services import Services
 from outrider.bootstrap import Outrider
 from outrider.cli.web_server import Server
-from outrider.settings import ApiLimits
+from outrider.limits.api import ApiLimits
 
 START_SECONDS = 60.0
 

@@ -8,15 +8,16 @@ from outrider.domain.cloud_events import event_id
 from outrider.domain.ids import RunId, WorkerId
 from outrider.domain.run_events import RunEventType
 from outrider.engines.process_identity import is_dead
-from outrider.kernel.bus_keeper import BusKeeper
-from outrider.kernel.bus_relay import BusRelay
+from outrider.kernel.bus.bus_keeper import BusKeeper
+from outrider.kernel.bus.bus_relay import BusRelay
 from outrider.kernel.transactions import bus, run_log
 from outrider.kernel.transactions.run_log import EventDraft
+from outrider.limits.kernel import Limits
 from outrider.ports.bus import Sink
 from outrider.ports.clock import Clock
 from outrider.ports.store import Store
 from outrider.secret_store import LocalSecrets
-from outrider.settings import Limits, SinkSettings
+from outrider.settings import SinkSettings
 from outrider.sinks.directory import make_sink
 from outrider.system import SystemClock, SystemIds
 from outrider.testing.store_suite.workshop import NOON, Workshop

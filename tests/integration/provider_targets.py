@@ -3,6 +3,9 @@
 The planted values are unlike anything else, so a test can look for them wherever they must not be.
 """
 
+from collections.abc import Sequence
+
+from outrider.domain.workspaces import WorkspaceName
 from outrider.settings import TargetSettings
 
 PLANTED = "planted-5ecret-7f3a9c"
@@ -11,8 +14,8 @@ PLANTED = "planted-5ecret-7f3a9c"
 class PlantedSecrets:
     """Resolves every reference to the one planted value."""
 
-    def resolve(self, reference: str) -> str:  # noqa: ARG002
-        return PLANTED
+    def resolve(self, references: Sequence[str], workspace: WorkspaceName) -> dict[str, str]:  # noqa: ARG002
+        return dict.fromkeys(references, PLANTED)
 
 
 def _target(credential: str, **options: str) -> TargetSettings:

@@ -9,7 +9,7 @@ import msgspec
 from outrider.domain.ids import RunId
 from outrider.domain.projection import RunSnapshot, project_run
 from outrider.domain.run_events import RunEvent, RunEventType
-from outrider.domain.snapshot_documents import snapshot_document, snapshot_from
+from outrider.domain.snapshot_documents import snapshot_from_stored, stored_document
 from outrider.kernel.transactions import run_log
 from outrider.kernel.transactions.run_log import Appended, EventDraft
 from outrider.ports.store import Announced, Result, Store, Transaction
@@ -71,6 +71,9 @@ class CrashingStore:
     async def ping(self) -> None:
         raise NotImplementedError
 
+    def abandon(self) -> None:
+        raise NotImplementedError
+
     def announcements(self, of: Announced) -> AsyncIterator[None]:
         raise NotImplementedError
 
@@ -126,11 +129,11 @@ async def snapshots_of(raw: Raw, run_id: RunId) -> list[RunSnapshot]:
         "SELECT last_event_seq, status, document FROM run_snapshots"
         f" WHERE run_id = '{run_id}' ORDER BY last_event_seq"
     )
-    found = [snapshot_from(msgspec.json.decode(document)) for _, _, document in rows]
+    found = [snapshot_from_stored(msgspec.json.decode(document)) for _, _, document in rows]
     assert [(each.last_event_seq, each.status) for each in found] == [
         (seq, status) for seq, status, _ in rows
     ]
-    assert [snapshot_document(each) for each in found] == [
+    assert [stored_document(each) for each in found] == [
         msgspec.json.decode(document) for _, _, document in rows
     ]
     return found

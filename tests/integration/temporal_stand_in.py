@@ -20,10 +20,10 @@ from outrider.engines.temporal.messages import (
     LOOK,
     PROCESS,
     WORKFLOW,
-    Fate,
     JobOrder,
+    JobResult,
     LookOrder,
-    Sight,
+    QueueView,
     WorkOrder,
 )
 from outrider.engines.temporal.workflows import WorkWorkflow
@@ -53,28 +53,28 @@ class StandIn:
         return self._held.setdefault(job_id, asyncio.Event())
 
     @activity.defn(name=LOOK)
-    async def look(self, order: LookOrder) -> Sight:
+    async def look(self, order: LookOrder) -> QueueView:
         self.looks += 1
         now = asyncio.get_running_loop().time()
         due = [job_id for job_id, at in self.waiting.items() if at <= now][: order.most]
         later = [at - now for at in self.waiting.values() if at > now]
-        return Sight(due, min(later, default=None), self.is_closed and not self.waiting)
+        return QueueView(due, min(later, default=None), self.is_closed and not self.waiting)
 
     @activity.defn(name=PROCESS)
-    async def process(self, order: JobOrder) -> Fate:
+    async def process(self, order: JobOrder) -> JobResult:
         del self.waiting[order.job_id]
         self.begun.append(order.job_id)
         if order.job_id in self._held:
             await self._held[order.job_id].wait()
         if order.job_id in self.waiting:
             # Given back, and due again by now, of which its answer knows nothing.
-            return Fate()
+            return JobResult()
         if order.job_id in self.parked:
             self.parked.discard(order.job_id)
             self.waiting[order.job_id] = asyncio.get_running_loop().time() + PARKED_SECONDS
-            return Fate(PARKED_SECONDS)
+            return JobResult(PARKED_SECONDS)
         self.processed.append(order.job_id)
-        return Fate()
+        return JobResult()
 
 
 @asynccontextmanager

@@ -7,7 +7,7 @@ from outrider.domain.campaigns import LAUNCH, CampaignDefinition
 from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.recipients import recipient
 from outrider.domain.states import Channel
-from outrider.settings import ApiLimits
+from outrider.limits.api import ApiLimits
 from outrider.testing.launches import message
 from tests.integration.api_inside import serving
 from tests.workflows import MAIL, email, office

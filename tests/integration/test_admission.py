@@ -20,8 +20,8 @@ from outrider.domain.projection import SnapshotStatus
 from outrider.domain.signals import Signal
 from outrider.domain.states import Channel
 from outrider.gateways.sandbox import Sandbox
-from outrider.kernel.phase_controller import Control
-from outrider.kernel.run_reconciler import Dequeued, DequeueStatus, RunReconciler
+from outrider.kernel.control.phase_controls import Control
+from outrider.kernel.control.run_reconciler import Dequeued, DequeueStatus, RunReconciler
 from outrider.kernel.transactions import admission, inspection
 from outrider.kernel.transactions.alerts import alerts_page
 from outrider.settings import AdmissionSettings, AdmissionTable, Settings
@@ -65,7 +65,7 @@ def reconciler(outrider: Outrider, name: str, later_seconds: float = 0.0) -> Run
         outrider.store,
         outrider.admission_gate,
         outrider.hub,
-        outrider.herald,
+        outrider.engine_notifier,
         FakeClock(outrider.clock.now() + timedelta(seconds=later_seconds)),
         outrider.ids,
         WorkerId(name),
@@ -164,7 +164,7 @@ async def test_ten_reconcilers_at_once_start_a_run_once(
 
 async def work_until_started_elsewhere(outrider: Outrider, run_id: RunId) -> None:
     """Finish this run with a worker that dequeues nothing itself."""
-    outrider.housekeeper._loops = {}
+    outrider.background_loops._loops = {}
     await work_until_terminal(outrider, run_id)
 
 

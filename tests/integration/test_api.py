@@ -12,7 +12,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from outrider.gateways.sandbox import Faults, Sandbox
-from outrider.settings import ApiLimits
+from outrider.limits.api import ApiLimits
 from outrider.telemetry import configure_logging
 from outrider.testing.launches import target
 from outrider.testing.postgres import PrivatePostgres, create_database
@@ -375,6 +375,7 @@ async def test_a_database_that_is_gone_makes_503_and_comes_back(
     database = await create_database(postgres.url)
     async with running_server(tmp_path, database=database, workers=0) as server:
         assert (await server.request("GET", "/readyz")).status == 200
+        assert (await server.request("GET", "/metrics")).status == 200
         postgres.stop_immediately()
         for method, path, body in (
             ("GET", "/campaigns", None),
@@ -390,6 +391,8 @@ async def test_a_database_that_is_gone_makes_503_and_comes_back(
         metrics = await server.request("GET", "/metrics")
         assert metrics.status == 200
         assert b"outrider_items_in_doubt" not in metrics.body
+        # Whoever watches is known again; a key that was never right is not.
+        assert (await server.request("GET", "/metrics", key="or_unknown_key")).status != 200
         postgres.start_again()
         async with asyncio.timeout(60):
             while True:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from outrider.limits.api import ApiLimits
 from outrider.ports.idempotency import Claimed, RequestKey, Running, StoredAnswer
-from outrider.settings import ApiLimits
 from outrider.testing.launches import target
 from tests.integration.api_inside import serving
 from tests.integration.api_server import Answer, ApiServer, campaign, running_server

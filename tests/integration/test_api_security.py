@@ -11,7 +11,9 @@ import pytest_asyncio
 
 from outrider.bootstrap import open_outrider
 from outrider.domain.keys import KeyScope
-from outrider.settings import FAILED_AUTH_BURST, ApiLimits, Settings
+from outrider.limits.access import FAILED_AUTH_BURST
+from outrider.limits.api import ApiLimits
+from outrider.settings import Settings
 from tests.integration.api_server import Answer, ApiServer, campaign, running_server
 from tests.raw_sql import raw_sql
 
@@ -415,17 +417,25 @@ async def test_ids_that_cannot_be_are_not_found(scene: Scene, path: str) -> None
     assert (await scene.server.request("GET", path)).status == 404
 
 
-async def test_metrics_are_for_this_machine_or_a_key(scene: Scene) -> None:
-    metrics = await scene.server.request("GET", "/metrics", key="")
+async def test_metrics_need_a_key_even_from_this_machine(scene: Scene) -> None:
+    """XM: a proxy on this machine that sends no X-Forwarded-For cannot be told from it."""
+    assert (await scene.server.request("GET", "/metrics", key="")).status == 401
+    metrics = await scene.server.request("GET", "/metrics", key=scene.keys["read"])
     assert metrics.status == 200
-    # Whoever comes through a proxy comes from elsewhere.
-    forwarded = {"X-Forwarded-For": "127.0.0.1"}
-    assert (await scene.server.request("GET", "/metrics", headers=forwarded, key="")).status == 401
-    seen = await scene.server.request("GET", "/metrics", headers=forwarded, key=scene.keys["read"])
-    assert seen.status == 200
     for thing in scene.things.values():
         if thing != "launch":
             assert thing not in metrics.body.decode()
+
+
+async def test_metrics_can_be_opened_to_this_machine_and_not_to_what_is_forwarded(
+    tmp_path: Path,
+) -> None:
+    opening = {"OUTRIDER_METRICS_WITHOUT_KEY": "true"}
+    async with running_server(tmp_path, environment=opening, workers=0) as server:
+        assert (await server.request("GET", "/metrics", key="")).status == 200
+        forwarded = {"X-Forwarded-For": "127.0.0.1"}
+        seen = await server.request("GET", "/metrics", headers=forwarded, key="")
+        assert seen.status == 401
 
 
 async def test_the_log_has_ids_and_neither_keys_nor_queries_nor_bodies(scene: Scene) -> None:

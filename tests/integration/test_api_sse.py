@@ -15,8 +15,8 @@ import pytest
 from outrider.bootstrap import Outrider
 from outrider.domain.ids import DEFAULT_SCOPE, CampaignId
 from outrider.domain.keys import KeyScope
+from outrider.limits.api import ApiLimits
 from outrider.ports.store import Result, Store, Transaction
-from outrider.settings import ApiLimits
 from outrider.testing.launches import target
 from tests.integration.api_inside import Inside, serving, until
 from tests.integration.api_server import ApiServer, Event, Stream, campaign, running_server

@@ -5,6 +5,7 @@ import hashlib
 import multiprocessing
 import os
 import signal
+import sys
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 from outrider import artifact_store
 from outrider.artifact_store import LocalArtifacts
 from outrider.domain.errors import InvalidInput, NotFound
-from outrider.settings import ARTIFACT_LEFTOVER_SECONDS, ARTIFACT_PIECE_BYTES
+from outrider.limits.artifacts import ARTIFACT_LEFTOVER_SECONDS, ARTIFACT_PIECE_BYTES
 
 RUN = "01a1e212-4aac-7faa-b47f-af878338aa53"
 OTHER_RUN = "01a1e212-4aac-7faa-b47f-000000000000"
@@ -232,6 +233,9 @@ async def test_a_folder_that_is_not_one_is_refused_and_writes_nothing(
         "file:",
         f"file:{RUN}",
         "file:nobody/knows",
+        "file:///etc/passwd",
+        "file:///x/../secret",
+        f"file:///{RUN}/%2e%2e/%2e%2e/secret",
         "file:a\0b",
         "https://example.test/report.html",
     ],
@@ -254,3 +258,31 @@ async def test_a_folder_whose_name_begins_like_the_root_is_outside(
     (beside / "x").write_text("secret")
     with pytest.raises(NotFound):
         await read(artifacts, f"file:../{beside.name}/x")
+
+
+OTHER_PROCESS = """
+import sys, urllib.request
+sys.stdout.buffer.write(urllib.request.urlopen(sys.argv[1]).read())
+"""
+
+
+async def test_whoever_reads_a_reference_can_follow_it(artifacts: LocalArtifacts) -> None:
+    """RM: it was relative to a folder that only this process knew."""
+    stored = await artifacts.put(RUN, "the report é.html", pieces(b"mine"))
+    assert stored.reference.startswith("file:///")
+    other = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", OTHER_PROCESS, stored.reference, stdout=asyncio.subprocess.PIPE
+    )
+    found, _ = await other.communicate()
+    assert found == b"mine"
+    assert await read(artifacts, stored.reference) == b"mine"
+    assert await read(artifacts, f"file:{RUN}/the report é.html") == b"mine", "an older reference"
+
+
+async def test_a_folder_may_be_at_another_place_for_another_process(
+    artifacts: LocalArtifacts, root: Path
+) -> None:
+    stored = await artifacts.put(RUN, "report.html", pieces(b"mine"))
+    moved = root.with_name("elsewhere")
+    await asyncio.to_thread(root.rename, moved)
+    assert await read(LocalArtifacts(moved), stored.reference) == b"mine"

@@ -13,12 +13,13 @@ from outrider.domain.ids import DEFAULT_SCOPE, CampaignId
 from outrider.domain.phases import AUDIENCE_IMPORT, Action
 from outrider.domain.recipients import Recipient, recipient
 from outrider.domain.states import Channel
-from outrider.kernel.audience_intake import AudienceAnswer
-from outrider.kernel.audience_writer import of_new_campaign
+from outrider.kernel.control.audience_intake import AudienceAnswer
+from outrider.kernel.control.audience_writer import of_new_campaign
 from outrider.kernel.transactions import audience, campaigns, overview
 from outrider.kernel.transactions.inspection import LAST
+from outrider.limits.campaigns import IMPORT_WINDOW_ITEMS
+from outrider.limits.kernel import Limits
 from outrider.ports.store import Result, Transaction
-from outrider.settings import IMPORT_WINDOW_ITEMS, Limits
 from outrider.testing.launches import target
 from tests.controls import control
 from tests.raw_sql import raw_sql

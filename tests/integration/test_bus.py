@@ -15,7 +15,7 @@ from aiohttp import web
 
 from outrider.domain.errors import Conflict, NotFound
 from outrider.domain.ids import DEFAULT_SCOPE, RunId, WorkerId
-from outrider.kernel.bus_keeper import BusKeeper
+from outrider.kernel.bus.bus_keeper import BusKeeper
 from outrider.kernel.transactions import bus
 from outrider.kernel.transactions.alerts import LAST, AlertRecord, alerts_page
 from outrider.kernel.transactions.inspection import FIRST

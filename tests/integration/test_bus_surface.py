@@ -13,7 +13,8 @@ from outrider.bootstrap import open_outrider
 from outrider.cli.app import app
 from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.keys import KeyScope
-from outrider.settings import ApiLimits, Settings
+from outrider.limits.api import ApiLimits
+from outrider.settings import Settings
 from tests.integration.api_inside import Inside, serving
 from tests.integration.api_server import campaign, running_server
 from tests.integration.broken_server import closed_port
@@ -103,7 +104,7 @@ async def test_dead_letters_and_alerts_over_http(
             assert over["resolvedAt"] is not None
 
             root = inside.url.removesuffix("/api/v2")
-            async with inside.session.get(f"{root}/metrics") as response:
+            async with inside.session.get(f"{root}/metrics", headers=inside.headers) as response:
                 text = await response.text()
     lines = text.splitlines()
     assert f'outrider_bus_waiting{{sink="{SINK}"}} {float(count)}' in lines

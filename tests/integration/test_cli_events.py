@@ -12,7 +12,8 @@ from typer.testing import CliRunner, Result
 from outrider.cli.app import app
 from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.states import Channel
-from outrider.settings import EMITTED_AT_ONCE, ApiLimits
+from outrider.limits.api import ApiLimits
+from outrider.limits.workflows import EMITTED_AT_ONCE
 from tests.integration.api_inside import serving
 from tests.workflows import Office, email, office
 

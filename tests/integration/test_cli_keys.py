@@ -13,7 +13,8 @@ from outrider.bootstrap import open_outrider
 from outrider.cli.app import app
 from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.keys import Principal
-from outrider.settings import Limits, Settings
+from outrider.limits.kernel import Limits
+from outrider.settings import Settings
 
 Invoke = Callable[..., Result]
 

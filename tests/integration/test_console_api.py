@@ -13,7 +13,7 @@ from outrider.api.console_files import POLICY, TYPES, load_console
 from outrider.bootstrap import Outrider
 from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.keys import KeyScope
-from outrider.settings import ApiLimits
+from outrider.limits.api import ApiLimits
 from outrider.testing.launches import target
 from tests.integration.api_inside import Inside, serving
 from tests.integration.api_server import Stream, campaign
@@ -329,9 +329,11 @@ async def test_a_list_of_campaigns_says_how_each_stands(tmp_path: Path) -> None:
         assert first | {"createdAt": None} == {
             "campaignId": fresh, "name": "Ein Übungsfall", "recipients": 2,
             "launch": "not_started", "state": "not_started", "controlPhase": None,
-            "phases": [{"phase": "launch", "state": "not_started"},
-                       {"phase": "report", "state": "not_started"}],
+            "phases": [{"phase": phase, "state": "not_started", "reason": None,
+                        "runStatus": None, "scheduledFor": None}
+                       for phase in ("launch", "report")],
             "phase": None, "runId": None, "progressPercentage": 0.0, "accounting": None,
+            "outcome": None,
             "lastSequence": 0, "createdAt": None,
         }  # fmt: skip
         assert (second["state"], second["phase"], second["runId"]) == (

@@ -15,13 +15,14 @@ from outrider.domain.keys import KeyScope
 from outrider.domain.phases import PROGRESS_EVENT, Action
 from outrider.domain.states import TERMINAL_RUNS, PhaseState
 from outrider.gateways.sandbox import Faults
-from outrider.kernel.phase_controller import RerunScope
-from outrider.kernel.progress_reporter import ProgressReporter
+from outrider.kernel.control.phase_controls import RerunScope
 from outrider.kernel.transactions import inspection
 from outrider.kernel.transactions.doubts import DoubtVerdict
-from outrider.ports.phases import Desk, PhaseJob, PhaseJobPlan, PhaseResult
+from outrider.kernel.work.progress_reporter import ProgressReporter
+from outrider.limits.api import ApiLimits
+from outrider.limits.kernel import Limits
+from outrider.ports.phases import PhaseContext, PhaseJob, PhaseJobPlan, PhaseResult
 from outrider.ports.store import Result, Transaction
-from outrider.settings import ApiLimits, Limits
 from outrider.testing.launches import ACTOR, observe, registry, target
 from tests.controls import (
     PATIENCE_SECONDS,
@@ -59,11 +60,11 @@ class Looked:
 
     name = "dns_validation"
 
-    async def plan(self, desk: Desk) -> Sequence[PhaseJobPlan]:
-        return [PhaseJobPlan(len(await desk.members(0, 9)))]
+    async def plan(self, context: PhaseContext) -> Sequence[PhaseJobPlan]:
+        return [PhaseJobPlan(len(await context.members(0, 9)))]
 
-    async def process(self, desk: Desk, job: PhaseJob) -> PhaseResult:  # noqa: ARG002
-        return PhaseResult(len(await desk.members(0, 9)))
+    async def process(self, context: PhaseContext, job: PhaseJob) -> PhaseResult:  # noqa: ARG002
+        return PhaseResult(len(await context.members(0, 9)))
 
 
 async def test_recipients_that_come_while_the_audience_is_validated_do_not_break_the_phase(

@@ -24,13 +24,13 @@ from outrider.domain.phases import AUDIENCE_IMPORT, PROGRESS_EVENT, Action
 from outrider.domain.retry import RetrySchedule
 from outrider.domain.states import ItemStatus, PhaseState, RunStatus
 from outrider.gateways.sandbox import Faults, references_delivered
-from outrider.kernel.audience_intake import AudienceAnswer
-from outrider.kernel.phase_restorer import PhaseRestorer
-from outrider.kernel.progress_reporter import ProgressReporter
+from outrider.kernel.control.audience_intake import AudienceAnswer
+from outrider.kernel.control.phase_restorer import PhaseRestorer
 from outrider.kernel.transactions import inspection, jobs
 from outrider.kernel.transactions.doubts import DoubtVerdict
+from outrider.kernel.work.progress_reporter import ProgressReporter
+from outrider.limits.kernel import Limits
 from outrider.ports.store import Result, Transaction
-from outrider.settings import Limits
 from outrider.testing.launches import ACTOR, observe, target
 from outrider.testing.store_suite.workshop import ONE
 from tests.controls import (
@@ -83,11 +83,18 @@ async def called(sandbox: HoldingSandbox, times: int) -> None:
 
 
 async def stopped_with_doubts(
-    outrider: Outrider, sandbox: HoldingSandbox, count: int = 40, *, batch_size: int | None = None
+    outrider: Outrider,
+    sandbox: HoldingSandbox,
+    count: int = 40,
+    *,
+    batch_size: int | None = None,
+    order: tuple[str, ...] = (LAUNCH,),
 ) -> tuple[CampaignId, RunId]:
     """A launch of mails, stopped, some of whose calls never had an answer."""
     # One job and one window of mails: so few silences that the target's breaker stays closed.
-    campaign_id = await created(outrider, count, target="smtp.all", batch_size=batch_size or count)
+    campaign_id = await created(
+        outrider, count, order=order, target="smtp.all", batch_size=batch_size or count
+    )
     sandbox.change_faults({"dropRate": 1})
     sandbox.answers.clear()
     run_id = await begun(outrider, campaign_id)
@@ -187,7 +194,8 @@ async def test_a_stop_does_not_wait_until_a_job_that_failed_meanwhile_is_due_aga
     campaign_id = await created(outrider, 10)
     run_id = await begun(outrider, campaign_id)
     monkeypatch.setattr(
-        "outrider.kernel.job_processor.JOB.__class__.delay_seconds", lambda *_, **__: FAR_SECONDS
+        "outrider.kernel.work.job_processor.JOB.__class__.delay_seconds",
+        lambda *_, **__: FAR_SECONDS,
     )
 
     def broken(*_: object) -> Transaction[Result]:
@@ -197,7 +205,7 @@ async def test_a_stop_does_not_wait_until_a_job_that_failed_meanwhile_is_due_aga
     async with working(outrider):
         await called(sandbox, 10)
         with monkeypatch.context() as patched:
-            patched.setattr("outrider.kernel.delivery.settle_job", broken)
+            patched.setattr("outrider.kernel.delivery.campaign_delivery.settle_job", broken)
             await control(outrider, campaign_id, Action.STOP)
             sandbox.answers.set()
             await until_run(outrider, run_id, lambda _, counted: counted.sent == 10)
@@ -298,8 +306,8 @@ async def test_an_upload_that_comes_while_its_import_is_being_planned_is_importe
     plan = handler.plan
     came: list[AudienceAnswer] = []
 
-    async def planned(desk: object) -> object:
-        plans = await plan(desk)  # type: ignore[arg-type]
+    async def planned(context: object) -> object:
+        plans = await plan(context)  # type: ignore[arg-type]
         if not came:
             came.append(await outrider.audience_intake.add(DEFAULT_SCOPE, campaign_id, late, ACTOR))
         return plans
@@ -468,18 +476,20 @@ async def test_two_servers_that_start_together_repair_a_phase_once(
         await raw.complete_runs()
     async with open_outrider(outrider.settings) as other:
         restorers = [
-            PhaseRestorer(each.store, each.hub, each.clock, each.limits)
+            PhaseRestorer(
+                each.store, each.hub, each.engine_notifier, each.clock, each.ids, each.limits
+            )
             for each in (outrider, other)
         ]
         second: list[asyncio.Task[int]] = []
 
         async def meanwhile() -> None:
-            second.append(asyncio.create_task(restorers[1].start()))
+            second.append(asyncio.create_task(restorers[1].restore()))
             # The other server has looked, or waits for us to have repaired it.
             await asyncio.wait(second, timeout=0.5)
 
         with before_statement("set_phase_direct", meanwhile):
-            repaired = await restorers[0].start()
+            repaired = await restorers[0].restore()
         assert sorted([repaired, await second[0]]) == [0, 1]
     events = [event.type for event in await events_of(outrider, campaign_id)]
     assert events == ["phase_started", "phase_completed"]

@@ -15,8 +15,8 @@ from outrider.domain.phases import Action
 from outrider.domain.states import Channel, ItemStatus
 from outrider.domain.suppressions import OptOut, SuppressionSource
 from outrider.gateways.sandbox import Faults, Sandbox
-from outrider.kernel.drafter import Drafter
-from outrider.kernel.reservations import Reserver
+from outrider.kernel.delivery.item_drafter import ItemDrafter
+from outrider.kernel.delivery.reservations import Reserver
 from outrider.kernel.transactions import doubts, inspection, jobs, ledger, suppressions
 from outrider.kernel.transactions.doubts import DoubtVerdict
 from outrider.kernel.transactions.jobs import Hold
@@ -205,19 +205,20 @@ async def test_a_job_that_is_given_up_while_calls_are_out_leaves_them_in_doubt(
 ) -> None:
     """B2 and D3: what broke the job off broke its calls off too, and nobody comes back to them."""
     windows: Counter[int] = Counter()
-    draft = Drafter.draft
+    draft = ItemDrafter.draft
 
     async def breaks_in_the_second_window(
-        self: Drafter, context: JobContext, members: Sequence[Member]
+        self: ItemDrafter, context: JobContext, members: Sequence[Member]
     ) -> list[Draft]:
         windows[context.job.fence] += 1
         if windows[context.job.fence] > 1:
             # Its first window is being called by now.
             await asyncio.sleep(0.3)
             raise RuntimeError("the same each time")
-        return await draft(self, context, members[:1])
+        return await draft(self, context, members)
 
-    monkeypatch.setattr(Drafter, "draft", breaks_in_the_second_window)
+    monkeypatch.setattr(ItemDrafter, "draft", breaks_in_the_second_window)
+    monkeypatch.setattr("outrider.kernel.delivery.campaign_delivery.DRAFT_WINDOW_ITEMS", 1)
     limits = replace(IMPATIENT, job_max_attempts=1)
     async with (
         Sandbox(Faults(latency_ms=2_000)) as sandbox,

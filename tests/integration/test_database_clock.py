@@ -11,10 +11,11 @@ import pytest
 from outrider.bootstrap import Outrider, open_outrider
 from outrider.domain.ids import DEFAULT_SCOPE, RunId, WorkerId
 from outrider.domain.states import Channel
-from outrider.kernel.database_clock import DatabaseClock
 from outrider.kernel.transactions import inspection, ledger_clock
 from outrider.kernel.transactions.alerts import LAST, AlertCode, alerts_page
-from outrider.settings import Limits, Settings
+from outrider.kernel.work.database_clock import DatabaseClock
+from outrider.limits.kernel import Limits
+from outrider.settings import Settings
 from outrider.system import SystemClock
 from outrider.testing.launches import launch, message, people, registry, target, until_terminal
 from tests.whole_runs import working

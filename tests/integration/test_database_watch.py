@@ -10,7 +10,7 @@ import pytest
 from outrider.api.database_watch import DatabaseWatch
 from outrider.domain.errors import StoreUnavailable
 from outrider.kernel.transactions import ledger_clock
-from outrider.settings import ApiLimits
+from outrider.limits.api import ApiLimits
 from outrider.stores.sqlite.store import SqliteStore
 
 BUSY_SECONDS = 1.0

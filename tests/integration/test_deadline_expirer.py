@@ -9,7 +9,7 @@ import pytest
 from outrider.bootstrap import Outrider, open_outrider
 from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.targets import Door, Report, TargetPolicy, report
-from outrider.kernel.submission_manager import Submission
+from outrider.kernel.submissions.submission_manager import Submission
 from outrider.kernel.transactions import inspection, submissions, targets
 from outrider.kernel.transactions.submissions import Intent
 from outrider.kernel.transactions.targets import DoorKey

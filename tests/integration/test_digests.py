@@ -10,15 +10,16 @@ import pytest
 from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.workflows import DomainEventId, StepId
 from outrider.gateways.directory import GATEWAY_TYPES
-from outrider.kernel.digester import STEP_DELETED, Digester
-from outrider.kernel.step_targets import StepTargets
+from outrider.kernel.access.unsubscriber import Unsubscriber
 from outrider.kernel.transactions import digests, notifications
 from outrider.kernel.transactions.digests import DigestEntry
-from outrider.kernel.unsubscriber import Unsubscriber
+from outrider.kernel.workflows.digester import STEP_DELETED, Digester
+from outrider.kernel.workflows.step_targets import StepTargets
+from outrider.limits.kernel import Limits
+from outrider.limits.workflows import DIGEST_ENTRIES_MAX
 from outrider.ports.renderer import Rendered, RenderProblem
 from outrider.ports.store import Store
 from outrider.rendering.pool import RenderPool
-from outrider.settings import DIGEST_ENTRIES_MAX, Limits
 from tests.integration.workflow_scene import CONTRACTS, WorkflowScene
 from tests.raw_sql import raw_sql
 

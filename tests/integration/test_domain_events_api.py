@@ -11,7 +11,7 @@ import pytest_asyncio
 from yarl import URL
 
 from outrider.domain.states import Channel
-from outrider.settings import ApiLimits
+from outrider.limits.api import ApiLimits
 from tests.integration.api_inside import Inside, serving
 from tests.raw_sql import raw_sql
 from tests.workflows import LEAD, Office, email, office, whatsapp

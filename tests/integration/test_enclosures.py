@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from outrider.domain.letters import Enclosure
+from outrider.domain.message_content import Enclosure
 from outrider.domain.submission import Accepted, Rejected
 from outrider.gateways.directory import Gateways
 from outrider.gateways.sandbox import Sandbox
-from outrider.settings import ENCLOSURES_MAX_BYTES
+from outrider.limits.workflows import ENCLOSURES_MAX_BYTES
 from outrider.testing.gateway_suite import REFERENCE, reserve
 from tests.integration.mail_security import Mailroom, mail_serving
 from tests.integration.provider_targets import TARGETS, PlantedSecrets

@@ -12,11 +12,11 @@ from outrider.bootstrap import make_store
 from outrider.domain.campaigns import LAUNCH
 from outrider.domain.errors import StoreUnavailable
 from outrider.domain.ids import CampaignId
-from outrider.kernel.event_hub import Dropped, EventHub, Watcher
+from outrider.kernel.streams.campaign_event_hub import Dropped, EventHub, Watcher
+from outrider.kernel.streams.watched_campaigns import WatchedCampaigns, watch_all
 from outrider.kernel.transactions import phases
-from outrider.kernel.watched_campaigns import WatchedCampaigns, watch_all
+from outrider.limits.kernel import Limits
 from outrider.ports.store import Announced, Result, Store, Transaction, ask
-from outrider.settings import Limits
 from outrider.stores.postgres.store import PostgresStore
 from outrider.testing.store_suite.workshop import NOON, Workshop
 from tests.controls import until
@@ -61,6 +61,9 @@ class Counted:
         raise NotImplementedError
 
     async def ping(self) -> None:
+        raise NotImplementedError
+
+    def abandon(self) -> None:
         raise NotImplementedError
 
     async def close(self) -> None:

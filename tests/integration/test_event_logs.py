@@ -13,7 +13,7 @@ from outrider.domain.campaigns import LAUNCH
 from outrider.domain.errors import StoreUnavailable
 from outrider.domain.ids import DEFAULT_SCOPE, RunId
 from outrider.domain.run_events import RunEvent
-from outrider.kernel.event_log import StoreEventLog
+from outrider.kernel.runs.run_log_store import StoreEventLog
 from outrider.kernel.transactions import run_log
 from outrider.ports.event_log import Appended, EventDraft, EventLog
 from outrider.ports.store import Store, Transaction, ask
@@ -28,7 +28,7 @@ CHILD = """
 import asyncio, sys
 from outrider.bootstrap import make_store
 from outrider.domain.ids import RunId
-from outrider.kernel.event_log import StoreEventLog
+from outrider.kernel.runs.run_log_store import StoreEventLog
 from outrider.testing.event_log_suite import NOON, PLAN, steps
 
 async def main(url, run_id, first):

@@ -3,7 +3,7 @@
 import base64
 import json
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import parse_qs
@@ -26,14 +26,16 @@ from outrider.domain.submission import (
     Rejected,
     Throttled,
 )
+from outrider.domain.workspaces import WorkspaceName
 from outrider.gateways.content import Content
 from outrider.gateways.directory import FAMILIES, GATEWAY_TYPES, Gateways
 from outrider.gateways.family import Target
 from outrider.gateways.http_client import HttpClient
 from outrider.gateways.provider import Credential
 from outrider.gateways.sandbox import Sandbox
+from outrider.limits.gateways import CREDENTIAL_REREAD_SECONDS
 from outrider.ports.gateway import Gateway, Reservation
-from outrider.settings import CREDENTIAL_REREAD_SECONDS, TargetSettings
+from outrider.settings import TargetSettings
 from outrider.testing.gateway_suite import REFERENCE, GatewayBench, GatewayConformance, reserve
 from tests.integration.broken_server import (
     Reader,
@@ -614,17 +616,17 @@ async def test_concurrency_is_the_targets_and_bounds_what_a_crash_can_leave_open
 class _Rotating:
     value = "first"
 
-    def resolve(self, reference: str) -> str:
+    def resolve(self, references: Sequence[str], workspace: WorkspaceName) -> dict[str, str]:  # noqa: ARG002
         if not self.value:
-            raise InvalidInput(f"the secret {reference} cannot be read")
-        return self.value
+            raise InvalidInput(f"the secret {references[0]} cannot be read")
+        return dict.fromkeys(references, self.value)
 
 
 async def test_a_rotated_credential_is_used_in_time(client: HttpClient) -> None:
     secrets, now = _Rotating(), 0.0
     settings = TargetSettings(credentials={"accessToken": "file:/token"})
     target = Target("fcm", "http://127.0.0.1", settings, client, secrets, "")
-    credential = Credential(target, "accessToken", seconds=lambda: now)
+    credential = Credential(target, "accessToken", "first", seconds=lambda: now)
     secrets.value = "second"
     assert credential.value() == "first"
     now += CREDENTIAL_REREAD_SECONDS

@@ -34,9 +34,10 @@ from outrider.gateways.json_family import push_gateway, sms_gateway
 from outrider.gateways.sandbox import Faults, Sandbox
 from outrider.gateways.smtp import SmtpGateway, mail_server
 from outrider.gateways.smtp_message import Letterhead
+from outrider.limits.gateways import MAIL_FROM_DEFAULT
 from outrider.ports.gateway import GatewayDirectory
 from outrider.secret_store import LocalSecrets
-from outrider.settings import MAIL_FROM_DEFAULT, TargetSettings
+from outrider.settings import TargetSettings
 from tests.integration.broken_server import (
     LATE_SECONDS,
     REFERENCE,

@@ -10,7 +10,7 @@ from typing import Any
 import uvicorn
 
 from outrider.api.http_connections import bounded_protocol
-from outrider.settings import ApiLimits
+from outrider.limits.api import ApiLimits
 from tests.integration.api_server import running_server
 
 HALF = b"GET /healthz HTTP/1.1\r\nHost: here\r\n"

@@ -7,14 +7,14 @@ from collections.abc import AsyncIterator
 import pytest
 
 from outrider.bootstrap import make_store
-from outrider.kernel.idempotency_keeper import DatabaseIdempotency
-from outrider.ports.idempotency import Running
-from outrider.settings import (
+from outrider.kernel.access.idempotency_keeper import DatabaseIdempotency
+from outrider.limits.access import (
     IDEMPOTENCY_PRUNE_ITEMS,
     IDEMPOTENCY_RENEW_SECONDS,
     IDEMPOTENCY_RUNNING_SECONDS,
-    ApiLimits,
 )
+from outrider.limits.api import ApiLimits
+from outrider.ports.idempotency import Running
 from outrider.system import SystemIds
 from outrider.testing.clock import FakeClock
 from outrider.testing.idempotency_suite import (
@@ -33,7 +33,7 @@ CHILD = """
 import asyncio, sys
 from outrider.bootstrap import make_store
 from outrider.domain.ids import DEFAULT_SCOPE
-from outrider.kernel.idempotency_keeper import DatabaseIdempotency
+from outrider.kernel.access.idempotency_keeper import DatabaseIdempotency
 from outrider.ports.idempotency import RequestKey, Yours
 from outrider.system import SystemClock, SystemIds
 

@@ -8,7 +8,7 @@ import pytest
 
 from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.states import Channel
-from outrider.kernel.submission_manager import Submission
+from outrider.kernel.submissions.submission_manager import Submission
 from outrider.testing.launches import launch, message, people, target
 from tests.raw_sql import Refused, raw_sql
 from tests.whole_runs import opened, work_until_terminal

@@ -13,11 +13,13 @@ from outrider.bootstrap import make_store
 from outrider.domain.errors import InvalidInput, NotFound, StoreUnavailable
 from outrider.domain.ids import DEFAULT_SCOPE, Scope
 from outrider.domain.keys import KeyId, KeyScope, Principal, is_secret, key_text
-from outrider.kernel import key_keeper as module
-from outrider.kernel.key_keeper import KeyKeeper
+from outrider.kernel.access import key_keeper as module
+from outrider.kernel.access.key_keeper import KeyKeeper
 from outrider.kernel.transactions.inspection import FIRST
+from outrider.limits.access import KEY_REMEMBER_SECONDS
+from outrider.limits.campaigns import NAME_MAX_CHARACTERS
 from outrider.ports.store import Result, Store, Transaction
-from outrider.settings import KEY_REMEMBER_SECONDS, NAME_MAX_CHARACTERS, Settings
+from outrider.settings import Settings
 from outrider.system import SystemIds
 from outrider.telemetry import configure_logging
 from outrider.testing.clock import FakeClock
@@ -153,9 +155,10 @@ async def test_a_good_key_is_remembered_for_a_few_seconds(desk: Desk) -> None:
 
 
 async def test_only_so_many_keys_are_remembered(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
+    store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "KEYS_REMEMBERED", 2)
+    desk = Desk(store, FakeClock())
     texts = [(await desk.key(f"key-{number}"))[1] for number in range(3)]
     for text in texts:
         assert await desk.keeper.authenticate(text)

@@ -12,13 +12,13 @@ from outrider.domain.states import IntentStatus, ItemStatus
 from outrider.domain.submission import Progress, Verdict
 from outrider.engines.local import local_reference
 from outrider.gateways.sandbox import Sandbox
-from outrider.kernel.submission_manager import intent_key
+from outrider.kernel.submissions.submission_manager import intent_key
 from outrider.kernel.transactions import doubts, jobs, ledger, submissions
 from outrider.kernel.transactions.doubts import DoubtVerdict
 from outrider.kernel.transactions.jobs import ClaimedLane, Claimer
 from outrider.kernel.transactions.ledger import ClosedAttempt
 from outrider.kernel.transactions.submissions import DueItem
-from outrider.settings import LANES_PER_TARGET
+from outrider.limits.campaigns import LANES_PER_TARGET
 from outrider.testing.claims import claim_any
 from outrider.testing.launches import target
 from outrider.testing.store_suite.workshop import WORD

@@ -17,7 +17,7 @@ from outrider.domain.recipients import recipient
 from outrider.domain.states import Channel
 from outrider.domain.suppressions import OptOut
 from outrider.kernel.transactions import snapshots, suppressions
-from outrider.settings import ApiLimits
+from outrider.limits.api import ApiLimits
 from outrider.testing.launches import launch, message, people, target
 from tests.integration.api_inside import serving
 from tests.raw_sql import raw_sql

@@ -15,8 +15,8 @@ from outrider.domain.ids import DEFAULT_SCOPE, CampaignId, RunId
 from outrider.domain.phases import Action
 from outrider.domain.states import PhaseState
 from outrider.gateways.sandbox import Sandbox, references_delivered
-from outrider.kernel.phase_restorer import count_bypasses
-from outrider.kernel.submission_manager import Submission
+from outrider.kernel.submissions.submission_manager import Submission
+from outrider.kernel.transactions.phase_repairs import count_bypasses
 from outrider.testing.launches import observe, target
 from tests.controls import begun, control, created, until, until_ended, until_run, until_state
 from tests.integration.old_databases import (

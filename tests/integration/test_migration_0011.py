@@ -9,7 +9,7 @@ from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.purposes import UNSTATED, Purpose
 from outrider.domain.suppressions import SuppressionSource
 from outrider.gateways.sandbox import Sandbox
-from outrider.kernel.submission_manager import Submission
+from outrider.kernel.submissions.submission_manager import Submission
 from outrider.kernel.transactions import suppressions
 from outrider.testing.launches import target
 from tests.integration.old_databases import (

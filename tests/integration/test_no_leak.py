@@ -19,7 +19,7 @@ from outrider.bootstrap import Outrider, open_outrider
 from outrider.domain.ids import DEFAULT_SCOPE, CampaignId, RunId
 from outrider.domain.states import Channel
 from outrider.gateways.directory import FAMILIES
-from outrider.kernel.explainer import explain_item, explain_run
+from outrider.kernel.reports.item_explainer import explain_item
 from outrider.kernel.transactions import inspection
 from outrider.settings import Settings, TargetSettings
 from outrider.telemetry import configure_logging
@@ -161,12 +161,8 @@ async def _all_turned_away(outrider: Outrider, run_id: RunId, count: int) -> boo
 
 async def _told(outrider: Outrider, run_id: RunId) -> list[str]:
     read = outrider.store.read
-    run, accounting = await read(inspection.run_with_accounting(DEFAULT_SCOPE, run_id))
-    jobs, reasons = (
-        await read(inspection.job_counts(run_id)),
-        await read(inspection.reason_counts(run_id)),
-    )
-    told = explain_run(run, accounting, jobs, reasons)
+    run = await read(inspection.run(DEFAULT_SCOPE, run_id))
+    told = await outrider.run_explainer.explain(DEFAULT_SCOPE, run_id)
     for item in (await items_of(outrider, run_id)).values():
         attempts = await read(inspection.attempts_of(item.id))
         assert attempts or item.reason, "it was never called"

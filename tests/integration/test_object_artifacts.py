@@ -14,9 +14,10 @@ from outrider.artifact_store import LocalArtifacts
 from outrider.bootstrap import make_artifacts
 from outrider.domain.artifacts import ArtifactRef
 from outrider.domain.errors import InvalidInput, NotFound, StoreUnavailable
+from outrider.limits.artifacts import ARTIFACT_PART_BYTES, ARTIFACT_PIECE_BYTES
 from outrider.object_artifacts import ObjectArtifacts
 from outrider.ports.artifacts import ArtifactStore
-from outrider.settings import ARTIFACT_PART_BYTES, ARTIFACT_PIECE_BYTES, Settings
+from outrider.settings import Settings
 from tests.integration.object_server import BUCKET, ObjectServer, serving_objects
 
 RUN = "01a1e212-4aac-7faa-b47f-af878338aa53"

@@ -18,13 +18,14 @@ from outrider.domain.states import Channel, IntentStatus, ItemStatus
 from outrider.domain.submission import Progress, Verdict
 from outrider.domain.times import rfc3339
 from outrider.gateways.sandbox import Faults, Sandbox, references_delivered
-from outrider.kernel.phase_controller import Control, RerunScope
-from outrider.kernel.stop_sweeper import StopSweeper
+from outrider.kernel.control.phase_controls import Control, RerunScope
+from outrider.kernel.control.stop_sweeper import StopSweeper
 from outrider.kernel.transactions import alerts, campaigns, inspection, jobs, ledger, overview
 from outrider.kernel.transactions.alerts import AlertRecord
 from outrider.kernel.transactions.doubts import DoubtVerdict
 from outrider.kernel.transactions.inspection import FIRST, Item, JobLine
-from outrider.settings import Limits, TargetSettings
+from outrider.limits.kernel import Limits
+from outrider.settings import TargetSettings
 from outrider.testing.launches import (
     ACTOR,
     launch,

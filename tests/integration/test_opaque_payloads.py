@@ -14,8 +14,8 @@ from aiohttp import web
 from outrider.bootstrap import Outrider
 from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.keys import KeyScope
-from outrider.kernel.submission_manager import intent_key
-from outrider.settings import ApiLimits
+from outrider.kernel.submissions.submission_manager import intent_key
+from outrider.limits.api import ApiLimits
 from outrider.testing.launches import registry, target
 from tests.integration.api_inside import Inside, serving
 from tests.whole_runs import opened

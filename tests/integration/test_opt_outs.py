@@ -22,8 +22,8 @@ from outrider.domain.suppressions import OptOut, SuppressionSource
 from outrider.domain.written_workflows import WrittenRule, WrittenStep
 from outrider.gateways.directory import GATEWAY_TYPES
 from outrider.gateways.sandbox import Faults, Sandbox
-from outrider.kernel.explainer import explain_item
-from outrider.kernel.submission_manager import Submission, intent_document
+from outrider.kernel.reports.item_explainer import explain_item
+from outrider.kernel.submissions.submission_manager import Submission, intent_document
 from outrider.kernel.transactions import inspection, suppressions
 from outrider.ports.stages import Stage, Unobserved
 from outrider.ports.store import Store

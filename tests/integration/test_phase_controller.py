@@ -20,14 +20,14 @@ from outrider.domain.outbox import Accounting
 from outrider.domain.phases import Action
 from outrider.domain.states import Channel, PhaseState
 from outrider.gateways.sandbox import Faults, references_delivered
-from outrider.kernel.phase_controller import Control, ControlAnswer, RerunScope
-from outrider.kernel.phase_restorer import count_bypasses
-from outrider.kernel.progress_reporter import ProgressReporter
+from outrider.kernel.control.phase_controls import Control, ControlAnswer, RerunScope
 from outrider.kernel.transactions import artifacts, doubts, phases
 from outrider.kernel.transactions.doubts import DoubtVerdict
 from outrider.kernel.transactions.inspection import FIRST
+from outrider.kernel.transactions.phase_repairs import count_bypasses
 from outrider.kernel.transactions.phases import CampaignEvent
-from outrider.settings import Limits
+from outrider.kernel.work.progress_reporter import ProgressReporter
+from outrider.limits.kernel import Limits
 from outrider.testing.launches import ACTOR, WATCH_SECONDS, message, observe, people, target
 from tests.controls import until_nothing_is_held
 from tests.integration.broken_server import HoldingSandbox
@@ -517,8 +517,8 @@ async def test_a_phase_whose_run_has_ended_is_repaired_on_start_and_that_is_reco
     await control(outrider, campaign_id, Action.PAUSE)
     async with raw_sql(database) as raw:
         await raw.complete_runs(campaign_id)
-    assert await outrider.phase_restorer.start() == 1
-    assert await outrider.phase_restorer.start() == 0
+    assert await outrider.phase_restorer.restore() == 1
+    assert await outrider.phase_restorer.restore() == 0
     assert await phase_state(outrider, campaign_id) == "completed"
     assert await outrider.store.read(count_bypasses()) == 1
     events = await events_of(outrider, campaign_id)

@@ -1,4 +1,4 @@
-"""The built-in phases at a desk in memory: real name servers, real web servers, real plug-ins."""
+"""The built-in phases with a context in memory: real name and web servers, real plug-ins."""
 
 import asyncio
 import csv
@@ -24,8 +24,15 @@ from outrider.domain.errors import Conflict, InvalidInput
 from outrider.domain.ids import CampaignId, RunId
 from outrider.domain.recipients import AddressKind, Recipient, recipient
 from outrider.domain.states import Channel
+from outrider.limits.phases import (
+    DNS_CACHE_SECONDS,
+    DNS_DOMAINS_SHOWN_MAX,
+    IMPORT_PROBLEMS_SHOWN_MAX,
+    LINK_MAX_CHARACTERS,
+    LINKS_MAX,
+    LINKS_PER_JOB,
+)
 from outrider.phases import results_csv
-from outrider.phases.answer_cache import AnswerCache
 from outrider.phases.audience_import import AudienceImport
 from outrider.phases.dns_validation import DnsValidation
 from outrider.phases.http_validation import HttpValidation
@@ -42,13 +49,7 @@ from outrider.ports.phases import (
     PhaseResult,
     ResultLine,
 )
-from outrider.settings import (
-    DNS_DOMAINS_SHOWN_MAX,
-    IMPORT_PROBLEMS_SHOWN_MAX,
-    LINK_MAX_CHARACTERS,
-    LINKS_MAX,
-    LINKS_PER_JOB,
-)
+from outrider.testing.clock import FakeClock
 from tests.integration.broken_server import Reader, Writer, serving
 from tests.integration.dns_server import NameServer, Trouble, Zone, name_server
 
@@ -64,7 +65,7 @@ def message(body: str = "Hi", subject: str | None = None) -> Message:
 
 
 class MemoryDesk:
-    """A desk without a store."""
+    """A context without a store."""
 
     def __init__(
         self,
@@ -153,20 +154,20 @@ class MemoryDesk:
 
 
 async def run(
-    handler: PhaseHandler, desk: MemoryDesk, *, check_repeat: bool = True
+    handler: PhaseHandler, context: MemoryDesk, *, check_repeat: bool = True
 ) -> list[PhaseResult]:
     """Every job of the phase, each done twice, as after a crash: the results must be the same."""
     results = []
-    for number, plan in enumerate(await handler.plan(desk)):
+    for number, plan in enumerate(await handler.plan(context)):
         assert plan.items > 0
         # Through JSON, as the ledger keeps it.
         job = PhaseJob(f"job-{number}", plan.items, json.loads(json.dumps(plan.detail)))
-        result = await handler.process(desk, job)
+        result = await handler.process(context, job)
         assert result.succeeded + result.failed + result.skipped == plan.items
         assert min(result.succeeded, result.failed, result.skipped) >= 0
         json.dumps(result.detail).encode()
         if check_repeat:
-            assert await handler.process(desk, job) == result
+            assert await handler.process(context, job) == result
         results.append(result)
     return results
 
@@ -179,15 +180,19 @@ def counts(results: Sequence[PhaseResult]) -> list[tuple[int, int, int]]:
 
 
 async def test_good_records_become_members_and_bad_ones_leave_gaps() -> None:
-    desk = MemoryDesk()
-    desk.chunks = [
+    context = MemoryDesk()
+    context.chunks = [
         [{"id": "a", "email": "a@example.test"}, {"id": "b|"}, {"id": "c", "phone": "nope"}],
         ["nonsense", {"id": "d", "message": "offer", "attributes": {"n": 1}}],
     ]
-    results = await run(AudienceImport(), desk)
+    results = await run(AudienceImport(), context)
     assert counts(results) == [(2, 1, 0), (1, 1, 0)]
-    assert {position: one.id for position, one in desk.audience.items()} == {0: "a", 2: "c", 4: "d"}
-    assert desk.audience[2].invalid == AddressKind.PHONE
+    assert {position: one.id for position, one in context.audience.items()} == {
+        0: "a",
+        2: "c",
+        4: "d",
+    }
+    assert context.audience[2].invalid == AddressKind.PHONE
     assert results[0].detail == {
         "problems": [{"position": 1, "path": "id", "message": "must not contain '|'"}]
     }
@@ -199,28 +204,28 @@ async def test_good_records_become_members_and_bad_ones_leave_gaps() -> None:
 async def test_an_id_that_is_there_already_is_skipped_wherever_chunks_end() -> None:
     records: list[object] = [{"id": "a"}, {"id": "b"}, {"id": "a"}, {"id": "b"}, {"id": "c"}]
     for size in (1, 2, 3, 5):
-        desk = MemoryDesk()
-        desk.chunks = [records[at : at + size] for at in range(0, len(records), size)]
-        results = await run(AudienceImport(), desk)
+        context = MemoryDesk()
+        context.chunks = [records[at : at + size] for at in range(0, len(records), size)]
+        results = await run(AudienceImport(), context)
         assert sum(result.skipped for result in results) == 2
         assert sum(result.failed for result in results) == 0
-        assert {at: one.id for at, one in desk.audience.items()} == {0: "a", 1: "b", 4: "c"}
+        assert {at: one.id for at, one in context.audience.items()} == {0: "a", 1: "b", 4: "c"}
 
 
 async def test_problems_are_shown_up_to_a_limit_and_are_always_storable() -> None:
-    desk = MemoryDesk()
-    desk.chunks = [[{"\ud800\x00" + "x" * 10_000: 1} for _ in range(100)]]
-    [result] = await run(AudienceImport(), desk)
-    assert (result.failed, len(desk.audience)) == (100, 0)
+    context = MemoryDesk()
+    context.chunks = [[{"\ud800\x00" + "x" * 10_000: 1} for _ in range(100)]]
+    [result] = await run(AudienceImport(), context)
+    assert (result.failed, len(context.audience)) == (100, 0)
     problems: Any = result.detail["problems"]
     assert len(problems) == IMPORT_PROBLEMS_SHOWN_MAX
     assert len(json.dumps(problems)) < 20_000
 
 
 async def test_a_message_that_the_campaign_does_not_have_is_a_problem() -> None:
-    desk = MemoryDesk()
-    desk.chunks = [[{"id": "a", "message": "other"}]]
-    [result] = await run(AudienceImport(), desk)
+    context = MemoryDesk()
+    context.chunks = [[{"id": "a", "message": "other"}]]
+    [result] = await run(AudienceImport(), context)
     assert result.detail["problems"] == [
         {
             "position": 0,
@@ -301,17 +306,17 @@ async def test_a_server_that_is_silent_is_stood_in_for_by_the_next() -> None:
 
 
 async def test_members_at_domains_without_mail_are_marked_and_doubts_are_failures() -> None:
-    desk = MemoryDesk(
+    context = MemoryDesk(
         people(
             "a@mx.test", "b@null.test", "c@missing.test", "not an address", None, "d@servfail.test",
             "e@bücher.test", "f@null.test",
         )
     )  # fmt: skip
     async with name_server(ZONE) as server:
-        [result] = await run(asking(server, tries=1), desk)
+        [result] = await run(asking(server, tries=1), context)
         assert not [name for name, _ in server.asked if name.startswith("not")]
     assert counts([result]) == [(2, 1, 3)]
-    assert desk.marked == dict.fromkeys((1, 2, 7), AddressKind.EMAIL)
+    assert context.marked == dict.fromkeys((1, 2, 7), AddressKind.EMAIL)
     assert result.detail == {
         "domains": [
             {
@@ -328,28 +333,28 @@ async def test_members_at_domains_without_mail_are_marked_and_doubts_are_failure
 
 async def test_who_is_marked_stays_marked_and_is_skipped_when_a_job_is_done_again() -> None:
     """The answer that marked them may be another one after the crash."""
-    desk = MemoryDesk(people("a@mx.test", "b@mx.test"))
-    await desk.mark_invalid(AddressKind.EMAIL, [0])
+    context = MemoryDesk(people("a@mx.test", "b@mx.test"))
+    await context.mark_invalid(AddressKind.EMAIL, [0])
     async with name_server(ZONE) as server:
-        assert counts(await run(asking(server), desk)) == [(1, 0, 1)]
-    assert desk.marked == {0: AddressKind.EMAIL}
+        assert counts(await run(asking(server), context)) == [(1, 0, 1)]
+    assert context.marked == {0: AddressKind.EMAIL}
 
 
 async def test_an_address_cut_to_the_longest_there_can_be_adds_up_all_the_same() -> None:
     label = "x" * 60
-    desk = MemoryDesk(people(f"a@{'.'.join([label] * 5)}.test", "b@mx.test"))
-    assert desk.audience[0].invalid == AddressKind.EMAIL
+    context = MemoryDesk(people(f"a@{'.'.join([label] * 5)}.test", "b@mx.test"))
+    assert context.audience[0].invalid == AddressKind.EMAIL
     async with name_server(ZONE) as server:
-        [result] = await run(asking(server), desk)
+        [result] = await run(asking(server), context)
     assert (result.succeeded, result.failed) == (1, 0)
 
 
 async def test_jobs_are_batches_of_positions_and_none_is_for_nobody() -> None:
-    desk = MemoryDesk(
+    context = MemoryDesk(
         people("a@mx.test", None, None, "nope", "b@mx.test", "c@mx.test", "d@mx.test"),
         batch_size=2,
     )
-    jobs = [(job.items, job.detail) for job in await DnsValidation().plan(desk)]
+    jobs = [(job.items, job.detail) for job in await DnsValidation().plan(context)]
     assert jobs == [
         (2, {"first": 4, "last": 5}) if first == 4 else (1, {"first": first, "last": first + 1})
         for first in (0, 4, 6)
@@ -357,10 +362,20 @@ async def test_jobs_are_batches_of_positions_and_none_is_for_nobody() -> None:
 
 
 async def test_a_domain_is_asked_once_by_all_jobs_of_a_process() -> None:
-    desk = MemoryDesk(people(*(f"{at}@mx.test" for at in range(6))), batch_size=2)
+    context = MemoryDesk(people(*(f"{at}@mx.test" for at in range(6))), batch_size=2)
     async with name_server(ZONE) as server:
-        assert counts(await run(asking(server), desk)) == [(2, 0, 0)] * 3
+        assert counts(await run(asking(server), context)) == [(2, 0, 0)] * 3
         assert server.asked == [("mx.test", "MX")]
+
+
+async def test_a_verdict_is_forgotten_when_it_is_old() -> None:
+    clock = FakeClock()
+    async with name_server(ZONE) as server:
+        domains = MailDomains([server.address], tries=1, now=clock.monotonic)
+        for passed in (0, DNS_CACHE_SECONDS - 1, 1):
+            clock.advance(passed)
+            await domains.verdicts(["mx.test"])
+        assert server.asked == [("mx.test", "MX")] * 2
 
 
 async def test_a_doubt_is_not_remembered() -> None:
@@ -401,21 +416,11 @@ async def test_no_more_questions_are_open_than_the_limit_allows() -> None:
 
 
 async def test_bad_domains_are_shown_up_to_a_limit() -> None:
-    desk = MemoryDesk(people(*(f"a@d{at}.test" for at in range(DNS_DOMAINS_SHOWN_MAX + 7))))
+    context = MemoryDesk(people(*(f"a@d{at}.test" for at in range(DNS_DOMAINS_SHOWN_MAX + 7))))
     async with name_server({}) as server:
-        [result] = await run(asking(server), desk)
+        [result] = await run(asking(server), context)
     domains: Any = result.detail["domains"]
     assert (len(domains), result.detail["domainsNotShown"]) == (DNS_DOMAINS_SHOWN_MAX, 7)
-
-
-def test_answers_are_forgotten_when_old_and_when_there_are_too_many() -> None:
-    now = 0.0
-    cache = AnswerCache[str](2, 10.0, lambda: now)
-    for question in ("a", "b", "a", "c"):
-        cache.put(question, question.upper())
-    assert [cache.get(question) for question in ("a", "b", "c")] == ["A", None, "C"]
-    now = 10.0
-    assert [cache.get("a"), cache.get("c"), len(cache)] == [None, None, 0]
 
 
 @pytest.mark.parametrize(
@@ -756,34 +761,34 @@ async def test_without_a_launch_there_is_nothing_to_report_on() -> None:
 
 
 async def test_a_report_keeps_three_artifacts() -> None:
-    desk = MemoryDesk(name="<b>Spring</b>")
-    desk.summary = launched()
-    desk.pages = [
+    context = MemoryDesk(name="<b>Spring</b>")
+    context.summary = launched()
+    context.pages = [
         [line(1), line(2, status="failed", reason="invalid_recipient")],
         [line(3, status="skipped", channel="sms", address="+447700900123")],
     ]
-    [result] = await run(Report(), desk)
+    [result] = await run(Report(), context)
     assert counts([result]) == [(1, 0, 0)]
     assert result.detail == {"lines": 3, "certificateHolds": True}
-    assert {name: kind for name, (kind, _) in desk.kept.items()} == {
+    assert {name: kind for name, (kind, _) in context.kept.items()} == {
         "results.csv": "text/csv; charset=utf-8",
         "certificate.json": "application/json",
         "report.html": "text/html; charset=utf-8",
     }
-    assert json.loads(desk.kept["certificate.json"][1]) == launched()["certificate"]
-    page = desk.kept["report.html"][1].decode()
+    assert json.loads(context.kept["certificate.json"][1]) == launched()["certificate"]
+    page = context.kept["report.html"][1].decode()
     assert "&lt;b&gt;Spring" in page
     assert "1 sent · 1 failed" in page
     assert "Counted from the 3 lines of results.csv" in page
 
 
 async def test_results_are_written_page_by_page_and_can_be_read_back() -> None:
-    desk = MemoryDesk()
-    desk.summary = launched()
-    desk.pages = [[line(at) for at in range(start, start + 100)] for start in range(0, 500, 100)]
-    await run(Report(), desk)
-    assert desk.chunks_kept["results.csv"] == 6
-    rows = list(csv.DictReader(io.StringIO(desk.kept["results.csv"][1].decode(), newline="")))
+    context = MemoryDesk()
+    context.summary = launched()
+    context.pages = [[line(at) for at in range(start, start + 100)] for start in range(0, 500, 100)]
+    await run(Report(), context)
+    assert context.chunks_kept["results.csv"] == 6
+    rows = list(csv.DictReader(io.StringIO(context.kept["results.csv"][1].decode(), newline="")))
     assert [row["recipientId"] for row in rows] == [f"lead-{at}" for at in range(500)]
     assert rows[0] == {
         "outboxId": "item-0",
@@ -845,8 +850,8 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 HANDLER = """
 class Handler:
     name = "{name}"
-    async def plan(self, desk): return []
-    async def process(self, desk, job): raise NotImplementedError
+    async def plan(self, context): return []
+    async def process(self, context, job): raise NotImplementedError
 """
 
 
@@ -906,11 +911,11 @@ async def test_the_handler_that_the_page_shows_works_as_it_stands(installed: Any
     installed(tomllib.loads(lines)["project"]["entry-points"][GROUP], code, "home_numbers")
     handler = load_handlers([], allow_private=True)["home_numbers"]
     phones = ["+447700900123", "+33612345678", None, "+447700900124"]
-    desk = MemoryDesk(
+    context = MemoryDesk(
         [recipient(f"lead-{at}", phone=phone) for at, phone in enumerate(phones)], batch_size=3
     )
-    assert counts(await run(handler, desk)) == [(2, 0, 1), (1, 0, 0)]
-    assert desk.marked == {1: AddressKind.PHONE}
+    assert counts(await run(handler, context)) == [(2, 0, 1), (1, 0, 0)]
+    assert context.marked == {1: AddressKind.PHONE}
 
 
 def test_the_page_names_the_limits_as_they_are() -> None:

@@ -6,9 +6,10 @@ import pytest
 
 from outrider.bootstrap import Outrider, open_outrider
 from outrider.domain.ids import DEFAULT_SCOPE
-from outrider.kernel.submission_manager import Submission
+from outrider.kernel.submissions.submission_manager import Submission
+from outrider.limits.campaigns import LANES_PER_TARGET
 from outrider.ports.store import Statement
-from outrider.settings import LANES_PER_TARGET, Settings
+from outrider.settings import Settings
 from outrider.testing.launches import registry, target
 from tests.raw_sql import raw_sql
 

@@ -32,6 +32,7 @@ SMALL_BY_NATURE = {
     "campaign_audit_log_bypasses",
     "campaign_phases_in_flight",
     "campaign_runs_unfinished",
+    "campaign_runs_unrecorded_refusals",
     "campaign_runs_unprojected",
     "channel_outbox_doubted",
     "domain_events_due",
@@ -53,9 +54,11 @@ SMALL_BY_NATURE = {
 SORTED_BY_NATURE = {
     "runs_page", "claim_progress", "doubts_page", "waiting_workspaces", "stalled_lanes",
     "items_of_run_filtered", "find_duplicates", "doors_that_hold_run",
+    "disagreeing_phases", "runs_left_running", "watch_events",
 }  # fmt: skip
 """Pages of what a campaign or a target has a handful of, of what waits for a person, and of a job's
-rows; and what is looked for among a whole audience, once."""
+rows; what is looked for among a whole audience, once; what somebody has parted by hand; and
+workspaces among events that are overdue, of which there are none while anybody routes."""
 
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

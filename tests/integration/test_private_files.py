@@ -169,3 +169,45 @@ async def test_what_a_killed_server_had_of_an_upload_is_removed_by_the_next(
         assert folder.exists()
         await server.start()
         assert not folder.exists()
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [(0o644, 0o600), (0o664, 0o600), (0o666, 0o600), (0o660, 0o660)]
+)
+async def test_a_database_file_that_everybody_could_read_is_its_owners_alone_again(
+    tmp_path: Path, before: int, after: int
+) -> None:
+    """X12: one of an earlier version stayed as it was. A group's access is a wish."""
+    path = tmp_path / "outrider.db"
+    first = SqliteStore(path)
+    await first.migrate()
+    for each in found(tmp_path, "outrider.db*"):
+        each.chmod(before)
+    # A second process's worth of connections, while the first still has its own.
+    second = SqliteStore(path)
+    await second.verify_schema()
+    assert {mode(each) for each in found(tmp_path, "outrider.db*")} == {after}
+    await second.close()
+    await first.verify_schema()
+    await first.close()
+    assert {mode(each) for each in found(tmp_path, "outrider.db*")} == {after}
+
+
+async def test_a_database_file_of_another_user_is_used_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """X12: who may not change it is not kept from working."""
+    path = tmp_path / "outrider.db"
+    store = SqliteStore(path)
+    await store.migrate()
+    await store.close()
+    path.chmod(0o644)
+
+    def refused(*_: object, **__: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "chmod", refused)
+    again = SqliteStore(path)
+    await again.verify_schema()
+    await again.close()
+    assert mode(path) == 0o644

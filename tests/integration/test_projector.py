@@ -7,14 +7,22 @@ import pytest
 
 from outrider.domain.errors import NotFound, StoreUnavailable
 from outrider.domain.ids import DEFAULT_SCOPE, RunId
-from outrider.domain.projection import SnapshotStatus, StepStatus, project_run
-from outrider.kernel.projector import LAG, NON_CONTIGUOUS, Projector
-from outrider.kernel.run_reader import RunReader
+from outrider.domain.projection import (
+    RunSnapshot,
+    SnapshotStatus,
+    StepStatus,
+    incremental_project,
+    project_run,
+)
+from outrider.domain.run_events import RunEvent
+from outrider.kernel.runs import projector as projector_module
+from outrider.kernel.runs.projector import LAG, NON_CONTIGUOUS, Projector
+from outrider.kernel.runs.run_reader import RunReader
 from outrider.kernel.transactions import alerts
 from outrider.kernel.transactions.alerts import AlertRecord
 from outrider.kernel.transactions.inspection import LAST
+from outrider.limits.kernel import Limits
 from outrider.ports.store import Store
-from outrider.settings import Limits
 from outrider.system import SystemIds
 from outrider.testing.clock import FakeClock
 from outrider.testing.store_suite.workshop import ELSEWHERE, NOON, Workshop
@@ -169,15 +177,18 @@ async def test_a_payload_that_is_no_object_fails_no_projection(
 
 
 async def test_a_run_that_cannot_be_projected_keeps_no_other_from_it(
-    store: Store, raw: Raw, run_id: RunId
+    store: Store, raw: Raw, run_id: RunId, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await projector_of(store).project_once()
     other = await Workshop(store).launch(1)
-    await raw.run(
-        "INSERT INTO run_snapshots (run_id, last_event_seq, status, document, projected_at)"
-        f" VALUES ('{run_id}', 9000, 'RUNNING', '{{}}', '2026-01-01T12:00:00.000000Z')"
-    )
     await tell(store, run_id, step("Completed", "a"))
+
+    def broken(snapshot: RunSnapshot, events: list[RunEvent]) -> RunSnapshot:
+        if snapshot.run_id == run_id:
+            raise TypeError("a bug")
+        return incremental_project(snapshot, events)
+
+    monkeypatch.setattr(projector_module, "incremental_project", broken)
     assert await projector_of(store).project_once() == len(await events_of(store, other))
     assert (await snapshots_of(raw, other))[-1] == await projected(store, other)
 

@@ -12,10 +12,10 @@ import pytest
 
 from outrider.domain.errors import InvalidInput, OutriderError, Overloaded
 from outrider.domain.ids import DEFAULT_SCOPE, Scope, TenantId, WorkspaceId
+from outrider.limits.reading import READ_HERE_MAX_BYTES, READINGS_WAITING_MAX
 from outrider.reading import reader as reader_module
 from outrider.reading.reader import DocumentReader
 from outrider.rendering.checker import TemplateChecker
-from outrider.settings import READ_HERE_MAX_BYTES, READINGS_WAITING_MAX
 
 OTHER = Scope(TenantId("another"), WorkspaceId("another"))
 PHASES = ("launch",)

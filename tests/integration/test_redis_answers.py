@@ -9,7 +9,7 @@ from redis.asyncio import Redis
 
 from outrider.domain.errors import InvalidInput, StoreUnavailable
 from outrider.domain.ids import DEFAULT_SCOPE
-from outrider.kernel.answer_finder import AnswerFinder
+from outrider.kernel.access.answer_finder import AnswerFinder
 from outrider.ports.idempotency import OtherRequest, StoredAnswer
 from outrider.stores.redis_answers import RedisAnswers
 from outrider.testing.clock import FakeClock

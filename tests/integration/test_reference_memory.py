@@ -27,10 +27,10 @@ from outrider.domain.states import Channel, IntentStatus, ItemStatus
 from outrider.domain.submission import Contract, OneShot, Progress, Verdict
 from outrider.engines.local import local_reference
 from outrider.gateways.directory import GATEWAY_TYPES
-from outrider.kernel.certifier import Certificate
-from outrider.kernel.doubt_resolver import DoubtsOf
-from outrider.kernel.explainer import explain_item
-from outrider.kernel.submission_manager import Submission
+from outrider.kernel.delivery.doubt_resolver import DoubtsOf
+from outrider.kernel.reports.certifier import Certificate
+from outrider.kernel.reports.item_explainer import explain_item
+from outrider.kernel.submissions.submission_manager import Submission
 from outrider.kernel.transactions import inspection, ledger, submissions
 from outrider.kernel.transactions.doubts import DoubtVerdict
 from outrider.kernel.transactions.inspection import Attempt

@@ -11,7 +11,9 @@ import pytest
 from outrider.bootstrap import Outrider, open_outrider
 from outrider.domain.errors import InvalidInput, StoreError
 from outrider.domain.ids import DEFAULT_SCOPE
-from outrider.settings import ApiLimits, Limits, Settings
+from outrider.limits.api import ApiLimits
+from outrider.limits.kernel import Limits
+from outrider.settings import Settings
 from outrider.testing.launches import registry, target
 from tests.integration.api_inside import Inside, serving
 from tests.raw_sql import raw_sql

@@ -15,7 +15,7 @@ from outrider.documents.registry_file import LocalRegistryFile
 from outrider.domain.errors import InvalidInput
 from outrider.domain.states import Channel
 from outrider.gateways.directory import GATEWAY_TYPES
-from outrider.kernel.registry_keeper import RegistryKeeper
+from outrider.kernel.contracts.registry_keeper import RegistryKeeper
 from outrider.settings import Settings
 from outrider.testing.launches import launch, message, people, registry, target
 

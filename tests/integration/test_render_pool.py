@@ -10,10 +10,10 @@ import pytest
 
 from outrider.domain.errors import Overloaded
 from outrider.domain.ids import Scope, TenantId, WorkspaceId
+from outrider.limits.rendering import RENDER_CHILDREN, RENDER_WINDOW_SECONDS
 from outrider.ports.renderer import Rendered, RenderProblem
 from outrider.rendering.pool import RenderPool
 from outrider.rendering.renderer import LIMITS_EXCEEDED, default_limits
-from outrider.settings import RENDER_CHILDREN, RENDER_WINDOW_SECONDS
 
 LOOP = "{% for i in range(9999) %}{% for j in range(9999) %}{% endfor %}{% endfor %}"
 HELLO = "Hi {{ name }}"

@@ -15,6 +15,8 @@ import msgspec
 import pytest
 
 from outrider.domain.errors import OutriderError
+from outrider.limits.campaigns import BODY_MAX_BYTES
+from outrider.limits.rendering import RENDER_DEATHS_PER_WINDOW
 from outrider.ports.renderer import Rendered, RenderProblem
 from outrider.rendering import renderer as renderer_module
 from outrider.rendering.checker import check_template
@@ -24,7 +26,6 @@ from outrider.rendering.renderer import (
     ProcessRenderer,
     default_limits,
 )
-from outrider.settings import BODY_MAX_BYTES, RENDER_DEATHS_PER_WINDOW
 
 BOMB = "{% set x = seed %}" + "{% set x = x ~ x %}" * 40 + "{{ x|length }}"
 ENDLESS = "{% for i in range(9999) %}{% for j in range(9999) %}{% endfor %}{% endfor %}"

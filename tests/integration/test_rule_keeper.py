@@ -20,7 +20,8 @@ from outrider.domain.written_workflows import WrittenRule, WrittenStep
 from outrider.kernel.transactions import inspection
 from outrider.kernel.transactions.inspection import FIRST
 from outrider.kernel.transactions.rules import FIRST_PLACE
-from outrider.settings import WORKFLOW_RULES_MAX, WORKFLOW_STEPS_MAX, Settings
+from outrider.limits.workflows import WORKFLOW_RULES_MAX, WORKFLOW_STEPS_MAX
+from outrider.settings import Settings
 from outrider.testing.clock import FakeClock
 from outrider.testing.launches import registry, target
 

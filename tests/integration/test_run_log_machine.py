@@ -24,11 +24,11 @@ from outrider.bootstrap import make_store
 from outrider.domain.ids import DEFAULT_SCOPE, RunId
 from outrider.domain.projection import project_run
 from outrider.domain.run_events import RunEvent, RunEventType, event_key
-from outrider.kernel.projector import Projector
-from outrider.kernel.run_reader import RunReader
+from outrider.kernel.runs.projector import Projector
+from outrider.kernel.runs.run_reader import RunReader
 from outrider.kernel.transactions.run_log import EventDraft
+from outrider.limits.kernel import Limits
 from outrider.ports.store import Store
-from outrider.settings import Limits
 from outrider.system import SystemIds
 from outrider.testing.clock import FakeClock
 from outrider.testing.postgres import create_database, drop_database

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -45,7 +44,7 @@ from tests.run_logs import (
     signal,
     types_of,
 )
-from tests.whole_runs import IMPATIENT, opened, work_until_terminal, working
+from tests.whole_runs import opened, work_until_terminal, working
 
 FAR = timedelta(hours=1)
 
@@ -138,7 +137,7 @@ async def test_signals_pause_resume_and_cancel_a_run(
         await signal(outrider, run_id, Signal.CANCEL)
         await until_ended(outrider, run_id)
     told = await events_of(outrider, run_id)
-    steering = [event.type for event in told if event.step_id is None]
+    steering = [event.type for event in told if not event.type.startswith("Step")]
     assert steering == [
         "RunApproved", "RunStarted", "SignalAccepted", "RunPaused", "SignalAccepted", "RunResumed",
         "SignalAccepted", "RunCancelled",
@@ -217,22 +216,6 @@ async def test_a_refusal_is_repeated_as_it_was_and_a_denial_takes_no_id_away(
         assert refused.value.code == "INVALID_PHASE_TRANSITION"
     types = await types_of(outrider, run_id)
     assert types.count("SignalRejected") == 4
-
-
-async def test_a_log_cannot_be_filled_with_what_somebody_may_not_do(
-    database: str, tmp_path: Path
-) -> None:
-    limits = replace(IMPATIENT, signals_recorded=3)
-    noop = target("sms.all", "noop", "noop:")
-    async with opened(database, tmp_path, noop, limits=limits) as outrider:
-        run_id = await begun(outrider, await created(outrider, 5))
-        for _ in range(6):
-            with pytest.raises(Forbidden):
-                await signal(outrider, run_id, Signal.CANCEL, by=READER)
-        assert (await signal(outrider, run_id, Signal.PAUSE)).changed
-        types = await types_of(outrider, run_id)
-        assert types.count("SignalRejected") == 3
-        assert types[-2:] == ["SignalAccepted", "RunPaused"]
 
 
 async def test_one_signal_sent_many_times_at_once_is_one_decision(outrider: Outrider) -> None:

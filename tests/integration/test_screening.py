@@ -14,16 +14,16 @@ from outrider.domain.screen_policies import ScreenPolicies
 from outrider.domain.states import IntentStatus, ItemStatus
 from outrider.domain.submission import Progress, Verdict
 from outrider.engines.local import local_reference
-from outrider.kernel.policy_keeper import PolicyKeeper
-from outrider.kernel.screener import Screener
-from outrider.kernel.screens import supported_templates
+from outrider.kernel.delivery.policy_keeper import PolicyKeeper
+from outrider.kernel.delivery.screener import Screener
+from outrider.kernel.delivery.screens import supported_templates
 from outrider.kernel.transactions import ledger
 from outrider.kernel.transactions.jobs import ClaimedLane, Claimer, Hold
 from outrider.kernel.transactions.ledger import ClosedAttempt
 from outrider.kernel.transactions.screening import Ending, HeldBack
 from outrider.legacy.proposal_email import ProposalEmail
+from outrider.limits.kernel import Limits
 from outrider.ports.store import Rows, Statement, Store, Transaction
-from outrider.settings import Limits
 from outrider.testing.claims import claim_any
 from outrider.testing.store_suite.workshop import WORD
 from tests.integration.workflow_scene import LEASE, NOON, WorkflowScene, moment

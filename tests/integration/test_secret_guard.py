@@ -13,8 +13,8 @@ from outrider.domain.ids import RunId
 from outrider.domain.run_events import RunEvent
 from outrider.domain.states import PhaseState
 from outrider.kernel.transactions import run_log
-from outrider.ports.phases import Desk, PhaseJob, PhaseJobPlan, PhaseResult
-from outrider.settings import Limits
+from outrider.limits.kernel import Limits
+from outrider.ports.phases import PhaseContext, PhaseJob, PhaseJobPlan, PhaseResult
 from outrider.testing.launches import target
 from tests.controls import begun, created, phase_state, until_ended, until_state
 from tests.integration.test_no_leak import _stored
@@ -35,10 +35,10 @@ class Talkative:
     ) -> None:
         self._plan, self._result = plan or {}, result or {}
 
-    async def plan(self, desk: Desk) -> Sequence[PhaseJobPlan]:  # noqa: ARG002
+    async def plan(self, desk: PhaseContext) -> Sequence[PhaseJobPlan]:  # noqa: ARG002
         return [PhaseJobPlan(1, self._plan)]
 
-    async def process(self, desk: Desk, job: PhaseJob) -> PhaseResult:  # noqa: ARG002
+    async def process(self, desk: PhaseContext, job: PhaseJob) -> PhaseResult:  # noqa: ARG002
         await desk.keep("notes.txt", "text/plain", _notes())
         return PhaseResult(1, detail=self._result)
 
@@ -97,4 +97,5 @@ async def test_references_pass_and_a_steps_artifacts_are_references(outrider: Ou
     assert isinstance(artifacts, list)
     [kept] = [artifact_ref(each) for each in artifacts]
     assert (kept.kind, kept.size_bytes) == ("notes.txt", 5)
-    assert kept.uri == f"file:{run_id}/notes.txt"
+    assert kept.uri.startswith("file:///")
+    assert kept.uri.endswith(f"/{run_id}/notes.txt")

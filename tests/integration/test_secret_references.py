@@ -19,9 +19,10 @@ from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.states import Channel, PhaseState
 from outrider.gateways.sandbox import Sandbox
 from outrider.kernel.transactions import run_log
-from outrider.ports.secrets import GROUP
+from outrider.limits.gateways import SECRET_MAX_BYTES
+from outrider.ports.secrets import GROUP, own_secret
 from outrider.secret_store import LocalSecrets, load_secrets
-from outrider.settings import SECRET_MAX_BYTES, Settings, TargetSettings
+from outrider.settings import Settings, TargetSettings
 from outrider.testing.launches import ACTOR, message, people, registry, target
 from tests.controls import begun, until_ended, until_state
 from tests.integration.provider_targets import PLANTED, TARGETS
@@ -62,17 +63,17 @@ def test_the_scheme_that_the_page_shows_works_as_it_stands(
     installed: Install, tmp_path: Path
 ) -> None:
     [code] = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    [lines] = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
+    [lines] = re.findall(r"```toml\n(\[project.*?)```", PAGE, re.DOTALL)
     folder = tmp_path / "vault"
     (folder / "mail").mkdir(parents=True)
     (folder / "mail" / "api-key").write_text(f"{VALUE}\n")
     schemes = tomllib.loads(lines)["project"]["entry-points"][GROUP]
     installed(schemes, code.replace("/vault/secrets", str(folder)), "team_vault")
     secrets = load_secrets()
-    assert secrets.resolve("vault:mail/api-key") == VALUE
+    assert own_secret(secrets, "vault:mail/api-key") == VALUE
     for wrong in ("vault:mail/missing", "vault:../../etc/passwd"):
         with pytest.raises(InvalidInput, match=f"the secret {wrong} cannot be resolved"):
-            secrets.resolve(wrong)
+            own_secret(secrets, wrong)
     settings = TargetSettings(credentials={"apiKey": "vault:mail/api-key"})
     assert settings.credentials == {"apiKey": "vault:mail/api-key"}
 
@@ -82,9 +83,9 @@ def test_the_built_in_schemes_are_always_there(
 ) -> None:
     monkeypatch.setenv("PLANTED", VALUE)
     (tmp_path / "planted").write_text(f" {VALUE}\n")
-    assert load_secrets().resolve("env:PLANTED") == VALUE
-    assert load_secrets().resolve(f"file:{tmp_path}/planted") == VALUE
-    assert LocalSecrets().resolve("env:PLANTED") == VALUE
+    assert own_secret(load_secrets(), "env:PLANTED") == VALUE
+    assert own_secret(load_secrets(), f"file:{tmp_path}/planted") == VALUE
+    assert own_secret(LocalSecrets(), "env:PLANTED") == VALUE
 
 
 @pytest.mark.parametrize(
@@ -119,7 +120,7 @@ def test_a_scheme_that_is_wrong_is_refused_and_its_distribution_named(
 def test_what_a_scheme_does_wrong_is_told_without_its_words(installed: Install, body: str) -> None:
     installed({"vault": "plugin:V"}, f"class V:\n    def resolve(self, name): {body}\n")
     with pytest.raises(InvalidInput, match="the secret vault:x ") as refused:
-        load_secrets().resolve("vault:x")
+        own_secret(load_secrets(), "vault:x")
     assert VALUE not in str(refused.value)
 
 

@@ -14,10 +14,11 @@ from outrider.bootstrap import make_store
 from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.keys import KeyId, KeyScope
 from outrider.domain.sessions import SECRET_BYTES
-from outrider.kernel.key_keeper import KeyKeeper
-from outrider.kernel.session_keeper import SessionKeeper
+from outrider.kernel.access.key_keeper import KeyKeeper
+from outrider.kernel.access.session_keeper import SessionKeeper
+from outrider.limits.access import FAILED_AUTH_BURST, KEY_REMEMBER_SECONDS, SESSION_SECONDS
+from outrider.limits.api import ApiLimits
 from outrider.ports.store import Store
-from outrider.settings import FAILED_AUTH_BURST, KEY_REMEMBER_SECONDS, SESSION_SECONDS, ApiLimits
 from outrider.system import SystemIds
 from outrider.testing.clock import FakeClock
 from outrider.testing.launches import target

@@ -15,7 +15,7 @@ from outrider.domain.submission import (
     Throttled,
 )
 from outrider.gateways.directory import Gateways
-from outrider.gateways.smtp_lines import Login
+from outrider.gateways.smtp_connections import Login
 from outrider.secret_store import LocalSecrets
 from outrider.settings import TargetSettings
 from tests.integration.broken_server import (
@@ -163,7 +163,9 @@ async def test_a_password_is_not_sent_in_the_clear_to_another_host(
         url = f"smtp://127.0.0.1:{port}"
         assert isinstance(await send(url, username=USERNAME), Accepted), "loopback is no wire"
         # The one thing that cannot be had in a test is another host.
-        monkeypatch.setattr("outrider.gateways.smtp_lines.Line._stays_on_this_host", False)
+        monkeypatch.setattr(
+            "outrider.gateways.smtp_connections.SmtpConnection._stays_on_this_host", False
+        )
         assert held(await send(url, username=USERNAME)) == "tls_required"
     assert len(mailroom.logins) == 1
 

@@ -20,8 +20,8 @@ import pytest
 from outrider.domain.errors import InvalidInput, SchemaMismatch, StoreUnavailable
 from outrider.domain.ids import RunId
 from outrider.domain.run_events import RunEvent
+from outrider.limits.stores import SNOWFLAKE_WINDOW_EVENTS
 from outrider.ports.event_log import EventDraft
-from outrider.settings import SNOWFLAKE_WINDOW_EVENTS
 from outrider.stores.snowflake.connection import Connection, connector
 from outrider.stores.snowflake.event_log import SnowflakeEventLog
 from outrider.testing import event_log_suite as suite

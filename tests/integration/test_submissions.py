@@ -15,12 +15,13 @@ from outrider.domain.retry import RetrySchedule
 from outrider.domain.states import Channel
 from outrider.domain.targets import Door, DoorState
 from outrider.gateways.sandbox import Faults, Sandbox
-from outrider.kernel.submission_manager import Submission, intent_key
+from outrider.kernel.submissions.submission_manager import Submission, intent_key
 from outrider.kernel.transactions import inspection
 from outrider.kernel.transactions.doubts import DoubtVerdict
 from outrider.kernel.transactions.inspection import Attempt
 from outrider.kernel.transactions.submissions import Intent
-from outrider.settings import Limits, Settings, TargetSettings
+from outrider.limits.kernel import Limits
+from outrider.settings import Settings, TargetSettings
 from outrider.testing.clock import ShiftedClock
 from outrider.testing.launches import (
     launch,

@@ -15,11 +15,13 @@ from typer.testing import CliRunner, Result
 
 from outrider.cli.app import app
 from outrider.domain.submission import Contract, OneShot
+from outrider.domain.workspaces import WorkspaceName
 from outrider.gateways.directory import FAMILIES, Gateways
 from outrider.gateways.sandbox import Sandbox
 from outrider.gateways.smtp_check import without_password
-from outrider.gateways.smtp_lines import Login
+from outrider.gateways.smtp_connections import Login
 from outrider.gateways.target_checker import check_targets
+from outrider.limits.gateways import CHECK_SECONDS
 from outrider.ports.gateway import Gateway
 from outrider.ports.target_check import (
     CheckableGateway,
@@ -29,7 +31,7 @@ from outrider.ports.target_check import (
     CheckWarning,
 )
 from outrider.secret_store import LocalSecrets
-from outrider.settings import CHECK_SECONDS, TargetSettings
+from outrider.settings import TargetSettings
 from outrider.testing.launches import registry, target
 from tests.integration.broken_server import (
     SHORT_SECONDS,
@@ -287,7 +289,9 @@ async def test_a_password_is_not_sent_in_the_clear_to_find_out(
         url = f"smtp://127.0.0.1:{port}"
         assert await check_mail(url, username=USERNAME) is None, "loopback is no wire"
         # The one thing that cannot be had in a test is another host.
-        monkeypatch.setattr("outrider.gateways.smtp_lines.Line._stays_on_this_host", False)
+        monkeypatch.setattr(
+            "outrider.gateways.smtp_connections.SmtpConnection._stays_on_this_host", False
+        )
         failed(await check_mail(url, username=USERNAME), CheckStep.TLS, "without TLS")
     assert len(mailroom.logins) == 1
 
@@ -543,9 +547,15 @@ class _Directory:
     def __init__(self, gateway: object) -> None:
         self._gateway: Any = gateway
 
-    def gateway(self, *_: str) -> Gateway:
+    def gateway(self, *_: object) -> Gateway:
         gateway: Gateway = self._gateway
         return gateway
+
+    def own_workspaces(self, submission_target: str) -> list[WorkspaceName]:  # noqa: ARG002
+        return []
+
+    def is_scoped(self, submission_target: str, workspace: WorkspaceName) -> bool:  # noqa: ARG002
+        return False
 
 
 async def test_targets_are_checked_at_once_but_not_more_than_allowed() -> None:

@@ -17,16 +17,16 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client
 from temporalio.converter import DataConverter
 
-from outrider.engines.temporal.messages import STEER, Sight, Steer
+from outrider.engines.temporal.messages import STEER, QueueView, Steer
 from outrider.engines.temporal.workflows import EVENTS_A_JOB, HISTORY_EVENTS_MOST
 from outrider.kernel.transactions import inspection
-from outrider.settings import (
-    BATCH_SIZE_DEFAULT,
+from outrider.limits.campaigns import BATCH_SIZE_DEFAULT
+from outrider.limits.engines import (
     TEMPORAL_HISTORY_EVENTS,
     TEMPORAL_WINDOW_JOBS,
     TEMPORAL_WINDOW_JOBS_MAX,
-    Settings,
 )
+from outrider.settings import Settings
 from outrider.testing.launches import target
 from tests.controls import begun, created, until
 from tests.integration.temporal_stand_in import (
@@ -121,7 +121,7 @@ async def test_the_largest_window_that_can_be_set_stays_below_the_limits_too() -
     with pytest.raises(ValidationError):
         Settings(temporal_window_jobs=window + 1)
     # A look may see as many as are under way, and a window more.
-    sight = Sight([str(uuid4()) for _ in range(2 * window)], 0.123456, over=False)
+    sight = QueueView([str(uuid4()) for _ in range(2 * window)], 0.123456, over=False)
     (payload,) = await DataConverter().encode([sight])
     assert payload.ByteSize() < PAYLOAD_BYTES / 20
 

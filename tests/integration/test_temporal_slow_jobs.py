@@ -17,10 +17,10 @@ from outrider.domain.states import Channel
 from outrider.engines.temporal.engine import TemporalEngine, workflow_id
 from outrider.gateways.sandbox import Outcome, Sandbox
 from outrider.gateways.sandbox_files import ReceivedFile
-from outrider.kernel.job_processor import JobProcessor
 from outrider.kernel.transactions.doubts import DoubtVerdict
-from outrider.kernel.transactions.jobs import Standing
-from outrider.ports.phases import Desk, PhaseJob, PhaseJobPlan, PhaseResult
+from outrider.kernel.transactions.jobs import JobState
+from outrider.kernel.work.job_processor import JobProcessor
+from outrider.ports.phases import PhaseContext, PhaseJob, PhaseJobPlan, PhaseResult
 from outrider.settings import TargetSettings
 from outrider.testing.engine_suite import EngineBench, engine_bench
 from outrider.testing.engine_suite.bench import MAIL, PATIENCE_SECONDS, SMS
@@ -85,10 +85,10 @@ class Uneven:
         self.ended: set[str] = set()
         self.quick, self.slow = asyncio.Event(), asyncio.Event()
 
-    async def plan(self, _desk: Desk) -> Sequence[PhaseJobPlan]:
+    async def plan(self, _context: PhaseContext) -> Sequence[PhaseJobPlan]:
         return [PhaseJobPlan(1)] * (1 + QUICK_JOBS)
 
-    async def process(self, _desk: Desk, job: PhaseJob) -> PhaseResult:
+    async def process(self, _context: PhaseContext, job: PhaseJob) -> PhaseResult:
         until = self.quick if self.begun else self.slow
         self.begun.add(job.id)
         await until.wait()
@@ -122,7 +122,7 @@ def cancelled(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
         await activity.wait_for_cancelled()
         heard.set()
 
-    async def listening(self: JobProcessor, job_id: JobId) -> Standing | None:
+    async def listening(self: JobProcessor, job_id: JobId) -> JobState | None:
         listeners.append(asyncio.create_task(listen()))
         return await process(self, job_id)
 

@@ -12,8 +12,9 @@ from outrider.bootstrap import make_engine
 from outrider.domain.ids import DEFAULT_TENANT, JobId
 from outrider.engines.temporal import engine, workflows
 from outrider.engines.temporal.messages import STEER, Steer
+from outrider.limits.kernel import Limits
 from outrider.ports.engine import Stalled, Work, WorkKind
-from outrider.settings import Limits, Settings
+from outrider.settings import Settings
 from tests.controls import until
 from tests.integration.temporal_stand_in import (
     StandIn,

@@ -195,8 +195,8 @@ async def test_without_a_transaction_it_is_refused(database: str) -> None:
     await theirs.close()
 
 
-async def test_a_postgres_connection_may_have_codecs_of_its_own(postgres_shelf: Any) -> None:
-    url = await postgres_shelf.take()
+async def test_a_postgres_connection_may_have_codecs_of_its_own(database_pool: Any) -> None:
+    url = await database_pool.take()
     connection = await asyncpg.connect(url)
     await connection.set_type_codec(
         "json", encoder=json.dumps, decoder=json.loads, schema="pg_catalog"
@@ -207,7 +207,7 @@ async def test_a_postgres_connection_may_have_codecs_of_its_own(postgres_shelf: 
         told = await connection.fetchval("SELECT variables FROM domain_events")
     assert told == QUOTE.variables
     await connection.close()
-    await postgres_shelf.give_back(url)
+    await database_pool.give_back(url)
 
 
 def test_pythons_own_sqlite3_begins_the_transaction_by_itself(

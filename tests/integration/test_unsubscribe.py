@@ -19,9 +19,11 @@ from outrider.bootstrap import Outrider, open_outrider
 from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.recipients import Recipient, recipient
 from outrider.domain.states import Channel
-from outrider.kernel.launch_rehearser import PREVIEWED_ADDRESS
+from outrider.kernel.reports.launch_rehearser import PREVIEWED_ADDRESS
 from outrider.kernel.transactions.suppressions import FIRST
-from outrider.settings import FAILED_AUTH_BURST, ApiLimits, Settings
+from outrider.limits.access import FAILED_AUTH_BURST
+from outrider.limits.api import ApiLimits
+from outrider.settings import Settings
 from outrider.testing.launches import launch, message, registry, target
 from tests.integration.api_inside import Inside, serving, until
 from tests.integration.mail_security import Mailroom, mail_serving

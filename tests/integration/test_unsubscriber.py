@@ -16,8 +16,8 @@ from outrider.gateways.directory import Gateways
 from outrider.gateways.provider import Request
 from outrider.gateways.resend import ResendGateway
 from outrider.gateways.sandbox import Sandbox
+from outrider.kernel.access.unsubscriber import SIGNING_KEY, Unsubscriber
 from outrider.kernel.transactions import signing_keys
-from outrider.kernel.unsubscriber import SIGNING_KEY, Unsubscriber
 from outrider.ports.store import Store
 from outrider.system import SystemIds
 from outrider.testing.clock import FakeClock

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from outrider.api import uploads
-from outrider.settings import ApiLimits
+from outrider.limits.api import ApiLimits
 from outrider.testing.launches import target
 from tests.integration.api_inside import serving
 from tests.integration.api_server import campaign

@@ -20,17 +20,17 @@ from outrider.domain.retry import RetrySchedule
 from outrider.domain.states import Channel
 from outrider.domain.workflows import EventStatus
 from outrider.gateways.sandbox import Faults, Sandbox
-from outrider.kernel.herald import Herald
-from outrider.kernel.submission_manager import Submission
+from outrider.kernel.submissions.submission_manager import Submission
 from outrider.kernel.transactions import domain_events
 from outrider.kernel.transactions.submissions import Intent
+from outrider.kernel.work.engine_notifier import EngineNotifier
+from outrider.limits.kernel import Limits
 from outrider.ports.engine import WorkKind
 from outrider.ports.store import Announced, Result, Transaction, ask, ask_alone
-from outrider.settings import Limits
 from outrider.stores.postgres.store import PostgresStore
 from outrider.testing.launches import launch, message, people, target, until_terminal
 from outrider.testing.slow_store import script_name
-from tests.integration.test_herald import KnowingEngine
+from tests.integration.test_engine_notifier import KnowingEngine
 from tests.raw_sql import raw_sql
 from tests.whole_runs import opened, working
 
@@ -316,8 +316,8 @@ async def test_a_herald_is_woken_by_a_message_that_somebody_submits(
         opened(database, tmp_path, SMS, limits=NEVER_LOOKS) as elsewhere,
     ):
         engine = KnowingEngine(knows=False)
-        herald = Herald(engine, outrider.store, outrider.clock, NEVER_LOOKS)
-        looking = asyncio.create_task(herald.run())
+        engine_notifier = EngineNotifier(engine, outrider.store, outrider.clock, NEVER_LOOKS)
+        looking = asyncio.create_task(engine_notifier.run())
         await submit(elsewhere, "order")
 
         async def is_told() -> bool:

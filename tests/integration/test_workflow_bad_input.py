@@ -12,8 +12,8 @@ from outrider.domain.states import Channel
 from outrider.domain.suppressions import OptOut
 from outrider.domain.workflows import Delay
 from outrider.domain.written_workflows import WrittenStep
-from outrider.kernel import route_planner
 from outrider.kernel.transactions import suppressions
+from outrider.kernel.workflows import event_planner as route_planner
 from tests.whole_runs import SteppedClock, working
 from tests.workflows import LEAD, TO_LEAD, Office, email, office
 

@@ -17,7 +17,7 @@ from outrider.domain.states import Channel
 from outrider.domain.workflow_retry import WorkflowRetry
 from outrider.kernel.transactions import alerts
 from outrider.kernel.transactions.alerts import AlertRecord
-from outrider.settings import ApiLimits
+from outrider.limits.api import ApiLimits
 from outrider.testing.launches import registry, target
 from tests.integration.api_inside import Inside, serving
 from tests.raw_sql import raw_sql

@@ -1,6 +1,7 @@
 """Workflows at their edges: routes that fail alone, moments in other zones, workers that die."""
 
 import asyncio
+import threading
 import tracemalloc
 from collections.abc import AsyncIterator, Sequence
 from datetime import datetime, timedelta, timezone
@@ -23,9 +24,9 @@ from outrider.domain.workflows import Delay, DomainEvent, RecipientConfig, Relat
 from outrider.domain.written_workflows import WrittenRule, WrittenStep
 from outrider.engines.local import local_reference
 from outrider.gateways.directory import GATEWAY_TYPES
-from outrider.kernel.route_plans import EventPlan
 from outrider.kernel.transactions import jobs, ledger, submissions, suppressions
 from outrider.kernel.transactions.jobs import ClaimedLane, Claimer
+from outrider.kernel.workflows.event_plan import EventPlan
 from outrider.ports.legacy import Composition
 from outrider.testing.claims import claim_any
 from outrider.testing.clock import FakeClock
@@ -136,6 +137,31 @@ async def test_what_an_error_says_stays_out_of_the_log(tmp_path: Path) -> None:
     (line,) = [each for each in logs if each["event"] == "legacy_sender_failed"]
     assert "builtins.RuntimeError" in line["errors"][0]
     assert "a bug that" not in str(logs)
+
+
+class Slow:
+    name, trigger = "slow", "visit_booked"
+    place = RoutePlace(Channel.SMS, "lead")
+
+    def __init__(self) -> None:
+        self.begun, self.let_go = threading.Event(), threading.Event()
+
+    def compose(self, _event: DomainEvent) -> Composition:
+        self.begun.set()
+        assert self.let_go.wait(10), "nobody else could go on meanwhile"
+        return Composition(None, "Hi", TO_LEAD)
+
+
+async def test_a_sender_that_takes_its_time_holds_up_nobody_else(tmp_path: Path) -> None:
+    """CM: a PDF in letters of their own font takes half a second, and the loop goes on."""
+    async with office(f"sqlite:///{tmp_path}/office.db", tmp_path) as made:
+        sender = Slow()
+        made.outrider.legacy_senders = {Slow.trigger: {Slow.place: sender}}
+        routing = asyncio.create_task(made.routed("visit_booked"))
+        await asyncio.to_thread(sender.begun.wait, 10)
+        sender.let_go.set()
+        (route,) = await routing
+    assert route["decision"] == "legacy"
 
 
 class VisitSms:

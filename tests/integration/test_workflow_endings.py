@@ -1,6 +1,7 @@
 """How workflow messages end, and who gets none: C6, C7, C8 and two lines of CM."""
 
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from outrider.domain.workflow_retry import WorkflowRetry
 from outrider.domain.workflows import RecipientConfig
 from outrider.domain.written_workflows import WrittenStep
 from tests.contracts.test_workflow_runtime import LONG_LEASES, pending_after
+from tests.raw_sql import raw_sql
 from tests.whole_runs import SteppedClock, working
 from tests.workflows import LEAD, TO_LEAD, Office, email, office
 
@@ -76,6 +78,53 @@ async def test_an_enabled_rule_without_steps_leaves_the_legacy_mail_as_it_was(
     assert (route["decision"], route["why"]) == ("steps", "the rule has no enabled step")
     told = await desk.outrider.event_explainer.explain(DEFAULT_SCOPE, "event-2")
     assert told[-1] == ("Email to lead: the rule has no enabled step, so nobody was written to.")
+
+
+async def test_where_the_database_refuses_to_enqueue_the_legacy_sender_is_used(
+    desk: Office, database: str
+) -> None:
+    """CM: the one route that is refused falls back, and the other keeps its rule's steps."""
+    to_agent = RecipientConfig(include_agent=True)
+    await desk.rule("quote_accepted", Channel.EMAIL, email(1, "refuse me"))
+    agents = email(1, "to the agent", recipients=to_agent)
+    await desk.rule("quote_accepted", Channel.EMAIL, agents, audience="agent")
+    await desk.rule("quote_rejected", Channel.EMAIL, email(1, "refuse me"))
+    async with refusing(database, "refuse me"):
+        routes = await desk.routed("quote_accepted")
+        told = {route["audience"]: route for route in routes}
+        assert told["lead"]["decision"] == "legacy_fallback"
+        assert told["lead"]["sender"] == "thank_you_email"
+        assert "the database refused it" in told["lead"]["why"]
+        assert told["agent"]["decision"] == "steps"
+        rows = await desk.notifications()
+        assert sorted(row.template for row in rows) == ["email_send", "thank_you_email"]
+        # There was no sender before: it waits, and is told, as before.
+        await desk.emit("quote_rejected", event_id="r-1")
+        await desk.outrider.event_router.route_due()
+        stored, _ = await desk.event("r-1")
+        assert (stored.status, "refused" in str(stored.error)) == ("received", True)
+    assert len(await desk.notifications()) == 2
+
+
+@asynccontextmanager
+async def refusing(database: str, body: str) -> AsyncIterator[None]:
+    """The ledger takes no row whose payload says this."""
+    when = f"NEW.payload LIKE '%{body}%'"
+    async with raw_sql(database) as raw:
+        if database.startswith("sqlite"):
+            await raw.run(
+                f"CREATE TRIGGER refused BEFORE INSERT ON channel_outbox WHEN {when}"
+                " BEGIN SELECT RAISE(ABORT, 'no such mails today'); END"
+            )
+        else:
+            await raw.run(
+                "CREATE TRIGGER refused BEFORE INSERT ON channel_outbox FOR EACH ROW"
+                f" WHEN ({when.replace('payload', 'payload::text')})"
+                " EXECUTE FUNCTION outrider_refuse('no such mails today')"
+            )
+        yield
+        on = "" if database.startswith("sqlite") else " ON channel_outbox"
+        await raw.run(f"DROP TRIGGER refused{on}")
 
 
 ENDINGS = [

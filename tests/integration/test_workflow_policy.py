@@ -10,7 +10,8 @@ from typer.testing import CliRunner, Result
 from outrider.bootstrap import open_outrider
 from outrider.cli.app import app
 from outrider.domain.keys import KeyScope
-from outrider.settings import ApiLimits, Settings
+from outrider.limits.api import ApiLimits
+from outrider.settings import Settings
 from tests.integration.api_inside import serving
 
 POLICY = {

@@ -16,7 +16,8 @@ from typer.testing import CliRunner, Result
 
 from outrider.bootstrap import open_outrider
 from outrider.cli.app import app
-from outrider.settings import ApiLimits, Settings
+from outrider.limits.api import ApiLimits
+from outrider.settings import Settings
 from outrider.testing.launches import registry, target
 from tests.integration.api_inside import Inside, serving
 

@@ -17,9 +17,9 @@ from outrider.domain.errors import StoreUnavailable
 from outrider.domain.run_events import RunEventType
 from outrider.domain.write_budget import WriteBudget
 from outrider.gateways.sandbox import Sandbox
-from outrider.kernel.budgeted_store import BudgetedStore, BudgetExceeded
-from outrider.kernel.housekeeper import Housekeeper
+from outrider.kernel.runs.budgeted_store import BudgetedStore, BudgetExceeded
 from outrider.kernel.transactions import inspection
+from outrider.kernel.work.background_loops import BackgroundLoops
 from outrider.ports.store import Transaction, ask
 from outrider.settings import Settings, StateStoreSettings
 from outrider.stores.postgres import store as postgres
@@ -295,7 +295,7 @@ async def test_what_a_loop_beside_the_sending_trips_over_ends_no_worker(
             raise TypeError("a bug")
 
         outrider.limits = replace(IMPATIENT, housekeeper_restart_seconds=0.05)
-        outrider.__dict__["housekeeper"] = Housekeeper(
+        outrider.__dict__["background_loops"] = BackgroundLoops(
             {"broken": broken}, outrider.clock, outrider.limits
         )
         run_id = await begun(outrider, await created(outrider, 10))

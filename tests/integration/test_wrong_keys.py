@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from outrider.settings import FAILED_AUTH_BURST, FAILED_AUTH_CLIENT_BURST
+from outrider.limits.access import FAILED_AUTH_BURST, FAILED_AUTH_CLIENT_BURST
 from tests.integration.api_server import ApiServer, running_server
 
 ROOT = "root-key-that-nobody-used-yet"

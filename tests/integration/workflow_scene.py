@@ -9,11 +9,11 @@ import msgspec
 
 from outrider.domain.contracts import policy_from
 from outrider.domain.ids import DEFAULT_SCOPE, OutboxId, RecipientId, WorkerId, idempotency_key
-from outrider.domain.letters import Letter
+from outrider.domain.message_content import MessageContent
 from outrider.domain.states import Channel
 from outrider.domain.submission import Contract
 from outrider.engines.local import local_reference
-from outrider.kernel.contract_shelf import snapshots
+from outrider.kernel.contracts.contract_cache import snapshots
 from outrider.kernel.transactions import notifications, submissions
 from outrider.kernel.transactions.jobs import ClaimedLane, Claimer
 from outrider.kernel.transactions.notifications import NewNotification
@@ -61,7 +61,7 @@ class WorkflowScene:
     ) -> OutboxId:
         """One item that is due now."""
         outbox_id = OutboxId(self.ids.new())
-        letter = Letter("Subject", "Body", (), zone)
+        letter = MessageContent("Subject", "Body", (), zone)
         item = NewNotification(
             outbox_id, "mail" if channel is Channel.EMAIL else "sms", None, 0, channel, "noop",
             RecipientId("r"), address, "Subject",

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from outrider.documents.audience import read_audience
 from outrider.domain.errors import InvalidInput
 from outrider.domain.recipients import AddressKind, Recipient
-from outrider.settings import AUDIENCE_LINE_MAX_CHARACTERS, PROBLEMS_SHOWN_MAX
+from outrider.limits.campaigns import AUDIENCE_LINE_MAX_CHARACTERS, PROBLEMS_SHOWN_MAX
 
 
 def read(folder: Path, content: str | bytes, name: str = "audience.csv") -> list[Recipient]:

@@ -7,7 +7,7 @@ import pytest
 from outrider.api.body_budget import BodyBudget
 from outrider.api.errors import ApiError
 from outrider.domain.ids import Scope, TenantId, WorkspaceId
-from outrider.settings import ApiLimits
+from outrider.limits.api import ApiLimits
 
 HOG = Scope(TenantId("t1"), WorkspaceId("hog"))
 OTHER = Scope(TenantId("t2"), WorkspaceId("other"))

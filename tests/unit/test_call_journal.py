@@ -16,9 +16,10 @@ from outrider.call_journal import (
     MappedCallJournal,
     open_journal,
 )
-from outrider.domain.ids import OutboxId, WorkerId
+from outrider.domain.ids import Fence, JobId, OutboxId, WorkerId
 from outrider.system import SystemIds
 
+JOB = JobId("job")
 WORKER = WorkerId("host/1/2")
 IDS = [OutboxId(each) for each in SystemIds().batch(RECORDS + 1)]
 
@@ -26,7 +27,7 @@ IDS = [OutboxId(each) for each in SystemIds().batch(RECORDS + 1)]
 def test_what_was_begun_and_not_ended_is_read_back(tmp_path: Path) -> None:
     journal = MappedCallJournal(tmp_path, WORKER)
     for outbox_id in IDS[:3]:
-        journal.begin(outbox_id)
+        journal.begin(outbox_id, JOB, Fence(1))
     journal.end([IDS[1], IDS[9]])
     assert set(CallJournalFolder(tmp_path).begun_by(WORKER) or ()) == {IDS[0], IDS[2]}
 
@@ -34,7 +35,7 @@ def test_what_was_begun_and_not_ended_is_read_back(tmp_path: Path) -> None:
 def _begin_and_die(folder: Path, begun: list[OutboxId], ended: list[OutboxId]) -> None:
     journal = MappedCallJournal(folder, WORKER)
     for outbox_id in begun:
-        journal.begin(outbox_id)
+        journal.begin(outbox_id, JOB, Fence(1))
     journal.end(ended)
     os.kill(os.getpid(), signal.SIGKILL)
 
@@ -51,7 +52,7 @@ def test_it_survives_a_process_that_is_killed(tmp_path: Path) -> None:
 def test_after_another_boot_it_says_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    MappedCallJournal(tmp_path, WORKER).begin(IDS[0])
+    MappedCallJournal(tmp_path, WORKER).begin(IDS[0], JOB, Fence(1))
     other = tmp_path / "boot_id"
     other.write_text("another boot")
     monkeypatch.setattr(call_journal, "BOOT_ID", other)
@@ -61,7 +62,7 @@ def test_after_another_boot_it_says_nothing(
 def test_with_more_calls_than_it_has_room_for_it_says_nothing(tmp_path: Path) -> None:
     journal = MappedCallJournal(tmp_path, WORKER)
     for outbox_id in IDS:
-        journal.begin(outbox_id)
+        journal.begin(outbox_id, JOB, Fence(1))
     assert CallJournalFolder(tmp_path).begun_by(WORKER) is None
 
 
@@ -77,7 +78,7 @@ def test_a_damaged_or_missing_journal_says_nothing(tmp_path: Path, content: byte
 
 def test_a_worker_that_ends_in_good_order_leaves_nothing_behind(tmp_path: Path) -> None:
     journal = MappedCallJournal(tmp_path, WORKER)
-    journal.begin(IDS[0])
+    journal.begin(IDS[0], JOB, Fence(1))
     journal.end([IDS[0]])
     journal.close()
     assert list(tmp_path.iterdir()) == []
@@ -86,7 +87,7 @@ def test_a_worker_that_ends_in_good_order_leaves_nothing_behind(tmp_path: Path) 
 def test_a_folder_that_cannot_be_written_stops_no_worker(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     journal = open_journal(tmp_path / "file", WORKER)
-    journal.begin(IDS[0])
+    journal.begin(IDS[0], JOB, Fence(1))
     journal.close()
     assert CallJournalFolder(tmp_path / "file").begun_by(WORKER) is None
 
@@ -97,3 +98,15 @@ def test_a_journal_has_its_room_on_the_disk_before_the_first_call(tmp_path: Path
     (file,) = tmp_path.iterdir()
     assert file.stat().st_blocks * 512 >= HEADER_BYTES + RECORDS * RECORD_BYTES
     journal.close()
+
+
+def test_what_a_job_left_behind_ends_with_it_and_nothing_else_does(tmp_path: Path) -> None:
+    journal = MappedCallJournal(tmp_path, WORKER)
+    journal.begin(IDS[0], JOB, Fence(1))
+    journal.begin(IDS[1], JOB, Fence(2))
+    journal.begin(IDS[2], JobId("another"), Fence(1))
+    journal.let_go(JOB, Fence(1))
+    assert set(journal.begun() or ()) == {IDS[1], IDS[2]}, "held again, it has calls of its own"
+    journal.let_go(JOB, Fence(9))
+    journal.end([IDS[1], IDS[2]])
+    assert journal.begun() == []

@@ -7,10 +7,10 @@ import pytest
 
 from outrider.domain.errors import StoreUnavailable
 from outrider.domain.ids import CampaignId, Fence, JobId, RunId, TenantId, WorkspaceId
-from outrider.kernel.call_permits import CallPermits
+from outrider.kernel.delivery.call_permits import CallPermits
 from outrider.kernel.transactions.jobs import Claim, ClaimedLane, ClaimedPhaseJob
+from outrider.limits.kernel import Limits
 from outrider.ports.store import Store, Transaction
-from outrider.settings import Limits
 from outrider.testing.clock import FakeClock
 
 TAKEN = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -5,7 +5,7 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outrider.kernel.call_slots import CallSlots
+from outrider.kernel.delivery.call_slots import CallSlots
 
 
 async def test_a_single_message_goes_before_campaigns_that_came_earlier() -> None:

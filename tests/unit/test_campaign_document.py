@@ -11,11 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from outrider.documents.campaign import CampaignDocument, parse_campaign
-from outrider.domain.campaigns import Message
+from outrider.domain.campaigns import Message, StepRetries
 from outrider.domain.errors import InvalidInput
 from outrider.domain.recipients import AddressKind
 from outrider.domain.states import Channel
-from outrider.settings import BATCH_SIZE_DEFAULT, PROBLEMS_SHOWN_MAX
+from outrider.kernel.transactions.campaigns import definition_document, read_definition
+from outrider.limits.campaigns import BATCH_SIZE_DEFAULT, PROBLEMS_SHOWN_MAX
 
 MESSAGE = {
     "id": "offer",
@@ -87,9 +88,12 @@ def test_a_full_campaign_keeps_everything_it_says() -> None:
             "scheduledFor": "2026-12-01T09:00:00+01:00",
             "batchSize": 7,
             "requireApproval": True,
+            "retryPolicy": {"launch": {"maxAttempts": 2, "delaySeconds": 60}},
         }
     )
     definition = document.definition
+    assert definition.retry_policy == {"launch": StepRetries(2, 60)}
+    assert read_definition(definition_document(definition)) == definition
     assert definition.scheduled_for == datetime(2026, 12, 1, 8, tzinfo=UTC)
     assert (definition.batch_size, definition.require_approval) == (7, True)
     assert [message.script_version for message in definition.messages] == [None, "v3"]
@@ -221,6 +225,9 @@ def test_a_call_whose_script_has_no_version_is_one_by_itself() -> None:
         ({"scheduledFor": "2026-02-30T00:00:00Z"}, "scheduledFor"),
         ({"scheduledFor": "0001-01-01T00:00:00+10:00"}, "scheduledFor"),
         ({"require_approval": True}, "require_approval"),
+        ({"retryPolicy": {"report": {"maxAttempts": 2}}}, "retryPolicy"),
+        ({"retryPolicy": {"launch": {"maxAttempts": 0}}}, "retryPolicy.launch.maxAttempts"),
+        ({"retryPolicy": {"launch": {"maxAttempts": 11}}}, "retryPolicy.launch.maxAttempts"),
     ],
 )
 def test_a_mistake_is_found_where_it_is(change: dict[str, object], path: str) -> None:

@@ -7,7 +7,8 @@ from pydantic import ValidationError
 from starlette.requests import Request
 
 from outrider.api.client_address import UNKNOWN_ADDRESS, TrustedProxies
-from outrider.settings import FORWARDED_HOPS_MAX, Settings
+from outrider.limits.access import FORWARDED_HOPS_MAX
+from outrider.settings import Settings
 
 PROXIES = TrustedProxies(map(ip_network, ("10.0.0.0/8", "2001:db8:ffff::/48")))
 CLIENT, OTHER = "203.0.113.7", "203.0.113.8"

@@ -4,6 +4,7 @@ import json
 from datetime import UTC, datetime
 
 from outrider.domain.cloud_events import CLOUD_EVENT_MAX_BYTES, cloud_event
+from outrider.domain.contract_versions import CONTRACT_VERSION
 from outrider.domain.ids import DEFAULT_SCOPE, RunId
 from outrider.domain.run_events import RunEvent
 
@@ -26,11 +27,13 @@ def test_an_event_has_the_attributes_that_cloudevents_asks_for() -> None:
         "time": "2026-01-01T12:00:00Z",
         "subject": "step-1",
         "datacontenttype": "application/json",
+        "dataschema": "urn:outrider:schemas:v1:run-event",
         "partitionkey": RUN,
         "sequence": "00000000000000000007",
         "tenantid": DEFAULT_SCOPE.tenant_id,
     }
     assert data == {
+        "contractVersion": CONTRACT_VERSION,
         "runId": RUN, "runSeq": 7, "eventType": "StepCompleted", "stepId": "step-1",
         "logicalAttemptId": "2", "engineAttemptId": "3", "planVersion": "1",
         "emitter": "activity", "idempotencyKey": "ab" * 32, "payload": {"sent": 5},

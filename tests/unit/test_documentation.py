@@ -3,23 +3,36 @@
 import json
 import re
 import runpy
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from typer.main import get_command
 
 from outrider.cli.app import app
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "GLOSSARY.md")
+DOCUMENTS = (*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md")))
 _PATH = re.compile(r"`((?:src|tests|docs|bench|examples|requirements|scripts|\.ci)/[\w./-]*)`")
-_COMMAND = re.compile(r"outrider ((?:[a-z]+)(?: [a-z]+)?)")
+_CODE = re.compile(r"```.*?\n(.*?)```|`([^`\n]+)`", re.DOTALL)
+_COMMAND = re.compile(r"(?:\$ )?(?:[A-Z_]+=\S+ )*outrider(?= )([^#]*)")
 
 
-@pytest.mark.parametrize("name", DOCUMENTS)
-def test_every_path_a_document_names_exists(name: str) -> None:
-    named = _PATH.findall((ROOT / name).read_text())
-    assert [path for path in named if not (ROOT / path).exists()] == []
+def missing_paths(text: str) -> list[str]:
+    return [path for path in _PATH.findall(text) if not (ROOT / path).exists()]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_every_path_a_document_names_exists(document: Path) -> None:
+    assert missing_paths(document.read_text()) == []
+
+
+def test_a_path_that_does_not_exist_is_found() -> None:
+    assert sum(len(_PATH.findall(document.read_text())) for document in DOCUMENTS) > 100
+    assert missing_paths("see `src/outrider/nowhere.py` and `docs/api.md`") == [
+        "src/outrider/nowhere.py"
+    ]
 
 
 def test_architecture_names_every_room_of_the_package() -> None:
@@ -55,18 +68,68 @@ def test_readme_prints_the_test_command_that_ci_runs() -> None:
     assert "make test" in gate
 
 
-def test_every_outrider_command_that_readme_shows_exists() -> None:
-    shown = set(_COMMAND.findall((ROOT / "README.md").read_text()))
-    assert shown, "README shows no command"
-    for command in shown:
-        words = command.split()
-        known = CliRunner().invoke(app, [words[0], "--help"])
-        assert known.exit_code == 0, command
-        if len(words) == 2 and words[0] in {"campaign", "run", "doubts", "intent"}:
-            assert CliRunner().invoke(app, [*words, "--help"]).exit_code == 0, command
+def commands_in(text: str) -> Iterator[list[str]]:
+    """What stands behind `outrider` in code, word by word, each line of it."""
+    for block, inline in _CODE.findall(text):
+        for line in (block or inline).replace("\\\n", " ").splitlines():
+            for part in re.split(r" [|&;]+ ", line):
+                if found := _COMMAND.match(part.strip()):
+                    yield found[1].split()
+
+
+def problems_with(words: Sequence[str]) -> list[str]:
+    """Names of commands and options in it that the command line does not know."""
+    found: Any = get_command(app)
+    context = found.make_context("outrider", ["demo"], resilient_parsing=True)
+    options, problems = set(_options(found)), []
+    for word in words:
+        name = word.strip("[],")
+        if name.startswith("--"):
+            if name.partition("=")[0] not in options | set(_options(found)):
+                problems.append(name)
+        elif hasattr(found, "get_command") and re.fullmatch(r"[a-z][a-z/-]*", name):
+            each = [found.get_command(context, part) for part in name.split("/")]
+            if None in each:
+                problems.append(name)
+                break
+            found = each[0]
+    return problems
+
+
+def _options(command: Any) -> list[str]:
+    return [
+        "--help",
+        *(name for each in command.params for name in (*each.opts, *each.secondary_opts)),
+    ]
+
+
+# The changelog tells of commands that were.
+@pytest.mark.parametrize(
+    "document",
+    [path for path in DOCUMENTS if path.name != "CHANGELOG.md"],
+    ids=lambda path: path.name,
+)
+def test_every_outrider_command_that_a_document_shows_exists(document: Path) -> None:
+    shown = list(commands_in(document.read_text()))
+    assert [(words, found) for words in shown if (found := problems_with(words))] == []
+
+
+def test_commands_that_do_not_exist_are_found() -> None:
+    readme = list(commands_in((ROOT / "README.md").read_text()))
+    assert ["campaign", "status", "ID"] in readme
+    assert len(readme) > 15
+    planted = "`outrider demonstrate`, `outrider campaign pause/explode ID`"
+    planted += "\n```\n$ outrider serve --nope\n```"
+    assert [problems_with(words) for words in commands_in(planted)] == [
+        ["demonstrate"],
+        ["pause/explode"],
+        ["--nope"],
+    ]
 
 
 def test_the_changelog_has_an_entry_for_this_version() -> None:
+    """And for none above it, but for what is unreleased."""
     from outrider import __version__
 
-    assert f"## [{__version__}]" in (ROOT / "CHANGELOG.md").read_text()
+    headings = re.findall(r"^## \[(.+?)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert next(each for each in headings if each != "Unreleased") == __version__

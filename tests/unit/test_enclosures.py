@@ -10,11 +10,11 @@ import pytest
 
 from outrider.artifact_store import LocalArtifacts
 from outrider.domain.errors import StoreUnavailable
-from outrider.domain.letters import Attachment, Enclosure, Letter
-from outrider.kernel.enclosures import EnclosureReader
+from outrider.domain.message_content import Attachment, Enclosure, MessageContent
+from outrider.kernel.delivery.attachment_reader import EnclosureReader
+from outrider.limits.workflows import ENCLOSURES_MAX_BYTES
 from outrider.object_artifacts import ObjectArtifacts
 from outrider.ports.artifacts import ArtifactStore, StoredArtifact
-from outrider.settings import ENCLOSURES_MAX_BYTES
 
 PDF = "application/pdf"
 CONTENT = b"%PDF-1.4 a quote"
@@ -39,8 +39,8 @@ def not_there(name: str) -> str:
     return f"the attachment '{name}' is not among the artifacts with this sha256, or is too large"
 
 
-def letter(*attachments: Attachment) -> Letter:
-    return Letter("Offer", "Hello", attachments)
+def letter(*attachments: Attachment) -> MessageContent:
+    return MessageContent("Offer", "Hello", attachments)
 
 
 @pytest.fixture

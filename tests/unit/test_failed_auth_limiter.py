@@ -4,9 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from outrider.kernel import failed_auth_limiter
-from outrider.kernel.failed_auth_limiter import FailedAuthLimiter, network_of
-from outrider.settings import (
+from outrider.kernel.access import failed_auth_limiter
+from outrider.kernel.access.failed_auth_limiter import FailedAuthLimiter, network_of
+from outrider.limits.access import (
     FAILED_AUTH_ADDRESS_MAX_CHARACTERS,
     FAILED_AUTH_BURST,
     FAILED_AUTH_REFILL_SECONDS,

@@ -6,7 +6,7 @@ import pytest
 
 from outrider.domain.errors import Overloaded
 from outrider.domain.ids import Scope, TenantId, WorkspaceId
-from outrider.kernel.fair_turns import FairTurns
+from outrider.kernel.access.fair_turns import FairTurns
 
 HOG = Scope(TenantId("t1"), WorkspaceId("hog"))
 OTHER = Scope(TenantId("t2"), WorkspaceId("other"))

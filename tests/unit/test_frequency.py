@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outrider.domain.frequency import Hearing, free_again
+from outrider.domain.frequency import SendHistory, free_again
 from outrider.domain.screen_policies import FrequencyCap
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
@@ -36,7 +36,7 @@ def test_beyond_the_cap_it_waits_until_enough_have_left() -> None:
 
 
 def test_what_is_let_through_counts_for_what_comes_after_it() -> None:
-    hearing = Hearing()
+    hearing = SendHistory()
     hearing.note("email", "a@example.test", ago(2))
     let_through = 0
     while hearing.free_again(CAP, "email", "A@example.test", NOW) is None:

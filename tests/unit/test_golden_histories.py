@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from outrider.domain.contract_versions import CONTRACT_VERSION
 from outrider.domain.ids import RunId
 from outrider.domain.projection import (
     RunSnapshot,
@@ -58,10 +59,13 @@ def events_of(history: History) -> list[RunEvent]:
 
 
 def seen(snapshot: RunSnapshot) -> dict[str, object]:
+    """Without the version: the histories are older than it."""
+    document = snapshot_document(snapshot)
+    assert document.pop("contractVersion") == CONTRACT_VERSION
     return {
         "rowStatus": row_status(snapshot),
         "phaseState": phase_state(snapshot),
-        "snapshot": snapshot_document(snapshot),
+        "snapshot": document,
     }
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from outrider.domain.ids import OutboxId
-from outrider.domain.letters import Attachment, Letter
+from outrider.domain.message_content import Attachment, MessageContent
 from outrider.domain.submission import Contract, OneShot
-from outrider.kernel.lane_backlog import AddressTurns, Backlog, Due
+from outrider.kernel.delivery.lane_backlog import AddressTurns, Backlog, Due
 from outrider.kernel.transactions.submissions import DueItem
 
 CONTRACT = Contract("t", "noop", "noop:", "realtime", OneShot(), frozenset())
@@ -20,7 +20,7 @@ def due(name: str, address: str | None = "a@example.test", *, files: int = 0) ->
     row: dict[str, Any] = dict.fromkeys(DueItem._fields)
     row |= {"id": OutboxId(name), "address": address, "channel": "email", "created_at": NOW}
     attachments = tuple(Attachment("f", "text/plain", "aGk=") for _ in range(files))
-    return Due(DueItem(**row), CONTRACT, Letter(None, "Hi", attachments))
+    return Due(DueItem(**row), CONTRACT, MessageContent(None, "Hi", attachments))
 
 
 def names(taken: list[Due]) -> list[str]:

@@ -90,9 +90,9 @@ def test_a_built_in_sender_is_replaced_by_one_that_says_so(installed: Installer,
 @pytest.mark.parametrize(
     ("name", "code", "why"),
     [
-        ("Visit", SENDER, "should have a name of its own that matches"),
-        ("v" * 65, SENDER, "should have a name of its own that matches"),
-        ("email_send", SENDER, "should have a name of its own that matches"),
+        ("Visit", SENDER, "should have a name that matches"),
+        ("v" * 65, SENDER, "should have a name that matches"),
+        ("email_send", SENDER, "should have a name of its own"),
         ("agent_email", SENDER, "has a name that is taken by Outrider itself"),
         ("visit", "Other = 5", "cannot be loaded: AttributeError"),
         ("visit", "import nowhere_at_all", "cannot be loaded: ModuleNotFoundError"),

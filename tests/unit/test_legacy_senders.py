@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from outrider.domain.addressees import addressees
-from outrider.domain.letters import ATTACHMENT_NAME_MAX_CHARACTERS, read_attachment
+from outrider.domain.message_content import ATTACHMENT_NAME_MAX_CHARACTERS, read_attachment
 from outrider.domain.states import Channel
 from outrider.domain.triggers import BUILT_IN_TRIGGERS, known_triggers
 from outrider.domain.workflows import (
@@ -27,10 +27,10 @@ from outrider.domain.workflows import (
 from outrider.legacy.agent_email import AgentEmail
 from outrider.legacy.proposal_email import ProposalEmail
 from outrider.legacy.thank_you_email import ThankYouEmail
+from outrider.limits.workflows import QUOTE_ITEMS_MAX
 from outrider.ports.legacy import Composition, LegacySender
 from outrider.rendering.child import Request, WindowRenderer
 from outrider.rendering.renderer import default_limits
-from outrider.settings import QUOTE_ITEMS_MAX
 
 SENDERS: tuple[LegacySender, ...] = (ProposalEmail(), ThankYouEmail(), AgentEmail())
 RENDERER = WindowRenderer(default_limits())

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outrider.domain.letters import Enclosure
+from outrider.domain.message_content import Enclosure
 from outrider.gateways.mail_parts import boundary, safe_kind, safe_name
 from outrider.gateways.smtp_message import Letterhead, compose
 

@@ -274,6 +274,16 @@ def test_events_out_of_order_are_refused_not_reordered() -> None:
         project_run(RUN, [event(2, "RunStarted"), event(1, "RunApproved")])
 
 
+def test_an_event_that_comes_again_changes_nothing() -> None:
+    """RM: reprocessing is safe, also within one list of events; it was refused there."""
+    log = history()
+    twice = [each for event in log for each in (event, event)]
+    assert project_run(RUN, twice) == project_run(RUN, log)
+    assert project_run(RUN, [*log[:5], *log[2:]]) == project_run(RUN, log)
+    halfway = project_run(RUN, log[:4])
+    assert incremental_project(halfway, [*log[2:], *log[5:]]) == project_run(RUN, log)
+
+
 def test_a_snapshot_is_never_changed_in_place() -> None:
     before = project_run(RUN, history()[:4])
     document = snapshot_document(before)

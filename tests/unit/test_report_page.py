@@ -8,10 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from outrider.phases.report_charts import SEEN_AT_LEAST, WIDTH, stacked_bar, widths
-from outrider.phases.report_figures import Figures, Tally, Terms, read_launch
-from outrider.phases.report_page import POLICY, identity, report_page, share
-from outrider.settings import REPORT_NAME_SHOWN_CHARACTERS, REPORT_REASONS_SHOWN_MAX
+from outrider.limits.phases import (
+    REPORT_NAME_SHOWN_CHARACTERS,
+    REPORT_REASONS_COUNTED_MAX,
+    REPORT_REASONS_SHOWN_MAX,
+)
+from outrider.phases.report_charts import SEEN_AT_LEAST, WIDTH, pieces, widths
+from outrider.phases.report_figures import OTHER_REASONS, Figures, Tally, read_launch
+from outrider.phases.report_page import POLICY, report_page, share
+from outrider.ports.phases import ResultLine
 
 HOSTILE = "</title><script>alert('1')</script><img src=x onerror=alert(2)>\"'&amp;"
 OURS = {
@@ -70,7 +75,6 @@ def summary(word: str = "fine", **changes: Any) -> dict[str, Any]:
             "ledgerDigest": word,
             "issuedAt": word,
         },
-        "reasons": [{"status": "failed", "reason": word, "items": 4}],
     }
     return {**document, **changes}
 
@@ -84,7 +88,7 @@ def page(document: dict[str, Any], name: str = "Spring", tally: Tally | None = N
 @settings(deadline=None)
 @given(st.one_of(st.just(HOSTILE), st.text(st.characters(), max_size=60)))
 def test_whatever_strangers_write_stays_text(word: str) -> None:
-    tally = Tally(1, {word: Counter({word: 1, "sent": 1})})
+    tally = Tally(1, {word: Counter({word: 1, "sent": 1})}, Counter({("failed", word): 4}))
     read = page(summary(word), word, tally)
     assert {tag for tag, _ in read.elements} <= OURS
     assert read.open == []
@@ -93,7 +97,7 @@ def test_whatever_strangers_write_stays_text(word: str) -> None:
 
 
 def test_hostile_words_can_be_read_where_they_belong() -> None:
-    read = page(summary(HOSTILE), HOSTILE)
+    read = page(summary(HOSTILE), HOSTILE, Tally(by_reason=Counter({("failed", HOSTILE): 4})))
     assert read.texts.count(HOSTILE) >= 5
     assert f"Launch report: {HOSTILE}" in read.texts
     assert any(HOSTILE in (svg.get("aria-label") or "") for svg in read.of("svg"))
@@ -115,14 +119,17 @@ def test_both_colour_schemes_are_there() -> None:
 
 
 def test_the_identity_is_a_sentence_and_is_checked() -> None:
-    true = Terms(intended=2_000, waiting=0, in_doubt=1, sent=1_990, failed=4, skipped=5)
-    assert identity(true) == (
+    true = {
+        "intended": 2_000, "waiting": 0, "inDoubt": 1, "sent": 1_990, "failed": 4, "skipped": 5,
+    }  # fmt: skip
+    assert (
         "2,000 items intended = 0 waiting + 1 in doubt + 1,990 sent + 4 failed + 5 skipped:"
-        " <strong>every item is accounted for</strong>."
+        " every item is accounted for." in page(summary(accounting=true)).text
     )
-    false = Terms(intended=1, waiting=0, in_doubt=0, sent=0, failed=0, skipped=0)
-    assert identity(false).startswith("1 item intended =")
-    assert "this does not add up" in identity(false)
+    nothing = dict.fromkeys(true, 0)
+    false = page(summary(accounting={**nothing, "intended": 1})).text
+    assert "1 item intended =" in false
+    assert "this does not add up" in false
 
 
 def test_criteria_are_ticked_or_crossed() -> None:
@@ -140,21 +147,41 @@ def test_criteria_are_ticked_or_crossed() -> None:
 
 def test_a_launch_without_a_single_item_has_a_page_all_the_same() -> None:
     nothing = dict.fromkeys(("intended", "waiting", "inDoubt", "sent", "failed", "skipped"), 0)
-    read = page(summary(accounting=nothing, reasons=[], run={}))
+    read = page(summary(accounting=nothing, run={}))
     assert "There are no ledger lines." in read.text
     assert "Nothing failed and nothing was skipped." in read.text
 
 
 def test_many_and_long_reasons_do_not_fill_the_page() -> None:
-    reasons = [
-        {"status": "failed", "reason": f"{number}" + "x" * 500, "items": number}
-        for number in range(1, REPORT_REASONS_SHOWN_MAX + 4)
-    ]
-    read = page(summary(reasons=[*reasons, {"status": "sent", "reason": "overdue", "items": 9}]))
+    reasons: Counter[tuple[str, str | None]] = Counter(
+        {
+            ("failed", f"{number}" + "x" * 500): number
+            for number in range(1, REPORT_REASONS_SHOWN_MAX + 4)
+        }
+    )
+    reasons["sent", "overdue"] = 9
+    read = page(summary(), tally=Tally(by_reason=reasons))
     assert len([svg for svg in read.of("svg") if svg.get("class") == "bar"]) == 12
     assert "3 rarer reasons with 6 items are not shown." in read.text
     assert all(len(text) <= REPORT_NAME_SHOWN_CHARACTERS for text in read.texts if "xxx" in text)
     assert "overdue" not in read.text
+
+
+def test_reasons_beyond_so_many_are_counted_as_one() -> None:
+    tally = Tally()
+    for number in range(REPORT_REASONS_COUNTED_MAX + 5):
+        tally.count(
+            [ResultLine("i", "r", "a", "sms", "t", "failed", f"reason {number}", 1, "", "")]
+        )
+    assert tally.by_reason["failed", OTHER_REASONS] == 5
+    assert sum(reason.items for reason in tally.reasons) == tally.lines
+
+
+def test_a_launch_of_several_runs_says_whose_certificate_it_shows() -> None:
+    """U3"""
+    read = page(summary(runs=3))
+    assert "3 runs, each message once, as it ended" in read.text
+    assert "It is of the latest of 3 runs" in read.text
 
 
 def test_times_are_written_for_people_and_nonsense_is_left_as_it_is() -> None:
@@ -184,7 +211,15 @@ def test_what_is_there_can_be_seen_and_all_of_it_fits(counts: list[int]) -> None
 
 
 def test_a_bar_says_in_words_what_it_shows() -> None:
-    bar = Page(stacked_bar({"sent": 3, "failed": 1}, 4, style="bar", label='"3" sent'))
-    [svg] = bar.of("svg")
-    assert (svg["role"], svg["aria-label"]) == ("img", '"3" sent')
-    assert [rect["class"] for rect in bar.of("rect")] == ["track", "sent", "failed"]
+    counted = Tally(4, {'"sms"': Counter(sent=3, failed=1)}, Counter({("failed", "unknown"): 1}))
+    read = page(summary(), tally=counted)
+    [svg] = [each for each in read.of("svg") if each.get("class") == "bar"][:1]
+    assert (svg["role"], svg["aria-label"]) == ("img", '"sms": 3 sent · 1 failed')
+    drawn = [rect["class"] for rect in read.of("rect")]
+    assert "track sent failed track" in " ".join(name or "" for name in drawn)
+
+
+def test_a_piece_of_a_bar_leaves_a_gap_to_the_next() -> None:
+    first, second = pieces({"sent": 3, "failed": 1}, 4)
+    assert (first["left"], first["width"]) == ("0.00", "748.00")
+    assert (second["left"], second["width"]) == ("750.00", "250.00")

@@ -9,15 +9,15 @@ from typing import cast
 
 import pytest
 
-from outrider.domain.errors import StoreUnavailable
-from outrider.domain.ids import Fence, OutboxId
+from outrider.domain.errors import StoreError, StoreRefused, StoreUnavailable
+from outrider.domain.ids import Fence, JobId, OutboxId
 from outrider.domain.states import IntentStatus, ItemStatus
 from outrider.domain.submission import Progress, Verdict
-from outrider.kernel.result_closer import ResultCloser
+from outrider.kernel.delivery.result_closer import ResultCloser
 from outrider.kernel.transactions.ledger import ClosedAttempt
+from outrider.limits.kernel import Limits
 from outrider.ports.stages import Unobserved
 from outrider.ports.store import Store, Transaction
-from outrider.settings import Limits
 from outrider.system import SystemClock
 
 ACCEPTED = Verdict(ItemStatus.SENT, IntentStatus.ACCEPTED, Progress.ANSWERED)
@@ -54,11 +54,14 @@ class RememberedCalls:
     def __init__(self) -> None:
         self.ended: list[str] = []
 
-    def begin(self, outbox_id: OutboxId) -> None:
-        raise AssertionError(f"the closer begins no call: {outbox_id}")
+    def begin(self, outbox_id: OutboxId, job_id: JobId, fence: Fence) -> None:
+        raise AssertionError(f"the closer begins no call: {outbox_id}, {job_id}, {fence}")
 
     def end(self, outbox_ids: Iterable[OutboxId]) -> None:
         self.ended += outbox_ids
+
+    def let_go(self, job_id: JobId, fence: Fence) -> None:
+        raise AssertionError(f"the closer holds no job: {job_id}, {fence}")
 
     def begun(self) -> None:
         return None
@@ -162,3 +165,80 @@ async def test_a_call_has_ended_in_the_journal_when_its_result_is_committed_and_
             await first
         # What was not committed may have to be told after this process's death.
         assert journal.ended == ["two"]
+
+
+class RefusingStore:
+    """Takes everything but one item, whoever else is in its group."""
+
+    def __init__(self, refused: str) -> None:
+        self.refused = refused
+        self.taken: list[str] = []
+
+    async def write(self, script: Transaction[None]) -> None:
+        window = next(script).window
+        script.close()
+        assert window is not None
+        names = [str(each) for each in window["id"]]
+        if self.refused in names:
+            raise StoreRefused("a constraint says no")
+        self.taken += names
+
+
+async def test_a_result_that_the_store_refuses_costs_no_other_and_ends_no_loop() -> None:
+    """The loop died of it, and with it the worker."""
+    store, journal = RefusingStore("c"), RememberedCalls()
+    closer = ResultCloser(cast("Store", store), SystemClock(), LIMITS, Unobserved(), journal)
+    running = asyncio.create_task(closer.run())
+    try:
+        for name in "abcde":
+            closer.put(closed(name)._replace(job_id=JobId("bad" if name == "c" else "good")))
+        good = asyncio.create_task(closer.barrier(JobId("good")))
+        with pytest.raises(StoreRefused):
+            await closer.barrier(JobId("bad"))
+        await good
+        assert sorted(store.taken) == ["a", "b", "d", "e"]
+        assert sorted(journal.ended) == ["a", "b", "d", "e"], "nobody knows the end of that one"
+        closer.put(closed("f"))
+        await closer.barrier()
+        assert store.taken[-1] == "f"
+        assert not running.done()
+    finally:
+        running.cancel()
+        await asyncio.wait({running})
+
+
+class FailingStore:
+    """Fails for as many times as it says, whatever it is asked; then takes everything."""
+
+    def __init__(self, times: int) -> None:
+        self.left = times
+        self.taken: list[str] = []
+
+    async def write(self, script: Transaction[None]) -> None:
+        window = next(script).window
+        script.close()
+        assert window is not None
+        if self.left:
+            self.left -= 1
+            raise StoreError("permission denied for table channel_outbox")
+        self.taken += [str(each) for each in window["id"]]
+
+
+@pytest.mark.parametrize("patience_seconds", [60.0, -1.0])
+async def test_a_store_that_fails_for_a_moment_costs_no_result(patience_seconds: float) -> None:
+    """What a provider had said was given up one by one, as if the store had refused each; past all
+    patience, whatever it takes now is not."""
+    limits = replace(LIMITS, close_backoff_seconds=0.0, close_patience_seconds=patience_seconds)
+    store = FailingStore(3 if patience_seconds > 0 else 1)
+    closer = ResultCloser(
+        cast("Store", store), SystemClock(), limits, Unobserved(), RememberedCalls()
+    )
+    running = asyncio.create_task(closer.run())
+    try:
+        for name in ("one", "two", "three"):
+            closer.put(closed(name)._replace(job_id=JobId("job")))
+        await closer.barrier(JobId("job"))
+        assert sorted(store.taken) == ["one", "three", "two"]
+    finally:
+        running.cancel()
+        await asyncio.wait({running})

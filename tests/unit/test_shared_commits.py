@@ -7,7 +7,7 @@ import pytest
 
 from outrider.domain.errors import InvalidInput, StoreUnavailable
 from outrider.domain.ids import DEFAULT_SCOPE, Scope, TenantId, WorkspaceId
-from outrider.kernel.shared_commits import SharedCommits
+from outrider.kernel.submissions.shared_commits import SharedCommits
 
 OTHER = Scope(TenantId("other"), WorkspaceId("other"))
 

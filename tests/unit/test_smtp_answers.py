@@ -6,7 +6,7 @@ from outrider.domain.blame import Party
 from outrider.domain.submission import Accepted, AttemptError, Closes, Held, Rejected, Throttled
 from outrider.gateways.smtp_answers import RULES, Step, judged, rule_for
 from outrider.gateways.smtp_suspicions import Suspicion, Suspicions
-from outrider.settings import SMTP_SUSPECTS_MAX
+from outrider.limits.gateways import SMTP_SUSPECTS_MAX
 
 AT_RCPT = [
     ("550 5.1.1 <ada@example.test>: Recipient address rejected: User unknown", "item"),

@@ -20,6 +20,7 @@ from outrider.domain.targets import (
     report,
     reset,
     share_of,
+    throttle_reports,
 )
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -164,6 +165,42 @@ def test_retry_after_closes_the_door_for_everybody_until_then() -> None:
 
 def test_retry_after_is_kept_even_if_it_is_longer_than_any_backoff() -> None:
     assert opening(throttled(OPEN, NOON, retry_after=3600)) == at(3600)
+
+
+def test_a_long_retry_after_holds_the_workspace_that_was_told_and_the_others_for_a_minute() -> None:
+    """XM: one answer closed a target for everybody for an hour."""
+    for_all, for_us = throttle_reports(3, 7, 3600, 5, "HTTP 429")
+    assert for_all == Report(
+        3, throttled=1, retry_after_seconds=60, in_flight=5,
+        reason="HTTP 429; it asks for 3,600 s, other workspaces try after 60 s",
+    )  # fmt: skip
+    assert for_us == Report(
+        7,
+        throttled=1,
+        retry_after_seconds=3600,
+        in_flight=0,
+        reason="HTTP 429; it asks for 3,600 s",
+    )
+    assert throttle_reports(3, 7, None, 5, None) == (
+        Report(3, throttled=1, in_flight=5),
+        Report(7, throttled=1, in_flight=0),
+    )
+
+
+def test_whose_probe_is_throttled_leaves_the_next_one_to_the_others() -> None:
+    """XM: it took every probe, and the others never found out that they were let in."""
+    for asked in (None, 20):
+        for_all, for_us = throttle_reports(0, 0, asked, 5, None, again=True)
+        shared, own = (report(OPEN, POLICY, each, NOON) for each in (for_all, for_us))
+        assert opening(own) - opening(shared) == timedelta(seconds=PROBE_LOOK_SECONDS)
+        for_all, for_us = throttle_reports(0, 0, asked, 5, None)
+        assert opening(report(OPEN, POLICY, for_us, NOON)) == opening(shared)
+
+
+def test_the_door_of_a_workspace_has_no_slots_of_its_own() -> None:
+    """Calls are counted at the door that all share; this one is trusted again once it is open."""
+    closed = report(OPEN, POLICY, Report(OPEN.epoch, throttled=1, in_flight=0), NOON)
+    assert report(closed, POLICY, Report(closed.epoch, answered=1), at(1)).is_untroubled
 
 
 def test_a_first_retry_after_of_nothing_is_believed() -> None:

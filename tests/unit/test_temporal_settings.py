@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from outrider.settings import TEMPORAL_WINDOW_JOBS, TEMPORAL_WINDOW_JOBS_MAX, Settings
+from outrider.limits.engines import TEMPORAL_WINDOW_JOBS, TEMPORAL_WINDOW_JOBS_MAX
+from outrider.settings import Settings
 
 WHOLE = {
     "OUTRIDER_ENGINE": "temporal",

@@ -23,14 +23,14 @@ from outrider.domain.errors import InvalidInput
 from outrider.domain.states import Channel
 from outrider.domain.workflows import Delay, IfPast, RecipientConfig, Relative
 from outrider.domain.written_workflows import WrittenRule, WrittenStep, file_document
-from outrider.rendering.checker import check_template
-from outrider.settings import (
-    BODY_MAX_BYTES,
+from outrider.limits.campaigns import BODY_MAX_BYTES
+from outrider.limits.workflows import (
     CUSTOM_RECIPIENTS_MAX,
     DELAY_MAX_SECONDS,
     WORKFLOW_RULES_MAX,
     WORKFLOW_STEPS_MAX,
 )
+from outrider.rendering.checker import check_template
 
 STEP: dict[str, Any] = {
     "stepOrder": 1,

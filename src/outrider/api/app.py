@@ -32,8 +32,10 @@ from outrider.api.routes import (
     policy,
     registry,
     rehearsals,
+    repointing,
     run_log,
     runs,
+    schemas,
     session,
     signals,
     suppressions,
@@ -44,7 +46,7 @@ from outrider.api.routes import (
 )
 from outrider.api.services import Services
 from outrider.bootstrap import Outrider
-from outrider.settings import ApiLimits
+from outrider.limits.api import ApiLimits
 
 ROUTERS = (
     campaigns.router, audience.router, phases.router, events.router, runs.router,
@@ -54,6 +56,7 @@ ROUTERS = (
     audit.router, artifacts.router, bus.router, alerts.router, unsubscribe.router,
     workflows.router, policy.router, rehearsals.router, targets.router, trouble.router,
     health.router, session.router, console.router,
+    schemas.router, repointing.router,
 )  # fmt: skip
 
 DESCRIPTION = """\

@@ -14,18 +14,27 @@ from starlette.requests import Request
 from outrider.api import sessions
 from outrider.api.client_address import TrustedProxies
 from outrider.api.errors import ApiError
-from outrider.domain.keys import KeyScope, Principal, parse_key
-from outrider.kernel.failed_auth_limiter import FailedAuthLimiter
-from outrider.kernel.key_keeper import KeyKeeper
-from outrider.kernel.session_keeper import Session, SessionKeeper
-from outrider.ports.clock import Clock
-from outrider.settings import (
+from outrider.api.recent_keys import RecentKeys
+from outrider.domain.errors import StoreError
+from outrider.domain.keys import KeyId, KeyScope, Principal, parse_key
+from outrider.kernel.access.failed_auth_limiter import FailedAuthLimiter
+from outrider.kernel.access.key_keeper import KeyKeeper
+from outrider.kernel.access.session_keeper import Session, SessionKeeper
+from outrider.limits.access import (
     FAILED_AUTH_CLIENT_BURST,
     FAILED_AUTH_CLIENT_REFILL_SECONDS,
     FAILED_AUTH_LOOKUPS,
 )
+from outrider.ports.clock import Clock
 
 CHALLENGE = 'Bearer realm="outrider"'
+
+
+class ScopeMissing(ApiError):
+    def __init__(self, principal: Principal, needed: KeyScope) -> None:
+        self.principal = principal
+        self.reason = f"this key's scopes do not include {needed.value}"
+        super().__init__(403, "INSUFFICIENT_SCOPE", self.reason, hint="use a key with that scope")
 
 
 class Doorkeeper:
@@ -47,11 +56,12 @@ class Doorkeeper:
         self._lookups = asyncio.Semaphore(FAILED_AUTH_LOOKUPS)
         self._failures = failures
         self._proxies = proxies
+        self._recent = RecentKeys(clock)
 
     async def admit(self, request: Request, needed: KeyScope) -> Principal:
         """By the key that is presented; by the session where none is."""
+        key = _bearer(request)
         if "authorization" in request.headers:
-            key = _bearer(request)
             if key is None:
                 raise _no_key()
             principal = await self._owner_of(key, request)
@@ -60,13 +70,22 @@ class Doorkeeper:
             sessions.require_own_page(request, session)
             principal = session.principal
         if not principal.allows(needed):
-            raise ApiError(
-                403,
-                "INSUFFICIENT_SCOPE",
-                f"this key's scopes do not include {needed.value}",
-                hint="use a key with that scope",
-            )
+            raise ScopeMissing(principal, needed)
+        if key is not None:
+            self._recent.note(key, principal.key_id)
         return principal
+
+    async def admit_watcher(self, request: Request) -> None:
+        """With any key; one that was right lately will do while the database cannot be asked."""
+        try:
+            await self.admit(request, KeyScope.READ)
+        except StoreError:
+            key = _bearer(request)
+            if key is None or not self._recent.knows(key):
+                raise
+
+    def forget_revoked(self, key_id: KeyId) -> None:
+        self._recent.forget_revoked(key_id)
 
     async def sign_in(self, request: Request, key: str) -> Session:
         """A session of the key, if it is good; a wrong one counts like any wrong key."""
@@ -88,6 +107,8 @@ class Doorkeeper:
         principal: Principal | None = None
         if key := _bearer(request):
             principal = await self._keys.authenticate(key)
+            if principal is None:
+                self._recent.forget(key)
         elif token := sessions.token_of(request):
             session = await self._sessions.find(token)
             principal = session.principal if session else None
@@ -101,6 +122,7 @@ class Doorkeeper:
             principal = await self._keys.authenticate(key)
         if principal is not None:
             return principal
+        self._recent.forget(key)
         presented = parse_key(key)
         prefix = presented.key_id if presented else ""
         now = self._clock.now()

@@ -6,7 +6,7 @@ from starlette.requests import Request
 
 from outrider import documents
 from outrider.api.errors import ApiError
-from outrider.settings import BODY_DRAINED_BYTES, ApiLimits
+from outrider.limits.api import BODY_DRAINED_BYTES, ApiLimits
 
 
 def too_large(most: int) -> ApiError:

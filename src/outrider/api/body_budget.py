@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 
 from outrider.api.errors import ApiError
 from outrider.domain.ids import Scope
-from outrider.settings import ApiLimits
+from outrider.limits.api import ApiLimits
 
 
 class BodyBudget:

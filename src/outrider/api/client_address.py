@@ -9,7 +9,7 @@ from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address
 
 from starlette.requests import Request
 
-from outrider.settings import FORWARDED_HOPS_MAX
+from outrider.limits.access import FORWARDED_HOPS_MAX
 
 UNKNOWN_ADDRESS = "unknown"
 HEADER = "x-forwarded-for"

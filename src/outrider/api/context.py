@@ -8,7 +8,7 @@ from fastapi.security import HTTPBearer
 from outrider.api.services import Services
 from outrider.bootstrap import Outrider
 from outrider.domain.keys import Principal
-from outrider.settings import ApiLimits
+from outrider.limits.api import ApiLimits
 
 _bearer = HTTPBearer(
     auto_error=False, scheme_name="key", description="An API key: `outrider_…`, or the root key."

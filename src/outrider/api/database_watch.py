@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 import structlog
 
 from outrider.domain.errors import StoreError, StoreUnavailable
+from outrider.limits.api import ApiLimits
 from outrider.ports.store import Store
-from outrider.settings import ApiLimits
 
 log = structlog.get_logger()
 

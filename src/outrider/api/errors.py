@@ -30,7 +30,8 @@ from outrider.domain.errors import (
     SchemaMismatch,
     StoreUnavailable,
 )
-from outrider.settings import PROBLEMS_SHOWN_MAX, ApiLimits
+from outrider.limits.api import ApiLimits
+from outrider.limits.campaigns import PROBLEMS_SHOWN_MAX
 
 log = structlog.get_logger()
 

@@ -2,7 +2,7 @@
 
 import structlog
 
-from outrider.kernel.failures import described
+from outrider.domain.failures import described
 
 log = structlog.get_logger()
 

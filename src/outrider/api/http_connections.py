@@ -11,7 +11,7 @@ from typing import Any
 import structlog
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from outrider.settings import ApiLimits
+from outrider.limits.api import ApiLimits
 
 log = structlog.get_logger()
 

@@ -19,7 +19,9 @@ from starlette.responses import Response
 from outrider.api.errors import ApiError
 from outrider.domain.errors import InvalidInput, Problem, StoreUnavailable
 from outrider.domain.ids import Scope
-from outrider.kernel.answer_finder import AnswerFinder
+from outrider.kernel.access.answer_finder import AnswerFinder
+from outrider.limits.access import IDEMPOTENCY_RENEW_SECONDS
+from outrider.limits.api import ApiLimits
 from outrider.ports.idempotency import (
     IdempotencyStore,
     KeyUsed,
@@ -29,7 +31,6 @@ from outrider.ports.idempotency import (
     StoredAnswer,
     Yours,
 )
-from outrider.settings import IDEMPOTENCY_RENEW_SECONDS, ApiLimits
 
 log = structlog.get_logger()
 

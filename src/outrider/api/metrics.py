@@ -70,7 +70,7 @@ class _Database(Collector):
 
 
 def _bus(figures: Figures) -> Iterator[Metric]:
-    alerts = GaugeMetricFamily("outrider_alerts", "Alerts that stand, by code", labels=["code"])
+    alerts = GaugeMetricFamily("outrider_alerts", "Open alerts, by code", labels=["code"])
     for code in AlertCode:
         alerts.add_metric([code.value], figures.alerts.get(code, 0))
     yield alerts

@@ -6,6 +6,7 @@ idempotency key, and read JSON strictly. The OpenAPI document is told the same o
 
 import hashlib
 from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
 from enum import StrEnum
 from typing import Any
 
@@ -13,12 +14,16 @@ from fastapi import APIRouter, Request, Response
 from fastapi.routing import APIRoute
 
 from outrider.api import bodies, envelope
+from outrider.api.auth import ScopeMissing
 from outrider.api.context import services_of
 from outrider.api.errors import answer_to
 from outrider.api.idempotency import HEADERS, KEY_MAX_CHARACTERS, key_of, request_key
 from outrider.api.models.problems import PROBLEMS
+from outrider.domain.errors import NotFound
+from outrider.domain.ids import CampaignId
 from outrider.domain.keys import KeyScope, Principal
-from outrider.settings import ApiLimits
+from outrider.domain.phases import Action
+from outrider.limits.api import ApiLimits
 
 PREFIX = "/api/v2"
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
@@ -114,7 +119,12 @@ class ApiRoute(NotedRoute):
 
         async def admitted(request: Request) -> Response:
             services = services_of(request)
-            principal = await services.doorkeeper.admit(request, self.needed)
+            try:
+                principal = await services.doorkeeper.admit(request, self.needed)
+            except ScopeMissing as refused:
+                if self.controls:
+                    await _record_refusal(request, refused)
+                raise
             request.state.principal = principal
             if not self.changes or self.body_kind is BodyKind.STREAM:
                 return await handler(request)
@@ -158,6 +168,20 @@ class ApiRoute(NotedRoute):
                 return await handler(request)
 
         return handle
+
+
+async def _record_refusal(request: Request, refused: ScopeMissing) -> None:
+    """What somebody tried to do to a run is in its log, though they never got past the door."""
+    campaign_id, phase = request.path_params["campaign_id"], request.path_params.get("phase")
+    action = Action(request.url.path.rstrip("/").rsplit("/", 1)[-1])
+    principal = refused.principal
+    recorder = services_of(request).outrider.refusal_recorder
+    # Somebody else's campaign is none: the answer is the door's, whatever they asked for.
+    with suppress(NotFound):
+        await recorder.record_at_door(
+            principal.scope, CampaignId(campaign_id), phase, action, principal.actor,
+            (refused.code, refused.reason),
+        )  # fmt: skip
 
 
 class ReadRequest(Request):

@@ -22,10 +22,10 @@ from outrider.api.streams import Streams
 from outrider.api.upload_folder import UploadFolder, remove_left_overs
 from outrider.bootstrap import Outrider
 from outrider.domain.errors import InvalidInput
-from outrider.kernel.failed_auth_limiter import FailedAuthLimiter
-from outrider.kernel.fair_turns import FairTurns
+from outrider.kernel.access.failed_auth_limiter import FailedAuthLimiter
+from outrider.kernel.access.fair_turns import FairTurns
+from outrider.limits.api import ApiLimits
 from outrider.ports.engine import Worker
-from outrider.settings import ApiLimits
 
 log = structlog.get_logger()
 
@@ -70,17 +70,18 @@ class Services:
         outrider = self.outrider
         await outrider.set_clock()
         await outrider.bus_keeper.register()
-        restored = await outrider.phase_restorer.start()
+        restored = await outrider.phase_restorer.restore()
         if restored:
             log.warning("phases_restored", phases=restored)
         async with AsyncExitStack() as stack:
+            stack.callback(outrider.stop_guard.close)
             stack.push_async_callback(outrider.answer_finder.close)
             stack.callback(self.upload_folder.close)
             await asyncio.to_thread(remove_left_overs)
             loops = [
                 self._start("event hub", outrider.hub.run()),
                 self._start("phase restorer", outrider.phase_restorer.run()),
-                self._start("housekeeper", outrider.housekeeper.run()),
+                self._start("background_loops", outrider.background_loops.run()),
             ]
             working = None
             if self._run_worker:
@@ -99,6 +100,7 @@ class Services:
     def begin_stop(self) -> None:
         """Claim no more jobs and end the streams; requests under way are still answered."""
         self.streams.close()
+        self.outrider.stop_guard.begin()
         if self._worker is not None:
             self._worker.stop()
 
@@ -136,8 +138,6 @@ class Services:
 
     async def _ended(self, working: asyncio.Task[None]) -> None:
         """Held jobs are finished first; past the limit they are left to their leases."""
-        done, _ = await asyncio.wait({working}, timeout=self.limits.worker_stop_seconds)
-        if not done:
-            log.error("worker_cut_off", seconds=self.limits.worker_stop_seconds)
-            working.cancel()
-            await asyncio.gather(working, return_exceptions=True)
+        seconds = self.limits.worker_stop_seconds
+        if not await self.outrider.stop_guard.ended(working, seconds):
+            log.error("worker_cut_off", seconds=seconds)

@@ -13,8 +13,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from outrider.api.errors import ApiError
-from outrider.kernel.session_keeper import Session
-from outrider.settings import SESSION_SECONDS
+from outrider.kernel.access.session_keeper import Session
+from outrider.limits.access import SESSION_SECONDS
 
 COOKIE = "outrider_session"
 CSRF_HEADER = "X-CSRF-Token"

@@ -19,10 +19,10 @@ from outrider.domain.errors import StoreError
 from outrider.domain.ids import CampaignId
 from outrider.domain.keys import Principal
 from outrider.domain.times import rfc3339
-from outrider.kernel.event_hub import Dropped, EventHub
+from outrider.kernel.streams.campaign_event_hub import Dropped, EventHub
+from outrider.kernel.streams.watched_campaigns import watch_all
 from outrider.kernel.transactions.phases import CampaignEvent
-from outrider.kernel.watched_campaigns import watch_all
-from outrider.settings import ApiLimits
+from outrider.limits.api import ApiLimits
 
 log = structlog.get_logger()
 

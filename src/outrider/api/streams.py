@@ -11,7 +11,7 @@ from prometheus_client import Gauge
 from outrider.api.errors import ApiError
 from outrider.domain.ids import Scope
 from outrider.domain.keys import KeyId, Principal
-from outrider.settings import ApiLimits
+from outrider.limits.api import ApiLimits
 
 TOO_MANY = 429
 

@@ -24,7 +24,7 @@ def alerts(
     after: After = None,
     as_json: Json = False,
 ) -> None:
-    """Alerts that stand, newest first."""
+    """Open alerts, newest first."""
 
     async def here(outrider: Outrider) -> Document:
         before = cursors.id_after(after, LAST)

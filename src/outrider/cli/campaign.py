@@ -16,6 +16,14 @@ from outrider.api.models.phases import CampaignStatus
 from outrider.bootstrap import Outrider
 from outrider.cli.console import Json, accounting_of, err, out, print_json, print_rows, shown
 from outrider.cli.documents import Document, document_of
+from outrider.cli.phase_words import (
+    campaign_word,
+    launch_word,
+    next_control,
+    state_word,
+    success_word,
+    why,
+)
 from outrider.cli.remote import Remote
 from outrider.cli.session import actor, execute
 from outrider.cli.watching import progress_bar, watch_phase
@@ -33,7 +41,10 @@ app = typer.Typer(no_args_is_help=True, help="Create campaigns, control them, se
 
 Id = Annotated[str, typer.Argument(metavar="CAMPAIGN", help="The campaign's id.")]
 Phase = Annotated[
-    str | None, typer.Argument(metavar="[PHASE]", help="Left out, the one that is meant.")
+    str | None,
+    typer.Argument(
+        metavar="[PHASE]", help="Defaults to the phase that is running, or the next one."
+    ),
 ]
 MEDIA_TYPES = {".csv": "text/csv"}
 NDJSON = "application/x-ndjson"
@@ -139,8 +150,8 @@ def list_campaigns(
     print_rows(
         ["campaign", "name", "recipients", "state", "launch", "created"],
         [
-            (line["campaignId"], line["name"], f"{line['recipients']:,}", line["state"],
-             line["launch"], line["createdAt"][:16].replace("T", " "))
+            (line["campaignId"], line["name"], f"{line['recipients']:,}", campaign_word(line),
+             launch_word(line), line["createdAt"][:16].replace("T", " "))
             for line in page["items"]
         ],
         "no campaigns yet; next: outrider campaign create FILE",
@@ -164,19 +175,19 @@ def status(context: typer.Context, campaign_id: Id, as_json: Json = False) -> No
     print_rows(
         ["phase", "state", "progress", "run", "why"],
         [
-            (name, phase["state"], f"{phase['progressPercentage']:.0f} %", phase["runId"],
-             f"waits for {phase['waitsFor']}" if phase["waitsFor"] else phase["reason"])
+            (name, state_word(phase), f"{phase['progressPercentage']:.0f} %", phase["runId"],
+             why(phase))
             for name, phase in phases
         ],
         "no phases",
     )  # fmt: skip
     for name, phase in phases:
         if phase["accounting"]:
-            out.print(f"{name}: {accounting_of(phase['accounting'])}")
+            print_accounting(name, phase)
         print_waiting(phase)
-    following = first_phase(snapshot, PhaseState.NOT_STARTED)
-    if following is not None and snapshot["controlPhase"] is None:
-        out.print(f"next: outrider campaign start {campaign_id} {following}", style="dim")
+    if (command := next_control(snapshot)) is not None:
+        action, phase = command
+        out.print(f"next: outrider campaign {action} {campaign_id} {phase}", style="dim")
 
 
 @app.command(name="watch")
@@ -228,15 +239,25 @@ def print_waiting(seen: Document) -> None:
         out.print(f"next: outrider run signal {seen['runId']} APPROVE", style="dim")
 
 
+def print_accounting(name: str, phase: Document) -> None:
+    """Of a launch that was retried, every message's final outcome first."""
+    latest = name
+    if phase["runs"] > 1 and phase["outcome"]:
+        whole = f"[bold]{name}, all {phase['runs']} runs together[/bold]"
+        out.print(f"{whole}: {accounting_of(phase['outcome'])}")
+        latest = f"{name}, the latest run"
+    out.print(f"{latest}: {accounting_of(phase['accounting'], success_word(name))}")
+
+
 def print_ending(seen: Document) -> None:
-    out.print(f"{seen['phase']} is [bold]{seen['state']}[/bold]  run {seen['runId']}")
+    out.print(f"{seen['phase']} is [bold]{state_word(seen)}[/bold]  run {seen['runId']}")
     if not seen["accounting"]:
         return
     if seen["waitsFor"]:
         out.print(f"it waits for {seen['waitsFor']}")
         print_waiting(seen)
         return
-    out.print(accounting_of(seen["accounting"]))
+    print_accounting(seen["phase"], seen)
     if seen["accounting"]["inDoubt"]:
         out.print(f"next: outrider doubts list --run {seen['runId']}", style="dim")
     elif seen["phase"] == LAUNCH:

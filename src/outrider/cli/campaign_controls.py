@@ -28,9 +28,9 @@ from outrider.cli.work import working
 from outrider.domain.campaigns import LAUNCH
 from outrider.domain.errors import InvalidInput
 from outrider.domain.ids import DEFAULT_SCOPE, CampaignId
-from outrider.domain.phases import Action
+from outrider.domain.phases import STOPPED, Action
 from outrider.domain.states import PhaseState
-from outrider.kernel.phase_controller import Control, RerunScope
+from outrider.kernel.control.phase_controls import Control, RerunScope
 
 __all__ = ["app"]
 
@@ -147,7 +147,7 @@ def rerun(
         typer.Option(help="Whom for; by default the remainder of a partial run."),
     ] = None,
     confirm: Annotated[
-        bool, typer.Option("--confirm", help="Everybody is sent to a second time, and I mean it.")
+        bool, typer.Option("--confirm", help="Confirm: everyone receives it again.")
     ] = False,
     expected: Expected = None,
     as_json: Json = False,
@@ -179,7 +179,7 @@ def _steer(
     if as_json:
         print_json(done)
     else:
-        _print_control(done)
+        _print_control(done, action)
 
 
 async def _control(
@@ -220,12 +220,13 @@ def _expecting(expected: PhaseState | None) -> Document:
     return {} if expected is None else {"expected_state": expected.value}
 
 
-def _print_control(done: Document) -> None:
+def _print_control(done: Document, action: Action = Action.START) -> None:
+    state = STOPPED if done["changed"] and action is Action.STOP else done["state"]
     how = "[green]now[/green]" if done["changed"] else "already"
     run = f"  run {done['runId']}" if done["runId"] else ""
     if done["waitsFor"]:
         run += f", which waits for {done['waitsFor']}"
-    out.print(f"{done['phase']} is {how} [bold]{done['state']}[/bold]{run}")
+    out.print(f"{done['phase']} is {how} [bold]{state}[/bold]{run}")
 
 
 for _action, _help in STEERING.items():

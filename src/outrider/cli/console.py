@@ -68,8 +68,9 @@ def accounting_line(accounting: Accounting) -> str:
     return accounting_of(accounting.as_document())
 
 
-def accounting_of(document: Mapping[str, int]) -> str:
-    names = {"inDoubt": "in doubt"}
+def accounting_of(document: Mapping[str, int], success: str = "sent") -> str:
+    """`success` is the word for what went well: only messages are sent."""
+    names = {"inDoubt": "in doubt", "sent": success}
     terms = [
         f"[{colour}]{document[key]:,} {names.get(key, key)}[/{colour}]"
         for key, colour in ACCOUNTING_COLOURS.items()

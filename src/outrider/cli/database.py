@@ -19,11 +19,12 @@ from outrider.domain.submission import Contract
 from outrider.gateways.directory import GATEWAY_TYPES
 from outrider.gateways.reachability import reach
 from outrider.gateways.target_checker import Findings, check_targets
-from outrider.kernel.step_targets import StepTargets
-from outrider.kernel.workflow_checker import WorkflowFindings
+from outrider.kernel.workflows.step_targets import StepTargets
+from outrider.kernel.workflows.workflow_checker import WorkflowFindings
+from outrider.limits.bus import SINK_REACH_SECONDS
 from outrider.ports.target_check import CheckFailure, CheckStep, CheckWarning
 from outrider.secret_store import LocalSecrets
-from outrider.settings import SINK_REACH_SECONDS, Settings, SinkSettings
+from outrider.settings import Settings, SinkSettings
 from outrider.system import SystemClock
 
 PLACES = {

@@ -23,6 +23,7 @@ from outrider.cli.demo_children import child, ready_line
 from outrider.cli.demo_story import ACTOR, Result, Story
 from outrider.cli.demo_temporal import temporal_address
 from outrider.cli.run import certificate_document, print_certificate
+from outrider.cli.sandbox import require_simulator
 from outrider.cli.serve import announce, bind, url_of
 from outrider.cli.session import refuse_server
 from outrider.domain.errors import OutriderError
@@ -74,6 +75,7 @@ def demo(
     refuse_server(context, as_json=as_json)
     configure_logging("console", level=ERRORS_ONLY)
     try:
+        require_simulator()
         # Before anything is sent: who wants a port that is taken should not wait to hear it.
         listening = bind(HOST, port) if serving else None
         with tempfile.TemporaryDirectory(prefix="outrider-demo-") as folder:

@@ -15,7 +15,7 @@ from outrider.cli.documents import Document, document_of
 from outrider.cli.session import actor, execute
 from outrider.domain.errors import InvalidInput
 from outrider.domain.ids import DEFAULT_SCOPE, IdempotencyKey, OutboxId
-from outrider.kernel.doubt_resolver import Reconciliation
+from outrider.kernel.delivery.doubt_resolver import Reconciliation
 from outrider.kernel.transactions.doubts import DoubtVerdict, doubts_page
 from outrider.kernel.transactions.inspection import FIRST
 

@@ -29,8 +29,8 @@ from outrider.domain.emissions import Emission
 from outrider.domain.errors import Conflict, InvalidInput
 from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.workflows import AGENT, LEAD, PARTNER, EventStatus
-from outrider.kernel.event_documents import event_document, whole_event_document
 from outrider.kernel.transactions.inspection import LAST
+from outrider.kernel.workflows.event_documents import event_document, whole_event_document
 
 app = typer.Typer(
     no_args_is_help=True, help="Tell of what happened, and see which messages followed."

@@ -27,7 +27,7 @@ from outrider.domain.errors import (
 )
 from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.times import rfc3339
-from outrider.settings import EMITTED_AT_ONCE, EMITTED_REQUESTS, EVENT_LINE_MAX_BYTES
+from outrider.limits.workflows import EMITTED_AT_ONCE, EMITTED_REQUESTS, EVENT_LINE_MAX_BYTES
 
 STDIN = "-"
 _PLACE = re.compile(r"\[(\d+)\]\.?")

@@ -18,8 +18,8 @@ from outrider.domain.errors import InvalidInput
 from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.purposes import Purpose
 from outrider.domain.states import IntentStatus
-from outrider.kernel.explainer import explain_item
-from outrider.kernel.submission_manager import Submission, intent_document
+from outrider.kernel.reports.item_explainer import explain_item
+from outrider.kernel.submissions.submission_manager import Submission, intent_document
 from outrider.kernel.transactions import inspection
 
 app = typer.Typer(no_args_is_help=True, help="Submit single messages, and see what became of them.")

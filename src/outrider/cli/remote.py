@@ -4,23 +4,27 @@ The key comes from OUTRIDER_KEY, or OUTRIDER_ROOT_KEY; what the server refuses i
 """
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, urlsplit
+from typing import TYPE_CHECKING, BinaryIO
+from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
 
 from outrider.cli.documents import Document
 from outrider.domain.errors import InvalidInput, OutriderError, Problem, StoreUnavailable
+from outrider.domain.submission import AttemptError
 
 if TYPE_CHECKING:
-    import aiohttp
+    from outrider.gateways.http import Answer
+    from outrider.gateways.http_client import HttpClient
 
 CONNECT_SECONDS = 10.0
 REMOTE_SECONDS = 60.0
+ANSWER_MAX_BYTES = 256 * 1024 * 1024
 UPLOAD_PIECE_BYTES = 256 * 1024
+JSON = "application/json"
 CREATED = 201
 NO_CONTENT = 204
 KEY_VARIABLES = ("OUTRIDER_KEY", "OUTRIDER_ROOT_KEY")
@@ -35,28 +39,27 @@ class RemoteRefusal(OutriderError):
 
 
 class Remote:
-    def __init__(self, url: str, session: "aiohttp.ClientSession") -> None:
+    def __init__(self, url: str, key: str, client: "HttpClient") -> None:
         self._url = url.rstrip("/")
-        self._session = session
+        self._headers = {"Authorization": f"Bearer {key}"}
+        self._client = client
 
     async def get(self, *path: str, **query: str | int | None) -> Document:
         _, document = await self._ask("GET", path, query)
         return document
 
     async def post(self, *path: str, json: object = None, **query: str | int | None) -> Document:
-        data = None if json is None else msgspec.json.encode(json)
-        _, document = await self._ask("POST", path, query, data, "application/json")
+        content = b"" if json is None else msgspec.json.encode(json)
+        _, document = await self._ask("POST", path, query, content)
         return document
 
     async def post_once(self, *path: str, json: object) -> tuple[Document, bool]:
         """The answer, and whether it is new: what was there before is answered with 200."""
-        data = msgspec.json.encode(json)
-        status, document = await self._ask("POST", path, {}, data, "application/json")
+        status, document = await self._ask("POST", path, {}, msgspec.json.encode(json))
         return document, status == CREATED
 
     async def put(self, *path: str, json: object, **query: str | int | None) -> Document:
-        data = msgspec.json.encode(json)
-        _, document = await self._ask("PUT", path, query, data, "application/json")
+        _, document = await self._ask("PUT", path, query, msgspec.json.encode(json))
         return document
 
     async def delete(self, *path: str, **query: str | int | None) -> Document:
@@ -68,38 +71,51 @@ class Remote:
         return document
 
     async def upload(self, *path: str, file: Path, media_type: str) -> Document:
+        from yarl import URL
+
+        url = URL(self._place(path, {}))
         with file.open("rb") as opened:
-            _, document = await self._ask("POST", path, {}, _pieces(opened), media_type)
-        return document
+            length = os.fstat(opened.fileno()).st_size
+            answer = await self._client.upload(
+                url, _pieces(opened, length), length, media_type, headers=self._headers
+            )
+        return _document(*self._told(answer))
 
     async def _ask(
         self,
         method: str,
         path: tuple[str, ...],
         query: dict[str, str | int | None],
-        data: Any = None,
-        media_type: str | None = None,
+        content: bytes = b"",
+        media_type: str = JSON,
     ) -> tuple[int, Document]:
-        import aiohttp
+        from yarl import URL
 
-        url = "/".join((self._url, "api", "v2", *(quote(step, safe="") for step in path)))
-        given = {name: str(value) for name, value in query.items() if value is not None}
-        headers = {"Content-Type": media_type} if data is not None and media_type else {}
-        try:
-            async with self._session.request(
-                method, url, params=given, data=data, headers=headers, allow_redirects=False
-            ) as response:
-                body = await response.read()
-        except (aiohttp.ClientError, TimeoutError) as error:
+        answer = await self._client.ask(
+            method, URL(self._place(path, query)), headers=self._headers,
+            content=content, content_type=media_type,
+        )  # fmt: skip
+        status, body = self._told(answer)
+        return status, _document(status, body)
+
+    def _place(self, path: tuple[str, ...], query: dict[str, str | int | None]) -> str:
+        place = "/".join((self._url, "api", "v2", *(quote(step, safe="") for step in path)))
+        given = {name: value for name, value in query.items() if value is not None}
+        return f"{place}?{urlencode(given)}" if given else place
+
+    def _told(self, answer: "Answer | AttemptError") -> tuple[int, bytes]:
+        if isinstance(answer, AttemptError):
             raise StoreUnavailable(
-                f"the server at {self._url} does not answer: {str(error) or type(error).__name__}",
+                f"the server at {self._url} does not answer: {answer.detail or answer.code}",
                 hint="check --server, and that `outrider serve` runs there",
-            ) from error
-        return response.status, _document(response.status, body)
+            )
+        return answer.status, answer.body
 
 
-async def _pieces(opened: Any) -> AsyncIterator[bytes]:
-    while piece := opened.read(UPLOAD_PIECE_BYTES):
+def _pieces(opened: BinaryIO, length: int) -> Iterator[bytes]:
+    """As many bytes as were promised, though somebody may write to the file meanwhile."""
+    while length > 0 and (piece := opened.read(min(UPLOAD_PIECE_BYTES, length))):
+        length -= len(piece)
         yield piece
 
 
@@ -138,19 +154,23 @@ async def open_remote(url: str) -> AsyncIterator[Remote]:
     key = next((found for name in KEY_VARIABLES if (found := os.environ.get(name))), None)
     if key is None:
         raise InvalidInput(
-            "a server wants a key", hint=f"set {KEY_VARIABLES[0]}; `outrider key create` makes one"
+            "an API key is required",
+            hint=f"set {KEY_VARIABLES[0]}; `outrider key create` makes one",
         )
     if not (key.isascii() and key.isprintable()):
         raise InvalidInput("the key cannot be one: it has characters that no key has")
-    # A fifth of a command's start, for those who ask a server only.
-    import aiohttp
+    # Here, because most commands ask no server.
+    from outrider.gateways.http_client import HttpClient
 
-    timeout = aiohttp.ClientTimeout(
-        total=None, sock_connect=CONNECT_SECONDS, sock_read=REMOTE_SECONDS
+    client = HttpClient(
+        timeout_seconds=REMOTE_SECONDS,
+        connect_seconds=CONNECT_SECONDS,
+        answer_max_bytes=ANSWER_MAX_BYTES,
     )
-    headers = {"Authorization": f"Bearer {key}"}
-    async with aiohttp.ClientSession(timeout=timeout, headers=headers) as session:
-        yield Remote(url, session)
+    try:
+        yield Remote(url, key, client)
+    finally:
+        await client.close()
 
 
 def _is_address(url: str) -> bool:

@@ -10,23 +10,22 @@ from outrider.api.models.runs import CertificateAnswer, Explanation, RunAnswer, 
 from outrider.bootstrap import Outrider
 from outrider.cli.console import Json, accounting_of, out, print_json, print_rows
 from outrider.cli.documents import Document, document_of
+from outrider.cli.phase_words import run_word, success_word
 from outrider.cli.remote import Remote, RemoteRefusal
 from outrider.cli.session import execute
+from outrider.domain.campaigns import LAUNCH
 from outrider.domain.errors import NotFound
 from outrider.domain.ids import DEFAULT_SCOPE, OutboxId, RunId
-from outrider.domain.outbox import Accounting
-from outrider.kernel.certifier import Certificate
-from outrider.kernel.explainer import explain_item, explain_run
+from outrider.kernel.reports.certifier import Certificate
+from outrider.kernel.reports.item_explainer import explain_item
+from outrider.kernel.reports.run_explainer import picture_of
 from outrider.kernel.transactions import inspection
-from outrider.kernel.transactions.inspection import JobCount, ReasonCount, RunRecord
-from outrider.kernel.transactions.targets import doors_that_hold
+from outrider.limits.campaigns import MESSAGES_MAX
 from outrider.ports.store import Transaction
-from outrider.settings import MESSAGES_MAX
 
 app = typer.Typer(no_args_is_help=True, help="Inspect one run, prove it, and explain it.")
 
 Id = Annotated[str, typer.Argument(metavar="RUN", help="The run's id.")]
-Picture = tuple[RunRecord, Accounting, list[JobCount], list[ReasonCount]]
 
 
 @app.command()
@@ -34,15 +33,16 @@ def show(context: typer.Context, run_id: Id, as_json: Json = False) -> None:
     """The run's status, its accounting, its jobs and the reasons of what was not sent."""
 
     async def here(outrider: Outrider) -> Document:
-        picture = await outrider.store.read(_picture(RunId(run_id)))
+        picture = await outrider.store.read(picture_of(DEFAULT_SCOPE, RunId(run_id)))
         return document_of(RunAnswer.whole(*picture))
 
     run = execute(context, here, as_json=as_json, remote=lambda server: server.get("runs", run_id))
     if as_json:
         print_json(run)
         return
-    out.print(f"run {run['runId']}  [bold]{run['status']}[/bold]  {run['channel']}")
-    out.print(accounting_of(run["accounting"]))
+    told = f"run {run['runId']}  [bold]{run_word(run)}[/bold]  {run['phase']}"
+    out.print(f"{told}, {run['channel']}" if run["phase"] == LAUNCH else told)
+    out.print(accounting_of(run["accounting"], success_word(run["phase"])))
     print_rows(
         ["jobs", "status", "outcome", "attempts lost", "last error"],
         [
@@ -115,11 +115,7 @@ def explain(
             told = await outrider.store.read(_item(OutboxId(run_id)))
             if told is not None:
                 return document_of(told)
-            picture = await outrider.store.read(_picture(RunId(run_id)))
-            doors = await outrider.store.read(
-                doors_that_hold(DEFAULT_SCOPE, RunId(run_id), outrider.limits.page_items)
-            )
-            sentences = explain_run(*picture, doors)
+            sentences = await outrider.run_explainer.explain(DEFAULT_SCOPE, RunId(run_id))
             return document_of(RunExplanation(run_id=run_id, sentences=sentences))
         sentences = await outrider.store.read(_recipient(RunId(run_id), recipient))
         return {"runId": run_id, "sentences": sentences}
@@ -167,13 +163,6 @@ def _no_row(run_id: str, recipient_id: str, status: str) -> NotFound:
         f"run {run_id} has no ledger row for recipient {recipient_id}",
         hint=f"the run is {status}: either it was not its turn yet, or the id is wrong",
     )
-
-
-def _picture(run_id: RunId) -> Transaction[Picture]:
-    run, accounting = yield from inspection.run_with_accounting(DEFAULT_SCOPE, run_id)
-    jobs = yield from inspection.job_counts(run_id)
-    reasons = yield from inspection.reason_counts(run_id)
-    return run, accounting, jobs, reasons
 
 
 def _recipient(run_id: RunId, recipient_id: str) -> Transaction[list[str]]:

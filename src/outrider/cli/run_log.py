@@ -15,13 +15,13 @@ from outrider.cli.console import Json, out, print_json, print_rows
 from outrider.cli.documents import Document, document_of
 from outrider.cli.remote import Remote
 from outrider.cli.run import Id
-from outrider.cli.run_signals import app
+from outrider.cli.run_repointing import app
 from outrider.cli.session import execute
 from outrider.domain.ids import DEFAULT_SCOPE, RunId
 from outrider.domain.snapshot_documents import snapshot_document
 from outrider.kernel.transactions import inspection
 from outrider.kernel.transactions.run_log import LAST_SEQ
-from outrider.settings import ApiLimits
+from outrider.limits.api import ApiLimits
 
 __all__ = ["app"]
 
@@ -161,7 +161,7 @@ def snapshot(
     """What the run's events come to, now or at one of them: its status and that of every step."""
 
     async def here(outrider: Outrider) -> Document:
-        found = await outrider.run_reader.snapshot(DEFAULT_SCOPE, RunId(run_id), at)
+        found = await outrider.run_reader.whole_snapshot(DEFAULT_SCOPE, RunId(run_id), at)
         return snapshot_document(found)
 
     async def remote(server: Remote) -> Document:

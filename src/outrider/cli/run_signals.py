@@ -37,7 +37,7 @@ def signal(
     asked = AskedSignal(sent, signal_id or str(uuid4()), step)
 
     async def here(outrider: Outrider) -> Document:
-        answer = await outrider.run_signaller.signal(_operator(), RunId(run_id), asked)
+        answer = await outrider.run_signaller.signal(operator(), RunId(run_id), asked)
         return document_of(SignalDone.of(answer))
 
     body = {"signal": sent.value, "stepId": step, "signalId": asked.signal_id}
@@ -54,7 +54,7 @@ def signal(
     out.print(f"{done['signal']} {how}  (event {done['runSeq']} of run {done['runId']})")
 
 
-def _operator() -> Principal:
+def operator() -> Principal:
     """Whoever can open the database may do anything with it."""
     try:
         name = getpass.getuser()

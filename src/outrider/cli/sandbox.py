@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +12,16 @@ import uvloop
 from outrider.cli.console import Json, err, fail, out, print_json
 from outrider.cli.session import refuse_server
 from outrider.domain.errors import InvalidInput
+
+
+def require_simulator() -> None:
+    """Its web and mail servers are an extra: whoever only sends needs none."""
+    missing = [name for name in ("aiohttp", "aiosmtpd") if find_spec(name) is None]
+    if missing:
+        raise InvalidInput(
+            f"the provider simulator is not installed: it needs {' and '.join(missing)}",
+            hint='pip install "outrider[sandbox]"',
+        )
 
 
 def sandbox(
@@ -48,6 +59,10 @@ def sandbox(
     Faults can be changed while it runs: PUT /sandbox/faults. What arrived: GET /sandbox/received.
     """
     refuse_server(context, as_json=as_json)
+    try:
+        require_simulator()
+    except InvalidInput as error:
+        fail(error, as_json=as_json)
     # A third of a start is its web server: whoever only reads the help does without it.
     from outrider.gateways.sandbox import Faults, Sandbox
 

@@ -13,7 +13,7 @@ from outrider.cli.remote import Remote
 from outrider.cli.session import execute
 from outrider.domain.errors import NotFound
 from outrider.domain.ids import DEFAULT_SCOPE
-from outrider.kernel.target_keeper import TargetKeeper
+from outrider.kernel.contracts.target_keeper import TargetKeeper
 
 app = typer.Typer(
     no_args_is_help=True,

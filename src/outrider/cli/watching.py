@@ -9,6 +9,7 @@ from rich.text import Text
 
 from outrider.bootstrap import Outrider
 from outrider.cli.console import err
+from outrider.cli.phase_words import SCHEDULED, state_word, why
 from outrider.domain.errors import NotFound, OutriderError
 from outrider.domain.ids import DEFAULT_SCOPE, RunId
 from outrider.domain.outbox import Accounting
@@ -84,9 +85,10 @@ async def watch_phase(
             if seen is None:
                 raise NotFound(f"the campaign has no phase '{phase}'")
             accounting = seen["accounting"] or {}
-            note = "" if seen["state"] == PhaseState.IN_PROGRESS else seen["state"]
-            if seen["waitsFor"]:
-                note = f"waits for {seen['waitsFor']}"
+            word, reason = state_word(seen), why(seen)
+            note = "" if word == PhaseState.IN_PROGRESS else word
+            if seen["waitsFor"] or word == SCHEDULED:
+                note = f"{note} {reason}".strip()
             if doubts := accounting.get("inDoubt"):
                 note += f" [yellow]{doubts:,} in doubt[/yellow]"
             progress.update(task, completed=seen["progressPercentage"], note=note)
@@ -101,5 +103,10 @@ async def watch_phase(
                     "status": seen["runStatus"],
                     "accounting": seen["accounting"],
                     "waitsFor": seen["waitsFor"],
+                    "reason": seen["reason"],
+                    "runStatus": seen["runStatus"],
+                    "scheduledFor": seen["scheduledFor"],
+                    "runs": seen["runs"],
+                    "outcome": seen["outcome"],
                 }
             await asyncio.sleep(WATCH_SECONDS)

@@ -15,7 +15,7 @@ from outrider.api.services import Services
 from outrider.bootstrap import Outrider
 from outrider.cli.worker_children import WorkerChildren
 from outrider.domain.errors import OutriderError
-from outrider.settings import CONNECTIONS_MIN, HANDLES_RESERVED, ApiLimits
+from outrider.limits.api import CONNECTIONS_MIN, HANDLES_RESERVED, ApiLimits
 from outrider.system import raise_handle_limit
 from outrider.telemetry import bridge_library_logs
 

@@ -17,8 +17,8 @@ from outrider.bootstrap import Outrider
 from outrider.cli.console import Json, print_json
 from outrider.cli.session import execute, refuse_server, settings_of
 from outrider.domain.errors import OutriderError
-from outrider.kernel.queue_turns import WorkFilter
 from outrider.kernel.transactions import jobs
+from outrider.kernel.work.queue_turns import WorkFilter
 from outrider.ports.engine import Worker
 from outrider.system import settle_heap
 
@@ -83,8 +83,13 @@ def work(
         await outrider.reach_engine()
         async with outrider.worker(work_filter=wanted) as worker:
             loop = asyncio.get_running_loop()
+
+            def stop() -> None:
+                worker.stop()
+                outrider.stop_guard.begin()
+
             for number in (signal.SIGTERM, signal.SIGINT):
-                loop.add_signal_handler(number, worker.stop)
+                loop.add_signal_handler(number, stop)
             # Items keep the contract they were submitted under; whoever submits here sees the new.
             loop.add_signal_handler(signal.SIGHUP, outrider.registry_keeper.reload)
             if as_json:
@@ -95,9 +100,12 @@ def work(
                 watching = (
                     group.create_task(_stop_when_idle(outrider, worker)) if until_idle else None
                 )
-                await worker.run()
+                working = asyncio.create_task(worker.run(), name="worker")
+                if await outrider.stop_guard.ended(working):
+                    await working
                 if watching is not None:
                     watching.cancel()
+            outrider.stop_guard.close()
             log.info("worker_stopped")
 
     execute(context, run, as_json=as_json)

@@ -30,8 +30,8 @@ from outrider.documents.workflow_toml import toml_of
 from outrider.domain.errors import InvalidInput, NotFound, OutriderError
 from outrider.domain.ids import DEFAULT_SCOPE, is_uuid
 from outrider.kernel.transactions.rules import FIRST_PLACE
+from outrider.limits.api import ApiLimits
 from outrider.rendering.checker import check_template
-from outrider.settings import ApiLimits
 
 app = typer.Typer(
     no_args_is_help=True, help="Rules that turn domain events into messages: apply a file of them."

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.alias_generators import to_camel
 
 from outrider.domain.errors import InvalidInput, Problem
-from outrider.settings import PROBLEMS_SHOWN_MAX
+from outrider.limits.campaigns import PROBLEMS_SHOWN_MAX
 
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _SUSPECT = re.compile(rb"\\u(0000|[dD][89a-fA-F])|\x00|\xed[\xa0-\xbf]")

@@ -16,7 +16,7 @@ import msgspec
 from outrider.documents import Problems, key_field, load_json, twice
 from outrider.domain.errors import InvalidInput
 from outrider.domain.recipients import Recipient, recipient
-from outrider.settings import (
+from outrider.limits.campaigns import (
     ATTRIBUTES_DEPTH_MAX,
     ATTRIBUTES_MAX_BYTES,
     AUDIENCE_LINE_MAX_CHARACTERS,

@@ -23,17 +23,19 @@ from outrider.documents import Document, Problems, key_field, load_json, one_lin
 from outrider.documents.audience import AudienceReader, read_audience, source_problem
 from outrider.documents.instants import instant
 from outrider.documents.templates import Body, Subject, TemplateCheck, TemplateContext
-from outrider.domain.campaigns import LAUNCH, CampaignDefinition, Message
+from outrider.domain.campaigns import LAUNCH, CampaignDefinition, Message, StepRetries
 from outrider.domain.purposes import Purpose, checked_topic
 from outrider.domain.recipients import Recipient
 from outrider.domain.states import Channel
-from outrider.settings import (
+from outrider.limits.campaigns import (
     BATCH_SIZE_DEFAULT,
     BATCH_SIZE_MAX,
     DOCUMENT_MAX_BYTES,
     MESSAGES_MAX,
     MESSAGES_MAX_BYTES,
     NAME_MAX_CHARACTERS,
+    STEP_ATTEMPTS_MAX,
+    STEP_RETRY_DELAY_MAX_SECONDS,
 )
 
 PHASES = ("audience_import", "dns_validation", "http_validation", LAUNCH, "report")
@@ -190,6 +192,11 @@ def _small_together(given: object) -> object:
     return given
 
 
+class _StepRetries(Document):
+    max_attempts: Annotated[int, Field(ge=1, le=STEP_ATTEMPTS_MAX)]
+    delay_seconds: Annotated[int, Field(ge=0, le=STEP_RETRY_DELAY_MAX_SECONDS)] = 0
+
+
 class _Campaign(Document):
     name: Name
     phases: list[Annotated[str, AfterValidator(_phase)]] = Field(default=[LAUNCH])
@@ -204,6 +211,18 @@ class _Campaign(Document):
     require_approval: bool = False
     topic: Topic | None = None
     transactional: bool = False
+    retry_policy: dict[str, _StepRetries] = Field(default={})
+
+    @field_validator("retry_policy")
+    @classmethod
+    def _of_its_phases(
+        cls, policy: dict[str, _StepRetries], info: ValidationInfo
+    ) -> dict[str, _StepRetries]:
+        phases = info.data.get("phases")
+        for phase in policy:
+            if phases is not None and phase not in phases:
+                raise ValueError(f"names '{phase}', which is not a phase of this campaign")
+        return policy
 
     @field_validator("phases")
     @classmethod
@@ -224,6 +243,10 @@ class _Campaign(Document):
             self.scheduled_for,
             self.require_approval,
             purpose,
+            {
+                phase: StepRetries(each.max_attempts, each.delay_seconds)
+                for phase, each in self.retry_policy.items()
+            },
         )
 
 

@@ -27,7 +27,7 @@ from outrider.domain.screen_policies import (
 from outrider.domain.sending_hours import zone_named
 from outrider.domain.states import Channel
 from outrider.domain.workflow_retry import WorkflowRetry
-from outrider.settings import (
+from outrider.limits.workflows import (
     FREQUENCY_HOURS_MAX,
     FREQUENCY_MESSAGES_MAX,
     POLICY_MAX_BYTES,

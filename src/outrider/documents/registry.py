@@ -14,7 +14,7 @@ from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, fie
 from outrider.documents import Document, Problems, key_field, load_json
 from outrider.domain.contracts import PolicyName, policy_from
 from outrider.domain.submission import Contract, GatewayType
-from outrider.settings import (
+from outrider.limits.campaigns import (
     ACCEPTANCE_MAX_SECONDS,
     ATTEMPTS_MAX,
     NAME_MAX_CHARACTERS,

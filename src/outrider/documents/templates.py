@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, ValidationInfo
 
 from outrider.documents import one_line, storable
-from outrider.settings import BODY_MAX_BYTES, SUBJECT_MAX_CHARACTERS
+from outrider.limits.campaigns import BODY_MAX_BYTES, SUBJECT_MAX_CHARACTERS
 
 TemplateCheck = Callable[[str], str | None]
 """What is wrong with a template's syntax, or None."""

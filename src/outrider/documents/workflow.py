@@ -23,7 +23,11 @@ from outrider.domain.purposes import Purpose, checked_topic
 from outrider.domain.screen_policies import ScreenPolicies
 from outrider.domain.states import Channel
 from outrider.domain.written_workflows import RulePlace, WrittenRule, WrittenStep
-from outrider.settings import WORKFLOW_FILE_MAX_BYTES, WORKFLOW_RULES_MAX, WORKFLOW_STEPS_MAX
+from outrider.limits.workflows import (
+    WORKFLOW_FILE_MAX_BYTES,
+    WORKFLOW_RULES_MAX,
+    WORKFLOW_STEPS_MAX,
+)
 
 AUDIENCE = re.compile(r"[a-z][a-z0-9_]{0,63}")
 OURS = ("id", "ruleId", "createdAt", "updatedAt")

@@ -22,11 +22,11 @@ from outrider.domain.recipients import AddressKind, address_kind
 from outrider.domain.states import Channel
 from outrider.domain.workflows import Delay, IfPast, RecipientConfig, Relative, Timing
 from outrider.domain.written_workflows import SECONDS_PER_HOUR, SECONDS_PER_MINUTE, WrittenStep
-from outrider.settings import (
+from outrider.limits.campaigns import NAME_MAX_CHARACTERS
+from outrider.limits.workflows import (
     CUSTOM_RECIPIENTS_MAX,
     DELAY_MAX_SECONDS,
     MOMENT_PATH_MAX_CHARACTERS,
-    NAME_MAX_CHARACTERS,
     STEP_ORDER_MAX,
 )
 

@@ -1,6 +1,7 @@
 """What a team wants sent: a campaign's definition, as plain values the deployer can plan from."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from outrider.domain.ids import AssetId, CampaignId
@@ -48,6 +49,17 @@ class Asset:
 
 
 @dataclass(frozen=True, slots=True)
+class StepRetries:
+    """How often a step of a phase is begun by the plan itself: anew when its job is dead."""
+
+    max_attempts: int = 1
+    delay_seconds: int = 0
+
+
+NO_RETRIES = StepRetries()
+
+
+@dataclass(frozen=True, slots=True)
 class CampaignDefinition:
     name: str
     phases: tuple[str, ...]
@@ -56,6 +68,8 @@ class CampaignDefinition:
     scheduled_for: datetime | None = None
     require_approval: bool = False
     purpose: Purpose = UNSTATED
+    retry_policy: Mapping[str, StepRetries] = field(default_factory=dict)
+    """By phase."""
 
 
 @dataclass(frozen=True, slots=True)

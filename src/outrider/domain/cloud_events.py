@@ -1,12 +1,14 @@
 """Run events as CloudEvents 1.0: what every sink of the event bus is told, byte for byte the same.
 
 A consumer knows a repeat by `source` and `id`. An event of more than 64 KiB would not pass through
-every bus: its payload stays in the log, and the event says where.
+every bus: its payload stays in the log, and the event says where. `dataschema` is where the JSON
+Schema of `data` is: at the server's public URL where that is set, else a name for it.
 """
 
 import json
 from urllib.parse import quote
 
+from outrider.domain.contract_versions import CONTRACT_VERSION, major
 from outrider.domain.ids import Scope
 from outrider.domain.run_events import RunEvent
 from outrider.domain.times import rfc3339
@@ -14,6 +16,8 @@ from outrider.domain.times import rfc3339
 SPEC_VERSION = "1.0"
 CONTENT_TYPE = "application/cloudevents+json; charset=utf-8"
 CLOUD_EVENT_MAX_BYTES = 64 * 1024
+DATA_SCHEMA_PATH = f"/schemas/v{major(CONTRACT_VERSION)}/run-event.json"
+DATA_SCHEMA_NAME = f"urn:outrider:schemas:v{major(CONTRACT_VERSION)}:run-event"
 SEQUENCE_DIGITS = 20
 """As many as a 64-bit number has, so that sequences sort as text too."""
 
@@ -22,16 +26,23 @@ def event_id(event: RunEvent) -> str:
     return f"{event.run_id}/{event.run_seq}"
 
 
-def cloud_event(event: RunEvent, scope: Scope) -> bytes:
+def data_schema(public_url: str | None) -> str:
+    """CloudEvents wants a whole URI, so a path alone will not do."""
+    return DATA_SCHEMA_NAME if public_url is None else public_url + DATA_SCHEMA_PATH
+
+
+def cloud_event(event: RunEvent, scope: Scope, schema: str = DATA_SCHEMA_NAME) -> bytes:
     """The event as JSON, of 64 KiB at the most."""
-    content = _encoded(_document(event, scope, {"payload": dict(event.payload)}))
+    content = _encoded(_document(event, scope, schema, {"payload": dict(event.payload)}))
     if len(content) > CLOUD_EVENT_MAX_BYTES:
-        content = _encoded(_document(event, scope, {"payloadRef": _reference(event)}))
+        content = _encoded(_document(event, scope, schema, {"payloadRef": _reference(event)}))
     assert len(content) <= CLOUD_EVENT_MAX_BYTES, "all but the payload is small"
     return content
 
 
-def _document(event: RunEvent, scope: Scope, payload: dict[str, object]) -> dict[str, object]:
+def _document(
+    event: RunEvent, scope: Scope, schema: str, payload: dict[str, object]
+) -> dict[str, object]:
     subject = {} if event.step_id is None else {"subject": event.step_id}
     return {
         "specversion": SPEC_VERSION,
@@ -41,10 +52,12 @@ def _document(event: RunEvent, scope: Scope, payload: dict[str, object]) -> dict
         "time": rfc3339(event.occurred_at),
         **subject,
         "datacontenttype": "application/json",
+        "dataschema": schema,
         "partitionkey": event.run_id,
         "sequence": f"{event.run_seq:0{SEQUENCE_DIGITS}d}",
         "tenantid": scope.tenant_id,
         "data": {
+            "contractVersion": event.contract_version,
             "runId": event.run_id,
             "runSeq": event.run_seq,
             "eventType": event.type,

@@ -15,7 +15,7 @@ def free_again(cap: FrequencyCap, heard: Iterable[datetime], now: datetime) -> d
     return recent[len(recent) - cap.messages] + cap.period
 
 
-class Hearing:
+class SendHistory:
     """What each address has heard lately; what is about to go is added as it is let through."""
 
     def __init__(self) -> None:

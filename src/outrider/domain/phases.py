@@ -25,6 +25,14 @@ LIFECYCLE_EVENTS = {
     "retry": "phase_started",
 }
 
+_STATE_AFTER = {
+    "phase_started": PhaseState.IN_PROGRESS,
+    "phase_resumed": PhaseState.IN_PROGRESS,
+    "phase_paused": PhaseState.PAUSED,
+    "phase_completed": PhaseState.COMPLETED,
+    "phase_failed": PhaseState.FAILED,
+}
+
 PROGRESS_EVENT = "campaign_progress"
 """Tells how far a phase is, and never what state it is in."""
 
@@ -53,12 +61,28 @@ AIMS = {
     Action.COMPLETE: PhaseState.COMPLETED,
 }
 
+STOPPED = "stopped"
+"""Why a phase failed that somebody stopped."""
+
+PUT_BACK = "put_back"
+"""Not of the state machine: a phase whose run goes on is in progress, whatever its row says."""
+
 _STOPPING = {PhaseState.IN_PROGRESS: ("fail",), PhaseState.PAUSED: ("resume", "fail")}
 
 
 def transition(state: PhaseState, trigger: str) -> tuple[PhaseState, str]:
     """The state after the trigger, and the lifecycle event that must be written with it."""
     return PHASE_MACHINE.after(state, trigger), LIFECYCLE_EVENTS[trigger]
+
+
+def state_after(event: str | None) -> PhaseState | None:
+    """The state that a lifecycle event leaves its phase in; None of any other event."""
+    return _STATE_AFTER.get(event or "")
+
+
+def event_of(state: PhaseState) -> str | None:
+    """The event that tells of a state reached without a transition; nothing tells of the first."""
+    return {after: event for event, after in _STATE_AFTER.items()}.get(state)
 
 
 def control_phase(states: Iterable[tuple[str, PhaseState]]) -> str | None:
@@ -69,10 +93,17 @@ def control_phase(states: Iterable[tuple[str, PhaseState]]) -> str | None:
     return first.get(PhaseState.PAUSED) or first.get(PhaseState.IN_PROGRESS)
 
 
-def decide(state: PhaseState, action: Action, expected: PhaseState | None) -> tuple[str, ...]:
-    """The triggers that carry out the action; none where the phase is there already."""
+def decide(
+    state: PhaseState, action: Action, expected: PhaseState | None, *, run_goes_on: bool = False
+) -> tuple[str, ...]:
+    """The triggers that carry out the action; none where the phase is there already.
+
+    `run_goes_on`: of its runs one is not stopped. A stop brakes that whatever the phase's row says.
+    """
     if expected is not None and expected is not state:
         raise ExpectedStateMismatch(state.value, expected.value, action.value)
+    if action is Action.STOP and run_goes_on and state not in _STOPPING:
+        return (PUT_BACK, "fail")
     if state is AIMS[action]:
         return ()
     if action is Action.STOP:

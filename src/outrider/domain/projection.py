@@ -104,16 +104,20 @@ def incremental_project(snapshot: RunSnapshot, new_events: Iterable[RunEvent]) -
     """A new snapshot with these events applied; those at or below the watermark are in it already.
 
     They come in strictly increasing order of their sequence: what comes otherwise is not ours to
-    reorder, and is refused.
+    reorder, and is refused. One that comes again is no other event, and changes nothing.
     """
     fold = _Fold(snapshot)
     previous = 0
+    seen: set[int] = set()
     for event in new_events:
         if event.run_id != snapshot.run_id:
             raise ValueError(f"event {event.run_seq} is of run {event.run_id}")
+        if event.run_seq in seen:
+            continue
         if event.run_seq <= previous:
             raise ValueError(f"event {event.run_seq} comes after {previous}")
         previous = event.run_seq
+        seen.add(previous)
         if previous > snapshot.last_event_seq:
             fold.apply(event)
     if previous <= snapshot.last_event_seq:

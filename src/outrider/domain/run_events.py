@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+from outrider.domain.contract_versions import CONTRACT_VERSION
 from outrider.domain.ids import IdempotencyKey, RunId, idempotency_key
 
 
@@ -53,6 +54,12 @@ EMITTERS = {
 """Who may say what: nobody else's word is taken for it."""
 
 FIRST_LOGICAL_ATTEMPT = 1
+SIGNAL_STEP = "signal:"
+
+
+def signal_step(number: int) -> str:
+    """The identity of a run's nth signal, where events of steps have their step."""
+    return f"{SIGNAL_STEP}{number}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +77,7 @@ class RunEvent:
     emitter: str = ""
     plan_version: str = ""
     idempotency_key: str = ""
+    contract_version: str = CONTRACT_VERSION
 
 
 def event_key(
@@ -77,6 +85,7 @@ def event_key(
 ) -> IdempotencyKey:
     """The contract's formula. The engine's attempt is no part of it: a retry says nothing new.
 
-    An event of the run as a whole has an empty step.
+    An event of the run as a whole has an empty step. What is said of a signal, or follows at once
+    from it, has the signal in its place (`signal_step`): it is nobody's attempt.
     """
     return idempotency_key(run_id, step_id or "", str(logical_attempt), event_type, plan_version)

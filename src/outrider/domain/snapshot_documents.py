@@ -1,10 +1,22 @@
-"""A run's snapshot as a document, in the contract's own words, and back again without loss."""
+"""A run's snapshot as a document, in the contract's own words, and back again without loss.
+
+Fields that this code does not know are left alone. A document that cannot be read at all, because
+it is damaged or of a later format, is Unreadable: whoever has the log folds it again.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any
 
+from outrider.domain.contract_versions import (
+    CONTRACT_VERSION,
+    SNAPSHOT_FORMAT,
+    SNAPSHOT_FORMATS_READ,
+    UNVERSIONED,
+    is_later,
+    is_readable,
+)
 from outrider.domain.ids import RunId
 from outrider.domain.projection import (
     RunSnapshot,
@@ -19,6 +31,17 @@ from outrider.domain.times import rfc3339
 
 Document = dict[str, Any]
 
+FORMAT = "snapshotFormat"
+
+
+class Unreadable(ValueError):
+    """A stored snapshot that this code cannot go on from."""
+
+    def __init__(self, reason: str, *, later: bool = False) -> None:
+        super().__init__(reason)
+        self.later = later
+        """Whether a later version wrote it, for which it is as good as ever."""
+
 
 def snapshot_document(
     snapshot: RunSnapshot, written: Callable[[StepSnapshot], Any] | None = None
@@ -28,6 +51,7 @@ def snapshot_document(
     Whoever has the steps written already gives them.
     """
     document: Document = {
+        "contractVersion": CONTRACT_VERSION,
         "runId": snapshot.run_id,
         "status": snapshot.status.value,
         "lastEventSeq": snapshot.last_event_seq,
@@ -44,6 +68,13 @@ def snapshot_document(
         "totalDurationMs": snapshot.total_duration_ms,
     }
     return document | {name: value for name, value in optional.items() if value is not None}
+
+
+def stored_document(
+    snapshot: RunSnapshot, written: Callable[[StepSnapshot], Any] | None = None
+) -> Document:
+    """The same as it is stored: with the number of its format."""
+    return {FORMAT: SNAPSHOT_FORMAT, **snapshot_document(snapshot, written)}
 
 
 def step_document(step: StepSnapshot) -> Document:
@@ -69,6 +100,21 @@ def step_document(step: StepSnapshot) -> Document:
     if step.counts is not None:
         document["counts"] = step.counts._asdict()
     return document
+
+
+def snapshot_from_stored(document: Any) -> RunSnapshot:
+    """The snapshot that was stored as this; Unreadable where nobody can tell."""
+    if not isinstance(document, Mapping):
+        raise Unreadable("it is no object")
+    version = str(document.get("contractVersion", UNVERSIONED))
+    number = document.get(FORMAT, 1)
+    try:
+        if number in SNAPSHOT_FORMATS_READ and is_readable(version):
+            return snapshot_from(document)
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise Unreadable(reason, later=is_later(version)) from error
+    raise Unreadable(f"it has format {number} of contract {version}", later=True)
 
 
 def snapshot_from(document: Mapping[str, Any]) -> RunSnapshot:
@@ -99,10 +145,10 @@ def _step_from(document: Mapping[str, Any]) -> StepSnapshot:
         started_at=_time_from(document.get("startedAt")),
         completed_at=_time_from(document.get("completedAt")),
         artifacts=_artifacts_from(document["artifacts"]),
-        error=None if error is None else StepError(**error),
+        error=None if error is None else StepError(*map(error.__getitem__, StepError._fields)),
         reason=document.get("reason"),
         outcome=None if outcome is None else JobOutcome(outcome),
-        counts=None if counts is None else StepCounts(**counts),
+        counts=None if counts is None else StepCounts(*map(counts.__getitem__, StepCounts._fields)),
     )
 
 

@@ -120,12 +120,16 @@ TARGET_THROTTLED = "target_throttled"
 TARGET_DOWN = "target_down"
 TARGET_SETUP = "target_setup"
 """It cannot be called at all as it is set up: an option, a sender, a secret or a certificate."""
+SETUP_WRONG = f"{TARGET_SETUP}: its set-up is wrong, `outrider check` says why"
+"""What everybody is told of it: the words themselves may name a secret that is not theirs."""
 
 
 class Closes(Enum):
-    """What a provider that turns a call away is closed to: everybody, or this item for a while."""
+    """What a provider that turns a call away is closed to: everybody, the workspace whose own
+    credentials it was called with, or this item for a while."""
 
     THE_DOOR = "the door"
+    THE_WORKSPACE = "the workspace"
     THE_ITEM = "the item"
 
 

@@ -5,6 +5,7 @@ While a door is closed it lets one call through every so often, a probe; if that
 door is open. None of it ever costs an item an attempt: what is not admitted waits.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -12,6 +13,9 @@ from enum import StrEnum
 from outrider.domain.retry import RetrySchedule
 
 THROTTLE_FIRST_SECONDS = 0.1
+THROTTLE_MOST_SECONDS = 60.0
+"""How long one `Retry-After` closes the door that all workspaces share. Whoever was told waits for
+as long as it said; the others find out for themselves, one call at a time."""
 PROBE_LOOK_SECONDS = 0.25
 """How often those who wait for somebody else's probe look whether it has ended."""
 SLOTS_GROW_SECONDS = 1.0
@@ -86,7 +90,7 @@ class Report:
 
     `answered` by the provider, whatever it said; `failures` to get an answer; `throttled` to come
     back later; `held`: it refused us, or our set-up, rather than a message. `unused`: a probe that
-    was never begun. `in_flight` is how many calls were out.
+    was never begun. `in_flight` is how many calls were out; 0 says nothing of the door's slots.
     """
 
     epoch: int
@@ -98,10 +102,68 @@ class Report:
     in_flight: int = 1
     reason: str | None = None
     held: int = 0
+    others_first: bool = False
+    """It waits a little longer than others do, so that one of them has the next probe."""
 
     @property
     def is_trouble(self) -> bool:
         return bool(self.failures or self.throttled or self.held)
+
+
+def throttle_reports(
+    shared_epoch: int,
+    own_epoch: int,
+    asked_seconds: float | None,
+    in_flight: int,
+    said: str | None,
+    *,
+    again: bool = False,
+) -> tuple[Report, Report]:
+    """What the shared door hears of a call that was told to come back later, and what the door of
+    the workspace hears whose call it was. If that was a probe, another workspace has the next."""
+    if asked_seconds is None or asked_seconds <= THROTTLE_MOST_SECONDS:
+        shared = Report(
+            shared_epoch, throttled=1, retry_after_seconds=asked_seconds, in_flight=in_flight,
+            reason=said,
+        )  # fmt: skip
+        return shared, replace(shared, epoch=own_epoch, in_flight=0, others_first=again)
+    told = f"it asks for {asked_seconds:,.0f} s"
+    reason = f"{said}; {told}" if said else told
+    shared = Report(
+        shared_epoch, throttled=1, retry_after_seconds=THROTTLE_MOST_SECONDS, in_flight=in_flight,
+        reason=f"{reason}, other workspaces try after {THROTTLE_MOST_SECONDS:.0f} s",
+    )  # fmt: skip
+    return shared, Report(
+        own_epoch, throttled=1, retry_after_seconds=asked_seconds, in_flight=0, reason=reason
+    )
+
+
+def merged(reports: Sequence[Report]) -> list[Report]:
+    """Runs of the same kind as one, in their order: a window of failures is one change."""
+    whole: list[Report] = []
+    for each in reports:
+        last = whole[-1] if whole else None
+        if last is None or last.epoch != each.epoch or last.is_trouble != each.is_trouble:
+            whole.append(each)
+            continue
+        waits = [
+            wait
+            for wait in (last.retry_after_seconds, each.retry_after_seconds)
+            if wait is not None
+        ]
+        whole[-1] = Report(
+            each.epoch,
+            last.answered + each.answered,
+            last.failures + each.failures,
+            last.throttled + each.throttled,
+            last.unused + each.unused,
+            max(waits, default=None),
+            max(last.in_flight, each.in_flight),
+            each.reason or last.reason,
+            last.held + each.held,
+            last.others_first or each.others_first,
+        )
+    return whole
 
 
 def admit(door: Door, policy: TargetPolicy, want: int, now: datetime) -> Admission:
@@ -186,9 +248,12 @@ def _throttle(door: Door, policy: TargetPolicy, seen: Report, now: datetime) -> 
     if seen.retry_after_seconds is not None:
         # It knows best; but who throttles again and again is not asked all the while.
         wait = seen.retry_after_seconds if not door.step else max(wait, seen.retry_after_seconds)
-    known = door.slots if door.slots is not None else max(seen.in_flight, 1)
-    slots = max(1, min(known, max(seen.in_flight, 1)) // 2) if door.is_open else door.slots
-    door = replace(door, slots=slots, slots_at=now, failures=0, reason=seen.reason)
+    if seen.others_first:
+        wait += PROBE_LOOK_SECONDS
+    if door.is_open and seen.in_flight:
+        known = door.slots if door.slots is not None else seen.in_flight
+        door = replace(door, slots=max(1, min(known, seen.in_flight) // 2))
+    door = replace(door, slots_at=now, failures=0, reason=seen.reason)
     return _close(door, DoorState.THROTTLED, now + timedelta(seconds=wait), now)
 
 

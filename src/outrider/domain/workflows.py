@@ -18,6 +18,11 @@ DomainEventId = NewType("DomainEventId", str)
 RuleId = NewType("RuleId", str)
 StepId = NewType("StepId", str)
 
+STEP_PASSED = "moment_passed"
+"""Why an item is skipped: its step was due before the event arrived."""
+STEP_DELAY = "delay"
+"""Why an item waits: its step is not due yet."""
+
 LEAD, PARTNER, AGENT = "lead", "partner", "agent"
 """The audiences, and the parties of an event's subject, that the contract knows."""
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from outrider.domain.ids import RunId, TenantId
 from outrider.domain.signals import Signal
-from outrider.kernel.job_dispatcher import JobDispatcher
+from outrider.kernel.work.job_dispatcher import JobDispatcher
 from outrider.ports.engine import Stalled, Work
 
 

@@ -9,13 +9,13 @@ import asyncio
 import structlog
 
 from outrider.domain.errors import StoreUnavailable
-from outrider.kernel.call_permits import CallPermits
-from outrider.kernel.caller import Caller
-from outrider.kernel.housekeeper import Housekeeper
-from outrider.kernel.job_processor import JobProcessor
-from outrider.kernel.lease_rescuer import LeaseRescuer
-from outrider.kernel.progress_reporter import ProgressReporter
-from outrider.kernel.result_closer import ResultCloser
+from outrider.kernel.delivery.call_permits import CallPermits
+from outrider.kernel.delivery.gateway_caller import GatewayCaller
+from outrider.kernel.delivery.result_closer import ResultCloser
+from outrider.kernel.work.background_loops import BackgroundLoops
+from outrider.kernel.work.job_processor import JobProcessor
+from outrider.kernel.work.lease_rescuer import LeaseRescuer
+from outrider.kernel.work.progress_reporter import ProgressReporter
 from outrider.ports.engine import Worker
 
 log = structlog.get_logger()
@@ -29,11 +29,11 @@ class EngineWorker:
         mover: Worker,
         processor: JobProcessor,
         permits: CallPermits,
-        caller: Caller,
+        caller: GatewayCaller,
         closer: ResultCloser,
         rescuer: LeaseRescuer,
         reporter: ProgressReporter,
-        housekeeper: Housekeeper,
+        background_loops: BackgroundLoops,
     ) -> None:
         self._mover = mover
         self._processor = processor
@@ -42,7 +42,7 @@ class EngineWorker:
         self._closer = closer
         self._rescuer = rescuer
         self._reporter = reporter
-        self._housekeeper = housekeeper
+        self._background_loops = background_loops
 
     def stop(self) -> None:
         self._mover.stop()
@@ -58,7 +58,7 @@ class EngineWorker:
                 group.create_task(self._permits.run(), name="call permits"),
                 group.create_task(self._rescuer.run(), name="lease rescuer"),
                 group.create_task(self._reporter.run(), name="progress reporter"),
-                group.create_task(self._housekeeper.run(), name="housekeeper"),
+                group.create_task(self._background_loops.run(), name="background_loops"),
             ]
             await self._mover.run()
             # Whatever an engine thinks of them: their calls are closed before the closer ends.

@@ -51,10 +51,7 @@ _NAT64 = IPv6Network("64:ff9b::/96")
 
 
 class AddressRefused(OSError):
-    """The address is not public and the setting `allow_private_gateways` is off.
-
-    Always the same words, because aiohttp forgets the kind of errors whose words differ.
-    """
+    """The address is not public and the setting `allow_private_gateways` is off."""
 
     def __init__(self) -> None:
         super().__init__(errno.EACCES, "not a public address, and allow_private_gateways is off")

@@ -7,8 +7,8 @@ The `sms` and `push` types forward a payload as it came; every other type reads 
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from outrider.domain.letters import Enclosure
 from outrider.domain.markup import is_html
+from outrider.domain.message_content import Enclosure
 from outrider.domain.submission import GatewayType, Rejected
 from outrider.ports.gateway import Reservation
 

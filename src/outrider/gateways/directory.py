@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 from outrider.domain.errors import InvalidInput
 from outrider.domain.submission import GatewayType
+from outrider.domain.workspaces import DEFAULT_WORKSPACE_NAME, WorkspaceName
 from outrider.gateways import (
     fcm,
     json_family,
@@ -16,9 +17,10 @@ from outrider.gateways import (
     whatsapp_cloud,
 )
 from outrider.gateways.family import Family, Target
+from outrider.limits.gateways import MAIL_FROM_DEFAULT
 from outrider.ports.gateway import Gateway
 from outrider.ports.secrets import SecretStore
-from outrider.settings import MAIL_FROM_DEFAULT, TargetSettings
+from outrider.settings import TargetSettings
 
 if TYPE_CHECKING:
     from outrider.gateways.http_client import HttpClient
@@ -43,6 +45,10 @@ GATEWAY_TYPES: Final[dict[str, GatewayType]] = {
 }
 
 
+NOTHING_SET = TargetSettings()
+"""Made once: it is asked for with every message."""
+
+
 class Gateways:
     """The GatewayDirectory of a process: its gateways share one HTTP client and are made once."""
 
@@ -60,13 +66,37 @@ class Gateways:
         self._allow_private = allow_private
         self._mail_from = mail_from
         self._targets = targets or {}
-        self._gateways: dict[tuple[str, str, str], Gateway] = {}
+        self._gateways: dict[tuple[str, str, str, WorkspaceName | None], Gateway] = {}
 
-    def gateway(self, submission_target: str, gateway_type: str, gateway_url: str) -> Gateway:
-        key = submission_target, gateway_type, gateway_url
+    def gateway(
+        self,
+        submission_target: str,
+        gateway_type: str,
+        gateway_url: str,
+        workspace: WorkspaceName = DEFAULT_WORKSPACE_NAME,
+    ) -> Gateway:
+        settings = self._settings(submission_target)
+        # Whoever has the same set-up shares a gateway, with its connections and its limits.
+        own = str(workspace) in settings.workspaces or not settings.is_shared_with(workspace)
+        key = submission_target, gateway_type, gateway_url, workspace if own else None
         if key not in self._gateways:
-            self._gateways[key] = self._make(*key)
+            self._gateways[key] = self._make(
+                submission_target, gateway_type, gateway_url, workspace
+            )
         return self._gateways[key]
+
+    def own_workspaces(self, submission_target: str) -> list[WorkspaceName]:
+        return [
+            WorkspaceName.parse(name)
+            for name in sorted(self._settings(submission_target).workspaces)
+        ]
+
+    def is_scoped(self, submission_target: str, workspace: WorkspaceName) -> bool:
+        settings = self._settings(submission_target)
+        return bool(settings.workspaces) or not settings.is_shared_with(workspace)
+
+    def _settings(self, submission_target: str) -> TargetSettings:
+        return self._targets.get(submission_target, NOTHING_SET)
 
     def get_ready(self) -> None:
         """What takes long to load is loaded now, and not between two calls of a worker."""
@@ -79,18 +109,24 @@ class Gateways:
         if self._client is not None:
             await self._client.close()
 
-    def _make(self, submission_target: str, gateway_type: str, gateway_url: str) -> Gateway:
+    def _make(
+        self,
+        submission_target: str,
+        gateway_type: str,
+        gateway_url: str,
+        workspace: WorkspaceName,
+    ) -> Gateway:
         family = FAMILIES.get(gateway_type)
         if family is None:
             raise InvalidInput(
                 f"'{gateway_type}' is not a gateway type",
                 hint=f"known gateway types: {', '.join(sorted(FAMILIES))}",
             )
-        settings = self._targets.get(submission_target, TargetSettings())
+        settings = self._settings(submission_target).of(workspace)
         return family.make(
             Target(
                 submission_target, gateway_url, settings, self._http(), self._secrets,
-                self._mail_from, self._allow_private,
+                self._mail_from, self._allow_private, workspace,
             )
         )  # fmt: skip
 

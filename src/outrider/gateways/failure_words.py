@@ -9,7 +9,7 @@ import re
 import socket
 import ssl
 
-from outrider.settings import ERROR_DETAIL_MAX_CHARACTERS
+from outrider.limits.gateways import ERROR_DETAIL_MAX_CHARACTERS
 
 _WITH_ADDRESSES = ("Connect call failed", "Multiple exceptions")
 _NAMED_BY_CERTIFICATE = re.compile(r"certificate is not valid for '[^']*'")

@@ -1,13 +1,15 @@
 """A gateway family: what the code knows of it, and how to make one of its gateways for a target."""
 
-from collections.abc import Callable, Set
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from outrider.domain.errors import InvalidInput
 from outrider.domain.submission import GatewayType
+from outrider.domain.workspaces import DEFAULT_WORKSPACE_NAME, WorkspaceName
 from outrider.ports.gateway import Gateway
-from outrider.ports.secrets import SecretStore
+from outrider.ports.secrets import SecretStore, not_given
 from outrider.settings import TargetSettings
 
 if TYPE_CHECKING:
@@ -25,6 +27,9 @@ class Target:
     secrets: SecretStore
     mail_from: str
     allow_private: bool = True
+    workspace: WorkspaceName = DEFAULT_WORKSPACE_NAME
+    """Whose messages go there. Its own credentials are resolved for it, shared ones for the default
+    workspace, whose they are: whoever shares a gateway must get the same from it."""
 
     def refuse_options_but(self, gateway_type: str, known: Set[str]) -> None:
         """A misspelt `starttls = "required"` must not quietly mean "auto"."""
@@ -47,13 +52,26 @@ class Target:
 
     def credential(self, name: str) -> str:
         """The value behind a credential's reference; it must not outlive the gateway."""
-        reference = self.settings.credentials.get(name)
-        if reference is None:
-            raise InvalidInput(
-                f"submission target '{self.name}' needs the credential '{name}'",
-                hint=f'[targets."{self.name}".credentials] {name} = "env:VARIABLE"',
-            )
-        return self.secrets.resolve(reference)
+        return self.credentials(name)[name]
+
+    def credentials(self, *names: str) -> Mapping[str, str]:
+        """The same of several, resolved in one call for each workspace whose secrets they are."""
+        given, owned = self.settings.credentials, defaultdict[WorkspaceName, list[str]](list)
+        for name in names:
+            if name not in given:
+                raise InvalidInput(
+                    f"submission target '{self.name}' needs the credential '{name}'",
+                    hint=f'[targets."{self.name}".credentials] {name} = "env:VARIABLE"',
+                )
+            owner = self.settings.owner_of(name, self.workspace)
+            if owner is None:
+                raise not_given(self.workspace)
+            owned[owner].append(name)
+        values: dict[str, str] = {}
+        for owner, theirs in owned.items():
+            found = self.secrets.resolve([given[name] for name in theirs], owner)
+            values |= {name: found[given[name]] for name in theirs}
+        return values
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,9 @@ from outrider.gateways.http_check import Question
 from outrider.gateways.provider import (
     REFERENCE_HEADER,
     ProviderGateway,
+    ProviderReply,
     Reasons,
     Request,
-    Said,
     json_request,
 )
 from outrider.ports.target_check import CheckFinding
@@ -100,12 +100,12 @@ class FcmGateway(ProviderGateway):
         headers = {REFERENCE_HEADER: reference, **self.bearer("accessToken")}
         return json_request(self._url, document, headers)
 
-    def read(self, body: bytes) -> Said:
+    def read(self, body: bytes) -> ProviderReply:
         answer = _decoder.decode(body)
         error = answer.error or _Error()
         # FCM's own code is the exact one; the status beside it is Google's for any service.
         exact = [detail.error_code for detail in error.details if detail.error_code]
-        return Said(answer.name, exact[0] if exact else error.status, error.message)
+        return ProviderReply(answer.name, exact[0] if exact else error.status, error.message)
 
     async def check(self, seconds: float) -> CheckFinding | None:
         # https://firebase.google.com/docs/reference/fcm/rest/v1/projects.messages/send: it is

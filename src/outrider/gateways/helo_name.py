@@ -10,7 +10,7 @@ import re
 import socket
 
 from outrider.domain.errors import InvalidInput
-from outrider.settings import HELO_LOOKUP_SECONDS
+from outrider.limits.gateways import HELO_LOOKUP_SECONDS
 
 _FULL_NAME = re.compile(
     r"(?=.{3,255}\Z)(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+"

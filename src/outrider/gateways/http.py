@@ -23,6 +23,7 @@ class Answer:
     status: int
     body: bytes
     retry_after_seconds: float | None = None
+    location: str | None = None
 
 
 def words_of(answer: Answer, *, quoted: bool) -> str:

@@ -9,7 +9,7 @@ import re
 import socket
 import ssl
 from base64 import b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -23,8 +23,8 @@ from outrider.domain.submission import AttemptError, NotBegun, Progress
 from outrider.gateways.address_guard import AddressRefused, connect
 from outrider.gateways.failure_words import why
 from outrider.gateways.http import Answer, retry_after_seconds
-from outrider.gateways.http_line import HttpLine, Raw
-from outrider.settings import (
+from outrider.gateways.http_connection import HttpConnection, Raw
+from outrider.limits.gateways import (
     HTTP_ANSWER_MAX_BYTES,
     HTTP_CONNECT_SECONDS,
     HTTP_CONNECTIONS,
@@ -55,6 +55,9 @@ _INVALID_HEADER = AttemptError(Progress.NOT_SENT, "invalid_header")
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+: [\t\x20-\x7e\xa0-\xff]*")
 _WORD = re.compile(r"[\x21-\x7e]+")
 _STARTS_KEPT = 256
+_DESCRIPTIONS = (b"Content-Type:", b"Content-Length:")
+WITH_CONTENT = frozenset({"POST", "PUT"})
+"""Methods of which some servers want to hear that there is no content."""
 
 Origin = tuple[str, str, int]
 """Scheme, host and port: whose connections can be used for whose calls."""
@@ -82,7 +85,7 @@ class HttpClient:
         self._free = asyncio.Semaphore(connections)
         self._lines = 0
         """Idle, out with a call, or being connected: never more than `connections`."""
-        self._idle: dict[Origin, list[HttpLine]] = {}
+        self._idle: dict[Origin, list[HttpConnection]] = {}
         self._is_closed = False
 
     async def post_json(
@@ -142,7 +145,7 @@ class HttpClient:
                 self._drop(line)
         self._idle.clear()
 
-    async def _line(self, origin: Origin, until: float) -> HttpLine:
+    async def _line(self, origin: Origin, until: float) -> HttpConnection:
         """A line of our own, there already or new. Waiting for the pool is part of connecting."""
         if not self._free.locked() and (line := self._idle_line(origin)) is not None:
             await self._free.acquire()
@@ -156,7 +159,7 @@ class HttpClient:
                 self._free.release()
                 raise
 
-    def _idle_line(self, origin: Origin) -> HttpLine | None:
+    def _idle_line(self, origin: Origin) -> HttpConnection | None:
         lines = self._idle.get(origin)
         now = monotonic()
         while lines:
@@ -166,7 +169,7 @@ class HttpClient:
             self._drop(line)
         return None
 
-    async def _new_line(self, origin: Origin) -> HttpLine:
+    async def _new_line(self, origin: Origin) -> HttpConnection:
         if self._lines >= self._connections:
             self._drop_the_longest_idle()
         self._lines += 1
@@ -181,7 +184,7 @@ class HttpClient:
             raise ConnectionResetError("the connection ended before anything was asked")
         return line
 
-    async def _connect(self, origin: Origin) -> HttpLine:
+    async def _connect(self, origin: Origin) -> HttpConnection:
         scheme, host, port = origin
         tls = None
         if scheme == "https":
@@ -190,7 +193,7 @@ class HttpClient:
         ready = await connect(host, port, allow_private=self._allow_private)
         try:
             _, line = await loop.create_connection(
-                lambda: HttpLine(self._answer_max_bytes),
+                lambda: HttpConnection(self._answer_max_bytes),
                 sock=ready,
                 ssl=tls,
                 server_hostname=host if tls else None,
@@ -202,7 +205,7 @@ class HttpClient:
             raise
         return line
 
-    def _put_back(self, origin: Origin, line: HttpLine) -> None:
+    def _put_back(self, origin: Origin, line: HttpConnection) -> None:
         self._free.release()
         if self._is_closed or not line.is_open:
             self._drop(line)
@@ -217,7 +220,7 @@ class HttpClient:
         lines = min(self._idle.values(), key=lambda lines: lines[0].idle_since)
         self._drop(lines.pop(0))
 
-    def _drop(self, line: HttpLine) -> None:
+    def _drop(self, line: HttpConnection) -> None:
         self._lines -= 1
         line.close()
 
@@ -230,20 +233,49 @@ class HttpClient:
         content: bytes = b"",
         content_type: str = "application/json",
         timeout_seconds: float | None = None,
+        wants_body: bool = True,
     ) -> Answer | AttemptError:
         """A request that is not a message: it goes the same way out as one."""
         head = _head(url, content_type, len(content), headers)
         if isinstance(head, AttemptError):
             return head
-        self._is_closed = False
         until = asyncio.get_running_loop().time() + (timeout_seconds or self._timeout_seconds)
+        request = _asking(method, head, content)
+        return await self._asked(
+            url, until, lambda line: line.exchange(request, until, wants_body=wants_body)
+        )
+
+    async def upload(
+        self,
+        url: URL,
+        pieces: Iterable[bytes],
+        length: int,
+        content_type: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer | AttemptError:
+        """Posts what is too large to be held; the time limit is for each piece and the answer."""
+        head = _head(url, content_type, length, headers)
+        if isinstance(head, AttemptError):
+            return head
+        seconds = self._timeout_seconds
+        until = asyncio.get_running_loop().time() + seconds
+        return await self._asked(url, until, lambda line: line.upload(head, pieces, seconds))
+
+    async def _asked(
+        self,
+        url: URL,
+        until: float,
+        call: Callable[[HttpConnection], Awaitable[Raw | AttemptError]],
+    ) -> Answer | AttemptError:
+        self._is_closed = False
         origin = url.scheme, url.raw_host or "", url.port or 0
         try:
             line = await self._line(origin, until)
         except (OSError, ValueError) as error:
             return AttemptError(Progress.NOT_SENT, _code_of(error), _detail(error))
         try:
-            raw = await line.exchange(_asking(method, head, content), until)
+            raw = await call(line)
         finally:
             self._put_back(origin, line)
         return raw if isinstance(raw, AttemptError) else _read(raw)
@@ -295,10 +327,12 @@ def _start(url: URL, content_type: str) -> str | AttemptError:
 
 
 def _read(raw: Raw) -> Answer:
+    location = None if raw.location is None else raw.location.decode("utf-8", "replace")
     if raw.retry_after is None:
-        return Answer(raw.status, raw.body)
+        return Answer(raw.status, raw.body, location=location)
     header = raw.retry_after.decode("latin-1")
-    return Answer(raw.status, raw.body, retry_after_seconds(header, datetime.now(UTC)))
+    wait = retry_after_seconds(header, datetime.now(UTC))
+    return Answer(raw.status, raw.body, wait, location)
 
 
 def _detail(error: BaseException) -> str:
@@ -306,10 +340,10 @@ def _detail(error: BaseException) -> str:
 
 
 def _asking(method: str, head: bytes, content: bytes) -> bytes:
-    """Another method than POST; a request without content does not describe any."""
+    """Any method; a request without content does not describe any, but for a POST's length."""
     lines = head.split(b"\r\n")
     lines[0] = method.encode("ascii") + lines[0].removeprefix(b"POST")
     if not content:
-        described = (b"Content-Type:", b"Content-Length:")
+        described = (b"Content-Type:",) if method in WITH_CONTENT else _DESCRIPTIONS
         lines = [line for line in lines if not line.startswith(described)]
     return b"\r\n".join(lines) + content

@@ -33,9 +33,10 @@ from outrider.gateways.content import refuse_enclosures
 from outrider.gateways.family import Family, Target
 from outrider.gateways.http import Answer, base_url, is_about_certificates, words_of
 from outrider.gateways.http_check import reached, unanswered
+from outrider.limits.gateways import HTTP_CONCURRENCY, HTTP_WINDOW_ITEMS
 from outrider.ports.gateway import Reservation
 from outrider.ports.target_check import CheckFinding
-from outrider.settings import HTTP_CONCURRENCY, HTTP_WINDOW_ITEMS, TargetSettings
+from outrider.settings import TargetSettings
 
 if TYPE_CHECKING:
     from outrider.gateways.http_client import HttpClient

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
-from outrider.domain.letters import Enclosure
+from outrider.domain.message_content import Enclosure
 
 NAME_PIECE_MAX_CHARACTERS: Final = 50
 UNKNOWN_KIND: Final = "application/octet-stream"

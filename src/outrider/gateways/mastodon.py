@@ -19,9 +19,9 @@ from outrider.gateways.http_check import Question
 from outrider.gateways.provider import (
     REASONS_BY_STATUS,
     ProviderGateway,
+    ProviderReply,
     Reasons,
     Request,
-    Said,
     form_request,
 )
 from outrider.ports.target_check import CheckFinding
@@ -74,9 +74,9 @@ class MastodonGateway(ProviderGateway):
         headers = {"Idempotency-Key": reference, **self.bearer("accessToken")}
         return form_request(self._url, fields, headers)
 
-    def read(self, body: bytes) -> Said:
+    def read(self, body: bytes) -> ProviderReply:
         answer = _decoder.decode(body)
-        return Said(answer.id, None, answer.error)
+        return ProviderReply(answer.id, None, answer.error)
 
     async def check(self, seconds: float) -> CheckFinding | None:
         # https://docs.joinmastodon.org/methods/accounts/#verify_credentials

@@ -10,9 +10,9 @@ from outrider.domain.reference_memory import FOR_GOOD
 from outrider.domain.states import Channel
 from outrider.domain.submission import Accepted, CallResult, GatewayType, NotBegun
 from outrider.gateways.family import Family
+from outrider.limits.gateways import HTTP_WINDOW_ITEMS
 from outrider.ports.gateway import Reservation
 from outrider.ports.target_check import CheckFinding
-from outrider.settings import HTTP_WINDOW_ITEMS
 
 NOOP = GatewayType("noop", Channel.SMS, frozenset(), remembers=FOR_GOOD)
 """Nothing is ever delivered, so nothing is delivered twice."""

@@ -37,15 +37,15 @@ from outrider.gateways.content import INCOMPLETE, Content, content, refuse_enclo
 from outrider.gateways.family import Target
 from outrider.gateways.http import Answer, is_about_certificates, words_of
 from outrider.gateways.http_check import Question, judged, unanswered
-from outrider.ports.gateway import Reservation
-from outrider.ports.target_check import CheckFinding
-from outrider.settings import (
+from outrider.limits.gateways import (
     CREDENTIAL_REREAD_SECONDS,
     ERROR_DETAIL_MAX_CHARACTERS,
     HTTP_CONCURRENCY,
     HTTP_WINDOW_ITEMS,
     PROVIDER_CONCURRENCY,
 )
+from outrider.ports.gateway import Reservation
+from outrider.ports.target_check import CheckFinding
 
 REFERENCE_HEADER = "X-Outrider-Reference"
 """For providers that have no field for it: they ignore it, traces and the simulator do not."""
@@ -81,7 +81,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ProviderReply:
     """What an answer says, whatever its shape: the message's id, or the provider's error code."""
 
     message_id: str | None = None
@@ -121,14 +121,15 @@ class ProviderGateway(ABC):
         self.window_items = max(HTTP_WINDOW_ITEMS if remembers else 1, self.concurrency)
         self._client = target.client
         self._timeout_seconds = target.settings.timeout_seconds
-        self._credentials = {name: Credential(target, name) for name in credentials}
+        values = target.credentials(*credentials)
+        self._credentials = {name: Credential(target, name, values[name]) for name in credentials}
 
     @abstractmethod
     def compose(self, reference: IdempotencyKey, content: Content) -> Request | Rejected:
         """The request, or why the provider need not be asked. ValueError: it has no UTF-8 form."""
 
     @abstractmethod
-    def read(self, body: bytes) -> Said:
+    def read(self, body: bytes) -> ProviderReply:
         """What the answer says. Raises msgspec.DecodeError for what is not the provider's JSON."""
 
     async def call(self, reservation: Reservation) -> CallResult:
@@ -232,11 +233,11 @@ class ProviderGateway(ABC):
         progress = Progress.ANSWERED if proven else Progress.SENT_NO_ANSWER
         return AttemptError(progress, f"http_{status}", detail)
 
-    def _said(self, body: bytes) -> Said:
+    def _said(self, body: bytes) -> ProviderReply:
         try:
             return self.read(body)
         except (msgspec.DecodeError, RecursionError):
-            return Said()
+            return ProviderReply()
 
     def _detail(self, text: str) -> str:
         """Providers have been seen to repeat a bad token in their error; it stays here."""
@@ -270,10 +271,15 @@ class Credential:
     """A secret that is read again every so often: some tokens live for an hour, gateways longer."""
 
     def __init__(
-        self, target: Target, name: str, *, seconds: Callable[[], float] = time.monotonic
+        self,
+        target: Target,
+        name: str,
+        value: str,
+        *,
+        seconds: Callable[[], float] = time.monotonic,
     ) -> None:
         self._target, self._name, self._seconds = target, name, seconds
-        self._value, self._read_at = self._read(), seconds()
+        self._value, self._read_at = self._usable(value), seconds()
 
     def value(self) -> str:
         if self._seconds() - self._read_at >= CREDENTIAL_REREAD_SECONDS:
@@ -284,10 +290,10 @@ class Credential:
         self._read_at = self._seconds()
         # A file caught in the middle of its rotation: the provider judges the old value.
         with suppress(OutriderError, ValueError):
-            self._value = self._read()
+            self._value = self._usable(self._target.credential(self._name))
 
-    def _read(self) -> str:
-        value = self._target.credential(self._name).strip()
+    def _usable(self, value: str) -> str:
+        value = value.strip()
         if not value or not (value.isascii() and value.isprintable()):
             raise InvalidInput(
                 f"the credential '{self._name}' of submission target '{self._target.name}' "

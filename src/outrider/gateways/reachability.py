@@ -8,8 +8,8 @@ import socket
 import ssl
 
 from outrider.gateways.address_guard import AddressRefused, connect
+from outrider.limits.gateways import ERROR_DETAIL_MAX_CHARACTERS
 from outrider.ports.target_check import CheckFailure, CheckStep
-from outrider.settings import ERROR_DETAIL_MAX_CHARACTERS
 
 NO_ANSWER = "no answer within the time limit"
 

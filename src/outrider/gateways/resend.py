@@ -11,7 +11,7 @@ import msgspec
 
 from outrider.domain.addresses import normalise_email
 from outrider.domain.ids import IdempotencyKey
-from outrider.domain.letters import Enclosure
+from outrider.domain.message_content import Enclosure
 from outrider.domain.reference_memory import ReferenceMemory
 from outrider.domain.states import Channel
 from outrider.domain.submission import DUPLICATE_REFERENCE, GatewayType, Rejected
@@ -22,7 +22,13 @@ from outrider.gateways.http_check import Question
 from outrider.gateways.mail_parts import safe_kind, safe_name
 from outrider.gateways.mailbox import mailbox
 from outrider.gateways.one_click import unsubscribe_headers
-from outrider.gateways.provider import ProviderGateway, Reasons, Request, Said, json_request
+from outrider.gateways.provider import (
+    ProviderGateway,
+    ProviderReply,
+    Reasons,
+    Request,
+    json_request,
+)
 from outrider.ports.target_check import CheckFinding
 
 MEMORY: Final = ReferenceMemory.parse("24h")
@@ -101,9 +107,9 @@ class ResendGateway(ProviderGateway):
         headers = {"Idempotency-Key": reference, **self.bearer("apiKey")}
         return json_request(self._url, document, headers)
 
-    def read(self, body: bytes) -> Said:
+    def read(self, body: bytes) -> ProviderReply:
         answer = _decoder.decode(body)
-        return Said(answer.id, answer.name, answer.message)
+        return ProviderReply(answer.id, answer.name, answer.message)
 
     async def check(self, seconds: float) -> CheckFinding | None:
         # https://resend.com/docs/api-reference/domains/list-domains

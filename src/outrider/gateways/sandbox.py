@@ -28,7 +28,7 @@ from outrider.gateways.sandbox_providers import (
     is_rehearsal,
     provider_at,
 )
-from outrider.settings import SANDBOX_BODY_MAX_BYTES, SANDBOX_STOP_SECONDS
+from outrider.limits.gateways import SANDBOX_BODY_MAX_BYTES, SANDBOX_STOP_SECONDS
 
 __all__ = ["Faults", "Outcome", "Sandbox", "references_delivered"]
 

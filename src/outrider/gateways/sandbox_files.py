@@ -7,7 +7,7 @@ from email.parser import BytesParser
 from email.policy import default as STRICTLY_READ
 from typing import Any, NamedTuple
 
-from outrider.domain.letters import decoded
+from outrider.domain.message_content import decoded
 
 
 class ReceivedFile(NamedTuple):

@@ -11,7 +11,7 @@ from aiosmtpd.smtp import SMTP, Envelope, Session
 
 from outrider.gateways.sandbox_files import files_of_mail
 from outrider.gateways.sandbox_providers import Outcome
-from outrider.settings import SANDBOX_MAIL_MAX_BYTES
+from outrider.limits.gateways import SANDBOX_MAIL_MAX_BYTES
 
 if TYPE_CHECKING:
     from outrider.gateways.sandbox import Sandbox

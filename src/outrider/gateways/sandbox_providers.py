@@ -17,7 +17,7 @@ import msgspec
 
 from outrider.domain.submission import DUPLICATE_REFERENCE
 from outrider.gateways.sandbox_files import ReceivedFile, files_of_resend
-from outrider.settings import SANDBOX_BODY_MAX_BYTES, SANDBOX_MAIL_MAX_BYTES
+from outrider.limits.gateways import SANDBOX_BODY_MAX_BYTES, SANDBOX_MAIL_MAX_BYTES
 
 _PHONE = re.compile(r"\+[0-9]+\Z")
 _INVALID_NUMBER: Final = "+15005550001"

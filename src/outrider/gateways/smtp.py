@@ -29,14 +29,18 @@ from outrider.gateways.content import INCOMPLETE, Content, content
 from outrider.gateways.family import Family, Target
 from outrider.gateways.helo_name import checked as checked_helo
 from outrider.gateways.smtp_check import MailCheck
-from outrider.gateways.smtp_lines import Lines, Login, Mail, MailServer, Waits, short
+from outrider.gateways.smtp_connections import (
+    Login,
+    Mail,
+    MailServer,
+    SmtpConnections,
+    Waits,
+    short,
+)
 from outrider.gateways.smtp_message import Letterhead, compose
+from outrider.limits.gateways import SMTP_CONNECTIONS, SMTP_MESSAGES_PER_CONNECTION
 from outrider.ports.gateway import Reservation
 from outrider.ports.target_check import CheckFinding
-from outrider.settings import (
-    SMTP_CONNECTIONS,
-    SMTP_MESSAGES_PER_CONNECTION,
-)
 
 SMTP = GatewayType(
     "smtp",
@@ -77,7 +81,7 @@ class SmtpGateway:
         self.window_items = self.concurrency = connections
         self._letterhead = letterhead
         self._server = server
-        self._lines = Lines(server, connections, messages_per_connection)
+        self._lines = SmtpConnections(server, connections, messages_per_connection)
 
     async def call(self, reservation: Reservation) -> CallResult:
         given = content(reservation)

@@ -24,7 +24,7 @@ from outrider.domain.submission import (
     Throttled,
 )
 from outrider.gateways.smtp_suspicions import Suspicion, Suspicions
-from outrider.settings import ERROR_DETAIL_MAX_CHARACTERS
+from outrider.limits.gateways import ERROR_DETAIL_MAX_CHARACTERS
 
 START_INPUT, CLOSING = 354, 421
 MESSAGE_REFUSED, RECIPIENT_REFUSED = "message_refused", "invalid_recipient"

@@ -24,7 +24,7 @@ from outrider.gateways.reachability import (
     unreachable,
     words,
 )
-from outrider.gateways.smtp_lines import Line, Login
+from outrider.gateways.smtp_connections import Login, SmtpConnection
 from outrider.ports.target_check import CheckFailure, CheckStep
 
 TEMPORARY = range(400, 500)
@@ -55,7 +55,7 @@ AT = {
 }
 
 
-class MailCheck(Line):
+class MailCheck(SmtpConnection):
     """A connection like those that deliver, which goes no further than the sender."""
 
     async def check(self, sender: str, seconds: float) -> CheckFailure | None:

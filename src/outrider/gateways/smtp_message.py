@@ -13,11 +13,11 @@ from urllib.parse import quote
 
 from outrider.domain.addresses import needs_smtputf8
 from outrider.domain.errors import InvalidInput
-from outrider.domain.letters import Enclosure
+from outrider.domain.message_content import Enclosure
 from outrider.gateways.mail_parts import Part, base64_lines, mixed
 from outrider.gateways.mailbox import mailbox
 from outrider.gateways.one_click import unsubscribe_headers
-from outrider.settings import MAIL_FROM_DEFAULT
+from outrider.limits.gateways import MAIL_FROM_DEFAULT
 
 LINE_MAX_CHARACTERS = 998
 SUBJECT_LINE_MAX_CHARACTERS = 200

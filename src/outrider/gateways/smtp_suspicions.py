@@ -6,7 +6,9 @@ message. Until one of these is seen the message waits, and nobody is blamed.
 
 from enum import Enum, auto
 
-from outrider.settings import SMTP_SUSPECTS_MAX, SMTP_SUSPECTS_REMEMBERED
+from cachetools import LRUCache
+
+from outrider.limits.gateways import SMTP_SUSPECTS_MAX, SMTP_SUSPECTS_REMEMBERED
 
 
 class Suspicion(Enum):
@@ -23,7 +25,7 @@ class Suspicions:
         self._taken = 0
         self._in_a_row: set[str] = set()
         """Different messages that were refused since one was taken; no more than `most`."""
-        self._taken_when_refused: dict[str, int] = {}
+        self._taken_when_refused: LRUCache[str, int] = LRUCache(SMTP_SUSPECTS_REMEMBERED)
         """By reference: how many messages had been taken when it was refused first."""
 
     def taken(self) -> None:
@@ -40,7 +42,5 @@ class Suspicions:
         if before is not None and self._taken > before:
             return Suspicion.THE_ITEM
         if before is None:
-            if len(self._taken_when_refused) >= SMTP_SUSPECTS_REMEMBERED:
-                self._taken_when_refused.clear()
             self._taken_when_refused[reference] = self._taken
         return Suspicion.UNDECIDED

@@ -6,14 +6,16 @@ only connected to.
 
 import asyncio
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 from outrider.domain.errors import InvalidInput
 from outrider.domain.submission import Contract
+from outrider.domain.workspaces import DEFAULT_WORKSPACE_NAME, WorkspaceName
 from outrider.gateways.reachability import reach
+from outrider.limits.gateways import CHECK_OVERTIME_SECONDS, CHECK_SECONDS, CHECKS_AT_ONCE
 from outrider.ports.gateway import GatewayDirectory
 from outrider.ports.target_check import CheckableGateway, CheckFailure, CheckFinding, CheckStep
-from outrider.settings import CHECK_OVERTIME_SECONDS, CHECK_SECONDS, CHECKS_AT_ONCE
 
 DEFAULT_PORTS = {"http": 80, "https": 443, "smtp": 25, "smtps": 465}
 
@@ -47,10 +49,45 @@ async def check_targets(
 async def _check(
     gateways: GatewayDirectory, contract: Contract, *, allow_private: bool, seconds: float
 ) -> list[CheckFinding]:
-    url, findings = contract.gateway_url, list[CheckFinding]()
+    """For the default workspace, and for those that have a set-up of their own."""
+    findings = list[CheckFinding]()
+    others = gateways.own_workspaces(contract.submission_target)
+    for workspace in others:
+        found = await _check_for(
+            gateways, contract, workspace, allow_private=allow_private, seconds=seconds
+        )
+        for each in found:
+            message = f"for the workspace {workspace}: {each.message}"
+            findings.append(replace(each, message=message))
+    if others and _is_unusable(gateways, contract):
+        # Nobody said that the default workspace uses it, too.
+        return findings
+    default = DEFAULT_WORKSPACE_NAME
+    return findings + await _check_for(
+        gateways, contract, default, allow_private=allow_private, seconds=seconds
+    )
+
+
+def _is_unusable(gateways: GatewayDirectory, contract: Contract) -> bool:
+    try:
+        gateways.gateway(contract.submission_target, contract.gateway_type, contract.gateway_url)
+    except InvalidInput:
+        return True
+    return False
+
+
+async def _check_for(
+    gateways: GatewayDirectory,
+    contract: Contract,
+    workspace: WorkspaceName,
+    *,
+    allow_private: bool,
+    seconds: float,
+) -> list[CheckFinding]:
+    name, url, findings = contract.submission_target, contract.gateway_url, list[CheckFinding]()
     finding: CheckFinding | None
     try:
-        gateway = gateways.gateway(contract.submission_target, contract.gateway_type, url)
+        gateway = gateways.gateway(name, contract.gateway_type, url, workspace)
     except InvalidInput as error:
         # Without its set-up it cannot be asked, but what else is wrong is found as well.
         findings.append(CheckFailure(CheckStep.SETUP, error.message, error.hint or ""))

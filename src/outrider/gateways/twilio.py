@@ -24,9 +24,9 @@ from outrider.gateways.http_check import Question
 from outrider.gateways.provider import (
     REFERENCE_HEADER,
     ProviderGateway,
+    ProviderReply,
     Reasons,
     Request,
-    Said,
     form_request,
 )
 from outrider.ports.target_check import CheckFinding
@@ -106,9 +106,9 @@ class TwilioGateway(ProviderGateway):
         headers = {"Authorization": f"Basic {self._basic()}", REFERENCE_HEADER: reference}
         return form_request(self._url, fields, headers)
 
-    def read(self, body: bytes) -> Said:
+    def read(self, body: bytes) -> ProviderReply:
         answer = _decoder.decode(body)
-        return Said(answer.sid, answer.code, answer.message or "")
+        return ProviderReply(answer.sid, answer.code, answer.message or "")
 
     def secret_values(self) -> Iterable[str]:
         return [*super().secret_values(), self._basic()]

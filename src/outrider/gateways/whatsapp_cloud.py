@@ -16,7 +16,13 @@ from outrider.gateways.content import Content
 from outrider.gateways.family import Family, Target
 from outrider.gateways.http import base_url
 from outrider.gateways.http_check import Question
-from outrider.gateways.provider import ProviderGateway, Reasons, Request, Said, json_request
+from outrider.gateways.provider import (
+    ProviderGateway,
+    ProviderReply,
+    Reasons,
+    Request,
+    json_request,
+)
 from outrider.ports.target_check import CheckFinding
 
 VERSION_DEFAULT: Final = "v23.0"
@@ -110,11 +116,11 @@ class WhatsAppCloudGateway(ProviderGateway):
         }
         return json_request(self._url, document, self.bearer("accessToken"))
 
-    def read(self, body: bytes) -> Said:
+    def read(self, body: bytes) -> ProviderReply:
         answer = _decoder.decode(body)
         error = answer.error or _Error()
         message_id = answer.messages[0].id if answer.messages else None
-        return Said(message_id, error.code, error.message)
+        return ProviderReply(message_id, error.code, error.message)
 
     def _message(self, body: str) -> dict[str, Any]:
         if not self._template:

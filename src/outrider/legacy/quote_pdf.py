@@ -1,71 +1,153 @@
-"""An accepted quote as a PDF: what is known of it, its items in a table, and its total."""
+"""An accepted quote as a PDF: what is known of it, its items in a table, and its total.
 
-from collections.abc import Iterator
+What Windows-1252 can say is set in Helvetica, which every reader has. For anything else the letters
+that are used are embedded: Source Sans for Latin, Greek and Cyrillic, Noto Sans CJK for Chinese,
+Japanese and Korean. Both come with packages from PyPI, so no machine needs fonts of its own.
+"""
 
-from outrider.legacy.pdf import TEXT_WIDTH, Cell, Line, document, wrapped
-from outrider.legacy.told import Quote, QuoteItem
+import logging
+import unicodedata
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from importlib.resources import files
+from itertools import chain
+from typing import TYPE_CHECKING, Final
 
-SIZE, TITLE_SIZE = 10.0, 18.0
-DESCRIPTION_WIDTH, AMOUNT_WIDTH = 230.0, 85.0
-QUANTITY_EDGE, PRICE_EDGE, TOTAL_EDGE = 290.0, 385.0, TEXT_WIDTH
-EMPTY = Line()
+from outrider.legacy.told import Quote
+from outrider.limits.workflows import QUOTE_AMOUNT_MAX_CHARACTERS, QUOTE_LETTERS_MAX
+
+if TYPE_CHECKING:
+    from fpdf import FPDF
+
+MARGIN: Final = 56.0
+"""In points, like all measures here."""
+SIZE, TITLE_SIZE, FOOTER_SIZE = 10.0, 18.0, 8.0
+LINE_HEIGHT: Final = 1.4
+COLUMNS: Final = {"Description": 249, "Quantity": 78, "Unit price": 78, "Total": 78}
+"""Their widths. An amount of the widest letters still fits on one page."""
+WESTERN: Final = "cp1252"
+MADE_AT: Final = datetime(2000, 1, 1, tzinfo=UTC)
+"""A constant, because the same quote is to be the same bytes."""
+PAGE_COUNT: Final = "\x01000"
+"""Stands for the number of pages until that is known. No text that is shown can contain it."""
+FIRST_LETTER: Final = "\ufeff"
+"""Has no width. fpdf2 loses the font of what follows a text that begins in a fallback font."""
+JAPANESE, KOREAN, CHINESE = range(3)
+"""The faces of Noto Sans CJK: the same character is drawn differently in each language."""
 
 
 def quote_pdf(quote: Quote, customer: str) -> bytes:
     """The same quote and customer give the same bytes."""
-    return document(_heading(quote), _lines(quote, customer))
-
-
-def _heading(quote: Quote) -> str:
-    return f"Quote {quote.number}" if quote.number else "Your quote"
-
-
-def _lines(quote: Quote, customer: str) -> Iterator[Line]:
-    for text in wrapped(_heading(quote), TEXT_WIDTH, TITLE_SIZE, bold=True):
-        yield Line([Cell(text)], TITLE_SIZE, bold=True)
-    for text in wrapped(quote.title, TEXT_WIDTH, SIZE):
-        yield Line([Cell(text)])
-    yield EMPTY
-    known = {"For": customer, "Accepted": quote.accepted_at}
-    for name, text in known.items():
-        if text:
-            yield from _paragraph(f"{name}: {text}")
-    if quote.items:
-        yield EMPTY
-        yield from _table(quote)
-    if quote.total:
-        yield EMPTY
-        yield from _paragraph(f"Total: {quote.total}", bold=True)
-
-
-def _table(quote: Quote) -> Iterator[Line]:
-    yield from _row(QuoteItem("Description", "Quantity", "Unit price", "Total"), bold=True)
-    for item in quote.items:
-        yield from _row(item)
+    heading = f"Quote {quote.number}" if quote.number else "Your quote"
+    amounts = QUOTE_AMOUNT_MAX_CHARACTERS
+    rows = [(item.description, *(text[:amounts] for text in item[1:])) for item in quote.items]
+    given = [heading, quote.title, customer, quote.accepted_at, quote.total, *chain(*rows)]
+    texts, letters = _showable(given)
+    heading, title, customer, accepted_at, total, *cells = texts
+    page = _page(letters)
+    page.set_title(heading.removeprefix(FIRST_LETTER))
+    _paragraph(page, heading, TITLE_SIZE, bold=True)
+    _paragraph(page, title)
+    page.ln(SIZE * LINE_HEIGHT)
+    for name, fact in {"For": customer, "Accepted": accepted_at}.items():
+        if fact:
+            _paragraph(page, f"{name}: {fact}")
+    if cells:
+        _table(page, zip(*[iter(cells)] * len(COLUMNS), strict=True))
     if quote.more_items:
-        yield from _paragraph(f"and {quote.more_items} more")
+        _paragraph(page, f"and {quote.more_items} more")
+    if total:
+        page.ln(SIZE * LINE_HEIGHT)
+        _paragraph(page, f"Total: {total}", bold=True)
+    return bytes(page.output())
 
 
-def _row(item: QuoteItem, *, bold: bool = False) -> Iterator[Line]:
-    """As many lines as its longest cell needs."""
-    columns = (
-        (0.0, wrapped(item.description, DESCRIPTION_WIDTH, SIZE, bold=bold)),
-        (QUANTITY_EDGE, wrapped(item.quantity, QUANTITY_EDGE - DESCRIPTION_WIDTH, SIZE, bold=bold)),
-        (PRICE_EDGE, wrapped(item.unit_price, AMOUNT_WIDTH, SIZE, bold=bold)),
-        (TOTAL_EDGE, wrapped(item.total, AMOUNT_WIDTH, SIZE, bold=bold)),
-    )
-    for number in range(max(len(texts) for _, texts in columns)):
-        yield Line(
-            [
-                Cell(texts[number], edge, right_aligned=edge > 0)
-                for edge, texts in columns
-                if number < len(texts)
-            ],
-            SIZE,
-            bold,
-        )
+def _showable(given: Sequence[str]) -> tuple[list[str], str]:
+    """The same texts, and the letters in them that need a font: each costs time to embed."""
+    composed = [unicodedata.normalize("NFC", text) for text in given]
+    letters = [each for each in dict.fromkeys("".join(composed)) if not _is_western(each)]
+    too_many = {ord(each): "?" for each in letters[QUOTE_LETTERS_MAX:]}
+    begin = FIRST_LETTER if letters else ""
+    texts = [text and begin + text.translate(too_many) for text in composed]
+    return texts, "".join(letters[:QUOTE_LETTERS_MAX])
 
 
-def _paragraph(text: str, *, bold: bool = False) -> Iterator[Line]:
-    for line in wrapped(text, TEXT_WIDTH, SIZE, bold=bold):
-        yield Line([Cell(line)], SIZE, bold)
+def _is_western(letter: str) -> bool:
+    try:
+        letter.encode(WESTERN)
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _page(letters: str) -> "FPDF":
+    """A document that can show these letters, at its first page."""
+    # Here, because it takes a quarter of a second and few processes ever make a PDF.
+    from fpdf import FPDF
+
+    class Document(FPDF):
+        def footer(self) -> None:
+            self.set_y(-MARGIN)
+            self.set_font(self.font_family, size=FOOTER_SIZE)
+            self.cell(0, text=f"{self.page_no()} / {PAGE_COUNT}", align="R")
+
+    # They tell of each letter that no font has, and of tables of fonts that are not needed.
+    for library in ("fpdf", "fontTools"):
+        logging.getLogger(library).setLevel(logging.ERROR)
+    page = Document(unit="pt", format="A4")
+    page.set_margin(MARGIN)
+    page.set_auto_page_break(True, MARGIN + 2 * FOOTER_SIZE)
+    page.set_producer("Outrider")
+    page.set_creation_date(MADE_AT)
+    page.alias_nb_pages(PAGE_COUNT)
+    page.c_margin = 0
+    page.core_fonts_encoding = WESTERN
+    page.set_font(_family(page, letters), size=SIZE)
+    page.add_page()
+    return page
+
+
+def _family(page: "FPDF", letters: str) -> str:
+    from fpdf.fonts import CoreFont
+
+    if not letters:
+        return "Helvetica"
+    sans = files("font_source_sans_pro") / "files"
+    page.add_font("Sans", "", str(sans / "SourceSansPro-Regular.ttf"))
+    page.add_font("Sans", "B", str(sans / "SourceSansPro-Bold.ttf"))
+    font = page.fonts["sans"]
+    assert not isinstance(font, CoreFont)
+    if any(ord(letter) not in font.cmap for letter in letters):
+        cjk = str(files("noto_cjk_sans_otc") / "NotoSansCJK-Regular.ttc")
+        page.add_font("CJK", "", cjk, collection_font_number=_face(letters))
+        page.set_fallback_fonts(["CJK"], exact_match=False)
+    return "Sans"
+
+
+def _face(letters: str) -> int:
+    names = {unicodedata.name(letter, "").partition(" ")[0] for letter in letters}
+    if names & {"HIRAGANA", "KATAKANA"}:
+        return JAPANESE
+    return KOREAN if "HANGUL" in names else CHINESE
+
+
+def _paragraph(page: "FPDF", text: str, size: float = SIZE, *, bold: bool = False) -> None:
+    if text:
+        page.set_font(page.font_family, "B" if bold else "", size)
+        page.multi_cell(0, size * LINE_HEIGHT, text, align="L", new_x="LMARGIN", new_y="NEXT")
+
+
+def _table(page: "FPDF", rows: Iterable[Sequence[str]]) -> None:
+    page.ln(SIZE * LINE_HEIGHT)
+    page.set_font(page.font_family, "", SIZE)
+    with page.table(
+        borders_layout="NONE",
+        col_widths=tuple(COLUMNS.values()),
+        text_align=("LEFT", "RIGHT", "RIGHT", "RIGHT"),
+        line_height=SIZE * LINE_HEIGHT,
+        padding=0,
+        v_align="TOP",
+    ) as table:
+        table.row(tuple(COLUMNS))
+        for row in rows:
+            table.row(row)

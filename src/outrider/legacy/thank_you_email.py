@@ -8,7 +8,7 @@ import base64
 import re
 from typing import Any, Final
 
-from outrider.domain.letters import Attachment, decoded, read_attachment
+from outrider.domain.message_content import Attachment, decoded, read_attachment
 from outrider.domain.states import Channel
 from outrider.domain.triggers import QUOTE_ACCEPTED
 from outrider.domain.workflows import AGENT, LEAD, DomainEvent, RecipientConfig, RoutePlace

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from outrider.domain.workflows import DomainEvent
-from outrider.settings import QUOTE_ITEMS_MAX, QUOTE_TEXT_MAX_CHARACTERS
+from outrider.limits.workflows import QUOTE_ITEMS_MAX, QUOTE_TEXT_MAX_CHARACTERS
 
 AMOUNT_MOST = 1e15
 _DIGITS = re.compile("-?[0-9][0-9.,' ]*")

@@ -1,1 +1,1 @@
-"""What the phases around a launch do: a file a handler, each at its `Desk` and nowhere else."""
+"""What the phases around a launch do: a file per handler, which sees its `PhaseContext` only."""

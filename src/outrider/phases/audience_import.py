@@ -15,22 +15,23 @@ from outrider.domain.errors import Problem
 from outrider.domain.ids import RecipientId
 from outrider.domain.recipients import Recipient
 from outrider.domain.texts import storable
-from outrider.ports.phases import AudienceChunk, Desk, PhaseJob, PhaseJobPlan, PhaseResult
-from outrider.settings import ERROR_DETAIL_MAX_CHARACTERS, IMPORT_PROBLEMS_SHOWN_MAX
+from outrider.limits.gateways import ERROR_DETAIL_MAX_CHARACTERS
+from outrider.limits.phases import IMPORT_PROBLEMS_SHOWN_MAX
+from outrider.ports.phases import AudienceChunk, PhaseContext, PhaseJob, PhaseJobPlan, PhaseResult
 
 
 class AudienceImport:
     name = "audience_import"
 
-    async def plan(self, desk: Desk) -> Sequence[PhaseJobPlan]:
-        repeated = await desk.repeated_uploads()
-        return [_job(upload, repeated) for upload in await desk.uploads()]
+    async def plan(self, context: PhaseContext) -> Sequence[PhaseJobPlan]:
+        repeated = await context.repeated_uploads()
+        return [_job(upload, repeated) for upload in await context.uploads()]
 
-    async def process(self, desk: Desk, job: PhaseJob) -> PhaseResult:
+    async def process(self, context: PhaseContext, job: PhaseJob) -> PhaseResult:
         task: Mapping[str, Any] = job.detail
         first = int(task["first"])
-        records = await desk.upload(int(task["chunk"]))
-        message_ids = frozenset(message.id for message in desk.definition.messages)
+        records = await context.upload(int(task["chunk"]))
+        message_ids = frozenset(message.id for message in context.definition.messages)
         recipients: list[Recipient | None] = []
         repeated = {
             position for begin, end in task.get("repeated", ()) for position in range(begin, end)
@@ -49,7 +50,7 @@ class AudienceImport:
             else:
                 taken.add(found.id)
             recipients.append(found)
-        succeeded = await desk.add_members(first, recipients)
+        succeeded = await context.add_members(first, recipients)
         skipped = len(records) - failed - succeeded
         return PhaseResult(succeeded, failed, skipped, {"problems": shown} if shown else {})
 

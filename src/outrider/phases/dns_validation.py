@@ -9,9 +9,9 @@ from typing import Any
 
 from outrider.domain.addresses import normalise_email
 from outrider.domain.recipients import AddressKind
+from outrider.limits.phases import DNS_DOMAINS_SHOWN_MAX, DNS_TIMEOUT_SECONDS, DNS_TRIES
 from outrider.phases.mail_domains import MailDomains, Reception, Verdict
-from outrider.ports.phases import AudienceMember, Desk, PhaseJob, PhaseJobPlan, PhaseResult
-from outrider.settings import DNS_DOMAINS_SHOWN_MAX, DNS_TIMEOUT_SECONDS, DNS_TRIES
+from outrider.ports.phases import AudienceMember, PhaseContext, PhaseJob, PhaseJobPlan, PhaseResult
 
 
 class DnsValidation:
@@ -26,18 +26,18 @@ class DnsValidation:
     ) -> None:
         self._domains = MailDomains(nameservers, timeout_seconds=timeout_seconds, tries=tries)
 
-    async def plan(self, desk: Desk) -> Sequence[PhaseJobPlan]:
+    async def plan(self, context: PhaseContext) -> Sequence[PhaseJobPlan]:
         jobs = []
-        for first in range(0, await desk.positions(), desk.definition.batch_size):
-            last = first + desk.definition.batch_size - 1
-            items = sum(1 for _ in _with_domain(await desk.members(first, last)))
+        for first in range(0, await context.positions(), context.definition.batch_size):
+            last = first + context.definition.batch_size - 1
+            items = sum(1 for _ in _with_domain(await context.members(first, last)))
             if items:
                 jobs.append(PhaseJobPlan(items, {"first": first, "last": last}))
         return jobs
 
-    async def process(self, desk: Desk, job: PhaseJob) -> PhaseResult:
+    async def process(self, context: PhaseContext, job: PhaseJob) -> PhaseResult:
         task: Mapping[str, Any] = job.detail
-        members = await desk.members(int(task["first"]), int(task["last"]))
+        members = await context.members(int(task["first"]), int(task["last"]))
         asked = list(_with_domain(members))
         verdicts = await self._domains.verdicts(domain for _, domain in asked)
         succeeded = failed = skipped = 0
@@ -60,7 +60,7 @@ class DnsValidation:
             else:
                 succeeded += 1
         if refused:
-            await desk.mark_invalid(AddressKind.EMAIL, refused)
+            await context.mark_invalid(AddressKind.EMAIL, refused)
         return PhaseResult(succeeded, failed, skipped, _detail(bad, verdicts))
 
 

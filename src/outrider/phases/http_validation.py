@@ -5,22 +5,15 @@ Links that need a recipient to be whole are counted as skipped: nobody can ask t
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from outrider.domain.errors import InvalidInput
 from outrider.domain.texts import storable
+from outrider.limits.gateways import ERROR_DETAIL_MAX_CHARACTERS
+from outrider.limits.phases import LINK_CONCURRENCY, LINK_SECONDS, LINKS_MAX, LINKS_PER_JOB
+from outrider.phases.link_checker import Finding, LinkChecker, without_credentials
 from outrider.phases.links import links_of
-from outrider.ports.phases import Desk, PhaseJob, PhaseJobPlan, PhaseResult
-from outrider.settings import (
-    ERROR_DETAIL_MAX_CHARACTERS,
-    LINK_CONCURRENCY,
-    LINK_SECONDS,
-    LINKS_MAX,
-    LINKS_PER_JOB,
-)
-
-if TYPE_CHECKING:
-    from outrider.phases.link_checker import Finding
+from outrider.ports.phases import PhaseContext, PhaseJob, PhaseJobPlan, PhaseResult
 
 
 class HttpValidation:
@@ -30,8 +23,8 @@ class HttpValidation:
         self._allow_private = allow_private
         self._seconds = seconds
 
-    async def plan(self, desk: Desk) -> Sequence[PhaseJobPlan]:
-        links = links_of(desk.definition.messages)
+    async def plan(self, context: PhaseContext) -> Sequence[PhaseJobPlan]:
+        links = links_of(context.definition.messages)
         found = [
             *(("ask", link) for link in links.known),
             *(("skip", link) for link in links.templated),
@@ -42,7 +35,7 @@ class HttpValidation:
             )
         return [_job(found[at : at + LINKS_PER_JOB]) for at in range(0, len(found), LINKS_PER_JOB)]
 
-    async def process(self, desk: Desk, job: PhaseJob) -> PhaseResult:  # noqa: ARG002 - the port has it
+    async def process(self, context: PhaseContext, job: PhaseJob) -> PhaseResult:  # noqa: ARG002 - the port has it
         task: Mapping[str, Any] = job.detail
         links: list[str] = task["ask"]
         findings = await self._ask(links)
@@ -62,18 +55,18 @@ class HttpValidation:
             {name: found for name, found in detail.items() if found},
         )
 
-    async def _ask(self, links: Sequence[str]) -> "list[Finding]":
-        # Here, because the phase is listed far more often than it is run, and HTTP takes 0.2 s.
-        from outrider.phases.link_checker import check, open_session
-
+    async def _ask(self, links: Sequence[str]) -> list[Finding]:
         turns = asyncio.Semaphore(LINK_CONCURRENCY)
+        checker = LinkChecker(allow_private=self._allow_private, seconds=self._seconds)
 
-        async def in_turn(link: str) -> "Finding":
+        async def in_turn(link: str) -> Finding:
             async with turns:
-                return await check(session, link, seconds=self._seconds)
+                return await checker.check(link)
 
-        async with open_session(allow_private=self._allow_private) as session:
+        try:
             return await asyncio.gather(*map(in_turn, links))
+        finally:
+            await checker.close()
 
 
 def _job(found: Sequence[tuple[str, str]]) -> PhaseJobPlan:
@@ -84,12 +77,10 @@ def _job(found: Sequence[tuple[str, str]]) -> PhaseJobPlan:
 
 
 def _shown(link: str) -> str | None:
-    from outrider.phases.link_checker import without_credentials
-
     return storable(without_credentials(link)[:ERROR_DETAIL_MAX_CHARACTERS])
 
 
-def _as_document(finding: "Finding") -> dict[str, object]:
+def _as_document(finding: Finding) -> dict[str, object]:
     if finding.status is not None:
         return {"status": finding.status}
     return {"reason": finding.reason}

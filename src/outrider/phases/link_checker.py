@@ -5,13 +5,15 @@ guard sees every connection that is really made.
 """
 
 import asyncio
-from typing import NamedTuple
+from collections import defaultdict
+from typing import Final, NamedTuple
 
-import aiohttp
 from yarl import URL
 
-from outrider.gateways.address_guard import AddressRefused, guarded_socket
-from outrider.settings import (
+from outrider.domain.submission import AttemptError
+from outrider.gateways.http import is_about_certificates
+from outrider.gateways.http_client import HttpClient
+from outrider.limits.phases import (
     LINK_CONCURRENCY,
     LINK_CONNECT_SECONDS,
     LINK_CONNECTIONS_PER_HOST,
@@ -21,16 +23,18 @@ from outrider.settings import (
 )
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
+NO_URL: Final = "is not a URL that can be asked"
 
-_REASONS: tuple[tuple[type[BaseException], str], ...] = (
-    (TimeoutError, "did not answer in time"),
-    (aiohttp.ClientConnectorDNSError, "its host name has no address"),
-    (aiohttp.ClientConnectorCertificateError, "its certificate is not valid"),
-    (aiohttp.ClientSSLError, "no TLS connection could be made"),
-    (aiohttp.ClientConnectorError, "no connection could be made"),
-    (ValueError, "is not a URL that can be asked"),
-    (aiohttp.ClientResponseError, "its answer is not HTTP"),
-)
+_REASONS: Final = {
+    "timeout": "did not answer in time",
+    "connect_timeout": "did not answer in time",
+    "dns_failure": "its host name has no address",
+    "tls_failure": "no TLS connection could be made",
+    "address_refused": "leads to an address that is not public",
+    "connect_failed": "no connection could be made",
+    "invalid_url": NO_URL,
+    "invalid_answer": "its answer is not HTTP",
+}
 
 
 class Finding(NamedTuple):
@@ -45,58 +49,60 @@ class Finding(NamedTuple):
 
 
 class Unfit(Exception):
-    """A link or a redirect that must not be asked."""
+    """A link or a redirect that must not be asked, or does not answer."""
 
 
-def open_session(*, allow_private: bool) -> aiohttp.ClientSession:
-    """To be made inside the running loop and closed by whoever asked for it."""
-    return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(
-            limit=LINK_CONCURRENCY,
-            limit_per_host=LINK_CONNECTIONS_PER_HOST,
-            socket_factory=None if allow_private else guarded_socket,
-        ),
-        timeout=aiohttp.ClientTimeout(total=None, sock_connect=LINK_CONNECT_SECONDS),
-        cookie_jar=aiohttp.DummyCookieJar(),
-        trust_env=False,
-        # Bodies are never read; nothing must unfold on its way to being ignored.
-        auto_decompress=False,
-        headers={"Accept-Encoding": "identity", "User-Agent": "outrider"},
-    )
+class LinkChecker:
+    """To be made inside the running loop and closed by whoever made it."""
 
+    def __init__(self, *, allow_private: bool, seconds: float = LINK_SECONDS) -> None:
+        self._seconds = seconds
+        self._client = HttpClient(
+            timeout_seconds=seconds,
+            connect_seconds=LINK_CONNECT_SECONDS,
+            connections=LINK_CONCURRENCY,
+            allow_private=allow_private,
+        )
+        self._hosts: defaultdict[str, asyncio.Semaphore] = defaultdict(
+            lambda: asyncio.Semaphore(LINK_CONNECTIONS_PER_HOST)
+        )
 
-async def check(
-    session: aiohttp.ClientSession, link: str, *, seconds: float = LINK_SECONDS
-) -> Finding:
-    if len(link) > LINK_MAX_CHARACTERS:
-        return Finding(reason=f"is longer than {LINK_MAX_CHARACTERS} characters")
-    try:
-        async with asyncio.timeout(seconds):
-            return await _follow(session, link)
-    except Unfit as unfit:
-        return Finding(reason=str(unfit))
-    except (aiohttp.ClientError, OSError, ValueError) as error:
-        return Finding(reason=_reason(error))
+    async def check(self, link: str) -> Finding:
+        if len(link) > LINK_MAX_CHARACTERS:
+            return Finding(reason=f"is longer than {LINK_MAX_CHARACTERS} characters")
+        try:
+            async with asyncio.timeout(self._seconds):
+                return await self._follow(link)
+        except Unfit as unfit:
+            return Finding(reason=str(unfit))
+        except TimeoutError:
+            return Finding(reason=_REASONS["timeout"])
+        except ValueError:
+            return Finding(reason=NO_URL)
 
+    async def close(self) -> None:
+        await self._client.close()
 
-async def _follow(session: aiohttp.ClientSession, link: str) -> Finding:
-    url = _fit(URL(link))
-    for _ in range(LINK_REDIRECTS_MAX + 1):
-        status, location = await _ask(session, url)
-        if status not in REDIRECTS or not location:
-            return Finding(status)
-        url = _fit(url.join(URL(location)))
-    return Finding(reason=f"redirects more than {LINK_REDIRECTS_MAX} times")
+    async def _follow(self, link: str) -> Finding:
+        url = _fit(URL(link))
+        for _ in range(LINK_REDIRECTS_MAX + 1):
+            status, location = await self._ask(url)
+            if status not in REDIRECTS or not location:
+                return Finding(status)
+            url = _fit(url.join(URL(location)))
+        return Finding(reason=f"redirects more than {LINK_REDIRECTS_MAX} times")
 
-
-async def _ask(session: aiohttp.ClientSession, url: URL) -> tuple[int, str | None]:
-    """HEAD, which costs least. Many servers are wrong about it, so GET has the last word."""
-    for method in ("HEAD", "GET"):
-        async with session.request(method, url, allow_redirects=False) as response:
-            status, location = response.status, response.headers.get("Location")
-        if status < 400:
-            break
-    return status, location
+    async def _ask(self, url: URL) -> tuple[int, str | None]:
+        """HEAD, which costs least. Many servers are wrong about it, so GET has the last word."""
+        for method in ("HEAD", "GET"):
+            async with self._hosts[url.raw_host or ""]:
+                answer = await self._client.ask(method, url, wants_body=False)
+            if isinstance(answer, AttemptError):
+                raise Unfit(_reason(answer))
+            status, location = answer.status, answer.location
+            if status < 400:
+                break
+        return status, location
 
 
 def _fit(url: URL) -> URL:
@@ -115,9 +121,7 @@ def without_credentials(link: str) -> str:
     return f"{scheme}{separator}{authority.rpartition('@')[2]}{path}"
 
 
-def _reason(error: Exception) -> str:
-    if isinstance(error, aiohttp.ClientConnectorError) and isinstance(
-        error.os_error, AddressRefused
-    ):
-        return "leads to an address that is not public"
-    return next((said for kind, said in _REASONS if isinstance(error, kind)), "the line was cut")
+def _reason(error: AttemptError) -> str:
+    if is_about_certificates(error):
+        return "its certificate is not valid"
+    return _REASONS.get(error.code, "the line was cut")

@@ -8,7 +8,7 @@ from html import unescape
 from typing import NamedTuple
 
 from outrider.domain.campaigns import Message
-from outrider.settings import LINK_MAX_CHARACTERS
+from outrider.limits.phases import LINK_MAX_CHARACTERS
 
 _CLOSING = {"{{": "}}", "{%": "%}", "{#": "#}"}
 _OPENING = re.compile(r"\{[{%#]")

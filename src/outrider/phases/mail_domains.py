@@ -18,11 +18,11 @@ import dns.name
 import dns.rdatatype
 import dns.rdtypes.ANY.MX
 import dns.resolver
+from cachetools import TTLCache
 from dns.nameserver import Do53Nameserver
 
 from outrider.domain.errors import InvalidInput
-from outrider.phases.answer_cache import AnswerCache
-from outrider.settings import (
+from outrider.limits.phases import (
     DNS_CACHE_DOMAINS,
     DNS_CACHE_SECONDS,
     DNS_CONCURRENCY,
@@ -70,7 +70,7 @@ class MailDomains:
         self._timeout_seconds = timeout_seconds
         self._tries = tries
         self._turns = asyncio.Semaphore(concurrency)
-        self._known = AnswerCache[Verdict](DNS_CACHE_DOMAINS, DNS_CACHE_SECONDS, now)
+        self._known: TTLCache[str, Verdict] = TTLCache(DNS_CACHE_DOMAINS, DNS_CACHE_SECONDS, now)
 
     async def verdicts(self, domains: Iterable[str]) -> dict[str, Verdict]:
         unique = list(dict.fromkeys(domains))
@@ -88,7 +88,7 @@ class MailDomains:
         async with self._turns:
             verdict = await self._patiently(resolver, domain)
         if verdict.reception is not Reception.UNKNOWN:
-            self._known.put(domain, verdict)
+            self._known[domain] = verdict
         return verdict
 
     async def _patiently(self, resolver: dns.asyncresolver.Resolver, domain: str) -> Verdict:

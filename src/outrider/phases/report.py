@@ -11,7 +11,7 @@ from outrider.domain.errors import Conflict
 from outrider.phases import results_csv
 from outrider.phases.report_figures import Figures, Tally, read_launch
 from outrider.phases.report_page import report_page
-from outrider.ports.phases import Desk, PhaseJob, PhaseJobPlan, PhaseResult
+from outrider.ports.phases import PhaseContext, PhaseJob, PhaseJobPlan, PhaseResult
 
 RESULTS, CERTIFICATE, PAGE = "results.csv", "certificate.json", "report.html"
 
@@ -19,25 +19,25 @@ RESULTS, CERTIFICATE, PAGE = "results.csv", "certificate.json", "report.html"
 class Report:
     name = "report"
 
-    async def plan(self, desk: Desk) -> Sequence[PhaseJobPlan]:  # noqa: ARG002 - the port's
+    async def plan(self, context: PhaseContext) -> Sequence[PhaseJobPlan]:  # noqa: ARG002 - the port's
         """Whether there was a launch is seen by the job: to prove one takes a while."""
         return [PhaseJobPlan(1)]
 
-    async def process(self, desk: Desk, job: PhaseJob) -> PhaseResult:
-        summary = await _summary(desk)
+    async def process(self, context: PhaseContext, job: PhaseJob) -> PhaseResult:
+        summary = await _summary(context)
         tally = Tally()
-        await desk.keep(RESULTS, results_csv.MEDIA_TYPE, _results(desk, tally))
+        await context.keep(RESULTS, results_csv.MEDIA_TYPE, _results(context, tally))
         proof = msgspec.json.format(msgspec.json.encode(summary["certificate"]), indent=2)
-        await desk.keep(CERTIFICATE, "application/json", _whole(proof + b"\n"))
+        await context.keep(CERTIFICATE, "application/json", _whole(proof + b"\n"))
         launch = read_launch(summary)
-        page = report_page(Figures(desk.definition.name, launch, tally))
-        await desk.keep(PAGE, "text/html; charset=utf-8", _whole(page.encode()))
+        page = report_page(Figures(context.definition.name, launch, tally))
+        await context.keep(PAGE, "text/html; charset=utf-8", _whole(page.encode()))
         detail = {"lines": tally.lines, "certificateHolds": launch.certificate.holds}
         return PhaseResult(succeeded=job.items, detail=detail)
 
 
-async def _summary(desk: Desk) -> Mapping[str, object]:
-    summary = await desk.launch_summary()
+async def _summary(context: PhaseContext) -> Mapping[str, object]:
+    summary = await context.launch_summary()
     if summary is None:
         raise Conflict(
             "there is nothing to report on: the campaign has not been launched",
@@ -46,9 +46,9 @@ async def _summary(desk: Desk) -> Mapping[str, object]:
     return summary
 
 
-async def _results(desk: Desk, tally: Tally) -> AsyncIterator[bytes]:
+async def _results(context: PhaseContext, tally: Tally) -> AsyncIterator[bytes]:
     yield results_csv.header()
-    async for lines in desk.launch_lines():
+    async for lines in context.launch_lines():
         tally.count(lines)
         yield results_csv.page(lines)
 

@@ -11,7 +11,11 @@ from typing import Any
 import msgspec
 
 from outrider.domain.states import SUCCESSES
+from outrider.limits.phases import REPORT_REASONS_COUNTED_MAX
 from outrider.ports.phases import ResultLine
+
+NOT_SENT = frozenset({"failed", "skipped"})
+OTHER_REASONS = "other reasons"
 
 
 class RunLine(msgspec.Struct, frozen=True, rename="camel"):
@@ -60,24 +64,40 @@ class Reason(msgspec.Struct, frozen=True):
 
 
 class Launch(msgspec.Struct, frozen=True):
+    """`accounting` is of all `runs` together: the latest, and those that it retried."""
+
     run: RunLine
     accounting: Terms
     certificate: CertificateLine
-    reasons: tuple[Reason, ...] = ()
+    runs: int = 1
 
 
 @dataclass
 class Tally:
-    """How many lines there are of each channel and outcome."""
+    """How many lines there are of each channel and outcome, and why what was not sent was not."""
 
     lines: int = 0
     by_channel: dict[str, Counter[str]] = field(default_factory=dict)
+    by_reason: Counter[tuple[str, str | None]] = field(default_factory=Counter)
 
     def count(self, lines: Sequence[ResultLine]) -> None:
         self.lines += len(lines)
         for line in lines:
             outcome = "sent" if line.status in SUCCESSES else line.status
             self.by_channel.setdefault(line.channel, Counter())[outcome] += 1
+            if outcome in NOT_SENT:
+                self._count_reason(outcome, line.reason)
+
+    def _count_reason(self, outcome: str, reason: str | None) -> None:
+        """Reasons are strangers' words: past so many different ones, the others are one."""
+        known = (outcome, reason) in self.by_reason
+        if not known and len(self.by_reason) >= REPORT_REASONS_COUNTED_MAX:
+            reason = OTHER_REASONS
+        self.by_reason[outcome, reason] += 1
+
+    @property
+    def reasons(self) -> list[Reason]:
+        return [Reason(status, items, reason) for (status, reason), items in self.by_reason.items()]
 
 
 @dataclass(frozen=True)

@@ -1,39 +1,51 @@
 """The report as one page of HTML that needs nothing else: figures go in, a document comes out.
 
-Names, ids and reasons are strangers' words: each goes through `said` or `plain`, and stays text.
+Names, ids and reasons are strangers' words: here they become texts that can be written down, and
+the template escapes them.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
+from pathlib import Path
+from typing import Any
 
+from outrider.domain.texts import storable
 from outrider.domain.times import rfc3339
-from outrider.phases.report_charts import stacked_bar, swatch
-from outrider.phases.report_figures import CertificateLine, Criterion, Figures, Reason, Tally, Terms
-from outrider.phases.report_style import STYLE
-from outrider.phases.report_words import plain, said
-from outrider.settings import REPORT_NAME_SHOWN_CHARACTERS, REPORT_REASONS_SHOWN_MAX
+from outrider.limits.phases import REPORT_NAME_SHOWN_CHARACTERS, REPORT_REASONS_SHOWN_MAX
+from outrider.phases.report_charts import WIDTH, outcome_style, pieces
+from outrider.phases.report_figures import CertificateLine, Figures, Reason, RunLine, Tally, Terms
+from outrider.rendering.pages import pages_in
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
 def report_page(figures: Figures) -> str:
     launch = figures.launch
-    parts = (
-        _header(figures),
-        _tiles(launch.accounting),
-        _accounting(launch.accounting),
-        _channels(figures.tally),
-        _reasons(launch.reasons),
-        _certificate(launch.certificate),
-    )
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>Launch report: {plain(figures.campaign_name)}</title>\n"
-        f"<style>{STYLE}</style>\n</head>\n<body>\n<main>\n{''.join(parts)}"
-        "<footer>results.csv has every ledger line behind these figures, certificate.json the"
-        " proof as a document.</footer>\n</main>\n</body>\n</html>\n"
+    counts = _counts(launch.accounting)
+    return pages_in(Path(__file__).parent).render_template(
+        "report.html",
+        policy=POLICY,
+        width=f"{WIDTH:.0f}",
+        name=_plain(figures.campaign_name),
+        facts=list(_facts(launch.run, launch.runs)),
+        terms=launch.accounting,
+        add_up=launch.accounting.add_up,
+        outcomes=[
+            {
+                "name": name,
+                "count": count,
+                "outcome": outcome_style(name),
+                "share": share(count, launch.accounting.intended),
+            }
+            for name, count in counts.items()
+        ],
+        whole=pieces(counts, launch.accounting.intended),
+        spoken=", ".join(f"{count:,} {name}" for name, count in counts.items()),
+        lines=figures.tally.lines,
+        channels=_channels(figures.tally),
+        certificate=_certificate(launch.certificate),
+        runs=launch.runs,
+        **_reasons(figures.tally.reasons),
     )
 
 
@@ -49,7 +61,11 @@ def share(part: int, whole: int) -> str:
     return "> 99.9 %" if percent > 99.9 else f"{percent:.1f} %"
 
 
-def _terms(terms: Terms) -> dict[str, int]:
+def _plain(given: object) -> str:
+    return storable(str(given)) or ""
+
+
+def _counts(terms: Terms) -> dict[str, int]:
     return {
         "sent": terms.sent,
         "failed": terms.failed,
@@ -59,78 +75,28 @@ def _terms(terms: Terms) -> dict[str, int]:
     }
 
 
-def _header(figures: Figures) -> str:
-    run, certificate = figures.launch.run, figures.launch.certificate
-    verdict = "Certificate holds" if certificate.holds else "Certificate does not hold"
-    style = "holds" if certificate.holds else "broken"
-    facts = [
-        f"run {said(run.status)}" if run.status else "",
-        f"channel {said(run.channel)}" if run.channel else "",
-        f"started {_moment(run.started_at)}" if run.started_at else "",
-        f"finished {_moment(run.finished_at)}" if run.finished_at else "",
-    ]
-    return (
-        f'<header><div><p class="over">Launch report</p><h1>{said(figures.campaign_name)}</h1>'
-        f'<p class="note">{" · ".join(fact for fact in facts if fact)}</p></div>'
-        f'<span class="badge {style}">{verdict}</span></header>\n'
-    )
+def _facts(run: RunLine, runs: int) -> Iterable[tuple[str, str]]:
+    known = {
+        "run" if runs == 1 else "latest run": run.status,
+        "channel": run.channel,
+        "started": run.started_at and _moment(run.started_at),
+        "finished": run.finished_at and _moment(run.finished_at),
+    }
+    return ((name, _plain(fact)) for name, fact in known.items() if fact)
 
 
-def _moment(given: object) -> str:
+def _moment(given: object) -> object:
     if isinstance(given, datetime):
         given = rfc3339(given)
     if not isinstance(given, str):
-        return said(given)
+        return given
     try:
         return datetime.fromisoformat(given).strftime("%Y-%m-%d %H:%M:%S %Z").strip()
     except ValueError:
-        return said(given)
+        return given
 
 
-def _tiles(terms: Terms) -> str:
-    tiles = "".join(
-        f'<div class="tile{"" if count else " none"}"><b>{count:,}</b><span>{name}</span></div>'
-        for name, count in {"intended": terms.intended, **_terms(terms)}.items()
-    )
-    return f'<div class="tiles">{tiles}</div>\n'
-
-
-def _accounting(terms: Terms) -> str:
-    counts = _terms(terms)
-    spoken = ", ".join(f"{count:,} {name}" for name, count in counts.items())
-    legend = "".join(
-        f"<li>{swatch(name)}{name} {share(count, terms.intended)}</li>"
-        for name, count in counts.items()
-    )
-    return (
-        "<section><h2>Where every item is</h2>"
-        f"{stacked_bar(counts, terms.intended, style='whole', label=spoken)}"
-        f'<ul class="legend">{legend}</ul>'
-        f'<p class="identity">{identity(terms)}</p></section>\n'
-    )
-
-
-def identity(terms: Terms) -> str:
-    """The accounting identity as a sentence, and whether it is true."""
-    verdict = "every item is accounted for" if terms.add_up else "this does not add up"
-    return (
-        f"{_many(terms.intended, 'item')} intended = {terms.waiting:,} waiting"
-        f" + {terms.in_doubt:,} in doubt + {terms.sent:,} sent + {terms.failed:,} failed"
-        f" + {terms.skipped:,} skipped: <strong>{verdict}</strong>."
-    )
-
-
-def _short(name: str) -> str:
-    """A stranger's name for something must not fill the page; the CSV has all of it."""
-    most = REPORT_NAME_SHOWN_CHARACTERS
-    return name if len(name) <= most else f"{name[: most - 1]}…"
-
-
-def _many(count: int, thing: str) -> str:
-    return f"{count:,} {thing}" if count == 1 else f"{count:,} {thing}s"
-
-
-def _channels(tally: Tally) -> str:
+def _channels(tally: Tally) -> list[dict[str, Any]]:
     most = max((counts.total() for counts in tally.by_channel.values()), default=0)
     rows = []
     for channel, counts in sorted(tally.by_channel.items()):
@@ -140,69 +106,52 @@ def _channels(tally: Tally) -> str:
         spoken = " · ".join(
             f"{count:,} {'open' if name == 'queued' else name}" for name, count in ordered.items()
         )
-        bar = stacked_bar(ordered, most, style="bar", label=f"{channel}: {spoken}")
-        rows.append(_row(said(channel), bar, spoken))
-    note = f"Counted from the {_many(tally.lines, 'line')} of results.csv, which has the lines of"
-    note += " this launch and of those it retried."
-    return _section("Results by channel", note, rows, "There are no ledger lines.", "rows tall")
+        rows.append({"name": _plain(channel), "spoken": spoken, "pieces": pieces(ordered, most)})
+    return rows
 
 
-def _reasons(reasons: Iterable[Reason]) -> str:
+def _reasons(reasons: Iterable[Reason]) -> Mapping[str, Any]:
     unsent = [reason for reason in reasons if reason.status in ("failed", "skipped")]
     unsent.sort(key=lambda reason: (-reason.items, reason.status, reason.reason or ""))
     shown, rest = unsent[:REPORT_REASONS_SHOWN_MAX], unsent[REPORT_REASONS_SHOWN_MAX:]
     most = max((reason.items for reason in shown), default=0)
-    rows = []
-    for each in shown:
-        name = _short((each.reason or "no reason").replace("_", " "))
-        label = f"{name}, {each.status}: {each.items:,}"
-        bar = stacked_bar({each.status: each.items}, most, style="bar", label=label)
-        rows.append(
-            _row(
-                f'{said(name)}<span class="note">{said(each.status)}</span>', bar, f"{each.items:,}"
-            )
-        )
-    note = "Why items failed or were skipped, the most frequent reasons first."
-    if rest:
-        items = sum(reason.items for reason in rest)
-        note += f" {_many(len(rest), 'rarer reason')} with {_many(items, 'item')} are not shown."
-    return _section("Reasons", note, rows, "Nothing failed and nothing was skipped.")
+    return {
+        "reasons": [
+            {
+                "name": _plain(_short((each.reason or "no reason").replace("_", " "))),
+                "status": _plain(each.status),
+                "items": f"{each.items:,}",
+                "pieces": pieces({each.status: each.items}, most),
+            }
+            for each in shown
+        ],
+        "rarer": len(rest),
+        "rarer_items": sum(reason.items for reason in rest),
+    }
 
 
-def _section(title: str, note: str, rows: list[str], empty: str, style: str = "rows") -> str:
-    body = f'<p class="note">{note if rows else empty}</p>'
-    if rows:
-        body += f'<div class="{style}">{"".join(rows)}</div>'
-    return f"<section><h2>{title}</h2>{body}</section>\n"
+def _short(name: str) -> str:
+    """A stranger's name for something must not fill the page; the CSV has all of it."""
+    most = REPORT_NAME_SHOWN_CHARACTERS
+    return name if len(name) <= most else f"{name[: most - 1]}…"
 
 
-def _row(label: str, bar: str, count: str) -> str:
-    return f'<div class="row"><div>{label}</div>{bar}<div class="count">{count}</div></div>'
-
-
-def _certificate(certificate: CertificateLine) -> str:
+def _certificate(certificate: CertificateLine) -> Mapping[str, Any]:
     facts = {
         "Run": certificate.run_id,
         "Campaign": certificate.campaign_id,
         "Ledger digest": certificate.ledger_digest,
         "Issued": certificate.issued_at,
     }
-    rows = "".join(
-        f"<dt>{name}</dt><dd><code>{plain(fact)}</code></dd>" for name, fact in facts.items()
-    )
-    criteria = "".join(map(_criterion, certificate.criteria))
-    return (
-        '<section><h2>Certificate</h2><p class="note">Counted afresh from the ledger’s own rows.'
-        f'</p><ul class="criteria">{criteria}</ul><dl>{rows}</dl></section>\n'
-    )
-
-
-def _criterion(criterion: Criterion) -> str:
-    mark, style = ("✓", "holds") if criterion.holds else ("✗", "broken")
-    spoken = "holds" if criterion.holds else "does not hold"
-    name = criterion.name.replace("_", " ").capitalize()
-    return (
-        f'<li><span class="mark {style}" role="img" aria-label="{spoken}">{mark}</span>'
-        f'<p><strong>{said(name)}</strong><br><span class="note">{said(criterion.detail)}</span>'
-        "</p></li>"
-    )
+    return {
+        "holds": certificate.holds,
+        "criteria": [
+            {
+                "name": _plain(each.name.replace("_", " ").capitalize()),
+                "holds": each.holds,
+                "detail": _plain(each.detail),
+            }
+            for each in certificate.criteria
+        ],
+        "facts": [(name, _plain(fact)) for name, fact in facts.items()],
+    }

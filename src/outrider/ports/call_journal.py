@@ -7,16 +7,21 @@ and then every call that was open is in doubt.
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from outrider.domain.ids import OutboxId
+from outrider.domain.ids import Fence, JobId, OutboxId
 
 
 class CallJournal(Protocol):
-    def begin(self, outbox_id: OutboxId) -> None:
+    def begin(self, outbox_id: OutboxId, job_id: JobId, fence: Fence) -> None:
         """Noted before the first byte of the call leaves."""
         ...
 
     def end(self, outbox_ids: Iterable[OutboxId]) -> None:
         """How their calls ended is committed."""
+        ...
+
+    def let_go(self, job_id: JobId, fence: Fence) -> None:
+        """It is committed that the job is not held under this fence any more: what was called of
+        it, and nobody has heard the end of, is for the next holder to judge."""
         ...
 
     def begun(self) -> Sequence[OutboxId] | None:

@@ -9,9 +9,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from outrider.domain.ids import IdempotencyKey, OutboxId
-from outrider.domain.letters import Enclosure
+from outrider.domain.message_content import Enclosure
 from outrider.domain.reference_memory import ReferenceMemory
 from outrider.domain.submission import CallResult, GatewayType
+from outrider.domain.workspaces import DEFAULT_WORKSPACE_NAME, WorkspaceName
 
 
 class Reservation(ABC):
@@ -113,4 +114,20 @@ class Gateway(Protocol):
 class GatewayDirectory(Protocol):
     """Finds the gateway for a contract, with the execution settings of its submission target."""
 
-    def gateway(self, submission_target: str, gateway_type: str, gateway_url: str) -> Gateway: ...
+    def gateway(
+        self,
+        submission_target: str,
+        gateway_type: str,
+        gateway_url: str,
+        workspace: WorkspaceName = DEFAULT_WORKSPACE_NAME,
+    ) -> Gateway:
+        """With the workspace's own credentials, or those that are shared with it."""
+        ...
+
+    def own_workspaces(self, submission_target: str) -> list[WorkspaceName]:
+        """Those that have a set-up of their own for this target."""
+        ...
+
+    def is_scoped(self, submission_target: str, workspace: WorkspaceName) -> bool:
+        """Whether what a provider says of our set-up is about this workspace and not all."""
+        ...

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from outrider.domain.letters import Attachment
+from outrider.domain.message_content import Attachment
 from outrider.domain.workflows import DomainEvent, RecipientConfig, RoutePlace
 
 
@@ -35,5 +35,5 @@ class LegacySender(Protocol):
     def place(self) -> RoutePlace: ...
 
     def compose(self, event: DomainEvent) -> Composition | str:
-        """What to send, or in words why nothing can be. It does no IO."""
+        """What to send, or in words why nothing can be. It does no IO, and runs in a thread."""
         ...

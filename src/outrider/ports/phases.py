@@ -1,4 +1,4 @@
-"""The phase port: what a phase of a campaign does, in two parts, and the desk it does it at.
+"""The phase port: what a phase of a campaign does, in two parts, and the context it does it at.
 
 `plan` says which jobs a run of the phase has; `process` does one of them, on any worker, and may be
 asked to do it again after a crash: what it writes must come out the same the second time. A job
@@ -77,7 +77,7 @@ class ResultLine(NamedTuple):
     updated_at: str
 
 
-class Desk(Protocol):
+class PhaseContext(Protocol):
     """All that a phase handler may touch, for one run of one campaign. Every call is bounded."""
 
     @property
@@ -121,14 +121,18 @@ class Desk(Protocol):
         ...
 
     async def launch_summary(self) -> Mapping[str, object] | None:
-        """The latest launch: `run`, `accounting`, `certificate`, `reasons`; None before the first.
+        """The latest launch: `run`, `runs`, `accounting`, `certificate`, `reasons`; None before the
+        first.
 
-        `reasons` is a list of {status, reason, items}.
+        `accounting` has the final outcome of every message, over all `runs`: the latest and those
+        that it retried. `certificate` and `reasons`, a list of {status, reason, items}, are of the
+        latest.
         """
         ...
 
     def launch_lines(self) -> AsyncIterator[Sequence[ResultLine]]:
-        """Every ledger row of the latest launch and of the launches it retried, in pages."""
+        """The ledger rows of the latest launch and of the launches it retried, in pages; of each
+        message the last one, which is its final outcome."""
         ...
 
     async def keep(self, name: str, media_type: str, content: AsyncIterator[bytes]) -> None:
@@ -142,8 +146,8 @@ class PhaseHandler(Protocol):
     @property
     def name(self) -> str: ...
 
-    async def plan(self, desk: Desk) -> Sequence[PhaseJobPlan]:
+    async def plan(self, context: PhaseContext) -> Sequence[PhaseJobPlan]:
         """The jobs of a run; none means there is nothing to do, and the phase completes."""
         ...
 
-    async def process(self, desk: Desk, job: PhaseJob) -> PhaseResult: ...
+    async def process(self, context: PhaseContext, job: PhaseJob) -> PhaseResult: ...

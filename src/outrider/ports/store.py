@@ -79,4 +79,9 @@ class Store(Protocol):
         """
         ...
 
+    def abandon(self) -> None:
+        """Expect no more answers: whoever waits for one, or asks from now on, has
+        StoreUnavailable at once."""
+        ...
+
     async def close(self) -> None: ...

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from outrider.domain.errors import InvalidInput
-from outrider.settings import READING_CPU_SECONDS, READING_MEMORY_BYTES
+from outrider.limits.reading import READING_CPU_SECONDS, READING_MEMORY_BYTES
 
 
 class Task(NamedTuple):

@@ -19,17 +19,17 @@ from outrider.domain.campaigns import CampaignDefinition
 from outrider.domain.errors import OutriderError
 from outrider.domain.ids import Scope
 from outrider.domain.recipients import Recipient
-from outrider.kernel.fair_turns import FairTurns
-from outrider.reading import child, tasks
-from outrider.reading.child import Task
-from outrider.rendering.renderer import child_environment, step_back
-from outrider.settings import (
+from outrider.kernel.access.fair_turns import FairTurns
+from outrider.limits.reading import (
     READ_HERE_MAX_BYTES,
     READING_NICENESS,
     READINGS,
     READINGS_IN_THREADS,
     READINGS_WAITING_MAX,
 )
+from outrider.reading import child, tasks
+from outrider.reading.child import Task
+from outrider.rendering.renderer import child_environment, step_back
 
 Found = TypeVar("Found")
 

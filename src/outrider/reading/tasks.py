@@ -16,8 +16,8 @@ from outrider.documents.workflow import WorkflowFile, parse_workflows
 from outrider.domain.batches import windows
 from outrider.domain.campaigns import CampaignDefinition
 from outrider.domain.recipients import Recipient
+from outrider.limits.campaigns import IMPORT_WINDOW_ITEMS
 from outrider.rendering.checker import TemplateChecker
-from outrider.settings import IMPORT_WINDOW_ITEMS
 
 LENGTH_BYTES = 4
 

@@ -11,6 +11,7 @@ from typing import Self
 import msgspec
 from minijinja import TemplateError
 
+from outrider.limits.rendering import RENDER_CHECK_HERE_MAX_CHARACTERS, RENDER_FUEL
 from outrider.rendering import child
 from outrider.rendering.child import LENGTH, Answer, Request
 from outrider.rendering.renderer import (
@@ -20,7 +21,6 @@ from outrider.rendering.renderer import (
     is_template,
     storable,
 )
-from outrider.settings import RENDER_CHECK_HERE_MAX_CHARACTERS, RENDER_FUEL
 
 TOO_DEEP = "is too long or too deeply nested to compile"
 

@@ -5,13 +5,21 @@ template that a window was given up over is refused for a while, without being t
 """
 
 import asyncio
-from collections import OrderedDict
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
+
+from cachetools import TTLCache
 
 from outrider.domain.errors import OutriderError
 from outrider.domain.ids import Scope
-from outrider.kernel.fair_turns import FairTurns
+from outrider.kernel.access.fair_turns import FairTurns
+from outrider.limits.rendering import (
+    RENDER_CHILDREN,
+    RENDER_GUILTY_MAX,
+    RENDER_SLOW_NICENESS,
+    RENDER_SLOW_SECONDS,
+    RENDER_WINDOW_SECONDS,
+)
 from outrider.ports.renderer import Rendered, RenderProblem
 from outrider.rendering.child import Limits
 from outrider.rendering.renderer import (
@@ -20,13 +28,6 @@ from outrider.rendering.renderer import (
     default_limits,
     is_template,
     plain,
-)
-from outrider.settings import (
-    RENDER_CHILDREN,
-    RENDER_GUILTY_MAX,
-    RENDER_SLOW_NICENESS,
-    RENDER_SLOW_SECONDS,
-    RENDER_WINDOW_SECONDS,
 )
 
 
@@ -50,8 +51,8 @@ class RenderPool:
         ]
         self._turns = FairTurns("texts to render", RENDER_CHILDREN, 1, waiting)
         self._idle = list(self._children)
-        self._slow = _Remembered()
-        self._guilty = _Remembered()
+        self._slow: TTLCache[Scope, None] = TTLCache(RENDER_GUILTY_MAX, RENDER_SLOW_SECONDS)
+        self._guilty: TTLCache[int, None] = TTLCache(RENDER_GUILTY_MAX, RENDER_SLOW_SECONDS)
         self._warming: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -113,9 +114,9 @@ class RenderPool:
         outcomes = await child.render(subject, body, attributes, html=html)
         # The first death may have been anybody's.
         if child.deaths > deaths + 1:
-            self._slow.add(scope)
+            self._slow[scope] = None
         if child.given_up > given_up:
-            self._guilty.add(template)
+            self._guilty[template] = None
         return outcomes
 
 
@@ -123,19 +124,3 @@ async def _started(child: ProcessRenderer) -> None:
     # Where it cannot be, whoever needs it is told why.
     with suppress(OutriderError):
         await child.start()
-
-
-class _Remembered:
-    """What was seen a short while ago."""
-
-    def __init__(self) -> None:
-        self._until: OrderedDict[Hashable, float] = OrderedDict()
-
-    def __contains__(self, seen: Hashable) -> bool:
-        return self._until.get(seen, 0.0) > asyncio.get_running_loop().time()
-
-    def add(self, seen: Hashable) -> None:
-        self._until[seen] = asyncio.get_running_loop().time() + RENDER_SLOW_SECONDS
-        self._until.move_to_end(seen)
-        while len(self._until) > RENDER_GUILTY_MAX:
-            self._until.popitem(last=False)

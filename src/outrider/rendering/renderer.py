@@ -15,11 +15,8 @@ from contextlib import suppress
 import msgspec
 
 from outrider.domain.errors import OutriderError
-from outrider.ports.renderer import Rendered, RenderProblem
-from outrider.rendering import child
-from outrider.rendering.child import LENGTH, Answer, Limits, Request
-from outrider.settings import (
-    BODY_MAX_BYTES,
+from outrider.limits.campaigns import BODY_MAX_BYTES, SUBJECT_MAX_CHARACTERS
+from outrider.limits.rendering import (
     RENDER_DEATHS_PER_WINDOW,
     RENDER_FUEL,
     RENDER_ITEM_CPU_SECONDS,
@@ -27,8 +24,10 @@ from outrider.settings import (
     RENDER_REQUEST_BYTES,
     RENDER_START_SECONDS,
     RENDER_WINDOW_SECONDS,
-    SUBJECT_MAX_CHARACTERS,
 )
+from outrider.ports.renderer import Rendered, RenderProblem
+from outrider.rendering import child
+from outrider.rendering.child import LENGTH, Answer, Limits, Request
 
 LIMITS_EXCEEDED = RenderProblem("rendering exceeded its memory or time limit")
 MARKERS = ("{{", "{%", "{#")

@@ -4,8 +4,8 @@ import re
 
 from minijinja import Environment, TemplateError
 
+from outrider.limits.rendering import RENDER_CHECK_HERE_MAX_CHARACTERS
 from outrider.rendering.renderer import is_template
-from outrider.settings import RENDER_CHECK_HERE_MAX_CHARACTERS
 
 _environment = Environment()
 _GLOBALS = frozenset(_environment.globals)

@@ -12,14 +12,10 @@ import structlog
 
 from outrider.domain.errors import InvalidInput
 from outrider.domain.sink_urls import SinkUrl, sink_url
+from outrider.limits.bus import NATS_CONCURRENCY, NATS_DUPLICATES_SECONDS, NATS_STREAM_KEPT_SECONDS
 from outrider.ports.bus import DELIVERED, BusEvent, Delivery, Verdict, first_fails
-from outrider.ports.secrets import SecretStore
-from outrider.settings import (
-    NATS_CONCURRENCY,
-    NATS_DUPLICATES_SECONDS,
-    NATS_STREAM_KEPT_SECONDS,
-    SinkSettings,
-)
+from outrider.ports.secrets import SecretStore, own_secret
+from outrider.settings import SinkSettings
 from outrider.sinks.in_order import tell_in_order
 
 if TYPE_CHECKING:
@@ -162,7 +158,7 @@ class NatsSink:
 
         if self._secret is None:
             return {}
-        secret = self._secrets.resolve(self._secret)
+        secret = own_secret(self._secrets, self._secret)
         if USER_JWT in secret:
             return {"user_credentials": RawCredentials(secret)}
         if self._url.user is not None:

@@ -10,9 +10,10 @@ import structlog
 
 from outrider.domain.errors import InvalidInput
 from outrider.domain.sink_urls import SinkUrl, sink_url
+from outrider.limits.bus import REDIS_STREAM_ENTRIES
 from outrider.ports.bus import DELIVERED, BusEvent, Delivery, Verdict, first_fails
-from outrider.ports.secrets import SecretStore
-from outrider.settings import REDIS_STREAM_ENTRIES, SinkSettings
+from outrider.ports.secrets import SecretStore, own_secret
+from outrider.settings import SinkSettings
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -71,7 +72,7 @@ def _connect(url: SinkUrl, settings: SinkSettings, secrets: SecretStore) -> "Red
         raise InvalidInput(
             "a Redis sink needs the package redis", hint='pip install "outrider[redis]"'
         ) from error
-    password = None if settings.secret is None else secrets.resolve(settings.secret)
+    password = None if settings.secret is None else own_secret(secrets, settings.secret)
     try:
         return Redis.from_url(
             url.server,

@@ -9,15 +9,12 @@ from outrider.domain.cloud_events import CONTENT_TYPE
 from outrider.domain.submission import AttemptError
 from outrider.gateways.http import Answer
 from outrider.gateways.http_client import HttpClient
+from outrider.limits.bus import WEBHOOK_ANSWER_MAX_BYTES, WEBHOOK_CONCURRENCY
+from outrider.limits.gateways import HTTP_CONNECT_SECONDS
 from outrider.ports.bus import DELIVERED, BusEvent, Delivery, Verdict
 from outrider.ports.clock import Clock
-from outrider.ports.secrets import SecretStore
-from outrider.settings import (
-    HTTP_CONNECT_SECONDS,
-    WEBHOOK_ANSWER_MAX_BYTES,
-    WEBHOOK_CONCURRENCY,
-    SinkSettings,
-)
+from outrider.ports.secrets import SecretStore, own_secret
+from outrider.settings import SinkSettings
 from outrider.sinks.in_order import tell_in_order
 from outrider.sinks.webhook_signatures import signed_headers, signing_keys
 
@@ -80,4 +77,4 @@ class WebhookSink:
         await self._client.close()
 
     def _keys(self) -> list[bytes]:
-        return signing_keys(self._secrets.resolve(self._secret))
+        return signing_keys(own_secret(self._secrets, self._secret))

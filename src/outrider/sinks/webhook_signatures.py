@@ -10,7 +10,7 @@ import hmac
 from collections.abc import Sequence
 
 from outrider.domain.errors import InvalidInput
-from outrider.settings import WEBHOOK_SECRET_MIN_BYTES, WEBHOOK_SECRETS_MAX
+from outrider.limits.bus import WEBHOOK_SECRET_MIN_BYTES, WEBHOOK_SECRETS_MAX
 
 PREFIX = "whsec_"
 VERSION = "v1"

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from outrider.domain.errors import InvalidInput, StoreUnavailable
+from outrider.limits.stores import REDIS_CONNECTIONS, REDIS_TIMEOUT_SECONDS
 from outrider.ports.idempotency import OtherRequest, RequestKey, StoredAnswer
-from outrider.settings import REDIS_CONNECTIONS, REDIS_TIMEOUT_SECONDS
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis

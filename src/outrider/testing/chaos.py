@@ -79,14 +79,19 @@ class KillAt(_AtBoundary):
 class StallAt(_AtBoundary):
     """Freezes this process until somebody sends SIGCONT: the worker that everybody took for dead.
 
-    It writes `ready` first, so that whoever waits for the stall need not guess.
+    It writes `ready` first, so that whoever waits for the stall need not guess. `between_writes`
+    finds a moment at which no transaction is under way whose lock would be frozen too.
     """
 
     def __init__(self, boundary: Boundary, ready: Path) -> None:
         super().__init__(boundary)
         self._ready = ready
+        self.between_writes: Callable[[Callable[[], None]], None] = lambda freeze: freeze()
 
     def _strike(self) -> None:
+        self.between_writes(self._freeze)
+
+    def _freeze(self) -> None:
         self._ready.write_text(str(self._boundary))
         os.kill(os.getpid(), signal.SIGSTOP)
 

@@ -15,9 +15,11 @@ import uvloop
 
 from outrider.bootstrap import open_outrider
 from outrider.domain.retry import RetrySchedule
-from outrider.kernel.housekeeper import Housekeeper
+from outrider.kernel.work.background_loops import BackgroundLoops
+from outrider.limits.kernel import Limits
 from outrider.ports.stages import StageObserver, Unobserved
-from outrider.settings import Limits, Settings, TargetSettings
+from outrider.settings import Settings, TargetSettings
+from outrider.stores.sqlite.store import SqliteStore
 from outrider.telemetry import configure_logging
 from outrider.testing.chaos import Boundary, IdleWatch, KillAt, StallAt
 
@@ -53,14 +55,17 @@ async def _work(options: argparse.Namespace) -> None:
         },
     )
     stopping = asyncio.Event()
-    observer = _observer(options)
+    strike = _observer(options)
+    observer = strike
     if options.stop_when_idle:
         observer = IdleWatch(stopping.set, IDLE_SECONDS, observer)
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.set)
     log.info(READY)
     async with open_outrider(settings, limits=_limits(options)) as outrider:
         if _quiet(options):
-            outrider.housekeeper = Housekeeper({}, outrider.clock, outrider.limits)
+            outrider.background_loops = BackgroundLoops({}, outrider.clock, outrider.limits)
+        if isinstance(strike, StallAt) and isinstance(outrider.store, SqliteStore):
+            strike.between_writes = outrider.store.between_writes
         async with (
             outrider.worker(retry=RETRY, observer=observer) as worker,
             asyncio.TaskGroup() as group,
@@ -73,8 +78,7 @@ async def _work(options: argparse.Namespace) -> None:
 
 
 def _quiet(options: argparse.Namespace) -> bool:
-    """A process that is frozen inside a SQLite transaction takes the database's lock with it. So a
-    worker that is to stall at a boundary writes nothing in the background that could be cut."""
+    """A worker that is to stall at a boundary writes nothing in the background."""
     return options.stall_at is not None
 
 

@@ -14,8 +14,8 @@ from datetime import UTC, datetime
 from typing import Any, ClassVar
 
 from outrider.domain.ids import IdempotencyKey, OutboxId
-from outrider.domain.letters import Enclosure
 from outrider.domain.markup import is_html
+from outrider.domain.message_content import Enclosure
 from outrider.domain.states import Channel, ItemStatus
 from outrider.domain.submission import (
     DUPLICATE_REFERENCE,

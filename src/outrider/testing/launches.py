@@ -12,7 +12,7 @@ from outrider.domain.outbox import Accounting
 from outrider.domain.phases import Action
 from outrider.domain.recipients import Recipient, recipient
 from outrider.domain.states import TERMINAL_RUNS, Channel, RunStatus
-from outrider.kernel.phase_controller import Control
+from outrider.kernel.control.phase_controls import Control
 from outrider.kernel.transactions import inspection
 from outrider.kernel.transactions.inspection import RunRecord
 from outrider.settings import TargetSettings

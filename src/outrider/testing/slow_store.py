@@ -44,6 +44,9 @@ class SlowStore:
     async def ping(self) -> None:
         await self._inner.ping()
 
+    def abandon(self) -> None:
+        self._inner.abandon()
+
     def announcements(self, of: Announced) -> AsyncIterator[None]:
         return self._inner.announcements(of)
 

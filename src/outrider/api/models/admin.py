@@ -17,7 +17,7 @@ from outrider.kernel.transactions.artifacts import ArtifactRecord
 from outrider.kernel.transactions.inspection import AuditRecord
 from outrider.kernel.transactions.keys import ApiKeyRecord, in_order
 from outrider.kernel.transactions.targets import Overview, PausedTarget
-from outrider.settings import NAME_MAX_CHARACTERS
+from outrider.limits.campaigns import NAME_MAX_CHARACTERS
 
 ADDRESSES_MAX = 1_000
 ADDRESS_MAX_CHARACTERS = 4_096

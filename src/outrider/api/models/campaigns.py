@@ -10,10 +10,15 @@ from outrider.documents import Document
 from outrider.domain.campaign_states import CampaignState
 from outrider.domain.campaigns import LAUNCH
 from outrider.domain.purposes import TOPIC_PATTERN
-from outrider.domain.states import Channel, PhaseState
-from outrider.kernel.phase_controller import RerunScope
-from outrider.kernel.transactions.overview import CampaignOverview
-from outrider.settings import NAME_MAX_CHARACTERS, RECIPIENT_ID_MAX_CHARACTERS
+from outrider.domain.states import Channel, PhaseState, RunStatus
+from outrider.kernel.control.phase_controls import RerunScope
+from outrider.kernel.transactions.overview import CampaignOverview, PhaseLine
+from outrider.limits.campaigns import (
+    NAME_MAX_CHARACTERS,
+    RECIPIENT_ID_MAX_CHARACTERS,
+    STEP_ATTEMPTS_MAX,
+    STEP_RETRY_DELAY_MAX_SECONDS,
+)
 
 EXAMPLE = {
     "name": "Spring offer",
@@ -54,6 +59,19 @@ class CampaignCreated(Success):
 class PhaseStanding(Answer):
     phase: str
     state: PhaseState
+    reason: str | None
+    run_status: RunStatus | None
+    scheduled_for: datetime | None
+
+    @classmethod
+    def of(cls, line: PhaseLine) -> "PhaseStanding":
+        return cls(
+            phase=line.phase,
+            state=line.state,
+            reason=line.reason,
+            run_status=RunStatus(line.run_status) if line.run_status else None,
+            scheduled_for=line.scheduled_for,
+        )
 
 
 class CampaignLine(Answer):
@@ -74,6 +92,9 @@ class CampaignLine(Answer):
     accounting: AccountingAnswer | None = Field(
         description="Of a phase in progress what was last told, a second ago or so."
     )
+    outcome: AccountingAnswer | None = Field(
+        description="The same over all runs of a launch that was retried."
+    )
     last_sequence: int
     created_at: datetime
 
@@ -88,11 +109,12 @@ class CampaignLine(Answer):
             launch=states.get(LAUNCH),
             state=campaign.state,
             control_phase=campaign.control_phase,
-            phases=[PhaseStanding(phase=phase, state=states[phase]) for phase in states],
+            phases=[PhaseStanding.of(line) for line in campaign.phases],
             phase=campaign.shown.phase if campaign.shown else None,
             run_id=campaign.shown.run_id if campaign.shown else None,
             progress_percentage=campaign.progress_percentage,
             accounting=AccountingAnswer.of(accounting) if accounting else None,
+            outcome=AccountingAnswer.of(campaign.outcome) if campaign.outcome else None,
             last_sequence=campaign.last_sequence,
             created_at=campaign.created_at,
         )
@@ -105,6 +127,11 @@ class MessageAnswer(Answer):
     subject: str | None
     body: str
     script_version: str | None
+
+
+class StepRetriesAnswer(Answer):
+    max_attempts: int
+    delay_seconds: int
 
 
 class CampaignAnswer(Answer):
@@ -122,6 +149,9 @@ class CampaignAnswer(Answer):
     )
     transactional: bool = Field(
         default=False, description="Held back only by opt-outs that include transactional messages."
+    )
+    retry_policy: dict[str, StepRetriesAnswer] = Field(
+        default={}, description="By phase: how often a step is begun anew when its job is dead."
     )
     recipients: int
     last_sequence: int
@@ -241,6 +271,27 @@ def campaign_document() -> dict[str, Any]:
             "requireApproval": {"type": "boolean"},
             "topic": {"type": ["string", "null"], "pattern": TOPIC_PATTERN},
             "transactional": {"type": "boolean", "default": False},
+            "retryPolicy": {
+                "type": "object",
+                "description": "By phase: how often a step is begun anew when its job is dead.",
+                "additionalProperties": {
+                    "type": "object",
+                    "required": ["maxAttempts"],
+                    "additionalProperties": False,
+                    "properties": {
+                        "maxAttempts": {
+                            "type": "integer",
+                            "minimum": 1,
+                            "maximum": STEP_ATTEMPTS_MAX,
+                        },
+                        "delaySeconds": {
+                            "type": "integer",
+                            "minimum": 0,
+                            "maximum": STEP_RETRY_DELAY_MAX_SECONDS,
+                        },
+                    },
+                },
+            },
         },
         "examples": [EXAMPLE],
     }

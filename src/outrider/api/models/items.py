@@ -12,7 +12,7 @@ from outrider.domain.states import Channel, IntentStatus, ItemStatus
 from outrider.domain.submission import ExhaustedReason, Progress
 from outrider.kernel.transactions.doubts import Doubt, DoubtVerdict
 from outrider.kernel.transactions.inspection import Attempt, Item, LateAcceptance
-from outrider.settings import INTENT_ID_MAX_CHARACTERS, NAME_MAX_CHARACTERS
+from outrider.limits.campaigns import INTENT_ID_MAX_CHARACTERS, NAME_MAX_CHARACTERS
 
 EVIDENCE_MAX_CHARACTERS = 4_000
 RESOLVED_IDS_MAX = 1_000

@@ -8,10 +8,10 @@ from pydantic import ConfigDict, Field
 from outrider.api.models.common import AccountingAnswer, Answer, Line, Success
 from outrider.documents import Document
 from outrider.domain.states import PhaseState, RunStatus
-from outrider.kernel.phase_controller import ControlAnswer, RerunScope
+from outrider.kernel.control.phase_controls import ControlAnswer, RerunScope
 from outrider.kernel.transactions.run_requests import HeldFor
 from outrider.kernel.transactions.snapshots import CampaignSnapshot, PhaseSnapshot
-from outrider.settings import REQUEST_ID_MAX_CHARACTERS
+from outrider.limits.campaigns import REQUEST_ID_MAX_CHARACTERS
 
 ExpectedState = Annotated[
     PhaseState | None,
@@ -91,6 +91,15 @@ class PhaseStatus(Answer):
         description="What the run waits for that was not let go yet: an APPROVE, or room."
     )
 
+    outcome: AccountingAnswer | None = Field(
+        description="Of a launch: the final outcome of every message, over this run and the"
+        " earlier ones that it retried."
+    )
+    runs: int = Field(description="How many runs the outcome is of.")
+    scheduled_for: datetime | None = Field(
+        description="When the run begins to send; null where it was not scheduled."
+    )
+
     @classmethod
     def of(cls, phase: PhaseSnapshot) -> "PhaseStatus":
         return cls(
@@ -106,6 +115,9 @@ class PhaseStatus(Answer):
             accounting=AccountingAnswer.of(phase.accounting) if phase.accounting else None,
             earlier_in_doubt=phase.earlier_in_doubt,
             waits_for=HeldFor(phase.waits_for) if phase.waits_for else None,
+            outcome=AccountingAnswer.of(phase.outcome) if phase.outcome else None,
+            runs=phase.runs,
+            scheduled_for=phase.scheduled_for,
         )
 
 

@@ -8,7 +8,7 @@ from outrider.api.models.common import Answer, Success
 from outrider.domain.addressees import TIME_ZONE_MAX_CHARACTERS
 from outrider.domain.screen_policies import DAYS, ScreenPolicies, WhenReached
 from outrider.domain.states import Channel
-from outrider.settings import (
+from outrider.limits.workflows import (
     FREQUENCY_HOURS_MAX,
     FREQUENCY_MESSAGES_MAX,
     WORKFLOW_ATTEMPTS_MAX,

@@ -10,8 +10,8 @@ from outrider.documents.emission import EXAMPLE, EmissionDocument
 from outrider.domain.emissions import EVENT_ID_MAX_CHARACTERS
 from outrider.domain.states import Channel
 from outrider.domain.workflows import Decision, EventStatus
-from outrider.kernel.event_rehearser import Rehearsal, RehearsedMessage
 from outrider.kernel.transactions.digests import DigestEntry
+from outrider.kernel.workflows.event_dry_run import Rehearsal, RehearsedMessage
 
 DRY_RUN = "dry-run"
 

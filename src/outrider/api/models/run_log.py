@@ -12,6 +12,7 @@ from outrider.domain.states import JobOutcome
 
 
 class RunEventLine(Answer):
+    contract_version: str = Field(description="The version of the contract it was written under.")
     run_id: str
     run_seq: int = Field(description="Grows within the run; numbers may be missing.")
     event_type: str = Field(description="There may be types that a client does not know.")
@@ -28,6 +29,7 @@ class RunEventLine(Answer):
     def of(cls, event: RunEvent) -> "RunEventLine":
         engine_attempt = event.engine_attempt
         return cls(
+            contract_version=event.contract_version,
             run_id=event.run_id,
             run_seq=event.run_seq,
             event_type=event.type,
@@ -79,6 +81,7 @@ class StepSnapshotAnswer(Answer):
 class RunSnapshotAnswer(Answer):
     """What is not known is left out."""
 
+    contract_version: str
     run_id: str
     status: SnapshotStatus
     last_event_seq: int = Field(description="The last event that this tells of: the watermark.")

@@ -8,8 +8,8 @@ from pydantic import ConfigDict, Field
 from outrider.api.models.common import Answer
 from outrider.documents import Document
 from outrider.domain.keys import KeyScope
-from outrider.kernel.session_keeper import Session
-from outrider.kernel.transactions.keys import WorkspaceName
+from outrider.domain.workspaces import WorkspaceName
+from outrider.kernel.access.session_keeper import Session
 
 KEY_MAX_CHARACTERS = 4_096
 

@@ -19,12 +19,12 @@ from outrider.domain.workflow_diff import (
 )
 from outrider.domain.workflows import IfPast
 from outrider.domain.written_workflows import WrittenRule, WrittenStep, file_document
-from outrider.kernel.rule_keeper import RuleWithSteps
 from outrider.kernel.transactions.rules import RuleRecord, StepRecord
-from outrider.settings import (
+from outrider.kernel.workflows.rule_keeper import RuleWithSteps
+from outrider.limits.campaigns import SUBJECT_MAX_CHARACTERS
+from outrider.limits.workflows import (
     CUSTOM_RECIPIENTS_MAX,
     STEP_ORDER_MAX,
-    SUBJECT_MAX_CHARACTERS,
     WORKFLOW_RULES_MAX,
     WORKFLOW_STEPS_MAX,
 )

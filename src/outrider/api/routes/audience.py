@@ -11,7 +11,7 @@ from outrider.api.route import BodyKind, api_router, options
 from outrider.api.uploads import answer_once, received
 from outrider.domain.ids import CampaignId
 from outrider.kernel.transactions import campaigns
-from outrider.settings import ApiLimits
+from outrider.limits.api import ApiLimits
 
 router = api_router("campaigns")
 

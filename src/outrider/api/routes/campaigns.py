@@ -25,7 +25,8 @@ from outrider.domain.campaign_states import CampaignState
 from outrider.domain.ids import CampaignId
 from outrider.kernel.transactions import campaigns, overview
 from outrider.kernel.transactions.inspection import LAST
-from outrider.settings import NAME_MAX_CHARACTERS, ApiLimits
+from outrider.limits.api import ApiLimits
+from outrider.limits.campaigns import NAME_MAX_CHARACTERS
 
 router = api_router("campaigns")
 

@@ -17,7 +17,7 @@ from outrider.api.models.items import (
 from outrider.api.route import api_router
 from outrider.domain.errors import InvalidInput, Problem
 from outrider.domain.ids import OutboxId
-from outrider.kernel.doubt_resolver import DoubtsOf
+from outrider.kernel.delivery.doubt_resolver import DoubtsOf
 from outrider.kernel.transactions import doubts, inspection
 from outrider.kernel.transactions.inspection import FIRST
 

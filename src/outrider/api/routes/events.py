@@ -13,7 +13,7 @@ from outrider.domain.errors import InvalidInput, Problem
 from outrider.domain.ids import CampaignId
 from outrider.domain.keys import KeyScope
 from outrider.kernel.transactions import campaigns
-from outrider.settings import ApiLimits
+from outrider.limits.api import ApiLimits
 
 router = api_router("phases")
 

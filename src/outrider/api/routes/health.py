@@ -1,4 +1,4 @@
-"""For machines that look after this one: alive, ready, and its metrics. No key, no tenants."""
+"""For machines that look after this one: alive, ready, and its metrics. No tenants."""
 
 import asyncio
 from ipaddress import ip_address
@@ -16,10 +16,9 @@ from outrider.api.models.problems import PROBLEMS
 from outrider.api.route import NotedRoute
 from outrider.api.services import Services
 from outrider.domain.errors import SchemaMismatch, StoreError
-from outrider.domain.keys import KeyScope
 from outrider.kernel.transactions import figures
 from outrider.kernel.transactions.alerts import standing_by_code
-from outrider.settings import ApiLimits
+from outrider.limits.api import ApiLimits
 
 log = structlog.get_logger()
 
@@ -72,7 +71,7 @@ async def _redis_is_away(services: Services) -> bool:
 @router.get(
     "/metrics",
     operation_id="getMetrics",
-    summary="Prometheus metrics; from elsewhere than this machine with a key only",
+    summary="Prometheus metrics; with a key, or by `metrics_without_key` from this machine",
     response_class=Response,
     responses={
         200: {"content": {"text/plain": {"schema": {"type": "string"}}}},
@@ -83,8 +82,8 @@ async def _redis_is_away(services: Services) -> bool:
 )
 async def metrics(request: Request) -> Response:
     services = services_of(request)
-    if not _is_here(request):
-        await services.doorkeeper.admit(request, KeyScope.READ)
+    if not (services.outrider.settings.metrics_without_key and _is_here(request)):
+        await services.doorkeeper.admit_watcher(request)
     found: Figures | None = None
     try:
         bypasses, in_doubt, jobs = await services.outrider.store.read(figures.figures())
@@ -99,7 +98,7 @@ async def metrics(request: Request) -> Response:
 
 
 def _is_here(request: Request) -> bool:
-    """A proxy's own address is no proof: whoever comes through one is sent on by its headers."""
+    """Only as far as anybody can tell: a proxy of this machine need not say whom it serves."""
     forwarded = "forwarded" in request.headers or "x-forwarded-for" in request.headers
     try:
         return (

@@ -10,7 +10,7 @@ from outrider.bootstrap import Outrider
 from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.keys import Principal
 from outrider.domain.purposes import Purpose
-from outrider.kernel.submission_manager import Submission, intent_document
+from outrider.kernel.submissions.submission_manager import Submission, intent_document
 from outrider.kernel.transactions.inspection import Attempt
 from outrider.kernel.transactions.submissions import Intent
 

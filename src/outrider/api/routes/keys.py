@@ -1,7 +1,9 @@
 """API keys of the workspace: made and shown once, listed without their secret, revoked."""
 
+from fastapi import Request
+
 from outrider.api import cursors
-from outrider.api.context import PAGE_DEFAULT, After, Asker, Limit, Wired
+from outrider.api.context import PAGE_DEFAULT, After, Asker, Limit, Wired, services_of
 from outrider.api.idempotency import ShownOnce
 from outrider.api.models.admin import KeyAnswer, KeyBody, NewKey, RevokedKey
 from outrider.api.models.common import Page
@@ -50,6 +52,10 @@ async def create(body: KeyBody, outrider: Wired, asker: Asker) -> ShownOnce:
     summary="Revoke a key for good",
     openapi_extra=options(scope=KeyScope.ADMIN),
 )
-async def revoke(key_id: str, outrider: Wired, asker: Asker) -> RevokedKey:
-    revoked = await outrider.key_keeper.revoke(asker.scope, KeyId(key_id), asker.actor)
+async def revoke(key_id: str, request: Request, outrider: Wired, asker: Asker) -> RevokedKey:
+    try:
+        revoked = await outrider.key_keeper.revoke(asker.scope, KeyId(key_id), asker.actor)
+    finally:
+        # Even if it failed: it may have been done before the answer was lost.
+        services_of(request).doorkeeper.forget_revoked(KeyId(key_id))
     return RevokedKey(**KeyAnswer.of(revoked).model_dump())

@@ -5,7 +5,7 @@ from outrider.api.models.items import ItemAnswer
 from outrider.api.models.runs import Explanation
 from outrider.api.route import api_router
 from outrider.domain.ids import OutboxId, Scope
-from outrider.kernel.explainer import explain_item
+from outrider.kernel.reports.item_explainer import explain_item
 from outrider.kernel.transactions import inspection
 from outrider.kernel.transactions.inspection import Attempt, Item, LateAcceptance
 from outrider.ports.store import Transaction

@@ -16,13 +16,14 @@ from outrider.api.models.phases import (
     RerunBody,
 )
 from outrider.api.route import REQUEST_KEY, api_router, options
+from outrider.bootstrap import Outrider
 from outrider.domain.campaigns import LAUNCH
 from outrider.domain.errors import InvalidInput, Problem
 from outrider.domain.ids import CampaignId
 from outrider.domain.keys import Principal
 from outrider.domain.phases import Action
 from outrider.domain.states import PhaseState
-from outrider.kernel.phase_controller import Control, ControlAnswer
+from outrider.kernel.control.phase_controls import Control, ControlAnswer
 from outrider.ports.idempotency import RequestKey, StoredAnswer
 from outrider.ports.store import Transaction
 
@@ -110,10 +111,10 @@ async def stop_campaign(
     expected_state: Expected,
     body: ControlBody | None = None,
 ) -> Response:
+    campaign = CampaignId(campaign_id)
+    await _require(outrider, asker, campaign, None, Action.STOP)
     control = _control(Action.STOP, asker, expected_state, body, guard)
-    return await _done(
-        outrider.phase_controller.stop_campaign(asker.scope, CampaignId(campaign_id), control)
-    )
+    return await _done(outrider.phase_controller.stop_campaign(asker.scope, campaign, control))
 
 
 @router.post(
@@ -157,15 +158,23 @@ def _add(action: Action, summary: str, body_of: type[ControlBody]) -> None:
         expected_state: Expected,
         body: body_of | None = None,  # type: ignore[valid-type]
     ) -> Response:
+        campaign = CampaignId(campaign_id)
+        await _require(outrider, asker, campaign, phase, action)
         asked = _control(action, asker, expected_state, body, guard)
-        return await _done(
-            outrider.phase_controller.control(asker.scope, CampaignId(campaign_id), phase, asked)
-        )
+        return await _done(outrider.phase_controller.control(asker.scope, campaign, phase, asked))
 
 
 for _action, _summary in SUMMARIES.items():
     _begins = _action in (Action.START, Action.RETRY)
     _add(_action, _summary, BeginBody if _begins else ControlBody)
+
+
+async def _require(
+    outrider: Outrider, asker: Principal, campaign_id: CampaignId, phase: str | None, action: Action
+) -> None:
+    """Keys were judged at the door; a rule of one's own may know more."""
+    if outrider.settings.authorisation is not None:
+        await outrider.run_signaller.require_control(asker, campaign_id, phase, action)
 
 
 async def _done(controlled: Awaitable[ControlAnswer]) -> Response:

@@ -8,7 +8,7 @@ from outrider.api.models.policy import PolicyAnswer, PolicyPut, policy_document
 from outrider.api.route import BodyKind, api_router, options
 from outrider.documents.policy import parse_policy
 from outrider.domain.keys import KeyScope
-from outrider.settings import POLICY_MAX_BYTES
+from outrider.limits.workflows import POLICY_MAX_BYTES
 
 router = api_router("workflows")
 

@@ -22,7 +22,8 @@ from outrider.domain.errors import InvalidInput, Problem
 from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.keys import KeyScope
 from outrider.domain.submission import Contract
-from outrider.settings import REGISTRY_MAX_BYTES, ApiLimits
+from outrider.limits.api import ApiLimits
+from outrider.limits.campaigns import REGISTRY_MAX_BYTES
 
 log = structlog.get_logger()
 

@@ -11,7 +11,7 @@ from outrider.api.models.common import Page
 from outrider.api.models.run_log import RunEventLine, RunSnapshotAnswer, events_page
 from outrider.api.route import api_router
 from outrider.domain.ids import RunId
-from outrider.kernel.run_reader import encoded
+from outrider.kernel.runs.run_reader import encoded
 from outrider.kernel.transactions.run_log import LAST_SEQ
 
 router = api_router("runs")
@@ -51,7 +51,7 @@ async def show_snapshot(
         Query(ge=0, le=LAST_SEQ, description="As it was after the event of this `runSeq`."),
     ] = None,
 ) -> Response:
-    snapshot = await outrider.run_reader.snapshot(asker.scope, RunId(run_id), at)
+    snapshot = await outrider.run_reader.whole_snapshot(asker.scope, RunId(run_id), at)
     # Written here and in a thread: a run may have very many steps.
     document = await asyncio.to_thread(encoded, snapshot)
     return Response(document, media_type="application/json")

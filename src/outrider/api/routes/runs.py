@@ -22,7 +22,6 @@ from outrider.api.route import api_router
 from outrider.domain.ids import CampaignId, RunId, Scope
 from outrider.domain.outbox import Accounting
 from outrider.domain.states import ItemStatus
-from outrider.kernel.explainer import explain_run
 from outrider.kernel.transactions import campaigns, inspection
 from outrider.kernel.transactions.inspection import (
     FIRST,
@@ -35,9 +34,9 @@ from outrider.kernel.transactions.inspection import (
     RunRecord,
     Settlings,
 )
-from outrider.kernel.transactions.targets import doors_that_hold
+from outrider.limits.api import ApiLimits
+from outrider.limits.campaigns import RECIPIENT_ID_MAX_CHARACTERS
 from outrider.ports.store import Transaction
-from outrider.settings import RECIPIENT_ID_MAX_CHARACTERS, ApiLimits
 
 router = api_router("runs")
 
@@ -86,10 +85,8 @@ async def show(
     summary="Why a run stands as it does, in sentences",
 )
 async def explain(run_id: str, outrider: Wired, asker: Asker) -> RunExplanation:
-    picture = await outrider.store.read(_picture(asker.scope, RunId(run_id)))
-    most = outrider.limits.page_items
-    doors = await outrider.store.read(doors_that_hold(asker.scope, RunId(run_id), most))
-    return RunExplanation(run_id=run_id, sentences=explain_run(*picture, doors))
+    sentences = await outrider.run_explainer.explain(asker.scope, RunId(run_id))
+    return RunExplanation(run_id=run_id, sentences=sentences)
 
 
 @router.get(

@@ -11,8 +11,8 @@ from outrider.api.models.problems import PROBLEMS
 from outrider.api.models.sessions import SessionAnswer, SignInBody
 from outrider.api.route import NotedRoute
 from outrider.documents import Problems
-from outrider.kernel.session_keeper import Session
-from outrider.settings import ApiLimits
+from outrider.kernel.access.session_keeper import Session
+from outrider.limits.api import ApiLimits
 
 router = APIRouter(route_class=NotedRoute, tags=["session"], strict_content_type=False)
 

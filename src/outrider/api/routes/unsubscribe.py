@@ -19,7 +19,7 @@ from outrider.api.models.problems import PROBLEMS
 from outrider.api.route import NotedRoute
 from outrider.domain.errors import SchemaMismatch, StoreUnavailable
 from outrider.domain.unsubscribe import PATH, Unsubscription
-from outrider.settings import ApiLimits
+from outrider.limits.api import ApiLimits
 
 router = APIRouter(route_class=NotedRoute, tags=["unsubscribe"], strict_content_type=False)
 

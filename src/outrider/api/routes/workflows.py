@@ -30,8 +30,9 @@ from outrider.domain.states import Channel
 from outrider.domain.written_workflows import WrittenStep
 from outrider.kernel.transactions.inspection import FIRST
 from outrider.kernel.transactions.rules import FIRST_PLACE, RuleRecord, StepRecord
+from outrider.limits.api import ApiLimits
+from outrider.limits.workflows import WORKFLOW_FILE_MAX_BYTES
 from outrider.rendering.checker import check_template
-from outrider.settings import WORKFLOW_FILE_MAX_BYTES, ApiLimits
 
 router = api_router("workflows")
 

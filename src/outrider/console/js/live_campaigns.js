@@ -4,12 +4,15 @@ import { ApiError, get, newKey, post, segment } from "./api.js";
 import * as views from "./state/campaign_view.js";
 import { addSample, sampleOf } from "./state/throughput.js";
 
+/** Clicks on one campaign that wait for the answer to an earlier one; more are not taken. */
+const CONTROLS_WAITING_MOST = 5;
 const NOTHING = { sent: 0, failed: 0, skipped: 0 };
 
 export class LiveCampaigns {
   #views = new Map();
   #samples = new Map();
   #fetching = new Map();
+  #controls = new Map();
   #changed;
   #signal;
 
@@ -49,6 +52,12 @@ export class LiveCampaigns {
     return new Map([...this.#views].map(([id, view]) => [id, view.lastSequence]));
   }
 
+  /** Whether the event says nothing that may be shown: late progress. */
+  ignores(event) {
+    const view = this.#views.get(event.campaignId);
+    return view !== undefined && views.ignores(view, event);
+  }
+
   /** Whether it was news. */
   apply(event) {
     const view = this.#views.get(event.campaignId);
@@ -56,7 +65,13 @@ export class LiveCampaigns {
       return false;
     }
     const next = views.applyEvent(view, event);
-    this.#note(event);
+    if (views.ignores(view, event)) {
+      const { phase, sequence, campaignId } = event;
+      console.warn("campaign_progress ignored",
+        { campaignId, phase, sequence, state: views.stateOf(view, phase) });
+    } else {
+      this.#note(event);
+    }
     if (next === view) {
       return false;
     }
@@ -101,20 +116,50 @@ export class LiveCampaigns {
   }
 
   /**
-   * Ask for something, shown at once. What the server refuses corrects the view and is no error:
-   * the answer is then a note to show beside the phase. Another failure is thrown.
+   * Ask for something, shown at once, and sent when what was asked for before it is answered: each
+   * then expects the state that the one before it led to. What the server refuses corrects the view
+   * and is no error: the answer is then a note to show beside the phase. Another failure is thrown.
    */
   async control(campaignId, phase, action, body = {}) {
+    const { waiting = 0, last = null } = this.#controls.get(campaignId) ?? {};
+    if (waiting >= CONTROLS_WAITING_MOST) {
+      return null;
+    }
     const guessId = newKey();
+    const isQueued = waiting > 0;
+    this.#set(views.guess(this.#views.get(campaignId), phase, action, guessId, { isQueued }));
+    const sent = this.#afterLast(last, { campaignId, phase, action, body, guessId });
+    this.#controls.set(campaignId, { waiting: waiting + 1, last: sent });
+    try {
+      return (await sent).refusal;
+    } finally {
+      const now = this.#controls.get(campaignId);
+      this.#controls.set(campaignId, { ...now, waiting: now.waiting - 1 });
+    }
+  }
+
+  async #afterLast(last, asked) {
+    let answered = null;
+    try {
+      answered = (await last)?.answer ?? null;
+    } catch {
+      // It is told to whoever asked for it; this one is tried all the same.
+    }
+    return this.#send(asked, answered);
+  }
+
+  /** `before` is the answer to the control before it, whose event may not have come yet. */
+  async #send({ campaignId, phase, action, body, guessId }, before) {
     const view = this.#views.get(campaignId);
-    const expected = view.phases[phase].state;
-    this.#set(views.guess(view, phase, action, guessId));
+    const isNews = before?.phase === phase && before.sequence > view.lastSequence;
+    const expected = isNews ? before.state : view.phases[phase].state;
+    this.#set(views.sendGuess(view, phase, guessId, isNews ? before.sequence : 0));
     const update = (change) => this.#set(change(this.#views.get(campaignId)));
     try {
       const path = `/campaigns/${segment(campaignId)}/phases/${segment(phase)}/${action}`;
       const answer = await post(path, body, { key: guessId, query: { expected_state: expected } });
       update((current) => views.confirmGuess(current, answer, guessId));
-      return null;
+      return { refusal: null, answer };
     } catch (error) {
       if (error instanceof ApiError && error.isConflict) {
         const state = error.error.current_state;
@@ -123,7 +168,7 @@ export class LiveCampaigns {
             ? views.correct(current, phase, state, guessId)
             : views.withdraw(current, phase, guessId),
         );
-        return error;
+        return { refusal: error, answer: null };
       }
       update((current) => views.withdraw(current, phase, guessId));
       throw error;
@@ -157,12 +202,16 @@ export class LiveCampaigns {
 /** A line of the list in the snapshot's shape: the phase it counts has the counts. */
 export function snapshotOfLine(line) {
   const phases = {};
-  for (const { phase, state } of line.phases) {
+  for (const { phase, state, reason, runStatus, scheduledFor } of line.phases) {
     const counted = phase === line.phase;
     phases[phase] = {
       state,
+      reason,
+      runStatus,
+      scheduledFor,
       progressPercentage: counted ? line.progressPercentage : 0,
       accounting: counted ? line.accounting : null,
+      outcome: counted ? line.outcome : null,
       runId: counted ? line.runId : null,
     };
   }

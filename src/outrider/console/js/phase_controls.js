@@ -76,8 +76,9 @@ const QUESTIONS = {
     const waiting = view.phases[phase].accounting?.waiting ?? 0;
     const agreed = await ask({
       heading: `Stop ${title(phase)}?`,
-      words: `What was not attempted yet (${plural(waiting, "item")}) is skipped for good in this `
-        + "run. Calls under way are finished and recorded. A retry makes a new run.",
+      words: `Up to ${plural(waiting, phase === "launch" ? "message" : "item")} not attempted yet `
+        + `${waiting === 1 ? "is" : "are"} skipped. Calls already under way finish and are `
+        + "recorded. You can retry later: a retry is a new run for what was not reached.",
       confirm: "Stop it",
       isDanger: true,
     });
@@ -89,10 +90,11 @@ const QUESTIONS = {
     return ask({
       heading: `Run ${title(phase)} again?`,
       content: [
-        scopeChoice("remainder", "Only who was left over", expected?.remainder, true),
-        scopeChoice("all", "Everybody", expected?.all, false),
+        scopeChoice("remainder", "Only those not reached yet", expected?.remainder, true),
+        scopeChoice("all", "Everyone", expected?.all, false),
       ],
-      words: isLaunch ? "Everybody means that people who got it get it a second time." : null,
+      words: isLaunch
+        ? "Everyone includes people who already received it: they receive it again." : null,
       confirm: "Run again",
       isDanger: isLaunch,
       act: async (form) => {
@@ -110,7 +112,7 @@ function scopeChoice(scope, words, expected, isChosen) {
     h("input", { type: "radio", name: "scope", value: scope, checked: isChosen }),
     h("span", {}, words,
       expected && h("span", { class: "field-hint" },
-        ` · ${count(expected.wouldSend)} would be sent to`)),
+        ` · ${count(expected.wouldSend)} would receive it`)),
   );
 }
 

@@ -16,18 +16,18 @@ from outrider.engines.temporal.messages import (
     JOB_FAILED,
     LOOK,
     PROCESS,
-    Fate,
     JobOrder,
+    JobResult,
     LookOrder,
-    Sight,
+    QueueView,
 )
-from outrider.kernel.job_processor import JobProcessor
 from outrider.kernel.transactions import work
-from outrider.kernel.transactions.jobs import Standing
+from outrider.kernel.transactions.jobs import JobState
+from outrider.kernel.work.job_processor import JobProcessor
+from outrider.limits.kernel import Limits
 from outrider.ports.clock import Clock
 from outrider.ports.engine import WorkKind
 from outrider.ports.store import Store
-from outrider.settings import Limits
 
 JOB_HELD = "JobHeld"
 
@@ -40,7 +40,7 @@ class WorkActivities:
         self._limits = limits
 
     @activity.defn(name=LOOK)
-    async def look(self, order: LookOrder) -> Sight:
+    async def look(self, order: LookOrder) -> QueueView:
         now = self._clock.now()
         try:
             seen = await self._store.read(
@@ -49,10 +49,10 @@ class WorkActivities:
         except Exception as error:
             raise _nameless(error) from None
         next_in = None if seen.next_at is None else (seen.next_at - now).total_seconds()
-        return Sight(list(seen.due), next_in, seen.over)
+        return QueueView(list(seen.due), next_in, seen.over)
 
     @activity.defn(name=PROCESS)
-    async def process(self, order: JobOrder) -> Fate:
+    async def process(self, order: JobOrder) -> JobResult:
         """Do the job. It ends when the job has, whoever cancels it: a job under way holds a place
         of this worker, and a worker that stops gives it back by itself."""
         working = asyncio.create_task(self._processor.process(JobId(order.job_id)))
@@ -67,11 +67,11 @@ class WorkActivities:
         except Exception as error:
             raise _nameless(error) from None
 
-    def _fate(self, standing: Standing | None) -> Fate:
+    def _fate(self, standing: JobState | None) -> JobResult:
         """Ended, parked or to be woken by somebody: that is an answer. Another worker's: Temporal
         asks again soon. Failed: the workflow asks again when it is due, or when told to."""
         if standing is None or standing.status in (JobStatus.COMPLETED, JobStatus.DEAD):
-            return Fate()
+            return JobResult()
         if standing.status is JobStatus.LOCKED:
             wait = timedelta(seconds=self._limits.rescue_interval_seconds)
             raise ApplicationError(
@@ -79,11 +79,11 @@ class WorkActivities:
                 category=ApplicationErrorCategory.BENIGN,
             )  # fmt: skip
         if standing.paused or standing.run_at is None:
-            return Fate()
+            return JobResult()
         due_in = (standing.run_at - self._clock.now()).total_seconds()
         if standing.status is JobStatus.FAILED:
             raise ApplicationError(JOB_FAILED, due_in, type=JOB_FAILED, non_retryable=True)
-        return Fate(due_in)
+        return JobResult(due_in)
 
 
 def _nameless(error: BaseException) -> ApplicationError:

@@ -25,13 +25,10 @@ from temporalio.runtime import (
 from temporalio.service import RPCError, TLSConfig
 
 from outrider.domain.errors import EngineUnavailable, InvalidInput
-from outrider.ports.secrets import SecretStore
-from outrider.settings import (
-    CREDENTIAL_REREAD_SECONDS,
-    ERROR_DETAIL_MAX_CHARACTERS,
-    TEMPORAL_CONNECT_SECONDS,
-    Settings,
-)
+from outrider.limits.engines import TEMPORAL_CONNECT_SECONDS
+from outrider.limits.gateways import CREDENTIAL_REREAD_SECONDS, ERROR_DETAIL_MAX_CHARACTERS
+from outrider.ports.secrets import SecretStore, own_secret
+from outrider.settings import Settings
 from outrider.telemetry import bridge_library_logs
 
 LIBRARY = "temporalio"
@@ -69,7 +66,7 @@ class TemporalConnection:
         if reference is None:
             return
         try:
-            key = self._secrets.resolve(reference)
+            key = own_secret(self._secrets, reference)
         except InvalidInput as error:
             log.warning("temporal_api_key_not_read", error=error.message)
             return
@@ -83,7 +80,7 @@ class TemporalConnection:
             return await Client.connect(
                 settings.temporal_address,
                 namespace=settings.temporal_namespace,
-                api_key=None if api_key is None else self._secrets.resolve(api_key),
+                api_key=None if api_key is None else own_secret(self._secrets, api_key),
                 data_converter=self._converter(),
                 tls=self._tls(),
                 identity=self._identity,
@@ -112,7 +109,7 @@ class TemporalConnection:
         from outrider.engines.temporal.codec import codec_of
 
         return DataConverter(
-            payload_codec=codec_of(self._secrets.resolve(reference)),
+            payload_codec=codec_of(own_secret(self._secrets, reference)),
             failure_converter_class=DefaultFailureConverterWithEncodedAttributes,
         )
 

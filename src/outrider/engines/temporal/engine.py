@@ -5,9 +5,10 @@ Temporal forgets, or somebody ends there by hand, is begun anew from the job que
 """
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+import structlog
 from temporalio.api.enums.v1 import TaskQueueType
 from temporalio.api.taskqueue.v1 import TaskQueue
 from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest, DescribeTaskQueueRequest
@@ -16,14 +17,18 @@ from temporalio.common import WorkflowIDReusePolicy
 from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode
 
-from outrider.domain.errors import EngineUnavailable
+from outrider.domain.errors import EngineUnavailable, OutriderError
 from outrider.domain.ids import RunId, TenantId
 from outrider.domain.signals import Signal
 from outrider.engines.temporal.connection import TemporalConnection
 from outrider.engines.temporal.messages import STEER, WORKFLOW, Steer, WorkOrder
 from outrider.engines.temporal.workflows import begins_nothing_from
+from outrider.limits.engines import TEMPORAL_CALLS, TEMPORAL_HISTORY_EVENTS, TEMPORAL_TASK_FAILURES
+from outrider.limits.kernel import Limits
 from outrider.ports.engine import Stalled, Work, WorkKind
-from outrider.settings import TEMPORAL_CALLS, TEMPORAL_HISTORY_EVENTS, Limits, Settings
+from outrider.settings import Settings
+
+log = structlog.get_logger()
 
 STALLED = "STALLED"
 """Not a signal that anybody sends to a run: its work was found standing still."""
@@ -40,11 +45,22 @@ def workflow_id(work: Work) -> str:
     return f"outrider/{work.tenant_id}/{work.kind.value}/{work.id}"
 
 
+TellStuck = Callable[[Stalled, int], Awaitable[None]]
+"""Told of work whose workflow failed so many times over one task, before it is begun anew."""
+
+
 class TemporalEngine:
-    def __init__(self, connection: TemporalConnection, settings: Settings, limits: Limits) -> None:
+    def __init__(
+        self,
+        connection: TemporalConnection,
+        settings: Settings,
+        limits: Limits,
+        tell_stuck: TellStuck | None = None,
+    ) -> None:
         self._connection = connection
         self._settings = settings
         self._limits = limits
+        self._tell_stuck = tell_stuck
         self._calls = asyncio.Semaphore(TEMPORAL_CALLS)
 
     async def client(self) -> Client:
@@ -128,12 +144,18 @@ class TemporalEngine:
             raise
         if found.status is not WorkflowExecutionStatus.RUNNING:
             return False
+        # This execution, and not one that somebody else has begun by now.
+        seen = client.get_workflow_handle(found.id, run_id=found.run_id)
         if await self._is_out_of_reach(client, found.task_queue, stalled.work):
-            # This execution, and not one that somebody else has begun by now.
-            seen = client.get_workflow_handle(found.id, run_id=found.run_id)
             await seen.terminate("nobody polls its task queue any more")
             return False
         raw = found.raw_description
+        failed = raw.pending_workflow_task.attempt - 1
+        if failed >= TEMPORAL_TASK_FAILURES:
+            # What it was begun with, or has done, is not what today's code can go on with.
+            await self._tell_of(stalled, failed)
+            await seen.terminate(f"its workflow task failed {failed} times")
+            return False
         window_jobs = self._settings.temporal_window_jobs
         given_out = {activity.activity_id for activity in raw.pending_activities}
         return (
@@ -142,6 +164,16 @@ class TemporalEngine:
             or bool(given_out and found.history_length >= begins_nothing_from(window_jobs))
             or raw.HasField("pending_workflow_task")
         )
+
+    async def _tell_of(self, stalled: Stalled, failed: int) -> None:
+        """Before it is ended: afterwards nobody could see any more that it was stuck. Whoever
+        cannot be told keeps no work waiting."""
+        if self._tell_stuck is None:
+            return
+        try:
+            await self._tell_stuck(stalled, failed)
+        except OutriderError as error:
+            log.error("stuck_workflow_not_told", work_id=stalled.work.id, error=error.message)
 
     async def _is_out_of_reach(self, client: Client, queue: str, work: Work) -> bool:
         """It is on a task queue that is not ours, and nobody has polled that for minutes: somebody

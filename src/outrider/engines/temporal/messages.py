@@ -32,7 +32,7 @@ class LookOrder:
 
 
 @dataclass(frozen=True)
-class Sight:
+class QueueView:
     """What a look into the queue saw: jobs to begin now, and in how many seconds there are more."""
 
     due: list[str] = field(default_factory=list)
@@ -46,7 +46,7 @@ class JobOrder:
 
 
 @dataclass(frozen=True)
-class Fate:
+class JobResult:
     """In how many seconds the job is due again; None: it has ended, or somebody has to wake it."""
 
     due_in_seconds: float | None = None

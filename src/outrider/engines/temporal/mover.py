@@ -10,14 +10,14 @@ from temporalio.worker import Worker
 from outrider.engines.temporal.activities import WorkActivities
 from outrider.engines.temporal.engine import TemporalEngine, task_queue
 from outrider.engines.temporal.workflows import WorkWorkflow
-from outrider.ports.engine import WorkKind
-from outrider.settings import (
-    CREDENTIAL_REREAD_SECONDS,
+from outrider.limits.engines import (
     TEMPORAL_STICKY_SECONDS,
     TEMPORAL_STOP_SECONDS,
     TEMPORAL_WORKFLOWS_CACHED,
-    Limits,
 )
+from outrider.limits.gateways import CREDENTIAL_REREAD_SECONDS
+from outrider.limits.kernel import Limits
+from outrider.ports.engine import WorkKind
 
 
 class TemporalMover:

@@ -21,10 +21,10 @@ from outrider.engines.temporal.messages import (
     PROCESS,
     STEER,
     WORKFLOW,
-    Fate,
     JobOrder,
+    JobResult,
     LookOrder,
-    Sight,
+    QueueView,
     Steer,
     WorkOrder,
 )
@@ -114,10 +114,10 @@ class WorkWorkflow:
         self._told = False
         # What is under way may not be claimed yet, and then the queue still has it as due.
         most = order.window_jobs + len(self._under_way)
-        sight: Sight = await workflow.execute_local_activity(
+        sight: QueueView = await workflow.execute_local_activity(
             LOOK,
             LookOrder(order.kind, order.work_id, most),
-            result_type=Sight,
+            result_type=QueueView,
             start_to_close_timeout=timedelta(seconds=LOOK_SECONDS),
             retry_policy=RETRY,
         )
@@ -139,11 +139,11 @@ class WorkWorkflow:
     async def _process(self, job_id: str, order: WorkOrder) -> None:
         steers = self._steers
         try:
-            fate: Fate = await workflow.execute_activity(
+            fate: JobResult = await workflow.execute_activity(
                 PROCESS,
                 JobOrder(job_id),
                 activity_id=job_id,
-                result_type=Fate,
+                result_type=JobResult,
                 start_to_close_timeout=timedelta(days=JOB_DAYS),
                 heartbeat_timeout=timedelta(seconds=order.lease_seconds),
                 retry_policy=RETRY,
@@ -173,9 +173,9 @@ class WorkWorkflow:
         self._alarm, self._told = None, True
 
 
-def _fate_of_failure(error: ActivityError) -> Fate:
+def _fate_of_failure(error: ActivityError) -> JobResult:
     """A job that failed is due again when it says so; whatever else ended it, the queue knows."""
     cause = error.cause
     if isinstance(cause, ApplicationError) and cause.type == JOB_FAILED:
-        return Fate(float(cause.details[0]))
-    return Fate(SHORTEST_WAIT_SECONDS)
+        return JobResult(float(cause.details[0]))
+    return JobResult(SHORTEST_WAIT_SECONDS)

@@ -9,13 +9,9 @@ from outrider.domain.batches import windows
 from outrider.domain.errors import InvalidInput, NotFound
 from outrider.domain.ids import CampaignId
 from outrider.domain.recipients import AddressKind, Recipient
+from outrider.limits.campaigns import CENSUS_ADDRESSES_MAX, RECIPIENTS_MAX, UPLOAD_CHUNK_RECORDS
 from outrider.ports.phases import AudienceChunk, AudienceMember
 from outrider.ports.store import Transaction, Window, ask
-from outrider.settings import (
-    CENSUS_ADDRESSES_MAX,
-    RECIPIENTS_MAX,
-    UPLOAD_CHUNK_RECORDS,
-)
 
 
 def stage(

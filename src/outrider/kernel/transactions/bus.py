@@ -13,7 +13,7 @@ from outrider.kernel.transactions.alerts import Alert, AlertCode, raise_alert
 from outrider.ports.clock import IdSource
 from outrider.ports.store import Row, Transaction, ask
 
-EVENT_COLUMNS = 11
+EVENT_COLUMNS = 12
 """How many columns of a row are the event's own."""
 
 
@@ -56,7 +56,7 @@ class Delay(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
+class DeadLetter:
     """An event given up on."""
 
     waiting: Waiting
@@ -70,7 +70,7 @@ class Settled:
 
     delivered: Sequence[RunEvent]
     delayed: Sequence[Delay]
-    given_up: Sequence[Letter]
+    given_up: Sequence[DeadLetter]
     gone: str | None = None
 
 
@@ -178,7 +178,7 @@ def settle(
 
 
 def _give_up(
-    sink: str, letters: Sequence[Letter], ids: IdSource, now: datetime
+    sink: str, letters: Sequence[DeadLetter], ids: IdSource, now: datetime
 ) -> Transaction[None]:
     yield from ask(
         "insert_bus_letters",

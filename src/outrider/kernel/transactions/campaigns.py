@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from outrider.domain.campaigns import Asset, CampaignDefinition, Message
+from outrider.domain.campaigns import Asset, CampaignDefinition, Message, StepRetries
 from outrider.domain.errors import NotFound
 from outrider.domain.ids import AssetId, CampaignId, Scope, is_uuid
 from outrider.domain.purposes import Purpose
@@ -102,7 +102,7 @@ def _insert_assets(
 
 def definition_document(definition: CampaignDefinition) -> str:
     """The definition as it is stored and shown: the API's own words, without the audience."""
-    document = {
+    document: dict[str, object] = {
         "name": definition.name,
         "phases": list(definition.phases),
         "messages": [
@@ -122,6 +122,11 @@ def definition_document(definition: CampaignDefinition) -> str:
         "topic": definition.purpose.topic,
         "transactional": definition.purpose.transactional,
     }
+    if definition.retry_policy:
+        document["retryPolicy"] = {
+            phase: {"maxAttempts": each.max_attempts, "delaySeconds": each.delay_seconds}
+            for phase, each in definition.retry_policy.items()
+        }
     return msgspec.json.encode(document).decode()
 
 
@@ -134,6 +139,11 @@ class _StoredMessage(msgspec.Struct, rename="camel"):
     script_version: str | None = None
 
 
+class _StoredRetries(msgspec.Struct, rename="camel"):
+    max_attempts: int
+    delay_seconds: int = 0
+
+
 class _StoredDefinition(msgspec.Struct, rename="camel"):
     name: str
     phases: list[str]
@@ -143,6 +153,7 @@ class _StoredDefinition(msgspec.Struct, rename="camel"):
     require_approval: bool = False
     topic: str | None = None
     transactional: bool = False
+    retry_policy: dict[str, _StoredRetries] = {}
 
 
 def read_definition(document: str) -> CampaignDefinition:
@@ -168,6 +179,10 @@ def read_definition(document: str) -> CampaignDefinition:
         stored.scheduled_for,
         stored.require_approval,
         purpose,
+        {
+            phase: StepRetries(each.max_attempts, each.delay_seconds)
+            for phase, each in stored.retry_policy.items()
+        },
     )
 
 

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from outrider.domain.campaigns import JOB_TYPES, Asset, run_channel
+from outrider.domain.campaigns import JOB_TYPES, NO_RETRIES, Asset, StepRetries, run_channel
 from outrider.domain.errors import PreconditionFailed
 from outrider.domain.ids import CampaignId, JobId, RunId, Scope
 from outrider.domain.run_events import RunEventType
@@ -53,7 +53,7 @@ class JobPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Beginning:
+class RunStart:
     """Which run of which phase begins, by which trigger; `retry_of` names the run it goes on.
 
     `held`: it is written, and waits. `not_before`: it was let in, but its jobs are due later.
@@ -75,7 +75,7 @@ class Beginning:
 class Deployment:
     """What to launch: everything the transaction needs that is not in the database."""
 
-    beginning: Beginning
+    beginning: RunStart
     assets: Sequence[Asset]
     contracts: Mapping[str, ContractSnapshot]
     fallbacks: Mapping[str, str]
@@ -120,14 +120,14 @@ def deploy(deployment: Deployment, ids: IdSource, now: datetime) -> Transaction[
     if plans:
         channel = run_channel(tuple(plan.asset.message for plan in plans))
     scheduled_for = deployment.scheduled_for or now
-    version = yield from _insert_run(beginning, channel, intended, scheduled_for, now)
-    yield from _insert_jobs(deployment, plans, contract_ids, ids, now)
+    version, retries = yield from _insert_run(beginning, channel, intended, scheduled_for, now)
+    yield from _insert_jobs(deployment, plans, contract_ids, retries, ids, now)
     yield from _approve(beginning, version, now)
     yield from _begun(beginning, intended, len(plans), ids, now)
     return intended
 
 
-def _never_held_for_nothing(beginning: Beginning, jobs: int) -> Beginning:
+def _never_held_for_nothing(beginning: RunStart, jobs: int) -> RunStart:
     """A run without jobs ends at once; there is nothing to approve, or to find room for."""
     return beginning if jobs else replace(beginning, held=None)
 
@@ -176,9 +176,9 @@ def _has_ended(run_id: RunId) -> Transaction[bool]:
 
 
 def _insert_run(
-    beginning: Beginning, channel: str, intended: int, scheduled_for: datetime, now: datetime
-) -> Transaction[str]:
-    """Returns the version of the plan that the run is of."""
+    beginning: RunStart, channel: str, intended: int, scheduled_for: datetime, now: datetime
+) -> Transaction[tuple[str, StepRetries]]:
+    """Returns the version of the plan that the run is of, and how that plan retries its steps."""
     stored = yield from campaigns.campaign(beginning.scope, beginning.campaign_id)
     version = plan_version(stored.definition)
     yield from ask(
@@ -203,10 +203,11 @@ def _insert_run(
         beginning.request_id or beginning.run_id,
     )
     yield from run_requests.insert(request, beginning.run_id, beginning.held, now)
-    return version
+    definition = campaigns.read_definition(stored.definition)
+    return version, definition.retry_policy.get(beginning.phase, NO_RETRIES)
 
 
-def _approve(beginning: Beginning, version: str, now: datetime) -> Transaction[None]:
+def _approve(beginning: RunStart, version: str, now: datetime) -> Transaction[None]:
     """The planner lets the run go, unless it has to wait for somebody, or for room."""
     if beginning.held is None:
         payload = {"approvedBy": "planner", "requestedBy": beginning.actor}
@@ -215,7 +216,7 @@ def _approve(beginning: Beginning, version: str, now: datetime) -> Transaction[N
 
 
 def deploy_phase(
-    beginning: Beginning,
+    beginning: RunStart,
     plans: Sequence[PhaseJobPlan],
     max_attempts: int,
     ids: IdSource,
@@ -224,7 +225,7 @@ def deploy_phase(
     """A run of a phase that a handler processes; returns how many items it intends."""
     intended = sum(plan.items for plan in plans)
     beginning = _never_held_for_nothing(beginning, len(plans))
-    version = yield from _insert_run(beginning, NO_CHANNEL, intended, now, now)
+    version, retries = yield from _insert_run(beginning, NO_CHANNEL, intended, now, now)
     nothing: list[None] = [None] * len(plans)
     yield from ask(
         "insert_jobs",
@@ -245,6 +246,8 @@ def deploy_phase(
         **beginning.scope._asdict(),
         run_id=beginning.run_id,
         max_attempts=max_attempts,
+        logical_attempts_max=retries.max_attempts,
+        retry_delay_seconds=retries.delay_seconds,
         run_at=beginning.not_before or now,
         held=beginning.held is not None,
         now=now,
@@ -255,7 +258,7 @@ def deploy_phase(
 
 
 def _begun(
-    beginning: Beginning, intended: int, jobs: int, ids: IdSource, now: datetime
+    beginning: RunStart, intended: int, jobs: int, ids: IdSource, now: datetime
 ) -> Transaction[None]:
     yield from transition_phase(
         beginning.campaign_id,
@@ -303,6 +306,7 @@ def _insert_jobs(
     deployment: Deployment,
     plans: Sequence[JobPlan],
     contract_ids: Mapping[str, int],
+    retries: StepRetries,
     ids: IdSource,
     now: datetime,
 ) -> Transaction[None]:
@@ -332,6 +336,8 @@ def _insert_jobs(
         **deployment.beginning.scope._asdict(),
         run_id=deployment.beginning.run_id,
         max_attempts=deployment.max_attempts,
+        logical_attempts_max=retries.max_attempts,
+        retry_delay_seconds=retries.delay_seconds,
         run_at=max(deployment.scheduled_for or now, deployment.beginning.not_before or now, now),
         held=deployment.beginning.held is not None,
         now=now,

@@ -13,9 +13,9 @@ from outrider.domain.purposes import Purpose
 from outrider.domain.texts import storable
 from outrider.domain.workflows import DomainEventId, StepId, WorkflowStep
 from outrider.kernel.transactions.domain_events import step_from
+from outrider.limits.workflows import DIGEST_ENTRIES_MAX
 from outrider.ports.clock import IdSource
 from outrider.ports.store import Rows, Transaction, ask, ask_alone
-from outrider.settings import DIGEST_ENTRIES_MAX
 
 DigestId = NewType("DigestId", str)
 Place = tuple[StepId, str]

@@ -26,7 +26,7 @@ from outrider.ports.clock import IdSource
 from outrider.ports.store import Row, Transaction, Window, ask, ask_alone
 
 
-class Told(NamedTuple):
+class EventFields(NamedTuple):
     """An emission that was found good, and the trace it came with."""
 
     emission: Emission
@@ -115,7 +115,7 @@ class EventItem(NamedTuple):
 
 def insert(
     scope: Scope,
-    told: Sequence[Told],
+    told: Sequence[EventFields],
     ids: IdSource,
     now: datetime,
 ) -> Transaction[set[str]]:

@@ -1,6 +1,6 @@
 """What a scrape counts: bypasses, doubts, and jobs that have not ended, over all tenants."""
 
-from outrider.kernel.phase_restorer import count_bypasses
+from outrider.kernel.transactions.phase_repairs import count_bypasses
 from outrider.ports.store import Transaction, ask
 
 

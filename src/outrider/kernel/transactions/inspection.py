@@ -1,6 +1,6 @@
 """Reading: runs with their accounting, items with their attempts, and pages of the ledger."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -231,6 +231,28 @@ def accounting(record: RunRecord) -> Transaction[Accounting]:
         failed=failed + live_failed,
         skipped=skipped + live_skipped,
     )
+
+
+def accountings(intended: Mapping[RunId, int]) -> Transaction[dict[RunId, Accounting]]:
+    """Of several runs at once, by what each intends."""
+    if not intended:
+        return {}
+    window = {"id": list(intended)}
+    jobs = {row[0]: row[1:] for row in (yield from ask("sum_jobs_of_runs", window))}
+    rows = {row[0]: row[1:] for row in (yield from ask("count_unfinished_rows_of_runs", window))}
+    counted = {}
+    for run_id, whole in intended.items():
+        unsettled, sent, failed, skipped = jobs.get(run_id, (0, 0, 0, 0))
+        reserved, queued, in_doubt, *live = rows.get(run_id, (0, 0, 0, 0, 0, 0))
+        counted[run_id] = Accounting(
+            intended=whole,
+            waiting=unsettled - reserved + queued,
+            in_doubt=in_doubt,
+            sent=sent + live[0],
+            failed=failed + live[1],
+            skipped=skipped + live[2],
+        )
+    return counted
 
 
 def run_accounting(run_id: RunId) -> Transaction[Accounting]:

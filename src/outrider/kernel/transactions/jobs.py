@@ -17,6 +17,7 @@ from outrider.domain.ids import (
     WorkerId,
     WorkspaceId,
 )
+from outrider.domain.jobs import CANCELLED
 from outrider.domain.retry import REST
 from outrider.domain.run_events import RunEventType
 from outrider.domain.states import JobStatus
@@ -149,7 +150,7 @@ class Claimer(NamedTuple):
     ids: IdSource
 
 
-class Standing(NamedTuple):
+class JobState(NamedTuple):
     """How a job stands. `run_at` None: only a verdict or a new message can make it due."""
 
     status: JobStatus
@@ -482,12 +483,12 @@ def _put_to_rest(rows: Rows, ids: IdSource, now: datetime) -> Transaction[None]:
         yield from _tell_of_rest(run_id, scope, [row[0] for row in of_run], why, ids, now)
 
 
-def standing(job_id: JobId) -> Transaction[Standing | None]:
+def standing(job_id: JobId) -> Transaction[JobState | None]:
     rows = yield from ask("job_standing", job_id=job_id)
     if not rows:
         return None
     status, run_at, paused = rows[0]
-    return Standing(JobStatus(status), run_at, bool(paused))
+    return JobState(JobStatus(status), run_at, bool(paused))
 
 
 def requeue(now: datetime) -> Transaction[int]:
@@ -497,9 +498,19 @@ def requeue(now: datetime) -> Transaction[int]:
     return len(failed) + len(woken)
 
 
-def bury_left_waiting(since: datetime, now: datetime) -> Transaction[int]:
-    """Of jobs that were stopped and ended since then, what waits although nobody will come."""
-    rows = yield from ask("bury_left_waiting", since=since, now=now)
+def bury_left_waiting(reason: str, since: datetime, now: datetime) -> Transaction[int]:
+    """Of jobs that were stopped (`cancelled`), or else given up, and ended since then, what waits
+    although nobody will come."""
+    rows = yield from ask(
+        "bury_left_waiting", cancelled=reason == CANCELLED, reason=reason, since=since, now=now
+    )
+    return len(rows)
+
+
+def forget_lost_leases(before: datetime, most: int) -> Transaction[int]:
+    """Leases that were lost long ago, of jobs of which nothing is in doubt any more: nobody will
+    ask whether their workers live."""
+    rows = yield from ask("forget_lost_leases", before=before, most=most)
     return len(rows)
 
 

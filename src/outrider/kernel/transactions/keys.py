@@ -8,6 +8,7 @@ from typing import NamedTuple
 from outrider.domain.errors import NotFound
 from outrider.domain.ids import DEFAULT_SCOPE, Scope, TenantId, WorkspaceId, is_uuid
 from outrider.domain.keys import KeyId, KeyScope
+from outrider.domain.workspaces import WorkspaceName
 from outrider.kernel.transactions.audit import AuditEntry, record
 from outrider.ports.clock import IdSource
 from outrider.ports.store import Row, Transaction, ask
@@ -39,12 +40,6 @@ class KeyToCheck(NamedTuple):
     scopes: frozenset[KeyScope]
     salt: bytes
     digest: bytes
-
-
-class WorkspaceName(NamedTuple):
-    tenant: str
-    project: str
-    environment: str
 
 
 def create(new: NewApiKey, actor: str, ids: IdSource, now: datetime) -> Transaction[ApiKeyRecord]:

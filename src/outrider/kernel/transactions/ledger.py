@@ -21,7 +21,7 @@ from outrider.domain.ids import (
     Scope,
     skipped_key,
 )
-from outrider.domain.letters import Enclosure
+from outrider.domain.message_content import Enclosure
 from outrider.domain.own_limits import OWN_LIMIT
 from outrider.domain.recipients import AddressKind, SkipReason
 from outrider.domain.retry import CALL_REPEATS_MAX, Patience
@@ -70,6 +70,7 @@ class LedgerRow(NamedTuple):
     created_at: datetime
     uncounted_calls: int
     repeats: int
+    contract_id: int
 
 
 class Draft(NamedTuple):
@@ -100,6 +101,8 @@ class Reopened(NamedTuple):
     submitted_at: datetime
     uncounted_calls: int
     repeats: int
+    attempts_before: int = 0
+    """Those of earlier logical attempts of its step: its contract counts from there."""
 
 
 class RepeatWord(NamedTuple):

@@ -4,22 +4,25 @@ What a run came to stands in the event that ended it, and what a phase in progre
 told a moment ago; only the rest is counted.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from outrider.domain.campaign_states import CampaignState, campaign_state
 from outrider.domain.campaigns import LAUNCH
 from outrider.domain.ids import CampaignId, RunId, Scope
-from outrider.domain.outbox import Accounting
+from outrider.domain.outbox import Accounting, total
 from outrider.domain.phases import control_phase
 from outrider.domain.states import PhaseState
+from outrider.kernel.transactions import inspection
 from outrider.kernel.transactions.inspection import FIRST
+from outrider.kernel.transactions.launch_outcomes import earlier_runs
 from outrider.kernel.transactions.snapshots import progress_percentage
+from outrider.kernel.transactions.told_accountings import final_accounting, told_accounting
+from outrider.limits.kernel import Limits
 from outrider.ports.store import Rows, Transaction, ask
-from outrider.settings import Limits
 
 
 class PhaseLine(NamedTuple):
@@ -34,6 +37,9 @@ class PhaseLine(NamedTuple):
     intended: int | None
     ending: str | None
     """The payload of the event that ended its run."""
+    reason: str | None = None
+    scheduled_for: datetime | None = None
+    retry_of: RunId | None = None
 
 
 class CampaignOverview(NamedTuple):
@@ -46,6 +52,8 @@ class CampaignOverview(NamedTuple):
     shown: PhaseLine | None = None
     """The phase whose numbers are shown: the control phase, else the launch, else the last."""
     accounting: Accounting | None = None
+    outcome: Accounting | None = None
+    """Over all runs of a launch that was retried; else the same."""
 
     @property
     def state(self) -> CampaignState:
@@ -106,13 +114,28 @@ def _with_phases(found: list[CampaignOverview]) -> Transaction[list[CampaignOver
         phases.setdefault(line.campaign_id, []).append(line._replace(state=PhaseState(line.state)))
     shown = {each.id: _shown(phases.get(each.id, [])) for each in found}
     lines = [line for line in shown.values() if line is not None]
-    known = {line.run_id: told_of(line) for line in lines}
-    known |= yield from _counted([line for line in lines if known[line.run_id] is None])
+    known = {line.run_id: told for line in lines if line.run_id and (told := told_of(line))}
+    known |= yield from inspection.accountings(
+        {
+            line.run_id: line.intended or 0
+            for line in lines
+            if line.run_id and line.run_id not in known
+        }
+    )
+    earlier = yield from earlier_runs(
+        {
+            line.run_id: line.campaign_id
+            for line in lines
+            if line.run_id and line.retry_of and line.phase == LAUNCH
+        }
+    )
+    whole = {run_id: total([each.settled, known[run_id]]) for run_id, each in earlier.items()}
     return [
         each._replace(
             phases=phases.get(each.id, []),
             shown=(chosen := shown[each.id]),
-            accounting=known[chosen.run_id] if chosen else None,
+            accounting=(counted := known.get(chosen.run_id) if chosen and chosen.run_id else None),
+            outcome=whole.get(chosen.run_id, counted) if chosen and chosen.run_id else None,
         )
         for each in found
     ]
@@ -132,52 +155,9 @@ def _begun(line: PhaseLine) -> float:
 def told_of(line: PhaseLine) -> Accounting | None:
     """What is known without counting; None where it has to be counted."""
     if line.ending is not None:
-        told = _accounting(msgspec.json.decode(line.ending))
-        # A verdict may have come since, of what was in doubt when the run ended.
-        return told if told is not None and told.terminal == told.intended else None
+        return final_accounting(line.ending)
     if line.progress is None or line.state is not PhaseState.IN_PROGRESS:
         # A pause lets the calls that are under way end, and nobody tells of them.
         return None
     document = msgspec.json.decode(line.progress)
-    return _accounting(document) if document.get("runId") == line.run_id else None
-
-
-class _Told(msgspec.Struct, rename="camel"):
-    intended: int
-    waiting: int
-    in_doubt: int
-    sent: int
-    failed: int
-    skipped: int
-
-
-def _accounting(document: dict[str, Any]) -> Accounting | None:
-    """None of a run from before the log, whose end says nothing."""
-    if "accounting" not in document:
-        return None
-    told = msgspec.convert(document["accounting"], _Told)
-    return Accounting(
-        told.intended, told.waiting, told.in_doubt, told.sent, told.failed, told.skipped
-    )
-
-
-def _counted(lines: Iterable[PhaseLine]) -> Transaction[dict[RunId | None, Accounting]]:
-    intended = {line.run_id: line.intended or 0 for line in lines}
-    if not intended:
-        return {}
-    window = {"id": list(intended)}
-    jobs = {row[0]: row[1:] for row in (yield from ask("sum_jobs_of_runs", window))}
-    rows = {row[0]: row[1:] for row in (yield from ask("count_unfinished_rows_of_runs", window))}
-    counted = {}
-    for run_id, whole in intended.items():
-        unsettled, sent, failed, skipped = jobs.get(run_id, (0, 0, 0, 0))
-        reserved, queued, in_doubt, *live = rows.get(run_id, (0, 0, 0, 0, 0, 0))
-        counted[run_id] = Accounting(
-            intended=whole,
-            waiting=unsettled - reserved + queued,
-            in_doubt=in_doubt,
-            sent=sent + live[0],
-            failed=failed + live[1],
-            skipped=skipped + live[2],
-        )
-    return counted
+    return told_accounting(document) if document.get("runId") == line.run_id else None

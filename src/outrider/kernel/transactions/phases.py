@@ -76,10 +76,8 @@ def transition_phase_direct(
     now: datetime,
 ) -> Transaction[int]:
     """Set a state that the state machine does not lead to. The database records it as a bypass."""
-    event = {
-        PhaseState.COMPLETED: phases.LIFECYCLE_EVENTS["complete"],
-        PhaseState.FAILED: phases.LIFECYCLE_EVENTS["fail"],
-    }[state]
+    event = phases.event_of(state)
+    assert event is not None, state
     yield from ask(
         "set_phase_direct",
         campaign_id=campaign_id,
@@ -87,6 +85,7 @@ def transition_phase_direct(
         state=state.value,
         caller=caller,
         reason=reason,
+        ends=state in ENDINGS,
         now=now,
     )
     payload = {"repaired": True, "reason": reason}
@@ -95,6 +94,14 @@ def transition_phase_direct(
         "end_bypass", campaign_id=campaign_id, phase=phase, sequence=sequence, reason=reason
     )
     return sequence
+
+
+def put_back(campaign_id: CampaignId, phase: str, caller: str, now: datetime) -> Transaction[int]:
+    """Its run goes on, so the phase is in progress again, whatever was written over that."""
+    state = PhaseState.IN_PROGRESS
+    return (
+        yield from transition_phase_direct(campaign_id, phase, state, caller, "run_goes_on", now)
+    )
 
 
 def append_event(
@@ -119,6 +126,12 @@ def lock_phases(campaign_id: CampaignId) -> Transaction[dict[str, LockedPhase]]:
     """All phases of a campaign in its order, by name."""
     rows = yield from ask("lock_phases", campaign_id=campaign_id)
     return {row[0]: LockedPhase(*row) for row in rows}
+
+
+def running_runs(campaign_id: CampaignId) -> Transaction[dict[RunId, str]]:
+    """The phases of the runs that nobody has ended or stopped."""
+    rows = yield from ask("running_runs", campaign_id=campaign_id)
+    return {RunId(run_id): phase for run_id, phase in sorted(map(tuple, rows))}
 
 
 def events_after(

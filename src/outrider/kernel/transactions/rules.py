@@ -18,9 +18,9 @@ from outrider.domain.workflows import Rule, RuleId, StepId, WorkflowStep
 from outrider.domain.written_workflows import RulePlace, WrittenStep
 from outrider.kernel.transactions.audit import AuditEntry, record
 from outrider.kernel.transactions.domain_events import rule_from, step_from
+from outrider.limits.workflows import WORKFLOW_RULES_MAX, WORKFLOW_STEPS_MAX
 from outrider.ports.clock import IdSource
 from outrider.ports.store import Row, Transaction, Window, ask
-from outrider.settings import WORKFLOW_RULES_MAX, WORKFLOW_STEPS_MAX
 
 
 class RuleRecord(NamedTuple):

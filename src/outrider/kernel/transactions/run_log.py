@@ -9,6 +9,7 @@ from datetime import datetime
 
 import msgspec
 
+from outrider.domain.contract_versions import CONTRACT_VERSION
 from outrider.domain.errors import NotFound
 from outrider.domain.ids import RunId
 from outrider.domain.run_events import (
@@ -26,11 +27,21 @@ LAST_SEQ = 2**62
 
 
 def append(
-    run_id: RunId, plan_version: str, drafts: Sequence[EventDraft], now: datetime
+    run_id: RunId,
+    plan_version: str,
+    drafts: Sequence[EventDraft],
+    now: datetime,
+    contract_version: str = CONTRACT_VERSION,
 ) -> Transaction[list[Appended]]:
     """Append what is new of these, in their order; what was appended, with its sequence."""
     window = _window(run_id, plan_version, drafts, now)
-    rows = yield from ask("append_run_events", window, run_id=run_id, plan_version=plan_version)
+    rows = yield from ask(
+        "append_run_events",
+        window,
+        run_id=run_id,
+        plan_version=plan_version,
+        contract_version=contract_version,
+    )
     if not rows and not (yield from ask("run_exists", run_id=run_id)):
         raise NotFound(f"there is no run {run_id} whose log this could be")
     return sorted(Appended(*row) for row in rows)
@@ -41,7 +52,13 @@ def append_alone(
 ) -> Transaction[None]:
     """The same and nothing else, for a run that is known to be there."""
     window = _window(run_id, plan_version, drafts, now)
-    yield from ask_alone("append_run_events", window, run_id=run_id, plan_version=plan_version)
+    yield from ask_alone(
+        "append_run_events",
+        window,
+        run_id=run_id,
+        plan_version=plan_version,
+        contract_version=CONTRACT_VERSION,
+    )
 
 
 def _window(
@@ -88,6 +105,7 @@ def event_of(row: Row) -> RunEvent:
         emitter=row[8],
         plan_version=row[9],
         idempotency_key=row[10].lower(),
+        contract_version=row[11],
     )
 
 

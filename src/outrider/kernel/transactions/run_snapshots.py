@@ -21,10 +21,11 @@ class Behind(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """The newest snapshot's document, if there is any, and where the log ended just then."""
+    """The newest snapshot's document and sequence, if there is one, and the log's end then."""
 
     document: str | None
     last_seq: int
+    snapshot_seq: int
 
 
 class Projected(NamedTuple):
@@ -52,13 +53,26 @@ def stored(run_id: RunId, until: int = LAST_SEQ) -> Transaction[Stored]:
     """The newest that tells of nothing after `until`."""
     found = yield from ask("newest_run_snapshot", run_id=run_id, until=until)
     ended = yield from ask("run_log_end", run_id=run_id)
-    return Stored(found[0][0] if found else None, ended[0][0])
+    document, snapshot_seq = found[0] if found else (None, 0)
+    return Stored(document, ended[0][0], snapshot_seq)
 
 
 def stored_of(scope: Scope, run_id: RunId, until: int) -> Transaction[Stored]:
     """The same for whoever may see the run; NotFound for others."""
     run = yield from inspection.run(scope, run_id)
     return (yield from stored(run.id, until))
+
+
+def drop(run_id: RunId, snapshot_seq: int) -> Transaction[None]:
+    """Take away one that cannot be read; the projector folds it again from the log."""
+    yield from ask("drop_run_snapshot", run_id=run_id, seq=snapshot_seq)
+    yield from ask("rewind_projection", run_id=run_id)
+
+
+def steps_of(run_id: RunId, most: int) -> Transaction[list[str]]:
+    """The steps that the plan of a run has, in their order, whether anybody began them or not."""
+    rows = yield from ask_alone("steps_of_run", run_id=run_id, most=most)
+    return [row[0] for row in rows]
 
 
 def save(projected: Projected, kept: int, now: datetime) -> Transaction[None]:

@@ -1,6 +1,6 @@
 """Screening: a workspace's policies, what addresses have heard lately, and what is held back.
 
-Holding back first proves that the lane is ours, in the same transaction, as opening does.
+Holding back first proves that the job is ours, in the same transaction, as opening does.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,7 +12,7 @@ import msgspec
 from outrider.domain.ids import OutboxId, Scope
 from outrider.domain.screen_policies import ScreenPolicies, policies_from
 from outrider.domain.texts import storable
-from outrider.kernel.transactions.jobs import ClaimedLane, Hold, hold
+from outrider.kernel.transactions.jobs import Claim, Hold, hold
 from outrider.ports.store import Transaction, ask
 
 
@@ -77,10 +77,10 @@ def heard(
 
 
 def hold_back(
-    lane: ClaimedLane, held_back: HeldBack, lease_expires_at: datetime, now: datetime
+    job: Claim, held_back: HeldBack, lease_expires_at: datetime, now: datetime
 ) -> Transaction[Hold]:
-    """At most a statement a kind of ending; nothing, where the lane is no longer ours."""
-    held = yield from hold(lane, lease_expires_at, now)
+    """At most a statement a kind of ending; nothing, where the job is no longer ours."""
+    held = yield from hold(job, lease_expires_at, now)
     if held is not Hold.OURS:
         return held
     if held_back.deferred:

@@ -27,12 +27,14 @@ from outrider.domain.runs import PHASE_TRIGGER, RUN_TRIGGER, run_status
 from outrider.domain.states import (
     JOB_MACHINE,
     RUN_MACHINE,
+    TERMINAL_RUNS,
     JobOutcome,
     JobStatus,
     PhaseState,
     RunStatus,
 )
-from outrider.kernel.transactions import audience, inspection, run_log
+from outrider.domain.times import rfc3339
+from outrider.kernel.transactions import audience, inspection, root_causes, run_log, step_retries
 from outrider.kernel.transactions.alerts import Alert, AlertCode, raise_alert
 from outrider.kernel.transactions.audit import AuditEntry, record
 from outrider.kernel.transactions.jobs import (
@@ -46,11 +48,6 @@ from outrider.kernel.transactions.phases import transition_phase
 from outrider.kernel.transactions.run_log import EventDraft
 from outrider.ports.clock import IdSource
 from outrider.ports.store import Transaction, ask
-from outrider.settings import ERROR_DETAIL_MAX_CHARACTERS, ROOT_CAUSE_SAMPLE_ITEMS
-
-ERRORS_OF_OURS = frozenset({"render_failed", "invalid_header"})
-"""Their errors name variables. What a provider says may name people, and goes no further than the
-item: the log of a run leaves this system."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,12 +154,22 @@ def _finish(
         result=result,
         now=now,
     )
+    again_at = None
     if ended is JobStatus.DEAD:
-        yield from _alert(job, tally, ids, now)
+        again_at = yield from step_retries.planned_at(job, now)
+        if again_at is None:
+            yield from _alert(job, tally, ids, now)
     detail = {"outcome": outcome.value, **_numbers(tally)}
     yield from record([_entry(job, worker_id, f"job.{ended.value}", detail)], ids, now)
-    event = _step_event(job, ended, outcome, tally, artifacts)
+    error = None
+    if outcome is JobOutcome.FAILED:
+        told = {} if result is None else msgspec.json.decode(result)
+        error = yield from root_causes.step_error(job.run_id, job.id, ended, tally, told)
+    event = _step_event(job, ended, outcome, tally, artifacts, error, again_at)
     appended = yield from run_log.append(job.run_id, job.plan_version, [event], now)
+    if again_at is not None:
+        yield from step_retries.begin_planned(job, again_at, now)
+        return
     # Who has appended holds the run already, so what is unfinished now stays somebody else's.
     if appended and (yield from _has_unfinished_jobs(job.run_id)):
         return
@@ -175,6 +182,8 @@ def _step_event(
     outcome: JobOutcome,
     tally: Tally,
     artifacts: Sequence[Mapping[str, object]],
+    error: Mapping[str, object] | None,
+    again_at: datetime | None,
 ) -> EventDraft:
     """What the log is told of a job that has ended: done, failed, or never begun because of a stop.
 
@@ -190,26 +199,18 @@ def _step_event(
     if tally.unended:
         payload["inDoubt"] = tally.in_doubt
         payload["waiting"] = tally.unended - tally.in_doubt
+    if again_at is not None:
+        payload["retryAt"] = rfc3339(again_at)
+        payload["nextLogicalAttemptId"] = str(job.logical_attempt + 1)
     if tally.cancelled and not tally.succeeded and ended is not JobStatus.DEAD:
         kind, payload["reason"] = RunEventType.STEP_SKIPPED, CANCELLED
     elif outcome is JobOutcome.FAILED:
-        kind, payload["error"] = RunEventType.STEP_FAILED, _error(ended, tally)
+        kind, payload["error"] = RunEventType.STEP_FAILED, error
     else:
         kind = RunEventType.STEP_COMPLETED
         if artifacts:
             payload["artifacts"] = list(artifacts)
     return EventDraft(kind, job.id, job.logical_attempt, job.attempts + 1, payload)
-
-
-def _error(ended: JobStatus, tally: Tally) -> dict[str, object]:
-    """A dead job may be tried again; what a provider refused would be refused again."""
-    if ended is JobStatus.DEAD:
-        return {"code": "JOB_DEAD", "message": "its attempts are used up", "retryable": True}
-    message = f"none of its {tally.intended} items succeeded"
-    if tally.in_doubt:
-        message = f"stopped while {tally.in_doubt} of its {tally.intended} items were in doubt"
-        return {"code": "ITEMS_IN_DOUBT", "message": message, "retryable": False}
-    return {"code": "ITEMS_FAILED", "message": message, "retryable": False}
 
 
 def _ended(
@@ -255,7 +256,8 @@ def finish_run_if_done(
     """
     locked = yield from ask("lock_run", run_id=run_id)
     status, campaign_id, phase, stopped_at, version, _ = locked[0]
-    if (yield from _has_unfinished_jobs(run_id)):
+    if RunStatus(status) in TERMINAL_RUNS or (yield from _has_unfinished_jobs(run_id)):
+        # It has jobs left, or was ended by a hand in the database while it had.
         return False
     state, current_run = (yield from ask("lock_phase", campaign_id=campaign_id, phase=phase))[0]
     is_current = current_run == run_id
@@ -271,8 +273,10 @@ def finish_run_if_done(
             yield from start_run(run_id, version, actor, f"none/{run_id}", now)
     assert RUN_MACHINE.after(RunStatus(status), RUN_TRIGGER[ended]) is ended
     accounting = (yield from inspection.run_accounting(run_id)).as_document()
-    cause = (yield from _root_cause(run_id, accounting)) if ended is RunStatus.FAILED else None
-    event = _run_event(ended, accounting, cause, stopped=stopped_at is not None)
+    error = None
+    if ended is RunStatus.FAILED and stopped_at is None:
+        error = yield from root_causes.run_error(run_id, accounting)
+    event = _run_event(ended, accounting, error, stopped=stopped_at is not None)
     seq = (yield from run_log.append(run_id, version, [event], now))[-1].run_seq
     yield from ask("finish_run", run_id=run_id, status=ended.value, status_seq=seq, now=now)
     if phase == AUDIENCE_IMPORT:
@@ -284,7 +288,7 @@ def finish_run_if_done(
             phase,
             PHASE_TRIGGER[ended],
             now,
-            reason=cause,
+            reason=None if error is None else str(error["message"]),
             payload={
                 "runId": run_id,
                 "status": ended.value,
@@ -303,27 +307,19 @@ def _has_unfinished_jobs(run_id: RunId) -> Transaction[bool]:
     return bool(rows[0][0])
 
 
-def _root_cause(run_id: RunId, accounting: Mapping[str, int]) -> Transaction[str]:
-    """In words, from a sample of what failed: whoever looks at the phase need not look further."""
-    rows = yield from ask("failure_sample", run_id=run_id, most=ROOT_CAUSE_SAMPLE_ITEMS)
-    if not rows:
-        return "every step failed"
-    reason, error, _ = max(rows, key=lambda row: row[2])
-    failed, intended = accounting["failed"], accounting["intended"]
-    told = f"{failed:,} of {intended:,} messages failed, most of them with {reason}"
-    if error is None or reason not in ERRORS_OF_OURS:
-        return told
-    return f"{told}: {error}"[:ERROR_DETAIL_MAX_CHARACTERS]
-
-
 def _run_event(
-    ended: RunStatus, accounting: dict[str, int], cause: str | None, *, stopped: bool
+    ended: RunStatus,
+    accounting: dict[str, int],
+    error: Mapping[str, object] | None,
+    *,
+    stopped: bool,
 ) -> EventDraft:
     payload: dict[str, object] = {"status": ended.value, "accounting": accounting}
     if stopped:
         return EventDraft(RunEventType.RUN_CANCELLED, payload=payload)
     if ended is RunStatus.FAILED:
-        payload["rootCause"] = cause or "every step failed"
+        assert error is not None
+        payload |= {"rootCause": error["message"], "error": error}
         return EventDraft(RunEventType.RUN_FAILED, payload=payload)
     return EventDraft(RunEventType.RUN_COMPLETED, payload=payload)
 

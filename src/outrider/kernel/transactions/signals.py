@@ -1,13 +1,20 @@
 """Signals in a run's log: the decision on each, numbered in the order in which they came.
 
-The number is the run's own logical attempt: what follows from a signal carries it too.
+The number is the signal's own identity in its run: what follows at once from it carries it too. A
+signal is nobody's attempt, whatever step it is about.
 """
 
+from datetime import datetime, timedelta
+
 from outrider.domain.ids import RunId
-from outrider.domain.run_events import RunEventType
+from outrider.domain.run_events import RunEventType, signal_step
 from outrider.domain.signals import AskedSignal
+from outrider.kernel.transactions import run_log
 from outrider.kernel.transactions.run_log import EventDraft
 from outrider.ports.store import Transaction, ask
+
+COUNTED = "refusedBesides"
+"""How many refused signals an event stands for that have none of their own."""
 
 
 def next_signal(run_id: RunId) -> Transaction[int]:
@@ -18,7 +25,12 @@ def next_signal(run_id: RunId) -> Transaction[int]:
 
 
 def decision(
-    asked: AskedSignal, number: int, actor: str, *, denied: str | None = None, **more: object
+    asked: AskedSignal,
+    number: int,
+    actor: str,
+    *,
+    denied: str | None = None,
+    **more: object,
 ) -> EventDraft:
     """SignalAccepted, or, with a reason, SignalRejected. It changes no status."""
     kind = RunEventType.SIGNAL_REJECTED if denied else RunEventType.SIGNAL_ACCEPTED
@@ -28,12 +40,60 @@ def decision(
         "by": actor,
         **more,
     }
+    if asked.step_id is not None:
+        payload["stepId"] = asked.step_id
     if denied:
         payload["reason"] = denied
     return EventDraft(
         kind,
-        asked.step_id,
-        logical_attempt=number,
+        signal_step(number),
         payload=payload,
         signal_id=asked.signal_id,
     )
+
+
+def room_for_refusal(
+    run_id: RunId, most: int, period: timedelta, now: datetime
+) -> Transaction[int | None]:
+    """How many refusals before this one were only counted, if it is to be recorded; None: it was
+    counted too. Whoever asks holds the run's row."""
+    since, recorded, counted = (yield from ask("refusals_of_run", run_id=run_id))[0]
+    if since is None or since <= now - period:
+        since, recorded = now, 0
+    if recorded < most:
+        yield from ask(
+            "note_refusals", run_id=run_id, since=since, recorded=recorded + 1, unrecorded=0
+        )
+        return int(counted)
+    yield from ask(
+        "note_refusals", run_id=run_id, since=since, recorded=recorded, unrecorded=counted + 1
+    )
+    return None
+
+
+def unrecorded(since: datetime, most: int) -> Transaction[list[RunId]]:
+    rows = yield from ask("unrecorded_refusals", since=since, most=most)
+    return [RunId(row[0]) for row in rows]
+
+
+def record_counted(run_id: RunId, since: datetime, now: datetime) -> Transaction[bool]:
+    """One event for all that were only counted, if nobody has told of them meanwhile."""
+    *_, plan_version, _ = (yield from ask("lock_run", run_id=run_id))[0]
+    began, _, counted = (yield from ask("refusals_of_run", run_id=run_id))[0]
+    if not counted or began > since:
+        return False
+    yield from ask("note_refusals", run_id=run_id, since=None, recorded=0, unrecorded=0)
+    number = yield from next_signal(run_id)
+    payload: dict[str, object] = {
+        COUNTED: counted,
+        "reason": "more signals were refused than are recorded one by one",
+    }
+    draft = EventDraft(RunEventType.SIGNAL_REJECTED, signal_step(number), payload=payload)
+    yield from append_decision(run_id, plan_version, draft, now)
+    return True
+
+
+def append_decision(
+    run_id: RunId, plan_version: str, draft: EventDraft, now: datetime
+) -> Transaction[None]:
+    yield from run_log.append(run_id, plan_version, [draft], now)

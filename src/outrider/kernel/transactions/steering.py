@@ -3,12 +3,13 @@
 Jobs are told first, then the run is locked, then the phase: everybody locks them in this order.
 """
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from outrider.domain.errors import PreconditionFailed
 from outrider.domain.ids import RunId
-from outrider.domain.phases import Action
-from outrider.domain.run_events import RunEventType
+from outrider.domain.phases import STOPPED, Action
+from outrider.domain.run_events import RunEventType, signal_step
 from outrider.domain.signals import AskedSignal, Signal
 from outrider.domain.states import PhaseState
 from outrider.kernel.transactions import admission, run_log
@@ -16,8 +17,6 @@ from outrider.kernel.transactions.run_log import EventDraft
 from outrider.kernel.transactions.run_requests import RequestStatus
 from outrider.kernel.transactions.signals import decision, next_signal
 from outrider.ports.store import Transaction, ask
-
-STOPPED = "stopped"
 
 SIGNALS = {
     Action.PAUSE: Signal.PAUSE,
@@ -57,6 +56,20 @@ def hold_run(run_id: RunId, phase: str, action: Action, now: datetime) -> Transa
     return str(plan_version)
 
 
+def hold_runs(
+    run_ids: Sequence[RunId], phase: str, action: Action, now: datetime
+) -> Transaction[dict[RunId, str]]:
+    """Tell the jobs of all of them, then lock them; the version of each one's plan."""
+    versions = {}
+    for run_id in run_ids:
+        yield from tell_jobs(run_id, action, now)
+    for run_id in run_ids:
+        version = yield from hold_run(run_id, phase, action, now)
+        if version is not None:
+            versions[run_id] = version
+    return versions
+
+
 def log_steering(
     run_id: RunId,
     plan_version: str,
@@ -69,7 +82,7 @@ def log_steering(
     number = yield from next_signal(run_id)
     drafts = [decision(asked, number, actor)]
     drafts += [
-        EventDraft(RUN_EVENTS[trigger], logical_attempt=number)
+        EventDraft(RUN_EVENTS[trigger], signal_step(number))
         for trigger in triggers
         if trigger in RUN_EVENTS
     ]

@@ -13,9 +13,9 @@ from outrider.domain.states import IntentStatus, ItemStatus
 from outrider.domain.submission import REALTIME
 from outrider.kernel.transactions.deployment import ContractSnapshot, snapshot_contracts
 from outrider.kernel.transactions.jobs import ClaimedLane
+from outrider.limits.campaigns import LANES_PER_TARGET
 from outrider.ports.clock import IdSource
 from outrider.ports.store import Transaction, Window, ask, ask_alone
-from outrider.settings import LANES_PER_TARGET
 
 Lane = tuple[str, int]
 """A submission target and a number: the place of a lane within its workspace."""

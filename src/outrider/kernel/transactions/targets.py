@@ -67,7 +67,7 @@ def _save(key: DoorKey, door: Door, now: datetime) -> Transaction[None]:
     )
 
 
-class Standing(NamedTuple):
+class TargetState(NamedTuple):
     """All that decides whether calls may begin: both doors, and whether somebody paused the
     target. None: nothing has ever happened there."""
 
@@ -76,11 +76,11 @@ class Standing(NamedTuple):
     is_paused: bool
 
 
-def standing(key: DoorKey) -> Transaction[Standing]:
+def standing(key: DoorKey) -> Transaction[TargetState]:
     rows = yield from ask_alone("doors_of_target", **key._asdict())
     doors = {row[0]: _door(row[1:]) for row in rows if row[0] is not None}
     is_paused = any(row[0] is None for row in rows)
-    return Standing(doors.get(EVERYBODYS), doors.get(key.workspace_id), is_paused)
+    return TargetState(doors.get(EVERYBODYS), doors.get(key.workspace_id), is_paused)
 
 
 def renew_share(
@@ -119,6 +119,7 @@ class ClosedDoor(NamedTuple):
     reason: str | None
     since: datetime
     opens_at: datetime
+    gateway_url: str
 
 
 def doors_that_hold(scope: Scope, run_id: RunId, most: int) -> Transaction[list[ClosedDoor]]:

@@ -11,14 +11,14 @@ from typing import TypeAlias
 import asyncpg
 
 from outrider.domain.errors import StoreUnavailable
+from outrider.limits.stores import POSTGRES_CONNECT_SECONDS, POSTGRES_LISTENER_CHECK_SECONDS
 from outrider.ports.store import Announced
-from outrider.settings import POSTGRES_CONNECT_SECONDS, POSTGRES_LISTENER_CHECK_SECONDS
 
 # Quoted, because the stubs are generic and the class is not.
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 
 
-class Ear:
+class Subscriber:
     """One who hears: whether there is something to tell it, and whether the line was lost."""
 
     def __init__(self) -> None:
@@ -30,12 +30,12 @@ class Listener:
     def __init__(self, url: str) -> None:
         self._url = url
         self._connection: Connection | None = None
-        self._ears: dict[Announced, set[Ear]] = {each: set() for each in Announced}
+        self._ears: dict[Announced, set[Subscriber]] = {each: set() for each in Announced}
         self._speaking = asyncio.Lock()
 
     async def announcements(self, of: Announced) -> AsyncIterator[None]:
         """StoreUnavailable, or an error of the driver, where there is no line or it is lost."""
-        ear = Ear()
+        ear = Subscriber()
         self._ears[of].add(ear)
         try:
             await self._open()

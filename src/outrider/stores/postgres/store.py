@@ -18,14 +18,17 @@ import msgspec
 
 from outrider.domain.database_urls import without_password
 from outrider.domain.errors import SchemaMismatch, StoreError, StoreRefused, StoreUnavailable
-from outrider.ports.store import Announced, Result, Rows, Statement, Transaction
-from outrider.settings import (
+from outrider.limits.stores import (
     POSTGRES_CONNECT_SECONDS,
     POSTGRES_IDLE_SECONDS,
+    POSTGRES_MIGRATION_LOCK_MS,
+    POSTGRES_MIGRATION_REST_SECONDS,
+    POSTGRES_MIGRATION_TRIES,
     POSTGRES_PING_SECONDS,
     POSTGRES_POOL_CONNECTIONS,
     POSTGRES_STATEMENT_SECONDS,
 )
+from outrider.ports.store import Announced, Result, Rows, Statement, Transaction
 from outrider.stores import migrations
 from outrider.stores.postgres.listener import Listener
 from outrider.stores.statements import load_statements, to_positional
@@ -69,6 +72,8 @@ _LOST = (
     asyncpg.IdleInTransactionSessionTimeoutError,
 )  # fmt: skip
 
+_IN_THE_WAY = (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError)
+
 
 class PostgresStore:
     scheme = "postgresql"
@@ -79,6 +84,7 @@ class PostgresStore:
         self._pool: Pool | None = None
         self._opening = asyncio.Lock()
         self._listener = Listener(url)
+        self._is_abandoned = False
 
     async def write(self, transaction: Transaction[Result]) -> Result:
         return await self._run(transaction, "read_committed")
@@ -87,8 +93,21 @@ class PostgresStore:
         return await self._run(transaction, "repeatable_read", readonly=True)
 
     async def migrate(self) -> Sequence[str]:
+        """Beside servers at work: it gives way to them, and tries again."""
+        for _ in range(POSTGRES_MIGRATION_TRIES - 1):
+            try:
+                return await self._migrate()
+            except StoreUnavailable as error:
+                if not isinstance(error.__cause__, _IN_THE_WAY):
+                    raise
+            await asyncio.sleep(POSTGRES_MIGRATION_REST_SECONDS)
+        return await self._migrate()
+
+    async def _migrate(self) -> Sequence[str]:
         async with self._transaction("read_committed") as connection:
             await connection.execute("SELECT pg_advisory_xact_lock($1)", MIGRATION_LOCK)
+            # Only from here on: for another process that migrates, this one waits.
+            await connection.execute(f"SET LOCAL lock_timeout = {POSTGRES_MIGRATION_LOCK_MS}")
             await connection.execute(
                 "CREATE TABLE IF NOT EXISTS schema_migrations "
                 "(name text PRIMARY KEY, sha256 text NOT NULL, applied_at timestamptz NOT NULL)"
@@ -127,6 +146,12 @@ class PostgresStore:
         except _RAISED as error:
             raise _translated(error, self._url) from error
 
+    def abandon(self) -> None:
+        self._is_abandoned = True
+        self._listener.close()
+        if self._pool is not None:
+            self._pool.terminate()
+
     async def close(self) -> None:
         self._listener.close()
         if self._pool is not None:
@@ -160,6 +185,8 @@ class PostgresStore:
     @asynccontextmanager
     async def _connected(self, around: tuple[Isolation, bool] | None) -> AsyncIterator[Connection]:
         """A connection, in a transaction of that isolation where one is wanted."""
+        if self._is_abandoned:
+            raise StoreUnavailable("Postgres did not answer, and nobody waits for it any more")
         try:
             pool = self._pool or await self._open()
             # The pool's own time-out would make a task of it, which single messages wait for.

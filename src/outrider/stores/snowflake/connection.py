@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from outrider.domain.errors import InvalidInput, SchemaMismatch, StoreError, StoreUnavailable
-from outrider.settings import SNOWFLAKE_LOGIN_SECONDS, SNOWFLAKE_STATEMENT_SECONDS
+from outrider.limits.stores import SNOWFLAKE_LOGIN_SECONDS, SNOWFLAKE_STATEMENT_SECONDS
 
 MISSING = 2003
 """Snowflake's number for a table that is not there, or not for this role."""

@@ -17,14 +17,15 @@ from typing import Any, TypeVar
 import msgspec
 
 from outrider.domain.batches import in_parts
+from outrider.domain.contract_versions import CONTRACT_VERSION
 from outrider.domain.ids import RunId
 from outrider.domain.run_events import EMITTERS, RunEvent, event_key
-from outrider.ports.event_log import Appended, EventDraft
-from outrider.settings import (
+from outrider.limits.stores import (
     SNOWFLAKE_CONNECTIONS,
     SNOWFLAKE_WINDOW_BYTES,
     SNOWFLAKE_WINDOW_EVENTS,
 )
+from outrider.ports.event_log import Appended, EventDraft
 from outrider.stores.migrations import load_migrations
 from outrider.stores.snowflake.connection import Connection, Cursor, driver_errors, translated
 from outrider.stores.statements import load_statements, to_named
@@ -154,7 +155,14 @@ def _append(
         for place, (key, draft) in enumerate(told.items(), start=1)
     ]
     for window in _windows(rows):
-        _ask(cursor, "merge_run_events", window, run_id=run_id, plan_version=plan_version)
+        _ask(
+            cursor,
+            "merge_run_events",
+            window,
+            run_id=run_id,
+            plan_version=plan_version,
+            contract_version=CONTRACT_VERSION,
+        )
     found = _ask(cursor, "appended_run_events", run_id=run_id, after=before)
     return [Appended(int(run_seq), type_, step_id) for run_seq, type_, step_id in found]
 
@@ -214,4 +222,5 @@ def _event(row: Sequence[Any]) -> RunEvent:
         emitter=row[8],
         plan_version=row[9],
         idempotency_key=row[10],
+        contract_version=row[11],
     )

@@ -7,10 +7,12 @@ import asyncio
 import hashlib
 import os
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,9 +20,19 @@ import apsw
 import msgspec
 
 from outrider.domain.errors import SchemaMismatch, StoreError, StoreRefused, StoreUnavailable
+from outrider.limits.stores import (
+    SQLITE_BUSY_SECONDS,
+    SQLITE_LEAST_BUSY_MS,
+    SQLITE_LOG_RETRY_SECONDS,
+    SQLITE_LOOK_SECONDS,
+    SQLITE_READERS,
+    SQLITE_SHORT_ITEMS,
+)
 from outrider.ports.store import Announced, Result, Rows, Statement, Transaction
-from outrider.settings import SQLITE_BUSY_SECONDS, SQLITE_LOOK_SECONDS, SQLITE_READERS
+from outrider.private_files import keep_others_out
 from outrider.stores import migrations
+from outrider.stores.sqlite.checkpointer import Checkpointer
+from outrider.stores.sqlite.writer_thread import WriterThread
 from outrider.stores.statements import NamedSql, load_statements
 
 HERE = Path(__file__).parent
@@ -50,6 +62,11 @@ def _column(cells: Sequence[object]) -> Sequence[object]:
     return list(map(_to_sqlite, cells)) if datetime in set(map(type, cells)) else cells
 
 
+def _is_large(statement: Statement) -> bool:
+    window = statement.window
+    return window is not None and len(next(iter(window.values()), ())) > SQLITE_SHORT_ITEMS
+
+
 def _is_time(column: str) -> bool:
     return column.endswith("_at") or column == "scheduled_for"
 
@@ -60,29 +77,34 @@ class SqliteStore:
     def __init__(self, path: Path, *, busy_seconds: float = SQLITE_BUSY_SECONDS) -> None:
         self._path = path
         self._busy_ms = int(busy_seconds * 1000)
-        self._writer = ThreadPoolExecutor(1, thread_name_prefix="outrider-sqlite-writer")
+        self._writer = WriterThread()
         self._reader = ThreadPoolExecutor(
             SQLITE_READERS, thread_name_prefix="outrider-sqlite-reader"
         )
         self._connections: dict[int, apsw.Connection] = {}
         """By the thread that uses it."""
+        self._checkpointer = Checkpointer(self._connect)
         self._time_columns: dict[str, tuple[int, ...]] = {}
 
     async def write(self, transaction: Transaction[Result]) -> Result:
-        return await self._in_thread(
-            self._writer, lambda db: self._run(db, "BEGIN IMMEDIATE", transaction)
+        asked_at = time.monotonic()
+        try:
+            first = next(transaction)
+        except StopIteration as done:
+            asked_nothing: Result = done.value
+            return asked_nothing
+        return await self._in_writer(
+            lambda db: self._run_in_turn(db, asked_at, transaction, first), large=_is_large(first)
         )
 
     async def read(self, transaction: Transaction[Result]) -> Result:
-        return await self._in_thread(self._reader, lambda db: self._run(db, "BEGIN", transaction))
+        return await self._in_reader(lambda db: self._run(db, "BEGIN", transaction))
 
     async def migrate(self) -> Sequence[str]:
-        return await self._in_thread(self._writer, self._migrate)
+        return await self._in_writer(self._migrate)
 
     async def verify_schema(self) -> None:
-        await self._in_thread(
-            self._reader, lambda db: migrations.verify(MIGRATIONS, self._applied(db))
-        )
+        await self._in_reader(lambda db: migrations.verify(MIGRATIONS, self._applied(db)))
 
     async def ping(self) -> None:
         """Whether the file is there, in a thread that no statement has. Nobody may open it but the
@@ -99,6 +121,9 @@ class SqliteStore:
                 hint="check that the file is a database, writable, and that the disk has room",
             ) from error
 
+    def abandon(self) -> None:
+        """A file answers or fails; nobody waits for it."""
+
     async def announcements(self, of: Announced) -> AsyncIterator[None]:
         """SQLite tells nobody anything, but lets a connection see cheaply that others committed.
 
@@ -107,7 +132,7 @@ class SqliteStore:
         """
         if of is Announced.EVENTS:
             return
-        watching = await self._in_thread(self._reader, lambda _: self._connect())
+        watching = await self._in_reader(lambda _: self._connect())
         # It looks in the event loop itself, which waits for nobody.
         watching.set_busy_timeout(0)
         try:
@@ -122,30 +147,43 @@ class SqliteStore:
         finally:
             watching.close()
 
+    def between_writes(self, work: Callable[[], None]) -> None:
+        """Do it in the writer's thread, when this process has no lock that others wait for."""
+        self._writer.submit(work).result()
+
     async def close(self) -> None:
         await asyncio.to_thread(self._close)
 
     def _close(self) -> None:
-        for executor in (self._writer, self._reader):
-            executor.shutdown()
+        self._writer.shutdown()
+        self._reader.shutdown()
+        self._checkpointer.close()
         while self._connections:
             _, connection = self._connections.popitem()
             connection.close()
 
-    async def _in_thread(
-        self, executor: ThreadPoolExecutor, work: Callable[[apsw.Connection], Answer]
+    async def _in_writer(
+        self, work: Callable[[apsw.Connection], Answer], *, large: bool = False
     ) -> Answer:
-        def run() -> Answer:
-            try:
-                thread = threading.get_ident()
-                connection = self._connections.get(thread)
-                if connection is None:
-                    connection = self._connections[thread] = self._connect()
-                return work(connection)
-            except apsw.Error as error:
-                raise self._translated(error) from error
+        writing = self._writer.submit(partial(self._with_connection, work), large=large)
+        return await asyncio.wrap_future(writing)
 
-        return await asyncio.get_running_loop().run_in_executor(executor, run)
+    async def _in_reader(self, work: Callable[[apsw.Connection], Answer]) -> Answer:
+        reading = partial(self._with_connection, work)
+        return await asyncio.get_running_loop().run_in_executor(self._reader, reading)
+
+    def _with_connection(self, work: Callable[[apsw.Connection], Answer]) -> Answer:
+        """In the thread whose connection it is."""
+        try:
+            thread = threading.get_ident()
+            connection = self._connections.get(thread)
+            if connection is None:
+                connection = self._connections[thread] = self._connect()
+                if self._writer.is_current:
+                    self._checkpointer.watch(connection)
+            return work(connection)
+        except apsw.Error as error:
+            raise self._translated(error) from error
 
     def _connect(self) -> apsw.Connection:
         if not self._path.parent.is_dir():
@@ -157,28 +195,60 @@ class SqliteStore:
         # One that is there is not opened: to close it would end the locks of our other connections.
         with suppress(OSError):
             os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        for beside in ("", "-wal", "-shm"):
+            keep_others_out(Path(f"{self._path}{beside}"))
         connection = apsw.Connection(str(self._path))
         connection.set_busy_timeout(self._busy_ms)
+        self._use_log(connection)
         for pragma in (
-            "journal_mode = wal",
             "synchronous = full",
             "foreign_keys = on",
             "temp_store = memory",
             "cache_size = -32768",
-            "wal_autocheckpoint = 16000",
+            "wal_autocheckpoint = 0",
         ):
             connection.execute(f"PRAGMA {pragma}")
         add_functions(connection)
         return connection
 
-    def _run(
-        self, connection: apsw.Connection, begin: str, transaction: Transaction[Result]
+    def _use_log(self, connection: apsw.Connection) -> None:
+        """SQLite refuses all but one of those who do it to a new file at once, without waiting."""
+        give_up_at = time.monotonic() + self._busy_ms / 1000
+        while True:
+            try:
+                connection.execute("PRAGMA journal_mode = wal")
+                return
+            except apsw.BusyError:
+                if time.monotonic() > give_up_at:
+                    raise
+                time.sleep(SQLITE_LOG_RETRY_SECONDS)
+
+    def _run_in_turn(
+        self,
+        connection: apsw.Connection,
+        asked_at: float,
+        transaction: Transaction[Result],
+        first: Statement,
     ) -> Result:
+        """Whoever has waited for others of this process has waited for another process's lock too:
+        where that is frozen, a queue of writes has an answer as soon as the first of them has."""
+        left_ms = self._busy_ms - int((time.monotonic() - asked_at) * 1000)
+        connection.set_busy_timeout(max(left_ms, SQLITE_LEAST_BUSY_MS))
+        return self._run(connection, "BEGIN IMMEDIATE", transaction, first)
+
+    def _run(
+        self,
+        connection: apsw.Connection,
+        begin: str,
+        transaction: Transaction[Result],
+        first: Statement | None = None,
+    ) -> Result:
+        """The script; `first` is its first statement, if that was asked for already."""
         cursor = connection.cursor()
         cursor.execute(begin)
         try:
             try:
-                statement = next(transaction)
+                statement = first or next(transaction)
                 while True:
                     statement = transaction.send(self._rows(cursor, statement))
             except StopIteration as done:

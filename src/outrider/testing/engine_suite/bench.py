@@ -5,14 +5,14 @@ settings, or with an engine that cannot be reached.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from outrider.bootstrap import Outrider, open_outrider
-from outrider.domain.campaigns import LAUNCH, CampaignDefinition
+from outrider.domain.campaigns import LAUNCH, CampaignDefinition, StepRetries
 from outrider.domain.errors import EngineUnavailable
 from outrider.domain.ids import DEFAULT_SCOPE, CampaignId, RunId, TenantId
 from outrider.domain.keys import KeyId, KeyScope, Principal
@@ -23,11 +23,12 @@ from outrider.domain.run_events import RunEvent
 from outrider.domain.signals import AskedSignal, Signal
 from outrider.domain.states import TERMINAL_RUNS, Channel, RunStatus
 from outrider.gateways.sandbox import Sandbox
-from outrider.kernel.phase_controller import Control, ControlAnswer
+from outrider.kernel.control.phase_controls import Control, ControlAnswer
 from outrider.kernel.transactions import inspection, run_log
 from outrider.kernel.transactions.inspection import JobLine
+from outrider.limits.kernel import Limits
 from outrider.ports.engine import Engine, Stalled, Work
-from outrider.settings import Limits, Settings
+from outrider.settings import Settings
 from outrider.testing.launches import (
     ACTOR,
     message,
@@ -115,11 +116,12 @@ class EngineBench:
         order: tuple[str, ...] = (LAUNCH,),
         submission_target: str = SMS,
         require_approval: bool = False,
+        retry_policy: Mapping[str, StepRetries] | None = None,
     ) -> CampaignId:
         channel = Channel.EMAIL if submission_target == MAIL else Channel.SMS
         definition = CampaignDefinition(
             "conformance", order, (message(channel, submission_target),), batch_size,
-            require_approval=require_approval,
+            require_approval=require_approval, retry_policy=retry_policy or {},
         )  # fmt: skip
         campaign_id, _ = await self.outrider.deployer.create(
             DEFAULT_SCOPE, definition, people(count), ACTOR

@@ -4,10 +4,10 @@ from outrider.domain.ids import DEFAULT_SCOPE, IdempotencyKey
 from outrider.domain.states import Channel
 from outrider.domain.workflows import RecipientConfig
 from outrider.domain.written_workflows import WrittenRule, WrittenStep
-from outrider.kernel.submission_manager import Submission, intent_key
+from outrider.kernel.submissions.submission_manager import Submission, intent_key
 from outrider.kernel.transactions.doubts import DoubtVerdict
 from outrider.kernel.transactions.submissions import Intent
-from outrider.settings import LANES_PER_TARGET
+from outrider.limits.campaigns import LANES_PER_TARGET
 from outrider.testing.engine_suite.bench import MAIL, SMS, EngineBench
 from outrider.testing.launches import ACTOR
 

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from outrider.domain.campaigns import LAUNCH
+from outrider.domain.campaigns import LAUNCH, StepRetries
 from outrider.domain.ids import DEFAULT_SCOPE, DEFAULT_TENANT, JobId, RunId
 from outrider.domain.phases import Action
 from outrider.domain.signals import Signal
-from outrider.kernel import job_processor
 from outrider.kernel.transactions.doubts import DoubtVerdict
+from outrider.kernel.work import job_processor
 from outrider.ports.engine import Stalled, Work, WorkKind
-from outrider.ports.phases import Desk, PhaseJob, PhaseJobPlan, PhaseResult
+from outrider.ports.phases import PhaseContext, PhaseJob, PhaseJobPlan, PhaseResult
 from outrider.testing.engine_suite.bench import IN_AN_HOUR, MAIL, EngineBench
 from outrider.testing.launches import ACTOR
 
@@ -34,10 +34,10 @@ class Shaky:
     def __init__(self) -> None:
         self.tries: Counter[str] = Counter()
 
-    async def plan(self, _desk: Desk) -> Sequence[PhaseJobPlan]:
+    async def plan(self, _context: PhaseContext) -> Sequence[PhaseJobPlan]:
         return [PhaseJobPlan(1)]
 
-    async def process(self, _desk: Desk, job: PhaseJob) -> PhaseResult:
+    async def process(self, _context: PhaseContext, job: PhaseJob) -> PhaseResult:
         self.tries[job.id] += 1
         if self.tries[job.id] == 1:
             raise RuntimeError("shaky")
@@ -152,6 +152,25 @@ class RunConformance:
             [("StepStarted", 1, 1), ("StepCompleted", 1, 2)],
             [("StepStarted", 1, 1), ("StepFailed", 1, 2)],
         ]
+
+    async def test_a_retry_policy_begins_a_dead_step_anew(self, bench: EngineBench) -> None:
+        impatient = bench.with_limits(job_max_attempts=1)
+        for each in (bench, impatient):
+            each.outrider.handlers[SHAKY] = Shaky()
+        campaign_id = await impatient.campaign(
+            5, order=(SHAKY, LAUNCH), retry_policy={SHAKY: StepRetries(max_attempts=2)}
+        )
+        run_id = await impatient.started(campaign_id, SHAKY)
+        async with bench.at_work():
+            assert (await bench.ended(run_id)).sent == 1
+        told = [
+            (event.type, event.logical_attempt)
+            for event in await bench.events(run_id)
+            if event.step_id is not None
+        ]
+        assert told == [
+            ("StepStarted", 1), ("StepFailed", 1), ("StepStarted", 2), ("StepCompleted", 2),
+        ]  # fmt: skip
 
     async def test_a_step_that_failed_waits_for_nothing_once_it_is_retried_or_its_run_is_stopped(
         self, bench: EngineBench, monkeypatch: pytest.MonkeyPatch

@@ -19,8 +19,8 @@ from outrider.domain.recipients import AddressKind, Recipient, address_kind, rec
 from outrider.domain.states import Channel, PhaseState
 from outrider.kernel.transactions import campaigns, inspection, ledger
 from outrider.kernel.transactions.overview import overview_page
+from outrider.limits.campaigns import IMPORT_WINDOW_ITEMS
 from outrider.ports.store import Store
-from outrider.settings import IMPORT_WINDOW_ITEMS
 from outrider.testing.launches import message, people
 from outrider.testing.store_suite.workshop import CONTRACT, ELSEWHERE, MOST, SMS, Workshop, at
 

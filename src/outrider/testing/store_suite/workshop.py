@@ -44,7 +44,7 @@ from outrider.kernel.transactions import (
     ledger,
     settlement,
 )
-from outrider.kernel.transactions.deployment import Beginning, ContractSnapshot, Deployment
+from outrider.kernel.transactions.deployment import ContractSnapshot, Deployment, RunStart
 from outrider.kernel.transactions.inspection import Item
 from outrider.kernel.transactions.jobs import ClaimedJob, Claimer, Hold
 from outrider.kernel.transactions.ledger import (
@@ -139,7 +139,7 @@ class Workshop:
         assets = await self.store.read(campaigns.assets_of(campaign_id))
         snapshot = ContractSnapshot(contract_sha256(CONTRACT), contract_text(CONTRACT))
         run_id = RunId(self.ids.new())
-        beginning = Beginning(DEFAULT_SCOPE, campaign_id, LAUNCH, run_id, "start", "suite")
+        beginning = RunStart(DEFAULT_SCOPE, campaign_id, LAUNCH, run_id, "start", "suite")
         plan = Deployment(
             beginning, assets, {asset.message.submission_target: snapshot for asset in assets}, {},
             batch_size, scheduled_for, max_attempts,

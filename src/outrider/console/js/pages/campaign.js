@@ -7,21 +7,23 @@ import { LiveCampaigns } from "../live_campaigns.js";
 import { nextButton, phaseButtons } from "../phase_controls.js";
 import { serverNow } from "../server_clock.js";
 import { ended } from "../state/accounting.js";
-import { controlPhaseOf, isGuessed, stateOf } from "../state/campaign_view.js";
+import { controlPhaseOf, isGuessed, outcomeAfter, shownStateOf, stateOf }
+  from "../state/campaign_view.js";
 import { duration, percentage, plural, rate, title } from "../state/format.js";
 import { makeHash } from "../state/hash.js";
 import { PROGRESS_EVENT } from "../state/phase_machine.js";
+import { successName } from "../state/phase_words.js";
 import { addSample, recentRate, sampleOf, throughputOf, timeLeft } from "../state/throughput.js";
 import { stream } from "../stream.js";
 import { throughputChart } from "../parts/chart.js";
 import { linkButton } from "../parts/controls.js";
 import { copyableId } from "../parts/copying.js";
 import { note } from "../parts/feedback.js";
-import { bar, doubtsNote, ledger } from "../parts/ledger.js";
-import { moment, span } from "../parts/moments.js";
+import { bar, doubtsNote, inWords, ledger } from "../parts/ledger.js";
+import { exactMoment, moment, span } from "../parts/moments.js";
 import { pill } from "../parts/pill.js";
 import { card } from "../parts/table.js";
-import { waitWords } from "../parts/words.js";
+import { reasonWords, waitWords } from "../parts/words.js";
 import { readyFor, statePill } from "./campaigns.js";
 import { artifactsCard, eventsCard, runsCard } from "./campaign_cards.js";
 import { messagesCard } from "./messages.js";
@@ -105,7 +107,9 @@ class CampaignPage {
   }
 
   happened(event) {
-    this.#feed(event);
+    if (!this.live.ignores(event)) {
+      this.#feed(event);
+    }
     if (this.live.apply(event)) {
       if (event.type !== PROGRESS_EVENT) {
         this.#note = null;
@@ -255,7 +259,7 @@ class CampaignPage {
           "div",
           { class: "columns-wide" },
           h("div", { class: "stack" }, this.#ledgerCard(view, phase), this.#chartCard(phase),
-            runsCard(this.#runs, this.#context),
+            runsCard(this.#runs, this.#context, pausedRun(view)),
             messagesCard(view.campaignId, this.#definition.messages)),
           h("div", { class: "stack" }, eventsCard(this.#events),
             artifactsCard(this.#artifacts)),
@@ -277,6 +281,7 @@ class CampaignPage {
     const found = view.phases[phase];
     const state = stateOf(view, phase);
     const isControlled = controlPhaseOf(view) === phase;
+    const word = shownStateOf(view, phase, serverNow());
     const begun = state !== "not_started";
     const counted = this.#counted(found);
     const progress = counted === found.accounting ? found.progressPercentage
@@ -299,23 +304,28 @@ class CampaignPage {
           href: makeHash("campaigns", id, { ...query, phase }),
           "aria-current": phase === inspected ? "true" : null,
         }, title(phase)),
-        pill(state, { isGuess: isGuessed(view, phase) }),
+        pill(word, { isGuess: isGuessed(view, phase) }),
       ),
-      h("div", { class: "stage-progress" }, bar(counted),
+      h("div", { class: "stage-progress" }, bar(counted, { success: successName(phase) }),
         h("div", { class: "with-bar-words" },
           h("span", { "data-figure": "progress" }, begun ? percentage(progress) : "–"),
-          h("span", {}, begun && found.startedAt
+          h("span", {}, begun && found.startedAt && word !== "scheduled"
             ? (found.finishedAt || state === "in_progress" || state === "paused"
               ? span(found.startedAt, found.finishedAt) : "")
             : ""))),
-      (waitWords(found.waitsFor) || found.reason) &&
-        h("div", { class: "small muted breakable" },
-          waitWords(found.waitsFor) ?? `Reason: ${found.reason}`),
+      this.#why(found, word),
       frame.canOperate && h("div", { class: "stage-controls" },
         phaseButtons(this.live, view, phase, (words) => this.#say(words)),
         found.waitsFor === "approval" && linkButton("See its run to approve",
           makeHash("runs", found.runId), { look: "small" })),
     );
+  }
+
+  #why(found, word) {
+    const words = waitWords(found.waitsFor)
+      ?? (word === "scheduled" ? ["Begins ", exactMoment(found.scheduledFor)] : null)
+      ?? (found.reason && word !== "stopped" ? `Reason: ${reasonWords(found.reason)}` : null);
+    return words && h("div", { class: "small muted breakable" }, words);
   }
 
   #say(words) {
@@ -327,22 +337,36 @@ class CampaignPage {
     const found = view.phases[phase];
     const counted = this.#counted(found);
     return card(
-      `Ledger of ${title(phase)}`,
+      `${title(phase)} results`,
       h("div", { class: "card-body stack" },
-        counted ? ledger(counted)
+        counted ? this.#ledgers(found, counted, successName(phase))
           : h("p", { class: "muted" }, "Nothing is counted before the phase has a run."),
         found.earlierInDoubt > 0 && note(
           `${plural(found.earlierInDoubt, "item")} of earlier runs are still in doubt.`, "warn"),
         counted && doubtsNote(counted, { campaignId: view.campaignId })),
       found.runId && h("a", { class: "small", href: makeHash("runs", found.runId) },
-        "Open its run"),
+        "View run"),
     );
+  }
+
+  /** Of a launch that was retried, each message once as it ended; then what the last run did. */
+  #ledgers(found, counted, success) {
+    if (!(found.runs > 1 && found.outcome)) {
+      return ledger(counted, success);
+    }
+    return [
+      h("p", { class: "small muted", "data-figure": "runs" },
+        `All ${found.runs} runs together: each message once, as it ended.`),
+      ledger(outcomeAfter(found, counted), success),
+      h("div", { class: "small muted", "data-figure": "latest-run" },
+        `Latest run only: ${inWords(counted, success)}.`),
+    ];
   }
 
   #chartCard(phase) {
     const view = this.#view;
     const samples = this.live.samples(view.campaignId, phase);
-    const isMoving = stateOf(view, phase) === "in_progress";
+    const isMoving = shownStateOf(view, phase, serverNow()) === "in_progress";
     const now = isMoving ? recentRate(samples, serverNow()) : null;
     const left = now !== null
       ? timeLeft(view.phases[phase].accounting?.waiting ?? 0, now) : null;
@@ -374,6 +398,10 @@ class CampaignPage {
     return samples.length >= SAMPLES_TO_DRAW && (isMoving || isWhole)
       ? throughputOf(samples, { isOver: !isMoving }) : this.#throughput;
   }
+}
+
+function pausedRun(view) {
+  return Object.values(view.phases).find(({ state }) => state === "paused")?.runId ?? null;
 }
 
 function hasSettled({ buckets }) {

@@ -5,21 +5,24 @@ import { h } from "../dom.js";
 import { count, percentage, title } from "../state/format.js";
 import { makeHash } from "../state/hash.js";
 import { PROGRESS_EVENT } from "../state/phase_machine.js";
+import { sendsMessages, shownRunState, successName } from "../state/phase_words.js";
+import { serverNow } from "../server_clock.js";
 import { copyableId } from "../parts/copying.js";
 import { empty } from "../parts/feedback.js";
 import { bar } from "../parts/ledger.js";
 import { clockTime, moment, span } from "../parts/moments.js";
 import { pill } from "../parts/pill.js";
 import { card, pager, table } from "../parts/table.js";
-import { eventWord } from "../parts/words.js";
+import { eventWord, isStop, reasonWords } from "../parts/words.js";
 
-export function runsCard({ items, next }, { id, query }) {
+/** A run knows nothing of a pause: `pausedRun` is the one whose phase is paused. */
+export function runsCard({ items, next }, { id, query }, pausedRun) {
   const link = (after) => makeHash("campaigns", id, { ...query, after });
   return card(
     "Runs",
     items.length === 0
       ? empty("clock", "No runs yet", "A phase that is started makes a run, which is kept here.")
-      : [table("Runs", RUN_COLUMNS, items, (run) => run.runId),
+      : [table("Runs", runColumns(pausedRun), items, (run) => run.runId),
         pager("", Boolean(query.after), link(null), next && link(next))],
   );
 }
@@ -33,10 +36,10 @@ export function eventsCard(events) {
         h("li", { "data-key": String(event.sequence), "data-event": event.type },
           h("span", { class: "feed-time muted" }, clockTime(event.timestamp)),
           h("span", { class: "breakable" }, h("span", { class: "strong" }, title(event.phase)),
-            ` ${eventWord(event.type)}`,
+            ` ${eventWord(event)}`,
             event.type === PROGRESS_EVENT &&
               ` to ${percentage(event.payload.progressPercentage)}`,
-            event.payload.reason && ` (${event.payload.reason})`),
+            !isStop(event) && event.payload.reason && ` (${reasonWords(event.payload.reason)})`),
           h("span", { class: "muted small" }, `#${event.sequence}`)))),
   );
 }
@@ -52,12 +55,15 @@ export function artifactsCard({ items }) {
   );
 }
 
-const RUN_COLUMNS = [
+const runColumns = (pausedRun) => [
   { name: "Run", of: (run) => copyableId(run.runId, { link: makeHash("runs", run.runId) }) },
   { name: "Phase", of: (run) => title(run.phase) },
-  { name: "Status", of: (run) => pill(run.status) },
-  { name: "Ledger", of: (run) => h("div", { class: "with-bar" }, bar(run.accounting)) },
-  { name: "Sent", kind: "number", of: (run) => count(run.accounting.sent) },
+  { name: "Status", of: (run) => pill(run.runId === pausedRun ? "paused"
+    : shownRunState(run, serverNow())) },
+  { name: "Results", of: (run) => h("div", { class: "with-bar" }, bar(run.accounting,
+    { success: successName(run.phase) })) },
+  { name: "Sent", kind: "number", of: (run) => (sendsMessages(run.phase)
+    ? count(run.accounting.sent) : h("span", { class: "muted" }, "–")) },
   { name: "Failed", kind: "number", of: (run) => count(run.accounting.failed) },
   { name: "Took", kind: "number", of: (run) => span(run.startedAt, run.finishedAt) },
 ];

@@ -4,9 +4,10 @@ import { get } from "../api.js";
 import { h, oncePerFrame, render } from "../dom.js";
 import { LiveCampaigns, snapshotOfLine } from "../live_campaigns.js";
 import { serverNow } from "../server_clock.js";
-import { controlPhaseOf, isGuessed, stateOf } from "../state/campaign_view.js";
+import { controlPhaseOf, isGuessed, shownStateOf, stateOf } from "../state/campaign_view.js";
 import { count, percentage, rate, title } from "../state/format.js";
 import { makeHash } from "../state/hash.js";
+import { sendsMessages, successName } from "../state/phase_words.js";
 import { recentRate } from "../state/throughput.js";
 import { CAMPAIGNS_MOST, stream } from "../stream.js";
 import { button, linkButton, select } from "../parts/controls.js";
@@ -17,9 +18,10 @@ import { moment } from "../parts/moments.js";
 import { pill } from "../parts/pill.js";
 import { pager, table } from "../parts/table.js";
 
-const STATES = [["", "All states"], ["in_progress", "In progress"], ["paused", "Paused"],
+const STATES = [["", "All states"], ["in_progress", "In progress or scheduled"],
+  ["paused", "Paused"],
   ["ready", "Ready for its next phase"], ["not_started", "Not started"],
-  ["completed", "Completed"], ["failed", "Failed"]];
+  ["completed", "Completed"], ["failed", "Failed or stopped"]];
 const NEW_BEAT_MS = 3_000;
 
 export async function show({ main, query, signal, frame }) {
@@ -121,7 +123,7 @@ function nothing(query, frame) {
     "A campaign sends your messages to an audience, phase by phase, with a ledger row for every "
       + "recipient.",
     frame.canOperate &&
-      linkButton("Make the first one", "#/new", { sign: "plus", look: "primary" }));
+      linkButton("Create the first one", "#/new", { sign: "plus", look: "primary" }));
 }
 
 function columns(live) {
@@ -163,6 +165,14 @@ function overallState(view) {
   return states.every((state) => state === "completed") ? "completed" : "ready";
 }
 
+/** As it is said: where all that failed was stopped, and what is under way is scheduled. */
+function overallWord(view) {
+  const state = overallState(view);
+  const said = view.phaseOrder.filter((phase) => stateOf(view, phase) === state)
+    .map((phase) => shownStateOf(view, phase, serverNow()));
+  return said.length === 0 || said.includes(state) ? state : said[0];
+}
+
 /** The phase that a campaign is ready for; null where it is anything else. */
 export function readyFor(view) {
   return overallState(view) === "ready"
@@ -172,7 +182,7 @@ export function readyFor(view) {
 export function statePill(view) {
   const controlled = controlPhaseOf(view);
   const next = readyFor(view);
-  return pill(overallState(view), {
+  return pill(overallWord(view), {
     words: next && `Ready for ${title(next)}`,
     isGuess: controlled !== null && isGuessed(view, controlled),
   });
@@ -187,7 +197,7 @@ function progressCell(line, view) {
   return h(
     "div",
     { class: "with-bar" },
-    bar(accounting),
+    bar(accounting, { success: successName(phase) }),
     h("div", { class: "with-bar-words" }, h("span", {}, percentage(progressPercentage)),
       h("span", {}, title(phase))),
   );
@@ -195,7 +205,7 @@ function progressCell(line, view) {
 
 function rateCell(line, view, live) {
   const phase = controlPhaseOf(view);
-  if (phase === null || stateOf(view, phase) !== "in_progress") {
+  if (phase === null || shownStateOf(view, phase, serverNow()) !== "in_progress") {
     return h("span", { class: "muted" }, "–");
   }
   const found = recentRate(live.samples(line.campaignId, phase), serverNow());
@@ -204,8 +214,10 @@ function rateCell(line, view, live) {
 
 function part(name) {
   return ({ line, view }) => {
-    const accounting = view.phases[shownPhase(line, view)]?.accounting;
-    const items = accounting?.[name];
+    const phase = shownPhase(line, view);
+    const { accounting, outcome } = view.phases[phase] ?? {};
+    const isCounted = name !== "sent" || sendsMessages(phase);
+    const items = isCounted ? (outcome ?? accounting)?.[name] : undefined;
     return items ? count(items) : h("span", { class: "muted" }, items === 0 ? "0" : "–");
   };
 }

@@ -26,7 +26,7 @@ export async function show(context) {
   const { main, query, frame, signal } = context;
   if (!frame.canOperate) {
     frame.head({ title: "New campaign", crumbs: [["Campaigns", "#/campaigns"]] });
-    render(main, empty("key", "This key may only look",
+    render(main, empty("key", "This key is read-only",
       "Sign in with a key that has the scope operate to make campaigns.",
       linkButton("See the campaigns", "#/campaigns")));
     return;
@@ -77,7 +77,7 @@ function form(targets) {
         }
       },
     },
-    card("About it", h("div", { class: "card-body stack" },
+    card("Details", h("div", { class: "card-body stack" },
       field("Name", { name: "name", required: true, maxlength: 200, placeholder: "Spring offer" }),
       h("fieldset", { class: "choices" }, h("legend", {}, "Phases, in this order"),
         PHASES.map(([phase, words, isChosen]) =>
@@ -232,7 +232,7 @@ function dryRunner(path) {
     }
   };
   return h("div", { class: "card-body stack" },
-    h("div", {}, button("Count who would be sent to", { onclick: run })), said);
+    h("div", {}, button("Count recipients", { onclick: run })), said);
 }
 
 function dryRun(found) {

@@ -5,8 +5,10 @@ import { get, post, segment } from "../api.js";
 import { h, oncePerFrame, render } from "../dom.js";
 import { LiveCampaigns } from "../live_campaigns.js";
 import { RunLog } from "../run_log.js";
+import { serverNow } from "../server_clock.js";
 import { count, title } from "../state/format.js";
 import { makeHash } from "../state/hash.js";
+import { sendsMessages, shownRunState, successName } from "../state/phase_words.js";
 import { stream } from "../stream.js";
 import { button, tabs } from "../parts/controls.js";
 import { copyableId } from "../parts/copying.js";
@@ -124,7 +126,8 @@ class RunPage {
       crumbs: [["Campaigns", "#/campaigns"],
         [this.live.view(run.campaignId)?.name ?? "Campaign",
           makeHash("campaigns", run.campaignId)]],
-      beside: [pill(run.status), this.log.view.stale && pill("delayed", { words: "Catching up" })],
+      beside: [pill(shownRunState(run, serverNow())),
+        this.log.view.stale && pill("delayed", { words: "Catching up" })],
       under: copyableId(run.runId, { whole: true, what: "run id" }),
       actions: this.#actions(run),
     });
@@ -137,9 +140,10 @@ class RunPage {
         h(
           "div",
           { class: "columns" },
-          card("Ledger", h("div", { class: "card-body stack" }, ledger(run.accounting),
+          card("Results", h("div", { class: "card-body stack" },
+            ledger(run.accounting, successName(run.phase)),
             doubtsNote(run.accounting, { runId: run.runId }))),
-          card("About", h("div", { class: "card-body" }, this.#facts(run))),
+          card("Details", h("div", { class: "card-body" }, this.#facts(run))),
         ),
         h("div", {}, this.#tabs(), this.#tabContent()),
       ),
@@ -148,11 +152,12 @@ class RunPage {
 
   #facts(run) {
     return facts(
-      ["Began", exactMoment(run.startedAt)],
+      shownRunState(run, serverNow()) === "scheduled"
+        ? ["Begins", exactMoment(run.scheduledFor)] : ["Began", exactMoment(run.startedAt)],
       ["Ended", exactMoment(run.finishedAt)],
       ["Took", span(run.startedAt, run.finishedAt)],
-      ["Channel", run.channel],
-      ["Log stands at", `#${this.log.view.lastEventSeq}`],
+      sendsMessages(run.phase) && ["Channel", run.channel],
+      ["Last log event", `#${this.log.view.lastEventSeq}`],
       run.stoppedAt && ["Stopped", moment(run.stoppedAt)],
       run.retryOf && ["Remainder of",
         copyableId(run.retryOf, { link: makeHash("runs", run.retryOf), what: "run id" })],

@@ -75,7 +75,7 @@ const JOB_COLUMNS = [
   { name: "Status", of: (job) => [pill(job.status), job.paused && tag("paused"),
     job.cancelled && tag("cancelled")] },
   { name: "Items", kind: "number", of: (job) => count(job.items) },
-  { name: "Sent", kind: "number", of: (job) => count(job.sent) },
+  { name: "Succeeded", kind: "number", of: (job) => count(job.sent) },
   { name: "Failed", kind: "number", of: (job) => count(job.failed) },
   { name: "Skipped", kind: "number", of: (job) => count(job.skipped) },
   { name: "Lost tries", kind: "number", of: (job) => count(job.attempts) },
@@ -158,7 +158,7 @@ export async function certificateTab({ id, signal }) {
         proof.holds
           ? note("It holds: every intended item has its terminal row, and none was sent twice.",
             "good")
-          : note("It does not hold, or not yet.", "warn"),
+          : note("Not proven yet.", "warn"),
         h("ul", { class: "criteria" }, proof.criteria.map((criterion) =>
           h("li", {},
             h("span", { class: criterion.holds ? "holds" : "holds-not" },
@@ -173,6 +173,6 @@ export async function certificateTab({ id, signal }) {
           copyableId(proof.ledgerDigest, { whole: true, what: "digest" })),
       ),
     ),
-    card("Why it stands so", h("div", { class: "card-body" }, sentences(explained.sentences))),
+    card("Why this status", h("div", { class: "card-body" }, sentences(explained.sentences))),
   );
 }

@@ -165,9 +165,9 @@ function stepRow(step, from, to) {
       step.engineAttemptId && h("span",
         { class: "nowrap", title: "Engine attempt: taken up again after a worker was lost" },
         `· engine ${step.engineAttemptId}`),
-      step.counts && h("span", { class: "nowrap" }, `· ${count(step.counts.sent)} sent`),
+      step.counts && h("span", { class: "nowrap" }, `· ${count(step.counts.sent)} succeeded`),
       took && h("span", { class: "nowrap" }, `· ${took}`)),
-    (step.error || step.reason) && h("div", { class: "step-error" },
-      step.error ? `${step.error.code}: ${step.error.message}` : step.reason),
+    step.error && h("div", { class: "step-error" }, `${step.error.code}: ${step.error.message}`),
+    !step.error && step.reason && h("div", { class: "step-reason" }, step.reason),
   );
 }

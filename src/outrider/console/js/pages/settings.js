@@ -67,7 +67,7 @@ async function makeKey(again) {
       field("Name", { name: "name", required: true, maxlength: 200, placeholder: "ci" }),
       select("Scope", SCOPES, { name: "scope", value: "operate" }),
     ],
-    confirm: "Make it",
+    confirm: "Create",
     act: (form) => post("/keys", { name: form.get("name").trim(), scopes: [form.get("scope")] }),
   });
   if (made) {

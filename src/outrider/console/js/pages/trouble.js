@@ -63,7 +63,7 @@ function alertsTab(context) {
     { name: "Raised", kind: "number", of: (alert) => moment(alert.raisedAt) },
     { name: "Seen last", kind: "number", of: (alert) => moment(alert.lastSeenAt) },
     { name: "Resolved", kind: "number", of: (alert) => moment(alert.resolvedAt) },
-  ], empty("check", "No alert stands", "Alerts end by themselves when their cause does."));
+  ], empty("check", "No open alerts", "Alerts end by themselves when their cause does."));
 }
 
 async function lettersTab(context, again, { deadLetters }) {

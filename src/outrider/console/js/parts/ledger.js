@@ -1,38 +1,38 @@
 // The accounting as a bar and a legend: the parts always add up to what is intended.
 
 import { h } from "../dom.js";
-import { PARTS, PART_NAMES, addsUp, shares, total } from "../state/accounting.js";
+import { PARTS, addsUp, partName, shares, total } from "../state/accounting.js";
 import { count, percentage } from "../state/format.js";
 import { makeHash } from "../state/hash.js";
 import { note } from "./feedback.js";
 
-export function bar(accounting, { isLarge = false } = {}) {
+export function bar(accounting, { isLarge = false, success = "Sent" } = {}) {
   const parts = accounting ? shares(accounting) : [];
   return h(
     "div",
     {
       class: `bar ${isLarge ? "bar-large" : ""}`,
       role: "img",
-      "aria-label": accounting ? inWords(accounting) : "Nothing counted yet",
+      "aria-label": accounting ? inWords(accounting, success) : "Nothing counted yet",
     },
     parts.map(({ part, count: items, thousandths }) =>
       h("div", {
         class: `part part-${part}`,
         "data-key": part,
-        title: `${PART_NAMES[part]}: ${count(items)}`,
+        title: `${partName(part, success)}: ${count(items)}`,
         style: { width: `${thousandths / 10}%` },
       })),
   );
 }
 
-export function inWords(accounting) {
+export function inWords(accounting, success = "Sent") {
   const parts = PARTS.filter((part) => accounting[part] > 0)
-    .map((part) => `${count(accounting[part])} ${PART_NAMES[part].toLowerCase()}`);
+    .map((part) => `${count(accounting[part])} ${partName(part, success).toLowerCase()}`);
   return `${count(accounting.intended)} intended: ${parts.join(", ") || "none"}`;
 }
 
-/** The whole ledger of a phase or run. */
-export function ledger(accounting) {
+/** The whole ledger of a phase or run. `success` is the word for what went well. */
+export function ledger(accounting, success) {
   const endedShare = accounting.intended === 0 ? 100
     : (100 * (accounting.sent + accounting.failed + accounting.skipped)) / accounting.intended;
   return h(
@@ -44,8 +44,8 @@ export function ledger(accounting) {
       h("span", { class: "figure", "data-figure": "ended" }, percentage(endedShare)),
       h("span", { class: "muted" }, `of ${count(accounting.intended)} intended are settled`),
     ),
-    bar(accounting, { isLarge: true }),
-    legend(accounting),
+    bar(accounting, { isLarge: true, success }),
+    legend(accounting, success),
     !addsUp(accounting) &&
       h("p", { class: "note note-bad" },
         `The parts come to ${count(total(accounting))}: the ledger does not add up.`),
@@ -61,13 +61,13 @@ export function doubtsNote({ waiting, inDoubt }, matching) {
   ], "warn");
 }
 
-function legend(accounting) {
+function legend(accounting, success) {
   return h(
     "dl",
     { class: "legend" },
     entry("intended", "Intended", accounting.intended, null),
     PARTS.map((part) =>
-      entry(part, PART_NAMES[part], accounting[part], accounting.intended)),
+      entry(part, partName(part, success), accounting[part], accounting.intended)),
   );
 }
 

@@ -8,12 +8,13 @@ const LOOKS = {
   good: ["completed", "sent", "called", "posted", "success", "accepted", "closed", "routed"],
   active: ["in_progress", "running", "locked", "approved", "steps", "probing"],
   warn: ["paused", "in_doubt", "partial", "warning", "pending_approval", "delayed"],
-  bad: ["failed", "dead", "cancelled", "rejected", "exhausted", "open", "critical", "error",
+  bad: ["failed", "dead", "rejected", "exhausted", "open", "critical", "error",
     "revoked"],
-  quiet: ["skipped", "suppressed"],
+  quiet: ["skipped", "suppressed", "stopped", "cancelled", "scheduled"],
 };
 const SIGNS = { good: "check", active: "half", warn: "pause", bad: "cross", quiet: "dash" };
-const OWN_SIGNS = { in_doubt: "doubt", partial: "half", warning: "trouble", critical: "trouble" };
+const OWN_SIGNS = { in_doubt: "doubt", stopped: "stop", cancelled: "stop", scheduled: "clock",
+  partial: "half", warning: "trouble", critical: "trouble" };
 const OWN_WORDS = { in_progress: "In progress", not_started: "Not started", in_doubt: "In doubt" };
 
 export function pill(state, { words, isGuess = false } = {}) {

@@ -24,8 +24,17 @@ export function actionLook(action) {
   return ACTIONS[action];
 }
 
-export function eventWord(type) {
-  return EVENTS[type] ?? type;
+export function eventWord(event) {
+  return isStop(event) ? "stopped" : EVENTS[event.type] ?? event.type;
+}
+
+/** A stop is told as the failure that it is to the state machine; to people it is a stop. */
+export function isStop({ type, payload }) {
+  return type === "phase_failed" && payload?.reason === "stopped";
+}
+
+export function reasonWords(reason) {
+  return reason.replaceAll("_", " ");
 }
 
 export function waitWords(waitsFor) {

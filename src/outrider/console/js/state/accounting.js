@@ -2,13 +2,17 @@
 
 export const PARTS = Object.freeze(["sent", "waiting", "inDoubt", "failed", "skipped"]);
 
-export const PART_NAMES = Object.freeze({
+const PART_NAMES = Object.freeze({
   waiting: "Waiting",
   inDoubt: "In doubt",
-  sent: "Sent",
   failed: "Failed",
   skipped: "Skipped",
 });
+
+/** `success` is what went well: messages are sent, everything else is done. */
+export function partName(part, success) {
+  return PART_NAMES[part] ?? success;
+}
 
 const WHOLE = 1000;
 
@@ -33,6 +37,13 @@ export function sum(accountings) {
     }
   }
   return all;
+}
+
+/** What a total is now that one of its parts was counted again: each term moves by as much. */
+export function moved(whole, before, after) {
+  const names = Object.keys(before);
+  return { ...whole, ...Object.fromEntries(names.map((name) =>
+    [name, whole[name] + after[name] - before[name]])) };
 }
 
 /**

@@ -3,6 +3,8 @@
 //
 // Views are never changed in place. Where nothing changed, the very same view comes back.
 
+import { moved } from "./accounting.js";
+import { shownState } from "./phase_words.js";
 import { AIMS, PROGRESS_EVENT, STATE_SET_BY, controlPhase } from "./phase_machine.js";
 
 const IN_PROGRESS = "in_progress";
@@ -43,7 +45,20 @@ export function applyEvent(view, event) {
   if (state === undefined) {
     return next;
   }
-  return withoutGuess(withPhase(next, event.phase, stateChange(view, event, state)), event.phase);
+  const changed = withPhase(next, event.phase, stateChange(view, event, state));
+  return outlives(view.guesses[event.phase], event) ? changed : withoutGuess(changed, event.phase);
+}
+
+/** What was asked for after the event's own cause is still to come: it stays on show. */
+function outlives(made, event) {
+  return made !== undefined && (made.isQueued || event.sequence <= made.after);
+}
+
+/** Progress that is news and yet not applied, because its phase is not in progress. */
+export function ignores(view, event) {
+  return event.type === PROGRESS_EVENT && event.campaignId === view.campaignId
+    && event.sequence > view.lastSequence && event.phase in view.phases
+    && stateOf(view, event.phase) !== IN_PROGRESS;
 }
 
 /** Only a phase that is in progress progresses; what comes late for another is ignored. */
@@ -54,19 +69,36 @@ export function applyProgress(view, event) {
   const { progressPercentage, accounting, runId } = event.payload;
   return withPhase(view, event.phase, {
     progressPercentage,
-    ...(accounting && { accounting }),
+    ...(accounting && { accounting, outcome: outcomeAfter(view.phases[event.phase], accounting) }),
     ...(runId && { runId }),
     updatedAt: event.timestamp,
   });
 }
 
-/** Shown at once, until an event, a snapshot or a refusal says how it really is. */
-export function guess(view, phase, action, guessId) {
+/** Of all runs of a launch; the next snapshot says it where this one cannot. */
+export function outcomeAfter({ outcome, accounting: before }, after) {
+  return outcome && before && after ? moved(outcome, before, after) : outcome ?? null;
+}
+
+/**
+ * Shown at once, until an event, a snapshot or a refusal says how it really is. `isQueued`: it
+ * waits for the answer to an earlier one, and what is told meanwhile is about that.
+ */
+export function guess(view, phase, action, guessId, { isQueued = false } = {}) {
   if (!(phase in view.phases) || !(action in AIMS)) {
     return view;
   }
-  const made = { state: AIMS[action], action, guessId, sequence: null };
+  const made = { state: AIMS[action], action, guessId, sequence: null, isQueued, after: 0 };
   return { ...view, guesses: { ...view.guesses, [phase]: made } };
+}
+
+/** It is asked for now; events up to this sequence are about what was asked for before it. */
+export function sendGuess(view, phase, guessId, after) {
+  const made = view.guesses[phase];
+  if (made?.guessId !== guessId) {
+    return view;
+  }
+  return { ...view, guesses: { ...view.guesses, [phase]: { ...made, isQueued: false, after } } };
 }
 
 /** The server's answer: what it changed comes as an event too; what was so already does not. */
@@ -104,6 +136,14 @@ export function stateOf(view, phase) {
   return view.guesses[phase]?.state ?? view.phases[phase]?.state;
 }
 
+/** As it is said: stopped and scheduled too. */
+export function shownStateOf(view, phase, now) {
+  if (view.guesses[phase]?.action === "stop") {
+    return "stopped";
+  }
+  return shownState(view.phases[phase], stateOf(view, phase), now);
+}
+
 export function controlPhaseOf(view) {
   return controlPhase(view.phaseOrder, (phase) => stateOf(view, phase));
 }
@@ -124,6 +164,8 @@ function stateChange(view, event, state) {
     change.finishedAt = null;
     change.progressPercentage = 0;
     change.accounting = null;
+    change.outcome = null;
+    change.runStatus = null;
     change.runId = event.payload?.runId ?? null;
   }
   if (state === "completed" || state === "failed") {

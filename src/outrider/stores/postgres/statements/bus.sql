@@ -54,7 +54,7 @@ SELECT run_id::text, run_seq, due_at FROM head;
 -- columns of its key at once, which only the key's own index can do.
 SELECT o.run_id::text, o.run_seq, e.type, e.occurred_at, e.step_id, e.logical_attempt,
        e.engine_attempt, e.payload, e.emitter, e.plan_version, encode(e.idempotency_key, 'hex'),
-       o.attempts, o.due_at, r.tenant_id::text, r.workspace_id::text
+       e.contract_version, o.attempts, o.due_at, r.tenant_id::text, r.workspace_id::text
   FROM json_to_recordset(:window) AS head (run_id uuid, run_seq bigint)
  CROSS JOIN LATERAL (
    SELECT w.run_id, w.run_seq, w.attempts, w.due_at FROM event_bus_outbox w

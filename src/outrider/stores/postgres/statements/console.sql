@@ -33,7 +33,9 @@ SELECT c.id::text, c.name, c.audience_size, c.last_sequence, c.created_at
 -- name: phases_of_campaigns
 -- With what was last told of a phase in progress, and what its run came to in the end.
 SELECT p.campaign_id::text, p.phase, p.state, p.run_id::text, p.started_at, p.progress::text,
-       r.status, r.intended, e.payload::text
+       r.status, r.intended, e.payload::text, p.reason,
+       CASE WHEN r.scheduled_for > r.created_at THEN r.scheduled_for END AS scheduled_for,
+       r.retry_of::text
   FROM campaign_phases p LEFT JOIN campaign_runs r ON r.id = p.run_id
   LEFT JOIN run_events e
          ON e.run_id = r.id AND e.run_seq = r.status_seq AND r.finished_at IS NOT NULL

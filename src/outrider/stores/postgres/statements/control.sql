@@ -97,6 +97,36 @@ UPDATE retry_exclusions SET taken_by = :run_id
 SELECT count(*) FROM retry_exclusions x JOIN channel_outbox o ON o.id = x.outbox_id
  WHERE x.campaign_id = :campaign_id AND x.taken_by IS NULL AND o.doubted_at IS NOT NULL;
 
+-- name: launch_chains
+-- Each of these runs, and before it the ones whose remainder it took up, the latest first; of those
+-- before, what they came to by the event that ended them.
+WITH RECURSIVE chain (last_id, id, retry_of, intended, ended_seq, depth) AS (
+  SELECT r.id, r.id, r.retry_of, r.intended, NULL::bigint, 0 FROM campaign_runs r
+   WHERE r.id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)))
+  UNION ALL
+  SELECT c.last_id, r.id, r.retry_of, r.intended,
+         CASE WHEN r.finished_at IS NOT NULL THEN r.status_seq END, c.depth + 1
+    FROM chain c CROSS JOIN LATERAL (SELECT * FROM campaign_runs WHERE id = c.retry_of LIMIT 1) r
+   WHERE c.depth < :longest
+)
+SELECT c.last_id::text, c.id::text, c.intended, e.payload::text
+  FROM chain c
+  LEFT JOIN LATERAL (SELECT payload FROM run_events
+                      WHERE run_id = c.id AND run_seq = c.ended_seq LIMIT 1) e ON true
+ ORDER BY c.last_id, c.depth;
+
+-- name: count_left_failed
+-- Of what retries left out, by campaign, what has failed since, and no later run took up.
+SELECT x.campaign_id::text, count(*) FROM retry_exclusions x JOIN channel_outbox o ON o.id = x.outbox_id
+ WHERE x.campaign_id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid))) AND x.taken_by IS NULL AND o.status = 'failed'
+ GROUP BY x.campaign_id;
+
+-- name: still_left_out
+-- Of these items, those that a retry left out, and no later run took up.
+SELECT outbox_id::text FROM retry_exclusions
+ WHERE campaign_id = :campaign_id AND taken_by IS NULL
+   AND outbox_id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)));
+
 -- name: count_remainder
 -- What a run left over, job by job: what failed, and what a stop cancelled; less what this retry
 -- leaves out, and with what earlier ones did and it takes up.
@@ -119,10 +149,27 @@ SELECT j.id::text, j.asset_id::text, j.first_position, j.last_position, count(*)
  GROUP BY j.id;
 
 -- name: load_remainder
+-- With whether the provider has accepted it after all, in the run before or in one before that.
+WITH RECURSIVE lineage (id, run_id, retry_job_id) AS (
+  SELECT id, run_id, retry_job_id FROM job_queue WHERE id = :previous_job_id
+  UNION
+  SELECT j.id, j.run_id, j.retry_job_id
+    FROM lineage
+   CROSS JOIN LATERAL (SELECT id, run_id, retry_job_id FROM job_queue
+                        WHERE id = lineage.retry_job_id LIMIT 1) j
+), late AS MATERIALIZED (
+  SELECT DISTINCT e.recipient_id
+    FROM lineage
+   CROSS JOIN LATERAL (
+     SELECT recipient_id FROM channel_outbox
+      WHERE run_id = lineage.run_id AND job_id = lineage.id
+        AND EXISTS (SELECT 1 FROM late_acceptances l WHERE l.outbox_id = channel_outbox.id)
+     OFFSET 0) e
+)
 SELECT m.recipient_id,
        CASE :kind::int WHEN 1 THEN m.email WHEN 2 THEN m.phone WHEN 4 THEN m.push_token END,
        m.attributes, m.invalid, m.duplicate,
-       EXISTS (SELECT 1 FROM late_acceptances l WHERE l.outbox_id = o.id)
+       o.recipient_id IN (SELECT recipient_id FROM late)
   FROM channel_outbox o JOIN audience_members m
     ON m.campaign_id = :campaign_id AND m.recipient_id = o.recipient_id
  WHERE o.run_id = (SELECT j.run_id FROM job_queue j WHERE j.id = :previous_job_id)
@@ -176,8 +223,8 @@ SELECT id::text, campaign_id::text, phase, channel, status, intended, scheduled_
 -- name: set_phase_direct
 -- Outside the state machine, and therefore seen by the trigger.
 UPDATE campaign_phases
-   SET state = :state, bypass_caller = :caller, bypass_reason = :reason, finished_at = :now,
-       updated_at = :now
+   SET state = :state, bypass_caller = :caller, bypass_reason = :reason,
+       finished_at = CASE WHEN :ends::boolean THEN :now::timestamptz END, updated_at = :now
  WHERE campaign_id = :campaign_id AND phase = :phase;
 
 -- name: end_bypass
@@ -186,23 +233,56 @@ UPDATE campaign_phases
  WHERE campaign_id = :campaign_id AND phase = :phase;
 
 -- name: disagreeing_phases
--- In flight, while their run has ended or never was.
-SELECT p.campaign_id::text, p.phase, p.state, r.status
+-- In flight, while their run has ended, was stopped or never was.
+SELECT p.campaign_id::text, p.phase
   FROM campaign_phases p LEFT JOIN campaign_runs r ON r.id = p.run_id
  WHERE p.state IN ('in_progress', 'paused')
-   AND (r.id IS NULL OR r.status IN ('completed', 'partial', 'failed'))
- LIMIT :most FOR NO KEY UPDATE OF p;
+   AND (r.id IS NULL OR r.status IN ('completed', 'partial', 'failed') OR r.stopped_at IS NOT NULL)
+   AND (p.campaign_id, p.phase) > (:after_campaign_id, :after_phase)
+ ORDER BY p.campaign_id, p.phase LIMIT :most;
+
+-- name: runs_left_running
+-- Nobody has ended or stopped them, and their phase is not in flight, or has another run.
+SELECT r.id::text, r.campaign_id::text, r.phase
+  FROM campaign_runs r
+  LEFT JOIN campaign_phases p ON p.campaign_id = r.campaign_id AND p.phase = r.phase
+ WHERE r.finished_at IS NULL AND r.stopped_at IS NULL AND r.status IN ('queued', 'running')
+   AND (p.state IN ('in_progress', 'paused') AND p.run_id = r.id) IS NOT TRUE
+   AND r.id > :after
+ ORDER BY r.id LIMIT :most;
+
+-- name: running_runs
+-- The runs of a campaign that nobody has ended or stopped: one, unless rows were changed by hand.
+SELECT id::text, phase FROM campaign_runs
+ WHERE campaign_id = :campaign_id AND (finished_at IS NULL) IS TRUE AND stopped_at IS NULL
+   AND status IN ('queued', 'running');
+
+-- name: phase_beside_run
+-- A phase, the run it names, and what its stream was last told of it.
+SELECT c.tenant_id::text, c.workspace_id::text, p.state, p.run_id::text, r.status,
+       r.stopped_at IS NOT NULL, r.approved_at IS NOT NULL,
+       EXISTS (SELECT 1 FROM job_queue j
+                WHERE j.run_id = p.run_id AND j.outcome IS NULL AND j.paused),
+       EXISTS (SELECT 1 FROM job_queue j
+                WHERE j.run_id = p.run_id AND j.outcome IS NULL AND NOT j.paused),
+       (SELECT e.type FROM campaign_events e
+         WHERE e.campaign_id = p.campaign_id AND e.sequence = p.last_sequence)
+  FROM campaign_phases p JOIN campaigns c ON c.id = p.campaign_id
+  LEFT JOIN campaign_runs r ON r.id = p.run_id
+ WHERE p.campaign_id = :campaign_id AND p.phase = :phase;
 
 -- name: count_bypasses
 SELECT count(*) FROM campaign_audit_log WHERE event = 'phase.transition_bypassed';
 
--- name: latest_bypass
-SELECT id::text FROM campaign_audit_log WHERE event = 'phase.transition_bypassed'
- ORDER BY campaign_audit_log.id DESC LIMIT 1;
+-- name: unread_bypasses_after
+SELECT u.id::text, u.campaign_id::text, u.phase,
+       (SELECT a.detail FROM campaign_audit_log a WHERE a.id = u.id)
+  FROM unread_bypasses u
+ WHERE u.id > :after ORDER BY u.id LIMIT :most;
 
--- name: bypasses_after
-SELECT id::text, campaign_id::text, detail FROM campaign_audit_log
- WHERE event = 'phase.transition_bypassed' AND id > :after ORDER BY campaign_audit_log.id LIMIT :most;
+-- name: forget_bypasses
+DELETE FROM unread_bypasses
+ WHERE id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)));
 
 -- name: count_members
 SELECT count(*) FROM audience_members WHERE campaign_id = :campaign_id;

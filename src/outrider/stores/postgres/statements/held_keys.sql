@@ -40,16 +40,17 @@ SELECT j.id::text, j.outcome IS NOT NULL FROM job_queue j
 
 -- name: bury_left_waiting
 -- A worker that was taken for dead gave items back, or has tries left for them, after their job was
--- stopped and had ended. As `bury_waiting` does it.
+-- stopped, or given up, and had ended. As `bury_waiting` does it.
 UPDATE channel_outbox AS o
    SET status = CASE WHEN o.maybe_received THEN 'queued' WHEN o.attempts = 0 THEN 'skipped'
                      ELSE 'failed' END,
        skipped = NOT o.maybe_received AND o.attempts = 0,
        doubted_at = CASE WHEN o.maybe_received THEN :now::timestamptz END,
        intent_status = CASE WHEN o.maybe_received THEN 'PENDING' END,
-       reason = 'cancelled', next_attempt_at = NULL, updated_at = :now
+       reason = :reason, next_attempt_at = NULL, updated_at = :now
   FROM job_queue j
- WHERE (j.outcome IS NULL OR j.unended > 0) AND j.outcome IS NOT NULL AND j.cancelled
+ WHERE (j.outcome IS NULL OR j.unended > 0) AND j.outcome IS NOT NULL
+   AND j.cancelled = :cancelled::boolean AND (j.cancelled OR j.status = 'dead')
    AND j.updated_at >= :since AND o.run_id = j.run_id AND o.job_id = j.id
    AND o.status = 'queued' AND o.doubted_at IS NULL AND o.attempt_opened_at IS NULL
 RETURNING o.id::text;

@@ -27,6 +27,17 @@ ON CONFLICT (job_id, fence) DO NOTHING;
 -- Its worker has come back, knows that the job is another's, and has no call of it out any more.
 DELETE FROM lost_leases WHERE job_id = :job_id AND fence = :fence;
 
+-- name: forget_lost_leases
+-- So many that nobody needs any more.
+DELETE FROM lost_leases
+ WHERE (job_id, fence) IN (
+   SELECT l.job_id, l.fence FROM lost_leases l
+    WHERE l.lost_at < :before
+      AND l.job_id <> ALL (ARRAY(SELECT o.job_id FROM channel_outbox o
+                                  WHERE o.doubted_at IS NOT NULL AND o.job_id IS NOT NULL))
+    LIMIT :most)
+RETURNING job_id::text;
+
 -- name: lost_holders
 -- The workers that opened these doubted items and lost their lease, and when that was: of every call
 -- that was abandoned, for the first of them may be the one that lives.
@@ -43,7 +54,8 @@ SELECT o.id::text, l.worker_id, l.lost_at
 
 -- name: note_late_acceptances
 -- Of calls that were accepted, those whose item says otherwise: it was settled meanwhile, or a
--- verdict said that this attempt never arrived, and another one was made.
+-- verdict said that this attempt never arrived, and another one was made; or the attempt had failed
+-- before its step began anew.
 INSERT INTO late_acceptances (outbox_id, attempt, fence, answered_at, provider_message_id,
                               recorded_at)
 SELECT o.id, item.attempt, item.fence, item.closed_at, item.message_id, :now
@@ -53,7 +65,7 @@ SELECT o.id, item.attempt, item.fence, item.closed_at, item.message_id, :now
   LEFT JOIN LATERAL (SELECT h.outcome FROM attempt_history h
                       WHERE h.outbox_id = item.id AND h.attempt = item.attempt
                         AND h.outcome = 'disproved' LIMIT 1) h ON true
- WHERE (o.status IN ('failed', 'skipped')
+ WHERE (o.status IN ('failed', 'skipped') OR item.attempt <= o.attempts_before
         OR ((o.attempts > item.attempt OR o.attempt_fence <> item.fence)
             AND h.outcome IS NOT NULL))
    AND o.id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS bound (id uuid)))

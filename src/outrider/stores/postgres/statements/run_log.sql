@@ -25,9 +25,11 @@ WITH known AS MATERIALIZED (
   RETURNING last_seq
 )
 INSERT INTO run_events (run_id, run_seq, type, emitter, step_id, logical_attempt, engine_attempt,
-                        plan_version, idempotency_key, signal_id, payload, occurred_at)
+                        plan_version, idempotency_key, signal_id, payload, occurred_at,
+                        contract_version)
 SELECT :run_id, counter.last_seq - total + nth, type, emitter, step_id, logical_attempt,
-       engine_attempt, :plan_version, decode(key, 'hex'), signal_id, payload::json, occurred_at
+       engine_attempt, :plan_version, decode(key, 'hex'), signal_id, payload::json, occurred_at,
+       :contract_version
   FROM fresh CROSS JOIN counter
 ON CONFLICT (run_id, idempotency_key) DO NOTHING
 RETURNING run_seq, type, step_id;
@@ -37,7 +39,7 @@ SELECT 1 FROM campaign_runs WHERE id = :run_id;
 
 -- name: run_events_after
 SELECT run_id::text, run_seq, type, occurred_at, step_id, logical_attempt, engine_attempt, payload,
-       emitter, plan_version, encode(idempotency_key, 'hex')
+       emitter, plan_version, encode(idempotency_key, 'hex'), contract_version
   FROM run_events
  WHERE run_id = :run_id AND run_seq > :after AND run_seq <= :until
  ORDER BY run_seq LIMIT :most;

@@ -52,11 +52,6 @@ SELECT run_id::text FROM run_requests
  WHERE run_id = :run_id AND status = 'waiting' AND lease_owner = :owner AND fence = :fence
    FOR UPDATE;
 
--- name: hasten_items
--- What waits for its next attempt need not wait any longer.
-UPDATE channel_outbox SET next_attempt_at = :now, updated_at = :now
- WHERE run_id = :run_id AND job_id = :job_id AND status = 'queued' AND next_attempt_at > :now;
-
 -- name: waiting_workspaces
 -- Whose runs wait for nothing but room.
 SELECT DISTINCT tenant_id::text, workspace_id::text FROM run_requests
@@ -94,17 +89,3 @@ UPDATE run_requests AS q SET lease_owner = NULL, lease_expires_at = NULL
  WHERE q.run_id = held.run_id AND q.fence = held.fence AND q.status = 'waiting'
    AND q.lease_owner = :owner
    AND q.run_id = ANY (ARRAY(SELECT run_id FROM json_to_recordset(:window) AS bound (run_id uuid)));
-
--- name: lock_step
-SELECT status, asset_id IS NOT NULL, cancelled, fence, outcome IS NOT NULL
-  FROM job_queue WHERE id = :job_id AND run_id = :run_id FOR NO KEY UPDATE;
-
--- name: retry_step
--- A new logical attempt, with as many engine attempts before it as a new job has.
-UPDATE job_queue
-   SET status = 'queued', outcome = NULL, sent = 0, failed = 0, skipped = 0, unended = 0,
-       result = NULL,
-       run_at = :now, paused = :paused, logical_attempt = logical_attempt + 1,
-       max_attempts = attempts + :max_attempts, updated_at = :now
- WHERE id = :job_id
-RETURNING logical_attempt;

@@ -85,7 +85,7 @@ UPDATE job_queue SET run_at = :now, updated_at = :now
 
 -- name: doors_that_hold_run
 -- Closed doors of the targets that the run's open jobs go to.
-SELECT d.submission_target, d.state, d.reason, d.closed_at, d.opens_at
+SELECT d.submission_target, d.state, d.reason, d.closed_at, d.opens_at, d.gateway_url
   FROM target_doors d
  WHERE d.state <> 'open' AND d.workspace_id IN ('', :workspace_id)
    AND d.submission_target IN

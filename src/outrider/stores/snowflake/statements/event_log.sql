@@ -26,10 +26,10 @@ MERGE INTO run_events USING (
    ON run_events.run_id = :run_id AND run_events.idempotency_key = told.idempotency_key
  WHEN NOT MATCHED THEN INSERT (run_id, run_seq, type, emitter, step_id, logical_attempt,
                                engine_attempt, plan_version, idempotency_key, signal_id, payload,
-                               occurred_at)
+                               occurred_at, contract_version)
    VALUES (:run_id, told.run_seq, told.type, told.emitter, told.step_id, told.logical_attempt,
            told.engine_attempt, :plan_version, told.idempotency_key, told.signal_id, told.payload,
-           told.occurred_at);
+           told.occurred_at, :contract_version);
 
 -- name: appended_run_events
 SELECT run_seq, type, step_id FROM run_events
@@ -37,5 +37,5 @@ SELECT run_seq, type, step_id FROM run_events
 
 -- name: run_events_after
 SELECT run_id, run_seq, type, occurred_at, step_id, logical_attempt, engine_attempt, payload,
-       emitter, plan_version, idempotency_key
+       emitter, plan_version, idempotency_key, coalesce(contract_version, '1.0')
   FROM run_events WHERE run_id = :run_id AND run_seq > :after ORDER BY run_seq LIMIT :most;

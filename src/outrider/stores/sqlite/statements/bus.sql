@@ -54,7 +54,7 @@ SELECT run_id, run_seq, due_at FROM head;
 -- What waits of these runs, up to so many sequences behind the first.
 SELECT o.run_id, o.run_seq, e.type, e.occurred_at, e.step_id, e.logical_attempt,
        e.engine_attempt, e.payload, e.emitter, e.plan_version, hex(e.idempotency_key),
-       o.attempts, o.due_at, c.tenant_id, c.workspace_id
+       e.contract_version, o.attempts, o.due_at, c.tenant_id, c.workspace_id
   FROM json_each(:window) head
  CROSS JOIN event_bus_outbox o
     ON o.sink = :sink AND o.run_id = head.value ->> 0

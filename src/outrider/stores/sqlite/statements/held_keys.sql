@@ -37,17 +37,18 @@ SELECT j.id, j.outcome IS NOT NULL FROM job_queue j
 
 -- name: bury_left_waiting
 -- A worker that was taken for dead gave items back, or has tries left for them, after their job was
--- stopped and had ended. As `bury_waiting` does it.
+-- stopped, or given up, and had ended. As `bury_waiting` does it.
 UPDATE channel_outbox
    SET status = CASE WHEN maybe_received THEN 'queued' WHEN attempts = 0 THEN 'skipped'
                      ELSE 'failed' END,
        skipped = NOT maybe_received AND attempts = 0,
        doubted_at = CASE WHEN maybe_received THEN :now END,
        intent_status = CASE WHEN maybe_received THEN 'PENDING' END,
-       reason = 'cancelled', next_attempt_at = NULL, updated_at = :now
+       reason = :reason, next_attempt_at = NULL, updated_at = :now
  WHERE id IN (
    SELECT o.id FROM job_queue j CROSS JOIN channel_outbox o ON o.run_id = j.run_id AND o.job_id = j.id
-    WHERE (j.outcome IS NULL OR j.unended > 0) AND j.outcome IS NOT NULL AND j.cancelled
+    WHERE (j.outcome IS NULL OR j.unended > 0) AND j.outcome IS NOT NULL
+      AND j.cancelled = :cancelled AND (j.cancelled OR j.status = 'dead')
       AND j.updated_at >= :since
       AND o.status = 'queued' AND o.doubted_at IS NULL AND o.attempt_opened_at IS NULL)
 RETURNING id;

@@ -26,6 +26,17 @@ ON CONFLICT (job_id, fence) DO NOTHING;
 -- Its worker has come back, knows that the job is another's, and has no call of it out any more.
 DELETE FROM lost_leases WHERE job_id = :job_id AND fence = :fence;
 
+-- name: forget_lost_leases
+-- So many that nobody needs any more.
+DELETE FROM lost_leases
+ WHERE (job_id, fence) IN (
+   SELECT l.job_id, l.fence FROM lost_leases l
+    WHERE l.lost_at < :before
+      AND NOT EXISTS (SELECT 1 FROM channel_outbox o
+                       WHERE o.doubted_at IS NOT NULL AND o.job_id = l.job_id)
+    LIMIT :most)
+RETURNING job_id;
+
 -- name: lost_holders
 -- The workers that opened these doubted items and lost their lease, and when that was: of every call
 -- that was abandoned, for the first of them may be the one that lives.
@@ -40,7 +51,8 @@ SELECT o.id, l.worker_id, l.lost_at
 
 -- name: note_late_acceptances
 -- Of calls that were accepted, those whose item says otherwise: it was settled meanwhile, or a
--- verdict said that this attempt never arrived, and another one was made.
+-- verdict said that this attempt never arrived, and another one was made; or the attempt had failed
+-- before its step began anew.
 INSERT INTO late_acceptances (outbox_id, attempt, fence, answered_at, provider_message_id,
                               recorded_at)
 SELECT o.id, item.attempt, item.fence, item.closed_at, item.message_id, :now
@@ -48,7 +60,7 @@ SELECT o.id, item.attempt, item.fence, item.closed_at, item.message_id, :now
                value ->> 3 AS closed_at, value ->> 4 AS message_id
           FROM json_each(:window)) item
   JOIN channel_outbox o ON o.id = item.id
- WHERE o.status IN ('failed', 'skipped')
+ WHERE o.status IN ('failed', 'skipped') OR item.attempt <= o.attempts_before
     OR ((o.attempts > item.attempt OR o.attempt_fence <> item.fence)
         AND EXISTS (SELECT 1 FROM attempt_history h
                      WHERE h.outbox_id = item.id AND h.attempt = item.attempt

@@ -6,14 +6,28 @@ SELECT id, tenant_id, workspace_id, last_seq
  WHERE last_seq > snapshot_seq AND id > :after
  ORDER BY id LIMIT :most;
 
+-- name: steps_of_run
+SELECT id FROM job_queue WHERE run_id = :run_id ORDER BY job_queue.id LIMIT :most;
+
 -- name: run_log_end
 SELECT last_seq FROM campaign_runs WHERE id = :run_id;
 
 -- name: newest_run_snapshot
 -- The newest that tells of nothing after that sequence.
-SELECT document FROM run_snapshots
+SELECT document, last_event_seq FROM run_snapshots
  WHERE run_id = :run_id AND last_event_seq <= :until
  ORDER BY last_event_seq DESC LIMIT 1;
+
+-- name: drop_run_snapshot
+-- One that cannot be read.
+DELETE FROM run_snapshots WHERE run_id = :run_id AND last_event_seq = :seq;
+
+-- name: rewind_projection
+-- As far as the newest snapshot that is left: the projector folds from there.
+UPDATE campaign_runs
+   SET snapshot_seq = coalesce((SELECT max(s.last_event_seq) FROM run_snapshots s
+                                 WHERE s.run_id = :run_id), 0)
+ WHERE id = :run_id;
 
 -- name: advance_projection
 -- Never back: of two projectors, the one that is behind changes nothing.

@@ -11,10 +11,12 @@ UPDATE campaign_runs
                                AND e.idempotency_key = unhex(item.value ->> 0)))
  WHERE id = :run_id;
 INSERT INTO run_events (run_id, run_seq, type, emitter, step_id, logical_attempt, engine_attempt,
-                        plan_version, idempotency_key, signal_id, payload, occurred_at)
+                        plan_version, idempotency_key, signal_id, payload, occurred_at,
+                        contract_version)
 SELECT :run_id, counter.last_seq - count(*) OVER () + row_number() OVER (ORDER BY item.key),
        item.value ->> 1, item.value ->> 2, item.value ->> 3, item.value ->> 4, item.value ->> 5,
-       :plan_version, unhex(item.value ->> 0), item.value ->> 6, item.value ->> 7, item.value ->> 8
+       :plan_version, unhex(item.value ->> 0), item.value ->> 6, item.value ->> 7, item.value ->> 8,
+       :contract_version
   FROM json_each(:window) item CROSS JOIN campaign_runs counter
  WHERE counter.id = :run_id
    AND NOT EXISTS (SELECT 1 FROM run_events e
@@ -27,7 +29,7 @@ SELECT 1 FROM campaign_runs WHERE id = :run_id;
 
 -- name: run_events_after
 SELECT run_id, run_seq, type, occurred_at, step_id, logical_attempt, engine_attempt, payload,
-       emitter, plan_version, hex(idempotency_key)
+       emitter, plan_version, hex(idempotency_key), contract_version
   FROM run_events
  WHERE run_id = :run_id AND run_seq > :after AND run_seq <= :until
  ORDER BY run_seq LIMIT :most;

@@ -48,11 +48,6 @@ UPDATE run_requests
 SELECT run_id FROM run_requests
  WHERE run_id = :run_id AND status = 'waiting' AND lease_owner = :owner AND fence = :fence;
 
--- name: hasten_items
--- What waits for its next attempt need not wait any longer.
-UPDATE channel_outbox SET next_attempt_at = :now, updated_at = :now
- WHERE run_id = :run_id AND job_id = :job_id AND status = 'queued' AND next_attempt_at > :now;
-
 -- name: waiting_workspaces
 -- Whose runs wait for nothing but room.
 SELECT DISTINCT tenant_id, workspace_id FROM run_requests
@@ -86,17 +81,3 @@ UPDATE run_requests SET lease_owner = NULL, lease_expires_at = NULL
   FROM (SELECT value ->> 0 AS run_id, value ->> 1 AS fence FROM json_each(:window)) held
  WHERE run_requests.run_id = held.run_id AND run_requests.fence = held.fence
    AND status = 'waiting' AND lease_owner = :owner;
-
--- name: lock_step
-SELECT status, asset_id IS NOT NULL, cancelled, fence, outcome IS NOT NULL
-  FROM job_queue WHERE id = :job_id AND run_id = :run_id;
-
--- name: retry_step
--- A new logical attempt, with as many engine attempts before it as a new job has.
-UPDATE job_queue
-   SET status = 'queued', outcome = NULL, sent = 0, failed = 0, skipped = 0, unended = 0,
-       result = NULL,
-       run_at = :now, paused = :paused, logical_attempt = logical_attempt + 1,
-       max_attempts = attempts + :max_attempts, updated_at = :now
- WHERE id = :job_id
-RETURNING logical_attempt;

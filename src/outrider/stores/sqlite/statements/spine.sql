@@ -137,12 +137,13 @@ VALUES (:id, :tenant_id, :workspace_id, :campaign_id, :phase, :channel, :intende
 -- name: insert_jobs
 INSERT INTO job_queue (id, tenant_id, workspace_id, run_id, job_type, submission_target, asset_id,
                        contract_id, fallback_contract_id, first_position, last_position,
-                       item_count, retry_job_id, detail, mode, queue_group, max_attempts, run_at,
-                       paused, created_at, updated_at)
+                       item_count, retry_job_id, detail, mode, queue_group, max_attempts,
+                       logical_attempts_max, retry_delay_seconds, run_at, paused, created_at,
+                       updated_at)
 SELECT value ->> 0, :tenant_id, :workspace_id, :run_id, value ->> 1, value ->> 2, value ->> 3,
        value ->> 4, value ->> 5, value ->> 6, value ->> 7, value ->> 8, value ->> 9, value ->> 10,
        value ->> 11, (value ->> 11) || '/' || :workspace_id || '/' || (value ->> 2),
-       :max_attempts, :run_at, :held, :now, :now
+       :max_attempts, :logical_attempts_max, :retry_delay_seconds, :run_at, :held, :now, :now
   FROM json_each(:window);
 
 -- name: queue_groups
@@ -379,7 +380,7 @@ SELECT recipient_id,
 -- name: load_job_rows
 SELECT id, recipient_id, status, attempt_opened_at IS NOT NULL AND attempt_closed_at IS NULL,
        next_attempt_at, doubted_at IS NOT NULL, attempts, attempt_contract_id, maybe_received,
-       created_at, uncounted_calls, repeats
+       created_at, uncounted_calls, repeats, contract_id
   FROM channel_outbox WHERE run_id = :run_id AND job_id = :job_id;
 
 -- name: reserve_window
@@ -503,7 +504,7 @@ UPDATE channel_outbox
                      AND (s.topic = '' OR s.topic = channel_outbox.topic)
                      AND (s.includes_transactional OR NOT channel_outbox.transactional))
 RETURNING id, attempts, maybe_received, coalesce(due_at, created_at) AS submitted_at,
-          uncounted_calls, repeats;
+          uncounted_calls, repeats, coalesce(attempts_before, 0) AS attempts_before;
 
 -- name: open_due
 -- As reopen_window, for what nobody has open, while the job's own lease lasts: that the job is ours
@@ -527,7 +528,7 @@ UPDATE channel_outbox
                      AND (s.topic = '' OR s.topic = channel_outbox.topic)
                      AND (s.includes_transactional OR NOT channel_outbox.transactional))
 RETURNING id, attempts, maybe_received, coalesce(due_at, created_at) AS submitted_at,
-          uncounted_calls, repeats;
+          uncounted_calls, repeats, coalesce(attempts_before, 0) AS attempts_before;
 
 -- name: close_accepted
 -- Only the attempt that was really made is closed: its number and fence must still stand. An
@@ -768,6 +769,22 @@ SELECT reason, min(error), count(*)
   FROM (SELECT reason, error FROM channel_outbox
          WHERE run_id = :run_id AND status = 'failed' LIMIT :most) failed
  GROUP BY reason;
+
+-- name: failure_sample_of_job
+SELECT reason, min(error), count(*)
+  FROM (SELECT reason, error FROM channel_outbox
+         WHERE run_id = :run_id AND job_id = :job_id AND status = 'failed' LIMIT :most) failed
+ GROUP BY reason;
+
+-- name: failed_job_of_run
+-- One of those that failed, a dead one if there is any, and how many there are.
+SELECT id, status, (SELECT count(*) FROM job_queue f
+                        WHERE f.run_id = :run_id AND f.outcome = 'failed')
+  FROM job_queue WHERE run_id = :run_id AND outcome = 'failed'
+ ORDER BY status, job_queue.id LIMIT 1;
+
+-- name: last_error_of_job
+SELECT last_error FROM job_queue WHERE id = :job_id;
 
 -- name: ledger_page
 -- All rows of a run in the order of its index, so that each page costs only itself.

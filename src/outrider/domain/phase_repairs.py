@@ -1,0 +1,81 @@
+"""A phase and its run that disagree: which of the two follows the other, and how.
+
+They are written together, so only a hand in the database makes them disagree. What still runs
+follows its phase; a phase follows a run that cannot move any more.
+"""
+
+from dataclasses import dataclass
+
+from outrider.domain.phases import STOPPED, Action
+from outrider.domain.states import TERMINAL_RUNS, PhaseState, RunStatus
+
+RUN_MISSING = "run_missing"
+RUN_NOT_LET_GO = "run_not_let_go"
+CHANGED_IN_DATABASE = "changed_in_database"
+
+IN_FLIGHT = frozenset({PhaseState.IN_PROGRESS, PhaseState.PAUSED})
+
+_ENDED = {
+    RunStatus.COMPLETED: PhaseState.COMPLETED,
+    RunStatus.PARTIAL: PhaseState.COMPLETED,
+    RunStatus.FAILED: PhaseState.FAILED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RunBeside:
+    """The run that a phase names. `some_paused` and `some_going` are about its unfinished jobs."""
+
+    status: RunStatus
+    is_stopped: bool
+    is_let_go: bool
+    some_paused: bool
+    some_going: bool
+
+    @property
+    def has_ended(self) -> bool:
+        return self.status in TERMINAL_RUNS
+
+    @property
+    def can_move(self) -> bool:
+        return not self.has_ended and not self.is_stopped
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseFollows:
+    """The phase is put into the state that its run has left it in."""
+
+    state: PhaseState
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunFollows:
+    """The run is paused, resumed or stopped, as its phase says."""
+
+    action: Action
+
+
+def repair(state: PhaseState, run: RunBeside | None) -> PhaseFollows | RunFollows | None:
+    """None: they agree, or nothing of it moves."""
+    if run is None:
+        return PhaseFollows(PhaseState.FAILED, RUN_MISSING) if state in IN_FLIGHT else None
+    if run.can_move:
+        return _of_moving_run(state, run)
+    if state not in IN_FLIGHT:
+        return None
+    if run.is_stopped:
+        return PhaseFollows(PhaseState.FAILED, STOPPED)
+    return PhaseFollows(_ENDED[run.status], f"run_{run.status.value}")
+
+
+def _of_moving_run(state: PhaseState, run: RunBeside) -> PhaseFollows | RunFollows | None:
+    if state not in IN_FLIGHT:
+        return RunFollows(Action.STOP)
+    if not run.is_let_go:
+        # Its jobs are held until it is let go; nobody can pause that.
+        paused = state is PhaseState.PAUSED
+        return PhaseFollows(PhaseState.IN_PROGRESS, RUN_NOT_LET_GO) if paused else None
+    if state is PhaseState.PAUSED:
+        return RunFollows(Action.PAUSE) if run.some_going else None
+    return RunFollows(Action.RESUME) if run.some_paused else None

@@ -1,0 +1,98 @@
+"""The session keeper: makes sessions for keys that were found good, and says whose one is.
+
+Nothing of a session is stored. It lasts for hours, unless its key is revoked or the root key is
+changed. The secret behind the tokens is not in the database; servers that have the same take each
+other's sessions.
+"""
+
+import asyncio
+import hmac
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from outrider.domain.keys import Principal
+from outrider.domain.sessions import (
+    NONCE_BYTES,
+    SECRET_BYTES,
+    csrf_token,
+    make_token,
+    read_token,
+)
+from outrider.domain.workspaces import WorkspaceName
+from outrider.kernel.access.key_keeper import ROOT, KeyKeeper
+from outrider.kernel.transactions import keys, signing_keys
+from outrider.limits.access import SESSION_SECONDS
+from outrider.ports.clock import Clock
+from outrider.ports.store import Store
+
+SIGNING_KEY = "session"
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    principal: Principal
+    expires_at: datetime
+    token: str = field(repr=False)
+    csrf_token: str = field(repr=False)
+
+
+class SessionKeeper:
+    def __init__(
+        self,
+        store: Store,
+        key_keeper: KeyKeeper,
+        clock: Clock,
+        random_bytes: Callable[[int], bytes],
+        root_key: str | None,
+        read_secret: Callable[[], bytes],
+    ) -> None:
+        self._store = store
+        self._keys = key_keeper
+        self._clock = clock
+        self._random_bytes = random_bytes
+        self._root_key = root_key
+        self._read_secret = read_secret
+        self._secret: bytes | None = None
+
+    async def begin(self, principal: Principal) -> Session:
+        secret = await self._loaded()
+        # Whole seconds, as the token has them.
+        now = self._clock.now().replace(microsecond=0)
+        expires_at = now + timedelta(seconds=SESSION_SECONDS)
+        key_id = None if principal == ROOT else principal.key_id
+        nonce = self._random_bytes(NONCE_BYTES)
+        token = make_token(secret, key_id, expires_at, nonce, self._root_key)
+        return Session(principal, expires_at, token, csrf_token(secret, token))
+
+    async def find(self, token: str) -> Session | None:
+        """None if it is none of ours, has expired, or its key no longer opens anything."""
+        secret = await self._loaded()
+        signed = read_token(secret, token, self._root_key)
+        if signed is None or signed.expires_at <= self._clock.now():
+            return None
+        if signed.key_id is not None:
+            principal = await self._keys.principal_of(signed.key_id)
+        else:
+            principal = ROOT if self._root_key is not None else None
+        if principal is None:
+            return None
+        return Session(principal, signed.expires_at, token, csrf_token(secret, token))
+
+    async def workspace_of(self, session: Session) -> WorkspaceName:
+        return await self._store.read(keys.workspace_name(session.principal.scope))
+
+    async def _loaded(self) -> bytes:
+        if self._secret is None:
+            secret = await asyncio.to_thread(self._read_secret)
+            self._secret = hmac.digest(secret, await self._salt(), "sha256")
+        return self._secret
+
+    async def _salt(self) -> bytes:
+        """The database's own, so that a session of one database opens nothing in another. Whoever
+        reads it there can sign nothing with it."""
+        found = await self._store.read(signing_keys.find(SIGNING_KEY))
+        if found is None:
+            new, now = self._random_bytes(SECRET_BYTES), self._clock.now()
+            found = await self._store.write(signing_keys.make(SIGNING_KEY, new, now))
+        return found

@@ -1,0 +1,1 @@
+"""Sinks that run events are relayed to."""

@@ -1,0 +1,227 @@
+"""The bus relay: tells one sink what the outbox holds for it, each run's events in their order.
+
+One relay a sink over all processes, by a lease. A window is published, then what was told is
+deleted and the rest put off or given up on, in one transaction. Who dies between the two has told
+something that will be told again, under the same id.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import datetime, timedelta
+from itertools import groupby, takewhile
+from typing import assert_never
+
+import structlog
+
+from outrider.domain.cloud_events import DATA_SCHEMA_NAME, cloud_event, event_id
+from outrider.domain.errors import OutriderError, StoreError
+from outrider.domain.ids import WorkerId
+from outrider.domain.retry import BUS
+from outrider.kernel.transactions import bus
+from outrider.kernel.transactions.bus import DeadLetter, Delay, Settled, Waiting
+from outrider.kernel.transactions.inspection import FIRST
+from outrider.limits.gateways import ERROR_DETAIL_MAX_CHARACTERS
+from outrider.limits.kernel import Limits
+from outrider.ports.bus import BusEvent, Delivery, Sink, Verdict, first_fails
+from outrider.ports.clock import Clock, IdSource
+from outrider.ports.store import Store, Transaction
+
+log = structlog.get_logger()
+
+SINK_BROKE = Delivery(Verdict.FAILED, "sink_error")
+
+
+class BusRelay:
+    def __init__(
+        self,
+        name: str,
+        sink: Sink,
+        store: Store,
+        clock: Clock,
+        ids: IdSource,
+        owner: WorkerId,
+        limits: Limits,
+        is_dead: Callable[[str], bool],
+        *,
+        max_attempts: int | None = None,
+        schema: str = DATA_SCHEMA_NAME,
+    ) -> None:
+        self.name = name
+        self._sink = sink
+        self._store = store
+        self._clock = clock
+        self._ids = ids
+        self._owner = owner
+        self._limits = limits
+        self._is_dead = is_dead
+        self._max_attempts = max_attempts or limits.bus_max_attempts
+        self._schema = schema
+        self._after = FIRST
+        self._lease: datetime | None = None
+
+    async def run(self) -> None:
+        """The loop of the role; runs until cancelled, and then ends the window under way."""
+        try:
+            while True:
+                await self._clock.sleep(await self._round())
+        finally:
+            with suppress(StoreError):
+                await self._store.write(bus.release_lease(self.name, self._owner))
+
+    async def _round(self) -> float:
+        """One pass over what waits; how long to rest after it."""
+        passing = asyncio.create_task(self.relay_all())
+        try:
+            told = await asyncio.shield(passing)
+        except asyncio.CancelledError:
+            await asyncio.wait({passing}, timeout=self._limits.bus_stop_seconds)
+            passing.cancel()
+            await asyncio.gather(passing, return_exceptions=True)
+            raise
+        except StoreError as error:
+            log.warning("bus_relay_failed", sink=self.name, error=error.message)
+            return self._limits.store_backoff_seconds
+        if told is None:
+            return self._limits.bus_lease_seconds / 3
+        return 0.0 if told else self._limits.bus_poll_seconds
+
+    async def relay_all(self) -> int | None:
+        """Publish what is due; how much was told, or None where the sink is another's to tell."""
+        self._after, told = FIRST, 0
+        while True:
+            window = await self.relay_once()
+            if window is None:
+                return None
+            told += window
+            if self._after == FIRST:
+                return told
+
+    async def relay_once(self) -> int | None:
+        """One window, and on to the runs behind it."""
+        if not await self._has_lease():
+            return None
+        now = self._clock.now()
+        waiting = await self._store.read(self._due(now))
+        if not waiting:
+            return 0
+        settled = self._judge(waiting, await self._publish(waiting))
+        until = self._lease_until()
+        kept = await self._store.write(
+            bus.settle(self.name, self._owner, until, settled, self._ids, self._clock.now())
+        )
+        self._lease = until if kept and settled.gone is None else None
+        self._tell(settled, kept=kept)
+        return len(settled.delivered)
+
+    async def _has_lease(self) -> bool:
+        """Written down anew only when a third of it is over: an idle relay costs few writes."""
+        now = self._clock.now()
+        renew_seconds = self._limits.bus_lease_seconds * 2 / 3
+        if self._lease is not None and self._lease - now > timedelta(seconds=renew_seconds):
+            return True
+        return await self._take_lease()
+
+    async def _take_lease(self) -> bool:
+        now, until = self._clock.now(), self._lease_until()
+        lease = self.name, self._owner, until, now
+        taken = await self._store.write(bus.take_lease(*lease))
+        if not taken:
+            owner = await self._store.read(bus.lease_owner(self.name))
+            if owner is not None and self._is_dead(owner):
+                taken = await self._store.write(bus.take_lease(*lease, dead_owner=owner))
+        self._lease = until if taken else None
+        return taken
+
+    def _lease_until(self) -> datetime:
+        return self._clock.now() + timedelta(seconds=self._limits.bus_lease_seconds)
+
+    def _due(self, now: datetime) -> Transaction[list[Waiting]]:
+        """The next runs' events that are due: of each run only what no earlier event holds up."""
+        most = self._limits.bus_window_runs
+        found = yield from bus.heads(self.name, self._after, most)
+        self._after = found[-1].run_id if len(found) == most else FIRST
+        due = [head for head in found if head.due_at <= now]
+        if not due:
+            return []
+        span = max(1, self._limits.bus_window_events // len(due))
+        waiting = yield from bus.window(self.name, due, span)
+        return [
+            each
+            for _, of_run in groupby(waiting, key=lambda each: each.event.run_id)
+            for each in takewhile(lambda each: each.due_at <= now, of_run)
+        ]
+
+    async def _publish(self, waiting: Sequence[Waiting]) -> Sequence[Delivery]:
+        """The lease is kept for as long as it takes, and one bad sink is nobody else's trouble."""
+        keeping = asyncio.create_task(self._keep_lease())
+        try:
+            window = [_bus_event(each, self._schema) for each in waiting]
+            deliveries = await self._sink.publish(window)
+        except Exception as error:
+            if isinstance(error, OutriderError):
+                log.error("bus_sink_failed", sink=self.name, error=error.message)
+            else:
+                log.exception("bus_sink_failed", sink=self.name)
+            return first_fails([each.event.run_id for each in waiting], SINK_BROKE)
+        finally:
+            keeping.cancel()
+            await asyncio.gather(keeping, return_exceptions=True)
+        assert len(deliveries) == len(window), "a verdict for each event"
+        return deliveries
+
+    async def _keep_lease(self) -> None:
+        while True:
+            await self._clock.sleep(self._limits.bus_lease_seconds / 3)
+            with suppress(StoreError):
+                await self._take_lease()
+
+    def _judge(self, waiting: Sequence[Waiting], deliveries: Sequence[Delivery]) -> Settled:
+        now = self._clock.now()
+        delivered, delayed, given_up, gone = [], [], [], None
+        for each, delivery in zip(waiting, deliveries, strict=True):
+            attempts = each.attempts + 1
+            error = delivery.error[:ERROR_DETAIL_MAX_CHARACTERS]
+            match delivery.verdict:
+                case Verdict.DELIVERED:
+                    delivered.append(each.event)
+                case Verdict.FAILED if attempts >= self._max_attempts:
+                    given_up.append(DeadLetter(each, attempts, error))
+                case Verdict.FAILED:
+                    seconds = BUS.delay_seconds(
+                        attempts,
+                        retry_after_seconds=delivery.retry_after_seconds,
+                        jitter=self._ids.jitter(),
+                    )
+                    due_at = now + timedelta(seconds=seconds)
+                    delayed.append(Delay(each.event.run_id, each.event.run_seq, due_at, error))
+                case Verdict.GONE:
+                    gone = error
+                case Verdict.HELD:
+                    pass
+                case other:
+                    assert_never(other)
+        return Settled(delivered, delayed, given_up, gone)
+
+    def _tell(self, settled: Settled, *, kept: bool) -> None:
+        if not kept:
+            log.warning("bus_lease_lost", sink=self.name)
+            return
+        if settled.delayed:
+            log.warning(
+                "bus_events_delayed",
+                sink=self.name, events=len(settled.delayed), error=settled.delayed[-1].error,
+            )  # fmt: skip
+        if settled.given_up:
+            log.error(
+                "bus_events_given_up",
+                sink=self.name, events=len(settled.given_up), error=settled.given_up[-1].error,
+            )  # fmt: skip
+        if settled.gone is not None:
+            log.error("bus_sink_gone", sink=self.name, error=settled.gone)
+
+
+def _bus_event(waiting: Waiting, schema: str) -> BusEvent:
+    event = waiting.event
+    content = cloud_event(event, waiting.scope, schema)
+    return BusEvent(event_id(event), event.run_id, event.run_seq, content)

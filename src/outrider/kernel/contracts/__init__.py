@@ -1,0 +1,1 @@
+"""The registry in force, the contracts items were submitted under, and targets."""

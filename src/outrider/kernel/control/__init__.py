@@ -1,0 +1,1 @@
+"""What people and their programs decide about campaigns, phases and runs."""

@@ -1,0 +1,155 @@
+"""The audience writer: many recipients, a window at a time, each in a short transaction of its own.
+
+The windows are an intake, which nobody sees before its last transaction. One that fails is taken
+away again; one whose process died is found by its expiry, and taken away by whoever finds it.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+from itertools import islice
+
+import structlog
+
+from outrider.domain import batches
+from outrider.domain.address_census import AddressCensus
+from outrider.domain.errors import StoreError
+from outrider.domain.ids import CampaignId
+from outrider.domain.recipients import Recipient
+from outrider.kernel.transactions import audience, intakes
+from outrider.kernel.transactions.intakes import Intake
+from outrider.limits.campaigns import (
+    CENSUS_ADDRESSES_MAX,
+    DUPLICATES_FOUND_AT_ONCE,
+    IMPORT_WINDOW_ITEMS,
+    UPLOAD_CHUNK_RECORDS,
+)
+from outrider.limits.kernel import Limits
+from outrider.ports.clock import Clock
+from outrider.ports.store import Store, Transaction
+
+log = structlog.get_logger()
+
+Windows = AsyncIterator[Sequence[Recipient]]
+CHUNKS_PER_WINDOW = IMPORT_WINDOW_ITEMS // UPLOAD_CHUNK_RECORDS
+
+
+async def windows_of(recipients: Iterable[Recipient]) -> AsyncGenerator[list[Recipient], None]:
+    """Each is read in a thread, where reading it may take its time; only the last is short."""
+    stream = iter(recipients)
+
+    def read() -> list[Recipient]:
+        return list(islice(stream, IMPORT_WINDOW_ITEMS))
+
+    while window := await asyncio.to_thread(read):
+        yield window
+        if len(window) < IMPORT_WINDOW_ITEMS:
+            return
+
+
+async def chained(first: Sequence[Recipient], rest: Windows) -> Windows:
+    yield first
+    async for window in rest:
+        yield window
+
+
+class AudienceWriter:
+    def __init__(self, store: Store, clock: Clock, limits: Limits) -> None:
+        self._store = store
+        self._clock = clock
+        self._limits = limits
+
+    @asynccontextmanager
+    async def taking_in(self, begin: Transaction[Intake]) -> AsyncIterator[Intake]:
+        """The intake that the script begins; where the block fails, nothing is left of it."""
+        intake = await self._store.write(begin)
+        try:
+            yield intake
+        except Exception:
+            try:
+                await self._store.write(intakes.abandon(intake))
+                await self._take_away(intake)
+            except StoreError as error:
+                log.warning("intake_left_to_its_expiry", error=error.message)
+            raise
+
+    def expiry(self) -> datetime:
+        return self._clock.now() + timedelta(seconds=self._limits.intake_lease_seconds)
+
+    async def write(
+        self,
+        intake: Intake,
+        windows: Windows,
+        *,
+        staged: bool,
+        is_new: bool,
+        progress: Callable[[int], None],
+    ) -> int:
+        """Where the audience ends then. Staged: for its import, as they were given."""
+        position, chunk = intake.first_position, intake.first_chunk
+        campaign_id = intake.campaign_id
+        census = AddressCensus(CENSUS_ADDRESSES_MAX)
+        async for window in windows:
+            audience.require_room(position + len(window))
+            if staged:
+                script = audience.stage_window(campaign_id, chunk, position, window)
+                chunk += CHUNKS_PER_WINDOW
+            else:
+                script = audience.insert_window(campaign_id, position, window, is_new=is_new)
+            await self._write(intake, script)
+            position += len(window)
+            progress(position)
+            if is_new:
+                census.take(window)
+        if not staged and (not is_new or census.may_repeat):
+            await self._mark_duplicates(intake)
+        return position
+
+    async def clean(self) -> None:
+        """The loop that takes away what processes that died have left; runs until cancelled."""
+        while True:
+            try:
+                await self.take_away_expired()
+            except StoreError as error:
+                log.warning("intakes_not_cleaned", error=error.message)
+            await self._clock.sleep(self._limits.intake_clean_seconds)
+
+    async def take_away_expired(self) -> int:
+        """How many there were."""
+        expired = await self._store.write(intakes.abandon_expired(self._clock.now()))
+        for intake in expired:
+            log.warning("intake_expired", campaign_id=intake.campaign_id)
+            await self._take_away(intake)
+        return len(expired)
+
+    async def _take_away(self, intake: Intake) -> None:
+        while await self._store.write(
+            intakes.take_away(intake, IMPORT_WINDOW_ITEMS, CHUNKS_PER_WINDOW)
+        ):
+            pass
+
+    async def _mark_duplicates(self, intake: Intake) -> None:
+        """Looked for where no writer waits for it, and marked a window at a time."""
+        most = DUPLICATES_FOUND_AT_ONCE
+        while found := await self._store.read(audience.duplicates(intake.campaign_id, most)):
+            for window in batches.windows(found, IMPORT_WINDOW_ITEMS):
+                await self._write(intake, audience.set_duplicates(intake.campaign_id, window))
+            if len(found) < most:
+                return
+
+    async def _write(self, intake: Intake, script: Transaction[None]) -> None:
+        def kept() -> Transaction[None]:
+            yield from script
+            yield from intakes.keep(intake, self.expiry())
+
+        await self._store.write(kept())
+
+
+def of_new_campaign(
+    campaign_id: CampaignId, intake_id: str, expires_at: datetime
+) -> Transaction[Intake]:
+    """Nobody knows the campaign's id yet, so nobody is in the way."""
+    intake = Intake(campaign_id, intake_id, 0, 0)
+    yield from intakes.begin(intake, expires_at)
+    return intake

@@ -1,0 +1,156 @@
+"""The campaign deployer: creates campaigns, and is the script of their launch.
+
+It only ever writes `queued`. Which contract applies is decided here, once, and snapshotted.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing
+
+from outrider.domain.campaigns import CampaignDefinition
+from outrider.domain.errors import InvalidInput, Problem, StoreRefused
+from outrider.domain.ids import CampaignId, Scope
+from outrider.domain.phases import AUDIENCE_IMPORT
+from outrider.domain.recipients import Recipient
+from outrider.domain.submission import Contract, GatewayType
+from outrider.kernel.contracts.contract_cache import snapshots
+from outrider.kernel.control.audience_writer import (
+    AudienceWriter,
+    chained,
+    of_new_campaign,
+    windows_of,
+)
+from outrider.kernel.transactions import audience, campaigns, deployment, intakes
+from outrider.kernel.transactions.deployment import Deployment, RunStart
+from outrider.kernel.transactions.intakes import Intake
+from outrider.limits.campaigns import IMPORT_WINDOW_ITEMS
+from outrider.limits.kernel import Limits
+from outrider.ports.clock import Clock, IdSource
+from outrider.ports.store import Store, Transaction
+
+
+class CampaignDeployer:
+    def __init__(
+        self,
+        store: Store,
+        writer: AudienceWriter,
+        clock: Clock,
+        ids: IdSource,
+        limits: Limits,
+        contracts: Callable[[], Mapping[str, Contract]],
+        gateway_types: Mapping[str, GatewayType],
+        fallback_of: Callable[[str], str | None],
+    ) -> None:
+        self._store = store
+        self._writer = writer
+        self._clock = clock
+        self._ids = ids
+        self._limits = limits
+        self._contracts = contracts
+        self._gateway_types = gateway_types
+        self._fallback_of = fallback_of
+
+    async def create(
+        self,
+        scope: Scope,
+        definition: CampaignDefinition,
+        recipients: Iterable[Recipient],
+        actor: str,
+        progress: Callable[[int], None] | None = None,
+    ) -> tuple[CampaignId, int]:
+        """Returns the campaign's id and the size of its audience."""
+        self._check_targets(definition)
+        campaign_id = CampaignId(self._ids.new())
+
+        def created(write_audience: Transaction[int]) -> Transaction[int]:
+            return campaigns.create_campaign(
+                scope, campaign_id, definition, write_audience, self._ids, self._clock.now(), actor
+            )
+
+        staged = AUDIENCE_IMPORT in definition.phases
+        watch = progress or unwatched
+        try:
+            async with aclosing(windows_of(recipients)) as windows:
+                first: list[Recipient] = await anext(windows, [])
+                if len(first) < IMPORT_WINDOW_ITEMS:
+                    whole = _whole(campaign_id, first, watch, staged=staged)
+                    return campaign_id, await self._store.write(created(whole))
+                begin = of_new_campaign(campaign_id, self._ids.new(), self._writer.expiry())
+                async with self._writer.taking_in(begin) as intake:
+                    all_windows = chained(first, windows)
+                    size = await self._writer.write(
+                        intake, all_windows, staged=staged, is_new=True, progress=watch
+                    )
+                    last = created(_closed(intake, size, staged=staged))
+                    return campaign_id, await self._store.write(last)
+        except StoreRefused as refused:
+            raise InvalidInput(
+                "two recipients have the same id", hint="give every recipient an id of its own"
+            ) from refused
+
+    def launch(self, beginning: RunStart) -> Transaction[int]:
+        """The script of a launch, for whoever has more to do in the same transaction."""
+        campaign_id = beginning.campaign_id
+        record = yield from campaigns.campaign(beginning.scope, campaign_id)
+        assets = yield from campaigns.assets_of(campaign_id)
+        definition = campaigns.read_definition(record.definition)
+        targets = {asset.message.submission_target for asset in assets}
+        plan = Deployment(
+            beginning=beginning,
+            assets=assets,
+            contracts=snapshots(targets, self._contracts(), self._fallback_of),
+            fallbacks={
+                target: fallback for target in targets if (fallback := self._fallback_of(target))
+            },
+            batch_size=definition.batch_size,
+            scheduled_for=definition.scheduled_for,
+            max_attempts=self._limits.job_max_attempts,
+        )
+        return (yield from deployment.deploy(plan, self._ids, self._clock.now()))
+
+    def _check_targets(self, definition: CampaignDefinition) -> None:
+        """A campaign that could never be sent is refused when it is written, not when it is due."""
+        problems, in_force = [], self._contracts()
+        for index, message in enumerate(definition.messages):
+            path = f"messages[{index}].submissionTarget"
+            contract = in_force.get(message.submission_target)
+            if contract is None:
+                known = ", ".join(sorted(in_force)) or "none"
+                problems.append(
+                    Problem(path, f"'{message.submission_target}' is not in the registry ({known})")
+                )
+                continue
+            channel = self._gateway_types[contract.gateway_type].channel
+            if channel is not message.channel:
+                problems.append(
+                    Problem(
+                        path,
+                        f"'{message.submission_target}' sends {channel.value}, "
+                        f"but the message's channel is {message.channel.value}",
+                    )
+                )
+        if problems:
+            raise InvalidInput("the campaign does not fit the registry", problems)
+
+
+def _whole(
+    campaign_id: CampaignId,
+    recipients: Sequence[Recipient],
+    progress: Callable[[int], None],
+    *,
+    staged: bool,
+) -> Transaction[int]:
+    """A campaign with an audience_import keeps its recipients as given until that phase runs."""
+    if staged:
+        return audience.stage(campaign_id, recipients, progress)
+    return audience.insert(campaign_id, recipients, progress, is_new=True)
+
+
+def _closed(intake: Intake, size: int, *, staged: bool) -> Transaction[int]:
+    yield from intakes.close(intake)
+    if not staged:
+        yield from audience.set_size(intake.campaign_id, size)
+    return size
+
+
+def unwatched(_imported: int) -> None:
+    """Nobody watches this import."""

@@ -1,0 +1,137 @@
+"""The refusal recorder: every signal that was refused is in its run's log, at a bounded rate.
+
+So many in a while are recorded one by one. What comes on top is counted on the run's row, and told
+as one event when the while is over, or with the next refusal: nobody steers in silence, and nobody
+fills a log with what they may not do.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+
+import structlog
+
+from outrider.domain.errors import OutriderError, StoreError
+from outrider.domain.ids import CampaignId, RunId, Scope
+from outrider.domain.phases import Action, control_phase
+from outrider.domain.signals import AskedSignal
+from outrider.domain.states import PhaseState
+from outrider.kernel.control.tried_again import tried_again
+from outrider.kernel.transactions import campaigns, signals
+from outrider.kernel.transactions.steering import SIGNALS
+from outrider.limits.kernel import Limits
+from outrider.ports.clock import Clock, IdSource
+from outrider.ports.store import Store, Transaction, ask
+
+log = structlog.get_logger()
+
+
+class RefusalRecorder:
+    def __init__(self, store: Store, clock: Clock, ids: IdSource, limits: Limits) -> None:
+        self._store = store
+        self._clock = clock
+        self._ids = ids
+        self._limits = limits
+
+    async def record(
+        self,
+        run_id: RunId,
+        asked: AskedSignal,
+        actor: str,
+        refused: OutriderError,
+        *,
+        under_id: bool,
+    ) -> None:
+        """Under its id, a signal that is sent again gets this decision again."""
+        log.warning(
+            "signal_rejected", run_id=run_id, signal=asked.signal.value, reason=refused.message
+        )
+        await self._written(
+            lambda: self._reject(
+                run_id, asked, actor, refused.message, refused.code, under_id=under_id
+            )
+        )
+
+    async def record_at_door(
+        self,
+        scope: Scope,
+        campaign_id: CampaignId,
+        phase: str | None,
+        action: Action,
+        actor: str,
+        refused: tuple[str, str],
+    ) -> None:
+        """A control of a phase is a signal to its run, also one that is turned away at the door. No
+        phase: the one that is under way."""
+        if action not in SIGNALS:
+            return
+        run_id = await self._store.read(current_run(scope, campaign_id, phase))
+        if run_id is None:
+            return
+        asked = AskedSignal(SIGNALS[action], self._ids.new())
+        code, reason = refused
+        log.warning("signal_rejected", run_id=run_id, signal=asked.signal.value, reason=reason)
+        await self._written(
+            lambda: self._reject(run_id, asked, actor, reason, code, under_id=False)
+        )
+
+    async def run(self) -> None:
+        """The loop of the role; runs until cancelled."""
+        while True:
+            await self._clock.sleep(self._limits.refusals_seconds / 2)
+            try:
+                await self.tell_the_rest()
+            except StoreError as error:
+                log.warning("refusals_not_recorded", error=error.message)
+
+    async def tell_the_rest(self) -> int:
+        """Record, one event a run, what was only counted; how many runs had such."""
+        limits = self._limits
+        since = self._clock.now() - timedelta(seconds=limits.refusals_seconds)
+        found = await self._store.read(signals.unrecorded(since, limits.refusals_page_runs))
+        for run_id in found:
+            await self._store.write(signals.record_counted(run_id, since, self._clock.now()))
+        return len(found)
+
+    async def _written(self, script: Callable[[], Transaction[None]]) -> None:
+        await tried_again(self._store, script, self._clock, self._limits)
+
+    def _reject(
+        self,
+        run_id: RunId,
+        asked: AskedSignal,
+        actor: str,
+        reason: str,
+        code: str,
+        *,
+        under_id: bool,
+    ) -> Transaction[None]:
+        *_, plan_version, _ = (yield from ask("lock_run", run_id=run_id))[0]
+        told = yield from ask("signal_of_run", run_id=run_id, signal_id=asked.signal_id)
+        if told and under_id:
+            return
+        now, limits = self._clock.now(), self._limits
+        room = yield from signals.room_for_refusal(
+            run_id, limits.refusals_recorded, timedelta(seconds=limits.refusals_seconds), now
+        )
+        if room is None:
+            return
+        number = yield from signals.next_signal(run_id)
+        more: dict[str, object] = {"code": code}
+        if room:
+            more[signals.COUNTED] = room
+        draft = signals.decision(asked, number, actor, denied=reason, **more)
+        if not under_id:
+            draft = replace(draft, signal_id=None)
+        yield from signals.append_decision(run_id, plan_version, draft, now)
+
+
+def current_run(
+    scope: Scope, campaign_id: CampaignId, phase: str | None
+) -> Transaction[RunId | None]:
+    yield from campaigns.campaign(scope, campaign_id)
+    standing = yield from campaigns.phases_of(campaign_id)
+    if phase is None:
+        phase = control_phase((each.phase, PhaseState(each.state)) for each in standing)
+    found = next((each.run_id for each in standing if each.phase == phase), None)
+    return RunId(found) if found else None

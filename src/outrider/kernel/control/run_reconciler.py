@@ -1,0 +1,161 @@
+"""The run reconciler: starts the runs that wait, as soon as their workspace has room for them.
+
+It keeps nothing in memory and may run anywhere, any number of times at once: a run is started by
+whoever holds its request's lease, in the one transaction that also says so.
+"""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from typing import assert_never
+
+import structlog
+
+from outrider.domain.admission import Admitted, Delayed, Queued, Rejected
+from outrider.domain.errors import StoreError
+from outrider.domain.ids import RunId, Scope, WorkerId
+from outrider.domain.states import TERMINAL_RUNS, RunStatus
+from outrider.kernel.control.admission_gate import AdmissionGate, later
+from outrider.kernel.streams.campaign_event_hub import EventHub
+from outrider.kernel.transactions import admission
+from outrider.kernel.transactions.admission import LeasedRequest
+from outrider.kernel.transactions.alerts import Alert, AlertCode, raise_alert, resolve_alert
+from outrider.kernel.transactions.run_requests import RequestStatus
+from outrider.kernel.work.engine_notifier import EngineNotifier
+from outrider.limits.kernel import Limits
+from outrider.ports.clock import Clock, IdSource
+from outrider.ports.store import Store, Transaction, ask
+
+log = structlog.get_logger()
+
+PLANNER = "planner"
+
+
+class DequeueStatus(StrEnum):
+    STARTED = "STARTED"
+    FAILED = "FAILED"
+    SKIPPED = "SKIPPED"
+
+
+@dataclass(frozen=True, slots=True)
+class Dequeued:
+    run_id: RunId
+    status: DequeueStatus
+
+
+class RunReconciler:
+    def __init__(
+        self,
+        store: Store,
+        gate: AdmissionGate,
+        hub: EventHub,
+        engine_notifier: EngineNotifier,
+        clock: Clock,
+        ids: IdSource,
+        worker_id: WorkerId,
+        limits: Limits,
+    ) -> None:
+        self._store = store
+        self._gate = gate
+        self._hub = hub
+        self._engine_notifier = engine_notifier
+        self._clock = clock
+        self._ids = ids
+        self._worker_id = worker_id
+        self._limits = limits
+
+    async def run(self) -> None:
+        """The loop of the role; runs until cancelled."""
+        while True:
+            await self._clock.sleep(self._limits.reconcile_runs_seconds)
+            try:
+                await self.dequeue_and_start()
+            except StoreError as error:
+                log.warning("runs_not_dequeued", error=error.message)
+
+    async def dequeue_and_start(self) -> list[Dequeued]:
+        """Start what there is room for, in each workspace the oldest first."""
+        most = self._limits.reconcile_workspaces
+        told: list[Dequeued] = []
+        for scope in await self._store.read(admission.waiting_workspaces(most)):
+            told += await self._in_workspace(scope)
+        return told
+
+    async def _in_workspace(self, scope: Scope) -> list[Dequeued]:
+        """At most a page of them; the next round goes on."""
+        if not await self._has_room(scope):
+            return []
+        left = await self._lease(scope)
+        told: list[Dequeued] = []
+        try:
+            while left and (status := await self._start(left[0])) is not None:
+                told.append(Dequeued(left.pop(0).run_id, status))
+        finally:
+            if left:
+                await self._store.write(admission.give_back(left, self._worker_id))
+        return told
+
+    async def _has_room(self, scope: Scope) -> bool:
+        """Looked at before anything is leased: a full workspace costs one read a round."""
+        verdict = await self._store.read(self._gate.decide(scope))
+        return isinstance(verdict, Admitted | Delayed)
+
+    async def _lease(self, scope: Scope) -> list[LeasedRequest]:
+        now = self._clock.now()
+        until = now + timedelta(seconds=self._limits.run_lease_seconds)
+        page = self._limits.reconcile_runs_page
+        return await self._store.write(
+            admission.lease_requests(scope, self._worker_id, until, page, now)
+        )
+
+    async def _start(self, request: LeasedRequest) -> DequeueStatus | None:
+        """None where there is no room."""
+        try:
+            status = await self._store.write(self._started(request))
+        except StoreError:
+            raise
+        except Exception as error:
+            # One run that cannot be started must not keep the others from it. Its lease is kept,
+            # so that it is not tried again at once.
+            log.exception("run_not_started", run_id=request.run_id)
+            await self._store.write(self._failed(request, f"{type(error).__name__}: {error}"))
+            return DequeueStatus.FAILED
+        if status is DequeueStatus.STARTED:
+            log.info("run_dequeued", run_id=request.run_id)
+            self._hub.wake(request.campaign_id)
+            await self._engine_notifier.let_go(request.scope.tenant_id, request.run_id)
+        return status
+
+    def _started(self, request: LeasedRequest) -> Transaction[DequeueStatus | None]:
+        yield from ask("serialise_controls", campaign_id=request.campaign_id)
+        rows = yield from ask("lock_run", run_id=request.run_id)
+        status, _, _, stopped_at, plan_version, approved_at = rows[0]
+        if not (yield from admission.hold_request(request, self._worker_id)):
+            return DequeueStatus.SKIPPED
+        now = self._clock.now()
+        if stopped_at is not None or approved_at is not None or RunStatus(status) in TERMINAL_RUNS:
+            skipped = RequestStatus.SKIPPED
+            yield from admission.end_request(request.run_id, skipped, "not_waiting", now)
+            return DequeueStatus.SKIPPED
+        verdict = yield from self._gate.decide(request.scope)
+        match verdict:
+            case Admitted() | Delayed():
+                not_before = later(verdict, now)
+            case Queued() | Rejected():
+                return None
+            case other:
+                assert_never(other)
+        approved_by = request.approved_by or PLANNER
+        yield from admission.let_go(request.run_id, plan_version, approved_by, not_before, [], now)
+        yield from resolve_alert(AlertCode.RUN_NOT_STARTED, request.run_id, now)
+        return DequeueStatus.STARTED
+
+    def _failed(self, request: LeasedRequest, why: str) -> Transaction[None]:
+        alert = Alert(
+            request.scope,
+            AlertCode.RUN_NOT_STARTED,
+            request.run_id,
+            "the run waits, and could not be started; it is tried again",
+            {"runId": request.run_id, "error": why},
+        )
+        yield from raise_alert(alert, self._ids, self._clock.now())

@@ -1,0 +1,120 @@
+"""The run repointer: moves what a run has never attempted to where the registry has its target now.
+
+A run keeps the contracts that it was launched under. When a gateway's address was wrong or has
+changed, its terms stay and the URL alone is taken from the registry in force. What was attempted
+stays where it was: the provider there may have it.
+"""
+
+from dataclasses import dataclass, replace
+
+from outrider.domain.errors import Conflict
+from outrider.domain.ids import DEFAULT_SCOPE, RunId, Scope
+from outrider.domain.states import TERMINAL_RUNS, RunStatus
+from outrider.domain.submission import Contract
+from outrider.kernel.contracts.contract_cache import ContractCache, snapshot_of
+from outrider.kernel.contracts.registry_keeper import RegistryKeeper
+from outrider.kernel.transactions import inspection, repointing, targets
+from outrider.kernel.transactions.audit import AuditEntry, record
+from outrider.kernel.transactions.repointing import RunContract
+from outrider.limits.kernel import Limits
+from outrider.ports.clock import Clock, IdSource
+from outrider.ports.store import Store, Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Repointed:
+    """`kept` items were attempted and stay; `busy_jobs` were with a worker and stay for now."""
+
+    submission_target: str
+    from_url: str
+    to_url: str
+    jobs: int
+    kept: int
+    busy_jobs: int
+
+
+class RunRepointer:
+    def __init__(
+        self,
+        store: Store,
+        registry: RegistryKeeper,
+        clock: Clock,
+        ids: IdSource,
+        limits: Limits,
+    ) -> None:
+        self._store = store
+        self._registry = registry
+        self._contract_cache = ContractCache(store)
+        self._clock = clock
+        self._ids = ids
+        self._limits = limits
+
+    async def repoint(self, scope: Scope, run_id: RunId, actor: str) -> list[Repointed]:
+        """What was moved, by contract; nothing where the registry has no other URL."""
+        run = await self._store.read(inspection.run(scope, run_id))
+        if RunStatus(run.status) in TERMINAL_RUNS:
+            raise Conflict(
+                f"the run is {run.status}, so nothing of it waits",
+                hint="retry its phase: the new run goes where the registry says",
+            )
+        moves = []
+        for found in await self._store.read(repointing.contracts_of(run.id)):
+            contract = await self._contract_cache.by_id(found.contract_id)
+            present = self._registry.contracts().get(contract.submission_target)
+            if present is not None and present.gateway_url != contract.gateway_url:
+                _refuse_another_type(contract, present)
+                moves.append((found, contract, present.gateway_url))
+        return [
+            await self._move(scope, run.id, found, contract, url, actor)
+            for found, contract, url in moves
+        ]
+
+    async def _move(
+        self,
+        scope: Scope,
+        run_id: RunId,
+        found: RunContract,
+        contract: Contract,
+        to_url: str,
+        actor: str,
+    ) -> Repointed:
+        target, old_id = contract.submission_target, found.contract_id
+        most = self._limits.repoint_jobs
+        snapshot = snapshot_of(replace(contract, gateway_url=to_url))
+        new_id = await self._store.write(
+            repointing.store_contract(snapshot, target, self._clock.now())
+        )
+        jobs = 0
+        while True:
+            moved = await self._store.write(
+                repointing.move(run_id, old_id, new_id, most, self._clock.now())
+            )
+            jobs += moved.jobs
+            if moved.jobs < most:
+                break
+        kept = await self._store.read(repointing.kept(run_id, old_id))
+        done = Repointed(target, contract.gateway_url, to_url, jobs, kept, found.busy_jobs)
+        await self._store.write(self._told(scope, run_id, done, actor))
+        return done
+
+    def _told(self, scope: Scope, run_id: RunId, done: Repointed, actor: str) -> Transaction[None]:
+        now = self._clock.now()
+        yield from targets.wake(done.submission_target, now)
+        detail: dict[str, object] = {
+            "submissionTarget": done.submission_target, "jobs": done.jobs, "kept": done.kept,
+        }  # fmt: skip
+        if scope == DEFAULT_SCOPE:
+            # Where a gateway is belongs to who runs the server.
+            detail |= {"from": done.from_url, "to": done.to_url}
+        entry = AuditEntry(scope, "run.repointed", actor, run_id=run_id, detail=detail)
+        yield from record([entry], self._ids, now)
+
+
+def _refuse_another_type(contract: Contract, present: Contract) -> None:
+    """The messages were made for the family that the run was launched with."""
+    if present.gateway_type != contract.gateway_type:
+        raise Conflict(
+            f"the target {contract.submission_target} is of another gateway type now:"
+            f" {present.gateway_type} instead of {contract.gateway_type}",
+            hint="stop the phase and retry it: the new run goes where the registry says",
+        )

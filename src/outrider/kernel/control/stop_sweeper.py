@@ -1,0 +1,54 @@
+"""The stop sweeper: gives an ending to items that came back after their job had ended.
+
+A stop does not wait for a worker that was taken for dead, nor does a job that is given up. When
+such a worker wakes it may still say how its calls ended, and of those that it never began, that
+they wait again; nobody else would come. What was noted of such workers is forgotten in the end.
+"""
+
+from datetime import timedelta
+
+import structlog
+
+from outrider.domain.errors import StoreError
+from outrider.domain.jobs import CANCELLED, JOB_DEAD
+from outrider.kernel.transactions import jobs
+from outrider.limits.kernel import Limits
+from outrider.ports.clock import Clock
+from outrider.ports.store import Store
+
+log = structlog.get_logger()
+
+
+class StopSweeper:
+    def __init__(self, store: Store, clock: Clock, limits: Limits) -> None:
+        self._store = store
+        self._clock = clock
+        self._limits = limits
+
+    async def run(self) -> None:
+        """Runs until cancelled."""
+        while True:
+            for sweep in (self.sweep_once, self.forget_once):
+                try:
+                    await sweep()
+                except StoreError as error:
+                    log.warning("left_over_items_not_swept", error=error.message)
+            await self._clock.sleep(self._limits.stop_sweep_seconds)
+
+    async def sweep_once(self) -> int:
+        """How many items there were. What was stopped and what was given up are apart: what cannot
+        be written of the one keeps nobody waiting in the other."""
+        now = self._clock.now()
+        since = now - timedelta(seconds=self._limits.stop_swept_seconds)
+        swept = 0
+        for reason in (CANCELLED, JOB_DEAD):
+            swept += await self._store.write(jobs.bury_left_waiting(reason, since, now))
+        if swept:
+            log.info("left_over_items_swept", items=swept)
+        return swept
+
+    async def forget_once(self) -> int:
+        before = self._clock.now() - timedelta(seconds=self._limits.lost_leases_kept_seconds)
+        return await self._store.write(
+            jobs.forget_lost_leases(before, self._limits.lost_leases_forgotten)
+        )

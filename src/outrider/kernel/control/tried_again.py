@@ -1,0 +1,28 @@
+"""A write that is tried again where the store was gone: for what changes nothing twice."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from outrider.domain.errors import StoreUnavailable
+from outrider.limits.kernel import Limits
+from outrider.ports.clock import Clock
+from outrider.ports.store import Store, Transaction
+
+Written = TypeVar("Written")
+
+
+async def tried_again(
+    store: Store, script: Callable[[], Transaction[Written]], clock: Clock, limits: Limits
+) -> Written:
+    """Deadlocks and dropped connections are over at once. Whoever waits for an answer is not kept
+    for as long as several times a store's own patience takes."""
+    began = clock.monotonic()
+    for attempt in range(1, limits.control_attempts + 1):
+        try:
+            return await store.write(script())
+        except StoreUnavailable:
+            waited = clock.monotonic() - began
+            if attempt == limits.control_attempts or waited >= limits.control_patience_seconds:
+                raise
+            await clock.sleep(limits.control_backoff_seconds)
+    raise AssertionError

@@ -1,0 +1,132 @@
+"""Call permits: whether a call of a job this process holds may begin, asked at the last moment.
+
+It may while the job is surely ours, and while the database has said lately that nobody paused or
+stopped it. So whoever pauses a run need only wait until each worker has seen it, or has been silent
+for longer than a permit lasts: a worker that was frozen meanwhile begins nothing when it wakes.
+"""
+
+import asyncio
+from collections.abc import Set
+from contextlib import suppress
+from datetime import datetime
+
+import structlog
+
+from outrider.domain.errors import StoreError
+from outrider.domain.ids import JobId
+from outrider.kernel.transactions import jobs
+from outrider.kernel.transactions.jobs import Claim, ClaimedLane
+from outrider.limits.kernel import Limits
+from outrider.ports.clock import Clock
+from outrider.ports.store import Store
+
+log = structlog.get_logger()
+
+
+class CallPermits:
+    def __init__(self, store: Store, clock: Clock, limits: Limits) -> None:
+        self._store = store
+        self._clock = clock
+        self._limits = limits
+        self._held: dict[JobId, Claim] = {}
+        self._lease_ends: dict[JobId, datetime] = {}
+        self._confirmed: dict[JobId, float] = {}
+        self._suspended: set[JobId] = set()
+        self._surely_until: dict[JobId, float] = {}
+        self._seen: set[JobId] = set()
+        self._woken = asyncio.Event()
+
+    def take(self, job: Claim, lease_expires_at: datetime, asked_at: float) -> None:
+        """The job was claimed, by a question that was put to the database then."""
+        self._held[job.id] = job
+        self.confirm(job.id, lease_expires_at, asked_at)
+
+    def confirm(self, job_id: JobId, lease_expires_at: datetime, asked_at: float) -> None:
+        """The database said since then that the job is ours and goes on."""
+        if job_id in self._held:
+            self.extend(job_id, lease_expires_at)
+            self._confirmed[job_id] = max(asked_at, self._confirmed.get(job_id, asked_at))
+
+    def extend(self, job_id: JobId, lease_expires_at: datetime) -> None:
+        if job_id not in self._held:
+            return
+        known = self._lease_ends.get(job_id, lease_expires_at)
+        self._lease_ends[job_id] = max(known, lease_expires_at)
+
+    def let_go(self, job_id: JobId) -> None:
+        self._held.pop(job_id, None)
+        self._lease_ends.pop(job_id, None)
+        self._confirmed.pop(job_id, None)
+        self._surely_until.pop(job_id, None)
+        self._suspended.discard(job_id)
+        self._seen.discard(job_id)
+
+    @property
+    def suspended(self) -> Set[JobId]:
+        """The jobs that were paused or stopped, now and whenever it is looked at again."""
+        return self._suspended
+
+    def may_begin(self, job_id: JobId, call_by: datetime) -> bool:
+        """Nothing may be awaited between the answer and the first byte."""
+        now = self._clock.monotonic()
+        if now < self._surely_until.get(job_id, 0.0):
+            return True
+        return self._may_begin(job_id, call_by, now)
+
+    def _may_begin(self, job_id: JobId, call_by: datetime, now: float) -> bool:
+        """What is sure is remembered for a moment: most calls begin in the same one."""
+        job = self._held.get(job_id)
+        if job is None or job_id in self._suspended:
+            return False
+        trusted_until = now + self._limits.permit_trust_seconds
+        if not isinstance(job, ClaimedLane):
+            # Nobody pauses a lane; of a run's job somebody has to ask again and again.
+            permit_ends = self._confirmed[job_id] + self._limits.permit_seconds
+            if now > permit_ends:
+                return False
+            trusted_until = min(trusted_until, permit_ends)
+        lease_end = max(call_by, self._lease_ends[job_id])
+        left_seconds = (lease_end - self._clock.now()).total_seconds()
+        if left_seconds <= 0:
+            return False
+        if left_seconds > self._limits.permit_seconds:
+            self._surely_until[job_id] = trusted_until
+        return True
+
+    def wake(self) -> None:
+        """Somebody paused or stopped something; cheap, and safe to call for nothing."""
+        self._woken.set()
+
+    async def run(self) -> None:
+        """Ask again and again whether held jobs go on; runs until cancelled."""
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._limits.permit_look_seconds):
+                    await self._woken.wait()
+            self._woken.clear()
+            try:
+                await self.look()
+            except StoreError as error:
+                log.warning("suspensions_not_read", error=error.message)
+
+    async def look(self) -> None:
+        held = [job for job in self._held.values() if not isinstance(job, ClaimedLane)]
+        if not held:
+            return
+        asked_at = self._clock.monotonic()
+        found = await self._store.read(jobs.suspensions(held))
+        for job in held:
+            if job.id not in self._held:
+                continue
+            if found.get(job.id, True):
+                self._suspended.add(job.id)
+                self._surely_until.pop(job.id, None)
+            else:
+                self._suspended.discard(job.id)
+                self._seen.discard(job.id)
+                self._confirmed[job.id] = max(asked_at, self._confirmed[job.id])
+        fresh = [job for job in held if job.id in self._suspended - self._seen]
+        if fresh:
+            # From here on none of their calls begins, so whoever waits may be told.
+            await self._store.write(jobs.see_suspensions(fresh))
+            self._seen.update(job.id for job in fresh)

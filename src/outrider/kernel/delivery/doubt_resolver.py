@@ -1,0 +1,304 @@
+"""The doubt resolver: evidence comes in, items leave doubt. Nothing is ever resent on a guess.
+
+Evidence is a person's word, a gateway's own look-up, or a provider's complete record of what it
+received; every verdict is written to the audit log with it.
+"""
+
+from collections.abc import AsyncIterator, Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import assert_never
+
+from outrider.domain.errors import Conflict, WorkerMayLive
+from outrider.domain.ids import IdempotencyKey, OutboxId, Scope
+from outrider.domain.times import rfc3339
+from outrider.kernel.access.workspace_names import WorkspaceNames
+from outrider.kernel.contracts.contract_cache import ContractCache
+from outrider.kernel.delivery.gateway_routes import remembers
+from outrider.kernel.transactions import doubts, inspection
+from outrider.kernel.transactions.doubts import Doubt, DoubtVerdict
+from outrider.limits.kernel import Limits
+from outrider.ports.clock import Clock, IdSource
+from outrider.ports.gateway import Gateway, GatewayDirectory
+from outrider.ports.presence import Presence, PresenceOf, unseen
+from outrider.ports.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciliation:
+    """What looking for evidence came to."""
+
+    sent: int = 0
+    resubmitted: int = 0
+    failed: int = 0
+    asked_again: int = 0
+    left: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DoubtsOf:
+    """Which of a workspace's doubts are meant: these, or those of a run or campaign, or all."""
+
+    run_id: str | None = None
+    campaign_id: str | None = None
+    outbox_ids: Sequence[OutboxId] | None = None
+
+
+class DoubtResolver:
+    def __init__(
+        self,
+        store: Store,
+        gateways: GatewayDirectory,
+        clock: Clock,
+        ids: IdSource,
+        limits: Limits,
+        presence_of: PresenceOf = unseen,
+    ) -> None:
+        self._store = store
+        self._gateways = gateways
+        self._contract_cache = ContractCache(store)
+        self._names = WorkspaceNames(store, limits)
+        self._clock = clock
+        self._ids = ids
+        self._limits = limits
+        self._presence_of = presence_of
+
+    async def doubts(
+        self, scope: Scope, run_id: str | None = None, campaign_id: str | None = None
+    ) -> AsyncIterator[Doubt]:
+        after, most = inspection.FIRST, self._limits.reconcile_items
+        while True:
+            page = await self._store.read(
+                doubts.doubts_page(scope, run_id, after, most, campaign_id)
+            )
+            for doubt in page:
+                yield doubt
+            if len(page) < most:
+                return
+            after = page[-1].id
+
+    async def count(self, scope: Scope, of: DoubtsOf) -> int:
+        """How many are meant now; no more than can be settled at once are counted by place."""
+        if of.outbox_ids is not None:
+            return len(await self._store.read(doubts.doubts_among(scope, of.outbox_ids)))
+        most = self._limits.resolved_at_once + 1
+        return await self._store.read(doubts.count_doubts(scope, of.run_id, of.campaign_id, most))
+
+    async def resolve_all(
+        self,
+        scope: Scope,
+        of: DoubtsOf,
+        verdict: DoubtVerdict,
+        evidence: str,
+        actor: str,
+        *,
+        force: bool = False,
+    ) -> int:
+        """Settle what is meant, up to a limit; how many it were. WorkerMayLive: it is too early to
+        say that some of them never arrived, and nothing was settled."""
+        most = self._limits.resolved_at_once
+        # Collected first: resolving while paging would move the pages under our feet.
+        if of.outbox_ids is not None:
+            meant = (await self._store.read(doubts.doubts_among(scope, of.outbox_ids)))[:most]
+        else:
+            meant = []
+            async for doubt in self.doubts(scope, of.run_id, of.campaign_id):
+                meant.append(doubt.id)
+                if len(meant) == most:
+                    break
+        if not force:
+            await self._wait_for_the_living(scope, meant, verdict)
+        resolved = await self._resolve(scope, meant, verdict, evidence, actor)
+        if meant and not resolved and verdict is DoubtVerdict.RESUBMIT:
+            await self._refuse_exhausted(scope, meant)
+        return len(resolved)
+
+    async def resolve(
+        self,
+        scope: Scope,
+        outbox_id: OutboxId,
+        verdict: DoubtVerdict,
+        evidence: str,
+        actor: str,
+        *,
+        force: bool = False,
+    ) -> None:
+        """WorkerMayLive: it is too early to say that it never arrived."""
+        if not force:
+            await self._wait_for_the_living(scope, [outbox_id], verdict)
+        resolved = await self._resolve(scope, [outbox_id], verdict, evidence, actor)
+        if not resolved:
+            if verdict is DoubtVerdict.RESUBMIT:
+                await self._refuse_exhausted(scope, [outbox_id])
+            raise Conflict(
+                f"item {outbox_id} is not in doubt",
+                hint="`outrider doubts list` shows those that are",
+            )
+
+    async def _wait_for_the_living(
+        self, scope: Scope, outbox_ids: list[OutboxId], verdict: DoubtVerdict
+    ) -> None:
+        if verdict is DoubtVerdict.SENT:
+            # Whatever its worker does yet, it makes that no less true.
+            return
+        called = await self._called_by_the_living(scope, outbox_ids)
+        if called:
+            ends = list(called.values())
+            known = [end for end in ends if end is not None]
+            raise WorkerMayLive(
+                len(called), rfc3339(max(known)) if len(known) == len(ends) else None
+            )
+
+    async def _called_by_the_living(
+        self, scope: Scope, outbox_ids: list[OutboxId]
+    ) -> dict[OutboxId, datetime | None]:
+        """Items whose worker lost its lease and may yet go on with a call that it had begun, and
+        until when that must be feared; None: for as long as its process is seen here."""
+        found: dict[OutboxId, datetime | None] = {}
+        now = self._clock.now()
+        for start in range(0, len(outbox_ids), self._limits.reconcile_items):
+            window = outbox_ids[start : start + self._limits.reconcile_items]
+            for lost in await self._store.read(doubts.lost_holders(scope, window)):
+                match self._presence_of(lost.worker_id):
+                    case Presence.GONE:
+                        continue
+                    case Presence.RUNS:
+                        found[lost.outbox_id] = None
+                    case Presence.UNKNOWN:
+                        patience = timedelta(seconds=self._limits.stale_lock_seconds)
+                        until = lost.lost_at + patience
+                        known = found.get(lost.outbox_id, until)
+                        if until > now and known is not None:
+                            # Several may have called it: the longest of these waits counts.
+                            found[lost.outbox_id] = max(until, known)
+                    case other:
+                        assert_never(other)
+        return found
+
+    async def reconcile(
+        self,
+        scope: Scope,
+        *,
+        run_id: str | None,
+        received: Collection[IdempotencyKey] | None,
+        absent: DoubtVerdict | None,
+        evidence: str,
+        actor: str,
+        submission_target: str | None = None,
+        wait_for_workers: bool = False,
+    ) -> Reconciliation:
+        """Settle what evidence can settle.
+
+        `received` is the complete set of references a provider says it has. Without it, targets
+        that remember are called again under the same reference, and those that can look up are
+        asked. `absent` is the verdict on what is provably not there; without it such items stay in
+        doubt. What is exhausted is not called again: to resubmit it is to say that it failed, and
+        whoever wants it sent retries the phase or submits it anew. `submission_target` is whose
+        record the evidence is: it judges only attempts made there. Without it, it is the record of
+        all providers. With `wait_for_workers`, what is absent and was called by a worker that may
+        be alive stays in doubt.
+        """
+        counts = dict.fromkeys(DoubtVerdict, 0)
+        asked_again = left = 0
+        # Collected first: resolving while paging would move the pages under our feet.
+        found = [doubt async for doubt in self.doubts(scope, run_id)]
+        for contract_id in {doubt.contract_id for doubt in found}:
+            group = [doubt for doubt in found if doubt.contract_id == contract_id]
+            contract = await self._contract_cache.by_id(contract_id)
+            if submission_target not in (None, contract.submission_target):
+                left += len(group)
+                continue
+            if received is None:
+                known_again = await self._ask_again(scope, contract_id, group, actor)
+                asked_again += len(known_again)
+                group = [doubt for doubt in group if doubt.id not in known_again]
+            known = await self._evidence(scope, contract_id, group, received)
+            verdicts: dict[DoubtVerdict, list[OutboxId]] = {}
+            for doubt in group:
+                arrived = known.get(doubt.reference)
+                verdict = DoubtVerdict.SENT if arrived else absent if arrived is False else None
+                if verdict is DoubtVerdict.RESUBMIT and doubt.is_exhausted:
+                    verdict = DoubtVerdict.FAILED
+                if verdict is None:
+                    left += 1
+                else:
+                    verdicts.setdefault(verdict, []).append(doubt.id)
+            for verdict, judged in verdicts.items():
+                outbox_ids = judged
+                if wait_for_workers and verdict is not DoubtVerdict.SENT:
+                    # Absent today does not say that its worker, should it live, sends it no more.
+                    living = await self._called_by_the_living(scope, judged)
+                    outbox_ids = [each for each in judged if each not in living]
+                    left += len(living)
+                resolved = await self._resolve(scope, outbox_ids, verdict, evidence, actor)
+                counts[verdict] += len(resolved)
+        return Reconciliation(
+            counts[DoubtVerdict.SENT],
+            counts[DoubtVerdict.RESUBMIT],
+            counts[DoubtVerdict.FAILED],
+            asked_again,
+            left,
+        )
+
+    async def _ask_again(
+        self, scope: Scope, contract_id: int, group: list[Doubt], actor: str
+    ) -> set[OutboxId]:
+        """Where the target remembers, and still does, the same reference settles it."""
+        gateway, now = await self._gateway(scope, contract_id), self._clock.now()
+        safe = [doubt.id for doubt in group if remembers(gateway, doubt.submitted_at, now)]
+        asked: set[OutboxId] = set()
+        for start in range(0, len(safe), self._limits.reconcile_items):
+            window = safe[start : start + self._limits.reconcile_items]
+            asked.update(
+                await self._store.write(doubts.ask_again(scope, window, actor, self._ids, now))
+            )
+        return asked
+
+    async def _evidence(
+        self,
+        scope: Scope,
+        contract_id: int,
+        group: list[Doubt],
+        received: Collection[IdempotencyKey] | None,
+    ) -> dict[IdempotencyKey, bool]:
+        references = [doubt.reference for doubt in group]
+        if received is not None:
+            return {reference: reference in received for reference in references}
+        gateway = await self._gateway(scope, contract_id)
+        return await gateway.look_up(references) if gateway.type.looks_up else {}
+
+    async def _gateway(self, scope: Scope, contract_id: int) -> Gateway:
+        contract = await self._contract_cache.by_id(contract_id)
+        workspace = await self._names.of(scope)
+        return self._gateways.gateway(
+            contract.submission_target, contract.gateway_type, contract.gateway_url, workspace
+        )
+
+    async def _refuse_exhausted(self, scope: Scope, outbox_ids: list[OutboxId]) -> None:
+        """Nothing was settled although these are in doubt: they are exhausted, which is final."""
+        left = await self._store.read(doubts.doubts_among(scope, outbox_ids))
+        if left:
+            which = f"item {left[0]} is" if len(left) == 1 else f"{len(left):,} items are"
+            raise Conflict(
+                f"{which} exhausted, so no further attempt is made",
+                hint="the verdicts sent and failed settle it; to send it after all, say failed and"
+                " then retry the phase, or submit a new intent",
+            )
+
+    async def _resolve(
+        self,
+        scope: Scope,
+        outbox_ids: list[OutboxId],
+        verdict: DoubtVerdict,
+        evidence: str,
+        actor: str,
+    ) -> list[OutboxId]:
+        resolved = []
+        for start in range(0, len(outbox_ids), self._limits.reconcile_items):
+            window = outbox_ids[start : start + self._limits.reconcile_items]
+            resolved += await self._store.write(
+                doubts.resolve(
+                    scope, window, verdict, evidence, actor, self._ids, self._clock.now()
+                )
+            )
+        return resolved

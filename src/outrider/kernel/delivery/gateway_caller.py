@@ -1,0 +1,531 @@
+"""The caller: makes the calls of open attempts, and sees to it that every answer is durable.
+
+It is the one place from which a gateway is called, for campaigns and single messages alike. Whoever
+is free takes the next item: attempts are opened when there is somebody to call them, and what was
+opened and may not be called any more is given back.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Generic, Protocol, TypeVar
+
+import structlog
+
+from outrider.domain.errors import OutriderError, StoreUnavailable
+from outrider.domain.own_limits import OWN_LIMIT, is_own_limit
+from outrider.domain.reference_memory import ReferenceMemory
+from outrider.domain.retry import DIRECT, RetrySchedule
+from outrider.domain.states import IntentStatus, ItemStatus
+from outrider.domain.submission import (
+    Accepted,
+    AttemptError,
+    AttemptFacts,
+    CallResult,
+    Contract,
+    Held,
+    NotBegun,
+    Progress,
+    Throttled,
+    Verdict,
+    accept,
+    is_unreachable,
+    judge,
+)
+from outrider.domain.times import rfc3339
+from outrider.kernel.delivery.call_permits import CallPermits
+from outrider.kernel.delivery.gateway_routes import Route
+from outrider.kernel.delivery.reservations import AttemptIdentity, OpenAttempt
+from outrider.kernel.delivery.result_closer import ResultCloser
+from outrider.kernel.delivery.shortage_teller import ShortageTeller
+from outrider.kernel.delivery.target_gate import ComeBack, Passes, TargetGate
+from outrider.kernel.transactions.jobs import Claim, ClaimedLane, Hold
+from outrider.kernel.transactions.ledger import ClosedAttempt
+from outrider.kernel.transactions.targets import DoorKey
+from outrider.limits.kernel import Limits
+from outrider.ports.call_journal import CallJournal
+from outrider.ports.clock import Clock, IdSource
+from outrider.ports.gateway import Gateway
+from outrider.ports.stages import Stage, StageObserver
+
+log = structlog.get_logger()
+
+Element = TypeVar("Element")
+ElementToCome = TypeVar("ElementToCome", covariant=True)
+
+BEHIND_THE_PROBE = 1.25
+"""What a held target refused waits so many times as long as its door is closed."""
+CAREFUL_SHIFT = 2
+"""With every loss in a row, a quarter as many calls are out at once."""
+CAREFUL_SHIFTS_MAX = 16
+NOT_DELIVERED = frozenset({ItemStatus.QUEUED, ItemStatus.FAILED})
+WITHHELD = "withheld"
+"""Its job was paused or stopped or lost, its door closed, or its deadline passed, before a byte
+left."""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """Everything was sent on its way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deferred:
+    """The target takes no more for now; what is left waits without using up an attempt."""
+
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """The job is no longer ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class Suspended:
+    """The job's phase was paused or stopped, or this worker stops: calls that were out have ended,
+    and no more are made."""
+
+
+WindowOutcome = Done | Deferred | Lost | Suspended
+
+
+def earliest(known: Deferred | None, passage: Done | Deferred) -> Deferred | None:
+    if not isinstance(passage, Deferred):
+        return known
+    return passage if known is None or passage.until < known.until else known
+
+
+class Source(Protocol[ElementToCome]):
+    """Where the items of one route come from, in the order in which they are to be called."""
+
+    def waiting(self) -> int:
+        """How many could be called now."""
+        ...
+
+    async def prepare(self) -> None:
+        """Whatever takes its time before items can be taken, once it is known that some will be."""
+        ...
+
+    def take(self, most: int) -> Sequence[ElementToCome]: ...
+
+    async def more(self) -> bool:
+        """Wait until there may be more; False: there will be none."""
+        ...
+
+
+class Listed(Generic[Element]):
+    """A source that is known from the beginning."""
+
+    def __init__(self, elements: Sequence[Element]) -> None:
+        self._elements = elements
+        self._taken = 0
+
+    def waiting(self) -> int:
+        return len(self._elements) - self._taken
+
+    async def prepare(self) -> None:
+        pass
+
+    def take(self, most: int) -> Sequence[Element]:
+        taken = self._elements[self._taken : self._taken + most]
+        self._taken += len(taken)
+        return taken
+
+    async def more(self) -> bool:
+        return False
+
+
+@dataclass
+class Pace:
+    """How fast a route's calls go, and so how many are worth opening at once."""
+
+    calls_per_second: float | None = None
+
+    def measure(self, calls: int, seconds: float) -> None:
+        seen = calls / max(seconds, 1e-6)
+        known = self.calls_per_second
+        self.calls_per_second = seen if known is None else (known + seen) / 2
+
+
+class GatewayCaller:
+    def __init__(
+        self,
+        closer: ResultCloser,
+        gate: TargetGate,
+        permits: CallPermits,
+        journal: CallJournal,
+        clock: Clock,
+        ids: IdSource,
+        limits: Limits,
+        observer: StageObserver,
+        shortages: ShortageTeller,
+    ) -> None:
+        self._closer = closer
+        self._shortages = shortages
+        self.gate = gate
+        self.permits = permits
+        self._journal = journal
+        self.clock = clock
+        self._ids = ids
+        self.limits = limits
+        self._observer = observer
+        self.stopping = False
+        self.lane_begun_at = float("-inf")
+        self._paces: dict[DoorKey, Pace] = {}
+        self.yields: Callable[[Claim], bool] = lambda _job: False
+
+    @property
+    def lanes_are_busy(self) -> bool:
+        """Whether single messages go out here too, which should not wait behind large windows."""
+        since = self.clock.monotonic() - self.lane_begun_at
+        return since < self.limits.beside_lanes_seconds
+
+    def stop(self) -> None:
+        """Begin no more windows; what is open is called to its end."""
+        self.stopping = True
+
+    def pace(self, key: DoorKey) -> Pace:
+        return self._paces.setdefault(key.shared, Pace())
+
+    async def deliver(
+        self,
+        job: Claim,
+        route: Route,
+        source: Source[Element],
+        open_window: Callable[[Sequence[Element]], Awaitable[list[OpenAttempt] | Hold]],
+        when_ended: Callable[[OpenAttempt], None] | None = None,
+    ) -> WindowOutcome:
+        """Open and call what the source has, as fast as the target takes it."""
+        return await _RouteCalls(self, job, route, source, open_window, when_ended).run()
+
+    async def durable(self, job: Claim) -> None:
+        """Wait until all that was said of the job's calls is committed."""
+        await self._closer.barrier(job.id)
+
+    async def hold(
+        self, job: Claim, contract: Contract, problem: OutriderError, *, own_door: bool
+    ) -> datetime:
+        """Nobody can be called there as it is set up. Returns when to look again."""
+        key = self.gate.door_key(job.scope, contract.submission_target, contract.gateway_url)
+        door = key if own_door else key.shared
+        return await self.gate.hold(key, problem.message, door)
+
+    async def call(self, route: Route, key: DoorKey, passes: Passes, attempt: OpenAttempt) -> None:
+        """One call, from the last look before it to its end in the ledger's queue."""
+        gateway = route.gateway
+        result: CallResult
+        self._observer.before(Stage.CALL)
+        try:
+            result = await gateway.call(attempt)
+        except Exception as bug:
+            log.exception("gateway_raised", gateway=gateway.type.name, outbox_id=attempt.outbox_id)
+            if is_own_limit(bug) and not attempt.has_begun:
+                result = AttemptError(Progress.NOT_SENT, OWN_LIMIT, str(bug))
+            else:
+                # It must not raise. Nobody knows how far it got, and that is what is recorded.
+                result = AttemptError(
+                    Progress.SENT_NO_ANSWER, "gateway_crashed", type(bug).__name__
+                )
+        self._observer.after(Stage.CALL)
+        self.gate.note(key, passes, route.as_the_door_sees(result))
+        self._close(gateway, attempt, result)
+        if passes.is_probe or isinstance(result, AttemptError | Throttled | Held):
+            await self._tell_others(key)
+        if isinstance(result, AttemptError) and result.code == OWN_LIMIT:
+            await self._shortages.tell(result.detail)
+        elif self._shortages.stands:
+            await self._shortages.over()
+
+    async def _tell_others(self, key: DoorKey) -> None:
+        """While the store is away they are not told; that is no reason to end a call."""
+        try:
+            await self.gate.tell(key)
+        except StoreUnavailable as error:
+            log.warning("door_not_told", error=error.message)
+
+    def give_back(self, route: Route, key: DoorKey, passes: Passes, attempt: OpenAttempt) -> None:
+        """It was opened, and is not called after all."""
+        result = NotBegun(WITHHELD)
+        self.gate.note(key, passes, route.as_the_door_sees(result))
+        self._close(route.gateway, attempt, result)
+
+    def may_begin(self, passes: Passes, memory: ReferenceMemory, attempt: OpenAttempt) -> bool:
+        who = attempt.identity
+        if who.maybe_received and not memory.holds(who.submitted_at, self.clock.now()):
+            # It was routed while the gateway remembered the reference, and waited since.
+            return False
+        if not self.permits.may_begin(who.job_id, who.call_by):
+            # Paused, stopped or lost; or this process was frozen so long that others may have
+            # dealt with the item meanwhile: doubted it, repeated it on evidence, sent it elsewhere.
+            return False
+        if not passes.stand:
+            return False
+        deadline = who.deadline
+        is_question = who.repeats and who.maybe_received
+        if deadline is not None and not is_question and self.clock.now() >= deadline:
+            return False
+        self._journal.begin(attempt.outbox_id, who.job_id, who.fence)
+        return True
+
+    def _close(self, gateway: Gateway, attempt: OpenAttempt, result: CallResult) -> None:
+        closed_at, who = self.clock.now(), attempt.identity
+        if isinstance(result, Accepted):
+            # Of all ends this is the one that comes a million times.
+            verdict = accept(gateway.type, who.deadline, closed_at, result.provider_message_id)
+        else:
+            verdict = self._judged(gateway, who, closed_at, result)
+            overdue = who.deadline is not None and closed_at >= who.deadline
+            if overdue and isinstance(result, NotBegun):
+                # Whoever ends it by the clock is about to; nobody is to open it again meanwhile.
+                again = closed_at + timedelta(seconds=self.limits.expire_seconds)
+                verdict = verdict._replace(next_attempt_at=again)
+        if who.patience is not None:
+            _tell(attempt, verdict)
+        self._closer.put(
+            ClosedAttempt(
+                attempt.outbox_id, who.number, who.fence, closed_at, verdict, who.job_id,
+                who.call_by,
+            )
+        )  # fmt: skip
+
+    def _judged(
+        self, gateway: Gateway, who: AttemptIdentity, closed_at: datetime, result: CallResult
+    ) -> Verdict:
+        facts = AttemptFacts(
+            who.number - who.attempts_before, who.submitted_at, closed_at, who.maybe_received,
+            uncounted_calls=who.uncounted_calls, repeats=who.repeats, memory=gateway.memory,
+        )  # fmt: skip
+        if who.patience is not None:
+            facts = facts._replace(
+                most_attempts=who.patience.most_attempts,
+                final_reasons=who.patience.final_reasons,
+            )
+        # When a target is there again its door finds out, whatever the schedule of its messages is.
+        retry = DIRECT if is_unreachable(result) else None
+        delay_seconds = partial(self._delay_seconds, who, retry)
+        verdict = judge(who.contract, gateway.type, facts, result, delay_seconds)
+        if isinstance(result, Held) and verdict.next_attempt_at is None and verdict.given_back:
+            # Behind the others: should it be about this message after all, the next probe is not.
+            held = self.gate.policy(who.contract.submission_target).breaker_seconds
+            again = closed_at + timedelta(seconds=BEHIND_THE_PROBE * held)
+            verdict = verdict._replace(next_attempt_at=again)
+        return verdict
+
+    def _delay_seconds(
+        self,
+        who: AttemptIdentity,
+        usual: RetrySchedule | None,
+        attempts: int,
+        retry_after_seconds: float | None,
+    ) -> float:
+        retry = (
+            self.gate.retry_schedule(who.contract, usual)
+            if who.patience is None
+            else who.patience.schedule
+        )
+        return retry.delay_seconds(
+            attempts, retry_after_seconds=retry_after_seconds, jitter=self._ids.jitter()
+        )
+
+
+class _RouteCalls(Generic[Element]):
+    """The calls of one job over one route: as many at once as there are slots."""
+
+    def __init__(
+        self,
+        caller: GatewayCaller,
+        job: Claim,
+        route: Route,
+        source: Source[Element],
+        open_window: Callable[[Sequence[Element]], Awaitable[list[OpenAttempt] | Hold]],
+        when_ended: Callable[[OpenAttempt], None] | None,
+    ) -> None:
+        self._caller = caller
+        self._job = job
+        self._route = route
+        self._source = source
+        self._open_window = open_window
+        self._when_ended = when_ended
+        self._key = caller.gate.door_key(job.scope, route.submission_target, route.gateway_url)
+        self._slots = caller.gate.slots(self._key, route.gateway)
+        self._suspended = caller.permits.suspended
+        self._pace = caller.pace(self._key)
+        self._goes_first = isinstance(job, ClaimedLane)
+        if self._goes_first:
+            caller.lane_begun_at = caller.clock.monotonic()
+        self._opened: deque[tuple[OpenAttempt, Passes]] = deque()
+        self._opening = asyncio.Lock()
+        self._idle = 0
+        self._out = 0
+        """Opened, and their calls have not ended yet."""
+        self._opened_at = 0.0
+        self._opened_items = 0
+        self._ended: WindowOutcome | None = None
+        self._unavailable: StoreUnavailable | None = None
+        self._callers_most = _careful(route.gateway.concurrency, job.losses)
+
+    async def run(self) -> WindowOutcome:
+        if self._callers_most == 1:
+            await self._call_all()
+        else:
+            async with asyncio.TaskGroup() as group:
+                # The next one waits for work as soon as the one before has found some.
+                group.create_task(self._callers(group, self._callers_most - 1))
+        for attempt, passes in self._opened:
+            self._give_back(attempt, passes)
+        if self._unavailable is not None:
+            raise self._unavailable
+        await self._caller.gate.tell(self._key)
+        assert self._ended is not None
+        return self._ended
+
+    async def _callers(self, group: asyncio.TaskGroup, more: int) -> None:
+        """A caller and, while it is busy, another one that is free for what comes next."""
+        while self._opened or await self._has_more():
+            attempt, passes = self._opened.popleft()
+            if more:
+                group.create_task(self._callers(group, more - 1))
+                more = 0
+            await self._call(attempt, passes)
+
+    async def _call_all(self) -> None:
+        while self._opened or await self._has_more():
+            await self._call(*self._opened.popleft())
+
+    async def _call(self, attempt: OpenAttempt, passes: Passes) -> None:
+        if self._job.id in self._suspended or isinstance(self._ended, Lost):
+            self._give_back(attempt, passes)
+            return
+        if not self._slots.try_enter(first=self._goes_first) and not await self._slots.enter(
+            first=self._goes_first
+        ):
+            self._give_back(attempt, passes)
+            return
+        try:
+            await self._caller.call(self._route, self._key, passes, attempt)
+        finally:
+            self._slots.leave()
+            self._out -= 1
+            if self._when_ended is not None:
+                self._when_ended(attempt)
+
+    def _give_back(self, attempt: OpenAttempt, passes: Passes) -> None:
+        self._out -= 1
+        self._caller.give_back(self._route, self._key, passes, attempt)
+        if self._when_ended is not None:
+            self._when_ended(attempt)
+
+    async def _has_more(self) -> bool:
+        """Wait until something is open that nobody calls yet; False: there will be no more."""
+        self._idle += 1
+        try:
+            while not self._opened:
+                if self._ended is not None:
+                    return False
+                async with self._opening:
+                    if not self._opened and self._ended is None:
+                        await self._try_to_open_more()
+            return True
+        finally:
+            self._idle -= 1
+
+    async def _try_to_open_more(self) -> None:
+        """Should the store be away, the calls that are out end all the same: their answers are kept
+        until it is back, and nobody is in doubt because of it."""
+        try:
+            await self._open_more()
+        except StoreUnavailable as error:
+            self._unavailable = error
+            self._ended = Suspended()
+
+    async def _open_more(self) -> None:
+        caller, clock = self._caller, self._caller.clock
+        if self._opened_items:
+            self._pace.measure(self._opened_items, clock.monotonic() - self._opened_at)
+            self._opened_items = 0
+        while not self._source.waiting():
+            if not await self._source.more():
+                self._ended = Done()
+                return
+        if caller.stopping or self._job.id in self._suspended:
+            self._ended = Suspended()
+            return
+        if caller.yields(self._job):
+            self._ended = Deferred(clock.now())
+            return
+        stride = self._stride()
+        if not self._route.gateway.memory.is_memory:
+            # What is called and not recorded is in doubt after a crash: no more than a window. The
+            # stride is from before the wait, in which more calls may end that are not durable yet.
+            await caller.durable(self._job)
+        passes = await caller.gate.ask(
+            self._key, self._route.gateway, min(stride, self._source.waiting())
+        )
+        if isinstance(passes, ComeBack):
+            await self._come_back(passes)
+            return
+        await self._source.prepare()
+        elements = self._source.take(passes.granted)
+        attempts = await self._open_window(elements)
+        if isinstance(attempts, Hold):
+            self._ended = Lost() if attempts is Hold.LOST else Suspended()
+            attempts = []
+        if not attempts and passes.is_probe:
+            # Nobody was there to be called: the next one who asks finds out instead.
+            caller.gate.unused(passes)
+        may_begin = partial(caller.may_begin, passes, self._route.gateway.memory)
+        for attempt in attempts:
+            attempt.may_begin = may_begin
+        self._opened.extend((attempt, passes) for attempt in attempts)
+        self._opened_at, self._opened_items = clock.monotonic(), len(attempts)
+        self._out += len(attempts)
+
+    async def _come_back(self, told: ComeBack) -> None:
+        caller = self._caller
+        # Others may need what idles here to find out whether the provider is back.
+        await self._route.gateway.trim(0)
+        wait_seconds = (told.at - caller.clock.now()).total_seconds()
+        if wait_seconds > caller.limits.gate_patience_seconds:
+            self._ended = Deferred(told.at)
+        else:
+            await caller.clock.sleep(max(wait_seconds, 0.001))
+
+    def _stride(self) -> int:
+        """As many as will be begun in a moment, so that few wait while they are open."""
+        gateway, pace = self._route.gateway, self._pace.calls_per_second
+        if not gateway.memory.is_memory:
+            return max(1, min(gateway.window_items, self._callers_most) - self._out)
+        if self._job.losses:
+            return max(1, self._callers_most - self._out)
+        if pace is None:
+            return min(gateway.window_items, max(self._slots.capacity, 1))
+        ahead = int(pace * self._caller.limits.opened_ahead_seconds)
+        most = gateway.window_items
+        if not self._goes_first and self._caller.lanes_are_busy:
+            most = min(most, self._caller.limits.beside_lanes_items)
+        return min(most, max(ahead, self._idle, 1))
+
+
+def _careful(concurrency: int, losses: int) -> int:
+    """How many calls may be out at once. If it was an item that killed the last worker, it is among
+    fewer each time, and the others of its job get past it."""
+    return max(1, concurrency >> (CAREFUL_SHIFT * min(losses, CAREFUL_SHIFTS_MAX)))
+
+
+def _tell(attempt: OpenAttempt, verdict: Verdict) -> None:
+    """What a team wants to see of a message that did not go through at once."""
+    told = {
+        "outbox_id": attempt.outbox_id,
+        "attempt": attempt.identity.number,
+        "reason": verdict.reason,
+    }
+    if verdict.next_attempt_at is not None:
+        log.info("retry_scheduled", **told, next_retry_at=rfc3339(verdict.next_attempt_at))
+    elif verdict.exhausted_reason is not None and verdict.status in NOT_DELIVERED:
+        log.warning("retries_exhausted", **told, ended_by=verdict.exhausted_reason.value)
+    elif verdict.intent_status is IntentStatus.REJECTED:
+        log.warning("delivery_rejected", **told)

@@ -1,0 +1,45 @@
+"""The lane cache: where messages of a target go, asked of the store once and remembered.
+
+Contracts' snapshots and lanes are made and never taken away, so what was committed stays true.
+"""
+
+from collections.abc import Collection, Mapping
+
+from cachetools import LRUCache
+
+from outrider.domain.ids import JobId, Scope
+from outrider.kernel.transactions.deployment import ContractSnapshot
+from outrider.kernel.transactions.submissions import Lane, Places
+
+REMEMBERED_MAX = 5_000
+"""Of contracts, and of lanes."""
+
+
+class LaneCache:
+    def __init__(self) -> None:
+        self._contract_ids: LRUCache[str, int] = LRUCache(REMEMBERED_MAX)
+        self._lanes: LRUCache[tuple[Scope, Lane], JobId] = LRUCache(REMEMBERED_MAX)
+
+    def find(
+        self, scope: Scope, contracts: Mapping[str, ContractSnapshot], wanted: Collection[Lane]
+    ) -> Places | None:
+        """None unless all of them are known."""
+        try:
+            return Places(
+                {target: self._contract_ids[each.sha256] for target, each in contracts.items()},
+                {lane: self._lanes[scope, lane] for lane in wanted},
+            )
+        except KeyError:
+            return None
+
+    def put(
+        self, scope: Scope, contracts: Mapping[str, ContractSnapshot], committed: Places
+    ) -> None:
+        for target, contract_id in committed.contract_ids.items():
+            self._contract_ids[contracts[target].sha256] = contract_id
+        for lane, job_id in committed.lanes.items():
+            self._lanes[scope, lane] = job_id
+
+    def clear(self) -> None:
+        self._contract_ids.clear()
+        self._lanes.clear()

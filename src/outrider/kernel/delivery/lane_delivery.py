@@ -1,0 +1,472 @@
+"""Lane delivery: the single messages of one submission target, as they fall due.
+
+A lane is a standing job: its fence tells whose open attempts are whose, its lease brings it back
+when a worker dies. Rendering and reserving happened when the message was submitted; what followed
+from a domain event is screened before every attempt, because the hour and the recipient's wishes
+may have changed since.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import msgspec
+import structlog
+
+from outrider.domain.errors import OutriderError, StoreUnavailable
+from outrider.domain.ids import OutboxId, RecipientId
+from outrider.domain.message_content import Enclosure, MessageContent
+from outrider.domain.retry import Patience
+from outrider.domain.states import Channel, ItemStatus
+from outrider.domain.submission import TARGET_SETUP, Contract
+from outrider.domain.unsubscribe import UnsubscribeUrls
+from outrider.kernel.access.unsubscriber import Unsubscriber
+from outrider.kernel.contracts.contract_cache import ContractCache
+from outrider.kernel.delivery.attachment_reader import EnclosureReader
+from outrider.kernel.delivery.gateway_caller import (
+    Deferred,
+    Done,
+    GatewayCaller,
+    Lost,
+    Suspended,
+    WindowOutcome,
+    earliest,
+)
+from outrider.kernel.delivery.gateway_routes import (
+    GatewayRoutes,
+    Route,
+    WorkspaceRoutes,
+    history_of,
+)
+from outrider.kernel.delivery.lane_backlog import AddressTurns, Backlog, Due
+from outrider.kernel.delivery.reservations import OpenAttempt, Reserver
+from outrider.kernel.delivery.screener import Screener
+from outrider.kernel.delivery.screens import INVALID_PAYLOAD, readable
+from outrider.kernel.transactions import ledger, submissions
+from outrider.kernel.transactions.jobs import ClaimedLane, Hold
+from outrider.kernel.transactions.ledger import Draft
+from outrider.kernel.transactions.screening import Deferral, Ending, HeldBack
+from outrider.kernel.transactions.settlement import LeaseLost
+from outrider.kernel.transactions.submissions import DueItem
+from outrider.limits.kernel import Limits
+from outrider.ports.clock import Clock
+from outrider.ports.stages import Stage, StageObserver, observed
+from outrider.ports.store import Store
+
+log = structlog.get_logger()
+
+WORKFLOW = "workflow"
+ENCLOSURES = "enclosures"
+LEFT_WINDOWS_MAX = 10
+REFILL_SHARE = 4
+"""More is loaded when fewer than this part of a window could be called."""
+
+
+@dataclass(frozen=True, slots=True)
+class Routed:
+    """What may go now, by the route it takes; and when to look again at what has none, because its
+    target cannot be used as it is set up."""
+
+    groups: list[tuple[Route, list[Due]]]
+    held_until: datetime | None = None
+    held_items: int = 0
+
+
+class LaneDelivery:
+    def __init__(
+        self,
+        store: Store,
+        routes: GatewayRoutes,
+        contract_cache: ContractCache,
+        screener: Screener,
+        enclosures: EnclosureReader,
+        unsubscriber: Unsubscriber,
+        reserver: Reserver,
+        caller: GatewayCaller,
+        clock: Clock,
+        limits: Limits,
+        observer: StageObserver,
+    ) -> None:
+        self._store = store
+        self._routes = routes
+        self._contract_cache = contract_cache
+        self._screener = screener
+        self._enclosures = enclosures
+        self._unsubscriber = unsubscriber
+        self._reserver = reserver
+        self._caller = caller
+        self._clock = clock
+        self._limits = limits
+        self._observer = observer
+        self._visits: set[_Visit] = set()
+
+    async def process(self, lane: ClaimedLane) -> LeaseLost | None:
+        """Deliver what is due, for as long as there is something, then give the lane back."""
+        visit = _Visit(self, lane)
+        passage = await visit.run()
+        await self._caller.durable(lane)
+        if isinstance(passage, Lost):
+            return LeaseLost()
+        now = self._clock.now()
+        not_before = passage.until if isinstance(passage, Deferred) else now
+        with observed(self._observer, Stage.SETTLE):
+            ours = await self._store.write(submissions.release(lane, not_before, now))
+        return None if ours else LeaseLost()
+
+    def wake(self) -> None:
+        """There may be something new in a lane that is held here."""
+        for visit in self._visits:
+            visit.wake()
+
+    async def load(self, lane: ClaimedLane, most: int) -> list[DueItem]:
+        with observed(self._observer, Stage.LOAD):
+            return await self._store.read(submissions.due(lane, most, self._clock.now()))
+
+    async def routed(self, lane: ClaimedLane, rows: Sequence[DueItem]) -> Routed | Lost | Suspended:
+        """What of these may go now, by the route it takes."""
+        with observed(self._observer, Stage.SCREEN):
+            due = await self._screened(lane, rows)
+        if isinstance(due, Lost | Suspended):
+            return due
+        routes = await self._routes.of(lane.scope)
+        problems = routes.problems({each.contract for each in due})
+        if not problems:
+            return Routed(await self._routed(lane, routes, due))
+        held = [each for each in due if each.contract in problems]
+        until = await self._hold(lane, routes, problems)
+        lane_held = await self._defer(lane, held, until)
+        if lane_held is not Hold.OURS:
+            return Lost() if lane_held is Hold.LOST else Suspended()
+        usable = [each for each in due if each.contract not in problems]
+        return Routed(await self._routed(lane, routes, usable), until, len(held))
+
+    async def deliver(self, lane: ClaimedLane, route: Route, source: Backlog) -> WindowOutcome:
+        urls = await self._unsubscriber.urls()
+
+        async def open_window(window: Sequence[Due]) -> list[OpenAttempt] | Hold:
+            opened = await self._open(lane, route, window, urls)
+            going = set() if isinstance(opened, Hold) else {each.outbox_id for each in opened}
+            for each in window:
+                if each.row.id not in going:
+                    source.ended(each.row.id)
+            source.opened()
+            return opened
+
+        return await self._caller.deliver(
+            lane, route, source, open_window, lambda attempt: source.ended(attempt.outbox_id)
+        )
+
+    @property
+    def limits(self) -> Limits:
+        return self._limits
+
+    @property
+    def clock(self) -> Clock:
+        return self._clock
+
+    @property
+    def is_stopping(self) -> bool:
+        return self._caller.stopping
+
+    def begin(self, visit: "_Visit") -> None:
+        self._visits.add(visit)
+
+    def end(self, visit: "_Visit") -> None:
+        self._visits.discard(visit)
+
+    async def _screened(
+        self, lane: ClaimedLane, rows: Sequence[DueItem]
+    ) -> list[Due] | Lost | Suspended:
+        """What may go now. A silence is resolved whatever the hour, so it is not screened."""
+        fresh = [
+            row
+            for row in rows
+            if row.origin == WORKFLOW and not row.is_open and not row.maybe_received
+        ]
+        passed = await self._screener.screen(lane, fresh) if fresh else {}
+        if isinstance(passed, Hold):
+            return Lost() if passed is Hold.LOST else Suspended()
+        held = {row.id for row in fresh} - passed.keys()
+        due: list[Due] = []
+        lost: list[OutboxId] = []
+        for row in rows:
+            if row.id in held:
+                continue
+            letter: MessageContent | str | None = passed.get(row.id)
+            if letter is None and row.origin == WORKFLOW:
+                letter = readable(row.payload)
+            if isinstance(letter, str):
+                # It may have arrived, and there is no way to ask again.
+                lost.append(row.id)
+                continue
+            due.append(Due(row, await self._contract_cache.by_id(row.contract_id), letter))
+        if lost:
+            await self._store.write(ledger.doubt(lane, lost, self._clock.now()))
+            log.warning("items_in_doubt", job_id=lane.id, items=len(lost), why="worker_lost")
+        return due
+
+    async def _routed(
+        self, lane: ClaimedLane, routes: WorkspaceRoutes, due: Sequence[Due]
+    ) -> list[tuple[Route, list[Due]]]:
+        """Items by the route they take; those that must not be called again are put in doubt."""
+        now = self._clock.now()
+        routed, unsafe = await routes.sorted_by_route(
+            (
+                (each, each.contract, each.row.fallback_contract_id, history_of(each.row))
+                for each in due
+            ),
+            now,
+        )
+        if unsafe:
+            await self._store.write(ledger.doubt(lane, [each.row.id for each in unsafe], now))
+            log.warning("items_in_doubt", job_id=lane.id, items=len(unsafe), why="worker_lost")
+        return routed
+
+    async def _hold(
+        self,
+        lane: ClaimedLane,
+        routes: WorkspaceRoutes,
+        problems: Mapping[Contract, OutriderError],
+    ) -> datetime:
+        """What a target's set-up gets wrong is nobody's fault who waits for it."""
+        return min([
+            await self._caller.hold(
+                lane, contract, problem, own_door=routes.is_scoped(contract)
+            )
+            for contract, problem in problems.items()
+        ])  # fmt: skip
+
+    async def _defer(self, lane: ClaimedLane, held: Sequence[Due], until: datetime) -> Hold:
+        """A workflow's say what they wait for, and their time counts from when they could go. A
+        client's own keep their deadline, and what may have arrived its place: they wait as they
+        are."""
+        deferred = [
+            Deferral(each.row.id, until, TARGET_SETUP, each.row.deadline_from(until))
+            for each in held
+            if each.letter is not None and not (each.row.is_open or each.row.maybe_received)
+        ]
+        if not deferred:
+            return Hold.OURS
+        return await self._screener.hold_back(lane, HeldBack(deferred, [], []))
+
+    async def _open(
+        self,
+        lane: ClaimedLane,
+        route: Route,
+        window: Sequence[Due],
+        urls: UnsubscribeUrls | None,
+    ) -> list[OpenAttempt] | Hold:
+        drafts = {}
+        held_back = HeldBack([], [], [])
+        patience = await self._screener.patience(lane)
+        for each in window:
+            enclosures = await self._enclosed(lane, each, held_back)
+            if enclosures is not None:
+                drafts[each.row.id] = _draft(lane, each, enclosures, urls, patience), each.contract
+        if any(held_back):
+            held = await self._screener.hold_back(lane, held_back)
+            if held is not Hold.OURS:
+                return held
+        self._observer.before(Stage.OPEN)
+        if any(each.row.is_open for each in window):
+            opened = await self._reserver.reopen(lane, route, drafts, abandoned=True)
+        else:
+            opened = await self._reserver.open_due(lane, route, drafts)
+        self._observer.after(Stage.OPEN)
+        return opened
+
+    async def _enclosed(
+        self, lane: ClaimedLane, due: Due, held_back: HeldBack
+    ) -> list[Enclosure] | None:
+        """The files that go with it; None where it cannot go because of them."""
+        row = due.row
+        if due.letter is None:
+            return []
+        enclosures: list[Enclosure] | str | None = None
+        try:
+            enclosures = await self._enclosures.read(due.letter)
+        except StoreUnavailable as error:
+            # Where files are kept may be gone for a while; that is nobody else's trouble.
+            log.warning("enclosures_unavailable", outbox_id=row.id, error=error.message)
+        if isinstance(enclosures, list):
+            return enclosures
+        now = self._clock.now()
+        if row.is_open or row.maybe_received:
+            # It may have arrived, and cannot be asked about without its files.
+            await self._store.write(ledger.doubt(lane, [row.id], now))
+        elif enclosures is None:
+            until = now + timedelta(seconds=self._limits.enclosure_wait_seconds)
+            held_back.deferred.append(Deferral(row.id, until, ENCLOSURES, row.deadline_from(until)))
+        else:
+            held_back.failed.append(Ending(row.id, INVALID_PAYLOAD, enclosures))
+        return None
+
+
+class _Visit:
+    """One holding of a lane: it loads what is due while calls are out, so that none of them holds
+    up the others, and ends when there is nothing left, or when the doors of all routes closed."""
+
+    def __init__(self, delivery: LaneDelivery, lane: ClaimedLane) -> None:
+        self._delivery = delivery
+        self._lane = lane
+        self._limits = delivery.limits
+        self._turns = AddressTurns()
+        self._backlogs: dict[tuple[str, str], Backlog] = {}
+        self._calls: dict[tuple[str, str], asyncio.Task[WindowOutcome]] = {}
+        self._deferred: dict[tuple[str, str], Deferred] = {}
+        self._left = 0
+        """How many of what was loaded last wait for a route whose door is closed."""
+        self._has_other_routes = False
+        self._looked_at = float("-inf")
+        self._woken = asyncio.Event()
+
+    def wake(self) -> None:
+        self._woken.set()
+
+    async def run(self) -> WindowOutcome:
+        self._delivery.begin(self)
+        try:
+            return await self._run()
+        finally:
+            self._delivery.end(self)
+            for backlog in self._backlogs.values():
+                backlog.close()
+            if self._calls:
+                await asyncio.wait(self._calls.values())
+
+    async def _run(self) -> WindowOutcome:
+        rounds = 0
+        while True:
+            self._woken.clear()
+            found = await self._look()
+            if isinstance(found, Lost | Suspended):
+                return found
+            rounds += found > 0
+            ended = self._settled_routes()
+            if isinstance(ended, Lost | Suspended):
+                return ended
+            is_idle = not any(each.out or len(each) for each in self._backlogs.values())
+            if is_idle and not found:
+                return self._outlook()
+            if rounds >= self._limits.lane_rounds or self._delivery.is_stopping:
+                return await self._finish()
+            await self._rest()
+
+    async def _look(self) -> int | Lost | Suspended:
+        """Load what is due and not known here yet; how many there were."""
+        window = self._limits.lane_window_items
+        known = sum(len(each) for each in self._backlogs.values())
+        if known >= window or self._has_enough(window // REFILL_SHARE):
+            return 0
+        # Those that wait for a closed door are not to hide the others behind them.
+        most = min(window + known + self._left, LEFT_WINDOWS_MAX * window)
+        rows = await self._delivery.load(self._lane, most)
+        fresh = [row for row in rows if not any(b.has(row.id) for b in self._backlogs.values())]
+        if not fresh:
+            return 0
+        routed = await self._delivery.routed(self._lane, fresh)
+        if isinstance(routed, Lost | Suspended):
+            return routed
+        added = self._left = 0
+        if routed.held_until is not None:
+            self._deferred["", ""] = Deferred(routed.held_until)
+            self._left += routed.held_items
+        for route, group in routed.groups:
+            key = route.submission_target, route.gateway_url
+            if key in self._deferred:
+                self._left += len(group)
+                continue
+            self._put(key, route, group)
+            added += len(group)
+        fallbacks = any(row.fallback_contract_id is not None for row in fresh)
+        self._has_other_routes = self._has_other_routes or fallbacks or len(routed.groups) > 1
+        return added
+
+    def _has_enough(self, least: int) -> bool:
+        """Whether there is enough to go on with for a moment: a look reads all that is known here
+        once more. Every so often it is worth it, because of routes that have nothing yet."""
+        now = self._delivery.clock.monotonic()
+        ready = sum(each.waiting() for each in self._backlogs.values())
+        if ready > least and now - self._looked_at < self._limits.lane_look_seconds:
+            return True
+        self._looked_at = now
+        return False
+
+    def _put(self, key: tuple[str, str], route: Route, group: Sequence[Due]) -> None:
+        if key not in self._backlogs:
+            self._backlogs[key] = Backlog(self._turns, self._limits.enclosing_items, self.wake)
+        backlog = self._backlogs[key]
+        backlog.put(group)
+        if key not in self._calls:
+            task = asyncio.create_task(self._delivery.deliver(self._lane, route, backlog))
+            task.add_done_callback(lambda _task: self.wake())
+            self._calls[key] = task
+
+    def _settled_routes(self) -> Lost | Suspended | None:
+        """Routes whose door closed are left alone until the next visit."""
+        for key, task in list(self._calls.items()):
+            if not task.done():
+                continue
+            del self._calls[key]
+            self._backlogs.pop(key).close()
+            passage = task.result()
+            if isinstance(passage, Lost | Suspended):
+                return passage
+            if isinstance(passage, Deferred):
+                self._deferred[key] = passage
+        return None
+
+    def _outlook(self) -> WindowOutcome:
+        deferred: Deferred | None = None
+        for each in self._deferred.values():
+            deferred = earliest(deferred, each)
+        if deferred is not None and self._has_other_routes:
+            # What comes meanwhile for the open routes must not wait for the closed one.
+            soon = self._delivery.clock.now() + timedelta(seconds=self._limits.idle_poll_seconds)
+            deferred = Deferred(min(deferred.until, soon))
+        return deferred or Done()
+
+    async def _finish(self) -> WindowOutcome:
+        """Take nothing new, and wait for what is out."""
+        for backlog in self._backlogs.values():
+            backlog.close()
+        if self._calls:
+            await asyncio.wait(self._calls.values())
+        ended = self._settled_routes()
+        return ended or self._outlook()
+
+    async def _rest(self) -> None:
+        """Until something ended, something new came, or it is time for another look."""
+        for backlog in self._backlogs.values():
+            backlog.wake()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._limits.lane_look_seconds):
+                await self._woken.wait()
+
+
+def _draft(
+    lane: ClaimedLane,
+    due: Due,
+    enclosures: Sequence[Enclosure],
+    urls: UnsubscribeUrls | None,
+    patience: Patience,
+) -> Draft:
+    row, letter = due.row, due.letter
+    recipient_id = RecipientId(row.recipient_id)
+    if letter is None:
+        payload = msgspec.json.decode(row.payload)
+        return Draft(
+            row.id, recipient_id, row.address, None, "", row.key, ItemStatus.QUEUED, None, None,
+            payload, payload_text=row.payload,
+        )  # fmt: skip
+    url = None
+    is_mail = row.channel == Channel.EMAIL and row.address is not None
+    if urls is not None and is_mail and not row.transactional:
+        # To unsubscribe from what is transactional would change nothing.
+        url = urls.url_of(lane.scope, Channel.EMAIL, row.address or "", row.topic)
+    return Draft(
+        row.id, recipient_id, row.address, letter.subject, letter.body, row.key, ItemStatus.QUEUED,
+        None, None, None, enclosures, url, letter.html, patience,
+    )  # fmt: skip

@@ -1,0 +1,245 @@
+"""The reserve stage: the only place where a `Reservation` is made, from rows that are committed.
+
+Drafts go in; what comes out may be given to a gateway, because the ledger already says so.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from outrider.domain.errors import StoreRefused
+from outrider.domain.ids import Fence, IdempotencyKey, JobId, OutboxId
+from outrider.domain.message_content import Enclosure
+from outrider.domain.retry import Patience
+from outrider.domain.submission import Contract
+from outrider.kernel.delivery.call_permits import CallPermits
+from outrider.kernel.delivery.gateway_routes import Route
+from outrider.kernel.transactions import ledger
+from outrider.kernel.transactions.jobs import Claim, ClaimedLane, Hold
+from outrider.kernel.transactions.ledger import Draft, JobContext, Reopened
+from outrider.ports.clock import Clock
+from outrider.ports.gateway import Reservation
+from outrider.ports.store import Store
+
+Drafts = Mapping[OutboxId, tuple[Draft, Contract]]
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptIdentity:
+    """Which attempt of the item it is, and what calling and closing it need to know.
+
+    `call_by` is the end of the lease that opening it took: until then nobody can have had cause to
+    doubt the attempt, let alone to repeat it. Heartbeats of its job move that end.
+    """
+
+    job_id: JobId
+    number: int
+    contract: Contract
+    fence: Fence
+    submitted_at: datetime
+    maybe_received: bool
+    call_by: datetime
+    patience: Patience | None = None
+    uncounted_calls: int = 0
+    repeats: int = 0
+    """How many calls of this attempt were abandoned before this one."""
+    attempts_before: int = 0
+    """How many attempts its contract does not count, because its step began anew since."""
+    deadline: datetime | None = field(init=False)
+    """Known once for a whole window of first attempts, and asked for twice in every call."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "deadline", self.contract.deadline(self.submitted_at))
+
+
+def _not_called_yet(attempt: "OpenAttempt") -> bool:
+    raise AssertionError(f"nobody is calling {attempt.outbox_id}")
+
+
+class OpenAttempt(Reservation):
+    """A committed, open attempt of ours. Only `Reserver` makes one; a test keeps it so."""
+
+    __slots__ = ("_draft", "_outbox_id", "has_begun", "identity", "may_begin")
+
+    def __init__(self, outbox_id: OutboxId, draft: Draft, identity: AttemptIdentity) -> None:
+        self._outbox_id = outbox_id
+        self._draft = draft
+        self.identity = identity
+        self.has_begun = False
+        self.may_begin: Callable[[OpenAttempt], bool] = _not_called_yet
+        """Set by the caller; until then nobody may call."""
+
+    def begin(self) -> bool:
+        if not self.may_begin(self):
+            return False
+        self.has_begun = True
+        return True
+
+    @property
+    def outbox_id(self) -> OutboxId:
+        return self._outbox_id
+
+    @property
+    def reference(self) -> IdempotencyKey:
+        return self._draft.key
+
+    @property
+    def address(self) -> str:
+        return self._draft.address or ""
+
+    @property
+    def subject(self) -> str | None:
+        return self._draft.subject
+
+    @property
+    def body(self) -> str:
+        return self._draft.body
+
+    @property
+    def payload(self) -> Mapping[str, Any] | None:
+        return self._draft.payload
+
+    @property
+    def payload_text(self) -> str | None:
+        return self._draft.payload_text
+
+    @property
+    def is_html(self) -> bool:
+        return self._draft.html
+
+    @property
+    def enclosures(self) -> Sequence[Enclosure]:
+        return self._draft.enclosures
+
+    @property
+    def unsubscribe_url(self) -> str | None:
+        return self._draft.unsubscribe_url
+
+
+class Reserver:
+    def __init__(
+        self, store: Store, clock: Clock, lease_seconds: float, permits: CallPermits | None = None
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._lease = timedelta(seconds=lease_seconds)
+        self._permits = permits
+
+    async def reserve(
+        self, context: JobContext, drafts: Sequence[Draft]
+    ) -> list[OpenAttempt] | Hold:
+        """Reserve and open new items. A `Hold` says why nothing was written."""
+        now, job, asked_at = self._clock.now(), context.job, self._clock.monotonic()
+        if drafts and not job.was_held_before and job.lease_expires_at - now > self._lease / 2:
+            try:
+                fresh = await self._store.write(ledger.reserve_fresh(context, drafts, now))
+            except StoreRefused:
+                # Another item holds one of the keys. `reserve` finds out which.
+                fresh = None
+            if fresh is not None:
+                self._confirm(job, job.lease_expires_at, asked_at)
+                return _first_attempts(context, drafts, fresh, now, job.lease_expires_at)
+        lease_end = now + self._lease
+        opened = await self._store.write(ledger.reserve(context, drafts, lease_end, now))
+        if isinstance(opened, Hold):
+            return opened
+        self._confirm(job, lease_end, asked_at)
+        return _first_attempts(context, drafts, opened, now, lease_end)
+
+    def _confirm(self, job: Claim, lease_end: datetime, asked_at: float) -> None:
+        """What was just opened says that the job is ours and goes on."""
+        if self._permits is not None:
+            self._permits.confirm(job.id, lease_end, asked_at)
+
+    async def open_due(
+        self, lane: ClaimedLane, route: Route, drafts: Drafts
+    ) -> list[OpenAttempt] | Hold:
+        """Open items that nobody has open; while most of the lane's lease is left, in no more time
+        than one statement takes."""
+        now = self._clock.now()
+        if lane.lease_expires_at - now < self._lease / 2:
+            return await self.reopen(lane, route, drafts, abandoned=False)
+        rows = await self._store.write(
+            ledger.open_due(lane, list(drafts), route.contract_id, route.word, now)
+        )
+        opened = _attempts(lane, rows, drafts, lane.lease_expires_at)
+        found = {row.id for row in rows}
+        left = {each: drafts[each] for each in drafts if each not in found}
+        if not left:
+            return opened
+        others = await self.reopen(lane, route, left, abandoned=False)
+        if isinstance(others, Hold):
+            # What is open already is called; whoever goes on finds out about the rest.
+            return opened or others
+        return opened + others
+
+    async def reopen(
+        self,
+        job: Claim,
+        route: Route,
+        drafts: Drafts,
+        *,
+        abandoned: bool,
+    ) -> list[OpenAttempt] | Hold:
+        """Open the next attempt of items that have a row already; same reference as before.
+        Abandoned: a former holder of the job left some of them open, and they are the same one."""
+        now, asked_at = self._clock.now(), self._clock.monotonic()
+        lease_end = now + self._lease
+        reopened = await self._store.write(
+            ledger.reopen(
+                job,
+                list(drafts),
+                route.contract_id,
+                route.word,
+                lease_end,
+                now,
+                abandoned=abandoned,
+            )
+        )
+        if isinstance(reopened, Hold):
+            return reopened
+        self._confirm(job, lease_end, asked_at)
+        return _attempts(job, reopened, drafts, lease_end)
+
+
+def _first_attempts(
+    context: JobContext,
+    drafts: Sequence[Draft],
+    opened: Collection[OutboxId],
+    now: datetime,
+    call_by: datetime,
+) -> list[OpenAttempt]:
+    first = AttemptIdentity(
+        context.job.id,
+        1,
+        context.contract,
+        context.job.fence,
+        now,
+        maybe_received=False,
+        call_by=call_by,
+    )
+    return [OpenAttempt(draft.id, draft, first) for draft in drafts if draft.id in opened]
+
+
+def _attempts(
+    job: Claim, rows: Sequence[Reopened], drafts: Drafts, call_by: datetime
+) -> list[OpenAttempt]:
+    attempts = []
+    for row in rows:
+        draft, contract = drafts[row.id]
+        identity = AttemptIdentity(
+            job.id,
+            row.attempt,
+            contract,
+            job.fence,
+            row.submitted_at,
+            maybe_received=bool(row.maybe_received),
+            call_by=call_by,
+            patience=draft.patience,
+            uncounted_calls=row.uncounted_calls,
+            repeats=row.repeats,
+            attempts_before=row.attempts_before,
+        )
+        attempts.append(OpenAttempt(row.id, draft, identity))
+    return attempts

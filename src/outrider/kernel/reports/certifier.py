@@ -1,0 +1,227 @@
+"""The certifier: proves, from the ledger's own rows, that a campaign was launched; or says why not.
+
+Each criterion is counted afresh, page by page, and none of them takes a counter's word for it.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+
+from outrider.domain.ids import RunId, Scope
+from outrider.domain.outbox import Accounting
+from outrider.domain.reference_memory import ReferenceMemory
+from outrider.domain.states import SUCCESSES, TERMINAL_ITEMS, TERMINAL_RUNS, ItemStatus, RunStatus
+from outrider.domain.times import rfc3339
+from outrider.kernel.transactions import inspection
+from outrider.kernel.transactions.inspection import (
+    LedgerLine,
+    LedgerPosition,
+    RunEnding,
+    RunRecord,
+)
+from outrider.limits.kernel import Limits
+from outrider.ports.clock import Clock
+from outrider.ports.store import Store
+
+DeclaredMemory = Callable[[str], ReferenceMemory]
+"""How long a submission target is declared to remember references today."""
+
+
+@dataclass(frozen=True, slots=True)
+class Criterion:
+    name: str
+    holds: bool
+    detail: str
+
+
+@dataclass(slots=True)
+class Repeats:
+    """On whose word nothing was doubled. Where no call was repeated, the ledger alone says it."""
+
+    remembered: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Items called again after a silence, by target and what it declares to remember."""
+    undeclared: Counter[str] = field(default_factory=Counter)
+    """The same, by target, where nobody declared that it remembers."""
+    disproved: int = 0
+    """Items called again because evidence showed that the first call never arrived."""
+
+    def note(self, line: LedgerLine, declared: DeclaredMemory) -> None:
+        self.disproved += bool(line.was_disproved)
+        if line.repeat_memory is not None and line.repeat_target is not None:
+            target, memory = line.repeat_target, ReferenceMemory.parse(line.repeat_memory)
+        elif line.was_repeated_before:
+            target, memory = line.submission_target, declared(line.submission_target)
+        else:
+            return
+        if memory.is_memory:
+            self.remembered[target, str(memory)] += 1
+        else:
+            self.undeclared[target] += 1
+
+    def as_document(self) -> dict[str, object]:
+        return {
+            "remembered": [
+                {"submissionTarget": target, "remembersReferences": memory, "items": items}
+                for (target, memory), items in sorted(self.remembered.items())
+            ],
+            "undeclared": [
+                {"submissionTarget": target, "items": items}
+                for target, items in sorted(self.undeclared.items())
+            ],
+            "disproved": self.disproved,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """`digest` is SHA-256 over every row's key and status, in order: it can be checked again."""
+
+    run: RunRecord
+    accounting: Accounting
+    criteria: tuple[Criterion, ...]
+    repeats: Repeats
+    digest: str
+    issued_at: str
+
+    @property
+    def holds(self) -> bool:
+        return all(criterion.holds for criterion in self.criteria)
+
+    def as_document(self) -> dict[str, object]:
+        return {
+            "runId": self.run.id,
+            "campaignId": self.run.campaign_id,
+            "status": self.run.status,
+            "holds": self.holds,
+            "criteria": [
+                {"name": each.name, "holds": each.holds, "detail": each.detail}
+                for each in self.criteria
+            ],
+            "repeats": self.repeats.as_document(),
+            "accounting": self.accounting.as_document(),
+            "ledgerDigest": self.digest,
+            "issuedAt": self.issued_at,
+        }
+
+
+class Certifier:
+    def __init__(
+        self, store: Store, clock: Clock, limits: Limits, declared: DeclaredMemory
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._limits = limits
+        self._declared = declared
+
+    async def certify(self, scope: Scope, run_id: RunId) -> Certificate:
+        run, accounting = await self._store.read(inspection.run_with_accounting(scope, run_id))
+        statuses: Counter[ItemStatus] = Counter()
+        references: set[bytes] = set()
+        repeated, repeats = 0, Repeats()
+        digest = hashlib.sha256()
+        async for line in self._ledger(run_id):
+            statuses[ItemStatus(line.status)] += 1
+            digest.update(f"{line.reference} {line.status}\n".encode())
+            reference = bytes.fromhex(line.reference)
+            repeated += reference in references
+            references.add(reference)
+            repeats.note(line, self._declared)
+        unique = await self._store.read(inspection.key_is_unique_in_schema())
+        left = await self._store.read(inspection.left_in_doubt(run.campaign_id))
+        ending = await self._store.read(inspection.run_ending(run_id))
+        return Certificate(
+            run,
+            accounting,
+            (
+                _run_terminal(run, ending),
+                _items_terminal(run, statuses),
+                _duplicates_impossible(unique, repeated, repeats),
+                _adds_up(accounting, statuses),
+                *([_earlier_settled(left)] if run.retry_of else []),
+            ),
+            repeats,
+            digest.hexdigest(),
+            rfc3339(self._clock.now()),
+        )
+
+    async def _ledger(self, run_id: RunId) -> AsyncIterator[LedgerLine]:
+        after = LedgerPosition()
+        most = self._limits.certificate_page_items
+        while True:
+            page = await self._store.read(inspection.ledger_page(run_id, after, most))
+            for line in page:
+                yield line
+            if len(page) < most:
+                return
+            after = LedgerPosition(page[-1].job_id, page[-1].id)
+
+
+def _run_terminal(run: RunRecord, ending: RunEnding) -> Criterion:
+    """The row's word is not enough: its log and its jobs must say the same."""
+    detail = f"the run is {run.status}"
+    terminal = RunStatus(run.status) in TERMINAL_RUNS
+    if terminal and not ending.agrees_with(run.status):
+        detail += ", which its log and its jobs do not say"
+        terminal = False
+    return Criterion("run_terminal", terminal, detail)
+
+
+def _items_terminal(run: RunRecord, statuses: Counter[ItemStatus]) -> Criterion:
+    terminal = sum(statuses[status] for status in TERMINAL_ITEMS)
+    holds = terminal == run.intended and statuses.total() == run.intended
+    return Criterion(
+        "every_item_terminal", holds, f"{terminal:,} of {run.intended:,} items have a terminal row"
+    )
+
+
+def _duplicates_impossible(unique: bool, repeated: int, repeats: Repeats) -> Criterion:
+    undeclared = repeats.undeclared
+    if not unique:
+        detail = "the database lacks the unique constraint on idempotency keys"
+    elif repeated:
+        detail = f"{repeated:,} keys stand twice in the ledger"
+    elif undeclared:
+        detail = "; ".join(
+            f"{items:,} items were called again at {target}, which is not declared to remember"
+            " references"
+            for target, items in sorted(undeclared.items())
+        )
+    else:
+        detail = f"every key is unique, by constraint; {_on_whose_word(repeats)}"
+    return Criterion("duplicates_impossible", unique and not repeated and not undeclared, detail)
+
+
+def _on_whose_word(repeats: Repeats) -> str:
+    words = [
+        f"{items:,} items were called again on the word of {target} (remembers_references ="
+        f' "{memory}")'
+        for (target, memory), items in sorted(repeats.remembered.items())
+    ]
+    if repeats.disproved:
+        words.append(
+            f"{repeats.disproved:,} items were called again on evidence that the first call never"
+            " arrived"
+        )
+    return "; ".join(words) or "no call was repeated, so our own ledger says it"
+
+
+def _earlier_settled(left: int) -> Criterion:
+    """A retry leaves out what was in doubt; until a verdict, nobody can say who was sent to."""
+    detail = f"{left:,} items of the runs it retried are in doubt"
+    return Criterion("earlier_runs_settled", left == 0, detail)
+
+
+def _adds_up(accounting: Accounting, statuses: Counter[ItemStatus]) -> Criterion:
+    """The identity, and agreement of the running counts with the rows counted here."""
+    agrees = (
+        accounting.sent == sum(statuses[status] for status in SUCCESSES)
+        and accounting.failed == statuses[ItemStatus.FAILED]
+        and accounting.skipped == statuses[ItemStatus.SKIPPED]
+    )
+    a = accounting
+    detail = (
+        f"{a.intended:,} = {a.waiting:,} waiting + {a.in_doubt:,} in doubt + {a.sent:,} sent"
+        f" + {a.failed:,} failed + {a.skipped:,} skipped"
+    )
+    return Criterion("accounting_adds_up", accounting.holds and agrees, detail)

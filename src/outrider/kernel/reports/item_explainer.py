@@ -1,0 +1,155 @@
+"""The explainer: says in sentences what happened to an item, and why."""
+
+from collections.abc import Sequence
+
+from outrider.domain.jobs import JOB_DEAD
+from outrider.domain.own_limits import OWN_LIMIT
+from outrider.domain.recipients import SkipReason
+from outrider.domain.screen_policies import WaitsFor
+from outrider.domain.states import SUCCESSES, IntentStatus, ItemStatus
+from outrider.domain.submission import (
+    DUPLICATE_REFERENCE,
+    INVALID_ANSWER,
+    TARGET_DOWN,
+    TARGET_SETUP,
+    TARGET_THROTTLED,
+    Progress,
+)
+from outrider.domain.times import rfc3339
+from outrider.domain.workflows import STEP_DELAY, STEP_PASSED
+from outrider.kernel.transactions.inspection import Attempt, Item, LateAcceptance
+
+SKIPPED_BECAUSE = {
+    SkipReason.NO_ADDRESS: "the recipient has no address for this channel",
+    SkipReason.INVALID_ADDRESS: "the recipient's address is not valid",
+    SkipReason.DUPLICATE_ADDRESS: "an earlier recipient of the campaign has the same address",
+    SkipReason.SUPPRESSED: "the address has opted out",
+    SkipReason.ACCEPTED_LATE: "the provider had accepted it after all, in the run before",
+    JOB_DEAD: "its job was given up before its turn came; a retry of the phase sends it",
+    STEP_PASSED: "its moment had gone when the event arrived",
+    WaitsFor.FREQUENCY_CAP: "the address has had as many messages as the frequency cap allows",
+}
+WAITS_UNTIL = {
+    OWN_LIMIT: "this machine was out of a resource of its own, such as file handles",
+    STEP_DELAY: "its step's moment has not come",
+    WaitsFor.QUIET_HOURS: "it is in the recipient's quiet hours",
+    WaitsFor.SENDING_WINDOW: "the sending window is closed",
+    WaitsFor.FREQUENCY_CAP: "the address has had as many messages as the frequency cap allows",
+    TARGET_SETUP: "its target cannot be used as it is set up: `outrider check` says why",
+    TARGET_DOWN: "its target is closed: `outrider target list` says why",
+    TARGET_THROTTLED: "its target says to come back later",
+}
+
+
+def explain_item(
+    item: Item, attempts: Sequence[Attempt], late: Sequence[LateAcceptance] = ()
+) -> list[str]:
+    who = item.recipient_id
+    if item.run_id is not None or item.template is not None:
+        who += f" ({item.address or 'no address'})"
+    sentences = [_verdict(item, who)]
+    if item.template is not None:
+        sentences.append(_origin(item))
+    sentences += [_attempt(attempt) for attempt in attempts]
+    sentences += [_late(each) for each in late]
+    if item.doubted_at is not None:
+        if item.reason == SkipReason.SUPPRESSED:
+            sentences.append(
+                "The address has opted out meanwhile, so the provider is not asked again: that"
+                " might send it."
+            )
+        sentences.append(
+            f"It is in doubt since {rfc3339(item.doubted_at)}: the provider may or may not have it,"
+            " and it will not be called again until evidence says which."
+        )
+        verdicts = "sent|failed"
+        if item.intent_status != IntentStatus.EXHAUSTED:
+            verdicts += "|resubmit"
+        sentences.append(
+            f"Look for reference {item.reference} at the provider, then run"
+            f" `outrider doubts resolve {item.id} --verdict {verdicts} --evidence TEXT`."
+        )
+    elif item.waits_for is not None and item.next_attempt_at is not None:
+        why = WAITS_UNTIL.get(item.waits_for, item.waits_for)
+        sentences.append(f"It waits until {rfc3339(item.next_attempt_at)}, because {why}.")
+    elif item.next_attempt_at is not None:
+        sentences.append(f"The next attempt is due at {rfc3339(item.next_attempt_at)}.")
+    return sentences
+
+
+def _verdict(item: Item, who: str) -> str:
+    status = ItemStatus(item.status)
+    if status in SUCCESSES:
+        proof = f" as {item.provider_message_id}" if item.provider_message_id else ""
+        late = " after the contract's deadline" if item.exhausted_reason else ""
+        return f"{who} was {item.status} by {item.provider}{proof}{late}."
+    if status is ItemStatus.SKIPPED:
+        why = _skipped_because(item)
+        detail = f" ({item.error})" if item.error else ""
+        when = "after an attempt that was not taken" if item.attempts else "before any call"
+        return f"{who} was skipped {when}: {why}{detail}."
+    if status is ItemStatus.FAILED:
+        policy = f" and the contract allows no more ({item.exhausted_reason})"
+        detail = f" ({item.error})" if item.error else ""
+        return f"{who} failed: {item.reason}{detail}{policy if item.exhausted_reason else ''}."
+    return f"{who} is not settled yet."
+
+
+def _skipped_because(item: Item) -> str:
+    if item.reason == SkipReason.SUPPRESSED and item.transactional:
+        return "the address must not be used at all, not even for transactional messages"
+    if item.reason == SkipReason.SUPPRESSED and item.topic is not None:
+        return f"the address has opted out of the topic '{item.topic}', or of the channel"
+    return SKIPPED_BECAUSE.get(item.reason or "", item.reason or "no reason was recorded")
+
+
+def _origin(item: Item) -> str:
+    """What a workflow's item followed from."""
+    if item.domain_event_id is None:
+        step = "a step" if item.step_order is None else f"step {item.step_order}"
+        return f"It is a digest of the events that {step} collected for this recipient."
+    event = f"It followed from the event {item.event_id} ({item.trigger})"
+    if item.step_id is None:
+        return f"{event} by the legacy sender {item.template}."
+    if item.step_order is None:
+        return f"{event} by a step of its rule that is gone since."
+    return f"{event} by step {item.step_order} of its rule."
+
+
+def _attempt(attempt: Attempt) -> str:
+    which = f"Attempt {attempt.number}"
+    if attempt.repeat:
+        which = f"Repeat {attempt.repeat} of attempt {attempt.number}"
+    opened = f"{which} was opened at {rfc3339(attempt.opened_at)}"
+    if attempt.closed_at is None:
+        return f"{opened} and its answer is not known."
+    took_ms = (attempt.closed_at - attempt.opened_at).total_seconds() * 1000
+    match attempt.outcome:
+        case "accepted" if attempt.reason == DUPLICATE_REFERENCE:
+            return (
+                f"{opened}; after {took_ms:,.0f} ms the provider said that it has the reference"
+                " already, which proves that the earlier call arrived."
+            )
+        case "accepted":
+            return f"{opened} and accepted after {took_ms:,.0f} ms."
+        case "abandoned":
+            return f"{opened}; its worker died before it could record an answer."
+        case "disproved":
+            return f"{opened}; evidence showed that the provider never received it."
+        case _:
+            far = {
+                Progress.NOT_SENT: "nothing left this machine",
+                Progress.SENT_NO_ANSWER: "it left, and no answer came",
+            }.get(Progress(attempt.progress or Progress.ANSWERED), "the provider answered")
+            if (attempt.reason or "").startswith((INVALID_ANSWER, "http_")):
+                far = "what came back was no valid answer"
+            return f"{opened} and ended after {took_ms:,.0f} ms with {attempt.reason}: {far}."
+
+
+def _late(late: LateAcceptance) -> str:
+    proof = f" as {late.provider_message_id}" if late.provider_message_id else ""
+    return (
+        f"The provider accepted attempt {late.attempt}{proof}, and its answer came at"
+        f" {rfc3339(late.answered_at)}, when the item had been settled otherwise. A retry leaves it"
+        " out."
+    )

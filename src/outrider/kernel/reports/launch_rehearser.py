@@ -1,0 +1,229 @@
+"""The launch rehearser: renders what a launch would send, window by window, and sends nothing.
+
+What comes out is who would fail and why, as far as rendering can tell: a misspelt variable is found
+before two hundred people are, and with the same words that their items would have.
+"""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import msgspec
+
+from outrider.domain.campaigns import Message
+from outrider.domain.ids import CampaignId, JobId, RunId, Scope
+from outrider.domain.recipients import AddressKind, address_kind, screen
+from outrider.domain.states import Channel
+from outrider.domain.texts import breaks_header
+from outrider.domain.unsubscribe import VARIABLE as UNSUBSCRIBE_URL
+from outrider.domain.unsubscribe import shows_link, with_link
+from outrider.kernel.access.unsubscriber import Unsubscriber
+from outrider.kernel.delivery.item_drafter import INVALID_HEADER, RENDER_FAILED
+from outrider.kernel.transactions import suppressions
+from outrider.kernel.transactions.inspection import FIRST
+from outrider.kernel.transactions.ledger import Member
+from outrider.kernel.transactions.suppressions import Addressed
+from outrider.limits.campaigns import (
+    DRY_RUN_EXAMPLES_MAX,
+    DRY_RUN_FAILURES_MAX,
+    DRY_RUN_RENDERED_MAX,
+    DRY_RUN_WINDOW_ITEMS,
+    REHEARSED_COLUMNS_MAX,
+)
+from outrider.ports.renderer import Rendered, Renderer, RenderProblem
+from outrider.ports.store import Store, Transaction, ask
+
+PREVIEWED_ADDRESS = "preview@example.invalid"
+"""Whoever may look must not be able to opt somebody out."""
+
+Variables = Callable[[str], set[str]]
+"""Which variables a template cannot do without."""
+
+
+class LeftOver(NamedTuple):
+    """A job of the last launch, some of whose items would be tried again."""
+
+    run_id: RunId
+    job_id: JobId
+
+
+@dataclass
+class RenderFailure:
+    message_id: str
+    reason: str
+    detail: str
+    recipients: int = 0
+    examples: list[str] = field(default_factory=list)
+
+
+@dataclass
+class LaunchRehearsal:
+    """`rendered` may be fewer than would be sent: only so many are, of a large audience."""
+
+    rendered: int = 0
+    failures: dict[tuple[str, str, str], RenderFailure] = field(default_factory=dict)
+    failed: dict[str, int] = field(default_factory=dict)
+    """How many, by message: also of those beyond the failures that are told apart."""
+
+    @property
+    def is_full(self) -> bool:
+        return self.rendered >= DRY_RUN_RENDERED_MAX
+
+    def note(self, message: Message, member: Member, text: Rendered | RenderProblem) -> None:
+        self.rendered += 1
+        wrong = _wrong(text)
+        if wrong is None:
+            return
+        self.failed[message.id] = self.failed.get(message.id, 0) + 1
+        key = (message.id, *wrong)
+        if key not in self.failures and len(self.failures) < DRY_RUN_FAILURES_MAX:
+            self.failures[key] = RenderFailure(*key)
+        failure = self.failures.get(key)
+        if failure is not None:
+            failure.recipients += 1
+            if len(failure.examples) < DRY_RUN_EXAMPLES_MAX:
+                failure.examples.append(member.recipient_id)
+
+
+class LaunchRehearser:
+    def __init__(
+        self, store: Store, renderer: Renderer, unsubscriber: Unsubscriber, variables: Variables
+    ) -> None:
+        self._store = store
+        self._renderer = renderer
+        self._unsubscriber = unsubscriber
+        self._variables = variables
+
+    async def everybody(
+        self,
+        scope: Scope,
+        campaign_id: CampaignId,
+        messages: Sequence[Message],
+        audience_size: int,
+    ) -> LaunchRehearsal:
+        rehearsal = LaunchRehearsal()
+        for message in messages:
+            for first in range(0, audience_size, DRY_RUN_WINDOW_ITEMS):
+                if rehearsal.is_full:
+                    break
+                last = min(first + DRY_RUN_WINDOW_ITEMS, audience_size) - 1
+                members = await self._store.read(_members(campaign_id, message, first, last))
+                await self._render(scope, message, members, rehearsal)
+        return rehearsal
+
+    async def left_over(
+        self,
+        scope: Scope,
+        campaign_id: CampaignId,
+        jobs: Sequence[tuple[LeftOver, Message]],
+    ) -> LaunchRehearsal:
+        rehearsal = LaunchRehearsal()
+        async for message, members in self._remainder(campaign_id, jobs):
+            if rehearsal.is_full:
+                break
+            await self._render(scope, message, members, rehearsal)
+        return rehearsal
+
+    async def warnings(
+        self, campaign_id: CampaignId, messages: Sequence[Message], audience_size: int, most: int
+    ) -> list[str]:
+        """Variables of a new campaign's templates that none of its first recipients has. Nothing
+        is rendered: whoever creates a campaign does not wait for its templates."""
+        warnings = []
+        last = min(most, audience_size) - 1
+        for message in messages if audience_size else ():
+            members = await self._store.read(_members(campaign_id, message, 0, last))
+            columns = {
+                name for member in members for name in msgspec.json.decode(member.attributes)
+            }
+            named = self._variables(message.subject or "") | self._variables(message.body)
+            absent = sorted(named - columns - {UNSUBSCRIBE_URL})
+            if members and absent:
+                names = ", ".join(f"`{name}`" for name in absent[:REHEARSED_COLUMNS_MAX])
+                known = ", ".join(sorted(columns)[:REHEARSED_COLUMNS_MAX]) or "none"
+                warnings.append(
+                    f"message {message.id}: {names} is in no column of the first {len(members):,}"
+                    f" recipients; their columns are {known}"
+                )
+        return warnings
+
+    async def _remainder(
+        self, campaign_id: CampaignId, jobs: Sequence[tuple[LeftOver, Message]]
+    ) -> AsyncIterator[tuple[Message, list[Member]]]:
+        for job, message in jobs:
+            yield message, await self._store.read(_left_members(campaign_id, message, job))
+
+    async def _render(
+        self,
+        scope: Scope,
+        message: Message,
+        members: Sequence[Member],
+        rehearsal: LaunchRehearsal,
+    ) -> None:
+        going = await self._going(scope, message, members)
+        attributes = await self._attributes(scope, message, going)
+        texts = await self._renderer.render(
+            scope, message.subject, message.body, attributes, html=message.is_html
+        )
+        for member, text in zip(going, texts, strict=True):
+            rehearsal.note(message, member, text)
+
+    async def _going(
+        self, scope: Scope, message: Message, members: Sequence[Member]
+    ) -> list[Member]:
+        kind, channel = address_kind(message.channel), message.channel.value
+        kept = [
+            each
+            for each in members
+            if screen(kind, each.address, each.invalid, each.duplicate) is None
+        ]
+        if kind is AddressKind.NONE or not kept:
+            return kept
+        addressed = [Addressed(channel, each.address or "", message.purpose) for each in kept]
+        out = await self._store.read(suppressions.suppressed_among(scope, addressed))
+        return [each for each, asked in zip(kept, addressed, strict=True) if asked not in out]
+
+    async def _attributes(
+        self, scope: Scope, message: Message, members: Sequence[Member]
+    ) -> list[str]:
+        texts = [member.attributes for member in members]
+        if message.channel is not Channel.EMAIL or not shows_link(message.subject, message.body):
+            return texts
+        url = await self._unsubscriber.url_of(scope, message.channel, PREVIEWED_ADDRESS)
+        return texts if url is None else [with_link(text, url) for text in texts]
+
+
+def _wrong(text: Rendered | RenderProblem) -> tuple[str, str] | None:
+    if isinstance(text, RenderProblem):
+        return RENDER_FAILED, text.detail
+    if text.subject is not None and breaks_header(text.subject):
+        return INVALID_HEADER, "the rendered subject holds a control character"
+    return None
+
+
+def _members(
+    campaign_id: CampaignId, message: Message, first: int, last: int
+) -> Transaction[list[Member]]:
+    rows = yield from ask(
+        "load_members",
+        campaign_id=campaign_id,
+        kind=int(address_kind(message.channel)),
+        first_position=first,
+        last_position=last,
+        message_id=message.id,
+    )
+    return [Member(*row) for row in rows]
+
+
+def _left_members(
+    campaign_id: CampaignId, message: Message, job: LeftOver
+) -> Transaction[list[Member]]:
+    rows = yield from ask(
+        "load_remainder",
+        campaign_id=campaign_id,
+        kind=int(address_kind(message.channel)),
+        previous_run_id=job.run_id,
+        previous_job_id=job.job_id,
+        run_id=FIRST,
+    )
+    return [Member(*row) for row in rows]

@@ -1,0 +1,196 @@
+"""The run explainer: says in sentences how a run stands, and what it really waits for."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from operator import attrgetter
+from typing import NamedTuple
+
+from outrider.domain.errors import InvalidInput
+from outrider.domain.ids import DEFAULT_SCOPE, RunId, Scope
+from outrider.domain.outbox import Accounting
+from outrider.domain.states import ItemStatus, JobStatus, RunStatus
+from outrider.domain.submission import Contract
+from outrider.domain.targets import DoorState
+from outrider.domain.times import rfc3339
+from outrider.kernel.contracts.contract_cache import ContractCache
+from outrider.kernel.contracts.registry_keeper import RegistryKeeper
+from outrider.kernel.transactions import inspection, repointing, targets
+from outrider.kernel.transactions.inspection import JobCount, ReasonCount, RunRecord
+from outrider.kernel.transactions.repointing import QueueView
+from outrider.kernel.transactions.targets import ClosedDoor, PausedTarget
+from outrider.limits.kernel import Limits
+from outrider.ports.clock import Clock
+from outrider.ports.store import Store, Transaction
+
+
+class Picture(NamedTuple):
+    run: RunRecord
+    accounting: Accounting
+    jobs: list[JobCount]
+    reasons: list[ReasonCount]
+
+
+@dataclass(frozen=True, slots=True)
+class RunRoute:
+    """Where messages of the run go, and how that target fares. URLs are the operator's to see."""
+
+    submission_target: str
+    gateway_url: str | None
+    registry_url: str | None
+    """Where the registry has the target now, if that is elsewhere."""
+    is_elsewhere: bool
+    doors: Sequence[ClosedDoor]
+    paused: PausedTarget | None
+
+    @property
+    def is_open(self) -> bool:
+        return not self.doors and self.paused is None
+
+
+class RunExplainer:
+    def __init__(
+        self, store: Store, registry: RegistryKeeper, clock: Clock, limits: Limits
+    ) -> None:
+        self._store = store
+        self._registry = registry
+        self._contract_cache = ContractCache(store)
+        self._clock = clock
+        self._limits = limits
+
+    async def explain(self, scope: Scope, run_id: RunId) -> list[str]:
+        picture = await self._store.read(picture_of(scope, run_id))
+        run, accounting = picture.run, picture.accounting
+        if run.waits_for is not None or not accounting.waiting:
+            return explain_run(picture)
+        now = self._clock.now()
+        queue = await self._store.read(repointing.queue_view(run_id, now))
+        return explain_run(picture, await self._routes(scope, run_id), queue, now)
+
+    async def _routes(self, scope: Scope, run_id: RunId) -> list[RunRoute]:
+        most = self._limits.page_items
+        doors = await self._store.read(targets.doors_that_hold(scope, run_id, most))
+        paused = await self._store.read(targets.paused_targets())
+        in_force = self._in_force()
+        routes = []
+        for found in await self._store.read(repointing.contracts_of(run_id)):
+            if not found.is_own:
+                continue
+            contract = await self._contract_cache.by_id(found.contract_id)
+            target, url = contract.submission_target, contract.gateway_url
+            present = in_force.get(target)
+            is_elsewhere = present is not None and present.gateway_url != url
+            shown = scope == DEFAULT_SCOPE
+            routes.append(
+                RunRoute(
+                    target,
+                    url if shown else None,
+                    present.gateway_url if present and is_elsewhere and shown else None,
+                    is_elsewhere,
+                    [door for door in doors if (door[0], door.gateway_url) == (target, url)],
+                    paused.get(target),
+                )
+            )
+        return routes
+
+    def _in_force(self) -> Mapping[str, Contract]:
+        """Nothing where there is no registry that could be read: a run is explained without it."""
+        try:
+            return self._registry.contracts()
+        except InvalidInput:
+            return {}
+
+
+def picture_of(scope: Scope, run_id: RunId) -> Transaction[Picture]:
+    run, accounting = yield from inspection.run_with_accounting(scope, run_id)
+    jobs = yield from inspection.job_counts(run_id)
+    reasons = yield from inspection.reason_counts(run_id)
+    return Picture(run, accounting, jobs, reasons)
+
+
+def explain_run(
+    picture: Picture,
+    routes: Sequence[RunRoute] = (),
+    queue: QueueView | None = None,
+    now: datetime | None = None,
+) -> list[str]:
+    run, accounting, jobs, reasons = picture
+    sentences = [
+        f"The run is {run.status}: of {run.intended:,} intended items, {accounting.sent:,} were"
+        f" sent, {accounting.failed:,} failed and {accounting.skipped:,} were skipped."
+    ]
+    if run.waits_for is not None:
+        how = {
+            "approval": f"an approval: `outrider run signal {run.id} APPROVE`",
+            "room": "room in its workspace, and begins by itself",
+        }[run.waits_for]
+        sentences.append(f"It waits for {how}.")
+    elif accounting.waiting:
+        locked = sum(count.jobs for count in jobs if count.status == JobStatus.LOCKED)
+        doing = f"{locked} jobs are with a worker" if locked else "no worker holds a job of it"
+        sentences.append(f"{accounting.waiting:,} items wait; {doing}.")
+        for route in routes:
+            sentences += _route(run, route)
+        is_free = all(route.is_open for route in routes)
+        if not locked and is_free and run.status in (RunStatus.QUEUED, RunStatus.RUNNING):
+            sentences.append(_turn(queue, now))
+    if accounting.in_doubt:
+        so = "" if run.finished_at else ", which keeps the run open"
+        sentences.append(
+            f"{accounting.in_doubt:,} items are in doubt{so}: `outrider doubts list` shows them."
+        )
+    sentences += [
+        f"{reason.items:,} {reason.status} items: {reason.reason}."
+        for reason in reasons
+        if reason.status != ItemStatus.QUEUED
+    ]
+    sentences += [
+        f"{count.jobs} jobs are {count.status} after {count.attempts} lost attempts:"
+        f" {count.last_error}."
+        for count in jobs
+        if count.attempts and count.last_error
+    ]
+    return sentences
+
+
+def _route(run: RunRecord, route: RunRoute) -> list[str]:
+    where = route.submission_target
+    if route.gateway_url is not None:
+        where += f" at {route.gateway_url}"
+    sentences = []
+    if route.paused is not None:
+        sentences.append(
+            f"The target {where} is paused since {rfc3339(route.paused.paused_at)} by"
+            f" {route.paused.paused_by}: `outrider target resume {route.submission_target}`."
+        )
+    if route.doors:
+        # Everybody's and the workspace's own may be closed for one cause: the later counts.
+        door = max(route.doors, key=attrgetter("opens_at"))
+        how = "says to come back later" if door.state == DoorState.THROTTLED else "is closed"
+        sentences.append(
+            f"The target {where} {how} since {rfc3339(door.since)}: {door.reason or door.state}."
+            f" It is tried again at {rfc3339(door.opens_at)}, and waiting uses up nobody's attempt."
+        )
+    if route.is_open:
+        sentences.append(f"The target {where} is open.")
+    if route.is_elsewhere:
+        there = f" at {route.registry_url}" if route.registry_url else " at another address"
+        sentences.append(
+            f"The registry has {route.submission_target}{there} now:"
+            f" `outrider run repoint {run.id}` moves what was never attempted there."
+        )
+    return sentences
+
+
+def _turn(queue: QueueView | None, now: datetime | None) -> str:
+    """What nobody holds, although its targets are open."""
+    if queue is None or now is None or queue.due_at is None:
+        return "No job of it is due."
+    if queue.due_at > now:
+        return f"Its next job is due at {rfc3339(queue.due_at)}."
+    due = f"Its next job is due since {rfc3339(queue.due_at)}"
+    if queue.busy_workers:
+        one = queue.busy_workers == 1
+        workers = "1 worker is" if one else f"{queue.busy_workers} workers are"
+        return f"{due}; {workers} alive and busy with other jobs, so it will have its turn."
+    return f"{due} and no worker holds any job: start one with `outrider work`."

@@ -1,0 +1,1 @@
+"""Run logs: their readers, their snapshots, and the budget of their writes."""

@@ -1,0 +1,114 @@
+"""The run reader: a run's log, and the run as its log tells it, now or at any sequence.
+
+A snapshot is the newest stored one that helps and, projected on it, what came after: it is never
+older than the log, however far the projector is. One that cannot be read is left out, and dropped
+unless a later version wrote it: it follows from the log, and is folded again.
+"""
+
+import asyncio
+from dataclasses import replace
+from types import MappingProxyType
+
+import msgspec
+import structlog
+
+from outrider.domain.ids import RunId, Scope
+from outrider.domain.projection import (
+    RunSnapshot,
+    StepSnapshot,
+    StepStatus,
+    incremental_project,
+)
+from outrider.domain.run_events import RunEvent
+from outrider.domain.snapshot_documents import (
+    Unreadable,
+    snapshot_document,
+    snapshot_from_stored,
+)
+from outrider.kernel.transactions import inspection, run_log, run_snapshots
+from outrider.kernel.transactions.run_log import LAST_SEQ
+from outrider.limits.kernel import Limits
+from outrider.ports.store import Store, Transaction
+
+log = structlog.get_logger()
+
+
+class RunReader:
+    """For whoever may see the run; to others it does not exist."""
+
+    def __init__(self, store: Store, limits: Limits) -> None:
+        self._store = store
+        self._limits = limits
+
+    async def events(self, scope: Scope, run_id: RunId, after: int, most: int) -> list[RunEvent]:
+        return await self._store.read(_events(scope, run_id, after, most))
+
+    async def snapshot(self, scope: Scope, run_id: RunId, at: int | None = None) -> RunSnapshot:
+        """The run now, or after the events up to `at` and none later."""
+        until = LAST_SEQ if at is None else at
+        snapshot, last_seq = await self._stored(scope, run_id, until)
+        # Only as far as the log is now: that of a busy run has no end.
+        return await self._caught_up(snapshot, min(until, last_seq))
+
+    async def _stored(self, scope: Scope, run_id: RunId, until: int) -> tuple[RunSnapshot, int]:
+        """The newest that can be read, and where the log ended then."""
+        while True:
+            found = await self._store.read(run_snapshots.stored_of(scope, run_id, until))
+            try:
+                return await asyncio.to_thread(decoded, run_id, found.document), found.last_seq
+            except Unreadable as error:
+                log.warning("snapshot_unreadable", run_id=run_id, why=str(error))
+                if not error.later:
+                    await self._store.write(run_snapshots.drop(run_id, found.snapshot_seq))
+                until = found.snapshot_seq - 1
+
+    async def whole_snapshot(
+        self, scope: Scope, run_id: RunId, at: int | None = None
+    ) -> RunSnapshot:
+        """The same with, now, every step of the run's plan: the log knows of a step from its start
+        on, and until then it is pending. A snapshot of the past is what the log says, no more."""
+        snapshot = await self.snapshot(scope, run_id, at)
+        if at is not None:
+            return snapshot
+        planned = await self._store.read(
+            run_snapshots.steps_of(run_id, self._limits.snapshot_steps)
+        )
+        waiting = {
+            each: StepSnapshot(each, StepStatus.PENDING)
+            for each in planned
+            if each not in snapshot.steps
+        }
+        if not waiting:
+            return snapshot
+        return replace(snapshot, steps=MappingProxyType({**snapshot.steps, **waiting}))
+
+    async def _caught_up(self, snapshot: RunSnapshot, until: int) -> RunSnapshot:
+        run_id, most = snapshot.run_id, self._limits.projector_page_events
+        while True:
+            page = await self._store.read(
+                run_log.events_after(run_id, snapshot.last_event_seq, most, until=until)
+            )
+            # In a thread: a long log must not hold up everything else in this process.
+            snapshot = await asyncio.to_thread(incremental_project, snapshot, page)
+            if len(page) < most:
+                return snapshot
+
+
+def _events(scope: Scope, run_id: RunId, after: int, most: int) -> Transaction[list[RunEvent]]:
+    run = yield from inspection.run(scope, run_id)
+    return (yield from run_log.events_after(run.id, after, most))
+
+
+def decoded(run_id: RunId, document: str | None) -> RunSnapshot:
+    """A run of which nothing is stored yet begins with nothing."""
+    if document is None:
+        return RunSnapshot(run_id)
+    try:
+        found = msgspec.json.decode(document)
+    except msgspec.DecodeError as error:
+        raise Unreadable(str(error)) from error
+    return snapshot_from_stored(found)
+
+
+def encoded(snapshot: RunSnapshot) -> str:
+    return msgspec.json.encode(snapshot_document(snapshot)).decode()

@@ -1,0 +1,1 @@
+"""Announcements and live campaign events."""

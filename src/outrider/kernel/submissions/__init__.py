@@ -1,0 +1,1 @@
+"""Single messages: the door through which they come."""

@@ -1,0 +1,313 @@
+"""The submission manager: the door for single messages. It owns time and attempts from here on.
+
+An intent goes in with the id its client chose; the same intent again is the same intent, another
+one under the same id is a conflict. The contract in force now is the one it keeps.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from outrider.domain.contracts import contract_document
+from outrider.domain.errors import IdempotencyConflict, InvalidInput, NotFound, Problem
+from outrider.domain.ids import IdempotencyKey, OutboxId, Scope, idempotency_key
+from outrider.domain.json_values import is_same
+from outrider.domain.purposes import TOPIC_RULE, UNSTATED, Purpose, is_topic
+from outrider.domain.recipients import payload_address
+from outrider.domain.submission import Contract, GatewayType
+from outrider.domain.times import rfc3339
+from outrider.kernel.contracts.contract_cache import ContractCache, snapshots
+from outrider.kernel.delivery.lane_cache import LaneCache
+from outrider.kernel.submissions.shared_commits import SharedCommits
+from outrider.kernel.transactions import inspection, submissions
+from outrider.kernel.transactions.inspection import Attempt
+from outrider.kernel.transactions.submissions import Intent, NewIntent, lane_in
+from outrider.limits.campaigns import (
+    INTENT_ID_MAX_CHARACTERS,
+    INTENT_PAYLOAD_MAX_BYTES,
+    LANES_PER_TARGET,
+    SHARED_COMMIT_ITEMS,
+)
+from outrider.ports.clock import Clock, IdSource
+from outrider.ports.store import Store, Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """What a client submits."""
+
+    intent_id: str
+    submission_target: str
+    payload: Mapping[str, Any]
+    payload_text: str | None = None
+    """The payload as the client spelt it, which is how its gateway gets it."""
+    purpose: Purpose = UNSTATED
+
+    @property
+    def text(self) -> str:
+        if self.payload_text is not None:
+            return self.payload_text
+        return msgspec.json.encode(self.payload).decode()
+
+
+class SubmissionManager:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        ids: IdSource,
+        contracts: Callable[[], Mapping[str, Contract]],
+        gateway_types: Mapping[str, GatewayType],
+        fallback_of: Callable[[str], str | None],
+        wake: Callable[[], None],
+        refresh: Callable[[], Awaitable[object]],
+    ) -> None:
+        self._refresh = refresh
+        self._contract_cache = ContractCache(store)
+        self._wake = wake
+        self._store = store
+        self._clock = clock
+        self._ids = ids
+        self._contracts = contracts
+        self._gateway_types = gateway_types
+        self._fallback_of = fallback_of
+        self._places = LaneCache()
+        self._shared = SharedCommits(self.submit_all, SHARED_COMMIT_ITEMS)
+
+    async def submit(self, scope: Scope, submission: Submission) -> tuple[Intent, bool]:
+        """The intent as it stands, and whether it is new."""
+        answer = await self._shared.put(scope, submission)
+        if isinstance(answer, IdempotencyConflict):
+            raise answer
+        return answer
+
+    async def submit_all(
+        self, scope: Scope, batch: Sequence[Submission]
+    ) -> list[tuple[Intent, bool] | IdempotencyConflict]:
+        """Many at once, in one transaction; an answer for each, in order."""
+        in_force = self._contracts()
+        _check(batch, in_force)
+        if _refusals(batch, in_force, self._gateway_types):
+            # Another server may have put the target in force just now.
+            await self._refresh()
+            in_force = self._contracts()
+            refused = _refusals(batch, in_force, self._gateway_types)
+            if refused:
+                return await self._with_repeats(scope, batch, refused)
+        intents = [self._intent(submission, in_force) for submission in batch]
+        targets = {given.submission_target for given in batch}
+        contracts = snapshots(targets, in_force, self._fallback_of)
+        lanes = {(intent.submission_target, intent.lane) for intent in intents}
+        known = self._places.find(scope, contracts, lanes)
+        stored, places = await self._store.write(
+            submissions.submit(scope, intents, contracts, self._ids, self._clock.now(), known)
+        )
+        if known is None:
+            self._places.put(scope, contracts, places)
+        new = {intent.intent_id for intent in stored.values()}
+        if new:
+            self._wake()
+        if len(new) < len(intents):
+            keys = [intent.key for intent in intents]
+            stored = await self._store.read(submissions.intents_by_key(scope, keys))
+            if known is not None and not stored.keys() >= set(keys):
+                # Somebody put an older database in place of this one: its lanes are others.
+                self._places.clear()
+                return await self.submit_all(scope, batch)
+        answers: list[tuple[Intent, bool] | IdempotencyConflict] = []
+        for intent in intents:
+            found = stored[intent.key]
+            same_target = found.submission_target == intent.submission_target
+            if same_target and _same(found.payload, intent.payload):
+                # The first of two alike in one batch is the new one.
+                answers.append((found, intent.intent_id in new))
+                new.discard(intent.intent_id)
+            else:
+                answers.append(_conflict(intent.intent_id))
+        return answers
+
+    async def _with_repeats(
+        self, scope: Scope, batch: Sequence[Submission], refused: Mapping[int, Problem]
+    ) -> list[tuple[Intent, bool] | IdempotencyConflict]:
+        """What would be refused today but was submitted before is answered as it was then."""
+        keys = [intent_key(batch[index].intent_id) for index in refused]
+        stored = await self._store.read(submissions.intents_by_key(scope, keys))
+        unknown = [
+            problem
+            for index, problem in refused.items()
+            if intent_key(batch[index].intent_id) not in stored
+        ]
+        if unknown:
+            raise InvalidInput(REFUSED, unknown)
+        others = [each for index, each in enumerate(batch) if index not in refused]
+        answers = iter(await self.submit_all(scope, others) if others else ())
+        return [
+            _repeated(stored[intent_key(given.intent_id)], given)
+            if index in refused
+            else next(answers)
+            for index, given in enumerate(batch)
+        ]
+
+    async def contract_of(self, intent: Intent) -> Contract:
+        """As it stood when the intent was submitted."""
+        return await self._contract_cache.by_id(intent.contract_id)
+
+    async def intent(self, scope: Scope, intent_id: str) -> tuple[Intent, list[Attempt]]:
+        return await self._store.read(_with_attempts(scope, intent_id))
+
+    def _intent(self, given: Submission, in_force: Mapping[str, Contract]) -> NewIntent:
+        contract = in_force[given.submission_target]
+        gateway = self._gateway_types[contract.gateway_type]
+        key = intent_key(given.intent_id)
+        return NewIntent(
+            given.intent_id,
+            given.submission_target,
+            self._fallback_of(given.submission_target),
+            lane_in(contract.mode, int(key[:8], 16) % LANES_PER_TARGET),
+            gateway.channel.value,
+            gateway.name,
+            given.text,
+            key,
+            payload_address(gateway.channel, given.payload),
+            given.purpose,
+        )
+
+
+def intent_key(intent_id: str) -> IdempotencyKey:
+    return idempotency_key("intent", intent_id)
+
+
+def intent_document(
+    intent: Intent, attempts: Sequence[Attempt], contract: Contract, *, with_url: bool = True
+) -> dict[str, object]:
+    """An intent as clients see it. Where a gateway is, is its operator's business."""
+    terms = contract_document(contract)
+    if not with_url:
+        terms["gatewayUrl"] = None
+    return {
+        "intentId": intent.intent_id,
+        "outboxId": intent.outbox_id,
+        "submissionTarget": intent.submission_target,
+        "payload": msgspec.Raw(intent.payload.encode()),
+        "topic": intent.topic,
+        "transactional": bool(intent.transactional),
+        "status": intent.status,
+        "finalOutcome": intent.final_outcome,
+        "exhaustedReason": intent.exhausted_reason,
+        "inDoubt": intent.doubted_at is not None,
+        "contract": terms,
+        "reason": intent.reason,
+        "error": intent.error,
+        "waitsFor": intent.waits_for,
+        "createdAt": rfc3339(intent.created_at),
+        "attempts": [
+            {
+                "number": attempt.number,
+                "openedAt": rfc3339(attempt.opened_at),
+                "closedAt": rfc3339(attempt.closed_at) if attempt.closed_at else None,
+                "outcome": attempt.outcome,
+                "reason": attempt.reason,
+                "error": attempt.error,
+                "progress": attempt.progress,
+            }
+            for attempt in attempts
+        ],
+    }
+
+
+def _with_attempts(scope: Scope, intent_id: str) -> Transaction[tuple[Intent, list[Attempt]]]:
+    key = intent_key(intent_id)
+    found = yield from submissions.intents_by_key(scope, [key])
+    if key not in found:
+        raise NotFound(f"there is no intent '{intent_id}'")
+    intent = found[key]
+    return intent, (yield from inspection.attempts_of(OutboxId(intent.outbox_id)))
+
+
+REFUSED = "the intent cannot be submitted"
+
+
+def _check(batch: Sequence[Submission], in_force: Mapping[str, Contract]) -> None:
+    """What is wrong with the submissions themselves, whatever was submitted before."""
+    problems = []
+    for index, given in enumerate(batch):
+        where = _where(batch, index)
+        if not given.intent_id or len(given.intent_id) > INTENT_ID_MAX_CHARACTERS:
+            problems.append(
+                Problem(
+                    f"{where}intentId", f"should have 1 to {INTENT_ID_MAX_CHARACTERS} characters"
+                )
+            )
+        elif not given.intent_id.isprintable() or "|" in given.intent_id:
+            problems.append(
+                Problem(f"{where}intentId", "must not contain '|' or control characters")
+            )
+        if given.purpose.topic is not None and not is_topic(given.purpose.topic):
+            problems.append(Problem(f"{where}topic", TOPIC_RULE))
+        try:
+            text = given.text
+            if given.payload_text is not None:
+                msgspec.json.decode(text, type=dict[str, Any])
+            size = len(text.encode())
+        except (
+            TypeError, ValueError, OverflowError, RecursionError, msgspec.DecodeError,
+        ) as error:  # fmt: skip
+            problems.append(Problem(f"{where}payload", f"is not a JSON object: {error}"))
+        else:
+            if size > INTENT_PAYLOAD_MAX_BYTES:
+                problems.append(
+                    Problem(f"{where}payload", f"is larger than {INTENT_PAYLOAD_MAX_BYTES} bytes")
+                )
+    if problems:
+        unknown = _refusals(batch, in_force, {})
+        raise InvalidInput(REFUSED, [*unknown.values(), *problems])
+
+
+def _refusals(
+    batch: Sequence[Submission],
+    in_force: Mapping[str, Contract],
+    gateway_types: Mapping[str, GatewayType],
+) -> dict[int, Problem]:
+    """By their places, those that are refused if they are new."""
+    refused = {}
+    for index, given in enumerate(batch):
+        contract = in_force.get(given.submission_target)
+        if contract is None:
+            known = ", ".join(sorted(in_force)) or "none"
+            refused[index] = Problem(
+                f"{_where(batch, index)}submissionTarget",
+                f"is not in the registry, which has: {known}",
+            )
+            continue
+        gateway = gateway_types.get(contract.gateway_type)
+        field = gateway.reference_field if gateway else None
+        if field is not None and field in given.payload:
+            refused[index] = Problem(
+                f"{_where(batch, index)}payload.{field}",
+                "is set by Outrider, which recognises a repeat by it; use another field",
+            )
+    return refused
+
+
+def _where(batch: Sequence[Submission], index: int) -> str:
+    return f"[{index}]." if len(batch) > 1 else ""
+
+
+def _repeated(stored: Intent, given: Submission) -> tuple[Intent, bool] | IdempotencyConflict:
+    if stored.submission_target == given.submission_target and _same(stored.payload, given.text):
+        return stored, False
+    return _conflict(given.intent_id)
+
+
+def _same(stored: str, given: str) -> bool:
+    """The same payload is the same one, however the client spelt it the second time."""
+    return stored == given or is_same(msgspec.json.decode(stored), msgspec.json.decode(given))
+
+
+def _conflict(intent_id: str) -> IdempotencyConflict:
+    return IdempotencyConflict(
+        f"the intent '{intent_id}' was submitted before with another target or payload",
+        hint="use a new intentId for a new message",
+    )

@@ -1,0 +1,96 @@
+"""What became of every message of a launch in the end, over all retries of it.
+
+A retry takes up what its run before left over, so each message is in several runs, and its last one
+counts. What earlier runs have settled for good is added to the accounting of the latest.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from outrider.domain.ids import CampaignId, OutboxId, RunId
+from outrider.domain.outbox import Accounting
+from outrider.domain.states import ItemStatus
+from outrider.kernel.transactions import inspection
+from outrider.kernel.transactions.told_accountings import final_accounting
+from outrider.limits.campaigns import RETRY_CHAIN_MAX_RUNS
+from outrider.ports.store import Transaction, ask
+
+TAKEN_UP_REASONS = frozenset({"cancelled", "job_dead"})
+"""Why an item was skipped that a retry takes up."""
+
+
+class EarlierRuns(NamedTuple):
+    """The runs before the latest one, and what of theirs no later run took up."""
+
+    runs: int
+    settled: Accounting
+
+
+def launch_chain(run_id: RunId) -> Transaction[list[RunId]]:
+    """The run, and before it the ones whose remainder it took up, the latest first."""
+    rows = yield from ask("launch_chains", {"id": [run_id]}, longest=RETRY_CHAIN_MAX_RUNS)
+    return [RunId(each) for _, each, *_ in rows]
+
+
+def earlier_runs(latest: Mapping[RunId, CampaignId]) -> Transaction[dict[RunId, EarlierRuns]]:
+    """Of these runs, those that retried others; a few statements however many there are."""
+    if not latest:
+        return {}
+    rows = yield from ask("launch_chains", {"id": list(latest)}, longest=RETRY_CHAIN_MAX_RUNS)
+    chains: dict[RunId, list[tuple[RunId, int]]] = {}
+    told: dict[RunId, Accounting] = {}
+    for last_id, run_id, intended, ending in rows:
+        chains.setdefault(RunId(last_id), []).append((RunId(run_id), intended))
+        if ending is not None and (final := final_accounting(ending)):
+            told[RunId(run_id)] = final
+    retried = {last: chain for last, chain in chains.items() if len(chain) > 1}
+    before = {run_id: intended for chain in retried.values() for run_id, intended in chain[1:]}
+    counted = yield from inspection.accountings(
+        {run_id: intended for run_id, intended in before.items() if run_id not in told}
+    )
+    known = told | counted
+    left = yield from _left_failed({latest[last] for last in retried})
+    return {
+        last: EarlierRuns(
+            len(chain) - 1,
+            _settled(chain, [known[run_id] for run_id, _ in chain[1:]], left[latest[last]]),
+        )
+        for last, chain in retried.items()
+    }
+
+
+def _left_failed(campaign_ids: Iterable[CampaignId]) -> Transaction[dict[CampaignId, int]]:
+    found = dict.fromkeys(campaign_ids, 0)
+    if found:
+        rows = yield from ask("count_left_failed", {"id": list(found)})
+        found |= {CampaignId(campaign_id): count for campaign_id, count in rows}
+    return found
+
+
+def _settled(
+    chain: Sequence[tuple[RunId, int]], before: Sequence[Accounting], left_failed: int
+) -> Accounting:
+    """Whatever was not sent, in doubt or left out as failed was taken up, or skipped for good."""
+    intended = chain[-1][1] - chain[0][1]
+    waiting = sum(each.waiting for each in before)
+    in_doubt = sum(each.in_doubt for each in before)
+    sent = sum(each.sent for each in before)
+    skipped = intended - waiting - in_doubt - sent - left_failed
+    return Accounting(intended, waiting, in_doubt, sent, left_failed, skipped)
+
+
+def taken_up(
+    campaign_id: CampaignId, items: Sequence[inspection.Item]
+) -> Transaction[set[OutboxId]]:
+    """Of an earlier run's items, those that a later run took up: theirs is another outcome now."""
+    candidates = [item.id for item in items if _is_remainder(item)]
+    if not candidates:
+        return set()
+    rows = yield from ask("still_left_out", {"id": candidates}, campaign_id=campaign_id)
+    return set(candidates) - {OutboxId(row[0]) for row in rows}
+
+
+def _is_remainder(item: inspection.Item) -> bool:
+    return item.status == ItemStatus.FAILED or (
+        item.status == ItemStatus.SKIPPED and item.reason in TAKEN_UP_REASONS
+    )

@@ -1,0 +1,68 @@
+"""Where a run's open jobs go, and how what was never attempted of them goes elsewhere."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from outrider.domain.ids import RunId
+from outrider.kernel.transactions.deployment import ContractSnapshot, snapshot_contracts
+from outrider.ports.store import Transaction, ask
+
+
+class RunContract(NamedTuple):
+    """A contract of a run's open jobs; not `is_own`: it is only a fallback of theirs."""
+
+    contract_id: int
+    is_own: bool
+    waiting_jobs: int
+    busy_jobs: int
+
+
+class Moved(NamedTuple):
+    """`items` are those that had a row already; most of what was never attempted has none yet."""
+
+    jobs: int
+    items: int
+
+
+class QueueView(NamedTuple):
+    """When the run's next job is due, if one waits for a moment; how many workers hold any job."""
+
+    due_at: datetime | None
+    busy_workers: int
+
+
+def contracts_of(run_id: RunId) -> Transaction[list[RunContract]]:
+    rows = yield from ask("contracts_of_run", run_id=run_id)
+    return [RunContract(row[0], bool(row[1]), row[2], row[3]) for row in rows]
+
+
+def queue_view(run_id: RunId, now: datetime) -> Transaction[QueueView]:
+    ((due_at,),) = yield from ask("next_job_of_run", run_id=run_id)
+    ((workers,),) = yield from ask("count_busy_workers", now=now)
+    return QueueView(due_at, workers)
+
+
+def store_contract(snapshot: ContractSnapshot, target: str, now: datetime) -> Transaction[int]:
+    ids = yield from snapshot_contracts({target: snapshot}, now)
+    return ids[target]
+
+
+def move(run_id: RunId, old_id: int, new_id: int, most: int, now: datetime) -> Transaction[Moved]:
+    """A window of jobs that nobody holds, and their rows that were never attempted.
+
+    The jobs are locked until the commit, so that whoever claims one finds both of them moved.
+    """
+    change = {"run_id": run_id, "old_id": old_id, "new_id": new_id, "now": now}
+    jobs = yield from ask("repoint_jobs", most=most, **change)
+    if not jobs:
+        return Moved(0, 0)
+    ids: Sequence[str] = [row[0] for row in jobs]
+    items = yield from ask("repoint_items", {"id": ids}, **change)
+    return Moved(len(jobs), len(items))
+
+
+def kept(run_id: RunId, contract_id: int) -> Transaction[int]:
+    ((count,),) = yield from ask("count_items_kept", run_id=run_id, contract_id=contract_id)
+    found: int = count
+    return found

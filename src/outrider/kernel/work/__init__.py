@@ -1,0 +1,1 @@
+"""Jobs: who takes them, holds them, rescues them, and the loops beside them."""

@@ -1,0 +1,157 @@
+"""The database clock: the time that all workers of a database agree on, whatever their own say.
+
+It is the database's time, carried on by this machine's monotonic clock between two looks. So a
+worker whose clock is wrong writes and reads the same times as the others; and where the database's
+own clock is set back, time goes on from where it was, because leases and due times were written by
+it. An alert says that clocks differ.
+"""
+
+from datetime import UTC, datetime, timedelta
+
+import structlog
+
+from outrider.domain.errors import StoreError
+from outrider.domain.ids import DEFAULT_SCOPE
+from outrider.kernel.transactions import ledger_clock
+from outrider.kernel.transactions.alerts import Alert, AlertCode, raise_alert, resolve_alert
+from outrider.kernel.transactions.ledger_clock import ClockReading
+from outrider.limits.kernel import Limits
+from outrider.ports.clock import Clock, IdSource
+from outrider.ports.store import Store
+
+log = structlog.get_logger()
+
+DATABASE = "database"
+"""The subject of the alert that the database's own clock was set back."""
+
+
+class DatabaseClock:
+    def __init__(
+        self, machine: Clock, store: Store, ids: IdSource, limits: Limits, host: str
+    ) -> None:
+        self._machine = machine
+        self.monotonic = machine.monotonic
+        """Itself and not a way to it: every call asks for it."""
+        self._store = store
+        self._ids = ids
+        self._limits = limits
+        self._host = host
+        self._offset_seconds: float | None = None
+        """From the machine's steady clock to the database's time, in seconds since the epoch."""
+        self._leapt_at: float | None = None
+        self._is_known: dict[str, bool] = {}
+        """By what an alert would be about: whether it stands, as far as this process knows."""
+
+    def now(self) -> datetime:
+        """Before the first look it is the machine's own time."""
+        if self._offset_seconds is None:
+            return self._machine.now()
+        # As a number: every call that ends asks for the time.
+        return datetime.fromtimestamp(self._offset_seconds + self._machine.monotonic(), UTC)
+
+    async def sleep(self, seconds: float) -> None:
+        await self._machine.sleep(seconds)
+
+    @property
+    def is_steady(self) -> bool:
+        """Whether it has gone evenly for longer than a lease: only then does a lease that is past
+        its end say that its worker had the time to extend it."""
+        if self._leapt_at is None:
+            return True
+        return self.monotonic() - self._leapt_at > self._limits.lease_seconds
+
+    async def look(self) -> None:
+        """Ask the database for its time, and go by it from now on."""
+        asked_at = self.monotonic()
+        reading = await self._store.read(ledger_clock.read())
+        answered_at = self.monotonic()
+        unsure_seconds = (answered_at - asked_at) / 2
+        then = self._then(reading, asked_at + unsure_seconds)
+        self._go_by(then, asked_at + unsure_seconds, unsure_seconds, reading)
+        await self._keep(reading)
+        await self._tell(reading)
+
+    async def run(self) -> None:
+        """Look again and again; runs until cancelled."""
+        while True:
+            await self.sleep(self._limits.clock_look_seconds)
+            try:
+                await self.look()
+            except StoreError as error:
+                log.warning("database_clock_not_read", error=error.message)
+
+    def _then(self, reading: ClockReading, at: float) -> datetime:
+        """What time it was when the database answered: its own time, or that of a ledger which is
+        ahead of it, and goes on in its workers."""
+        if not self._is_behind(reading):
+            return reading.database_at
+        assert reading.told_at is not None
+        known = self._at(at)
+        return reading.told_at if known is None else max(known, reading.told_at)
+
+    def _is_behind(self, reading: ClockReading) -> bool:
+        """Whether the database's clock was set back, and by no more than is believed."""
+        if reading.told_at is None:
+            return False
+        ahead_seconds = (reading.told_at - reading.database_at).total_seconds()
+        return self._limits.clock_step_seconds < ahead_seconds <= self._limits.clock_ahead_seconds
+
+    def _at(self, at: float) -> datetime | None:
+        if self._offset_seconds is None:
+            return None
+        return datetime.fromtimestamp(self._offset_seconds + at, UTC)
+
+    def _go_by(
+        self, then: datetime, at: float, unsure_seconds: float, reading: ClockReading
+    ) -> None:
+        known = self._at(at)
+        if known is None:
+            told_at = reading.told_at
+            quiet = timedelta(seconds=2 * self._limits.clock_keep_seconds)
+            if told_at is not None and then - told_at > quiet:
+                # Nobody worked here for a while, or the clock has leapt while others did.
+                self._leapt_at = at
+        else:
+            off_seconds = (then - known).total_seconds()
+            if abs(off_seconds) <= unsure_seconds:
+                return
+            if abs(off_seconds) > self._limits.clock_step_seconds:
+                log.warning("database_clock_leapt", seconds=off_seconds)
+                self._leapt_at = at
+        self._offset_seconds = then.timestamp() - at
+
+    async def _keep(self, reading: ClockReading) -> None:
+        """Now and then, and each time while it is ahead of the database: who starts goes on so."""
+        now, told_at = self.now(), reading.told_at
+        apart = timedelta(seconds=self._limits.clock_keep_seconds)
+        if told_at is not None and not self._is_behind(reading) and abs(now - told_at) <= apart:
+            return
+        most = reading.database_at + timedelta(seconds=self._limits.clock_ahead_seconds)
+        await self._store.write(ledger_clock.keep(now, most))
+
+    async def _tell(self, reading: ClockReading) -> None:
+        skew_seconds = (self._machine.now() - self.now()).total_seconds()
+        behind_seconds = (self.now() - reading.database_at).total_seconds()
+        await self._alert(
+            self._host, skew_seconds,
+            f"the clock of {self._host} differs from the database's by {skew_seconds:.0f} s",
+        )  # fmt: skip
+        await self._alert(
+            DATABASE, behind_seconds,
+            f"the database's clock was set back by {behind_seconds:.0f} s; until it has caught up,"
+            " times go on from where they were",
+        )  # fmt: skip
+
+    async def _alert(self, subject: str, off_seconds: float, message: str) -> None:
+        is_off = abs(off_seconds) > self._limits.clock_skew_seconds
+        if self._is_known.get(subject) is is_off:
+            return
+        now = self.now()
+        if is_off:
+            log.warning("clock_skew", subject=subject, seconds=off_seconds)
+            detail = {"seconds": round(off_seconds, 3)}
+            alert = Alert(DEFAULT_SCOPE, AlertCode.CLOCK_SKEW, subject, message, detail)
+            await self._store.write(raise_alert(alert, self._ids, now))
+        else:
+            await self._store.write(resolve_alert(AlertCode.CLOCK_SKEW, subject, now))
+        self._is_known[subject] = is_off

@@ -1,0 +1,67 @@
+"""The deadline expirer: ends what waits and could only be accepted too late, by the clock alone.
+
+It asks no gate and calls nobody, so a target that is closed keeps nothing alive past its deadline.
+"""
+
+from collections.abc import Sequence
+
+import structlog
+
+from outrider.domain.errors import StoreUnavailable
+from outrider.domain.submission import ExhaustedReason
+from outrider.kernel.transactions import ledger
+from outrider.kernel.transactions.ledger import Expired
+from outrider.limits.kernel import Limits
+from outrider.ports.clock import Clock
+from outrider.ports.store import Store
+
+log = structlog.get_logger()
+
+
+WORKFLOW = "workflow"
+TOLD_ITEMS_MAX = 100
+"""Of each window: a storm of deadlines is not to become a storm of lines."""
+
+
+def _tell_exhausted(ended: Sequence[Expired]) -> None:
+    """Whoever waits for a workflow's message hears how its retries ended, here as in calls."""
+    of_workflows = [each for each in ended if each.origin == WORKFLOW]
+    for each in of_workflows[:TOLD_ITEMS_MAX]:
+        log.warning(
+            "retries_exhausted", outbox_id=each.id, attempt=each.attempts, reason=each.reason,
+            ended_by=ExhaustedReason.DEADLINE_EXCEEDED.value,
+        )  # fmt: skip
+    if len(of_workflows) > TOLD_ITEMS_MAX:
+        log.warning("more_retries_exhausted", items=len(of_workflows) - TOLD_ITEMS_MAX)
+
+
+class DeadlineExpirer:
+    def __init__(self, store: Store, clock: Clock, limits: Limits) -> None:
+        self._store = store
+        self._clock = clock
+        self._limits = limits
+
+    async def expire(self) -> int:
+        """Everything that is too late now, a window at a time; how many items that were."""
+        expired = 0
+        while True:
+            ended = await self._store.write(
+                ledger.expire(self._limits.expire_items, self._clock.now())
+            )
+            expired += len(ended)
+            _tell_exhausted(ended)
+            if len(ended) < self._limits.expire_items:
+                break
+        if expired:
+            log.info("deadlines_passed", items=expired)
+        return expired
+
+    async def run(self) -> None:
+        """The loop of the role; runs until cancelled."""
+        while True:
+            try:
+                if await self._store.read(ledger.is_any_expired(self._clock.now())):
+                    await self.expire()
+            except StoreUnavailable as error:
+                log.warning("deadlines_not_read", error=error.message)
+            await self._clock.sleep(self._limits.expire_seconds)

@@ -1,0 +1,135 @@
+"""The engine notifier: tells the engine what was decided, and of work that stands still.
+
+It is told only of what is committed, so it may fail: a control never fails because of it, and
+what it could not tell at once it finds in the queue a moment later.
+"""
+
+import asyncio
+from collections.abc import Collection, Coroutine, Sequence
+from contextlib import suppress
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
+
+import structlog
+
+from outrider.domain.errors import OutriderError, StoreError
+from outrider.domain.ids import RunId, TenantId
+from outrider.domain.signals import Signal
+from outrider.kernel.streams.announcement_listener import woken_by
+from outrider.kernel.transactions import work
+from outrider.limits.kernel import Limits
+from outrider.ports.clock import Clock
+from outrider.ports.engine import Engine, Stalled, Work, WorkKind
+from outrider.ports.store import Announced, Store
+
+log = structlog.get_logger()
+
+Answer = TypeVar("Answer")
+
+
+class EngineNotifier:
+    def __init__(self, engine: Engine, store: Store, clock: Clock, limits: Limits) -> None:
+        self._engine = engine
+        self._store = store
+        self._clock = clock
+        self._limits = limits
+        self._ask_again_at: dict[Stalled | Work, datetime] = {}
+        self._deaf_until: datetime | None = None
+        self._woken = asyncio.Event()
+        self._telling: set[asyncio.Task[None]] = set()
+
+    async def let_go(self, tenant_id: TenantId, run_id: RunId) -> None:
+        """A run may begin."""
+        await self._tell_soon(self._engine.start(Work(WorkKind.RUN, tenant_id, run_id)))
+
+    async def steered(
+        self, tenant_id: TenantId, run_id: RunId, signal: Signal, step_id: str | None = None
+    ) -> None:
+        run = Work(WorkKind.RUN, tenant_id, run_id)
+        await self._tell_soon(self._engine.signal(run, signal, step_id))
+
+    def wake(self) -> None:
+        """There may be something due; cheap, and safe to call for nothing."""
+        self._woken.set()
+
+    async def run(self) -> None:
+        """Look for work that stands still, again and again; runs until cancelled."""
+        async with woken_by(self._store, Announced.WORK, self.wake, self._limits):
+            while True:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(self._limits.stalled_look_seconds):
+                        await self._woken.wait()
+                self._woken.clear()
+                try:
+                    await self.recover_once()
+                except StoreError as error:
+                    log.warning("stalled_work_not_read", error=error.message)
+
+    async def recover_once(self) -> Collection[Stalled]:
+        """Tell the engine of what stands still, and of the same only every so often."""
+        now = self._clock.now()
+        before = now - timedelta(seconds=self._limits.stalled_after_seconds)
+        self._ask_again_at = {each: at for each, at in self._ask_again_at.items() if at > now}
+        # Beyond those that it was asked about: many that wait hide none of which it knows nothing.
+        most = min(self._limits.stalled_page + len(self._ask_again_at), self._limits.stalled_most)
+        found = await self._store.read(work.stalled(before, most, now))
+        fresh = [
+            each
+            for each in found
+            if each not in self._ask_again_at and each.work not in self._ask_again_at
+        ]
+        told: list[Stalled] = []
+        # In parts: each has the engine's whole patience, and what was told stays told.
+        for first in range(0, len(fresh), self._limits.stalled_told_at_once):
+            part = fresh[first : first + self._limits.stalled_told_at_once]
+            answer = await self._tell(self._engine.recover(part))
+            if answer is None:
+                break
+            self._remember(part, answer)
+            told += answer
+        return told
+
+    def _remember(self, asked: Sequence[Stalled], told: Collection[Stalled]) -> None:
+        """What is given out already may be taken, or be given back, any moment. Of a run the next
+        job is given out too, then; and the more there is, the less often is each asked about."""
+        limits, now = self._limits, self._clock.now()
+        known = {
+            each.work if each.work.kind is WorkKind.RUN else each
+            for each in asked
+            if each not in told
+        }
+        remembered = len(self._ask_again_at) + len(known)
+        soon = max(limits.stalled_recheck_seconds, remembered / limits.stalled_asked_per_second)
+        later = now + timedelta(seconds=limits.stalled_retell_seconds)
+        self._ask_again_at |= dict.fromkeys(known, now + timedelta(seconds=soon))
+        self._ask_again_at |= dict.fromkeys(told, later)
+
+    async def _tell_soon(self, telling: Coroutine[Any, Any, None]) -> None:
+        """Whoever steers is not kept waiting by an engine that does not answer: it is told
+        meanwhile, or found out a moment later."""
+        task = asyncio.create_task(self._tell(telling))
+        self._telling.add(task)
+        task.add_done_callback(self._telling.discard)
+        _, late = await asyncio.wait({task}, timeout=self._limits.engine_wait_seconds)
+        if late:
+            self._leave_alone()
+
+    async def _tell(self, telling: Coroutine[Any, Any, Answer]) -> Answer | None:
+        """None where it could not be told. One that does not answer is left alone for a while, so
+        that those who wait for the next telling do not all wait for it."""
+        if self._deaf_until is not None and self._clock.now() < self._deaf_until:
+            telling.close()
+            return None
+        try:
+            async with asyncio.timeout(self._limits.engine_tell_seconds):
+                answer = await telling
+        except (OutriderError, TimeoutError) as error:
+            log.warning("engine_not_told", error=str(error) or "no answer in time")
+            self._leave_alone()
+            return None
+        self._deaf_until = None
+        return answer
+
+    def _leave_alone(self) -> None:
+        rest = timedelta(seconds=self._limits.engine_deaf_seconds)
+        self._deaf_until = self._clock.now() + rest

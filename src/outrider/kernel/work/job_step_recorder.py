@@ -1,0 +1,174 @@
+"""The step recorder: tells the log that steps have started, and never holds them up for it.
+
+What the store does not take in time goes to a spool on this machine, and from there to the log as
+soon as the store answers again. Its key makes it one event, however often it is told.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+import structlog
+
+from outrider.domain.contract_versions import CONTRACT_VERSION, UNVERSIONED, is_readable
+from outrider.domain.errors import (
+    InvalidInput,
+    NotFound,
+    StoreError,
+    StoreRefused,
+    StoreUnavailable,
+)
+from outrider.domain.ids import RunId, WorkerId
+from outrider.domain.run_events import RunEventType
+from outrider.domain.write_budget import WriteBudget
+from outrider.kernel.runs.budgeted_store import BudgetedStore
+from outrider.kernel.transactions import run_log
+from outrider.kernel.transactions.jobs import Claim, ClaimedLane
+from outrider.kernel.transactions.run_log import Appended, EventDraft
+from outrider.limits.kernel import Limits
+from outrider.ports.clock import Clock
+from outrider.ports.spool import Spool
+from outrider.ports.store import Store, Transaction
+
+log = structlog.get_logger()
+
+
+class SpooledEvent(msgspec.Struct, frozen=True):
+    """A draft as the spool keeps it."""
+
+    type: RunEventType
+    step_id: str
+    logical_attempt: int
+    engine_attempt: int
+    payload: dict[str, Any]
+    occurred_at: datetime
+
+    def draft(self) -> EventDraft:
+        return EventDraft(
+            self.type,
+            self.step_id,
+            self.logical_attempt,
+            self.engine_attempt,
+            self.payload,
+            occurred_at=self.occurred_at,
+        )
+
+
+class SpooledEvents(msgspec.Struct, frozen=True):
+    """Events of one run."""
+
+    run_id: str
+    plan_version: str
+    events: list[SpooledEvent]
+    contract_version: str = msgspec.field(default=UNVERSIONED, name="contractVersion")
+
+
+ByRun = dict[tuple[RunId, str], list[SpooledEvent]]
+
+
+class StepRecorder:
+    def __init__(
+        self,
+        store: Store,
+        spool: Spool,
+        budget: WriteBudget,
+        clock: Clock,
+        worker_id: WorkerId,
+        limits: Limits,
+    ) -> None:
+        self._store = store
+        self._budgeted = BudgetedStore(store, budget)
+        self._spool = spool
+        self._budget = budget
+        self._clock = clock
+        self._worker_id = worker_id
+        self._limits = limits
+
+    async def started(self, claims: Sequence[Claim]) -> None:
+        """Tell the log of all of these; where it cannot be told now, later. May raise StoreError
+        where StepStarted is not allowed to fail open."""
+        now = self._clock.now()
+        by_run: ByRun = {}
+        for job in claims:
+            if not isinstance(job, ClaimedLane) and not job.cancelled:
+                by_run.setdefault((job.run_id, job.plan_version), []).append(
+                    SpooledEvent(
+                        RunEventType.STEP_STARTED,
+                        job.id,
+                        job.logical_attempt,
+                        job.attempts + 1,
+                        {"worker": self._worker_id, "items": job.item_count},
+                        now,
+                    )
+                )
+        if not by_run:
+            return
+        try:
+            await self._budgeted.write(_append_all(by_run, now))
+        except StoreUnavailable as error:
+            if not self._budget.fails_open(RunEventType.STEP_STARTED):
+                raise
+            log.warning("events_spooled", events=len(claims), error=error.message)
+            await self._keep(by_run)
+
+    async def _keep(self, by_run: ByRun) -> None:
+        try:
+            for (run_id, version), events in by_run.items():
+                entry = SpooledEvents(run_id, version, events, CONTRACT_VERSION)
+                await self._spool.put(msgspec.json.encode(entry))
+        except OSError as error:
+            # Neither the store nor this machine took it. Its end will still be told.
+            log.error("step_started_not_recorded", error=str(error))
+
+    async def reconcile(self) -> None:
+        """The loop that empties the spool; runs until cancelled."""
+        while True:
+            await self._clock.sleep(self._limits.spool_seconds)
+            try:
+                await self.reconcile_once()
+            except StoreError as error:
+                log.warning("spool_not_emptied", error=error.message)
+            except OSError as error:
+                log.warning("spool_not_read", error=str(error))
+
+    async def reconcile_once(self) -> int:
+        """Returns how many events went from the spool to the log."""
+        told = 0
+        for name in await self._spool.names(self._limits.spool_entries):
+            content = await self._spool.read(name)
+            if content is None:
+                continue
+            try:
+                entry = msgspec.json.decode(content, type=SpooledEvents)
+                await self._store.write(_append_spooled(entry, self._clock.now()))
+            except (msgspec.MsgspecError, InvalidInput, NotFound, StoreRefused) as error:
+                # Nothing that trying again would mend.
+                log.error("spool_entry_set_aside", entry=name, error=str(error))
+                await self._spool.set_aside(name)
+                continue
+            await self._spool.remove(name)
+            told += len(entry.events)
+        if told:
+            log.info("spool_emptied", events=told)
+        return told
+
+
+def _append_spooled(entry: SpooledEvents, now: datetime) -> Transaction[list[Appended]]:
+    if not is_readable(entry.contract_version):
+        raise InvalidInput(f"it is of contract version {entry.contract_version}")
+    drafts = [event.draft() for event in entry.events]
+    return run_log.append(
+        RunId(entry.run_id), entry.plan_version, drafts, now, entry.contract_version
+    )
+
+
+def _append_all(by_run: ByRun, now: datetime) -> Transaction[None]:
+    """In the order of the runs' ids, so that two workers never wait for each other in turn."""
+    if len(by_run) == 1:
+        ((run_id, version), events), *_ = by_run.items()
+        yield from run_log.append_alone(run_id, version, [each.draft() for each in events], now)
+        return
+    for run_id, version in sorted(by_run):
+        drafts = [event.draft() for event in by_run[run_id, version]]
+        yield from run_log.append(run_id, version, drafts, now)

@@ -1,0 +1,103 @@
+"""The lease rescuer: brings back the jobs of workers that died, and wakes jobs whose time came.
+
+What a dead process of this host still holds it frees at once; otherwise it goes by leases, and by
+the contract's five minutes whatever a lease says.
+"""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import structlog
+
+from outrider.domain.errors import StoreUnavailable
+from outrider.domain.ids import WorkerId
+from outrider.kernel.transactions import jobs
+from outrider.limits.kernel import Limits
+from outrider.ports.call_journal import CallJournals
+from outrider.ports.clock import Clock, IdSource
+from outrider.ports.store import Store
+
+log = structlog.get_logger()
+
+IsDead = Callable[[str], bool]
+"""Whether the worker of that id is known to be gone; False where one cannot know."""
+
+
+class LeaseRescuer:
+    def __init__(
+        self,
+        store: Store,
+        journals: CallJournals,
+        clock: Clock,
+        ids: IdSource,
+        worker_id: WorkerId,
+        limits: Limits,
+        is_dead: IsDead,
+        is_steady: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self._store = store
+        self._journals = journals
+        self._clock = clock
+        self._ids = ids
+        self._worker_id = worker_id
+        self._limits = limits
+        self._is_dead = is_dead
+        self._is_steady = is_steady
+        self._store_was_away_at: float | None = None
+
+    async def free_the_dead(self) -> int:
+        """Take back the jobs of processes that are provably gone. Where such a process has left
+        word of the calls it had begun, the others that it had open were never called."""
+        holders = await self._store.read(jobs.lock_holders())
+        dead = [holder for holder in holders if self._is_dead(holder)]
+        if not dead:
+            return 0
+        for worker_id in dead:
+            begun = self._journals.begun_by(worker_id)
+            if begun is not None:
+                script = jobs.take_back_unbegun(worker_id, begun, self._clock.now())
+                taken_back = await self._store.write(script)
+                log.info("calls_never_begun", worker=worker_id, items=taken_back, begun=len(begun))
+        rescued = await self._store.write(
+            jobs.rescue_from(dead, self._worker_id, self._ids, self._clock.now())
+        )
+        for worker_id in dead:
+            self._journals.forget(worker_id)
+        log.info("jobs_rescued", jobs=rescued, why="worker_died")
+        return rescued
+
+    async def rescue_once(self) -> int:
+        freed = await self.free_the_dead()
+        now = self._clock.now()
+        if not self._may_judge_leases():
+            return freed + await self._store.write(jobs.requeue(now))
+        stale_before = now - timedelta(seconds=self._limits.stale_lock_seconds)
+        rescued = await self._store.write(
+            jobs.rescue_expired(stale_before, self._worker_id, self._ids, now)
+        )
+        if rescued:
+            log.info("jobs_rescued", jobs=rescued, why="lease_expired")
+        return freed + rescued + await self._store.write(jobs.requeue(now))
+
+    def _may_judge_leases(self) -> bool:
+        """Whether a worker that lives has had the time to extend its lease: the database could be
+        used, and its clock went evenly, for longer than a lease lasts."""
+        away_at = self._store_was_away_at
+        if away_at is not None:
+            if self._clock.monotonic() - away_at <= self._limits.lease_seconds:
+                return False
+            self._store_was_away_at = None
+        return self._is_steady()
+
+    async def run(self) -> None:
+        """The loop of the role; runs until cancelled."""
+        while True:
+            try:
+                await self.rescue_once()
+            except StoreUnavailable as error:
+                self._store_was_away_at = self._clock.monotonic()
+                log.warning("rescue_failed", error=error.message)
+            except OSError as error:
+                # Out of handles, say: there is another look soon.
+                log.warning("rescue_failed", error=str(error))
+            await self._clock.sleep(self._limits.rescue_interval_seconds)

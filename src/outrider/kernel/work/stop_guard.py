@@ -1,0 +1,68 @@
+"""The stop guard: a database that does not answer keeps no process from ending.
+
+When a stop has begun, held jobs are finished and leases given back, however long the database
+takes for it. Where it has not answered at all for a while, nobody waits for it any more: what is
+under way is left as a crash leaves it, to its leases and to whoever goes on with it.
+"""
+
+import asyncio
+
+import structlog
+
+from outrider.domain.errors import StoreError
+from outrider.limits.kernel import Limits
+from outrider.ports.clock import Clock
+from outrider.ports.store import Store
+
+log = structlog.get_logger()
+
+
+class StopGuard:
+    def __init__(self, store: Store, clock: Clock, limits: Limits) -> None:
+        self._store = store
+        self._clock = clock
+        self._limits = limits
+        self._watching: asyncio.Task[None] | None = None
+        self._cut_off = asyncio.Event()
+
+    def begin(self) -> None:
+        """The stop has begun; said again, it changes nothing."""
+        if self._watching is None:
+            self._watching = asyncio.create_task(self._watch())
+
+    async def ended(self, working: asyncio.Task[None], seconds: float | None = None) -> bool:
+        """Whether it has ended by itself, within the time if there is a limit, and before the
+        database was given up. Otherwise it is cancelled."""
+        giving_up = asyncio.create_task(self._cut_off.wait())
+        try:
+            await asyncio.wait(
+                {working, giving_up}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
+            )
+        except asyncio.CancelledError:
+            working.cancel()
+            raise
+        finally:
+            giving_up.cancel()
+        if working.done():
+            return True
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
+        return False
+
+    def close(self) -> None:
+        if self._watching is not None:
+            self._watching.cancel()
+
+    async def _watch(self) -> None:
+        most, answered_at = self._limits.cut_off_stop_seconds, self._clock.monotonic()
+        while True:
+            await self._clock.sleep(self._limits.cut_off_look_seconds)
+            try:
+                await self._store.ping()
+                answered_at = self._clock.monotonic()
+            except StoreError as error:
+                if self._clock.monotonic() - answered_at >= most:
+                    log.error("stopped_without_database", seconds=most, error=error.message)
+                    break
+        self._store.abandon()
+        self._cut_off.set()

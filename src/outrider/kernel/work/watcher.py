@@ -1,0 +1,218 @@
+"""The watcher: looks at what others do, in every process, and is none of them.
+
+A look finds what stands still, and since when. What is found has an open alert; what is found no
+more has none: nobody has to resolve it, and whoever was stuck need not work again for that. A look
+that fails or does not come back costs the others nothing.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import structlog
+
+from outrider.domain.errors import OutriderError
+from outrider.domain.ids import DEFAULT_SCOPE
+from outrider.domain.times import rfc3339
+from outrider.kernel.transactions import watching
+from outrider.kernel.transactions.alerts import (
+    Alert,
+    AlertCode,
+    raise_alert,
+    resolve_in_workspace,
+)
+from outrider.kernel.transactions.watching import OpenAlert, Sighting
+from outrider.limits.kernel import Limits
+from outrider.ports.clock import Clock, IdSource
+from outrider.ports.engine import Stalled
+from outrider.ports.spool import Spool
+from outrider.ports.store import Store, Transaction
+
+log = structlog.get_logger()
+
+Find = Callable[[], Awaitable[Sequence[Sighting]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """`owner`: only alerts about this subject are this process's to resolve. `tells`: it raises
+    alerts, and does not only say which of them are still true."""
+
+    code: AlertCode
+    what: str
+    find: Find
+    owner: str | None = None
+    tells: bool = True
+
+
+class Watcher:
+    def __init__(
+        self,
+        store: Store,
+        spools: Mapping[str, Spool],
+        clock: Clock,
+        ids: IdSource,
+        limits: Limits,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._ids = ids
+        self._limits = limits
+        lag, stall = limits.projector_lag_alert_seconds, limits.watcher_stall_seconds
+        ask = self._asking
+        self.looks = [
+            Look(
+                AlertCode.PROJECTOR_LAG_HIGH,
+                "the snapshot of the run is behind its log",
+                ask(watching.unprojected_runs, lag),
+            ),
+            Look(
+                AlertCode.RUN_STALLED,
+                "a job of the run is due and nobody takes it",
+                ask(watching.unmoved_runs, stall),
+            ),
+            Look(
+                AlertCode.EVENTS_STUCK,
+                "domain events wait and nobody routes them",
+                ask(watching.unrouted_events, stall),
+            ),
+            Look(
+                AlertCode.EVENT_BUS_STUCK,
+                "events for the sink are due and nobody tells it",
+                ask(watching.untold_sinks, stall),
+            ),
+            Look(
+                AlertCode.WORKFLOW_STUCK,
+                "its workflow was begun anew",
+                ask(watching.unmoved_workflows, 0.0),
+                tells=False,
+            ),
+            Look(
+                AlertCode.LATE_ACCEPTANCE,
+                "items were accepted that had been settled otherwise",
+                ask(watching.late_acceptances, limits.watcher_notice_seconds),
+                tells=False,
+            ),
+            *(
+                Look(
+                    AlertCode.SPOOL_STUCK,
+                    "what was kept aside does not get into the log",
+                    SpoolLook(name, spool, clock, stall).find,
+                    owner=name,
+                )
+                for name, spool in spools.items()
+            ),
+        ]
+
+    async def run(self) -> None:
+        """The loop of the role; runs until cancelled."""
+        while True:
+            await self._clock.sleep(self._limits.watcher_seconds)
+            await self.look_once()
+
+    async def look_once(self) -> None:
+        try:
+            opened = await self._open_alerts()
+        except (OutriderError, TimeoutError) as error:
+            log.warning("watcher_cannot_look", error=str(error) or "no answer in time")
+            return
+        for look in self.looks:
+            try:
+                async with asyncio.timeout(self._limits.watcher_look_seconds):
+                    await self._compare(look, await look.find(), opened)
+            except (OutriderError, OSError, TimeoutError) as error:
+                reason = str(error) or "no answer in time"
+                log.warning("look_failed", code=look.code.value, error=reason)
+
+    async def tell_stuck_workflow(self, stalled: Stalled, failed: int) -> None:
+        """The engine could not get on with its execution of this work, and begins it anew. The
+        alert is open until the job moves."""
+        scope = await self._store.read(watching.scope_of_job(stalled.job_id))
+        work = stalled.work
+        message = (
+            f"its workflow task failed {failed} times in a row, so that the {work.kind.value}"
+            " stood still; its execution was ended and begun anew"
+        )
+        detail = {"jobId": stalled.job_id, "kind": work.kind.value, "failedTasks": failed}
+        alert = Alert(scope or DEFAULT_SCOPE, AlertCode.WORKFLOW_STUCK, work.id, message, detail)
+        await self._store.write(raise_alert(alert, self._ids, self._clock.now()))
+        log.warning(
+            "alert_raised", code=AlertCode.WORKFLOW_STUCK.value, subject=work.id, why=message
+        )
+
+    async def _open_alerts(self) -> list[OpenAlert]:
+        codes = {look.code for look in self.looks}
+        async with asyncio.timeout(self._limits.watcher_look_seconds):
+            script = watching.open_alerts(codes, self._limits.watcher_alerts)
+            return await self._store.read(script)
+
+    async def _compare(
+        self, look: Look, found: Sequence[Sighting], opened: Sequence[OpenAlert]
+    ) -> None:
+        now = self._clock.now()
+        of_look = {
+            (each.subject, each.scope): each
+            for each in opened
+            if each.code is look.code and look.owner in (None, each.subject)
+        }
+        told_before = now - timedelta(seconds=self._limits.watcher_repeat_seconds)
+        for sighting in found:
+            known = of_look.pop((sighting.subject, sighting.scope), None)
+            if look.tells and (known is None or known.last_seen_at < told_before):
+                await self._tell(look, sighting, now, fresh=known is None)
+        if look.owner is None and len(found) >= self._limits.watcher_subjects:
+            # There may be more than one look sees: nobody knows which alerts are true no more.
+            return
+        for gone in of_look.values():
+            resolved = resolve_in_workspace(look.code, gone.subject, gone.scope, now)
+            if await self._store.write(resolved):
+                log.info("alert_resolved", code=look.code.value, subject=gone.subject)
+
+    async def _tell(self, look: Look, sighting: Sighting, now: datetime, *, fresh: bool) -> None:
+        seconds = (now - sighting.since).total_seconds()
+        message = f"{look.what}, for {seconds:.1f} s"
+        detail = {
+            "subject": sighting.subject,
+            "since": rfc3339(sighting.since),
+            "seconds": round(seconds, 3),
+        }
+        alert = Alert(sighting.scope, look.code, sighting.subject, message, detail)
+        await self._store.write(raise_alert(alert, self._ids, now))
+        if fresh:
+            log.warning("alert_raised", code=look.code.value, subject=sighting.subject, why=message)
+
+    def _asking(
+        self,
+        script: Callable[[datetime, int], Transaction[list[Sighting]]],
+        seconds: float,
+    ) -> Find:
+        async def find() -> Sequence[Sighting]:
+            before = self._clock.now() - timedelta(seconds=seconds)
+            return await self._store.read(script(before, self._limits.watcher_subjects))
+
+        return find
+
+
+class SpoolLook:
+    """Of a folder of this machine: whether its oldest entry has been the same for long."""
+
+    def __init__(self, name: str, spool: Spool, clock: Clock, seconds: float) -> None:
+        self._name = name
+        self._spool = spool
+        self._clock = clock
+        self._patience = timedelta(seconds=seconds)
+        self._oldest: tuple[str, datetime] | None = None
+
+    async def find(self) -> Sequence[Sighting]:
+        now = self._clock.now()
+        names = await self._spool.names(1)
+        if not names:
+            self._oldest = None
+            return []
+        if self._oldest is None or self._oldest[0] != names[0]:
+            self._oldest = names[0], now
+        since = self._oldest[1]
+        if now - since <= self._patience:
+            return []
+        return [Sighting(DEFAULT_SCOPE, self._name, since)]

@@ -1,0 +1,1 @@
+"""Domain events and what follows from them: rules, plans, messages, digests."""

@@ -1,0 +1,158 @@
+"""The event rehearser: what would follow from a domain event now; nothing is written or sent.
+
+It decides, addresses and renders as the router does, by the rules of the moment. What only a
+delivery finds out (quiet hours, caps) is not told; who opted out is.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import msgspec
+
+from outrider.domain.emissions import Emission, event_texts
+from outrider.domain.errors import InvalidInput, Problem
+from outrider.domain.ids import Scope
+from outrider.domain.message_content import MessageContent, read_letter
+from outrider.domain.recipients import SkipReason
+from outrider.domain.unsubscribe import SECRET_BYTES, UnsubscribeUrls
+from outrider.domain.workflows import Decision, DomainEventId, EventStatus, RoutePlace
+from outrider.kernel.reports.event_explainer import Route, enqueued, without_address
+from outrider.kernel.transactions import domain_events, suppressions
+from outrider.kernel.transactions.digests import DigestEntry
+from outrider.kernel.transactions.domain_events import ClaimedEvent
+from outrider.kernel.transactions.notifications import NewNotification
+from outrider.kernel.transactions.suppressions import Addressed
+from outrider.kernel.workflows.event_plan import EventPlan
+from outrider.kernel.workflows.event_planner import EventPlanner
+from outrider.limits.kernel import Limits
+from outrider.limits.workflows import REHEARSED_SHOWN_MAX
+from outrider.ports.clock import Clock, IdSource
+from outrider.ports.store import Store
+
+NO_ONES_SECRET = bytes(SECRET_BYTES)
+"""What links are signed with here: they look like real ones, and opt nobody out."""
+
+
+class RehearsedMessage(NamedTuple):
+    place: RoutePlace
+    row: NewNotification
+    letter: MessageContent | None
+    skipped_because: str | None
+
+
+class Rehearsal(NamedTuple):
+    trigger: str
+    status: EventStatus
+    problem: str | None
+    routes: list[dict[str, Any]]
+    messages: list[RehearsedMessage]
+    entries: list[DigestEntry]
+    untold: int
+    """How many messages and digest entries there would be beyond those shown."""
+    sentences: list[str]
+    now: datetime
+
+
+class EventDryRun:
+    def __init__(
+        self,
+        store: Store,
+        planner: EventPlanner,
+        public_url: str | None,
+        clock: Clock,
+        ids: IdSource,
+        limits: Limits,
+    ) -> None:
+        self._store = store
+        self._planner = planner
+        self._urls = UnsubscribeUrls(public_url, NO_ONES_SECRET) if public_url else None
+        self._clock = clock
+        self._ids = ids
+        self._limits = limits
+
+    async def rehearse(self, scope: Scope, emission: Emission) -> Rehearsal:
+        now = self._clock.now()
+        texts = event_texts(emission)
+        event = ClaimedEvent(
+            DomainEventId(self._ids.new()), scope.tenant_id, scope.workspace_id,
+            emission.event_id, emission.trigger, emission.occurred_at or now, texts.subject,
+            texts.variables, 1, None, now, None, None,
+        )  # fmt: skip
+        rules, steps = await self._store.read(
+            domain_events.rules_with_steps(scope, {emission.trigger})
+        )
+        [plan] = await self._planner.plan([event], rules, steps, now)
+        if plan.texts > self._limits.router_texts:
+            raise InvalidInput(
+                "the event would make too many messages for a dry run",
+                [Problem("subject", f"{plan.texts:,} texts, of {self._limits.router_texts:,}")],
+            )
+        await self._planner.render([plan], self._urls, now)
+        shown = [(route.place, row) for route in plan.routes for row in route.rows]
+        entries = plan.entries
+        told = shown[:REHEARSED_SHOWN_MAX]
+        suppressed = await self._suppressed(scope, [row for _, row in told])
+        return Rehearsal(
+            emission.trigger,
+            plan.status,
+            plan.problem,
+            [route.document() for route in plan.routes],
+            [_message(place, row, suppressed) for place, row in told],
+            entries[:REHEARSED_SHOWN_MAX],
+            len(shown) - len(told) + max(0, len(entries) - REHEARSED_SHOWN_MAX),
+            _sentences(plan),
+            now,
+        )
+
+    async def _suppressed(self, scope: Scope, rows: Sequence[NewNotification]) -> set[Addressed]:
+        addressed = [_addressed(row) for row in rows if row.address]
+        return await self._store.read(suppressions.suppressed_among(scope, addressed))
+
+
+def _message(
+    place: RoutePlace, row: NewNotification, suppressed: set[Addressed]
+) -> RehearsedMessage:
+    why = row.reason
+    if why is None and _addressed(row) in suppressed:
+        why = SkipReason.SUPPRESSED
+    letter = read_letter(msgspec.json.decode(row.payload)) if row.reason is None else None
+    assert not isinstance(letter, str)
+    return RehearsedMessage(place, row, letter, why)
+
+
+def _addressed(row: NewNotification) -> Addressed:
+    return Addressed(row.channel.value, row.address or "", row.purpose)
+
+
+def _sentences(plan: EventPlan) -> list[str]:
+    if plan.error is not None:
+        return [f"It could not be routed: {plan.error}."]
+    if not plan.routes:
+        return ["Its trigger has neither a rule nor a legacy sender: nobody would be written to."]
+    told = [route.document() for route in plan.routes]
+    return [each for route in told for each in (_sentence(route), *without_address(route))]
+
+
+def _sentence(route: Route) -> str:
+    where = f"{route['channel']} to {route['audience']}".capitalize()
+    made = enqueued(route)
+    match Decision(route["decision"]):
+        case Decision.STEPS if route.get("why"):
+            return f"{where}: {route['why']}, so nobody would be written to."
+        case Decision.STEPS:
+            return f"{where}: the rule's steps would make {made}."
+        case Decision.SUPPRESSED:
+            return f"{where}: the rule is disabled, so nobody would be written to."
+        case Decision.LEGACY:
+            return (
+                f"{where}: there is no rule, so the legacy sender {route['sender']} would make"
+                f" {made}."
+            )
+        case Decision.LEGACY_FALLBACK:
+            return (
+                f"{where}: the rule could not be enqueued ({route.get('why')}), so the legacy"
+                f" sender {route['sender']} would make {made}."
+            )
+        case Decision.FAILED:
+            return f"{where}: nothing would be enqueued ({route.get('why')})."

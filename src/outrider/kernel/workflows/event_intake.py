@@ -1,0 +1,153 @@
+"""The event intake: the door for domain events. It takes each once, and leaves the rest to routing.
+
+The same event again is the same event; another one under the same id is a conflict. A trigger that
+nobody knows is refused here, where its sender can still be told.
+"""
+
+from collections.abc import Callable, Sequence
+
+from outrider.domain.emissions import Emission, event_texts
+from outrider.domain.errors import IdempotencyConflict, InvalidInput, Problem
+from outrider.domain.ids import Scope
+from outrider.kernel.submissions.shared_commits import SharedCommits
+from outrider.kernel.transactions import domain_events
+from outrider.kernel.transactions.domain_events import (
+    EventContents,
+    EventFields,
+    EventItem,
+    StoredEvent,
+)
+from outrider.limits.campaigns import SHARED_COMMIT_ITEMS
+from outrider.limits.kernel import Limits
+from outrider.ports.clock import Clock, IdSource
+from outrider.ports.store import Store, Transaction
+
+Answer = tuple[StoredEvent, bool] | IdempotencyConflict
+
+
+class EventIntake:
+    def __init__(
+        self,
+        store: Store,
+        triggers: frozenset[str],
+        wake: Callable[[], None],
+        clock: Clock,
+        ids: IdSource,
+        limits: Limits,
+    ) -> None:
+        self._store = store
+        self._triggers = triggers
+        self._wake = wake
+        self._clock = clock
+        self._ids = ids
+        self._limits = limits
+        self._shared = SharedCommits(self._take, SHARED_COMMIT_ITEMS)
+
+    async def emit(
+        self, scope: Scope, emission: Emission, trace_parent: str | None = None
+    ) -> tuple[StoredEvent, bool]:
+        """The event as it stands, and whether it is new."""
+        told = EventFields(emission, event_texts(emission), trace_parent)
+        answer = await self._shared.put(scope, told)
+        if isinstance(answer, IdempotencyConflict):
+            raise answer
+        return answer
+
+    async def emit_all(
+        self, scope: Scope, emissions: Sequence[Emission], trace_parent: str | None = None
+    ) -> list[Answer]:
+        """Many at once, in one transaction; an answer for each, in order."""
+        told = [
+            EventFields(
+                emission,
+                event_texts(emission, f"[{index}]." if len(emissions) > 1 else ""),
+                trace_parent,
+            )
+            for index, emission in enumerate(emissions)
+        ]
+        return await self._take(scope, told)
+
+    async def _take(self, scope: Scope, told: Sequence[EventFields]) -> list[Answer]:
+        new, stored = await self._store.write(self._taken(scope, told))
+        if new:
+            self._wake()
+        answers: list[Answer] = []
+        for emission, texts, _ in told:
+            found = stored[emission.event_id]
+            if found.fingerprint == texts.fingerprint:
+                # The first of two alike in one batch is the new one.
+                answers.append((found, emission.event_id in new))
+                new.discard(emission.event_id)
+            else:
+                answers.append(_conflict(emission.event_id))
+        return answers
+
+    async def event(self, scope: Scope, event_id: str) -> tuple[StoredEvent, list[EventItem]]:
+        """The event, and the messages that followed from it so far."""
+        return await self._store.read(_with_items(scope, event_id, self._limits.event_items))
+
+    async def contents(self, scope: Scope, event_id: str) -> EventContents:
+        """What its sender told."""
+        return await self._store.read(domain_events.contents(scope, event_id))
+
+    async def page(
+        self,
+        scope: Scope,
+        before: str,
+        most: int,
+        *,
+        status: str | None = None,
+        trigger: str | None = None,
+    ) -> list[StoredEvent]:
+        return await self._store.read(
+            domain_events.page(scope, before, most, status=status, trigger=trigger)
+        )
+
+    async def reroute(self, scope: Scope, event_id: str) -> bool:
+        """Have what failed routed again; False where nothing of the event failed."""
+        again = await self._store.write(domain_events.reroute(scope, event_id, self._clock.now()))
+        if again:
+            self._wake()
+        return again
+
+    def _taken(
+        self, scope: Scope, told: Sequence[EventFields]
+    ) -> Transaction[tuple[set[str], dict[str, StoredEvent]]]:
+        yield from self._refuse_unknown(scope, told)
+        new = yield from domain_events.insert(scope, told, self._ids, self._clock.now())
+        event_ids = [each.emission.event_id for each in told]
+        return new, (yield from domain_events.by_event_id(scope, event_ids))
+
+    def _refuse_unknown(self, scope: Scope, told: Sequence[EventFields]) -> Transaction[None]:
+        """Known is what is built in, what a legacy sender hears, and what a rule names."""
+        others = {each.emission.trigger for each in told} - self._triggers
+        if not others:
+            return
+        ruled = {
+            rule.trigger for rule in (yield from domain_events.rules_of(scope, sorted(others)))
+        }
+        problems = [
+            Problem(
+                f"[{index}].trigger" if len(told) > 1 else "trigger",
+                f"'{emission.trigger}' is known to nobody; a rule for it makes it known."
+                f" Known without one: {', '.join(sorted(self._triggers))}",
+            )
+            for index, (emission, _, _) in enumerate(told)
+            if emission.trigger in others - ruled
+        ]
+        if problems:
+            raise InvalidInput("the event cannot be taken", problems)
+
+
+def _with_items(
+    scope: Scope, event_id: str, most: int
+) -> Transaction[tuple[StoredEvent, list[EventItem]]]:
+    event = yield from domain_events.event(scope, event_id)
+    return event, (yield from domain_events.items(scope, event.id, most))
+
+
+def _conflict(event_id: str) -> IdempotencyConflict:
+    return IdempotencyConflict(
+        f"the event '{event_id}' was emitted before with another trigger or content",
+        hint="use a new eventId for a new event",
+    )

@@ -1,0 +1,255 @@
+"""The event router: domain events come in, are decided on once, and leave as ledger rows.
+
+Rows, digests and the event's own record are written in one transaction, so an event is routed whole
+or not at all. A router that dies leaves its events to be claimed again; keys make that harmless.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime, timedelta
+from itertools import groupby
+
+import structlog
+
+from outrider.domain.batches import in_parts
+from outrider.domain.errors import OutriderError, StoreRefused, StoreUnavailable
+from outrider.domain.failures import described
+from outrider.domain.ids import Scope
+from outrider.domain.retry import JOB
+from outrider.domain.submission import Contract
+from outrider.domain.workflows import DomainEventId, EventStatus
+from outrider.kernel.access.unsubscriber import Unsubscriber
+from outrider.kernel.contracts.contract_cache import snapshots
+from outrider.kernel.streams.announcement_listener import woken_by
+from outrider.kernel.transactions import (
+    digests,
+    domain_events,
+    failed_events,
+    notifications,
+)
+from outrider.kernel.transactions.domain_events import ClaimedEvent, Settled
+from outrider.kernel.transactions.notifications import WINDOW_BYTES
+from outrider.kernel.workflows.event_plan import EventPlan
+from outrider.kernel.workflows.event_planner import EventPlanner, Rules, Steps
+from outrider.limits.kernel import Limits
+from outrider.ports.clock import Clock, IdSource
+from outrider.ports.store import Announced, Store, Transaction
+
+log = structlog.get_logger()
+
+REFUSED = "the database refused it"
+
+
+class EventRouter:
+    def __init__(
+        self,
+        store: Store,
+        planner: EventPlanner,
+        contracts: Callable[[], Mapping[str, Contract]],
+        fallback_of: Callable[[str], str | None],
+        unsubscriber: Unsubscriber,
+        wake_lanes: Callable[[], None],
+        clock: Clock,
+        ids: IdSource,
+        limits: Limits,
+    ) -> None:
+        self._wake_lanes = wake_lanes
+        self._store = store
+        self._planner = planner
+        self._contracts = contracts
+        self._fallback_of = fallback_of
+        self._unsubscriber = unsubscriber
+        self._clock = clock
+        self._ids = ids
+        self._limits = limits
+        self._woken = asyncio.Event()
+        self._kept: set[DomainEventId] = set()
+        """Of the claimed events, those that are still to be routed."""
+
+    def wake(self) -> None:
+        """Something was emitted in this process, so there is no need to wait for the next look."""
+        self._woken.set()
+
+    async def run(self) -> None:
+        """Runs until cancelled."""
+        async with woken_by(self._store, Announced.DOMAIN_EVENTS, self.wake, self._limits):
+            while True:
+                await self._look()
+
+    async def _look(self) -> None:
+        """Route what is due, or wait until there may be something."""
+        self._woken.clear()
+        try:
+            routed = await self.route_due()
+        except StoreUnavailable as error:
+            log.warning("routing_waits_for_store", error=error.message)
+            await self._clock.sleep(self._limits.store_backoff_seconds)
+            return
+        if not routed:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._limits.router_poll_seconds):
+                    await self._woken.wait()
+
+    async def route_due(self) -> int:
+        """Route a window of events that are due; how many there were."""
+        claimed = await self._store.write(
+            domain_events.claim(self._limits.router_events, self._lease_end(), self._clock.now())
+        )
+        if not claimed:
+            return 0
+        self._kept = {event.id for event in claimed}
+        keeping = asyncio.create_task(self._keep())
+        try:
+            # One workspace's slow templates cost the others nothing but the end of this window.
+            by_scope = groupby(sorted(claimed, key=_scope_and_id), key=lambda event: event.scope)
+            ended = await asyncio.gather(
+                *(self._route_all(list(events)) for _, events in by_scope), return_exceptions=True
+            )
+        finally:
+            keeping.cancel()
+            await asyncio.wait([keeping])
+        for failure in filter(None, ended):
+            raise failure
+        return len(claimed)
+
+    async def _route_all(self, events: Sequence[ClaimedEvent]) -> None:
+        """Those of one workspace, and no more at once than may be decoded at once."""
+        for part in in_parts(events, lambda event: event.size_bytes, self._limits.router_bytes):
+            await self._route(part)
+
+    async def _keep(self) -> None:
+        """Until cancelled: whoever renders for long keeps what it claimed."""
+        while True:
+            await self._clock.sleep(self._limits.router_lease_seconds / 3)
+            try:
+                await self._store.write(domain_events.keep(sorted(self._kept), self._lease_end()))
+            except StoreUnavailable as error:
+                log.warning("routing_lease_not_kept", error=error.message)
+
+    def _lease_end(self) -> datetime:
+        return self._clock.now() + timedelta(seconds=self._limits.router_lease_seconds)
+
+    async def _route(self, events: Sequence[ClaimedEvent]) -> None:
+        """All of them in one transaction, or each in its own where one is to blame."""
+        try:
+            whole = await self._routed(events)
+        except StoreUnavailable:
+            raise
+        except Exception as error:
+            if len(events) == 1:
+                await self._postpone(events[0], error)
+                return
+            whole = False
+        if not whole:
+            middle = (len(events) + 1) // 2
+            await self._route(events[:middle])
+            await self._route(events[middle:])
+
+    async def _routed(self, events: Sequence[ClaimedEvent]) -> bool:
+        """False: they come to more than is held in memory at once, and nothing was done."""
+        now = self._clock.now()
+        scope = events[0].scope
+        rules, steps = await self._store.read(
+            domain_events.rules_with_steps(scope, {event.trigger for event in events})
+        )
+        plans = await self._planner.plan(events, rules, steps, now)
+        texts = sum(plan.texts for plan in plans)
+        weight = sum(plan.weight_bytes for plan in plans)
+        if len(events) > 1 and (
+            texts > self._limits.router_texts or weight > self._limits.router_bytes
+        ):
+            return False
+        await self._planner.render(plans, await self._unsubscriber.urls(), now)
+        try:
+            await self._store.write(self._written(scope, plans))
+        except StoreRefused as refusal:
+            if len(events) > 1:
+                raise
+            plans = [await self._fallen_back(plans[0], events[0], rules, steps, refusal)]
+        self._wake_lanes()
+        self._kept.difference_update(event.id for event in events)
+        for plan in plans:
+            if plan.status is EventStatus.FAILED:
+                log.error(
+                    "event_not_routed", event_id=plan.event.event_id, trigger=plan.event.trigger,
+                    why=plan.logged_problem,
+                )  # fmt: skip
+        return True
+
+    async def _fallen_back(
+        self,
+        plan: EventPlan,
+        event: ClaimedEvent,
+        rules: Rules,
+        steps: Steps,
+        refusal: StoreRefused,
+    ) -> EventPlan:
+        """The database refuses what rules make of the event: the senders that were there before
+        take their places, one place at first and then all. Raises the refusal where none can."""
+        places = [route.place for route in plan.routes if route.can_fall_back]
+        for fallen in [[place] for place in places] + [places] * (len(places) > 1):
+            now = self._clock.now()
+            [plan] = await self._planner.plan([event], rules, steps, now)
+            for route in plan.routes:
+                if route.place in fallen:
+                    route.fail(refusal.message, REFUSED)
+            await self._planner.render([plan], await self._unsubscriber.urls(), now)
+            with suppress(StoreRefused):
+                await self._store.write(self._written(plan.scope, [plan]))
+                log.warning(
+                    "event_fell_back", event_id=event.event_id, trigger=event.trigger,
+                    error=refusal.message,
+                )  # fmt: skip
+                return plan
+        raise refusal
+
+    def _written(self, scope: Scope, plans: Sequence[EventPlan]) -> Transaction[None]:
+        now = self._clock.now()
+        fresh = yield from domain_events.still_received([plan.event.id for plan in plans])
+        mine = [plan for plan in plans if plan.event.id in fresh]
+        rows = [row for plan in mine for row in plan.rows]
+        targets = {row.submission_target for row in rows}
+        contracts = snapshots(targets, self._contracts(), self._fallback_of)
+        yield from notifications.insert(scope, rows, contracts, self._ids, now)
+        entries = [entry for plan in mine for entry in plan.entries]
+        for part in in_parts(entries, lambda entry: len(entry.variables), WINDOW_BYTES):
+            yield from digests.collect(scope, part, self._ids, now)
+        settled = [
+            Settled(plan.event.id, plan.status, plan.document(), plan.problem) for plan in mine
+        ]
+        yield from domain_events.settle(settled, now)
+        yield from self._told(scope, mine, now)
+
+    def _told(self, scope: Scope, plans: Sequence[EventPlan], now: datetime) -> Transaction[None]:
+        """One alert for each trigger of which something failed; most windows need none."""
+        failed = {
+            plan.event.trigger: (plan.event.event_id, plan.logged_problem)
+            for plan in plans
+            if plan.status is EventStatus.FAILED
+        }
+        mended = {
+            plan.event.trigger
+            for plan in plans
+            if plan.was_tried and plan.status is EventStatus.ROUTED
+        }
+        if failed or mended:
+            most = self._limits.trouble_counted
+            yield from failed_events.tell(scope, failed, mended, most, self._ids, now)
+
+    async def _postpone(self, event: ClaimedEvent, error: Exception) -> None:
+        now = self._clock.now()
+        why = error.message if isinstance(error, OutriderError) else repr(error)
+        log.error(
+            "event_routing_failed", event_id=event.event_id, attempt=event.attempts,
+            errors=list(described(error)),
+        )  # fmt: skip
+        delay = JOB.delay_seconds(event.attempts, jitter=self._ids.jitter())
+        self._kept.discard(event.id)
+        await self._store.write(
+            domain_events.postpone([event.id], now + timedelta(seconds=delay), why, now)
+        )
+
+
+def _scope_and_id(event: ClaimedEvent) -> tuple[Scope, DomainEventId]:
+    return event.scope, event.id

@@ -1,0 +1,12 @@
+"""Temporal: windows, histories, waits."""
+
+TEMPORAL_HISTORY_EVENTS = 4_000
+TEMPORAL_WINDOW_JOBS = 100
+TEMPORAL_WINDOW_JOBS_MAX = 500
+TEMPORAL_CALLS = 16
+TEMPORAL_TASK_FAILURES = 3
+"""So often in a row an execution may fail over one workflow task before it is begun anew."""
+TEMPORAL_CONNECT_SECONDS = 10.0
+TEMPORAL_STICKY_SECONDS = 10.0
+TEMPORAL_STOP_SECONDS = 300.0
+TEMPORAL_WORKFLOWS_CACHED = 500

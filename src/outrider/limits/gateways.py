@@ -1,0 +1,42 @@
+"""Providers: connections, steps of a call, answers, checks, the simulator."""
+
+HTTP_CONCURRENCY = 64
+HTTP_WINDOW_ITEMS = 500
+PROVIDER_CONCURRENCY = 16
+CREDENTIAL_REREAD_SECONDS = 60.0
+HTTP_TIMEOUT_SECONDS = 10.0
+HTTP_ANSWER_MAX_BYTES = 65_536
+HTTP_HEADERS_MAX_BYTES = 32_768
+MAIL_FROM_DEFAULT = "outrider@localhost"
+SMTP_CONNECTIONS = 16
+SMTP_POOL_SECONDS = 15.0
+"""How long a message waits for one of our own connections to become free."""
+SMTP_CONNECT_SECONDS = 15.0
+SMTP_GREETING_SECONDS = 60.0
+SMTP_HELLO_SECONDS = 60.0
+SMTP_MAIL_SECONDS = 300.0
+SMTP_RCPT_SECONDS = 300.0
+SMTP_DATA_SECONDS = 120.0
+SMTP_BLOCK_SECONDS = 180.0
+SMTP_END_SECONDS = 600.0
+"""RFC 5321, 4.5.3.2. A server that has the whole message may be about to say so: to stop listening
+earlier is to doubt what was delivered. Before the first command shorter waits cost nothing."""
+SMTP_FAREWELL_SECONDS = 15.0
+HELO_LOOKUP_SECONDS = 2.0
+SMTP_SUSPECTS_MAX = 5
+"""So many refusals in a row that may be about us are about us."""
+SMTP_SUSPECTS_REMEMBERED = 10_000
+SMTP_IDLE_SECONDS = 5.0
+SMTP_MESSAGES_PER_CONNECTION = 500
+HTTP_CONNECTIONS = 256
+HTTP_CONNECT_SECONDS = 5.0
+HTTP_IDLE_SECONDS = 15.0
+ERROR_DETAIL_MAX_CHARACTERS = 300
+CHECK_SECONDS = 10.0
+"""How long the check of one target may take, whatever its own timeout is."""
+CHECK_OVERTIME_SECONDS = 1.0
+CHECKS_AT_ONCE = 16
+SANDBOX_BODY_MAX_BYTES = 1_048_576
+SANDBOX_MAIL_MAX_BYTES = 16 * 1024 * 1024
+SANDBOX_STOP_SECONDS = 1.0
+SECRET_MAX_BYTES = 65_536

@@ -1,0 +1,150 @@
+"""Every loop, batch, queue, lease, payload and wait of the kernel."""
+
+from dataclasses import dataclass
+
+from outrider.limits.workflows import EVENT_ITEMS_MAX
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Every loop, batch, queue, lease, payload and wait of the kernel."""
+
+    lease_seconds: float = 30.0
+    heartbeat_seconds: float = 10.0
+    stale_lock_seconds: float = 300.0
+    rescue_interval_seconds: float = 2.0
+    clock_look_seconds: float = 5.0
+    clock_keep_seconds: float = 30.0
+    clock_step_seconds: float = 1.0
+    """By more than this a clock does not drift: it was set."""
+    clock_skew_seconds: float = 5.0
+    clock_ahead_seconds: float = 86_400.0
+    """A ledger whose time is further ahead of the database's follows it back."""
+    shortage_tell_seconds: float = 10.0
+    idle_poll_seconds: float = 1.0
+    claim_pause_seconds: float = 0.05
+    jobs_in_parallel: int = 4
+    lanes_in_parallel: int = 64
+    batch_lanes_in_parallel: int = 48
+    queue_groups: int = 1_000
+    queue_groups_seconds: float = 1.0
+    yield_after_seconds: float = 0.5
+    permit_seconds: float = 2.0
+    permit_look_seconds: float = 0.1
+    permit_trust_seconds: float = 0.005
+    suspension_poll_seconds: float = 0.01
+    expire_seconds: float = 1.0
+    expire_items: int = 5_000
+    lane_look_seconds: float = 0.1
+    opened_ahead_seconds: float = 0.25
+    beside_lanes_seconds: float = 1.0
+    beside_lanes_items: int = 100
+    """A campaign's window, for so long after a single message: both share loop and writer."""
+    share_seconds: float = 1.0
+    door_alert_seconds: float = 30.0
+    """A target that turned everybody away for so long is an alert; one that is held, at once."""
+    gate_scopes: int = 10_000
+    repoint_jobs: int = 20
+    """In one transaction, with all of their rows."""
+    cut_off_stop_seconds: float = 15.0
+    """A process that stops gives up a database that has not answered for so long."""
+    cut_off_look_seconds: float = 1.0
+    workspace_names: int = 10_000
+    """Remembered in a process; then all are read again."""
+    job_max_attempts: int = 5
+    close_group_items: int = 500
+    close_group_seconds: float = 0.004
+    close_groups_in_parallel: int = 4
+    close_patience_seconds: float = 300.0
+    close_backoff_seconds: float = 0.2
+    store_backoff_seconds: float = 1.0
+    reconcile_items: int = 500
+    intake_lease_seconds: float = 120.0
+    intake_clean_seconds: float = 15.0
+    registry_look_seconds: float = 2.0
+    stop_sweep_seconds: float = 5.0
+    stop_swept_seconds: float = 86_400.0
+    intake_wait_seconds: float = 10.0
+    intake_poll_seconds: float = 0.1
+    resolved_at_once: int = 10_000
+    gate_trust_seconds: float = 0.5
+    gate_patience_seconds: float = 0.3
+    lane_window_items: int = 500
+    lane_rounds: int = 50
+    enclosing_items: int = 16
+    enclosure_wait_seconds: float = 60.0
+    page_items: int = 1_000
+    campaigns_looked_through: int = 10_000
+    trouble_counted: int = 10_000
+    certificate_page_items: int = 5_000
+    control_patience_seconds: float = 10.0
+    control_attempts: int = 3
+    control_backoff_seconds: float = 0.05
+    phase_jobs: int = 100_000
+    progress_seconds: float = 1.0
+    progress_phases: int = 100
+    progress_events_kept: int = 20
+    replay_events: int = 500
+    watcher_events: int = 1_000
+    event_poll_seconds: float = 0.25
+    bypass_poll_seconds: float = 5.0
+    bypass_page: int = 100
+    bus_lease_seconds: float = 15.0
+    bus_poll_seconds: float = 0.25
+    bus_stop_seconds: float = 15.0
+    bus_window_events: int = 500
+    bus_window_runs: int = 100
+    bus_max_attempts: int = 20
+    bus_forget_items: int = 5_000
+    bus_counted: int = 100_000
+    projector_seconds: float = 0.5
+    projector_runs: int = 100
+    projector_page_events: int = 2_000
+    projector_delta_events: int = 20_000
+    projector_steps_remembered: int = 100_000
+    projector_rest_factor: float = 4.0
+    projector_lag_alert_seconds: float = 5.0
+    snapshots_kept: int = 3
+    snapshot_steps: int = 100_000
+    watcher_seconds: float = 5.0
+    watcher_look_seconds: float = 10.0
+    watcher_repeat_seconds: float = 30.0
+    watcher_stall_seconds: float = 120.0
+    watcher_notice_seconds: float = 86_400.0
+    watcher_subjects: int = 100
+    watcher_alerts: int = 1_000
+    housekeeper_restart_seconds: float = 5.0
+    spool_seconds: float = 2.0
+    spool_entries: int = 1_000
+    reconcile_runs_seconds: float = 1.0
+    reconcile_runs_page: int = 50
+    reconcile_workspaces: int = 1_000
+    lost_leases_kept_seconds: float = 3_600.0
+    lost_leases_forgotten: int = 1_000
+    refusals_recorded: int = 60
+    refusals_seconds: float = 60.0
+    refusals_page_runs: int = 100
+    run_lease_seconds: float = 30.0
+    router_poll_seconds: float = 1.0
+    router_lease_seconds: float = 10.0
+    router_events: int = 250
+    router_texts: int = 500
+    router_bytes: int = 2 * 1024 * 1024
+    router_attempts: int = 5
+    event_items: int = EVENT_ITEMS_MAX
+    policies_remembered: int = 1_000
+    policy_remember_seconds: float = 1.0
+    digester_seconds: float = 1.0
+    digester_digests: int = 50
+    digester_lease_seconds: float = 60.0
+    engine_tell_seconds: float = 5.0
+    engine_wait_seconds: float = 0.5
+    engine_deaf_seconds: float = 5.0
+    stalled_look_seconds: float = 0.25
+    stalled_after_seconds: float = 0.25
+    stalled_recheck_seconds: float = 0.5
+    stalled_retell_seconds: float = 5.0
+    stalled_page: int = 200
+    stalled_most: int = 10_000
+    stalled_told_at_once: int = 32
+    stalled_asked_per_second: float = 50.0

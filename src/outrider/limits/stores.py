@@ -1,0 +1,35 @@
+"""Databases: connections, waits, windows."""
+
+SQLITE_BUSY_SECONDS = 30.0
+SQLITE_LEAST_BUSY_MS = 100
+SQLITE_LOOK_SECONDS = 0.1
+SQLITE_READERS = 6
+"""Threads with a connection each: more than the API may use at once, so that workers read too."""
+SQLITE_LOG_RETRY_SECONDS = 0.01
+SQLITE_SHORT_ITEMS = 50
+"""A window of more items than that waits for transactions that are shorter."""
+SQLITE_SHORT_BEFORE_LARGE = 20
+SQLITE_CHECKPOINT_PAGES = 16_000
+SQLITE_CHECKPOINT_REST_PAGES = 500
+"""What a commit may copy of the log by itself, about: a few milliseconds."""
+SQLITE_CHECKPOINT_PASSES = 4
+POSTGRES_POOL_CONNECTIONS = 8
+POSTGRES_CONNECT_SECONDS = 10.0
+POSTGRES_STATEMENT_SECONDS = 120.0
+POSTGRES_IDLE_SECONDS = 5
+POSTGRES_LISTENER_CHECK_SECONDS = 30.0
+POSTGRES_PING_SECONDS = 5.0
+POSTGRES_MIGRATION_LOCK_MS = 500
+"""How long a migration keeps servers waiting for a table that it waits for itself. Less than the
+second after which Postgres would end one of the two, so no server is turned away for it."""
+POSTGRES_MIGRATION_REST_SECONDS = 0.5
+POSTGRES_MIGRATION_TRIES = 60
+REDIS_CONNECTIONS = 32
+REDIS_TIMEOUT_SECONDS = 0.5
+"""It only saves a look into the database: no control waits longer than this for it."""
+REDIS_REST_SECONDS = 5.0
+SNOWFLAKE_CONNECTIONS = 4
+SNOWFLAKE_LOGIN_SECONDS = 30
+SNOWFLAKE_STATEMENT_SECONDS = 60
+SNOWFLAKE_WINDOW_EVENTS = 500
+SNOWFLAKE_WINDOW_BYTES = 512 * 1024

@@ -1,0 +1,43 @@
+-- Changes of a phase past the state machine that no server has read yet: to log, and to bring the
+-- phase and its run back together. The audit log keeps each for good; from here whoever has dealt
+-- with one takes it away, so what happened while no server ran is found by the next one.
+CREATE TABLE unread_bypasses (
+  id uuid PRIMARY KEY,
+  campaign_id uuid NOT NULL,
+  phase text NOT NULL
+);
+
+CREATE OR REPLACE FUNCTION outrider_watch_phase() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE bypass uuid;
+BEGIN
+  IF NEW.last_sequence > OLD.last_sequence AND EXISTS (
+    SELECT 1 FROM campaign_events e
+     WHERE e.campaign_id = NEW.campaign_id AND e.sequence = NEW.last_sequence
+       AND e.phase = NEW.phase
+       AND NEW.state = CASE e.type WHEN 'phase_started' THEN 'in_progress'
+                                   WHEN 'phase_resumed' THEN 'in_progress'
+                                   WHEN 'phase_paused' THEN 'paused'
+                                   WHEN 'phase_completed' THEN 'completed'
+                                   WHEN 'phase_failed' THEN 'failed' END) THEN
+    RETURN NULL;
+  END IF;
+  INSERT INTO campaign_audit_log (id, tenant_id, workspace_id, campaign_id, run_id, actor, event,
+                                  detail, created_at)
+  SELECT (substr(stamp, 1, 8) || '-' || substr(stamp, 9) || '-7' || substr(noise, 1, 3) || '-8'
+          || substr(noise, 4, 3) || '-' || substr(noise, 7, 12))::uuid,
+         c.tenant_id, c.workspace_id, c.id, NEW.run_id, 'database', 'phase.transition_bypassed',
+         json_build_object('phase', NEW.phase, 'from_status', OLD.state, 'to_status', NEW.state,
+                           'caller', coalesce(NEW.bypass_caller, 'sql:' || session_user),
+                           'reason', coalesce(NEW.bypass_reason, 'unknown')),
+         clock_timestamp()
+    FROM campaigns c,
+         (SELECT lpad(to_hex((extract(epoch FROM clock_timestamp()) * 1000)::bigint), 12, '0')
+                   AS stamp,
+                 replace(gen_random_uuid()::text, '-', '') AS noise) made
+   WHERE c.id = NEW.campaign_id
+  RETURNING id INTO bypass;
+  INSERT INTO unread_bypasses (id, campaign_id, phase)
+  SELECT bypass, NEW.campaign_id, NEW.phase WHERE bypass IS NOT NULL;
+  RETURN NULL;
+END
+$$;

@@ -1,0 +1,74 @@
+"""The writer thread: the one that writes to SQLite, and who is next.
+
+Short transactions go before large windows of a campaign, so that a single message, a claim or a
+pause waits for one of those at the most; and after some short ones a large one has its turn.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+from outrider.limits.stores import SQLITE_SHORT_BEFORE_LARGE
+
+Answer = TypeVar("Answer")
+_Job = tuple[Future[Any], Callable[[], Any]]
+
+
+class WriterThread:
+    def __init__(self) -> None:
+        self._short: deque[_Job] = deque()
+        self._large: deque[_Job] = deque()
+        self._shorts_in_a_row = 0
+        self._is_closed = False
+        self._changed = threading.Condition()
+        self._thread = threading.Thread(
+            target=self._run, name="outrider-sqlite-writer", daemon=True
+        )
+        self._thread.start()
+
+    def submit(self, work: Callable[[], Answer], *, large: bool = False) -> Future[Answer]:
+        future: Future[Answer] = Future()
+        with self._changed:
+            if self._is_closed:
+                raise RuntimeError("the store is closed")
+            (self._large if large else self._short).append((future, work))
+            self._changed.notify()
+        return future
+
+    @property
+    def is_current(self) -> bool:
+        return threading.current_thread() is self._thread
+
+    def shutdown(self) -> None:
+        """Wait until all that was handed over is done."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while (job := self._next()) is not None:
+            future, work = job
+            if not future.set_running_or_notify_cancel():
+                continue
+            try:
+                future.set_result(work())
+            except BaseException as error:
+                future.set_exception(error)
+            # Nothing of it is kept until the next one comes.
+            del job, future, work
+
+    def _next(self) -> _Job | None:
+        with self._changed:
+            while not (self._short or self._large):
+                if self._is_closed:
+                    return None
+                self._changed.wait()
+            its_turn = self._shorts_in_a_row >= SQLITE_SHORT_BEFORE_LARGE
+            if self._large and (its_turn or not self._short):
+                self._shorts_in_a_row = 0
+                return self._large.popleft()
+            self._shorts_in_a_row += 1
+            return self._short.popleft()

@@ -1,0 +1,108 @@
+"""How submission targets are executed, as operators write it: for all and for one workspace."""
+
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
+
+from outrider.domain.reference_memory import ReferenceMemory
+from outrider.domain.references import is_reference, names_a_secret
+from outrider.domain.workspaces import (
+    DEFAULT_WORKSPACE_NAME,
+    SHARED_WITH_PATTERN,
+    WORKSPACE_PATTERN,
+    WorkspaceName,
+)
+from outrider.ports.secrets import known_schemes
+
+
+def _only_a_reference(text: str) -> str:
+    if not is_reference(text) and not is_reference(text, known_schemes()):
+        raise ValueError("should be env:NAME or file:PATH, never the secret itself")
+    return text
+
+
+SecretReference = Annotated[str, AfterValidator(_only_a_reference)]
+"""With the schemes that installed distributions register, too."""
+
+WorkspaceKey = Annotated[str, Field(pattern=rf"^({WORKSPACE_PATTERN})$")]
+"""TENANT/PROJECT/ENVIRONMENT."""
+SharedWith = Annotated[str, Field(pattern=rf"^({SHARED_WITH_PATTERN})$")]
+"""A workspace, all of a tenant as in TENANT/*, or everybody: *."""
+
+
+def _without_secrets(options: dict[str, str]) -> dict[str, str]:
+    secrets = sorted(name for name in options if names_a_secret(name))
+    if secrets:
+        raise ValueError(f"{', '.join(secrets)} belongs in credentials, as a reference")
+    return options
+
+
+Options = Annotated[dict[str, str], AfterValidator(_without_secrets)]
+
+
+class WorkspaceTarget(BaseModel):
+    """What differs for one workspace: `[targets."T".workspaces."TENANT/PROJECT/ENVIRONMENT"]`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    options: Options = Field(default_factory=dict)
+    credentials: dict[str, SecretReference] = Field(default_factory=dict)
+
+
+class TargetSettings(BaseModel):
+    """How a submission target is executed. None of it is a contract term, so none is registered.
+
+    In `outrider.toml`: `[targets."sms.realtime"]`. Credentials are references, never values.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    timeout_seconds: float | None = Field(default=None, gt=0, le=300)
+    concurrency: int | None = Field(default=None, ge=1, le=1_000)
+    rate_per_second: float | None = Field(default=None, gt=0, le=1_000_000)
+    burst: int | None = Field(default=None, ge=1, le=1_000_000)
+    retry_first_seconds: float | None = Field(default=None, gt=0, le=86_400)
+    """Without any of the three, retries take what is usual for the target's gateway type."""
+    retry_factor: float | None = Field(default=None, ge=1, le=10)
+    retry_cap_seconds: float | None = Field(default=None, gt=0, le=86_400)
+    breaker_failures: int = Field(default=20, ge=1, le=100_000)
+    breaker_seconds: float = Field(default=15.0, gt=0, le=3_600)
+    fallback: str | None = None
+    remembers_references: str | None = None
+    """How long its provider knows a reference again: never, in_flight, for_good, or a duration."""
+    options: Options = Field(default_factory=dict)
+    credentials: dict[str, SecretReference] = Field(default_factory=dict)
+    """The default workspace's, and theirs whom `shared_with` names."""
+    shared_with: list[SharedWith] = Field(default_factory=list)
+    workspaces: dict[WorkspaceKey, WorkspaceTarget] = Field(default_factory=dict)
+
+    def is_shared_with(self, workspace: WorkspaceName) -> bool:
+        if not self.credentials or workspace == DEFAULT_WORKSPACE_NAME:
+            return True
+        return workspace.is_among(self.shared_with)
+
+    def owner_of(self, credential: str, workspace: WorkspaceName) -> WorkspaceName | None:
+        """Whose secret it is that this workspace uses here; None: one that is not for it."""
+        own = self.workspaces.get(str(workspace))
+        if own is not None and credential in own.credentials:
+            return workspace
+        return DEFAULT_WORKSPACE_NAME if self.is_shared_with(workspace) else None
+
+    def of(self, workspace: WorkspaceName) -> "TargetSettings":
+        """The target as it is set up for this workspace: its own options and credentials first."""
+        own = self.workspaces.get(str(workspace))
+        if own is None:
+            return self
+        options, credentials = self.options | own.options, self.credentials | own.credentials
+        return self.model_copy(update={"options": options, "credentials": credentials})
+
+    @field_validator("remembers_references")
+    @classmethod
+    def _known_memory(cls, text: str | None) -> str | None:
+        return None if text is None else str(ReferenceMemory.parse(text))
+
+    @property
+    def reference_memory(self) -> ReferenceMemory | None:
+        """What the target declares; None: it leaves that to its gateway family."""
+        text = self.remembers_references
+        return None if text is None else ReferenceMemory.parse(text)

@@ -1,0 +1,12 @@
+from outrider.testing.clock import FakeClock as FakeClock
+from outrider.testing.engine_suite import EngineBench as EngineBench
+from outrider.testing.engine_suite import EngineConformance as EngineConformance
+from outrider.testing.engine_suite import engine_bench as engine_bench
+from outrider.testing.event_log_suite import EventLogBench as EventLogBench
+from outrider.testing.event_log_suite import EventLogConformance as EventLogConformance
+from outrider.testing.gateway_suite import GatewayBench as GatewayBench
+from outrider.testing.gateway_suite import GatewayConformance as GatewayConformance
+from outrider.testing.idempotency_suite import IdempotencyBench as IdempotencyBench
+from outrider.testing.idempotency_suite import IdempotencyConformance as IdempotencyConformance
+from outrider.testing.postgres import PrivatePostgres as PrivatePostgres
+from outrider.testing.store_suite import StoreConformance as StoreConformance
