@@ -36,8 +36,8 @@ from outrider.secret_store import LocalSecrets
 from outrider.testing.clock import FakeClock
 from outrider.testing.launches import launch, message, observe, people, target
 from outrider.testing.store_suite.workshop import ONE, Workshop
-from tests.raw_sql import Raw, raw_sql
-from tests.whole_runs import items_of, opened, work_until, work_until_terminal
+from tests.support.raw_sql import Raw, raw_sql
+from tests.support.whole_runs import items_of, opened, work_until, work_until_terminal
 
 NOOP = target("noop.all", "noop", "noop://here")
 SMS = message(Channel.SMS, "sms.all")
