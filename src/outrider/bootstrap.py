@@ -623,8 +623,11 @@ class Outrider:
     @cached_property
     def bus_relays(self) -> list[BusRelay]:
         return [
-            BusRelay(self.foundation, name, sink, this_worker(), is_dead, max_attempts=self.settings.bus[name].max_attempts, 
-                schema=data_schema(self.settings.public_url))
+            BusRelay(
+                self.foundation, name, sink, this_worker(), is_dead,
+                max_attempts=self.settings.bus[name].max_attempts,
+                schema=data_schema(self.settings.public_url),
+            )
             for name, sink in self.sinks.items()
         ]  # fmt: skip
 
