@@ -26,6 +26,7 @@ from outrider.ports.store import Store
 from outrider.system import SystemIds
 from outrider.testing.clock import FakeClock
 from outrider.testing.store_suite.workshop import ELSEWHERE, NOON, Workshop
+from tests.support.foundations import foundation
 from tests.support.raw_logs import (
     Crash,
     CrashingStore,
@@ -65,7 +66,7 @@ async def run_id(store: Store) -> RunId:
 def projector_of(
     store: Store, *, clock: FakeClock | None = None, limits: Limits = LIMITS
 ) -> Projector:
-    return Projector(store, clock or FakeClock(NOON), IDS, limits)
+    return Projector(foundation(store, clock=clock or FakeClock(NOON), ids=IDS, limits=limits))
 
 
 async def alerts_of(store: Store) -> list[AlertRecord]:
