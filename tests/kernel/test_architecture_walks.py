@@ -18,8 +18,8 @@ from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.states import Channel
 from outrider.kernel.submissions.submission_manager import Submission
 from outrider.testing.launches import launch, message, people, target
-from tests.whole_runs import opened, work_until_terminal, working
-from tests.workflows import LEAD, email, office
+from tests.support.whole_runs import opened, work_until_terminal, working
+from tests.support.workflows import LEAD, email, office
 
 ROOT = Path(__file__).parents[2]
 SOURCE = str(ROOT / "src/outrider")

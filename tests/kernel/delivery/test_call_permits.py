@@ -4,7 +4,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 import pytest
-from tests.support.foundations import foundation
 
 from outrider.domain.errors import StoreUnavailable
 from outrider.domain.ids import CampaignId, Fence, JobId, RunId, TenantId, WorkspaceId
@@ -13,6 +12,7 @@ from outrider.kernel.transactions.jobs import Claim, ClaimedLane, ClaimedPhaseJo
 from outrider.limits.kernel import Limits
 from outrider.ports.store import Store, Transaction
 from outrider.testing.clock import FakeClock
+from tests.support.foundations import foundation
 
 TAKEN = datetime(2026, 1, 1, 12, tzinfo=UTC)
 LIMITS = Limits()

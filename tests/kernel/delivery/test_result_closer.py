@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from typing import cast
 
 import pytest
-from tests.support.foundations import foundation
 
 from outrider.domain.errors import StoreError, StoreRefused, StoreUnavailable
 from outrider.domain.ids import Fence, JobId, OutboxId
@@ -19,6 +18,7 @@ from outrider.kernel.transactions.ledger import ClosedAttempt
 from outrider.limits.kernel import Limits
 from outrider.ports.stages import Unobserved
 from outrider.ports.store import Store, Transaction
+from tests.support.foundations import foundation
 
 ACCEPTED = Verdict(ItemStatus.SENT, IntentStatus.ACCEPTED, Progress.ANSWERED)
 LIMITS = replace(Limits(), close_group_seconds=0.0, close_groups_in_parallel=2)
