@@ -33,6 +33,8 @@ from outrider.kernel.work.lease_rescuer import LeaseRescuer
 from outrider.limits.kernel import Limits
 from outrider.ports.gateway import Gateway, Reservation
 from outrider.secret_store import LocalSecrets
+from outrider.stores.postgres import store as postgres
+from outrider.stores.sqlite import store as sqlite
 from outrider.testing.clock import FakeClock
 from outrider.testing.launches import launch, message, observe, people, target
 from outrider.testing.store_suite.workshop import ONE, Workshop
@@ -298,12 +300,12 @@ def test_never_update_campaign_runs_from_deploying() -> None:
         "jobs.py": ["start_run"],
         "settlement.py": ["finish_run"],
     }
-    for store in ("sqlite", "postgres"):
-        folder = SOURCE / "stores" / store / "statements"
-        statements = "\n".join(path.read_text() for path in folder.glob("*.sql"))
-        updated = re.findall(
-            r"-- name: (\w+)\n(?:--.*\n)*UPDATE campaign_runs SET status\b", statements
-        )
+    for statements in (sqlite.STATEMENTS, postgres.STATEMENTS):
+        updated = [
+            name
+            for name, each in statements.items()
+            if re.search(r"\bUPDATE campaign_runs SET status\b", each.sql)
+        ]
         # Deploying takes its first event's sequence from the row, and leaves its status alone.
         assert sorted(updated) == ["finish_run", "start_run"]
 
