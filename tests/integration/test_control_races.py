@@ -26,7 +26,7 @@ from outrider.domain.states import ItemStatus, PhaseState, RunStatus
 from outrider.gateways.sandbox import Faults, references_delivered
 from outrider.kernel.control.audience_intake import AudienceAnswer
 from outrider.kernel.control.phase_restorer import PhaseRestorer
-from outrider.kernel.transactions import inspection, jobs
+from outrider.kernel.transactions import jobs, run_jobs
 from outrider.kernel.transactions.doubts import DoubtVerdict
 from outrider.kernel.work.progress_reporter import ProgressReporter
 from outrider.limits.kernel import Limits
@@ -211,7 +211,7 @@ async def test_a_stop_does_not_wait_until_a_job_that_failed_meanwhile_is_due_aga
             await until_run(outrider, run_id, lambda _, counted: counted.sent == 10)
             async with asyncio.timeout(PATIENCE_SECONDS):
                 while True:
-                    (count,) = await outrider.store.read(inspection.job_counts(run_id))
+                    (count,) = await outrider.store.read(run_jobs.job_counts(run_id))
                     if count.attempts:
                         break
                     await asyncio.sleep(0.01)
@@ -516,7 +516,7 @@ async def test_the_accounting_of_a_progress_event_adds_up_whatever_ends_while_it
             await until_run(outrider, run_id, lambda _, counted: counted.sent == 10)
             async with asyncio.timeout(PATIENCE_SECONDS):
                 while True:
-                    counts = await outrider.store.read(inspection.job_counts(run_id))
+                    counts = await outrider.store.read(run_jobs.job_counts(run_id))
                     if "completed" in {count.status for count in counts}:
                         break
                     await asyncio.sleep(0.01)

@@ -36,13 +36,14 @@ from outrider.kernel.control.phase_controls import (
 from outrider.kernel.control.tried_again import tried_again
 from outrider.kernel.streams.campaign_event_hub import EventHub
 from outrider.kernel.transactions import (
+    accountings,
     alerts,
     audience,
     campaigns,
-    inspection,
     intakes,
     jobs,
     phases,
+    run_records,
     run_requests,
     settlement,
     snapshots,
@@ -50,8 +51,8 @@ from outrider.kernel.transactions import (
 from outrider.kernel.transactions.alerts import AlertCode
 from outrider.kernel.transactions.audit import AuditEntry, record
 from outrider.kernel.transactions.deployment import RunStart, deploy_phase
-from outrider.kernel.transactions.inspection import RunRecord
 from outrider.kernel.transactions.phases import LockedPhase, lock_phases, transition_phase
+from outrider.kernel.transactions.run_records import RunRecord
 from outrider.kernel.transactions.run_requests import HeldFor, RunRequest
 from outrider.kernel.transactions.snapshots import CampaignSnapshot
 from outrider.kernel.transactions.steering import (
@@ -393,8 +394,8 @@ class PhaseController:
         """The run whose remainder a launch takes up; None: it is for everybody."""
         if not (found.run_id and (yield from ask("run_by_id_anywhere", run_id=found.run_id))):
             return None
-        last = yield from inspection.run(scope, found.run_id)
-        accounting = yield from inspection.accounting(last)
+        last = yield from run_records.run(scope, found.run_id)
+        accounting = yield from accountings.accounting(last)
         if accounting.waiting and RunStatus(last.status) not in TERMINAL_RUNS:
             raise PreconditionFailed(control.action.value, "previous_run_not_finished", found.phase)
         default = RerunScope.REMAINDER if last.status == RunStatus.PARTIAL else RerunScope.ALL
@@ -408,7 +409,7 @@ class PhaseController:
         return last.id
 
     def _require_ended(self, run_id: RunId, action: Action, phase: str) -> Transaction[None]:
-        run = yield from inspection.run_anywhere(run_id)
+        run = yield from run_records.run_anywhere(run_id)
         if RunStatus(run.status) not in TERMINAL_RUNS:
             raise PreconditionFailed(action.value, "previous_run_not_finished", phase)
 

@@ -33,10 +33,10 @@ from outrider.kernel.control.phase_controls import Control
 from outrider.kernel.control.refusal_recorder import RefusalRecorder, current_run
 from outrider.kernel.control.tried_again import tried_again
 from outrider.kernel.streams.campaign_event_hub import EventHub
-from outrider.kernel.transactions import admission, alerts, inspection, run_log, step_retries
+from outrider.kernel.transactions import admission, alerts, run_log, run_records, step_retries
 from outrider.kernel.transactions.alerts import AlertCode
 from outrider.kernel.transactions.audit import AuditEntry, record
-from outrider.kernel.transactions.inspection import RunRecord
+from outrider.kernel.transactions.run_records import RunRecord
 from outrider.kernel.transactions.signals import decision, next_signal
 from outrider.kernel.transactions.steering import SIGNALS
 from outrider.kernel.transactions.step_retries import StepState
@@ -89,7 +89,7 @@ class RunSignaller:
         self._limits = limits
 
     async def signal(self, principal: Principal, run_id: RunId, asked: AskedSignal) -> SignalAnswer:
-        run = await self._store.read(inspection.run(principal.scope, run_id))
+        run = await self._store.read(run_records.run(principal.scope, run_id))
         told = await self._store.read(_told(run_id, asked))
         if told is not None:
             return told

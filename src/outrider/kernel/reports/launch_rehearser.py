@@ -20,8 +20,8 @@ from outrider.domain.unsubscribe import shows_link, with_link
 from outrider.kernel.access.unsubscriber import Unsubscriber
 from outrider.kernel.delivery.item_drafter import INVALID_HEADER, RENDER_FAILED
 from outrider.kernel.transactions import suppressions
-from outrider.kernel.transactions.inspection import FIRST
 from outrider.kernel.transactions.ledger import Member
+from outrider.kernel.transactions.paging import FIRST
 from outrider.kernel.transactions.suppressions import Addressed
 from outrider.limits.campaigns import (
     DRY_RUN_EXAMPLES_MAX,

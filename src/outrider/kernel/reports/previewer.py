@@ -17,8 +17,9 @@ from outrider.kernel.reports.launch_rehearser import (
     LeftOver,
     Variables,
 )
-from outrider.kernel.transactions import campaigns, inspection
-from outrider.kernel.transactions.inspection import FIRST, RunRecord
+from outrider.kernel.transactions import accountings, campaigns, run_records
+from outrider.kernel.transactions.paging import FIRST
+from outrider.kernel.transactions.run_records import RunRecord
 from outrider.limits.campaigns import CREATION_COMPARED_MAX
 from outrider.ports.renderer import Renderer, RenderProblem
 from outrider.ports.store import Rows, Store, Transaction, ask
@@ -187,9 +188,9 @@ class Previewer:
                 forecasts.append(_Forecast(asset.message, *screened))
         sent = 0
         while last is not None:
-            sent += (yield from inspection.accounting(last)).sent
+            sent += (yield from accountings.accounting(last)).sent
             retried = last.retry_of
-            last = (yield from inspection.run_anywhere(RunId(retried))) if retried else None
+            last = (yield from run_records.run_anywhere(RunId(retried))) if retried else None
         return _Counted(
             rerun_scope, record.audience_size, forecasts, sent, None if left is None else jobs
         )
@@ -197,7 +198,7 @@ class Previewer:
     def _last_launch(self, campaign_id: CampaignId) -> Transaction[RunRecord | None]:
         for phase in (yield from campaigns.phases_of(campaign_id)):
             if phase.phase == LAUNCH and phase.run_id is not None:
-                return (yield from inspection.run_anywhere(RunId(phase.run_id)))
+                return (yield from run_records.run_anywhere(RunId(phase.run_id)))
         return None
 
     def _left_over(self, last: RunRecord | None) -> Transaction[list[tuple[LeftOver, str, int]]]:

@@ -29,7 +29,7 @@ from outrider.domain.snapshot_documents import Unreadable, step_document, stored
 from outrider.kernel.runs.run_reader import decoded
 from outrider.kernel.transactions import run_log, run_snapshots
 from outrider.kernel.transactions.alerts import Alert, AlertCode, raise_alert
-from outrider.kernel.transactions.inspection import FIRST
+from outrider.kernel.transactions.paging import FIRST
 from outrider.kernel.transactions.run_snapshots import Behind, Projected
 from outrider.limits.kernel import Limits
 from outrider.ports.clock import Clock, IdSource

@@ -34,7 +34,7 @@ from outrider.domain.states import (
     RunStatus,
 )
 from outrider.domain.times import rfc3339
-from outrider.kernel.transactions import audience, inspection, root_causes, run_log, step_retries
+from outrider.kernel.transactions import accountings, audience, root_causes, run_log, step_retries
 from outrider.kernel.transactions.alerts import Alert, AlertCode, raise_alert
 from outrider.kernel.transactions.audit import AuditEntry, record
 from outrider.kernel.transactions.jobs import (
@@ -272,7 +272,7 @@ def finish_run_if_done(
             # No engine has seen it, and none will.
             yield from start_run(run_id, version, actor, f"none/{run_id}", now)
     assert RUN_MACHINE.after(RunStatus(status), RUN_TRIGGER[ended]) is ended
-    accounting = (yield from inspection.run_accounting(run_id)).as_document()
+    accounting = (yield from accountings.run_accounting(run_id)).as_document()
     error = None
     if ended is RunStatus.FAILED and stopped_at is None:
         error = yield from root_causes.run_error(run_id, accounting)

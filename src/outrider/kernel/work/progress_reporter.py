@@ -15,7 +15,7 @@ from outrider.domain.outbox import Accounting
 from outrider.domain.phases import PROGRESS_EVENT
 from outrider.domain.states import PhaseState
 from outrider.kernel.streams.campaign_event_hub import EventHub
-from outrider.kernel.transactions import inspection
+from outrider.kernel.transactions import accountings, run_records
 from outrider.kernel.transactions.phases import append_event
 from outrider.kernel.transactions.snapshots import progress_percentage
 from outrider.limits.kernel import Limits
@@ -98,4 +98,4 @@ class ProgressReporter:
 
 
 def _accounting(run_id: RunId) -> Transaction[Accounting]:
-    return (yield from inspection.accounting((yield from inspection.run_anywhere(run_id))))
+    return (yield from accountings.accounting((yield from run_records.run_anywhere(run_id))))

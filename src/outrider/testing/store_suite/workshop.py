@@ -36,16 +36,20 @@ from outrider.domain.submission import (
 from outrider.domain.times import rfc3339
 from outrider.engines.local import local_reference
 from outrider.kernel.transactions import (
+    accountings,
     audience,
+    audit_trail,
     campaigns,
     deployment,
-    inspection,
     jobs,
     ledger,
+    ledger_items,
+    paging,
+    run_jobs,
+    run_records,
     settlement,
 )
 from outrider.kernel.transactions.deployment import ContractSnapshot, Deployment, RunStart
-from outrider.kernel.transactions.inspection import Item
 from outrider.kernel.transactions.jobs import ClaimedJob, Claimer, Hold
 from outrider.kernel.transactions.ledger import (
     ClosedAttempt,
@@ -54,6 +58,7 @@ from outrider.kernel.transactions.ledger import (
     Reopened,
     RepeatWord,
 )
+from outrider.kernel.transactions.ledger_items import Item
 from outrider.kernel.transactions.settlement import LeaseLost
 from outrider.ports.store import Store
 from outrider.system import SystemIds
@@ -250,16 +255,16 @@ class Workshop:
         return await self.store.write(settlement.settle_job(context.job, worker, self.ids, now))
 
     async def item(self, outbox_id: OutboxId) -> Item:
-        return await self.store.read(inspection.item(DEFAULT_SCOPE, outbox_id))
+        return await self.store.read(ledger_items.item(DEFAULT_SCOPE, outbox_id))
 
     async def items(self, run_id: RunId) -> dict[str, Item]:
         """The run's ledger rows by recipient."""
-        rows = await self.store.read(inspection.items_of_run(DEFAULT_SCOPE, run_id, most=MOST))
+        rows = await self.store.read(ledger_items.items_of_run(DEFAULT_SCOPE, run_id, most=MOST))
         return {row.recipient_id: row for row in rows}
 
     async def outcomes(self, outbox_id: OutboxId) -> list[str | None]:
         """How each attempt of the item ended; None is one whose answer is not known."""
-        rows = await self.store.read(inspection.attempts_of(outbox_id))
+        rows = await self.store.read(ledger_items.attempts_of(outbox_id))
         calls = [(row.number, row.repeat) for row in rows]
         assert calls == sorted(set(calls))
         # Numbers without a gap: of attempts, and of each attempt's repeats.
@@ -271,22 +276,22 @@ class Workshop:
         return [row.outcome for row in rows]
 
     async def run_status(self, run_id: RunId) -> str:
-        return (await self.store.read(inspection.run(DEFAULT_SCOPE, run_id))).status
+        return (await self.store.read(run_records.run(DEFAULT_SCOPE, run_id))).status
 
     async def accounting(self, run_id: RunId) -> Accounting:
         """The run's accounting, which must add up whenever anybody looks."""
-        _, counted = await self.store.read(inspection.run_with_accounting(DEFAULT_SCOPE, run_id))
+        _, counted = await self.store.read(accountings.run_with_accounting(DEFAULT_SCOPE, run_id))
         assert counted.holds, counted
         return counted
 
     async def jobs_by_status(self, run_id: RunId) -> dict[str, int]:
-        rows = await self.store.read(inspection.job_counts(run_id))
+        rows = await self.store.read(run_jobs.job_counts(run_id))
         return {row.status: row.jobs for row in rows}
 
     async def audit(self, run_id: RunId) -> list[tuple[str, dict[str, object]]]:
         """Events of the audit log, in order, with their details."""
         rows = await self.store.read(
-            inspection.audit_of_run(DEFAULT_SCOPE, run_id, inspection.FIRST, MOST)
+            audit_trail.audit_of_run(DEFAULT_SCOPE, run_id, paging.FIRST, MOST)
         )
         return [(entry.event, msgspec.json.decode(entry.detail)) for entry in rows]
 
