@@ -297,7 +297,7 @@ def test_never_update_campaign_runs_from_deploying() -> None:
     }
     assert {name: found for name, found in writers.items() if found} == {
         "deployment.py": ["insert_run"],
-        "jobs.py": ["start_run"],
+        "claims.py": ["start_run"],
         "settlement.py": ["finish_run"],
     }
     for statements in (sqlite.STATEMENTS, postgres.STATEMENTS):

@@ -26,7 +26,7 @@ from outrider.domain.states import ItemStatus, PhaseState, RunStatus
 from outrider.gateways.sandbox import Faults, references_delivered
 from outrider.kernel.control.audience_intake import AudienceAnswer
 from outrider.kernel.control.phase_restorer import PhaseRestorer
-from outrider.kernel.transactions import jobs, run_jobs
+from outrider.kernel.transactions import jobs, lost_jobs, run_jobs
 from outrider.kernel.transactions.doubts import DoubtVerdict
 from outrider.kernel.work.progress_reporter import ProgressReporter
 from outrider.limits.kernel import Limits
@@ -669,7 +669,9 @@ async def test_whoever_writes_many_jobs_at_once_cannot_deadlock_with_a_control(
             lock = "SELECT 1 FROM job_queue WHERE id = $1 FOR NO KEY UPDATE"
             await control_like.execute(lock, ids[0])
             if role == "rescue":
-                meanwhile = outrider.store.write(jobs.rescue_expired(now, ONE, outrider.ids, now))
+                meanwhile = outrider.store.write(
+                    lost_jobs.rescue_expired(now, ONE, outrider.ids, now)
+                )
                 writing: asyncio.Task[object] = asyncio.create_task(meanwhile)
             elif role == "verdict":
                 writing = asyncio.create_task(settle_doubts(outrider, run_id, DoubtVerdict.FAILED))

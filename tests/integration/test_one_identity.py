@@ -23,9 +23,9 @@ from outrider.kernel.control.stop_sweeper import StopSweeper
 from outrider.kernel.transactions import (
     alerts,
     campaigns,
-    jobs,
     ledger,
     ledger_items,
+    lost_jobs,
     overview,
     paging,
     run_jobs,
@@ -343,7 +343,7 @@ async def test_what_a_worker_gives_back_after_its_stopped_run_has_ended_gets_an_
     asleep = await shop.claim_one(ONE, now=now)
     never_begun, called = await shop.open(asleep, 0, 1, now=now)
     run, _ = await observe(outrider, run_id)
-    await outrider.store.write(jobs.rescue_from([ONE], OTHER, shop.ids, now))
+    await outrider.store.write(lost_jobs.rescue_from([ONE], OTHER, shop.ids, now))
     await stop(outrider, run.campaign_id)
     later = outrider.clock.now()
     sweeping = await shop.claim_one(OTHER, now=later)

@@ -17,7 +17,7 @@ from outrider.domain.states import Channel
 from outrider.engines.local import local_reference
 from outrider.gateways.sandbox import Faults, Sandbox, references_delivered
 from outrider.kernel.transactions import audit_trail, contract_documents, repointing
-from outrider.kernel.transactions.jobs import ClaimedJob, Claimer
+from outrider.kernel.transactions.claims import ClaimedJob, Claimer
 from outrider.kernel.transactions.paging import FIRST
 from outrider.settings import TargetSettings
 from outrider.testing.claims import claim_any

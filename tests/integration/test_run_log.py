@@ -14,7 +14,7 @@ from outrider.domain.projection import SnapshotStatus, StepStatus
 from outrider.domain.run_events import EMITTERS, RunEventType, event_key
 from outrider.domain.states import Channel, PhaseState
 from outrider.gateways.sandbox import Sandbox
-from outrider.kernel.transactions import jobs, run_records
+from outrider.kernel.transactions import claims, jobs, run_records
 from outrider.ports.store import Transaction
 from outrider.testing.launches import ACTOR, message, observe, people, target
 from outrider.testing.store_suite.workshop import ONE, OTHER, Workshop
@@ -228,7 +228,7 @@ async def test_nothing_of_a_refused_transaction_is_in_the_log(outrider: Outrider
 
     def aborted() -> Transaction[None]:
         version, now = before[0].plan_version, outrider.clock.now()
-        yield from jobs.start_run(run_id, version, "nobody", "nowhere", now)
+        yield from claims.start_run(run_id, version, "nobody", "nowhere", now)
         raise RuntimeError("killed here")
 
     with pytest.raises(RuntimeError, match="killed here"):

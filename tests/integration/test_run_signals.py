@@ -26,7 +26,7 @@ from outrider.domain.projection import SnapshotStatus
 from outrider.domain.retry import RetrySchedule
 from outrider.domain.signals import Signal
 from outrider.domain.states import Channel, PhaseState
-from outrider.kernel.transactions import jobs, paging, run_jobs
+from outrider.kernel.transactions import jobs, lost_jobs, paging, run_jobs
 from outrider.ports.store import Result, Transaction
 from outrider.testing.launches import ACTOR, message, observe, people, target
 from outrider.testing.slow_store import script_name
@@ -287,7 +287,9 @@ async def failed_step(outrider: Outrider) -> str:
     now = outrider.clock.now()
     (job,) = await shop.claim(ONE, now=now)
     await outrider.step_recorder(ONE).started([job])
-    assert await outrider.store.write(jobs.fail(job, "broken", now + FAR, ONE, outrider.ids, now))
+    assert await outrider.store.write(
+        lost_jobs.fail(job, "broken", now + FAR, ONE, outrider.ids, now)
+    )
     return job.id
 
 

@@ -19,10 +19,12 @@ from outrider.domain.signals import Signal
 from outrider.domain.states import Channel, IntentStatus, ItemStatus
 from outrider.domain.submission import Progress, Verdict
 from outrider.kernel.delivery.item_drafter import ItemDrafter
-from outrider.kernel.transactions import ledger, ledger_items, paging, run_jobs, run_records
+from outrider.kernel.transactions import closing, ledger_items, paging, run_jobs, run_records
 from outrider.kernel.transactions.alerts import LAST, alerts_page
-from outrider.kernel.transactions.ledger import ClosedAttempt, Draft, JobContext, Member
+from outrider.kernel.transactions.closing import ClosedAttempt
+from outrider.kernel.transactions.ledger import JobContext, Member
 from outrider.kernel.transactions.ledger_items import Item
+from outrider.kernel.transactions.reserving import Draft
 from outrider.kernel.transactions.run_jobs import JobLine
 from outrider.limits.kernel import Limits
 from outrider.ports.stages import Stage, Unobserved
@@ -177,8 +179,8 @@ async def test_what_is_accepted_late_from_before_a_step_began_anew_stays_on_reco
     late = ClosedAttempt(item.id, 2, Fence(1), now, verdict)
     own = ClosedAttempt(item.id, 3, Fence(2), now, verdict)
     for closed in (late, own):
-        await outrider.store.write(ledger.close([closed], now))
-        await outrider.store.write(ledger.note_late([closed], outrider.ids, now))
+        await outrider.store.write(closing.close([closed], now))
+        await outrider.store.write(closing.note_late([closed], outrider.ids, now))
     noted = await outrider.store.read(ledger_items.late_acceptances_of(item.id))
     assert [each.attempt for each in noted] == [2], "and not that of its own attempt"
     page = alerts_page(DEFAULT_SCOPE, LAST, 100, only_standing=True)

@@ -15,7 +15,7 @@ import structlog
 from outrider.domain.errors import StoreError
 from outrider.domain.ids import JobId
 from outrider.kernel.transactions import jobs
-from outrider.kernel.transactions.jobs import Claim, ClaimedLane
+from outrider.kernel.transactions.claims import Claim, ClaimedLane
 from outrider.limits.kernel import Limits
 from outrider.ports.clock import Clock
 from outrider.ports.store import Store

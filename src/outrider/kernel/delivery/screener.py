@@ -30,7 +30,8 @@ from outrider.kernel.delivery.screens import (
     first_refusal,
 )
 from outrider.kernel.transactions import screening
-from outrider.kernel.transactions.jobs import ClaimedLane, Hold
+from outrider.kernel.transactions.claims import ClaimedLane
+from outrider.kernel.transactions.jobs import Hold
 from outrider.kernel.transactions.screening import Deferral, Ending, HeldBack
 from outrider.kernel.transactions.submissions import DueItem
 from outrider.limits.kernel import Limits

@@ -37,13 +37,9 @@ from outrider.domain.times import rfc3339
 from outrider.kernel.transactions import accountings, audience, root_causes, run_log, step_retries
 from outrider.kernel.transactions.alerts import Alert, AlertCode, raise_alert
 from outrider.kernel.transactions.audit import AuditEntry, record
-from outrider.kernel.transactions.jobs import (
-    ClaimedJob,
-    ClaimedPhaseJob,
-    start_run,
-    tell_of_progress,
-)
+from outrider.kernel.transactions.claims import ClaimedJob, ClaimedPhaseJob, start_run
 from outrider.kernel.transactions.ledger import doubt_abandoned
+from outrider.kernel.transactions.lost_jobs import tell_of_progress
 from outrider.kernel.transactions.phases import transition_phase
 from outrider.kernel.transactions.run_log import EventDraft
 from outrider.ports.clock import IdSource

@@ -12,7 +12,7 @@ import msgspec
 from outrider.domain.contracts import contract_from_document
 from outrider.domain.ids import JobId, RunId
 from outrider.kernel.transactions import contract_documents
-from outrider.kernel.transactions.jobs import ClaimedJob, ClaimedPhaseJob
+from outrider.kernel.transactions.claims import ClaimedJob, ClaimedPhaseJob
 from outrider.ports.store import Transaction, ask
 
 

@@ -24,7 +24,7 @@ from outrider.domain.run_events import RunEventType
 from outrider.domain.write_budget import WriteBudget
 from outrider.kernel.runs.budgeted_store import BudgetedStore
 from outrider.kernel.transactions import run_log
-from outrider.kernel.transactions.jobs import Claim, ClaimedLane
+from outrider.kernel.transactions.claims import Claim, ClaimedLane
 from outrider.kernel.transactions.run_log import Appended, EventDraft
 from outrider.limits.kernel import Limits
 from outrider.ports.clock import Clock

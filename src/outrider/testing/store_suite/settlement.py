@@ -9,7 +9,7 @@ from outrider.domain.ids import DEFAULT_SCOPE, RunId
 from outrider.domain.jobs import Completed, Parked, Unfinished
 from outrider.domain.states import ItemStatus, JobOutcome
 from outrider.domain.submission import Verdict
-from outrider.kernel.transactions import campaigns, jobs, run_records, settlement
+from outrider.kernel.transactions import campaigns, jobs, lost_jobs, run_records, settlement
 from outrider.kernel.transactions.jobs import Hold
 from outrider.kernel.transactions.settlement import LeaseLost
 from outrider.ports.store import Store
@@ -161,7 +161,7 @@ class SettlementConformance:
         shop = Workshop(store)
         run_id = await shop.launch(1, max_attempts=1)
         first = await shop.claim_one()
-        await store.write(jobs.fail(first.job, "no", at(1), ONE, shop.ids, at(0)))
+        await store.write(lost_jobs.fail(first.job, "no", at(1), ONE, shop.ids, at(0)))
         await store.write(jobs.requeue(at(1)))
         context = await shop.claim_one(now=at(1))
         assert context.job.is_exhausted

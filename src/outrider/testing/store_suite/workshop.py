@@ -40,25 +40,23 @@ from outrider.kernel.transactions import (
     audience,
     audit_trail,
     campaigns,
+    closing,
     deployment,
-    jobs,
-    ledger,
     ledger_items,
+    lost_jobs,
     paging,
+    reserving,
     run_jobs,
     run_records,
     settlement,
 )
+from outrider.kernel.transactions.claims import ClaimedJob, Claimer
+from outrider.kernel.transactions.closing import ClosedAttempt
 from outrider.kernel.transactions.deployment import ContractSnapshot, Deployment, RunStart
-from outrider.kernel.transactions.jobs import ClaimedJob, Claimer, Hold
-from outrider.kernel.transactions.ledger import (
-    ClosedAttempt,
-    Draft,
-    JobContext,
-    Reopened,
-    RepeatWord,
-)
+from outrider.kernel.transactions.jobs import Hold
+from outrider.kernel.transactions.ledger import JobContext
 from outrider.kernel.transactions.ledger_items import Item
+from outrider.kernel.transactions.reserving import Draft, Reopened, RepeatWord
 from outrider.kernel.transactions.settlement import LeaseLost
 from outrider.ports.store import Store
 from outrider.system import SystemIds
@@ -186,7 +184,7 @@ class Workshop:
 
     async def rescue(self, now: datetime) -> int:
         stale_before = now - timedelta(seconds=STALE_SECONDS)
-        return await self.store.write(jobs.rescue_expired(stale_before, OTHER, self.ids, now))
+        return await self.store.write(lost_jobs.rescue_expired(stale_before, OTHER, self.ids, now))
 
     async def take_over(self, *, now: datetime) -> JobContext:
         """The only locked job's lease is over, and the other worker has it now."""
@@ -216,7 +214,7 @@ class Workshop:
         self, context: JobContext, drafts: Sequence[Draft], *, now: datetime = NOON
     ) -> set[OutboxId] | Hold:
         lease = now + timedelta(seconds=LEASE_SECONDS)
-        return await self.store.write(ledger.reserve(context, drafts, lease, now))
+        return await self.store.write(reserving.reserve(context, drafts, lease, now))
 
     async def open(
         self, context: JobContext, *numbers: int, now: datetime = NOON
@@ -232,7 +230,7 @@ class Workshop:
     ) -> list[Reopened] | Hold:
         lease = now + timedelta(seconds=LEASE_SECONDS)
         return await self.store.write(
-            ledger.reopen(context.job, outbox_ids, None, WORD, lease, now)
+            reserving.reopen(context.job, outbox_ids, None, WORD, lease, now)
         )
 
     async def close(
@@ -244,7 +242,7 @@ class Workshop:
     ) -> None:
         fence = context.job.fence
         await self.store.write(
-            ledger.close(
+            closing.close(
                 [ClosedAttempt(item, attempt, fence, now, verdict) for item, verdict in ends], now
             )
         )
