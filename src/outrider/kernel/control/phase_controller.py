@@ -46,19 +46,20 @@ from outrider.kernel.transactions import (
     run_records,
     run_requests,
     settlement,
+    signals,
     snapshots,
 )
 from outrider.kernel.transactions.alerts import AlertCode
 from outrider.kernel.transactions.audit import AuditEntry, record
 from outrider.kernel.transactions.deployment import RunStart, deploy_phase
 from outrider.kernel.transactions.phases import LockedPhase, lock_phases, transition_phase
-from outrider.kernel.transactions.run_records import RunRecord
 from outrider.kernel.transactions.run_requests import HeldFor, RunRequest
 from outrider.kernel.transactions.snapshots import CampaignSnapshot
 from outrider.kernel.transactions.steering import (
     SIGNALS,
     hold_runs,
     log_steering,
+    one_at_a_time,
 )
 from outrider.kernel.work.engine_notifier import EngineNotifier
 from outrider.kernel.work.phase_context import PhaseContexts
@@ -66,7 +67,7 @@ from outrider.limits.kernel import Limits
 from outrider.ports.clock import Clock, IdSource
 from outrider.ports.idempotency import KeyUsed
 from outrider.ports.phases import PhaseHandler, PhaseJobPlan
-from outrider.ports.store import Store, Transaction, ask
+from outrider.ports.store import Store, Transaction
 
 log = structlog.get_logger()
 
@@ -258,8 +259,8 @@ class PhaseController:
         plan: _Plan | None,
     ) -> Transaction[ControlAnswer]:
         yield from campaigns.campaign(scope, campaign_id)
-        yield from ask("serialise_controls", campaign_id=campaign_id)
-        if control.action in _BEGINNINGS and (yield from ask("run_by_id_anywhere", run_id=run_id)):
+        yield from one_at_a_time(campaign_id)
+        if control.action in _BEGINNINGS and (yield from run_records.find_anywhere(run_id)):
             # This very control was committed, and the answer to that was lost.
             return (yield from self._answer(campaign_id, phase))
         if control.action in _BEGINNINGS and control.request_id is not None:
@@ -267,11 +268,9 @@ class PhaseController:
             if earlier is not None:
                 answer = yield from self._answer(campaign_id, phase, changed=False)
                 return replace(answer, run_id=earlier)
-        if control.signal is not None:
-            told = yield from ask(
-                "signal_of_run", run_id=control.run_id, signal_id=control.signal.signal_id
-            )
-            if told:
+        if control.signal is not None and control.run_id is not None:
+            decided_before = yield from signals.decided(control.run_id, control.signal.signal_id)
+            if decided_before is not None:
                 return (yield from self._answer(campaign_id, phase, changed=False))
         # Read before locking: jobs are locked before their phase, here as in settling.
         standing = _require(phase, (yield from self._standing(scope, campaign_id, phase)))
@@ -392,7 +391,7 @@ class PhaseController:
         self, scope: Scope, found: LockedPhase, control: Control
     ) -> Transaction[RunId | None]:
         """The run whose remainder a launch takes up; None: it is for everybody."""
-        if not (found.run_id and (yield from ask("run_by_id_anywhere", run_id=found.run_id))):
+        if not (found.run_id and (yield from run_records.find_anywhere(found.run_id))):
             return None
         last = yield from run_records.run(scope, found.run_id)
         accounting = yield from accountings.accounting(last)
@@ -417,7 +416,7 @@ class PhaseController:
         self, scope: Scope, campaign_id: CampaignId, control: Control
     ) -> Transaction[ControlAnswer]:
         yield from campaigns.campaign(scope, campaign_id)
-        yield from ask("serialise_controls", campaign_id=campaign_id)
+        yield from one_at_a_time(campaign_id)
         standing = yield from campaigns.phases_of(campaign_id)
         target = control_phase((each.phase, PhaseState(each.state)) for each in standing)
         if target is None:
@@ -435,8 +434,8 @@ class PhaseController:
         after = (yield from phases.lock_phases(campaign_id))[phase]
         waits_for = None
         if after.run_id is not None:
-            found = yield from ask("run_by_id_anywhere", run_id=after.run_id)
-            waits_for = RunRecord(*found[0]).waits_for if found else None
+            found = yield from run_records.find_anywhere(after.run_id)
+            waits_for = found.waits_for if found else None
         return ControlAnswer(
             campaign_id,
             phase,

@@ -56,6 +56,35 @@ def run_anywhere(run_id: RunId) -> Transaction[RunRecord]:
     return RunRecord(*rows[0])
 
 
+def find_anywhere(run_id: RunId) -> Transaction[RunRecord | None]:
+    rows = yield from ask("run_by_id_anywhere", run_id=run_id)
+    return RunRecord(*rows[0]) if rows else None
+
+
+class LockedRun(NamedTuple):
+    """What is decided by of a run, and stays so until the commit."""
+
+    status: str
+    campaign_id: CampaignId
+    phase: str
+    stopped_at: datetime | None
+    plan_version: str
+    approved_at: datetime | None
+
+
+def find_locked(run_id: RunId) -> Transaction[LockedRun | None]:
+    """None: it is gone, by a hand in the database."""
+    rows = yield from ask("lock_run", run_id=run_id)
+    return LockedRun(*rows[0]) if rows else None
+
+
+def lock(run_id: RunId) -> Transaction[LockedRun]:
+    locked = yield from find_locked(run_id)
+    if locked is None:
+        raise NotFound(f"there is no run {run_id}")
+    return locked
+
+
 def left_in_doubt(campaign_id: CampaignId) -> Transaction[int]:
     """How many items earlier launches left in doubt, which the later ones do not count."""
     rows = yield from ask("count_left_in_doubt", campaign_id=campaign_id)

@@ -1,4 +1,4 @@
--- What a preview shows of an audience: one of its members, and how many the screens let through.
+-- What previews and dry runs read: one reader, whom the screens let through, what was left over.
 
 -- name: member_for_preview
 SELECT recipient_id, email, phone, push_token, attributes, invalid, duplicate FROM audience_members

@@ -1,4 +1,4 @@
--- Progress of phases in flight: whose turn it is to be told of, and what is told.
+-- Progress of phases that are under way: whose turn it is to be told of, and what is told.
 
 -- name: claim_progress
 -- Whose progress was not told for a while; who asks tells it, and nobody else meanwhile.

@@ -41,3 +41,8 @@ SELECT id::text, campaign_id::text, phase, channel, status, intended, scheduled_
        (SELECT q.reason FROM run_requests q
          WHERE q.run_id = campaign_runs.id AND q.status = 'waiting')
   FROM campaign_runs WHERE campaign_id = :campaign_id ORDER BY created_at, campaign_runs.id;
+
+-- name: lock_run
+SELECT status, campaign_id::text, phase, stopped_at, plan_version, approved_at
+  FROM campaign_runs WHERE id = :run_id
+   FOR NO KEY UPDATE;

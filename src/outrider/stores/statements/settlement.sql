@@ -25,11 +25,6 @@ UPDATE job_queue SET status = :status, outcome = :outcome, sent = :sent, failed 
        locked_at = NULL, heartbeat_at = NULL, lease_expires_at = NULL, updated_at = :now
  WHERE id = :job_id;
 
--- name: lock_run
-SELECT status, campaign_id::text, phase, stopped_at, plan_version, approved_at
-  FROM campaign_runs WHERE id = :run_id
-   FOR NO KEY UPDATE;
-
 -- name: run_has_unfinished_jobs
 SELECT EXISTS (SELECT 1 FROM job_queue
                 WHERE run_id = :run_id AND outcome IS NULL);
