@@ -34,7 +34,7 @@ from outrider.domain.snapshot_documents import snapshot_document
 from outrider.gateways.sandbox import Sandbox
 from outrider.kernel.transactions import run_log
 from outrider.kernel.transactions.alerts import alerts_page
-from outrider.kernel.transactions.inspection import LAST
+from outrider.kernel.transactions.paging import LAST
 from outrider.kernel.transactions.run_log import EventDraft
 from outrider.settings import AdmissionTable, Settings, StateStoreSettings
 from outrider.testing.launches import target

@@ -27,7 +27,7 @@ from outrider.domain.submission import (
 )
 from outrider.gateways.directory import GATEWAY_TYPES
 from outrider.kernel.submissions.submission_manager import Submission, intent_document
-from outrider.kernel.transactions.inspection import Attempt
+from outrider.kernel.transactions.ledger_items import Attempt
 from outrider.kernel.transactions.submissions import Intent
 from outrider.limits.kernel import Limits
 from outrider.settings import Settings

@@ -18,8 +18,8 @@ from outrider.domain.errors import InvalidPhaseTransition
 from outrider.domain.ids import DEFAULT_SCOPE, CampaignId, RunId
 from outrider.domain.phases import AUDIENCE_IMPORT, Action
 from outrider.domain.states import Channel, ItemStatus, PhaseState, RunStatus
-from outrider.kernel.transactions import inspection
-from outrider.kernel.transactions.inspection import JobLine
+from outrider.kernel.transactions import paging, run_jobs
+from outrider.kernel.transactions.run_jobs import JobLine
 from outrider.limits.campaigns import UPLOAD_CHUNK_RECORDS
 from outrider.ports.phases import PhaseJob
 from outrider.testing import launches
@@ -44,7 +44,7 @@ async def launched(scene: Scene, provider: Provider, count: int = ITEMS) -> Camp
 
 
 async def jobs_of(scene: Scene, run_id: RunId) -> list[JobLine]:
-    return await scene.outrider.store.read(inspection.jobs_page(run_id, inspection.FIRST, 10_000))
+    return await scene.outrider.store.read(run_jobs.jobs_page(run_id, paging.FIRST, 10_000))
 
 
 async def nobody_holds_a_job(scene: Scene) -> None:

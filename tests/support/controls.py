@@ -12,7 +12,7 @@ from outrider.domain.outbox import Accounting
 from outrider.domain.phases import Action
 from outrider.domain.states import TERMINAL_RUNS, Channel, PhaseState, RunStatus
 from outrider.kernel.control.phase_controls import Control, ControlAnswer, RerunScope
-from outrider.kernel.transactions import jobs, phases
+from outrider.kernel.transactions import lost_jobs, phases
 from outrider.kernel.transactions.phases import CampaignEvent
 from outrider.ports.store import Rows, Statement
 from outrider.stores.postgres import store as postgres
@@ -104,7 +104,7 @@ async def until_nothing_is_held(outrider: Outrider) -> None:
     """Wait until no worker has a job any more: whatever was called has been answered."""
     async with asyncio.timeout(PATIENCE_SECONDS):
         while True:
-            if not await outrider.store.read(jobs.lock_holders()):
+            if not await outrider.store.read(lost_jobs.lock_holders()):
                 return
             await asyncio.sleep(WATCH_SECONDS)
 

@@ -17,7 +17,7 @@ from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.times import rfc3339
 from outrider.kernel.bus.bus_keeper import Forgotten
 from outrider.kernel.transactions.bus import SinkRecord
-from outrider.kernel.transactions.inspection import FIRST
+from outrider.kernel.transactions.paging import FIRST
 
 app = typer.Typer(
     no_args_is_help=True, help="Sinks of the event bus, and events they could not be told."

@@ -32,8 +32,8 @@ from outrider.domain.campaigns import LAUNCH
 from outrider.domain.errors import Conflict, InvalidInput
 from outrider.domain.ids import DEFAULT_SCOPE, CampaignId
 from outrider.domain.states import PhaseState
-from outrider.kernel.transactions.inspection import LAST
 from outrider.kernel.transactions.overview import overview_page
+from outrider.kernel.transactions.paging import LAST
 from outrider.kernel.transactions.run_requests import HeldFor
 from outrider.rendering.checker import check_template
 

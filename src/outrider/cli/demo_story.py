@@ -40,7 +40,8 @@ from outrider.kernel.reports.certifier import Certificate
 from outrider.kernel.transactions import artifacts
 from outrider.kernel.transactions.artifacts import ArtifactRecord
 from outrider.kernel.transactions.doubts import DoubtVerdict
-from outrider.kernel.transactions.inspection import FIRST, RunRecord
+from outrider.kernel.transactions.paging import FIRST
+from outrider.kernel.transactions.run_records import RunRecord
 
 KILL_AT_SHARE = 0.4
 ACTOR = "demo"

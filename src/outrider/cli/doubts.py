@@ -17,7 +17,7 @@ from outrider.domain.errors import InvalidInput
 from outrider.domain.ids import DEFAULT_SCOPE, IdempotencyKey, OutboxId
 from outrider.kernel.delivery.doubt_resolver import Reconciliation
 from outrider.kernel.transactions.doubts import DoubtVerdict, doubts_page
-from outrider.kernel.transactions.inspection import FIRST
+from outrider.kernel.transactions.paging import FIRST
 
 app = typer.Typer(
     no_args_is_help=True,

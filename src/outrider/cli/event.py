@@ -29,7 +29,7 @@ from outrider.domain.emissions import Emission
 from outrider.domain.errors import Conflict, InvalidInput
 from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.workflows import AGENT, LEAD, PARTNER, EventStatus
-from outrider.kernel.transactions.inspection import LAST
+from outrider.kernel.transactions.paging import LAST
 from outrider.kernel.workflows.event_documents import event_document, whole_event_document
 
 app = typer.Typer(

@@ -20,7 +20,7 @@ from outrider.domain.purposes import Purpose
 from outrider.domain.states import IntentStatus
 from outrider.kernel.reports.item_explainer import explain_item
 from outrider.kernel.submissions.submission_manager import Submission, intent_document
-from outrider.kernel.transactions import inspection
+from outrider.kernel.transactions import ledger_items
 
 app = typer.Typer(no_args_is_help=True, help="Submit single messages, and see what became of them.")
 
@@ -101,9 +101,9 @@ def show(
 
     async def here(outrider: Outrider) -> tuple[Document, list[str]]:
         intent, attempts = await outrider.submissions.intent(DEFAULT_SCOPE, intent_id)
-        item = await outrider.store.read(inspection.item(DEFAULT_SCOPE, intent.outbox_id))
+        item = await outrider.store.read(ledger_items.item(DEFAULT_SCOPE, intent.outbox_id))
         contract = await outrider.submissions.contract_of(intent)
-        late = await outrider.store.read(inspection.late_acceptances_of(item.id))
+        late = await outrider.store.read(ledger_items.late_acceptances_of(item.id))
         return intent_document(intent, attempts, contract), explain_item(item, attempts, late)
 
     async def remote(server: Remote) -> tuple[Document, list[str]]:

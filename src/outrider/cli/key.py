@@ -16,7 +16,7 @@ from outrider.cli.session import actor, execute
 from outrider.domain.errors import InvalidInput
 from outrider.domain.ids import DEFAULT_SCOPE, Scope
 from outrider.domain.keys import KeyId, KeyScope
-from outrider.kernel.transactions.inspection import FIRST
+from outrider.kernel.transactions.paging import FIRST
 from outrider.limits.api import ApiLimits
 
 app = typer.Typer(no_args_is_help=True, help="Make, list and revoke API keys.")

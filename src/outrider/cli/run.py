@@ -19,7 +19,7 @@ from outrider.domain.ids import DEFAULT_SCOPE, OutboxId, RunId
 from outrider.kernel.reports.certifier import Certificate
 from outrider.kernel.reports.item_explainer import explain_item
 from outrider.kernel.reports.run_explainer import picture_of
-from outrider.kernel.transactions import inspection
+from outrider.kernel.transactions import ledger_items, run_records
 from outrider.limits.campaigns import MESSAGES_MAX
 from outrider.ports.store import Transaction
 
@@ -138,11 +138,11 @@ def explain(
 def _item(outbox_id: OutboxId) -> Transaction[Explanation | None]:
     """None where it is no item's id."""
     try:
-        item = yield from inspection.item(DEFAULT_SCOPE, outbox_id)
+        item = yield from ledger_items.item(DEFAULT_SCOPE, outbox_id)
     except NotFound:
         return None
-    attempts = yield from inspection.attempts_of(item.id)
-    late = yield from inspection.late_acceptances_of(item.id)
+    attempts = yield from ledger_items.attempts_of(item.id)
+    late = yield from ledger_items.late_acceptances_of(item.id)
     return Explanation(outbox_id=item.id, sentences=explain_item(item, attempts, late))
 
 
@@ -166,15 +166,15 @@ def _no_row(run_id: str, recipient_id: str, status: str) -> NotFound:
 
 
 def _recipient(run_id: RunId, recipient_id: str) -> Transaction[list[str]]:
-    run = yield from inspection.run(DEFAULT_SCOPE, run_id)
-    items = yield from inspection.items_of_run(
+    run = yield from run_records.run(DEFAULT_SCOPE, run_id)
+    items = yield from ledger_items.items_of_run(
         DEFAULT_SCOPE, run_id, recipient_id=recipient_id, most=MESSAGES_MAX
     )
     if not items:
         raise _no_row(run_id, recipient_id, run.status)
     sentences: list[str] = []
     for item in items:
-        attempts = yield from inspection.attempts_of(item.id)
-        late = yield from inspection.late_acceptances_of(item.id)
+        attempts = yield from ledger_items.attempts_of(item.id)
+        late = yield from ledger_items.late_acceptances_of(item.id)
         sentences += explain_item(item, attempts, late)
     return sentences

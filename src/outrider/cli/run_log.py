@@ -19,7 +19,7 @@ from outrider.cli.run_repointing import app
 from outrider.cli.session import execute
 from outrider.domain.ids import DEFAULT_SCOPE, RunId
 from outrider.domain.snapshot_documents import snapshot_document
-from outrider.kernel.transactions import inspection
+from outrider.kernel.transactions import run_records
 from outrider.kernel.transactions.run_log import LAST_SEQ
 from outrider.limits.api import ApiLimits
 
@@ -64,7 +64,7 @@ def events(
             return document_of(events_page(found, most))
 
         async def has_ended() -> bool:
-            run = await outrider.store.read(inspection.run(DEFAULT_SCOPE, RunId(run_id)))
+            run = await outrider.store.read(run_records.run(DEFAULT_SCOPE, RunId(run_id)))
             return run.finished_at is not None
 
         return await _events(fetch, has_ended, after, limit, follow=follow, as_json=as_json)

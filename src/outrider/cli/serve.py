@@ -14,7 +14,7 @@ from outrider.cli.console import Json, out, print_json
 from outrider.cli.session import actor, execute
 from outrider.domain.errors import InvalidInput
 from outrider.domain.ids import DEFAULT_SCOPE
-from outrider.kernel.transactions.inspection import FIRST
+from outrider.kernel.transactions.paging import FIRST
 from outrider.settings import Settings
 
 log = structlog.get_logger()

@@ -14,8 +14,8 @@ from outrider.domain.errors import NotFound, OutriderError
 from outrider.domain.ids import DEFAULT_SCOPE, RunId
 from outrider.domain.outbox import Accounting
 from outrider.domain.states import TERMINAL_RUNS, PhaseState, RunStatus
-from outrider.kernel.transactions import inspection
-from outrider.kernel.transactions.inspection import RunRecord
+from outrider.kernel.transactions import accountings
+from outrider.kernel.transactions.run_records import RunRecord
 from outrider.kernel.transactions.run_requests import HeldFor
 
 WATCH_SECONDS = 0.1
@@ -50,7 +50,7 @@ async def watch(
         task = progress.add_task(label, total=None, note="")
         while True:
             run, accounting = await outrider.store.read(
-                inspection.run_with_accounting(DEFAULT_SCOPE, run_id)
+                accountings.run_with_accounting(DEFAULT_SCOPE, run_id)
             )
             if not accounting.holds:
                 raise OutriderError(f"the accounting of run {run_id} does not add up: {accounting}")

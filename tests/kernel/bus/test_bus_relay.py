@@ -18,7 +18,7 @@ from outrider.domain.ids import DEFAULT_SCOPE, RunId, WorkerId
 from outrider.kernel.bus.bus_keeper import BusKeeper
 from outrider.kernel.transactions import bus
 from outrider.kernel.transactions.alerts import LAST, AlertRecord, alerts_page
-from outrider.kernel.transactions.inspection import FIRST
+from outrider.kernel.transactions.paging import FIRST
 from outrider.ports.store import Store
 from outrider.secret_store import LocalSecrets
 from outrider.settings import SinkSettings

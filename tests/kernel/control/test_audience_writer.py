@@ -16,7 +16,7 @@ from outrider.domain.states import Channel
 from outrider.kernel.control.audience_intake import AudienceAnswer
 from outrider.kernel.control.audience_writer import of_new_campaign
 from outrider.kernel.transactions import audience, campaigns, overview
-from outrider.kernel.transactions.inspection import LAST
+from outrider.kernel.transactions.paging import LAST
 from outrider.limits.campaigns import IMPORT_WINDOW_ITEMS
 from outrider.limits.kernel import Limits
 from outrider.ports.store import Result, Transaction

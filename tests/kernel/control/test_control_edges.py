@@ -17,7 +17,7 @@ from outrider.domain.phases import PROGRESS_EVENT, Action
 from outrider.domain.states import TERMINAL_RUNS, PhaseState
 from outrider.gateways.sandbox import Faults
 from outrider.kernel.control.phase_controls import RerunScope
-from outrider.kernel.transactions import inspection
+from outrider.kernel.transactions import paging, run_jobs
 from outrider.kernel.transactions.doubts import DoubtVerdict
 from outrider.kernel.work.progress_reporter import ProgressReporter
 from outrider.limits.api import ApiLimits
@@ -83,7 +83,7 @@ async def test_recipients_that_come_while_the_audience_is_validated_do_not_break
         return
     async with working(outrider):
         await until_ended(outrider, run_id)
-    [jobs] = await outrider.store.read(inspection.job_counts(run_id))
+    [jobs] = await outrider.store.read(run_jobs.job_counts(run_id))
     assert (jobs.status, jobs.last_error) == ("completed", None)
 
 
@@ -160,7 +160,7 @@ async def test_a_launch_is_not_certified_while_the_run_it_went_on_from_has_doubt
         campaign_id, _ = await retried_past_doubts(outrider, sandbox)
         report = await begun(outrider, campaign_id, "report")
         await until_state(outrider, campaign_id, PhaseState.COMPLETED, "report")
-    [job] = await outrider.store.read(inspection.jobs_page(report, inspection.FIRST, 10))
+    [job] = await outrider.store.read(run_jobs.jobs_page(report, paging.FIRST, 10))
     assert not msgspec.json.decode(str(job.result))["certificateHolds"]
 
 

@@ -27,7 +27,7 @@ from outrider.domain.states import ItemStatus, PhaseState, RunStatus
 from outrider.gateways.sandbox import Faults, references_delivered
 from outrider.kernel.control.audience_intake import AudienceAnswer
 from outrider.kernel.control.phase_restorer import PhaseRestorer
-from outrider.kernel.transactions import inspection, jobs
+from outrider.kernel.transactions import jobs, lost_jobs, run_jobs
 from outrider.kernel.transactions.doubts import DoubtVerdict
 from outrider.kernel.work.progress_reporter import ProgressReporter
 from outrider.limits.kernel import Limits
@@ -212,7 +212,7 @@ async def test_a_stop_does_not_wait_until_a_job_that_failed_meanwhile_is_due_aga
             await until_run(outrider, run_id, lambda _, counted: counted.sent == 10)
             async with asyncio.timeout(PATIENCE_SECONDS):
                 while True:
-                    (count,) = await outrider.store.read(inspection.job_counts(run_id))
+                    (count,) = await outrider.store.read(run_jobs.job_counts(run_id))
                     if count.attempts:
                         break
                     await asyncio.sleep(0.01)
@@ -515,7 +515,7 @@ async def test_the_accounting_of_a_progress_event_adds_up_whatever_ends_while_it
             await until_run(outrider, run_id, lambda _, counted: counted.sent == 10)
             async with asyncio.timeout(PATIENCE_SECONDS):
                 while True:
-                    counts = await outrider.store.read(inspection.job_counts(run_id))
+                    counts = await outrider.store.read(run_jobs.job_counts(run_id))
                     if "completed" in {count.status for count in counts}:
                         break
                     await asyncio.sleep(0.01)
@@ -668,7 +668,9 @@ async def test_whoever_writes_many_jobs_at_once_cannot_deadlock_with_a_control(
             lock = "SELECT 1 FROM job_queue WHERE id = $1 FOR NO KEY UPDATE"
             await control_like.execute(lock, ids[0])
             if role == "rescue":
-                meanwhile = outrider.store.write(jobs.rescue_expired(now, ONE, outrider.ids, now))
+                meanwhile = outrider.store.write(
+                    lost_jobs.rescue_expired(now, ONE, outrider.ids, now)
+                )
                 writing: asyncio.Task[object] = asyncio.create_task(meanwhile)
             elif role == "verdict":
                 writing = asyncio.create_task(settle_doubts(outrider, run_id, DoubtVerdict.FAILED))

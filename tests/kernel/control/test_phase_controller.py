@@ -24,7 +24,7 @@ from outrider.gateways.sandbox import Faults, references_delivered
 from outrider.kernel.control.phase_controls import Control, ControlAnswer, RerunScope
 from outrider.kernel.transactions import artifacts, doubts, phases
 from outrider.kernel.transactions.doubts import DoubtVerdict
-from outrider.kernel.transactions.inspection import FIRST
+from outrider.kernel.transactions.paging import FIRST
 from outrider.kernel.transactions.phase_repairs import count_bypasses
 from outrider.kernel.transactions.phases import CampaignEvent
 from outrider.kernel.work.progress_reporter import ProgressReporter

@@ -15,7 +15,7 @@ from outrider.domain.states import RunStatus
 from outrider.kernel.control.phase_controls import Control
 from outrider.kernel.control.phase_restorer import PhaseRestorer
 from outrider.kernel.transactions import phase_repairs
-from outrider.kernel.transactions.inspection import FIRST
+from outrider.kernel.transactions.paging import FIRST
 from outrider.kernel.transactions.phase_repairs import (
     ChangedMeanwhile,
     RunLeftRunning,

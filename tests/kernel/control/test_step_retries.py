@@ -19,10 +19,13 @@ from outrider.domain.signals import Signal
 from outrider.domain.states import Channel, IntentStatus, ItemStatus
 from outrider.domain.submission import Progress, Verdict
 from outrider.kernel.delivery.item_drafter import ItemDrafter
-from outrider.kernel.transactions import inspection, ledger
+from outrider.kernel.transactions import closing, ledger_items, paging, run_jobs, run_records
 from outrider.kernel.transactions.alerts import LAST, alerts_page
-from outrider.kernel.transactions.inspection import Item, JobLine
-from outrider.kernel.transactions.ledger import ClosedAttempt, Draft, JobContext, Member
+from outrider.kernel.transactions.closing import ClosedAttempt
+from outrider.kernel.transactions.ledger import JobContext, Member
+from outrider.kernel.transactions.ledger_items import Item
+from outrider.kernel.transactions.reserving import Draft
+from outrider.kernel.transactions.run_jobs import JobLine
 from outrider.limits.kernel import Limits
 from outrider.ports.stages import Stage, Unobserved
 from outrider.testing.launches import ACTOR, message, people, target
@@ -53,7 +56,7 @@ async def outrider(
 
 
 async def jobs_of(outrider: Outrider, run_id: RunId) -> list[JobLine]:
-    return await outrider.store.read(inspection.jobs_page(run_id, inspection.FIRST, 100))
+    return await outrider.store.read(run_jobs.jobs_page(run_id, paging.FIRST, 100))
 
 
 async def with_a_failed_step(
@@ -85,7 +88,7 @@ def by_person(items: Sequence[Item]) -> dict[str, Item]:
 
 
 async def items_of(outrider: Outrider, run_id: RunId) -> dict[str, Item]:
-    script = inspection.items_of_run(DEFAULT_SCOPE, run_id, most=100)
+    script = ledger_items.items_of_run(DEFAULT_SCOPE, run_id, most=100)
     return by_person(await outrider.store.read(script))
 
 
@@ -106,7 +109,7 @@ async def test_retry_step_sends_to_those_who_failed_under_the_keys_they_have(
         assert after[who].id == item.id
         assert (after[who].status, after[who].attempts) == ("sent", 3)
     assert max(sandbox.deliveries.values()) == 1
-    history = await outrider.store.read(inspection.attempts_of(next(iter(failed.values())).id))
+    history = await outrider.store.read(ledger_items.attempts_of(next(iter(failed.values())).id))
     assert [attempt.outcome for attempt in history] == ["rejected", "rejected", "accepted"]
     about = [
         (event.type, event.logical_attempt)
@@ -176,9 +179,9 @@ async def test_what_is_accepted_late_from_before_a_step_began_anew_stays_on_reco
     late = ClosedAttempt(item.id, 2, Fence(1), now, verdict)
     own = ClosedAttempt(item.id, 3, Fence(2), now, verdict)
     for closed in (late, own):
-        await outrider.store.write(ledger.close([closed], now))
-        await outrider.store.write(ledger.note_late([closed], outrider.ids, now))
-    noted = await outrider.store.read(inspection.late_acceptances_of(item.id))
+        await outrider.store.write(closing.close([closed], now))
+        await outrider.store.write(closing.note_late([closed], outrider.ids, now))
+    noted = await outrider.store.read(ledger_items.late_acceptances_of(item.id))
     assert [each.attempt for each in noted] == [2], "and not that of its own attempt"
     page = alerts_page(DEFAULT_SCOPE, LAST, 100, only_standing=True)
     assert "LATE_ACCEPTANCE" in [alert.code for alert in await outrider.store.read(page)]
@@ -271,7 +274,7 @@ async def test_a_phases_retry_policy_begins_a_dead_step_anew(database: str, tmp_
         assert "retryAt" in failed.payload
         page = alerts_page(DEFAULT_SCOPE, LAST, 100, only_standing=True)
         assert "JOB_DEAD" not in [alert.code for alert in await outrider.store.read(page)]
-        run = await outrider.store.read(inspection.run(DEFAULT_SCOPE, run_id))
+        run = await outrider.store.read(run_records.run(DEFAULT_SCOPE, run_id))
         await check_against_log(outrider, run.campaign_id)
 
 
@@ -287,7 +290,9 @@ async def test_who_cannot_be_called_costs_nobody_else_of_a_step_that_begins_anew
         run_id = await launched_with_policy(outrider, StepRetries(max_attempts=2), who)
         accounting = await work_until_terminal(outrider, run_id, observer=Stumbling(2))
         assert (accounting.sent, accounting.skipped) == (3, 2)
-        items = await outrider.store.read(inspection.items_of_run(DEFAULT_SCOPE, run_id, most=100))
+        items = await outrider.store.read(
+            ledger_items.items_of_run(DEFAULT_SCOPE, run_id, most=100)
+        )
         reasons = {item.recipient_id: item.reason for item in items if item.status == "skipped"}
         assert reasons == {"lead-0": "no_address", "twice": "duplicate_address"}
         async with raw_sql(database) as raw:
@@ -296,7 +301,7 @@ async def test_who_cannot_be_called_costs_nobody_else_of_a_step_that_begins_anew
                     "UPDATE channel_outbox SET status = 'queued', skipped = false, step_attempt = 9"
                     " WHERE status = 'skipped'"
                 )
-        run = await outrider.store.read(inspection.run(DEFAULT_SCOPE, run_id))
+        run = await outrider.store.read(run_records.run(DEFAULT_SCOPE, run_id))
         await check_against_log(outrider, run.campaign_id)
 
 
@@ -325,7 +330,7 @@ async def test_a_run_whose_plan_waits_to_begin_a_step_anew_can_be_stopped(
             async with asyncio.timeout(60):
                 while "StepFailed" not in [e.type for e in await events_of(outrider, run_id)]:  # noqa: ASYNC110
                     await asyncio.sleep(0.02)
-            run = await outrider.store.read(inspection.run(DEFAULT_SCOPE, run_id))
+            run = await outrider.store.read(run_records.run(DEFAULT_SCOPE, run_id))
             await control(outrider, run.campaign_id, Action.STOP)
             accounting = await until_ended(outrider, run_id)
         assert accounting.skipped == 4
@@ -339,7 +344,7 @@ async def test_a_stop_during_the_last_try_of_a_step_ends_it_whatever_its_policy_
     noop = target("noop.all", "noop", "noop://here")
     async with opened(database, tmp_path, noop, limits=IMPATIENT) as outrider:
         run_id = await launched_with_policy(outrider, StepRetries(2, delay_seconds=3_600))
-        run = await outrider.store.read(inspection.run(DEFAULT_SCOPE, run_id))
+        run = await outrider.store.read(run_records.run(DEFAULT_SCOPE, run_id))
         tries = 0
 
         async def draft(*_: object) -> NoReturn:

@@ -13,10 +13,10 @@ from outrider.domain.submission import Progress, Verdict
 from outrider.engines.local import local_reference
 from outrider.gateways.sandbox import Sandbox
 from outrider.kernel.submissions.submission_manager import intent_key
-from outrider.kernel.transactions import doubts, jobs, ledger, submissions
+from outrider.kernel.transactions import closing, doubts, ledger, lost_jobs, reserving, submissions
+from outrider.kernel.transactions.claims import ClaimedLane, Claimer
+from outrider.kernel.transactions.closing import ClosedAttempt
 from outrider.kernel.transactions.doubts import DoubtVerdict
-from outrider.kernel.transactions.jobs import ClaimedLane, Claimer
-from outrider.kernel.transactions.ledger import ClosedAttempt
 from outrider.kernel.transactions.submissions import DueItem
 from outrider.limits.campaigns import LANES_PER_TARGET
 from outrider.testing.claims import claim_any
@@ -49,14 +49,16 @@ async def open_only_item(outrider: Outrider, lane: ClaimedLane) -> DueItem:
     began = outrider.clock.now()
     [row] = await outrider.store.read(submissions.due(lane, 10, began))
     assert await outrider.store.write(
-        ledger.reopen(lane, [row.id], None, WORD, began + LEASE, began)
+        reserving.reopen(lane, [row.id], None, WORD, began + LEASE, began)
     )
     return row
 
 
 async def lose(outrider: Outrider, worker: str) -> ClaimedLane:
     """That worker's lane goes to another, who doubts what was left open and lets go again."""
-    await outrider.store.write(jobs.rescue_from([worker], WorkerId("rescuer"), outrider.ids, now()))
+    await outrider.store.write(
+        lost_jobs.rescue_from([worker], WorkerId("rescuer"), outrider.ids, now())
+    )
     taken = await claim(outrider, "another")
     [row] = await outrider.store.read(submissions.due(taken, 10, now()))
     await outrider.store.write(ledger.doubt(taken, [row.id], now()))
@@ -65,7 +67,7 @@ async def lose(outrider: Outrider, worker: str) -> ClaimedLane:
 
 async def answer(outrider: Outrider, lane: ClaimedLane, row: DueItem, verdict: Verdict) -> None:
     closed = ClosedAttempt(row.id, row.attempts + 1, lane.fence, now(), verdict)
-    await outrider.store.write(ledger.close([closed], now()))
+    await outrider.store.write(closing.close([closed], now()))
 
 
 @pytest.mark.parametrize(

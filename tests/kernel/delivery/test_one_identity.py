@@ -20,10 +20,21 @@ from outrider.domain.times import rfc3339
 from outrider.gateways.sandbox import Faults, Sandbox, references_delivered
 from outrider.kernel.control.phase_controls import Control, RerunScope
 from outrider.kernel.control.stop_sweeper import StopSweeper
-from outrider.kernel.transactions import alerts, campaigns, inspection, jobs, ledger, overview
+from outrider.kernel.transactions import (
+    alerts,
+    campaigns,
+    ledger,
+    ledger_items,
+    lost_jobs,
+    overview,
+    paging,
+    run_jobs,
+)
 from outrider.kernel.transactions.alerts import AlertRecord
 from outrider.kernel.transactions.doubts import DoubtVerdict
-from outrider.kernel.transactions.inspection import FIRST, Item, JobLine
+from outrider.kernel.transactions.ledger_items import Item
+from outrider.kernel.transactions.paging import FIRST
+from outrider.kernel.transactions.run_jobs import JobLine
 from outrider.limits.kernel import Limits
 from outrider.settings import TargetSettings
 from outrider.testing.launches import (
@@ -86,11 +97,11 @@ def post(message_id: str, network: str) -> Message:
 
 
 async def rows_of(outrider: Outrider, run_id: RunId) -> list[Item]:
-    return await outrider.store.read(inspection.items_of_run(DEFAULT_SCOPE, run_id, most=MOST))
+    return await outrider.store.read(ledger_items.items_of_run(DEFAULT_SCOPE, run_id, most=MOST))
 
 
 async def jobs_of(outrider: Outrider, run_id: RunId) -> list[JobLine]:
-    return await outrider.store.read(inspection.jobs_page(run_id, FIRST, MOST))
+    return await outrider.store.read(run_jobs.jobs_page(run_id, FIRST, MOST))
 
 
 async def open_alerts(outrider: Outrider) -> list[AlertRecord]:
@@ -254,12 +265,12 @@ async def test_doubts_of_a_stopped_run_can_be_settled_after_its_end(
     expected = Accounting(intended=5, in_doubt=1, sent=2, failed=2)
     run, accounting = await observe(outrider, run_id)
     assert (run.status, accounting) == ("failed", expected)
-    page = await outrider.store.read(overview.overview_page(DEFAULT_SCOPE, inspection.LAST, 10))
+    page = await outrider.store.read(overview.overview_page(DEFAULT_SCOPE, paging.LAST, 10))
     assert [each.accounting for each in page.campaigns] == [expected]
     lines = await jobs_of(outrider, run_id)
     assert sum(line.sent for line in lines) == 2
     assert sum(line.failed for line in lines) == 2
-    never_arrived = await outrider.store.read(inspection.item(DEFAULT_SCOPE, rows[3].id))
+    never_arrived = await outrider.store.read(ledger_items.item(DEFAULT_SCOPE, rows[3].id))
     assert (never_arrived.status, never_arrived.reason) == ("failed", "cancelled")
     assert not (await outrider.certifier.certify(DEFAULT_SCOPE, run_id)).holds
     await outrider.doubt_resolver.resolve(
@@ -332,7 +343,7 @@ async def test_what_a_worker_gives_back_after_its_stopped_run_has_ended_gets_an_
     asleep = await shop.claim_one(ONE, now=now)
     never_begun, called = await shop.open(asleep, 0, 1, now=now)
     run, _ = await observe(outrider, run_id)
-    await outrider.store.write(jobs.rescue_from([ONE], OTHER, shop.ids, now))
+    await outrider.store.write(lost_jobs.rescue_from([ONE], OTHER, shop.ids, now))
     await stop(outrider, run.campaign_id)
     later = outrider.clock.now()
     sweeping = await shop.claim_one(OTHER, now=later)

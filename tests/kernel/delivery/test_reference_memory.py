@@ -31,11 +31,11 @@ from outrider.kernel.delivery.doubt_resolver import DoubtsOf
 from outrider.kernel.reports.certifier import Certificate
 from outrider.kernel.reports.item_explainer import explain_item
 from outrider.kernel.submissions.submission_manager import Submission
-from outrider.kernel.transactions import inspection, ledger, submissions
+from outrider.kernel.transactions import closing, ledger_items, reserving, submissions
+from outrider.kernel.transactions.claims import ClaimedLane, Claimer
+from outrider.kernel.transactions.closing import ClosedAttempt
 from outrider.kernel.transactions.doubts import DoubtVerdict
-from outrider.kernel.transactions.inspection import Attempt
-from outrider.kernel.transactions.jobs import ClaimedLane, Claimer
-from outrider.kernel.transactions.ledger import ClosedAttempt
+from outrider.kernel.transactions.ledger_items import Attempt
 from outrider.kernel.transactions.submissions import Intent
 from outrider.settings import TargetSettings
 from outrider.testing.claims import claim_any
@@ -118,7 +118,7 @@ async def test_a_duplicate_within_the_declared_memory_is_a_proof_that_stays_visi
             (1, 0, "timeout"),
             (2, 0, "duplicate_reference"),
         ]
-        item = await outrider.store.read(inspection.item(DEFAULT_SCOPE, intent.outbox_id))
+        item = await outrider.store.read(ledger_items.item(DEFAULT_SCOPE, intent.outbox_id))
         assert item.reason == "duplicate_reference"
         assert "proves that the earlier call arrived" in explain_item(item, attempts)[-1]
         assert gateway.deliveries.total() == 1
@@ -168,7 +168,7 @@ async def test_an_exhausted_item_in_doubt_takes_no_resubmission(
             await resolver.resolve_all(
                 DEFAULT_SCOPE, DoubtsOf(), DoubtVerdict.RESUBMIT, "their log", "test"
             )
-        item = await outrider.store.read(inspection.item(DEFAULT_SCOPE, doubt.id))
+        item = await outrider.store.read(ledger_items.item(DEFAULT_SCOPE, doubt.id))
         assert "--verdict sent|failed " in explain_item(item, [])[-1]
         settled = await resolver.reconcile(
             DEFAULT_SCOPE, run_id=None, received=set(), absent=DoubtVerdict.RESUBMIT,
@@ -193,13 +193,13 @@ async def test_what_may_have_arrived_is_not_called_again_after_its_deadline(
         [lane] = await claim_any(store, claimer, 10, began)
         assert isinstance(lane, ClaimedLane)
         [row] = await store.read(submissions.due(lane, 10, began))
-        await store.write(ledger.reopen(lane, [row.id], None, WORD, began + LEASE, began))
+        await store.write(reserving.reopen(lane, [row.id], None, WORD, began + LEASE, began))
         silence = Verdict(
             ItemStatus.QUEUED, IntentStatus.PENDING, Progress.SENT_NO_ANSWER, "timeout",
             next_attempt_at=began + timedelta(seconds=29), maybe_received=True,
         )  # fmt: skip
         await store.write(
-            ledger.close([ClosedAttempt(row.id, 1, lane.fence, began, silence)], began)
+            closing.close([ClosedAttempt(row.id, 1, lane.fence, began, silence)], began)
         )
         clock.advance(29)
         assert [each.id for each in await store.read(submissions.due(lane, 10, clock.now()))]

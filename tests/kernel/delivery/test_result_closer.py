@@ -14,7 +14,7 @@ from outrider.domain.ids import Fence, JobId, OutboxId
 from outrider.domain.states import IntentStatus, ItemStatus
 from outrider.domain.submission import Progress, Verdict
 from outrider.kernel.delivery.result_closer import ResultCloser
-from outrider.kernel.transactions.ledger import ClosedAttempt
+from outrider.kernel.transactions.closing import ClosedAttempt
 from outrider.limits.kernel import Limits
 from outrider.ports.stages import Unobserved
 from outrider.ports.store import Store, Transaction

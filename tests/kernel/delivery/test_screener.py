@@ -17,9 +17,10 @@ from outrider.engines.local import local_reference
 from outrider.kernel.delivery.policy_keeper import PolicyKeeper
 from outrider.kernel.delivery.screener import Screener
 from outrider.kernel.delivery.screens import supported_templates
-from outrider.kernel.transactions import ledger
-from outrider.kernel.transactions.jobs import ClaimedLane, Claimer, Hold
-from outrider.kernel.transactions.ledger import ClosedAttempt
+from outrider.kernel.transactions import closing, reserving
+from outrider.kernel.transactions.claims import ClaimedLane, Claimer
+from outrider.kernel.transactions.closing import ClosedAttempt
+from outrider.kernel.transactions.jobs import Hold
 from outrider.kernel.transactions.screening import Ending, HeldBack
 from outrider.legacy.proposal_email import ProposalEmail
 from outrider.ports.store import Rows, Statement, Store, Transaction
@@ -57,12 +58,12 @@ class Scene(WorkflowScene):
     async def sent(self, lane: ClaimedLane, ids: Sequence[OutboxId], **verdict: Any) -> None:
         """Open an attempt of each and close it."""
         now = self.clock.now()
-        opened = await self.store.write(ledger.reopen(lane, ids, None, WORD, now + LEASE, now))
+        opened = await self.store.write(reserving.reopen(lane, ids, None, WORD, now + LEASE, now))
         assert isinstance(opened, list)
         accepted = Verdict(ItemStatus.SENT, IntentStatus.ACCEPTED, Progress.ANSWERED)
         ended = Verdict(**verdict) if verdict else accepted
         closed = [ClosedAttempt(each.id, each.attempt, lane.fence, now, ended) for each in opened]
-        await self.store.write(ledger.close(closed, now))
+        await self.store.write(closing.close(closed, now))
 
 
 @pytest.fixture

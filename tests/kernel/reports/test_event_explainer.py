@@ -14,7 +14,7 @@ from outrider.kernel.reports.event_explainer import Story, explain_event
 from outrider.kernel.reports.item_explainer import explain_item
 from outrider.kernel.transactions.digests import DigestId, EventDigest
 from outrider.kernel.transactions.domain_events import StoredEvent
-from outrider.kernel.transactions.inspection import Item
+from outrider.kernel.transactions.ledger_items import Item
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
 LATER = NOON + timedelta(hours=8)

@@ -18,7 +18,7 @@ from outrider.domain.run_events import RunEventType
 from outrider.domain.write_budget import WriteBudget
 from outrider.gateways.sandbox import Sandbox
 from outrider.kernel.runs.budgeted_store import BudgetedStore, BudgetExceeded
-from outrider.kernel.transactions import inspection
+from outrider.kernel.transactions import paging, run_jobs
 from outrider.kernel.work.background_loops import BackgroundLoops
 from outrider.ports.store import Transaction, ask
 from outrider.settings import Settings, StateStoreSettings
@@ -116,9 +116,7 @@ async def test_step_completed_never_fails_open_it_fails_the_step(
         async with working(outrider):
             async with asyncio.timeout(60):
                 while True:
-                    (job,) = await outrider.store.read(
-                        inspection.jobs_page(run_id, inspection.FIRST, 10)
-                    )
+                    (job,) = await outrider.store.read(run_jobs.jobs_page(run_id, paging.FIRST, 10))
                     if job.attempts:
                         break
                     await asyncio.sleep(0.02)

@@ -20,7 +20,7 @@ from outrider.kernel.runs.projector import LAG, NON_CONTIGUOUS, Projector
 from outrider.kernel.runs.run_reader import RunReader
 from outrider.kernel.transactions import alerts
 from outrider.kernel.transactions.alerts import AlertRecord
-from outrider.kernel.transactions.inspection import LAST
+from outrider.kernel.transactions.paging import LAST
 from outrider.limits.kernel import Limits
 from outrider.ports.store import Store
 from outrider.system import SystemIds

@@ -14,8 +14,8 @@ from outrider.domain.ids import DEFAULT_SCOPE, RunId
 from outrider.domain.run_events import RunEvent
 from outrider.domain.states import Channel
 from outrider.gateways.sandbox import Faults, Sandbox
-from outrider.kernel.transactions import inspection
-from outrider.kernel.transactions.inspection import Item
+from outrider.kernel.transactions import ledger_items
+from outrider.kernel.transactions.ledger_items import Item
 from outrider.ports.phases import PhaseContext, PhaseJob, PhaseJobPlan, PhaseResult
 from outrider.ports.stages import Stage, Unobserved
 from outrider.testing.launches import launch, message, people, target
@@ -64,7 +64,7 @@ async def test_a_failed_run_names_the_providers_reason_and_its_category(
 
 
 async def items(outrider: Outrider, run_id: RunId) -> list[Item]:
-    script = inspection.items_of_run(DEFAULT_SCOPE, run_id, most=100)
+    script = ledger_items.items_of_run(DEFAULT_SCOPE, run_id, most=100)
     return list(await outrider.store.read(script))
 
 

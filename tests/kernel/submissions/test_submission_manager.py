@@ -16,9 +16,9 @@ from outrider.domain.states import Channel
 from outrider.domain.targets import Door, DoorState
 from outrider.gateways.sandbox import Faults, Sandbox
 from outrider.kernel.submissions.submission_manager import Submission, intent_key
-from outrider.kernel.transactions import inspection
+from outrider.kernel.transactions import ledger_items
 from outrider.kernel.transactions.doubts import DoubtVerdict
-from outrider.kernel.transactions.inspection import Attempt
+from outrider.kernel.transactions.ledger_items import Attempt
 from outrider.kernel.transactions.submissions import Intent
 from outrider.limits.kernel import Limits
 from outrider.settings import Settings, TargetSettings
@@ -398,7 +398,7 @@ async def test_a_fallback_is_used_after_a_proven_failure(database: str, tmp_path
                 await submit(outrider, "direct")
                 intent, attempts = await until(outrider, "direct", ended)
             rows = await outrider.store.read(
-                inspection.items_of_run(DEFAULT_SCOPE, run_id, most=100)
+                ledger_items.items_of_run(DEFAULT_SCOPE, run_id, most=100)
             )
         assert intent.status == "ACCEPTED"
         assert [attempt.outcome for attempt in attempts] == ["rejected", "accepted"]
@@ -424,7 +424,7 @@ async def test_a_fallback_is_used_where_the_target_cannot_be_reached_which_is_no
                 await submit(outrider, "direct")
                 intent, attempts = await until(outrider, "direct", ended)
             rows = await outrider.store.read(
-                inspection.items_of_run(DEFAULT_SCOPE, run_id, most=100)
+                ledger_items.items_of_run(DEFAULT_SCOPE, run_id, most=100)
             )
         assert intent.status == "ACCEPTED"
         assert [attempt.outcome for attempt in attempts] == ["accepted"]

@@ -13,7 +13,7 @@ from outrider.domain.ids import DEFAULT_SCOPE, DEFAULT_TENANT, RunId, WorkerId
 from outrider.domain.signals import Signal
 from outrider.engines.local import LocalEngine
 from outrider.kernel.submissions.submission_manager import Submission
-from outrider.kernel.transactions.jobs import Claimer
+from outrider.kernel.transactions.claims import Claimer
 from outrider.kernel.work.engine_notifier import EngineNotifier
 from outrider.ports.engine import Stalled, Work
 from outrider.system import SystemClock

@@ -19,7 +19,7 @@ from outrider.gateways.sandbox import Faults, Sandbox
 from outrider.kernel.control.stop_sweeper import StopSweeper
 from outrider.kernel.delivery import item_drafter as drafter
 from outrider.kernel.delivery.item_drafter import ItemDrafter
-from outrider.kernel.transactions import jobs, ledger, settlement
+from outrider.kernel.transactions import ledger, lost_jobs, settlement
 from outrider.kernel.transactions.alerts import (
     LAST,
     Alert,
@@ -27,7 +27,8 @@ from outrider.kernel.transactions.alerts import (
     alerts_page,
     raise_alert,
 )
-from outrider.kernel.transactions.ledger import Draft, JobContext, Member
+from outrider.kernel.transactions.ledger import JobContext, Member
+from outrider.kernel.transactions.reserving import Draft
 from outrider.testing.launches import launch, message, observe, people, target
 from outrider.testing.store_suite.workshop import (
     ACCEPTED,
@@ -104,7 +105,7 @@ async def test_what_is_given_back_to_a_job_that_was_given_up_gets_an_ending(
     run_id = await shop.launch(2)
     asleep = await shop.claim_one(ONE, now=now)
     never_begun, called = await shop.open(asleep, 0, 1, now=now)
-    await outrider.store.write(jobs.rescue_from([ONE], OTHER, shop.ids, now))
+    await outrider.store.write(lost_jobs.rescue_from([ONE], OTHER, shop.ids, now))
     later = outrider.clock.now()
     holder = await shop.claim_one(OTHER, now=later)
     assert await outrider.store.write(

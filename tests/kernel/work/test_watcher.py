@@ -21,7 +21,7 @@ from outrider.kernel.transactions.alerts import (
     alerts_page,
     raise_alert,
 )
-from outrider.kernel.transactions.inspection import FIRST
+from outrider.kernel.transactions.paging import FIRST
 from outrider.kernel.work.watcher import Look
 from outrider.testing.launches import target
 from outrider.testing.store_suite.workshop import ONE, Workshop

@@ -18,7 +18,7 @@ from outrider.domain.emissions import Emission
 from outrider.domain.errors import Conflict, IdempotencyConflict, InvalidInput
 from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.states import Channel
-from outrider.kernel.transactions.inspection import LAST
+from outrider.kernel.transactions.paging import LAST
 from outrider.stores.statements import to_positional
 from outrider.transactional import emit_in_postgres, emit_in_sqlite
 from tests.support.raw_sql import raw_sql

@@ -24,8 +24,8 @@ from outrider.domain.workflows import Delay, DomainEvent, RecipientConfig, Relat
 from outrider.domain.written_workflows import WrittenRule, WrittenStep
 from outrider.engines.local import local_reference
 from outrider.gateways.directory import GATEWAY_TYPES
-from outrider.kernel.transactions import jobs, ledger, submissions, suppressions
-from outrider.kernel.transactions.jobs import ClaimedLane, Claimer
+from outrider.kernel.transactions import lost_jobs, reserving, submissions, suppressions
+from outrider.kernel.transactions.claims import ClaimedLane, Claimer
 from outrider.kernel.workflows.event_plan import EventPlan
 from outrider.ports.legacy import Composition
 from outrider.testing.claims import claim_any
@@ -397,10 +397,10 @@ async def test_an_item_that_killed_a_worker_at_every_repeat_is_in_doubt_and_kill
         lane, now = await claimed(desk), desk.clock.now()
         due = await store.read(submissions.due(lane, 10, now))
         found = [each.id for each in due]
-        await store.write(ledger.reopen(lane, found, None, WORD, now + LEASE, now))
+        await store.write(reserving.reopen(lane, found, None, WORD, now + LEASE, now))
         clock_of(desk).advance(400)
         later = desk.clock.now()
-        await store.write(jobs.rescue_expired(later, WorkerId("rescuer"), ids, later))
+        await store.write(lost_jobs.rescue_expired(later, WorkerId("rescuer"), ids, later))
     async with working(desk.outrider):
         (row,) = await desk.until(lambda rows: rows[0].last_error is not None)
     assert (row.attempts, row.last_error) == (1, "worker_lost_repeatedly")

@@ -14,7 +14,7 @@ from outrider.domain.submission import Contract
 from outrider.domain.suppressions import Suppression, SuppressionSource
 from outrider.domain.targets import Door, DoorState
 from outrider.kernel.transactions.artifacts import ArtifactRecord
-from outrider.kernel.transactions.inspection import AuditRecord
+from outrider.kernel.transactions.audit_trail import AuditRecord
 from outrider.kernel.transactions.keys import ApiKeyRecord, in_order
 from outrider.kernel.transactions.targets import Overview, PausedTarget
 from outrider.limits.campaigns import NAME_MAX_CHARACTERS

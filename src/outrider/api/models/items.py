@@ -11,7 +11,7 @@ from outrider.domain.contracts import PolicyName
 from outrider.domain.states import Channel, IntentStatus, ItemStatus
 from outrider.domain.submission import ExhaustedReason, Progress
 from outrider.kernel.transactions.doubts import Doubt, DoubtVerdict
-from outrider.kernel.transactions.inspection import Attempt, Item, LateAcceptance
+from outrider.kernel.transactions.ledger_items import Attempt, Item, LateAcceptance
 from outrider.limits.campaigns import INTENT_ID_MAX_CHARACTERS, NAME_MAX_CHARACTERS
 
 EVIDENCE_MAX_CHARACTERS = 4_000

@@ -10,13 +10,9 @@ from outrider.api.models.common import AccountingAnswer, Answer
 from outrider.domain.ids import RunId
 from outrider.domain.outbox import Accounting
 from outrider.domain.states import JobOutcome, JobStatus, RunStatus
-from outrider.kernel.transactions.inspection import (
-    JobCount,
-    JobLine,
-    ReasonCount,
-    RunRecord,
-    Settlings,
-)
+from outrider.kernel.transactions.accountings import Settlings
+from outrider.kernel.transactions.run_jobs import JobCount, JobLine, ReasonCount
+from outrider.kernel.transactions.run_records import RunRecord
 from outrider.kernel.transactions.run_requests import HeldFor
 
 

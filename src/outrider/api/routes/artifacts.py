@@ -13,7 +13,7 @@ from outrider.api.route import api_router
 from outrider.domain.ids import CampaignId, Scope
 from outrider.kernel.transactions import artifacts, campaigns
 from outrider.kernel.transactions.artifacts import ArtifactRecord
-from outrider.kernel.transactions.inspection import FIRST
+from outrider.kernel.transactions.paging import FIRST
 from outrider.ports.store import Transaction
 
 router = api_router("artifacts")

@@ -12,8 +12,9 @@ from outrider.api.models.common import Page
 from outrider.api.route import api_router
 from outrider.domain.errors import NotFound
 from outrider.domain.ids import CampaignId, RunId, Scope
-from outrider.kernel.transactions import campaigns, inspection
-from outrider.kernel.transactions.inspection import FIRST, AuditRecord
+from outrider.kernel.transactions import audit_trail, campaigns, run_records
+from outrider.kernel.transactions.audit_trail import AuditRecord
+from outrider.kernel.transactions.paging import FIRST
 from outrider.ports.store import Transaction
 
 router = api_router("audit")
@@ -49,12 +50,12 @@ def _page(
     if campaign_id is not None:
         yield from campaigns.campaign(scope, CampaignId(campaign_id))
     if run_id is not None:
-        run = yield from inspection.run(scope, RunId(run_id))
+        run = yield from run_records.run(scope, RunId(run_id))
         if campaign_id not in (None, run.campaign_id):
             raise NotFound(f"campaign {campaign_id} has no run {run_id}")
-        return (yield from inspection.audit_of_run(scope, run.id, after, most))
+        return (yield from audit_trail.audit_of_run(scope, run.id, after, most))
     if campaign_id is not None:
         return (
-            yield from inspection.audit_of_campaign(scope, CampaignId(campaign_id), after, most)
+            yield from audit_trail.audit_of_campaign(scope, CampaignId(campaign_id), after, most)
         )
-    return (yield from inspection.audit_of_workspace(scope, after, most))
+    return (yield from audit_trail.audit_of_workspace(scope, after, most))

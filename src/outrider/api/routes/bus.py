@@ -9,7 +9,7 @@ from outrider.api.context import PAGE_DEFAULT, After, Asker, Limit, Wired
 from outrider.api.models.bus import AllRedriven, LetterAnswer, Redriven
 from outrider.api.models.common import Page
 from outrider.api.route import api_router
-from outrider.kernel.transactions.inspection import FIRST
+from outrider.kernel.transactions.paging import FIRST
 
 router = api_router("bus")
 

@@ -24,7 +24,7 @@ from outrider.api.uploads import answer_once, received
 from outrider.domain.campaign_states import CampaignState
 from outrider.domain.ids import CampaignId
 from outrider.kernel.transactions import campaigns, overview
-from outrider.kernel.transactions.inspection import LAST
+from outrider.kernel.transactions.paging import LAST
 from outrider.limits.api import ApiLimits
 from outrider.limits.campaigns import NAME_MAX_CHARACTERS
 

@@ -20,7 +20,7 @@ from outrider.api.tracing import trace_parent
 from outrider.documents.emission import TRIGGER_PATTERN, EmissionDocument
 from outrider.domain.errors import Conflict
 from outrider.domain.workflows import EventStatus
-from outrider.kernel.transactions.inspection import LAST
+from outrider.kernel.transactions.paging import LAST
 from outrider.kernel.workflows.event_documents import event_document, whole_event_document
 
 router = api_router("events", RawPathRoute)

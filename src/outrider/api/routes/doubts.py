@@ -18,8 +18,8 @@ from outrider.api.route import api_router
 from outrider.domain.errors import InvalidInput, Problem
 from outrider.domain.ids import OutboxId
 from outrider.kernel.delivery.doubt_resolver import DoubtsOf
-from outrider.kernel.transactions import doubts, inspection
-from outrider.kernel.transactions.inspection import FIRST
+from outrider.kernel.transactions import doubts, ledger_items
+from outrider.kernel.transactions.paging import FIRST
 
 router = api_router("doubts")
 
@@ -77,7 +77,7 @@ async def resolve_all(body: VerdictsBody, outrider: Wired, asker: Asker) -> AllR
     summary="Say what became of an item, and how you know",
 )
 async def resolve(outbox_id: str, body: VerdictBody, outrider: Wired, asker: Asker) -> Resolved:
-    item = await outrider.store.read(inspection.item(asker.scope, OutboxId(outbox_id)))
+    item = await outrider.store.read(ledger_items.item(asker.scope, OutboxId(outbox_id)))
     await outrider.doubt_resolver.resolve(
         asker.scope, item.id, body.verdict, body.evidence, asker.actor, force=body.force
     )

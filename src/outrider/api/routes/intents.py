@@ -11,7 +11,7 @@ from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.keys import Principal
 from outrider.domain.purposes import Purpose
 from outrider.kernel.submissions.submission_manager import Submission, intent_document
-from outrider.kernel.transactions.inspection import Attempt
+from outrider.kernel.transactions.ledger_items import Attempt
 from outrider.kernel.transactions.submissions import Intent
 
 router = api_router("intents")

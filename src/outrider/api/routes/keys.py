@@ -9,7 +9,7 @@ from outrider.api.models.admin import KeyAnswer, KeyBody, NewKey, RevokedKey
 from outrider.api.models.common import Page
 from outrider.api.route import api_router, options
 from outrider.domain.keys import KeyId, KeyScope
-from outrider.kernel.transactions.inspection import FIRST
+from outrider.kernel.transactions.paging import FIRST
 
 router = api_router("keys")
 

@@ -6,8 +6,8 @@ from outrider.api.models.runs import Explanation
 from outrider.api.route import api_router
 from outrider.domain.ids import OutboxId, Scope
 from outrider.kernel.reports.item_explainer import explain_item
-from outrider.kernel.transactions import inspection
-from outrider.kernel.transactions.inspection import Attempt, Item, LateAcceptance
+from outrider.kernel.transactions import ledger_items
+from outrider.kernel.transactions.ledger_items import Attempt, Item, LateAcceptance
 from outrider.ports.store import Transaction
 
 router = api_router("outbox")
@@ -32,6 +32,6 @@ async def explain(outbox_id: str, outrider: Wired, asker: Asker) -> Explanation:
 def _whole(
     scope: Scope, outbox_id: OutboxId
 ) -> Transaction[tuple[Item, list[Attempt], list[LateAcceptance]]]:
-    item = yield from inspection.item(scope, outbox_id)
-    attempts = yield from inspection.attempts_of(item.id)
-    return item, attempts, (yield from inspection.late_acceptances_of(item.id))
+    item = yield from ledger_items.item(scope, outbox_id)
+    attempts = yield from ledger_items.attempts_of(item.id)
+    return item, attempts, (yield from ledger_items.late_acceptances_of(item.id))

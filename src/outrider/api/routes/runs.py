@@ -22,18 +22,13 @@ from outrider.api.route import api_router
 from outrider.domain.ids import CampaignId, RunId, Scope
 from outrider.domain.outbox import Accounting
 from outrider.domain.states import ItemStatus
-from outrider.kernel.transactions import campaigns, inspection
-from outrider.kernel.transactions.inspection import (
-    FIRST,
-    LAST,
-    Item,
-    JobCount,
-    JobLine,
-    LedgerPosition,
-    ReasonCount,
-    RunRecord,
-    Settlings,
-)
+from outrider.kernel.transactions import accountings, campaigns, ledger_items, run_jobs, run_records
+from outrider.kernel.transactions.accountings import Settlings
+from outrider.kernel.transactions.ledger_items import Item
+from outrider.kernel.transactions.ledger_pages import LedgerPosition
+from outrider.kernel.transactions.paging import FIRST, LAST
+from outrider.kernel.transactions.run_jobs import JobCount, JobLine, ReasonCount
+from outrider.kernel.transactions.run_records import RunRecord
 from outrider.limits.api import ApiLimits
 from outrider.limits.campaigns import RECIPIENT_ID_MAX_CHARACTERS
 from outrider.ports.store import Transaction
@@ -163,38 +158,38 @@ def _runs(
 ) -> Transaction[list[tuple[RunRecord, Accounting]]]:
     yield from campaigns.campaign(scope, campaign_id)
     found = []
-    for run in (yield from inspection.runs_page(campaign_id, before, most)):
-        found.append((run, (yield from inspection.accounting(run))))
+    for run in (yield from run_records.runs_page(campaign_id, before, most)):
+        found.append((run, (yield from accountings.accounting(run))))
     return found
 
 
 def _picture(scope: Scope, run_id: RunId, *, reasons: bool = True) -> Transaction[Picture]:
-    run, accounting = yield from inspection.run_with_accounting(scope, run_id)
-    jobs = yield from inspection.job_counts(run_id)
-    counted = (yield from inspection.reason_counts(run_id)) if reasons else []
+    run, accounting = yield from accountings.run_with_accounting(scope, run_id)
+    jobs = yield from run_jobs.job_counts(run_id)
+    counted = (yield from run_jobs.reason_counts(run_id)) if reasons else []
     return run, accounting, jobs, counted
 
 
 def _throughput(
     scope: Scope, run_id: RunId, buckets: int, now: datetime
 ) -> Transaction[ThroughputAnswer]:
-    run = yield from inspection.run(scope, run_id)
+    run = yield from run_records.run(scope, run_id)
     begin, end = run.started_at or run.created_at, run.finished_at or now
     seconds = max((end - begin).total_seconds(), THROUGHPUT_SECONDS_LEAST)
     each = seconds / buckets
-    found = yield from inspection.throughput(run.id, begin, each, buckets)
+    found = yield from accountings.throughput(run.id, begin, each, buckets)
     return ThroughputAnswer.of(
         run.id,
         begin,
         each,
         [found.get(place, Settlings()) for place in range(buckets)],
-        (yield from inspection.unsettled_items(run.id)),
+        (yield from accountings.unsettled_items(run.id)),
     )
 
 
 def _jobs(scope: Scope, run_id: RunId, after: str, most: int) -> Transaction[list[JobLine]]:
-    yield from inspection.run(scope, run_id)
-    return (yield from inspection.jobs_page(run_id, after, most))
+    yield from run_records.run(scope, run_id)
+    return (yield from run_jobs.jobs_page(run_id, after, most))
 
 
 def _items(
@@ -205,9 +200,9 @@ def _items(
     status: ItemStatus | None,
     after: LedgerPosition | None,
 ) -> Transaction[list[Item]]:
-    yield from inspection.run(scope, run_id)
+    yield from run_records.run(scope, run_id)
     return (
-        yield from inspection.items_of_run(
+        yield from ledger_items.items_of_run(
             scope,
             run_id,
             most=most,

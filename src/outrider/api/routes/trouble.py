@@ -6,7 +6,7 @@ from outrider.api.models.common import Page
 from outrider.api.models.trouble import BypassAnswer, TroubleAnswer
 from outrider.api.route import api_router
 from outrider.kernel.transactions import trouble
-from outrider.kernel.transactions.inspection import LAST
+from outrider.kernel.transactions.paging import LAST
 
 router = api_router("alerts")
 

@@ -28,7 +28,7 @@ from outrider.domain.errors import NotFound
 from outrider.domain.keys import KeyScope, Principal
 from outrider.domain.states import Channel
 from outrider.domain.written_workflows import WrittenStep
-from outrider.kernel.transactions.inspection import FIRST
+from outrider.kernel.transactions.paging import FIRST
 from outrider.kernel.transactions.rules import FIRST_PLACE, RuleRecord, StepRecord
 from outrider.limits.api import ApiLimits
 from outrider.limits.workflows import WORKFLOW_FILE_MAX_BYTES

@@ -10,7 +10,7 @@ from outrider.kernel.transactions import bus
 from outrider.kernel.transactions.alerts import AlertCode, resolve_alert
 from outrider.kernel.transactions.audit import AuditEntry, record
 from outrider.kernel.transactions.bus import LetterRecord, SinkRecord
-from outrider.kernel.transactions.inspection import FIRST
+from outrider.kernel.transactions.paging import FIRST
 from outrider.ports.store import Transaction
 
 

@@ -21,7 +21,7 @@ from outrider.domain.retry import BUS
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import bus
 from outrider.kernel.transactions.bus import DeadLetter, Delay, Settled, Waiting
-from outrider.kernel.transactions.inspection import FIRST
+from outrider.kernel.transactions.paging import FIRST
 from outrider.limits.gateways import ERROR_DETAIL_MAX_CHARACTERS
 from outrider.ports.bus import BusEvent, Delivery, Sink, Verdict, first_fails
 from outrider.ports.store import Transaction

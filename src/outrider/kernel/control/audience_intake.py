@@ -22,9 +22,10 @@ from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import audience, campaigns, intakes
 from outrider.kernel.transactions.audit import AuditEntry, record
 from outrider.kernel.transactions.intakes import Intake
+from outrider.kernel.transactions.steering import one_at_a_time
 from outrider.limits.api import TURNS_RETRY_SECONDS
 from outrider.limits.campaigns import AUDIENCE_AT_ONCE_MAX, IMPORT_WINDOW_ITEMS
-from outrider.ports.store import Transaction, ask
+from outrider.ports.store import Transaction
 
 Done = TypeVar("Done")
 
@@ -125,7 +126,7 @@ class AudienceIntake:
     def _begin(self, scope: Scope, campaign_id: CampaignId) -> Transaction[Intake]:
         yield from self._locked_audience(scope, campaign_id)
         position = yield from audience.next_position(campaign_id)
-        chunk, staged_position = (yield from ask("upload_totals", campaign_id=campaign_id))[0]
+        chunk, staged_position = yield from audience.upload_totals(campaign_id)
         intake = Intake(campaign_id, self._ids.new(), max(position, staged_position), chunk)
         if not (yield from intakes.begin(intake, self._writer.expiry())):
             raise _Busy
@@ -167,7 +168,7 @@ class AudienceIntake:
     def _locked_audience(self, scope: Scope, campaign_id: CampaignId) -> Transaction[_OpenAudience]:
         """As it is while nobody else adds to it, or begins a phase."""
         yield from campaigns.campaign(scope, campaign_id)
-        yield from ask("serialise_controls", campaign_id=campaign_id)
+        yield from one_at_a_time(campaign_id)
         # Read again: somebody may have added recipients while this waited for its turn.
         found = yield from self._open_audience(scope, campaign_id)
         if (yield from intakes.is_under_way(campaign_id)):

@@ -37,21 +37,22 @@ from outrider.kernel.control.tried_again import tried_again
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.streams.campaign_event_hub import EventHub
 from outrider.kernel.transactions import (
+    accountings,
     alerts,
     audience,
     campaigns,
-    inspection,
     intakes,
     jobs,
     phases,
+    run_records,
     run_requests,
     settlement,
+    signals,
     snapshots,
 )
 from outrider.kernel.transactions.alerts import AlertCode
 from outrider.kernel.transactions.audit import AuditEntry, record
 from outrider.kernel.transactions.deployment import RunStart, deploy_phase
-from outrider.kernel.transactions.inspection import RunRecord
 from outrider.kernel.transactions.phases import LockedPhase, lock_phases, transition_phase
 from outrider.kernel.transactions.run_requests import HeldFor, RunRequest
 from outrider.kernel.transactions.snapshots import CampaignSnapshot
@@ -59,12 +60,13 @@ from outrider.kernel.transactions.steering import (
     SIGNALS,
     hold_runs,
     log_steering,
+    one_at_a_time,
 )
 from outrider.kernel.work.engine_notifier import EngineNotifier
 from outrider.kernel.work.phase_context import PhaseContexts
 from outrider.ports.idempotency import KeyUsed
 from outrider.ports.phases import PhaseHandler, PhaseJobPlan
-from outrider.ports.store import Transaction, ask
+from outrider.ports.store import Transaction
 
 log = structlog.get_logger()
 
@@ -253,8 +255,8 @@ class PhaseController:
         plan: _Plan | None,
     ) -> Transaction[ControlAnswer]:
         yield from campaigns.campaign(scope, campaign_id)
-        yield from ask("serialise_controls", campaign_id=campaign_id)
-        if control.action in _BEGINNINGS and (yield from ask("run_by_id_anywhere", run_id=run_id)):
+        yield from one_at_a_time(campaign_id)
+        if control.action in _BEGINNINGS and (yield from run_records.find_anywhere(run_id)):
             # This very control was committed, and the answer to that was lost.
             return (yield from self._answer(campaign_id, phase))
         if control.action in _BEGINNINGS and control.request_id is not None:
@@ -262,11 +264,9 @@ class PhaseController:
             if earlier is not None:
                 answer = yield from self._answer(campaign_id, phase, changed=False)
                 return replace(answer, run_id=earlier)
-        if control.signal is not None:
-            told = yield from ask(
-                "signal_of_run", run_id=control.run_id, signal_id=control.signal.signal_id
-            )
-            if told:
+        if control.signal is not None and control.run_id is not None:
+            decided_before = yield from signals.decided(control.run_id, control.signal.signal_id)
+            if decided_before is not None:
                 return (yield from self._answer(campaign_id, phase, changed=False))
         # Read before locking: jobs are locked before their phase, here as in settling.
         standing = _require(phase, (yield from self._standing(scope, campaign_id, phase)))
@@ -387,10 +387,10 @@ class PhaseController:
         self, scope: Scope, found: LockedPhase, control: Control
     ) -> Transaction[RunId | None]:
         """The run whose remainder a launch takes up; None: it is for everybody."""
-        if not (found.run_id and (yield from ask("run_by_id_anywhere", run_id=found.run_id))):
+        if not (found.run_id and (yield from run_records.find_anywhere(found.run_id))):
             return None
-        last = yield from inspection.run(scope, found.run_id)
-        accounting = yield from inspection.accounting(last)
+        last = yield from run_records.run(scope, found.run_id)
+        accounting = yield from accountings.accounting(last)
         if accounting.waiting and RunStatus(last.status) not in TERMINAL_RUNS:
             raise PreconditionFailed(control.action.value, "previous_run_not_finished", found.phase)
         default = RerunScope.REMAINDER if last.status == RunStatus.PARTIAL else RerunScope.ALL
@@ -404,7 +404,7 @@ class PhaseController:
         return last.id
 
     def _require_ended(self, run_id: RunId, action: Action, phase: str) -> Transaction[None]:
-        run = yield from inspection.run_anywhere(run_id)
+        run = yield from run_records.run_anywhere(run_id)
         if RunStatus(run.status) not in TERMINAL_RUNS:
             raise PreconditionFailed(action.value, "previous_run_not_finished", phase)
 
@@ -412,7 +412,7 @@ class PhaseController:
         self, scope: Scope, campaign_id: CampaignId, control: Control
     ) -> Transaction[ControlAnswer]:
         yield from campaigns.campaign(scope, campaign_id)
-        yield from ask("serialise_controls", campaign_id=campaign_id)
+        yield from one_at_a_time(campaign_id)
         standing = yield from campaigns.phases_of(campaign_id)
         target = control_phase((each.phase, PhaseState(each.state)) for each in standing)
         if target is None:
@@ -430,8 +430,8 @@ class PhaseController:
         after = (yield from phases.lock_phases(campaign_id))[phase]
         waits_for = None
         if after.run_id is not None:
-            found = yield from ask("run_by_id_anywhere", run_id=after.run_id)
-            waits_for = RunRecord(*found[0]).waits_for if found else None
+            found = yield from run_records.find_anywhere(after.run_id)
+            waits_for = found.waits_for if found else None
         return ControlAnswer(
             campaign_id,
             phase,

@@ -18,9 +18,9 @@ from outrider.domain.signals import AskedSignal
 from outrider.domain.states import PhaseState
 from outrider.kernel.control.tried_again import tried_again
 from outrider.kernel.foundation import Foundation
-from outrider.kernel.transactions import campaigns, signals
+from outrider.kernel.transactions import campaigns, run_records, signals
 from outrider.kernel.transactions.steering import SIGNALS
-from outrider.ports.store import Transaction, ask
+from outrider.ports.store import Transaction
 
 log = structlog.get_logger()
 
@@ -105,9 +105,9 @@ class RefusalRecorder:
         *,
         under_id: bool,
     ) -> Transaction[None]:
-        *_, plan_version, _ = (yield from ask("lock_run", run_id=run_id))[0]
-        told = yield from ask("signal_of_run", run_id=run_id, signal_id=asked.signal_id)
-        if told and under_id:
+        run = yield from run_records.lock(run_id)
+        decided = yield from signals.decided(run_id, asked.signal_id)
+        if decided is not None and under_id:
             return
         now, limits = self._clock.now(), self._limits
         room = yield from signals.room_for_refusal(
@@ -122,7 +122,7 @@ class RefusalRecorder:
         draft = signals.decision(asked, number, actor, denied=reason, **more)
         if not under_id:
             draft = replace(draft, signal_id=None)
-        yield from signals.append_decision(run_id, plan_version, draft, now)
+        yield from signals.append_decision(run_id, run.plan_version, draft, now)
 
 
 def current_run(

@@ -18,12 +18,13 @@ from outrider.domain.states import TERMINAL_RUNS, RunStatus
 from outrider.kernel.control.admission_gate import AdmissionGate, later
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.streams.campaign_event_hub import EventHub
-from outrider.kernel.transactions import admission
+from outrider.kernel.transactions import admission, run_records
 from outrider.kernel.transactions.admission import LeasedRequest
 from outrider.kernel.transactions.alerts import Alert, AlertCode, raise_alert, resolve_alert
 from outrider.kernel.transactions.run_requests import RequestStatus
+from outrider.kernel.transactions.steering import one_at_a_time
 from outrider.kernel.work.engine_notifier import EngineNotifier
-from outrider.ports.store import Transaction, ask
+from outrider.ports.store import Transaction
 
 log = structlog.get_logger()
 
@@ -123,13 +124,13 @@ class RunReconciler:
         return status
 
     def _started(self, request: LeasedRequest) -> Transaction[DequeueStatus | None]:
-        yield from ask("serialise_controls", campaign_id=request.campaign_id)
-        rows = yield from ask("lock_run", run_id=request.run_id)
-        status, _, _, stopped_at, plan_version, approved_at = rows[0]
+        yield from one_at_a_time(request.campaign_id)
+        run = yield from run_records.lock(request.run_id)
         if not (yield from admission.hold_request(request, self._worker_id)):
             return DequeueStatus.SKIPPED
         now = self._clock.now()
-        if stopped_at is not None or approved_at is not None or RunStatus(status) in TERMINAL_RUNS:
+        has_begun = run.stopped_at is not None or run.approved_at is not None
+        if has_begun or RunStatus(run.status) in TERMINAL_RUNS:
             skipped = RequestStatus.SKIPPED
             yield from admission.end_request(request.run_id, skipped, "not_waiting", now)
             return DequeueStatus.SKIPPED
@@ -142,7 +143,9 @@ class RunReconciler:
             case other:
                 assert_never(other)
         approved_by = request.approved_by or PLANNER
-        yield from admission.let_go(request.run_id, plan_version, approved_by, not_before, [], now)
+        yield from admission.let_go(
+            request.run_id, run.plan_version, approved_by, not_before, [], now
+        )
         yield from resolve_alert(AlertCode.RUN_NOT_STARTED, request.run_id, now)
         return DequeueStatus.STARTED
 

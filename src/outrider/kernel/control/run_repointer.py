@@ -14,7 +14,7 @@ from outrider.domain.submission import Contract
 from outrider.kernel.contracts.contract_cache import ContractCache, snapshot_of
 from outrider.kernel.contracts.registry_keeper import RegistryKeeper
 from outrider.kernel.foundation import Foundation
-from outrider.kernel.transactions import inspection, repointing, targets
+from outrider.kernel.transactions import repointing, run_records, targets
 from outrider.kernel.transactions.audit import AuditEntry, record
 from outrider.kernel.transactions.repointing import RunContract
 from outrider.ports.store import Transaction
@@ -43,7 +43,7 @@ class RunRepointer:
 
     async def repoint(self, scope: Scope, run_id: RunId, actor: str) -> list[Repointed]:
         """What was moved, by contract; nothing where the registry has no other URL."""
-        run = await self._store.read(inspection.run(scope, run_id))
+        run = await self._store.read(run_records.run(scope, run_id))
         if RunStatus(run.status) in TERMINAL_RUNS:
             raise Conflict(
                 f"the run is {run.status}, so nothing of it waits",

@@ -34,16 +34,24 @@ from outrider.kernel.control.refusal_recorder import RefusalRecorder, current_ru
 from outrider.kernel.control.tried_again import tried_again
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.streams.campaign_event_hub import EventHub
-from outrider.kernel.transactions import admission, alerts, inspection, run_log, step_retries
+from outrider.kernel.transactions import (
+    admission,
+    alerts,
+    run_log,
+    run_records,
+    signals,
+    step_retries,
+)
 from outrider.kernel.transactions.alerts import AlertCode
 from outrider.kernel.transactions.audit import AuditEntry, record
-from outrider.kernel.transactions.inspection import RunRecord
+from outrider.kernel.transactions.phases import lock_phase
+from outrider.kernel.transactions.run_records import RunRecord
 from outrider.kernel.transactions.signals import decision, next_signal
-from outrider.kernel.transactions.steering import SIGNALS
+from outrider.kernel.transactions.steering import SIGNALS, one_at_a_time
 from outrider.kernel.transactions.step_retries import StepState
 from outrider.kernel.work.engine_notifier import EngineNotifier
 from outrider.ports.authorisation import Authorisation
-from outrider.ports.store import Transaction, ask
+from outrider.ports.store import Transaction
 
 CONTROLS = {
     Signal.PAUSE: Action.PAUSE,
@@ -85,7 +93,7 @@ class RunSignaller:
         self._limits = foundation.limits
 
     async def signal(self, principal: Principal, run_id: RunId, asked: AskedSignal) -> SignalAnswer:
-        run = await self._store.read(inspection.run(principal.scope, run_id))
+        run = await self._store.read(run_records.run(principal.scope, run_id))
         told = await self._store.read(_told(run_id, asked))
         if told is not None:
             return told
@@ -160,27 +168,25 @@ class RunSignaller:
         return await tried_again(self._store, script, self._clock, self._limits)
 
     def _decide(self, run_id: RunId, asked: AskedSignal, actor: str) -> Transaction[bool]:
-        *_, plan_version, _ = (yield from ask("lock_run", run_id=run_id))[0]
-        if (yield from ask("signal_of_run", run_id=run_id, signal_id=asked.signal_id)):
+        run = yield from run_records.lock(run_id)
+        if (yield from signals.decided(run_id, asked.signal_id)) is not None:
             return False
         number = yield from next_signal(run_id)
         draft = decision(asked, number, actor, changed=False)
-        yield from run_log.append(run_id, plan_version, [draft], self._clock.now())
+        yield from run_log.append(run_id, run.plan_version, [draft], self._clock.now())
         return True
 
     def _approve(
         self, principal: Principal, run: RunRecord, asked: AskedSignal
     ) -> Transaction[bool]:
         """Let the run go, or, where there is no room, let it wait for that alone."""
-        yield from ask("serialise_controls", campaign_id=run.campaign_id)
-        if (yield from ask("signal_of_run", run_id=run.id, signal_id=asked.signal_id)):
+        yield from one_at_a_time(run.campaign_id)
+        if (yield from signals.decided(run.id, asked.signal_id)) is not None:
             return True
-        status, _, _, stopped_at, plan_version, approved_at = (
-            yield from ask("lock_run", run_id=run.id)
-        )[0]
-        if stopped_at is not None or RunStatus(status) in TERMINAL_RUNS:
+        locked = yield from run_records.lock(run.id)
+        if locked.stopped_at is not None or RunStatus(locked.status) in TERMINAL_RUNS:
             raise SignalRefused(asked.signal.value, "run_ended", "the run has ended or was stopped")
-        if approved_at is not None or not (yield from admission.waits_for_approval(run.id)):
+        if locked.approved_at is not None or not (yield from admission.waits_for_approval(run.id)):
             return False
         now = self._clock.now()
         number = yield from next_signal(run.id)
@@ -191,10 +197,10 @@ class RunSignaller:
             case Admitted() | Delayed():
                 not_before = later(verdict, now)
                 yield from admission.let_go(
-                    run.id, plan_version, principal.actor, not_before, [draft], now
+                    run.id, locked.plan_version, principal.actor, not_before, [draft], now
                 )
             case Queued() | Rejected():
-                yield from run_log.append(run.id, plan_version, [draft], now)
+                yield from run_log.append(run.id, locked.plan_version, [draft], now)
                 yield from admission.note_approval(run.id, principal.actor, now)
             case other:
                 assert_never(other)
@@ -205,8 +211,8 @@ class RunSignaller:
     ) -> Transaction[bool]:
         """A step that failed, or waits, begins a new logical attempt at once, and with it those of
         its items that failed, under the keys they have."""
-        yield from ask("serialise_controls", campaign_id=run.campaign_id)
-        if (yield from ask("signal_of_run", run_id=run.id, signal_id=asked.signal_id)):
+        yield from one_at_a_time(run.campaign_id)
+        if (yield from signals.decided(run.id, asked.signal_id)) is not None:
             return True
         step_id = JobId(asked.step_id or "")
         step = (yield from step_retries.lock(run.id, step_id)) if is_uuid(step_id) else None
@@ -215,14 +221,12 @@ class RunSignaller:
                 f"run {run.id} has no step {step_id}",
                 hint=f"`outrider run snapshot {run.id}` lists its steps",
             )
-        run_status, _, _, stopped_at, plan_version, _ = (yield from ask("lock_run", run_id=run.id))[
-            0
-        ]
-        has_ended = stopped_at is not None or RunStatus(run_status) in TERMINAL_RUNS
+        locked = yield from run_records.lock(run.id)
+        has_ended = locked.stopped_at is not None or RunStatus(locked.status) in TERMINAL_RUNS
         _check_retry(asked.signal.value, step, run_has_ended=has_ended)
         now = self._clock.now()
         number = yield from next_signal(run.id)
-        state, _ = (yield from ask("lock_phase", campaign_id=run.campaign_id, phase=run.phase))[0]
+        state, _ = yield from lock_phase(run.campaign_id, run.phase)
         begun = yield from step_retries.begin_anew(
             run.id,
             step_id,
@@ -243,7 +247,7 @@ class RunSignaller:
         draft = decision(
             asked, number, principal.actor, logicalAttemptId=str(begun.number), items=begun.items,
         )  # fmt: skip
-        yield from run_log.append(run.id, plan_version, [draft], now)
+        yield from run_log.append(run.id, locked.plan_version, [draft], now)
         if not (yield from step_retries.any_dead(run.id)):
             yield from alerts.resolve_alert(AlertCode.JOB_DEAD, run.id, now)
         yield from self._audit(principal, run, asked, now)
@@ -282,10 +286,10 @@ def _check_retry(signal: str, step: StepState, *, run_has_ended: bool) -> None:
 
 def _told(run_id: RunId, asked: AskedSignal) -> Transaction[SignalAnswer | None]:
     """The decision that this signal got; a rejection is raised again, as it was."""
-    rows = yield from ask("signal_of_run", run_id=run_id, signal_id=asked.signal_id)
-    if not rows:
+    found = yield from signals.decided(run_id, asked.signal_id)
+    if found is None:
         return None
-    run_seq, kind, payload, about = rows[0]
+    run_seq, kind, payload, about = found
     told = msgspec.json.decode(payload)
     # An older log has the step itself where a signal has its own identity now.
     older = None if (about or "").startswith(SIGNAL_STEP) else about

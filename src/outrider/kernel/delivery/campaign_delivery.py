@@ -45,9 +45,11 @@ from outrider.kernel.delivery.item_drafter import ItemDrafter
 from outrider.kernel.delivery.reservations import OpenAttempt, Reserver
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.runs.budgeted_store import BudgetedStore
-from outrider.kernel.transactions import campaigns, jobs, ledger
-from outrider.kernel.transactions.jobs import Claim, ClaimedJob, Hold
-from outrider.kernel.transactions.ledger import Draft, JobContext, LedgerRow, Member
+from outrider.kernel.transactions import campaigns, jobs, ledger, lost_jobs
+from outrider.kernel.transactions.claims import Claim, ClaimedJob
+from outrider.kernel.transactions.jobs import Hold
+from outrider.kernel.transactions.ledger import JobContext, LedgerRow, Member
+from outrider.kernel.transactions.reserving import Draft
 from outrider.kernel.transactions.screening import Ending, HeldBack, hold_back
 from outrider.kernel.transactions.settlement import LeaseLost, settle_job
 from outrider.limits.campaigns import DRAFT_WINDOW_ITEMS
@@ -145,7 +147,7 @@ class Delivery:
                     )
                 if job.is_exhausted and isinstance(settled, Completed | Parked):
                     now = self._clock.now()
-                    await self._store.write(jobs.tell_of_progress(job.run_id, now))
+                    await self._store.write(lost_jobs.tell_of_progress(job.run_id, now))
                 return settled
             case other:
                 assert_never(other)

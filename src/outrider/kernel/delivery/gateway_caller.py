@@ -43,8 +43,9 @@ from outrider.kernel.delivery.result_closer import ResultCloser
 from outrider.kernel.delivery.shortage_teller import ShortageTeller
 from outrider.kernel.delivery.target_gate import ComeBack, Passes, TargetGate
 from outrider.kernel.foundation import Foundation
-from outrider.kernel.transactions.jobs import Claim, ClaimedLane, Hold
-from outrider.kernel.transactions.ledger import ClosedAttempt
+from outrider.kernel.transactions.claims import Claim, ClaimedLane
+from outrider.kernel.transactions.closing import ClosedAttempt
+from outrider.kernel.transactions.jobs import Hold
 from outrider.kernel.transactions.targets import DoorKey
 from outrider.ports.call_journal import CallJournal
 from outrider.ports.gateway import Gateway

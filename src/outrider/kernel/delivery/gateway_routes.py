@@ -18,7 +18,7 @@ from outrider.domain.submission import CallResult, Closes, Contract, Held, Throt
 from outrider.domain.workspaces import WorkspaceName
 from outrider.kernel.access.workspace_names import WorkspaceNames
 from outrider.kernel.contracts.contract_cache import ContractCache
-from outrider.kernel.transactions.ledger import RepeatWord
+from outrider.kernel.transactions.reserving import RepeatWord
 from outrider.ports.gateway import Gateway, GatewayDirectory
 
 log = structlog.get_logger()

@@ -13,7 +13,8 @@ from outrider.domain.texts import breaks_header
 from outrider.domain.times import rfc3339
 from outrider.domain.unsubscribe import shows_link, with_link
 from outrider.kernel.access.unsubscriber import Unsubscriber
-from outrider.kernel.transactions.ledger import Draft, JobContext, Member
+from outrider.kernel.transactions.ledger import JobContext, Member
+from outrider.kernel.transactions.reserving import Draft
 from outrider.ports.clock import IdSource
 from outrider.ports.renderer import Rendered, Renderer, RenderProblem
 from outrider.ports.stages import Stage, StageObserver, observed

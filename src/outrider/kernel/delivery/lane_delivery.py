@@ -46,8 +46,9 @@ from outrider.kernel.delivery.screener import Screener
 from outrider.kernel.delivery.screens import INVALID_PAYLOAD, readable
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import ledger, submissions
-from outrider.kernel.transactions.jobs import ClaimedLane, Hold
-from outrider.kernel.transactions.ledger import Draft
+from outrider.kernel.transactions.claims import ClaimedLane
+from outrider.kernel.transactions.jobs import Hold
+from outrider.kernel.transactions.reserving import Draft
 from outrider.kernel.transactions.screening import Deferral, Ending, HeldBack
 from outrider.kernel.transactions.settlement import LeaseLost
 from outrider.kernel.transactions.submissions import DueItem

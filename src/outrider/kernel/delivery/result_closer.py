@@ -14,8 +14,8 @@ from outrider.domain.errors import StoreError, StoreRefused, StoreUnavailable
 from outrider.domain.ids import JobId
 from outrider.domain.states import SUCCESSES
 from outrider.kernel.foundation import Foundation
-from outrider.kernel.transactions import ledger
-from outrider.kernel.transactions.ledger import ClosedAttempt
+from outrider.kernel.transactions import closing
+from outrider.kernel.transactions.closing import ClosedAttempt
 from outrider.ports.call_journal import CallJournal
 from outrider.ports.stages import Stage, StageObserver
 
@@ -68,7 +68,7 @@ class ResultCloser:
 
     async def run(self) -> None:
         """The loop of the role; runs until cancelled."""
-        async with asyncio.TaskGroup() as closing:
+        async with asyncio.TaskGroup() as endings:
             while True:
                 await self._arrived.wait()
                 await self._company()
@@ -78,7 +78,7 @@ class ResultCloser:
                 self._arrived.clear()
                 self._full.clear()
                 earlier = frozenset(self._under_way)
-                task = closing.create_task(self._close(group, waiters, earlier))
+                task = endings.create_task(self._close(group, waiters, earlier))
                 self._under_way.add(task)
                 task.add_done_callback(self._under_way.discard)
 
@@ -113,7 +113,7 @@ class ResultCloser:
         while group:
             try:
                 self._observer.before(Stage.CLOSE)
-                await self._store.write(ledger.close(group, self._clock.now()))
+                await self._store.write(closing.close(group, self._clock.now()))
                 await self._note_late(group)
                 self._journal.end([closed.id for closed in group])
                 self._observer.after(Stage.CLOSE)
@@ -156,7 +156,7 @@ class ResultCloser:
             and closed.verdict.status in SUCCESSES
         ]
         if late:
-            await self._store.write(ledger.note_late(late, self._ids, now))
+            await self._store.write(closing.note_late(late, self._ids, now))
 
 
 def _tell_unscheduled(group: list[ClosedAttempt], error: StoreUnavailable) -> None:

@@ -14,13 +14,9 @@ from outrider.domain.reference_memory import ReferenceMemory
 from outrider.domain.states import SUCCESSES, TERMINAL_ITEMS, TERMINAL_RUNS, ItemStatus, RunStatus
 from outrider.domain.times import rfc3339
 from outrider.kernel.foundation import Foundation
-from outrider.kernel.transactions import inspection
-from outrider.kernel.transactions.inspection import (
-    LedgerLine,
-    LedgerPosition,
-    RunEnding,
-    RunRecord,
-)
+from outrider.kernel.transactions import accountings, ledger_pages, run_records
+from outrider.kernel.transactions.ledger_pages import LedgerLine, LedgerPosition
+from outrider.kernel.transactions.run_records import RunEnding, RunRecord
 
 DeclaredMemory = Callable[[str], ReferenceMemory]
 """How long a submission target is declared to remember references today."""
@@ -111,7 +107,7 @@ class Certifier:
         self._declared = declared
 
     async def certify(self, scope: Scope, run_id: RunId) -> Certificate:
-        run, accounting = await self._store.read(inspection.run_with_accounting(scope, run_id))
+        run, accounting = await self._store.read(accountings.run_with_accounting(scope, run_id))
         statuses: Counter[ItemStatus] = Counter()
         references: set[bytes] = set()
         repeated, repeats = 0, Repeats()
@@ -123,9 +119,9 @@ class Certifier:
             repeated += reference in references
             references.add(reference)
             repeats.note(line, self._declared)
-        unique = await self._store.read(inspection.key_is_unique_in_schema())
-        left = await self._store.read(inspection.left_in_doubt(run.campaign_id))
-        ending = await self._store.read(inspection.run_ending(run_id))
+        unique = await self._store.read(ledger_pages.key_is_unique_in_schema())
+        left = await self._store.read(run_records.left_in_doubt(run.campaign_id))
+        ending = await self._store.read(run_records.run_ending(run_id))
         return Certificate(
             run,
             accounting,
@@ -145,7 +141,7 @@ class Certifier:
         after = LedgerPosition()
         most = self._limits.certificate_page_items
         while True:
-            page = await self._store.read(inspection.ledger_page(run_id, after, most))
+            page = await self._store.read(ledger_pages.ledger_page(run_id, after, most))
             for line in page:
                 yield line
             if len(page) < most:

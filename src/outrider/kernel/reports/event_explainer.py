@@ -13,10 +13,10 @@ from outrider.domain.ids import OutboxId, Scope
 from outrider.domain.times import rfc3339
 from outrider.domain.workflows import Decision, EventStatus
 from outrider.kernel.reports.item_explainer import explain_item
-from outrider.kernel.transactions import digests, domain_events, inspection
+from outrider.kernel.transactions import digests, domain_events, ledger_items
 from outrider.kernel.transactions.digests import EventDigest
 from outrider.kernel.transactions.domain_events import StoredEvent
-from outrider.kernel.transactions.inspection import Attempt, Item
+from outrider.kernel.transactions.ledger_items import Attempt, Item
 from outrider.limits.kernel import Limits
 from outrider.limits.workflows import EXPLAINED_ITEMS_MAX
 from outrider.ports.store import Store, Transaction
@@ -172,8 +172,8 @@ def _story(scope: Scope, event_id: str, recipient: str | None, most: int) -> Tra
     chosen = [item.id for item in items if _is_for(asked, item.recipient_id, item.address)]
     chosen += [each.outbox_id for each in collected if each.outbox_id is not None]
     shown = _once(chosen)[:EXPLAINED_ITEMS_MAX]
-    whole = yield from inspection.items(scope, shown)
-    attempts = yield from inspection.attempts_of_all(shown)
+    whole = yield from ledger_items.items(scope, shown)
+    attempts = yield from ledger_items.attempts_of_all(shown)
     told = [(item, attempts[item.id]) for item in whole]
     return Story(event, told, collected[:EXPLAINED_ITEMS_MAX], len(_once(chosen)) - len(shown))
 

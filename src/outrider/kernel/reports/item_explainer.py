@@ -17,7 +17,7 @@ from outrider.domain.submission import (
 )
 from outrider.domain.times import rfc3339
 from outrider.domain.workflows import STEP_DELAY, STEP_PASSED
-from outrider.kernel.transactions.inspection import Attempt, Item, LateAcceptance
+from outrider.kernel.transactions.ledger_items import Attempt, Item, LateAcceptance
 
 SKIPPED_BECAUSE = {
     SkipReason.NO_ADDRESS: "the recipient has no address for this channel",

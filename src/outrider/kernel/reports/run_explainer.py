@@ -16,9 +16,10 @@ from outrider.domain.times import rfc3339
 from outrider.kernel.contracts.contract_cache import ContractCache
 from outrider.kernel.contracts.registry_keeper import RegistryKeeper
 from outrider.kernel.foundation import Foundation
-from outrider.kernel.transactions import inspection, repointing, targets
-from outrider.kernel.transactions.inspection import JobCount, ReasonCount, RunRecord
+from outrider.kernel.transactions import accountings, repointing, run_jobs, targets
 from outrider.kernel.transactions.repointing import QueueView
+from outrider.kernel.transactions.run_jobs import JobCount, ReasonCount
+from outrider.kernel.transactions.run_records import RunRecord
 from outrider.kernel.transactions.targets import ClosedDoor, PausedTarget
 from outrider.ports.store import Transaction
 
@@ -99,9 +100,9 @@ class RunExplainer:
 
 
 def picture_of(scope: Scope, run_id: RunId) -> Transaction[Picture]:
-    run, accounting = yield from inspection.run_with_accounting(scope, run_id)
-    jobs = yield from inspection.job_counts(run_id)
-    reasons = yield from inspection.reason_counts(run_id)
+    run, accounting = yield from accountings.run_with_accounting(scope, run_id)
+    jobs = yield from run_jobs.job_counts(run_id)
+    reasons = yield from run_jobs.reason_counts(run_id)
     return Picture(run, accounting, jobs, reasons)
 
 

@@ -25,7 +25,7 @@ from outrider.domain.snapshot_documents import (
     snapshot_document,
     snapshot_from_stored,
 )
-from outrider.kernel.transactions import inspection, run_log, run_snapshots
+from outrider.kernel.transactions import run_log, run_records, run_snapshots
 from outrider.kernel.transactions.run_log import LAST_SEQ
 from outrider.limits.kernel import Limits
 from outrider.ports.store import Store, Transaction
@@ -95,7 +95,7 @@ class RunReader:
 
 
 def _events(scope: Scope, run_id: RunId, after: int, most: int) -> Transaction[list[RunEvent]]:
-    run = yield from inspection.run(scope, run_id)
+    run = yield from run_records.run(scope, run_id)
     return (yield from run_log.events_after(run.id, after, most))
 
 

@@ -22,8 +22,8 @@ from outrider.kernel.contracts.contract_cache import ContractCache, snapshots
 from outrider.kernel.delivery.lane_cache import LaneCache
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.submissions.shared_commits import SharedCommits
-from outrider.kernel.transactions import inspection, submissions
-from outrider.kernel.transactions.inspection import Attempt
+from outrider.kernel.transactions import ledger_items, submissions
+from outrider.kernel.transactions.ledger_items import Attempt
 from outrider.kernel.transactions.submissions import Intent, NewIntent, lane_in
 from outrider.limits.campaigns import (
     INTENT_ID_MAX_CHARACTERS,
@@ -221,7 +221,7 @@ def _with_attempts(scope: Scope, intent_id: str) -> Transaction[tuple[Intent, li
     if key not in found:
         raise NotFound(f"there is no intent '{intent_id}'")
     intent = found[key]
-    return intent, (yield from inspection.attempts_of(OutboxId(intent.outbox_id)))
+    return intent, (yield from ledger_items.attempts_of(OutboxId(intent.outbox_id)))
 
 
 REFUSED = "the intent cannot be submitted"

@@ -16,7 +16,7 @@ from outrider.domain.ids import CampaignId, JobId, RunId, Scope
 from outrider.domain.run_events import RunEventType
 from outrider.domain.run_requests import plan_version
 from outrider.domain.states import TERMINAL_RUNS, Channel, RunStatus
-from outrider.kernel.transactions import campaigns, inspection, run_log, run_requests
+from outrider.kernel.transactions import campaigns, run_log, run_records, run_requests
 from outrider.kernel.transactions.audit import AuditEntry, record
 from outrider.kernel.transactions.phases import transition_phase
 from outrider.kernel.transactions.run_log import EventDraft
@@ -161,7 +161,7 @@ def _plan_remainder(deployment: Deployment, previous: RunId) -> Transaction[list
     if not left and not (
         beginning.trigger == "retry"
         and (yield from _has_ended(previous))
-        and not (yield from inspection.left_in_doubt(campaign_id))
+        and not (yield from run_records.left_in_doubt(campaign_id))
     ):
         raise PreconditionFailed(beginning.trigger, "nothing_to_send", beginning.phase)
     assets = {asset.id: asset for asset in deployment.assets}
@@ -172,7 +172,7 @@ def _plan_remainder(deployment: Deployment, previous: RunId) -> Transaction[list
 
 
 def _has_ended(run_id: RunId) -> Transaction[bool]:
-    return RunStatus((yield from inspection.run_anywhere(run_id)).status) in TERMINAL_RUNS
+    return RunStatus((yield from run_records.run_anywhere(run_id)).status) in TERMINAL_RUNS
 
 
 def _insert_run(

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from outrider.domain.errors import Conflict
 from outrider.domain.ids import CampaignId
+from outrider.kernel.transactions import audience
 from outrider.ports.store import Transaction, ask
 
 
@@ -73,8 +74,8 @@ def take_away(intake: Intake, most_members: int, most_chunks: int) -> Transactio
     """Remove the last of what an abandoned one wrote; whether there is more."""
     rows = yield from ask("next_position", campaign_id=intake.campaign_id)
     members = max(intake.first_position, rows[0][0] - most_members)
-    rows = yield from ask("upload_totals", campaign_id=intake.campaign_id)
-    chunks = max(intake.first_chunk, rows[0][0] - most_chunks)
+    uploaded = yield from audience.uploaded(intake.campaign_id)
+    chunks = max(intake.first_chunk, uploaded - most_chunks)
     yield from ask("take_members_away", campaign_id=intake.campaign_id, first=members)
     yield from ask("take_uploads_away", campaign_id=intake.campaign_id, first=chunks)
     if members > intake.first_position or chunks > intake.first_chunk:

@@ -19,14 +19,20 @@ from outrider.domain.phase_repairs import (
 from outrider.domain.phases import Action
 from outrider.domain.signals import AskedSignal
 from outrider.domain.states import TERMINAL_RUNS, PhaseState, RunStatus
-from outrider.kernel.transactions import settlement
+from outrider.kernel.transactions import run_records, settlement
 from outrider.kernel.transactions.audit import AuditEntry, record
 from outrider.kernel.transactions.phases import (
     append_event,
     lock_phases,
     transition_phase_direct,
 )
-from outrider.kernel.transactions.steering import SIGNALS, hold_run, log_steering, tell_jobs
+from outrider.kernel.transactions.steering import (
+    SIGNALS,
+    hold_run,
+    log_steering,
+    one_at_a_time,
+    tell_jobs,
+)
 from outrider.ports.clock import IdSource
 from outrider.ports.store import Rows, Transaction, ask
 
@@ -103,7 +109,7 @@ def reconcile(
 
     Raises ChangedMeanwhile.
     """
-    yield from ask("serialise_controls", campaign_id=campaign_id)
+    yield from one_at_a_time(campaign_id)
     seen = yield from _standing(campaign_id, phase)
     if seen is None:
         return None
@@ -114,7 +120,7 @@ def reconcile(
         elif isinstance(verdict, PhaseFollows) and verdict.state is not PhaseState.IN_PROGRESS:
             # Of a run that was ended by hand, jobs may be left; nobody is called for them any more.
             yield from ask("cancel_jobs", run_id=seen.run_id, now=now)
-        yield from ask("lock_run", run_id=seen.run_id)
+        yield from run_records.find_locked(seen.run_id)
     yield from lock_phases(campaign_id)
     found = yield from _standing(campaign_id, phase)
     if found is None or (found.state, found.run_id) != (seen.state, seen.run_id):
@@ -133,13 +139,13 @@ def reconcile(
 
 def stop_left_over(left: RunLeftRunning, ids: IdSource, now: datetime) -> Transaction[bool]:
     """Stop a run that no phase names any more; raises ChangedMeanwhile."""
-    yield from ask("serialise_controls", campaign_id=left.campaign_id)
+    yield from one_at_a_time(left.campaign_id)
     seen = yield from _standing(left.campaign_id, left.phase)
     if seen is None or seen.run_id == left.id:
         return False
     yield from tell_jobs(left.id, Action.STOP, now)
-    locked = yield from ask("lock_run", run_id=left.id)
-    if not locked or locked[0][0] in TERMINAL_RUNS:
+    locked = yield from run_records.find_locked(left.id)
+    if locked is None or locked.status in TERMINAL_RUNS:
         raise ChangedMeanwhile
     yield from _log(left.campaign_id, left.phase, seen.scope, left.id, Action.STOP, ids, now)
     return True

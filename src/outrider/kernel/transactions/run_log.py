@@ -73,6 +73,7 @@ def _window(
         by_key.setdefault(key, draft)
     drafts = list(by_key.values())
     return {
+        "place": range(len(drafts)),
         "key": list(by_key),
         "type": [draft.type.value for draft in drafts],
         "emitter": [EMITTERS[draft.type].value for draft in drafts],

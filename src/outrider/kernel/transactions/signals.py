@@ -5,16 +5,32 @@ signal is nobody's attempt, whatever step it is about.
 """
 
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from outrider.domain.ids import RunId
 from outrider.domain.run_events import RunEventType, signal_step
 from outrider.domain.signals import AskedSignal
-from outrider.kernel.transactions import run_log
+from outrider.kernel.transactions import run_log, run_records
 from outrider.kernel.transactions.run_log import EventDraft
 from outrider.ports.store import Transaction, ask
 
 COUNTED = "refusedBesides"
 """How many refused signals an event stands for that have none of their own."""
+
+
+class SignalDecision(NamedTuple):
+    """What the log says of a signal."""
+
+    run_seq: int
+    kind: str
+    payload: str
+    about: str | None
+
+
+def decided(run_id: RunId, signal_id: str) -> Transaction[SignalDecision | None]:
+    """None: no signal of this id has come yet."""
+    rows = yield from ask("signal_of_run", run_id=run_id, signal_id=signal_id)
+    return SignalDecision(*rows[0]) if rows else None
 
 
 def next_signal(run_id: RunId) -> Transaction[int]:
@@ -78,7 +94,7 @@ def unrecorded(since: datetime, most: int) -> Transaction[list[RunId]]:
 
 def record_counted(run_id: RunId, since: datetime, now: datetime) -> Transaction[bool]:
     """One event for all that were only counted, if nobody has told of them meanwhile."""
-    *_, plan_version, _ = (yield from ask("lock_run", run_id=run_id))[0]
+    run = yield from run_records.lock(run_id)
     began, _, counted = (yield from ask("refusals_of_run", run_id=run_id))[0]
     if not counted or began > since:
         return False
@@ -89,7 +105,7 @@ def record_counted(run_id: RunId, since: datetime, now: datetime) -> Transaction
         "reason": "more signals were refused than are recorded one by one",
     }
     draft = EventDraft(RunEventType.SIGNAL_REJECTED, signal_step(number), payload=payload)
-    yield from append_decision(run_id, plan_version, draft, now)
+    yield from append_decision(run_id, run.plan_version, draft, now)
     return True
 
 

@@ -11,8 +11,8 @@ from outrider.domain.ids import IdempotencyKey, JobId, OutboxId, Scope
 from outrider.domain.purposes import UNSTATED, Purpose
 from outrider.domain.states import IntentStatus, ItemStatus
 from outrider.domain.submission import REALTIME
+from outrider.kernel.transactions.claims import ClaimedLane
 from outrider.kernel.transactions.deployment import ContractSnapshot, snapshot_contracts
-from outrider.kernel.transactions.jobs import ClaimedLane
 from outrider.limits.campaigns import LANES_PER_TARGET
 from outrider.ports.clock import IdSource
 from outrider.ports.store import Transaction, Window, ask, ask_alone

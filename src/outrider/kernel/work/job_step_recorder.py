@@ -25,7 +25,7 @@ from outrider.domain.write_budget import WriteBudget
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.runs.budgeted_store import BudgetedStore
 from outrider.kernel.transactions import run_log
-from outrider.kernel.transactions.jobs import Claim, ClaimedLane
+from outrider.kernel.transactions.claims import Claim, ClaimedLane
 from outrider.kernel.transactions.run_log import Appended, EventDraft
 from outrider.ports.spool import Spool
 from outrider.ports.store import Transaction

@@ -16,9 +16,17 @@ from outrider.domain.recipients import AddressKind, Recipient
 from outrider.domain.times import rfc3339
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.reports.certifier import Certifier
-from outrider.kernel.transactions import artifacts, audience, campaigns, inspection
-from outrider.kernel.transactions.inspection import LedgerPosition, RunRecord
+from outrider.kernel.transactions import (
+    artifacts,
+    audience,
+    campaigns,
+    ledger_items,
+    run_jobs,
+    run_records,
+)
 from outrider.kernel.transactions.launch_outcomes import earlier_runs, launch_chain, taken_up
+from outrider.kernel.transactions.ledger_pages import LedgerPosition
+from outrider.kernel.transactions.run_records import RunRecord
 from outrider.limits.campaigns import BATCH_SIZE_MAX
 from outrider.ports.artifacts import ArtifactStore
 from outrider.ports.phases import AudienceChunk, AudienceMember, ResultLine
@@ -125,7 +133,7 @@ class StoredPhaseContext:
             return None
         certificate = await self._certifier.certify(self._scope, last.id)
         earlier = (await self._store.read(earlier_runs({last.id: self._campaign_id}))).get(last.id)
-        reasons = await self._store.read(inspection.reason_counts(last.id))
+        reasons = await self._store.read(run_jobs.reason_counts(last.id))
         counted = certificate.accounting
         outcome = total([earlier.settled, counted]) if earlier else counted
         return {
@@ -150,7 +158,7 @@ class StoredPhaseContext:
             after = LedgerPosition()
             while True:
                 page = await self._store.read(
-                    inspection.items_of_run(
+                    ledger_items.items_of_run(
                         self._scope, run_id, most=self._limits.page_items, after=after
                     )
                 )
@@ -183,11 +191,11 @@ class StoredPhaseContext:
         self.kept.append(kept.as_document())
 
     def _last_launch(self) -> Transaction[RunRecord | None]:
-        runs = yield from inspection.runs_of(self._campaign_id)
+        runs = yield from run_records.runs_of(self._campaign_id)
         return next((run for run in reversed(runs) if run.phase == LAUNCH), None)
 
 
-def _result_line(item: inspection.Item) -> ResultLine:
+def _result_line(item: ledger_items.Item) -> ResultLine:
     return ResultLine(
         item.id,
         item.recipient_id,

@@ -13,7 +13,7 @@ from outrider.domain.jobs import CANCELLED, Settlement, Tally
 from outrider.domain.references import refuse_secrets
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.runs.budgeted_store import BudgetedStore
-from outrider.kernel.transactions.jobs import ClaimedPhaseJob
+from outrider.kernel.transactions.claims import ClaimedPhaseJob
 from outrider.kernel.transactions.settlement import LeaseLost, settle_phase_job
 from outrider.kernel.work.phase_context import PhaseContexts, StoredPhaseContext
 from outrider.limits.phases import PHASE_DETAIL_MAX_BYTES

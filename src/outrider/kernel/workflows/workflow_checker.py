@@ -16,7 +16,7 @@ from outrider.domain.submission import Contract, GatewayType
 from outrider.domain.workflow_retry import USUAL_RETRY, WorkflowRetry
 from outrider.domain.workflows import RoutePlace
 from outrider.kernel.transactions import workflow_checks
-from outrider.kernel.transactions.inspection import FIRST
+from outrider.kernel.transactions.paging import FIRST
 from outrider.kernel.transactions.workflow_checks import RuleToCheck
 from outrider.kernel.workflows.event_planner import NO_STEPS, Senders
 from outrider.kernel.workflows.step_targets import StepTargets

@@ -30,11 +30,12 @@ from outrider.limits.stores import (
 )
 from outrider.ports.store import Announced, Result, Rows, Statement, Transaction
 from outrider.stores import migrations
+from outrider.stores.compiler import Dialect
 from outrider.stores.postgres.listener import Listener
-from outrider.stores.statements import load_statements, to_positional
+from outrider.stores.statements import KERNEL_STATEMENTS, load_statements, to_positional
 
 HERE = Path(__file__).parent
-STATEMENTS = load_statements(HERE / "statements")
+STATEMENTS = load_statements(KERNEL_STATEMENTS, Dialect.POSTGRES)
 MIGRATIONS = migrations.load_migrations(HERE / "migrations")
 MIGRATION_LOCK = 0x6F757472
 """An advisory lock, so that two processes never migrate at the same time."""
@@ -261,8 +262,9 @@ async def _rows(connection: Connection, statement: Statement) -> Rows:
     sql, order = _POSITIONAL[statement.name]
     given = dict(statement.params)
     if statement.window is not None:
-        item = _item(tuple(statement.window))
-        items = [item(*row) for row in zip(*statement.window.values(), strict=True)]
+        names = STATEMENTS[statement.name].window
+        item = _item(names)
+        items = [item(*row) for row in zip(*map(statement.window.__getitem__, names), strict=True)]
         given["window"] = msgspec.json.encode(items).decode()
     records: Sequence[Any] = await connection.fetch(sql, *(given[name] for name in order))
     return records

@@ -31,12 +31,13 @@ from outrider.limits.stores import (
 from outrider.ports.store import Announced, Result, Rows, Statement, Transaction
 from outrider.private_files import keep_others_out
 from outrider.stores import migrations
+from outrider.stores.compiler import Dialect
 from outrider.stores.sqlite.checkpointer import Checkpointer
 from outrider.stores.sqlite.writer_thread import WriterThread
-from outrider.stores.statements import NamedSql, load_statements
+from outrider.stores.statements import KERNEL_STATEMENTS, NamedSql, load_statements
 
 HERE = Path(__file__).parent
-STATEMENTS = load_statements(HERE / "statements")
+STATEMENTS = load_statements(KERNEL_STATEMENTS, Dialect.SQLITE)
 MIGRATIONS = migrations.load_migrations(HERE / "migrations")
 
 Answer = TypeVar("Answer")
@@ -265,7 +266,7 @@ class SqliteStore:
         named = STATEMENTS[statement.name]
         params = {name: _to_sqlite(value) for name, value in statement.params.items()}
         if statement.window is not None:
-            columns = map(_column, statement.window.values())
+            columns = [_column(statement.window[name]) for name in named.window]
             items = list(zip(*columns, strict=True))
             params["window"] = msgspec.json.encode(items).decode()
         cursor.execute(named.sql, params)

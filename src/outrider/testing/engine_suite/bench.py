@@ -24,8 +24,8 @@ from outrider.domain.signals import AskedSignal, Signal
 from outrider.domain.states import TERMINAL_RUNS, Channel, RunStatus
 from outrider.gateways.sandbox import Sandbox
 from outrider.kernel.control.phase_controls import Control, ControlAnswer
-from outrider.kernel.transactions import inspection, run_log
-from outrider.kernel.transactions.inspection import JobLine
+from outrider.kernel.transactions import paging, run_jobs, run_log
+from outrider.kernel.transactions.run_jobs import JobLine
 from outrider.limits.kernel import Limits
 from outrider.ports.engine import Engine, Stalled, Work
 from outrider.settings import Settings
@@ -200,10 +200,10 @@ class EngineBench:
         return [event.type for event in await self.events(run_id)]
 
     async def jobs(self, run_id: RunId) -> list[JobLine]:
-        return await self.outrider.store.read(inspection.jobs_page(run_id, inspection.FIRST, MOST))
+        return await self.outrider.store.read(run_jobs.jobs_page(run_id, paging.FIRST, MOST))
 
     async def reasons(self, run_id: RunId) -> dict[tuple[str, str], int]:
-        found = await self.outrider.store.read(inspection.reason_counts(run_id))
+        found = await self.outrider.store.read(run_jobs.reason_counts(run_id))
         return {(each.status, each.reason): each.items for each in found}
 
     async def until_jobs(self, run_id: RunId, reached: Callable[[JobLine], bool]) -> None:
