@@ -21,6 +21,7 @@ from outrider.settings import SinkSettings
 from outrider.sinks.directory import make_sink
 from outrider.system import SystemClock, SystemIds
 from outrider.testing.store_suite.workshop import NOON, Workshop
+from tests.support.foundations import foundation
 
 SINK = "audit"
 ENOUGH = 100_000
@@ -37,7 +38,9 @@ class Scene:
         self.ids = SystemIds()
         self.limits = limits
         self.workshop = Workshop(store)
-        self.keeper = BusKeeper(store, self.clock, self.ids, limits, [SINK])
+        self.keeper = BusKeeper(
+            foundation(store, clock=self.clock, ids=self.ids, limits=limits), [SINK]
+        )
 
     async def runs(self, count: int, events: int) -> list[RunId]:
         await self.keeper.register()
@@ -75,9 +78,13 @@ class Scene:
         self, sink: Sink, *, owner: WorkerId = ME, max_attempts: int | None = None
     ) -> BusRelay:
         return BusRelay(
-            SINK, sink, self.store, self.clock, self.ids, owner, self.limits, is_dead,
+            foundation(self.store, clock=self.clock, ids=self.ids, limits=self.limits),
+            SINK,
+            sink,
+            owner,
+            is_dead,
             max_attempts=max_attempts,
-        )  # fmt: skip
+        )
 
     async def told_all(self, seconds: float = 60.0) -> None:
         """Returns once nothing waits for the sink."""

@@ -62,14 +62,14 @@ async def limited(
 def reconciler(outrider: Outrider, name: str, later_seconds: float = 0.0) -> RunReconciler:
     """By a clock that stands still, so many seconds from now."""
     return RunReconciler(
-        outrider.store,
+        replace(
+            outrider.foundation,
+            clock=FakeClock(outrider.clock.now() + timedelta(seconds=later_seconds)),
+        ),
         outrider.admission_gate,
         outrider.hub,
         outrider.engine_notifier,
-        FakeClock(outrider.clock.now() + timedelta(seconds=later_seconds)),
-        outrider.ids,
         WorkerId(name),
-        outrider.limits,
     )
 
 

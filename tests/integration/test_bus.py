@@ -30,6 +30,7 @@ from tests.integration.api_inside import until
 from tests.integration.broken_server import closed_port
 from tests.integration.bus_receiver import SECRET, Receiver, accept, answer, receiving
 from tests.integration.bus_scene import SINK, Scene, by_run
+from tests.support.foundations import foundation
 from tests.whole_runs import PATIENCE_SECONDS, SteppedClock
 
 HOOK = "env:HOOK_SECRET"
@@ -270,7 +271,9 @@ async def test_all_are_redriven_at_once_and_only_ones_own(store: Store) -> None:
     assert waiting == sum(map(len, (await scene.logged(*runs)).values()))
     (alert,) = await standing(store)
     assert alert.times > 1
-    keeper = BusKeeper(store, scene.clock, scene.ids, scene.limits, [SINK])
+    keeper = BusKeeper(
+        foundation(store, clock=scene.clock, ids=scene.ids, limits=scene.limits), [SINK]
+    )
     assert await keeper.redrive_all(ELSEWHERE, "stranger") == 0
     with pytest.raises(NotFound):
         await keeper.redrive(ELSEWHERE, (await letters(scene))[0].id, "stranger")
@@ -510,7 +513,7 @@ async def test_a_forgotten_sink_takes_with_it_what_waited_and_no_more_is_written
     with pytest.raises(Conflict, match="settings still name"):
         await scene.keeper.forget(SINK, "test")
     record = await scene.record()
-    keeper = BusKeeper(store, scene.clock, scene.ids, scene.limits, [])
+    keeper = BusKeeper(foundation(store, clock=scene.clock, ids=scene.ids, limits=scene.limits), [])
     forgotten = await keeper.forget(SINK, "test")
     assert forgotten == (record.waiting, 1)
     assert (await keeper.sinks(), await standing(store)) == ([], [])

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -182,7 +183,7 @@ async def test_what_was_in_doubt_at_a_retry_and_never_arrived_can_be_sent_withou
 
 async def test_progress_is_told_of_every_phase_however_many_there_are(outrider: Outrider) -> None:
     limits = Limits(progress_seconds=0.02, progress_phases=2)
-    reporter = ProgressReporter(outrider.store, outrider.hub, outrider.clock, limits)
+    reporter = ProgressReporter(replace(outrider.foundation, limits=limits), outrider.hub)
     campaigns = [await created(outrider, 2) for _ in range(5)]
     for campaign_id in campaigns:
         await begun(outrider, campaign_id)

@@ -9,6 +9,7 @@ import os
 import random
 from collections import Counter
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import asyncpg
@@ -476,9 +477,7 @@ async def test_two_servers_that_start_together_repair_a_phase_once(
         await raw.complete_runs()
     async with open_outrider(outrider.settings) as other:
         restorers = [
-            PhaseRestorer(
-                each.store, each.hub, each.engine_notifier, each.clock, each.ids, each.limits
-            )
+            PhaseRestorer(each.foundation, each.hub, each.engine_notifier)
             for each in (outrider, other)
         ]
         second: list[asyncio.Task[int]] = []
@@ -500,7 +499,7 @@ async def test_the_accounting_of_a_progress_event_adds_up_whatever_ends_while_it
     outrider: Outrider,
 ) -> None:
     reporter = ProgressReporter(
-        outrider.store, outrider.hub, outrider.clock, Limits(progress_seconds=0)
+        replace(outrider.foundation, limits=Limits(progress_seconds=0)), outrider.hub
     )
     campaign_id = await created(outrider, 20)
     run_id = await begun(outrider, campaign_id)

@@ -21,6 +21,7 @@ from outrider.kernel.transactions import doubts, inspection, jobs, ledger, suppr
 from outrider.kernel.transactions.doubts import DoubtVerdict
 from outrider.kernel.transactions.jobs import Hold
 from outrider.kernel.transactions.ledger import ClosedAttempt, Draft, JobContext, Member
+from outrider.limits.kernel import Limits
 from outrider.ports.store import Store
 from outrider.testing.clock import FakeClock
 from outrider.testing.launches import launch, message, observe, people, target
@@ -37,6 +38,7 @@ from outrider.testing.store_suite.workshop import (
 )
 from tests.controls import control
 from tests.raw_sql import raw_sql
+from tests.support.foundations import foundation
 from tests.whole_runs import IMPATIENT, opened, work_until, work_until_terminal
 
 STOP = OptOut("said STOP", SuppressionSource.STOP)
@@ -125,7 +127,9 @@ async def test_a_fresh_window_with_a_key_that_an_ended_item_holds_leaves_nobody_
     await shop.close(first, (holder, ACCEPTED))
     shared = shop.draft(first, 0).key
     held = [shop.draft(second, 2)._replace(key=shared), shop.draft(second, 3)]
-    reserver = Reserver(store, FakeClock(at(1)), LEASE_SECONDS)
+    reserver = Reserver(
+        foundation(store, clock=FakeClock(at(1)), limits=Limits(lease_seconds=LEASE_SECONDS))
+    )
     opened = await reserver.reserve(second, held)
     assert not isinstance(opened, Hold)
     assert [each.outbox_id for each in opened] == [held[1].id]

@@ -22,6 +22,7 @@ from outrider.ports.store import Store
 from outrider.rendering.pool import RenderPool
 from tests.integration.workflow_scene import CONTRACTS, WorkflowScene
 from tests.raw_sql import raw_sql
+from tests.support.foundations import foundation
 
 SECONDS = 600
 BODY = "{{ count }}: {% for each in events %}{{ each.n }} {% endfor %}for {{ recipient.id }}"
@@ -37,11 +38,11 @@ class Scene(WorkflowScene):
         self.step = StepId(self.ids.new())
 
     def another(self) -> Digester:
+        stands_on = foundation(self.store, clock=self.clock, ids=self.ids)
         return Digester(
-            self.store, self.renderer,
-            StepTargets(lambda: self.contracts, GATEWAY_TYPES, {}), lambda: self.contracts,
-            lambda _: None, Unsubscriber(self.store, self.clock, self.ids, bytes, None),
-            lambda: None, self.clock, self.ids, Limits(),
+            stands_on, self.renderer, StepTargets(lambda: self.contracts, GATEWAY_TYPES, {}),
+            lambda: self.contracts, lambda _: None, Unsubscriber(stands_on, bytes, None),
+            lambda: None,
         )  # fmt: skip
 
     async def run(self, sql: str) -> list[tuple[Any, ...]]:

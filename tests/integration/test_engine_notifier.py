@@ -109,7 +109,9 @@ async def test_who_comes_after_a_telling_that_took_too_long_does_not_wait_too(
     outrider: Outrider, clock: FakeClock
 ) -> None:
     engine = HangingEngine(clock)
-    engine_notifier = EngineNotifier(engine, outrider.store, clock, LIMITS)
+    engine_notifier = EngineNotifier(
+        replace(outrider.foundation, clock=clock, limits=LIMITS), engine
+    )
     await engine_notifier.let_go(DEFAULT_TENANT, RUN)
     assert engine.asked == 1
     await engine_notifier.let_go(DEFAULT_TENANT, RUN)
@@ -129,7 +131,9 @@ async def test_nobody_waits_for_an_engine_that_does_not_answer_not_even_the_firs
     """RM: the first control while Temporal was down took as long as an engine may take."""
     engine, clock = HangingEngine(FakeClock()), SystemClock()
     patient = replace(LIMITS, engine_tell_seconds=60.0, engine_wait_seconds=0.1)
-    engine_notifier = EngineNotifier(engine, outrider.store, clock, patient)
+    engine_notifier = EngineNotifier(
+        replace(outrider.foundation, clock=clock, limits=patient), engine
+    )
     began = clock.monotonic()
     await engine_notifier.let_go(DEFAULT_TENANT, RUN)
     await engine_notifier.steered(DEFAULT_TENANT, RUN, Signal.PAUSE)
@@ -147,7 +151,9 @@ async def test_the_engine_is_asked_again_soon_about_what_it_knew_and_later_about
     outrider: Outrider, clock: FakeClock, knows: bool, again_seconds: float
 ) -> None:
     engine = KnowingEngine(knows=knows)
-    engine_notifier = EngineNotifier(engine, outrider.store, clock, LIMITS)
+    engine_notifier = EngineNotifier(
+        replace(outrider.foundation, clock=clock, limits=LIMITS), engine
+    )
     submission = Submission("a", "noop", {"to": "+447700900123", "message": "Hello"})
     await outrider.submissions.submit(DEFAULT_SCOPE, submission)
     told = await engine_notifier.recover_once()
@@ -168,7 +174,8 @@ async def test_an_engine_that_is_slow_is_told_of_everything_bit_by_bit(
     await submit_to_lanes(outrider)
     engine = SlowEngine()
     engine_notifier = EngineNotifier(
-        engine, outrider.store, clock, replace(LIMITS, stalled_told_at_once=1)
+        replace(outrider.foundation, clock=clock, limits=replace(LIMITS, stalled_told_at_once=1)),
+        engine,
     )
     assert len(await engine_notifier.recover_once()) == LANES
     assert len(set(engine.told)) == LANES
@@ -180,7 +187,9 @@ async def test_work_that_the_engine_knows_hides_none_that_it_does_not(
 ) -> None:
     await submit_to_lanes(outrider)
     engine = KnowingEngine(knows=True)
-    engine_notifier = EngineNotifier(engine, outrider.store, clock, replace(LIMITS, stalled_page=1))
+    engine_notifier = EngineNotifier(
+        replace(outrider.foundation, clock=clock, limits=replace(LIMITS, stalled_page=1)), engine
+    )
     for _ in range(LANES):
         await engine_notifier.recover_once()
     assert len(engine.asked) == len(set(engine.asked)) == LANES
@@ -193,7 +202,10 @@ async def test_the_more_the_engine_knows_the_less_often_it_is_asked_about_each(
     await submit_to_lanes(outrider)
     engine = KnowingEngine(knows=True)
     engine_notifier = EngineNotifier(
-        engine, outrider.store, clock, replace(LIMITS, stalled_asked_per_second=1.0)
+        replace(
+            outrider.foundation, clock=clock, limits=replace(LIMITS, stalled_asked_per_second=1.0)
+        ),
+        engine,
     )
     await engine_notifier.recover_once()
     clock.advance(LANES - MOMENT_SECONDS)
@@ -214,7 +226,9 @@ async def test_each_job_that_is_taken_of_a_run_is_no_reason_to_ask_about_the_nex
         await begun(outrider, await created(outrider, 20, batch_size=5))
         clock.advance(LIMITS.stalled_after_seconds)
         engine = KnowingEngine(knows=True)
-        engine_notifier = EngineNotifier(engine, outrider.store, clock, LIMITS)
+        engine_notifier = EngineNotifier(
+            replace(outrider.foundation, clock=clock, limits=LIMITS), engine
+        )
         for _ in range(2):
             claimer = Claimer(WorkerId("w"), clock.now() + HOUR, engine.reference, outrider.ids)
             await engine_notifier.recover_once()

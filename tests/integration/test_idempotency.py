@@ -15,7 +15,6 @@ from outrider.limits.access import (
 )
 from outrider.limits.api import ApiLimits
 from outrider.ports.idempotency import Running
-from outrider.system import SystemIds
 from outrider.testing.clock import FakeClock
 from outrider.testing.idempotency_suite import (
     RUNNING_SECONDS,
@@ -26,6 +25,7 @@ from outrider.testing.idempotency_suite import (
     named,
 )
 from tests.raw_sql import raw_sql
+from tests.support.foundations import foundation
 
 PROCESSES = 4
 KEYS_PER_PROCESS = 25
@@ -59,7 +59,7 @@ async def database_bench(database: str) -> AsyncIterator[IdempotencyBench]:
     stores = [make_store(database) for _ in range(2)]
     await stores[0].migrate()
     here, there = (
-        DatabaseIdempotency(store, clock, SystemIds(), TTL_SECONDS, RUNNING_SECONDS)
+        DatabaseIdempotency(foundation(store, clock=clock), TTL_SECONDS, RUNNING_SECONDS)
         for store in stores
     )
 

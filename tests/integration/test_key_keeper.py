@@ -20,10 +20,10 @@ from outrider.limits.access import KEY_REMEMBER_SECONDS
 from outrider.limits.campaigns import NAME_MAX_CHARACTERS
 from outrider.ports.store import Result, Store, Transaction
 from outrider.settings import Settings
-from outrider.system import SystemIds
 from outrider.telemetry import configure_logging
 from outrider.testing.clock import FakeClock
 from tests.raw_sql import Raw, raw_sql
+from tests.support.foundations import foundation
 
 PLANTED = bytes.fromhex("c0ffee" * 10 + "beef")
 ROOT_KEY = "a root key, planted"
@@ -61,7 +61,9 @@ class Desk:
     def __init__(self, store: Store, clock: FakeClock, root_key: str | None = None) -> None:
         self.store = CountingStore(store)
         self.clock = clock
-        self.keeper = KeyKeeper(cast("Store", self.store), clock, SystemIds(), os.urandom, root_key)
+        self.keeper = KeyKeeper(
+            foundation(cast("Store", self.store), clock=clock), os.urandom, root_key
+        )
 
     async def key(
         self, name: str = "ci", *scopes: KeyScope, scope: Scope = DEFAULT_SCOPE
@@ -368,7 +370,9 @@ async def test_a_planted_key_is_in_no_table_file_log_or_audit_entry(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     configure_logging("json", logging.DEBUG)
-    keeper = KeyKeeper(store, FakeClock(), SystemIds(), lambda count: PLANTED[:count], ROOT_KEY)
+    keeper = KeyKeeper(
+        foundation(store, clock=FakeClock()), lambda count: PLANTED[:count], ROOT_KEY
+    )
     record, text = await keeper.create(DEFAULT_SCOPE, "ci", OPERATE, "test")
     assert PLANTED.hex() in text
     assert await keeper.authenticate(text)

@@ -107,7 +107,7 @@ async def test_what_is_given_back_to_a_job_that_was_given_up_gets_an_ending(
     assert await shop.accounting(run_id) == Accounting(intended=2, in_doubt=2)
     await shop.close(asleep, (called, ACCEPTED), (never_begun, GIVEN_BACK), now=later)
     assert await shop.accounting(run_id) == Accounting(intended=2, waiting=1, sent=1)
-    sweeper = StopSweeper(outrider.store, outrider.clock, outrider.limits)
+    sweeper = StopSweeper(outrider.foundation)
     assert await sweeper.sweep_once() == 1
     assert await shop.accounting(run_id) == Accounting(intended=2, sent=1, skipped=1)
     assert (await shop.item(never_begun)).reason == "job_dead"
@@ -133,7 +133,7 @@ async def test_lost_leases_are_forgotten_when_nothing_of_their_jobs_is_in_doubt(
         (second,) = [job for job in again if job.id == doubtful.job.id]
         script = ledger.doubt_abandoned(second, clock.now())
         assert await outrider.store.write(script) == 2
-        sweeper = StopSweeper(outrider.store, clock, outrider.limits)
+        sweeper = StopSweeper(replace(outrider.foundation, clock=clock))
         assert await sweeper.forget_once() == 0, "whoever judges now asks for them"
         clock.advance(outrider.limits.lost_leases_kept_seconds + 1)
         assert await sweeper.forget_once() == 1

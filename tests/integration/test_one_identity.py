@@ -346,7 +346,7 @@ async def test_what_a_worker_gives_back_after_its_stopped_run_has_ended_gets_an_
     )
     await shop.close(asleep, (called, ACCEPTED), (never_begun, given_back), now=later)
     assert await shop.accounting(run_id) == Accounting(intended=2, waiting=1, sent=1)
-    sweeper = StopSweeper(outrider.store, outrider.clock, outrider.limits)
+    sweeper = StopSweeper(outrider.foundation)
     assert await sweeper.sweep_once() == 1
     assert await shop.accounting(run_id) == Accounting(intended=2, sent=1, skipped=1)
     assert (await shop.item(never_begun)).reason == "cancelled"

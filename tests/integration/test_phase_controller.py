@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -475,7 +476,7 @@ async def test_progress_is_told_only_of_a_phase_in_progress_and_never_changes_it
     outrider: Outrider,
 ) -> None:
     reporter = ProgressReporter(
-        outrider.store, outrider.hub, outrider.clock, Limits(progress_seconds=0)
+        replace(outrider.foundation, limits=Limits(progress_seconds=0)), outrider.hub
     )
     campaign_id = await created(outrider, 30)
     assert await reporter.report_once() == 0

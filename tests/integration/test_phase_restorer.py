@@ -207,7 +207,7 @@ async def test_every_phase_is_repaired_however_many_there_are(
     async with raw_sql(database) as raw:
         await raw.complete_runs()
     restorer = PhaseRestorer(
-        outrider.store, outrider.hub, outrider.engine_notifier, outrider.clock, outrider.ids, limits
+        replace(outrider.foundation, limits=limits), outrider.hub, outrider.engine_notifier
     )
     assert await restorer.restore() == len(campaigns)
     assert {await phase_state(outrider, each) for each in campaigns} == {"completed"}
@@ -223,10 +223,7 @@ async def test_a_bypass_made_while_no_server_runs_is_logged_by_the_next_one_and_
     await written(database, campaign_id, "state = 'failed'")
     capsys.readouterr()
     for times in (1, 0):
-        restorer = PhaseRestorer(
-            outrider.store, outrider.hub, outrider.engine_notifier, outrider.clock, outrider.ids,
-            outrider.limits,
-        )  # fmt: skip
+        restorer = PhaseRestorer(outrider.foundation, outrider.hub, outrider.engine_notifier)
         await restorer.restore()
         printed = capsys.readouterr()
         lines = (printed.out + printed.err).splitlines()

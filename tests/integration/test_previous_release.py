@@ -5,6 +5,7 @@ What it left is recorded in tests/previous; where its commit is in this clone it
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +105,7 @@ async def test_what_the_previous_release_spooled_is_appended(left: str, tmp_path
         spool = LocalSpool(tmp_path / "left-spool", SystemIds())
         await spool.put(content)
         recorder = StepRecorder(
-            outrider.store, spool, WriteBudget(), outrider.clock, WorkerId("w"), IMPATIENT
+            replace(outrider.foundation, limits=IMPATIENT), spool, WriteBudget(), WorkerId("w")
         )
         assert await recorder.reconcile_once() == 1
         (event,) = [e for e in await events_of(outrider.store, run_id) if e.step_id == "spooled"]

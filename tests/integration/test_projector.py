@@ -40,6 +40,7 @@ from tests.integration.raw_logs import (
     watermark,
 )
 from tests.raw_sql import Raw, raw_sql
+from tests.support.foundations import foundation
 
 IDS = SystemIds()
 LIMITS = Limits()
@@ -65,7 +66,7 @@ async def run_id(store: Store) -> RunId:
 def projector_of(
     store: Store, *, clock: FakeClock | None = None, limits: Limits = LIMITS
 ) -> Projector:
-    return Projector(store, clock or FakeClock(NOON), IDS, limits)
+    return Projector(foundation(store, clock=clock or FakeClock(NOON), ids=IDS, limits=limits))
 
 
 async def alerts_of(store: Store) -> list[AlertRecord]:

@@ -18,11 +18,11 @@ from outrider.kernel.access.session_keeper import SessionKeeper
 from outrider.limits.access import KEY_REMEMBER_SECONDS
 from outrider.limits.api import ApiLimits
 from outrider.ports.store import Result, Store, Transaction
-from outrider.system import SystemIds
 from outrider.testing.clock import FakeClock
 from outrider.testing.slow_store import SlowStore
 from outrider.testing.store_suite.workshop import NOON
 from tests.integration.api_inside import serving
+from tests.support.foundations import foundation
 from tests.whole_runs import opened
 
 
@@ -43,9 +43,11 @@ class Gate:
     def __init__(self, store: Store) -> None:
         self.store = FadingStore(store)
         self.clock = FakeClock(NOON)
-        self.elsewhere = KeyKeeper(store, self.clock, SystemIds(), os.urandom, None)
-        keys = KeyKeeper(self.store, self.clock, SystemIds(), os.urandom, None)
-        sessions = SessionKeeper(self.store, keys, self.clock, os.urandom, None, bytes)
+        self.elsewhere = KeyKeeper(foundation(store, clock=self.clock), os.urandom, None)
+        keys = KeyKeeper(foundation(self.store, clock=self.clock), os.urandom, None)
+        sessions = SessionKeeper(
+            foundation(self.store, clock=self.clock), keys, os.urandom, None, bytes
+        )
         failures = Counter("failures", "Of this test.", registry=CollectorRegistry())
         self.door = Doorkeeper(keys, sessions, self.clock, failures, TrustedProxies(()))
 

@@ -29,7 +29,6 @@ from outrider.kernel.runs.run_reader import RunReader
 from outrider.kernel.transactions.run_log import EventDraft
 from outrider.limits.kernel import Limits
 from outrider.ports.store import Store
-from outrider.system import SystemIds
 from outrider.testing.clock import FakeClock
 from outrider.testing.postgres import create_database, drop_database
 from outrider.testing.store_suite.workshop import NOON, Workshop
@@ -45,6 +44,7 @@ from tests.integration.raw_logs import (
     watermark,
 )
 from tests.raw_sql import Raw, raw_sql
+from tests.support.foundations import foundation
 
 LIMITS = Limits(projector_page_events=3, projector_delta_events=5, projector_steps_remembered=3)
 """So small that pages end, visits are cut short and memory overflows all the time."""
@@ -138,7 +138,7 @@ class RunLog(RuleBasedStateMachine):
     @rule(statements=st.integers(0, 6))
     def crash_while_projecting(self, statements: int) -> None:
         self.crashing.write_dies_after = statements
-        dying = Projector(self.crashing, self.clock, SystemIds(), LIMITS)
+        dying = Projector(foundation(self.crashing, clock=self.clock, limits=LIMITS))
         dying._memory = self.projector._memory
         self.runner.run(dying.project_once())
         self.crashing.write_dies_after = None
@@ -146,11 +146,11 @@ class RunLog(RuleBasedStateMachine):
     @rule()
     def new_projector(self) -> None:
         """It remembers nothing, and goes by what is stored."""
-        self.projector = Projector(self.store, self.clock, SystemIds(), LIMITS)
+        self.projector = Projector(foundation(self.store, clock=self.clock, limits=LIMITS))
 
     @rule()
     def two_project_at_once(self) -> None:
-        rival = Projector(self.store, self.clock, SystemIds(), LIMITS)
+        rival = Projector(foundation(self.store, clock=self.clock, limits=LIMITS))
 
         async def both() -> None:
             await asyncio.gather(self.projector.project_once(), rival.project_once())

@@ -22,12 +22,12 @@ from outrider.kernel.transactions.jobs import ClaimedLane, Claimer, Hold
 from outrider.kernel.transactions.ledger import ClosedAttempt
 from outrider.kernel.transactions.screening import Ending, HeldBack
 from outrider.legacy.proposal_email import ProposalEmail
-from outrider.limits.kernel import Limits
 from outrider.ports.store import Rows, Statement, Store, Transaction
 from outrider.testing.claims import claim_any
 from outrider.testing.store_suite.workshop import WORD
 from tests.integration.workflow_scene import LEASE, NOON, WorkflowScene, moment
 from tests.raw_sql import raw_sql
+from tests.support.foundations import foundation
 
 NIGHT = {"from": "21:00", "to": "08:00"}
 TWO_A_DAY = {"messages": 2, "perHours": 24}
@@ -36,9 +36,9 @@ TWO_A_DAY = {"messages": 2, "perHours": 24}
 class Scene(WorkflowScene):
     def __init__(self, store: Store, database: str) -> None:
         super().__init__(store, database)
-        self.keeper = PolicyKeeper(store, self.clock, self.ids, Limits())
+        self.keeper = PolicyKeeper(foundation(store, clock=self.clock, ids=self.ids))
         self.screener = Screener(
-            store, self.keeper, supported_templates([ProposalEmail()]), self.clock, Limits()
+            foundation(store, clock=self.clock), self.keeper, supported_templates([ProposalEmail()])
         )
 
     async def set(self, **document: Any) -> None:
@@ -248,7 +248,7 @@ async def test_an_unknown_zone_is_told_of_once_and_the_workspaces_own_counts(
 async def test_a_policy_is_its_workspaces_own_on_record_and_soon_heard_of_elsewhere(
     scene: Scene,
 ) -> None:
-    elsewhere = PolicyKeeper(scene.store, scene.clock, scene.ids, Limits())
+    elsewhere = PolicyKeeper(foundation(scene.store, clock=scene.clock, ids=scene.ids))
     other = Scope(DEFAULT_SCOPE.tenant_id, WorkspaceId("00000000-0000-7000-8000-0000000000ff"))
     assert await elsewhere.lately(DEFAULT_SCOPE) == ScreenPolicies()
     await scene.set(timeZone="Europe/Amsterdam", quietHours=NIGHT)

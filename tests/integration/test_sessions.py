@@ -19,11 +19,11 @@ from outrider.kernel.access.session_keeper import SessionKeeper
 from outrider.limits.access import FAILED_AUTH_BURST, KEY_REMEMBER_SECONDS, SESSION_SECONDS
 from outrider.limits.api import ApiLimits
 from outrider.ports.store import Store
-from outrider.system import SystemIds
 from outrider.testing.clock import FakeClock
 from outrider.testing.launches import target
 from tests.integration.api_inside import Inside, serving
 from tests.integration.api_server import Stream, campaign, running_server
+from tests.support.foundations import foundation
 from tests.whole_runs import opened
 
 NOOP = target("noop", "noop", "noop:")
@@ -43,8 +43,10 @@ class Office(NamedTuple):
     def on(
         cls, store: Store, clock: FakeClock, root_key: str | None = None, secret: bytes = SECRET
     ) -> "Office":
-        keys = KeyKeeper(store, clock, SystemIds(), os.urandom, root_key)
-        keeper = SessionKeeper(store, keys, clock, os.urandom, root_key, lambda: secret)
+        keys = KeyKeeper(foundation(store, clock=clock), os.urandom, root_key)
+        keeper = SessionKeeper(
+            foundation(store, clock=clock), keys, os.urandom, root_key, lambda: secret
+        )
         return cls(keys, keeper)
 
     async def token(self, text: str) -> str:

@@ -1,6 +1,7 @@
 """XM: what one workspace is told by a provider is not everybody's wait."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -36,9 +37,7 @@ async def outrider(database: str, tmp_path: Path, clock: SteppedClock) -> AsyncI
 
 
 def gate_of(outrider: Outrider, clock: SteppedClock) -> TargetGate:
-    return TargetGate(
-        outrider.store, clock, outrider.ids, outrider.limits, {}, TargetPolicy(), WorkerId("w")
-    )
+    return TargetGate(replace(outrider.foundation, clock=clock), {}, TargetPolicy(), WorkerId("w"))
 
 
 def gateway_of(outrider: Outrider) -> Gateway:

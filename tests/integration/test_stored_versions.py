@@ -30,6 +30,7 @@ from tests.integration.raw_logs import (
     watermark,
 )
 from tests.raw_sql import Raw, raw_sql
+from tests.support.foundations import foundation
 
 IDS = SystemIds()
 LIMITS = Limits()
@@ -49,7 +50,7 @@ async def run_id(store: Store) -> RunId:
     await tell(store, run_id, of_run("Approved"), of_run("Started", engineRunRef="local/1"))
     error = {"code": "x", "message": "y", "retryable": False}
     await tell(store, run_id, step("Started", "a"), step("Failed", "a", payload={"error": error}))
-    await Projector(store, FakeClock(NOON), IDS, LIMITS).project_once()
+    await Projector(foundation(store, clock=FakeClock(NOON), ids=IDS, limits=LIMITS)).project_once()
     return run_id
 
 
@@ -166,7 +167,7 @@ async def test_no_stored_snapshot_stops_the_projector(
     """R2: projection of that run stopped."""
     await rewrite(raw, run_id, change(await newest(raw, run_id)))
     await tell(store, run_id, step("Started", "b"))
-    await Projector(store, FakeClock(NOON), IDS, LIMITS).project_once()
+    await Projector(foundation(store, clock=FakeClock(NOON), ids=IDS, limits=LIMITS)).project_once()
     expected = await projected(store, run_id)
     assert await watermark(raw, run_id) == expected.last_event_seq
     (*_, latest) = (
@@ -187,7 +188,7 @@ async def test_a_damaged_snapshot_of_a_run_that_ended_is_folded_again(
     await rewrite(raw, run_id, change(await newest(raw, run_id)))
     await RunReader(store, LIMITS).snapshot(DEFAULT_SCOPE, run_id)
     assert await watermark(raw, run_id) == 0
-    await Projector(store, FakeClock(NOON), IDS, LIMITS).project_once()
+    await Projector(foundation(store, clock=FakeClock(NOON), ids=IDS, limits=LIMITS)).project_once()
     assert await snapshots_of(raw, run_id) == [await projected(store, run_id)]
 
 
@@ -219,8 +220,8 @@ async def emptied(store: Store, folder: Path, content: bytes) -> int:
     spool = LocalSpool(folder, IDS)
     await spool.put(content)
     recorder = StepRecorder(
-        store, spool, WriteBudget(), FakeClock(NOON), WorkerId("w"), LIMITS
-    )  # fmt: skip
+        foundation(store, clock=FakeClock(NOON), limits=LIMITS), spool, WriteBudget(), WorkerId("w")
+    )
     return await recorder.reconcile_once()
 
 

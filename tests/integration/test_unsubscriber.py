@@ -19,15 +19,15 @@ from outrider.gateways.sandbox import Sandbox
 from outrider.kernel.access.unsubscriber import SIGNING_KEY, Unsubscriber
 from outrider.kernel.transactions import signing_keys
 from outrider.ports.store import Store
-from outrider.system import SystemIds
 from outrider.testing.clock import FakeClock
 from outrider.testing.launches import registry, target
 from tests.integration.provider_targets import TARGETS, PlantedSecrets
+from tests.support.foundations import foundation
 
 
 async def test_two_processes_that_begin_at_once_sign_alike(store: Store) -> None:
     def one(url: str | None) -> Unsubscriber:
-        return Unsubscriber(store, FakeClock(), SystemIds(), urandom, url)
+        return Unsubscriber(foundation(store, clock=FakeClock()), urandom, url)
 
     assert await one(None).urls() is None
     assert await store.read(signing_keys.find(SIGNING_KEY)) is None

@@ -316,7 +316,7 @@ async def test_a_herald_is_woken_by_a_message_that_somebody_submits(
         opened(database, tmp_path, SMS, limits=NEVER_LOOKS) as elsewhere,
     ):
         engine = KnowingEngine(knows=False)
-        engine_notifier = EngineNotifier(engine, outrider.store, outrider.clock, NEVER_LOOKS)
+        engine_notifier = EngineNotifier(replace(outrider.foundation, limits=NEVER_LOOKS), engine)
         looking = asyncio.create_task(engine_notifier.run())
         await submit(elsewhere, "order")
 

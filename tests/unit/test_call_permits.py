@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 import pytest
+from tests.support.foundations import foundation
 
 from outrider.domain.errors import StoreUnavailable
 from outrider.domain.ids import CampaignId, Fence, JobId, RunId, TenantId, WorkspaceId
@@ -64,7 +65,7 @@ def told() -> ToldStore:
 
 @pytest.fixture
 def permits(told: ToldStore, clock: FakeClock) -> CallPermits:
-    return CallPermits(cast("Store", told), clock, LIMITS)
+    return CallPermits(foundation(cast("Store", told), clock=clock, limits=LIMITS))
 
 
 def take(permits: CallPermits, clock: FakeClock, job: Claim = JOB) -> datetime:

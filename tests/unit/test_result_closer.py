@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import cast
 
 import pytest
+from tests.support.foundations import foundation
 
 from outrider.domain.errors import StoreError, StoreRefused, StoreUnavailable
 from outrider.domain.ids import Fence, JobId, OutboxId
@@ -18,7 +19,6 @@ from outrider.kernel.transactions.ledger import ClosedAttempt
 from outrider.limits.kernel import Limits
 from outrider.ports.stages import Unobserved
 from outrider.ports.store import Store, Transaction
-from outrider.system import SystemClock
 
 ACCEPTED = Verdict(ItemStatus.SENT, IntentStatus.ACCEPTED, Progress.ANSWERED)
 LIMITS = replace(Limits(), close_group_seconds=0.0, close_groups_in_parallel=2)
@@ -80,7 +80,7 @@ async def closing(
 ) -> AsyncIterator[tuple[ResultCloser, HeldStore]]:
     store = HeldStore()
     closer = ResultCloser(
-        cast("Store", store), SystemClock(), limits, Unobserved(), journal or RememberedCalls()
+        foundation(cast("Store", store), limits=limits), Unobserved(), journal or RememberedCalls()
     )
     running = asyncio.create_task(closer.run())
     try:
@@ -187,7 +187,7 @@ class RefusingStore:
 async def test_a_result_that_the_store_refuses_costs_no_other_and_ends_no_loop() -> None:
     """The loop died of it, and with it the worker."""
     store, journal = RefusingStore("c"), RememberedCalls()
-    closer = ResultCloser(cast("Store", store), SystemClock(), LIMITS, Unobserved(), journal)
+    closer = ResultCloser(foundation(cast("Store", store), limits=LIMITS), Unobserved(), journal)
     running = asyncio.create_task(closer.run())
     try:
         for name in "abcde":
@@ -231,7 +231,7 @@ async def test_a_store_that_fails_for_a_moment_costs_no_result(patience_seconds:
     limits = replace(LIMITS, close_backoff_seconds=0.0, close_patience_seconds=patience_seconds)
     store = FailingStore(3 if patience_seconds > 0 else 1)
     closer = ResultCloser(
-        cast("Store", store), SystemClock(), limits, Unobserved(), RememberedCalls()
+        foundation(cast("Store", store), limits=limits), Unobserved(), RememberedCalls()
     )
     running = asyncio.create_task(closer.run())
     try:
