@@ -15,7 +15,6 @@ import pytest
 
 import outrider
 from outrider.bootstrap import Outrider
-from outrider.call_journal import CallJournalFolder
 from outrider.domain.campaigns import Message
 from outrider.domain.ids import DEFAULT_SCOPE, IdempotencyKey, RunId
 from outrider.domain.reference_memory import ReferenceMemory
@@ -23,6 +22,7 @@ from outrider.domain.states import Channel
 from outrider.domain.submission import CallResult, GatewayType
 from outrider.domain.times import rfc3339
 from outrider.domain.workspaces import DEFAULT_WORKSPACE_NAME, WorkspaceName
+from outrider.files.call_journal import CallJournalFolder
 from outrider.gateways.directory import Gateways
 from outrider.gateways.sandbox import Sandbox
 from outrider.kernel.delivery.reservations import OpenAttempt, Reserver
@@ -33,7 +33,7 @@ from outrider.kernel.transactions.ledger import JobContext
 from outrider.kernel.work.lease_rescuer import LeaseRescuer
 from outrider.limits.kernel import Limits
 from outrider.ports.gateway import Gateway, Reservation
-from outrider.secret_store import LocalSecrets
+from outrider.secrets.store import LocalSecrets
 from outrider.testing.clock import FakeClock
 from outrider.testing.launches import launch, message, observe, people, target
 from outrider.testing.store_suite.workshop import ONE, Workshop

@@ -8,7 +8,7 @@ import pytest
 
 from outrider.domain.submission import Accepted, AttemptError, CallResult, Progress
 from outrider.gateways.directory import Gateways
-from outrider.secret_store import LocalSecrets
+from outrider.secrets.store import LocalSecrets
 from tests.integration.broken_server import (
     MailServer,
     Reader,

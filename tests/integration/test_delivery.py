@@ -31,7 +31,7 @@ from outrider.kernel.transactions.targets import doors_that_hold
 from outrider.limits.kernel import Limits
 from outrider.ports.gateway import Gateway, Reservation
 from outrider.ports.stages import Stage, Unobserved
-from outrider.secret_store import LocalSecrets
+from outrider.secrets.store import LocalSecrets
 from outrider.settings import TargetSettings
 from outrider.testing.launches import (
     WATCH_SECONDS,

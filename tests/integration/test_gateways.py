@@ -36,7 +36,7 @@ from outrider.gateways.smtp import SmtpGateway, mail_server
 from outrider.gateways.smtp_message import Letterhead
 from outrider.limits.gateways import MAIL_FROM_DEFAULT
 from outrider.ports.gateway import GatewayDirectory
-from outrider.secret_store import LocalSecrets
+from outrider.secrets.store import LocalSecrets
 from outrider.settings import TargetSettings
 from tests.integration.broken_server import (
     LATE_SECONDS,

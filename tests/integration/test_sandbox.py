@@ -12,7 +12,7 @@ import pytest
 from outrider.domain.submission import Accepted, AttemptError, Progress, Rejected, Throttled
 from outrider.gateways.directory import Gateways
 from outrider.gateways.sandbox import Faults, Sandbox, references_delivered
-from outrider.secret_store import LocalSecrets
+from outrider.secrets.store import LocalSecrets
 from tests.integration.broken_server import REFERENCE, StallingSandbox, reservation
 
 SMS = {"referenceId": "r1", "to": "+447700900123", "message": "Hi"}

@@ -4,7 +4,7 @@ import pytest
 
 from outrider.domain.submission import Accepted, CallResult, Rejected
 from outrider.gateways.directory import Gateways
-from outrider.secret_store import LocalSecrets
+from outrider.secrets.store import LocalSecrets
 from tests.integration.broken_server import reservation
 from tests.integration.mail_security import Mailroom, mail_serving
 

@@ -16,7 +16,7 @@ from outrider.domain.submission import (
 )
 from outrider.gateways.directory import Gateways
 from outrider.gateways.smtp_connections import Login
-from outrider.secret_store import LocalSecrets
+from outrider.secrets.store import LocalSecrets
 from outrider.settings import TargetSettings
 from tests.integration.broken_server import (
     REFERENCE,

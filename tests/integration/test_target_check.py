@@ -30,7 +30,7 @@ from outrider.ports.target_check import (
     CheckStep,
     CheckWarning,
 )
-from outrider.secret_store import LocalSecrets
+from outrider.secrets.store import LocalSecrets
 from outrider.settings import TargetSettings
 from outrider.testing.launches import registry, target
 from tests.integration.broken_server import (

@@ -3,7 +3,6 @@
 import os
 from functools import cached_property
 
-from outrider.authorisation_loader import load_authorisation
 from outrider.bootstrap.base import Wiring
 from outrider.kernel.access.answer_finder import AnswerFinder
 from outrider.kernel.access.idempotency_keeper import DatabaseIdempotency
@@ -14,10 +13,11 @@ from outrider.kernel.access.suppression_keeper import SuppressionKeeper
 from outrider.kernel.access.unsubscriber import Unsubscriber
 from outrider.limits.access import IDEMPOTENCY_RUNNING_SECONDS, IDEMPOTENCY_TTL_SECONDS
 from outrider.limits.stores import REDIS_REST_SECONDS
+from outrider.plugins import load_authorisation
 from outrider.ports.authorisation import Authorisation
 from outrider.ports.idempotency import IdempotencyStore
-from outrider.secret_store import load_secrets
-from outrider.session_secret import SessionSecret
+from outrider.secrets.session import SessionSecret
+from outrider.secrets.store import load_secrets
 from outrider.stores.redis_answers import RedisAnswers
 
 

@@ -8,7 +8,7 @@ from outrider.engines.process_identity import is_dead, this_worker
 from outrider.kernel.bus.bus_keeper import BusKeeper
 from outrider.kernel.bus.bus_relay import BusRelay
 from outrider.ports.bus import Sink
-from outrider.secret_store import load_secrets
+from outrider.secrets.store import load_secrets
 
 
 class BusRoles(Wiring):

@@ -13,8 +13,8 @@ from outrider.gateways.directory import GATEWAY_TYPES, Gateways
 from outrider.kernel.contracts.registry_follower import RegistryFollower
 from outrider.kernel.contracts.registry_keeper import RegistryKeeper
 from outrider.kernel.contracts.target_keeper import TargetKeeper
-from outrider.secret_scopes import ScopedSecrets, owners_of
-from outrider.secret_store import load_secrets
+from outrider.secrets.scopes import ScopedSecrets, owners_of
+from outrider.secrets.store import load_secrets
 from outrider.settings import Settings, TargetSettings
 
 

@@ -1,20 +1,20 @@
 """The engine that the settings name, and who tells it what was decided."""
 
 from functools import cached_property
-from importlib import import_module
-from typing import Protocol, cast
+from typing import Protocol
 
 from outrider.bootstrap.base import Wiring
 from outrider.domain.errors import InvalidInput
 from outrider.engines.parts import EngineParts, ReportStuck
 from outrider.engines.process_identity import this_host, this_worker
 from outrider.engines.table import ENGINES
-from outrider.event_spool import LocalSpool
+from outrider.files.event_spool import LocalSpool
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.work.engine_notifier import EngineNotifier
 from outrider.kernel.work.watcher import Watcher
+from outrider.plugins import load_named
 from outrider.ports.engine import Engine
-from outrider.secret_store import load_secrets
+from outrider.secrets.store import load_secrets
 from outrider.settings import Settings
 
 
@@ -24,15 +24,15 @@ class EngineMaker(Protocol):
 
 def engine_maker(name: str) -> EngineMaker:
     """InvalidInput where what the engine needs is not installed."""
-    module, _, function = ENGINES[name].partition(":")
     try:
         # Temporal's takes 0.3 s with its library, and only for those who have it.
-        return cast("EngineMaker", getattr(import_module(module), function))
+        maker: EngineMaker = load_named(ENGINES[name])
     except ImportError as error:
         raise InvalidInput(
             f"the engine '{name}' is not installed: {error}",
             hint=f"pip install 'outrider[{name}]'",
         ) from error
+    return maker
 
 
 def make_engine(

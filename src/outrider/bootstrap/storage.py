@@ -6,14 +6,14 @@ from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
 
-from outrider.artifact_store import LocalArtifacts
 from outrider.bootstrap.base import Wiring
 from outrider.domain.database_urls import masked, require_postgres_url
 from outrider.domain.errors import InvalidInput, StoreUnavailable
+from outrider.files.artifact_store import LocalArtifacts
+from outrider.files.object_artifacts import ObjectArtifacts
 from outrider.kernel.transactions import ledger_clock
 from outrider.kernel.work.database_clock import DatabaseClock
 from outrider.limits.api import READY_FREE_BYTES
-from outrider.object_artifacts import ObjectArtifacts
 from outrider.ports.artifacts import ArtifactStore
 from outrider.ports.store import Store
 from outrider.stores.sqlite.store import SqliteStore

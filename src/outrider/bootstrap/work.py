@@ -7,7 +7,7 @@ from outrider.bootstrap.control import ControlRoles
 from outrider.bootstrap.workflows import WorkflowRoles
 from outrider.domain.ids import WorkerId
 from outrider.engines.process_identity import this_worker
-from outrider.event_spool import LocalSpool
+from outrider.files.event_spool import LocalSpool
 from outrider.kernel.control.stop_sweeper import StopSweeper
 from outrider.kernel.work.background_loops import BackgroundLoops
 from outrider.kernel.work.database_clock import DatabaseClock

@@ -5,13 +5,13 @@ from contextlib import asynccontextmanager
 from functools import cached_property
 
 from outrider.bootstrap.work import WorkRoles
-from outrider.call_journal import CallJournalFolder, open_journal
 from outrider.domain.errors import InvalidInput
 from outrider.domain.ids import WorkerId
 from outrider.domain.retry import RetrySchedule
 from outrider.domain.targets import TargetPolicy
 from outrider.engines.process_identity import is_dead, this_host, this_worker
 from outrider.engines.worker import EngineWorker
+from outrider.files.call_journal import CallJournalFolder, open_journal
 from outrider.kernel.access.workspace_names import WorkspaceNames
 from outrider.kernel.contracts.contract_cache import ContractCache
 from outrider.kernel.delivery.attachment_reader import EnclosureReader
