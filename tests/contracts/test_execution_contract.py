@@ -15,11 +15,12 @@ import pytest
 
 import outrider
 from outrider.bootstrap import Outrider
+from outrider.domain.call_results import CallResult
 from outrider.domain.campaigns import Message
 from outrider.domain.ids import DEFAULT_SCOPE, IdempotencyKey, RunId
 from outrider.domain.reference_memory import ReferenceMemory
 from outrider.domain.states import Channel
-from outrider.domain.submission import CallResult, GatewayType
+from outrider.domain.submission import GatewayType
 from outrider.domain.times import rfc3339
 from outrider.domain.workspaces import DEFAULT_WORKSPACE_NAME, WorkspaceName
 from outrider.files.call_journal import CallJournalFolder

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from outrider.domain.submission import Accepted, AttemptError, CallResult, Progress
+from outrider.domain.call_results import Accepted, AttemptError, CallResult, Progress
 from outrider.gateways.directory import Gateways
 from outrider.secrets.store import LocalSecrets
 from tests.integration.broken_server import (

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from outrider.bootstrap import Outrider
+from outrider.domain.call_results import SETUP_WRONG, Accepted, CallResult, Rejected
 from outrider.domain.campaigns import LAUNCH, Message
 from outrider.domain.errors import InvalidInput, OutriderError
 from outrider.domain.ids import DEFAULT_SCOPE, CampaignId, IdempotencyKey, RunId
 from outrider.domain.phases import Action
 from outrider.domain.recipients import recipient
 from outrider.domain.states import TERMINAL_RUNS, Channel, RunStatus
-from outrider.domain.submission import SETUP_WRONG, Accepted, CallResult, Rejected
 from outrider.domain.suppressions import OptOut
 from outrider.domain.targets import DoorState
 from outrider.gateways.directory import Gateways

@@ -9,7 +9,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from outrider.domain.submission import Accepted, AttemptError, Progress, Rejected, Throttled
+from outrider.domain.call_results import Accepted, AttemptError, Progress, Rejected, Throttled
 from outrider.gateways.directory import Gateways
 from outrider.gateways.sandbox import Faults, Sandbox, references_delivered
 from outrider.secrets.store import LocalSecrets

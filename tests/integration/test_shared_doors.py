@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from outrider.bootstrap import Outrider
+from outrider.domain.call_results import Accepted, Closes, Held, Throttled
 from outrider.domain.ids import DEFAULT_SCOPE, Scope, TenantId, WorkerId, WorkspaceId
-from outrider.domain.submission import Accepted, Closes, Held, Throttled
 from outrider.domain.targets import TargetPolicy
 from outrider.kernel.delivery.gateway_routes import Route
 from outrider.kernel.delivery.target_gate import ComeBack, Passes, TargetGate

@@ -2,7 +2,7 @@
 
 import pytest
 
-from outrider.domain.submission import Accepted, CallResult, Rejected
+from outrider.domain.call_results import Accepted, CallResult, Rejected
 from outrider.gateways.directory import Gateways
 from outrider.secrets.store import LocalSecrets
 from tests.integration.broken_server import reservation

@@ -19,6 +19,7 @@ from outrider.kernel.control.refusal_recorder import RefusalRecorder
 from outrider.kernel.control.run_reconciler import RunReconciler
 from outrider.kernel.control.run_repointer import RunRepointer
 from outrider.kernel.control.run_signaller import RunSignaller
+from outrider.kernel.control.run_starter import RunStarter
 from outrider.kernel.transactions.run_requests import Workspace
 from outrider.kernel.work.phase_context import PhaseContexts
 from outrider.ports.phases import PhaseHandler
@@ -65,10 +66,13 @@ class ControlRoles(ReportRoles, EngineRoles, StorageRoles):
 
     @cached_property
     def phase_controller(self) -> PhaseController:
-        return PhaseController(
-            self.foundation, self.deployer, self.handlers, self.phase_contexts, self.hub,
-            self.admission_gate, self.engine_notifier,
-        )  # fmt: skip
+        return PhaseController(self.foundation, self.run_starter, self.hub, self.engine_notifier)
+
+    @cached_property
+    def run_starter(self) -> RunStarter:
+        return RunStarter(
+            self.foundation, self.deployer, self.handlers, self.phase_contexts, self.admission_gate
+        )
 
     @cached_property
     def phase_restorer(self) -> PhaseRestorer:

@@ -15,26 +15,22 @@ from typing import Generic, Protocol, TypeVar
 
 import structlog
 
+from outrider.domain.call_results import (
+    Accepted,
+    AttemptError,
+    CallResult,
+    Held,
+    NotBegun,
+    Progress,
+    Throttled,
+    is_unreachable,
+)
 from outrider.domain.errors import OutriderError, StoreUnavailable
 from outrider.domain.own_limits import OWN_LIMIT, is_own_limit
 from outrider.domain.reference_memory import ReferenceMemory
 from outrider.domain.retry import DIRECT, RetrySchedule
 from outrider.domain.states import IntentStatus, ItemStatus
-from outrider.domain.submission import (
-    Accepted,
-    AttemptError,
-    AttemptFacts,
-    CallResult,
-    Contract,
-    Held,
-    NotBegun,
-    Progress,
-    Throttled,
-    Verdict,
-    accept,
-    is_unreachable,
-    judge,
-)
+from outrider.domain.submission import AttemptFacts, Contract, Verdict, accept, judge
 from outrider.domain.times import rfc3339
 from outrider.kernel.delivery.call_permits import CallPermits
 from outrider.kernel.delivery.gateway_routes import Route

@@ -15,12 +15,13 @@ from datetime import datetime, timedelta
 import msgspec
 import structlog
 
+from outrider.domain.call_results import TARGET_SETUP
 from outrider.domain.errors import OutriderError, StoreUnavailable
 from outrider.domain.ids import OutboxId, RecipientId
 from outrider.domain.message_content import Enclosure, MessageContent
 from outrider.domain.retry import Patience
 from outrider.domain.states import Channel, ItemStatus
-from outrider.domain.submission import TARGET_SETUP, Contract
+from outrider.domain.submission import Contract
 from outrider.domain.unsubscribe import UnsubscribeUrls
 from outrider.kernel.access.unsubscriber import Unsubscriber
 from outrider.kernel.contracts.contract_cache import ContractCache

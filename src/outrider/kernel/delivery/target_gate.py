@@ -12,11 +12,7 @@ from datetime import datetime, timedelta
 import structlog
 from cachetools import LRUCache
 
-from outrider.domain.errors import StoreUnavailable
-from outrider.domain.ids import DEFAULT_SCOPE, Scope, WorkerId
-from outrider.domain.own_limits import OWN_LIMIT
-from outrider.domain.retry import RetrySchedule, usual_schedule
-from outrider.domain.submission import (
+from outrider.domain.call_results import (
     POOL_TIMEOUT,
     SETUP_WRONG,
     TARGET_SETUP,
@@ -24,12 +20,16 @@ from outrider.domain.submission import (
     AttemptError,
     CallResult,
     Closes,
-    Contract,
     Held,
     NotBegun,
     Throttled,
     is_unreachable,
 )
+from outrider.domain.errors import StoreUnavailable
+from outrider.domain.ids import DEFAULT_SCOPE, Scope, WorkerId
+from outrider.domain.own_limits import OWN_LIMIT
+from outrider.domain.retry import RetrySchedule, usual_schedule
+from outrider.domain.submission import Contract
 from outrider.domain.targets import (
     Admission,
     Door,

@@ -10,6 +10,7 @@ from datetime import datetime
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+from outrider.domain.call_results import TARGET_DOWN, TARGET_THROTTLED, Progress
 from outrider.domain.campaigns import Asset
 from outrider.domain.errors import StoreRefused
 from outrider.domain.ids import (
@@ -26,13 +27,7 @@ from outrider.domain.own_limits import OWN_LIMIT
 from outrider.domain.recipients import AddressKind, SkipReason
 from outrider.domain.retry import CALL_REPEATS_MAX, Patience
 from outrider.domain.states import SUCCESSES, Channel, ItemStatus
-from outrider.domain.submission import (
-    TARGET_DOWN,
-    TARGET_THROTTLED,
-    Contract,
-    Progress,
-    Verdict,
-)
+from outrider.domain.submission import Contract, Verdict
 from outrider.domain.texts import storable
 from outrider.kernel.transactions.alerts import Alert, AlertCode, raise_alert
 from outrider.kernel.transactions.audit import AuditEntry, record
