@@ -41,6 +41,7 @@ from outrider.domain.write_budget import (
     DEFAULT_NEVER_FAIL_OPEN,
     WriteBudget,
 )
+from outrider.engines.table import known_engine
 from outrider.limits.access import ROOT_KEY_MIN_CHARACTERS
 from outrider.limits.bus import SINK_NAME_PATTERN, SINK_TIMEOUT_SECONDS, SINKS_MAX
 from outrider.limits.engines import TEMPORAL_WINDOW_JOBS, TEMPORAL_WINDOW_JOBS_MAX
@@ -75,6 +76,7 @@ def _host_and_port(text: str) -> str:
     return text
 
 
+EngineName = Annotated[str, AfterValidator(known_engine)]
 TemporalAddress = Annotated[str, AfterValidator(_host_and_port)]
 
 PublicUrl = Annotated[str, AfterValidator(public_url)]
@@ -268,7 +270,7 @@ class Settings(BaseSettings):
     bus: Sinks = Field(default_factory=dict)
     jobs_in_parallel: int = Field(default=Limits.jobs_in_parallel, ge=1, le=64)
     lease_seconds: float = Field(default=Limits.lease_seconds, ge=0.5, le=3_600)
-    engine: Literal["local", "temporal"] = "local"
+    engine: EngineName = "local"
     temporal_address: TemporalAddress = "127.0.0.1:7233"
     temporal_namespace: str = Field(default="default", min_length=1, max_length=255)
     temporal_task_queue: str = Field(default="outrider", min_length=1, max_length=200)

@@ -21,7 +21,7 @@ from outrider.gateways.sandbox import Sandbox
 from outrider.kernel.transactions import run_log
 from outrider.limits.gateways import SECRET_MAX_BYTES
 from outrider.ports.secrets import GROUP, own_secret
-from outrider.secret_store import LocalSecrets, load_secrets
+from outrider.secrets.store import LocalSecrets, load_secrets
 from outrider.settings import Settings, TargetSettings
 from outrider.testing.launches import ACTOR, message, people, registry, target
 from tests.gateways.test_no_leak import _stored, forms

@@ -13,13 +13,13 @@ import aiohttp
 import pytest
 
 from outrider.api.upload_folder import PREFIX, UploadFolder, remove_left_overs
-from outrider.artifact_store import LocalArtifacts
 from outrider.domain.errors import InvalidInput
 from outrider.domain.keys import KeyId
 from outrider.domain.sessions import NONCE_BYTES, SECRET_BYTES, make_token
-from outrider.event_spool import LocalSpool
-from outrider.secret_store import LocalSecrets
-from outrider.session_secret import FILE_NAME, SessionSecret
+from outrider.files.artifact_store import LocalArtifacts
+from outrider.files.event_spool import LocalSpool
+from outrider.secrets.session import FILE_NAME, SessionSecret
+from outrider.secrets.store import LocalSecrets
 from outrider.stores.sqlite.store import SqliteStore
 from outrider.system import SystemIds
 from tests.support.api_server import campaign, running_server

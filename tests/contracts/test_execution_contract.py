@@ -15,14 +15,15 @@ import pytest
 
 import outrider
 from outrider.bootstrap import Outrider
-from outrider.call_journal import CallJournalFolder
+from outrider.domain.call_results import CallResult
 from outrider.domain.campaigns import Message
 from outrider.domain.ids import DEFAULT_SCOPE, IdempotencyKey, RunId
 from outrider.domain.reference_memory import ReferenceMemory
 from outrider.domain.states import Channel
-from outrider.domain.submission import CallResult, GatewayType
+from outrider.domain.submission import GatewayType
 from outrider.domain.times import rfc3339
 from outrider.domain.workspaces import DEFAULT_WORKSPACE_NAME, WorkspaceName
+from outrider.files.call_journal import CallJournalFolder
 from outrider.gateways.directory import Gateways
 from outrider.gateways.sandbox import Sandbox
 from outrider.kernel.delivery.reservations import OpenAttempt, Reserver
@@ -33,7 +34,7 @@ from outrider.kernel.transactions.ledger import JobContext
 from outrider.kernel.work.lease_rescuer import LeaseRescuer
 from outrider.limits.kernel import Limits
 from outrider.ports.gateway import Gateway, Reservation
-from outrider.secret_store import LocalSecrets
+from outrider.secrets.store import LocalSecrets
 from outrider.stores.postgres import store as postgres
 from outrider.stores.sqlite import store as sqlite
 from outrider.testing.clock import FakeClock

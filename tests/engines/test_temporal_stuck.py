@@ -110,7 +110,7 @@ async def test_what_cannot_be_told_of_is_ended_and_begun_anew_all_the_same(
         seen.append((stalled.work.id, failed >= TEMPORAL_TASK_FAILURES, found.status))
         raise StoreUnavailable("the store is away")
 
-    monkeypatch.setattr(bench.outrider.engine, "_tell_stuck", tell)
+    monkeypatch.setattr(bench.outrider.engine, "_report_stuck", tell)
     async with bench.at_work(), asyncio.timeout(PATIENCE_SECONDS):
         while (await bench.types(run_id))[-1] != "RunCompleted":  # noqa: ASYNC110
             await asyncio.sleep(0.05)

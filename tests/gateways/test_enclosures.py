@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from outrider.domain.call_results import Accepted, Rejected
 from outrider.domain.message_content import Enclosure
-from outrider.domain.submission import Accepted, Rejected
 from outrider.gateways.directory import Gateways
 from outrider.gateways.sandbox import Sandbox
 from outrider.limits.workflows import ENCLOSURES_MAX_BYTES

@@ -11,11 +11,7 @@ from urllib.parse import parse_qs
 import aiohttp
 import pytest
 
-from outrider.domain.errors import InvalidInput
-from outrider.domain.ids import IdempotencyKey
-from outrider.domain.reference_memory import memory_of
-from outrider.domain.states import Channel, ItemStatus, success_status
-from outrider.domain.submission import (
+from outrider.domain.call_results import (
     DUPLICATE_REFERENCE,
     Accepted,
     AttemptError,
@@ -26,6 +22,10 @@ from outrider.domain.submission import (
     Rejected,
     Throttled,
 )
+from outrider.domain.errors import InvalidInput
+from outrider.domain.ids import IdempotencyKey
+from outrider.domain.reference_memory import memory_of
+from outrider.domain.states import Channel, ItemStatus, success_status
 from outrider.domain.workspaces import WorkspaceName
 from outrider.gateways.content import Content
 from outrider.gateways.directory import FAMILIES, GATEWAY_TYPES, Gateways

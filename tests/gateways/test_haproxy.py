@@ -19,10 +19,10 @@ import msgspec
 import pytest
 
 from outrider.bootstrap import Outrider
+from outrider.domain.call_results import Accepted, AttemptError, Progress
 from outrider.domain.ids import RunId
 from outrider.domain.outbox import Accounting
 from outrider.domain.states import Channel
-from outrider.domain.submission import Accepted, AttemptError, Progress
 from outrider.gateways.http_client import HttpClient
 from outrider.gateways.json_family import sms_gateway
 from outrider.gateways.sandbox import Faults, Sandbox, references_delivered

@@ -17,9 +17,9 @@ from outrider.cli.app import app
 from outrider.domain.submission import Contract, OneShot
 from outrider.domain.workspaces import WorkspaceName
 from outrider.gateways.directory import FAMILIES, Gateways
+from outrider.gateways.mail_server import Login
 from outrider.gateways.sandbox import Sandbox
 from outrider.gateways.smtp_check import without_password
-from outrider.gateways.smtp_connections import Login
 from outrider.gateways.target_checker import check_targets
 from outrider.limits.gateways import CHECK_SECONDS
 from outrider.ports.gateway import Gateway
@@ -30,7 +30,7 @@ from outrider.ports.target_check import (
     CheckStep,
     CheckWarning,
 )
-from outrider.secret_store import LocalSecrets
+from outrider.secrets.store import LocalSecrets
 from outrider.settings import TargetSettings
 from outrider.testing.launches import registry, target
 from tests.support.broken_server import (
@@ -290,7 +290,7 @@ async def test_a_password_is_not_sent_in_the_clear_to_find_out(
         assert await check_mail(url, username=USERNAME) is None, "loopback is no wire"
         # The one thing that cannot be had in a test is another host.
         monkeypatch.setattr(
-            "outrider.gateways.smtp_connections.SmtpConnection._stays_on_this_host", False
+            "outrider.gateways.smtp_connection.SmtpConnection._stays_on_this_host", False
         )
         failed(await check_mail(url, username=USERNAME), CheckStep.TLS, "without TLS")
     assert len(mailroom.logins) == 1

@@ -17,8 +17,8 @@ from outrider.domain.errors import InvalidInput
 from outrider.domain.workspaces import DEFAULT_WORKSPACE_NAME, WorkspaceName
 from outrider.gateways.directory import Gateways
 from outrider.gateways.target_checker import check_targets
-from outrider.secret_scopes import ScopedSecrets, owners_of
-from outrider.secret_store import LocalSecrets
+from outrider.secrets.scopes import ScopedSecrets, owners_of
+from outrider.secrets.store import LocalSecrets
 from outrider.settings import Settings, TargetSettings
 from outrider.testing.launches import target
 from tests.gateways.test_target_check import contract

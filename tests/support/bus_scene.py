@@ -16,7 +16,7 @@ from outrider.limits.kernel import Limits
 from outrider.ports.bus import Sink
 from outrider.ports.clock import Clock
 from outrider.ports.store import Store
-from outrider.secret_store import LocalSecrets
+from outrider.secrets.store import LocalSecrets
 from outrider.settings import SinkSettings
 from outrider.sinks.directory import make_sink
 from outrider.system import SystemClock, SystemIds

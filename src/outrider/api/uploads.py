@@ -19,8 +19,8 @@ from outrider.api.errors import ApiError
 from outrider.api.idempotency import key_of, request_key
 from outrider.api.route import answered
 from outrider.domain.keys import Principal
+from outrider.files.private_files import new_private_file
 from outrider.limits.api import UPLOAD_PIECE_BYTES, ApiLimits
-from outrider.private_files import new_private_file
 
 log = structlog.get_logger()
 

@@ -23,7 +23,7 @@ from outrider.kernel.workflows.step_targets import StepTargets
 from outrider.kernel.workflows.workflow_checker import WorkflowFindings
 from outrider.limits.bus import SINK_REACH_SECONDS
 from outrider.ports.target_check import CheckFailure, CheckStep, CheckWarning
-from outrider.secret_store import LocalSecrets
+from outrider.secrets.store import LocalSecrets
 from outrider.settings import Settings, SinkSettings
 from outrider.system import SystemClock
 

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from outrider.bootstrap import make_engine
+from outrider.bootstrap import engine_maker
 from outrider.cli.demo_children import ended_with_block
 from outrider.domain.errors import InvalidInput, OutriderError
 from outrider.settings import Settings
@@ -29,7 +29,7 @@ async def temporal_address(folder: Path) -> AsyncIterator[str]:
     """Where Temporal answers, for as long as the block runs."""
     settings = Settings(engine="temporal")
     # Says what is not installed before anything is started.
-    make_engine(settings, settings.limits())
+    engine_maker(settings.engine)
     if "temporal_address" in settings.model_fields_set:
         yield settings.temporal_address
         return

@@ -13,8 +13,8 @@ from urllib.parse import quote, urlencode, urlsplit
 import msgspec
 
 from outrider.cli.documents import Document
+from outrider.domain.call_results import AttemptError
 from outrider.domain.errors import InvalidInput, OutriderError, Problem, StoreUnavailable
-from outrider.domain.submission import AttemptError
 
 if TYPE_CHECKING:
     from outrider.gateways.http import Answer

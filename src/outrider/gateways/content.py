@@ -7,9 +7,10 @@ The `sms` and `push` types forward a payload as it came; every other type reads 
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from outrider.domain.call_results import Rejected
 from outrider.domain.markup import is_html
 from outrider.domain.message_content import Enclosure
-from outrider.domain.submission import GatewayType, Rejected
+from outrider.domain.submission import GatewayType
 from outrider.ports.gateway import Reservation
 
 INCOMPLETE = "a direct payload needs the texts 'to' and 'body', and 'subject' is a text"

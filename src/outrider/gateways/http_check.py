@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import msgspec
 from yarl import URL
 
-from outrider.domain.submission import AttemptError
+from outrider.domain.call_results import AttemptError
 from outrider.gateways.http import Answer
 from outrider.gateways.reachability import CONNECT_HINTS, NO_ANSWER, unreachable, words
 from outrider.ports.target_check import CheckFailure, CheckFinding, CheckStep, CheckWarning

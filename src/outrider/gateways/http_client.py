@@ -18,8 +18,8 @@ from time import monotonic
 import msgspec
 from yarl import URL
 
+from outrider.domain.call_results import AttemptError, NotBegun, Progress
 from outrider.domain.own_limits import OWN_LIMIT, is_own_limit
-from outrider.domain.submission import AttemptError, NotBegun, Progress
 from outrider.gateways.address_guard import AddressRefused, connect
 from outrider.gateways.failure_words import why
 from outrider.gateways.http import Answer, retry_after_seconds

@@ -12,23 +12,23 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from outrider.domain.ids import IdempotencyKey
-from outrider.domain.reference_memory import memory_of
-from outrider.domain.states import Channel
-from outrider.domain.submission import (
+from outrider.domain.call_results import (
     DUPLICATE_REFERENCE,
     INVALID_ANSWER,
     UNAUTHORIZED,
     Accepted,
     AttemptError,
     CallResult,
-    GatewayType,
     Held,
     NotBegun,
     Progress,
     Rejected,
     Throttled,
 )
+from outrider.domain.ids import IdempotencyKey
+from outrider.domain.reference_memory import memory_of
+from outrider.domain.states import Channel
+from outrider.domain.submission import GatewayType
 from outrider.gateways.content import refuse_enclosures
 from outrider.gateways.family import Family, Target
 from outrider.gateways.http import Answer, base_url, is_about_certificates, words_of

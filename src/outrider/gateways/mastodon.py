@@ -8,10 +8,11 @@ from typing import Final
 
 import msgspec
 
+from outrider.domain.call_results import Rejected
 from outrider.domain.ids import IdempotencyKey
 from outrider.domain.reference_memory import ReferenceMemory
 from outrider.domain.states import Channel
-from outrider.domain.submission import GatewayType, Rejected
+from outrider.domain.submission import GatewayType
 from outrider.gateways.content import Content
 from outrider.gateways.family import Family, Target
 from outrider.gateways.http import base_url

@@ -10,11 +10,12 @@ from typing import Final
 import msgspec
 
 from outrider.domain.addresses import normalise_email
+from outrider.domain.call_results import DUPLICATE_REFERENCE, Rejected
 from outrider.domain.ids import IdempotencyKey
 from outrider.domain.message_content import Enclosure
 from outrider.domain.reference_memory import ReferenceMemory
 from outrider.domain.states import Channel
-from outrider.domain.submission import DUPLICATE_REFERENCE, GatewayType, Rejected
+from outrider.domain.submission import GatewayType
 from outrider.gateways.content import Content
 from outrider.gateways.family import Family, Target
 from outrider.gateways.http import base_url

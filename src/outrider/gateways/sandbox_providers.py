@@ -15,7 +15,7 @@ from urllib.parse import parse_qs
 
 import msgspec
 
-from outrider.domain.submission import DUPLICATE_REFERENCE
+from outrider.domain.call_results import DUPLICATE_REFERENCE
 from outrider.gateways.sandbox_files import ReceivedFile, files_of_resend
 from outrider.limits.gateways import SANDBOX_BODY_MAX_BYTES, SANDBOX_MAIL_MAX_BYTES
 

@@ -12,31 +12,20 @@ from functools import partial
 from urllib.parse import urlsplit
 
 from outrider.domain.addresses import normalise_email
+from outrider.domain.call_results import POOL_TIMEOUT, AttemptError, CallResult, Progress, Rejected
 from outrider.domain.errors import InvalidInput
 from outrider.domain.ids import IdempotencyKey
 from outrider.domain.reference_memory import NEVER
 from outrider.domain.states import Channel
-from outrider.domain.submission import (
-    POOL_TIMEOUT,
-    AttemptError,
-    CallResult,
-    GatewayType,
-    Progress,
-    Rejected,
-)
+from outrider.domain.submission import GatewayType
 from outrider.domain.texts import breaks_header
 from outrider.gateways.content import INCOMPLETE, Content, content
 from outrider.gateways.family import Family, Target
 from outrider.gateways.helo_name import checked as checked_helo
+from outrider.gateways.mail_server import Login, Mail, MailServer, Waits
 from outrider.gateways.smtp_check import MailCheck
-from outrider.gateways.smtp_connections import (
-    Login,
-    Mail,
-    MailServer,
-    SmtpConnections,
-    Waits,
-    short,
-)
+from outrider.gateways.smtp_connection import short
+from outrider.gateways.smtp_connections import SmtpConnections
 from outrider.gateways.smtp_message import Letterhead, compose
 from outrider.limits.gateways import SMTP_CONNECTIONS, SMTP_MESSAGES_PER_CONNECTION
 from outrider.ports.gateway import Reservation

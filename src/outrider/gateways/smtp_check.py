@@ -17,6 +17,7 @@ from aiosmtplib import (
 
 from outrider.gateways.address_guard import connect
 from outrider.gateways.helo_name import own_name
+from outrider.gateways.mail_server import Login
 from outrider.gateways.reachability import (
     NO_ANSWER,
     connect_code,
@@ -24,7 +25,7 @@ from outrider.gateways.reachability import (
     unreachable,
     words,
 )
-from outrider.gateways.smtp_connections import Login, SmtpConnection
+from outrider.gateways.smtp_connection import SmtpConnection
 from outrider.ports.target_check import CheckFailure, CheckStep
 
 TEMPORARY = range(400, 500)

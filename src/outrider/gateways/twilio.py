@@ -13,10 +13,11 @@ from xml.sax.saxutils import escape, quoteattr
 import msgspec
 
 from outrider.domain.addresses import normalise_phone
+from outrider.domain.call_results import Rejected
 from outrider.domain.errors import InvalidInput
 from outrider.domain.ids import IdempotencyKey
 from outrider.domain.states import Channel
-from outrider.domain.submission import GatewayType, Rejected
+from outrider.domain.submission import GatewayType
 from outrider.gateways.content import Content
 from outrider.gateways.family import Family, Target
 from outrider.gateways.http import base_url

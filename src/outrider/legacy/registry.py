@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 from outrider.domain.states import Channel
 from outrider.domain.workflows import RoutePlace, channel_kind
-from outrider.installed import OURSELVES, Installed, installed
 from outrider.legacy.agent_email import AgentEmail
 from outrider.legacy.proposal_email import ProposalEmail
 from outrider.legacy.thank_you_email import ThankYouEmail
+from outrider.plugins import OURSELVES, Installed, installed
 from outrider.ports.legacy import LegacySender
 
 GROUP = "outrider.legacy_senders"

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from yarl import URL
 
-from outrider.domain.submission import AttemptError
+from outrider.domain.call_results import AttemptError
 from outrider.gateways.http import is_about_certificates
 from outrider.gateways.http_client import HttpClient
 from outrider.limits.phases import (

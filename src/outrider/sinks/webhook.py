@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import structlog
 from yarl import URL
 
+from outrider.domain.call_results import AttemptError
 from outrider.domain.cloud_events import CONTENT_TYPE
-from outrider.domain.submission import AttemptError
 from outrider.gateways.http import Answer
 from outrider.gateways.http_client import HttpClient
 from outrider.limits.bus import WEBHOOK_ANSWER_MAX_BYTES, WEBHOOK_CONCURRENCY

@@ -20,7 +20,7 @@ from outrider.kernel.transactions import bus
 from outrider.kernel.transactions.alerts import LAST, AlertRecord, alerts_page
 from outrider.kernel.transactions.paging import FIRST
 from outrider.ports.store import Store
-from outrider.secret_store import LocalSecrets
+from outrider.secrets.store import LocalSecrets
 from outrider.settings import SinkSettings
 from outrider.sinks.directory import make_sink
 from outrider.stores.sqlite.store import SqliteStore

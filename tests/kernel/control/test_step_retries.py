@@ -8,6 +8,7 @@ from typing import NoReturn
 import pytest
 
 from outrider.bootstrap import Outrider
+from outrider.domain.call_results import Progress
 from outrider.domain.campaigns import LAUNCH, CampaignDefinition, StepRetries
 from outrider.domain.errors import Forbidden, OutriderError, SignalRefused
 from outrider.domain.ids import DEFAULT_SCOPE, CampaignId, Fence, RecipientId, RunId
@@ -17,7 +18,7 @@ from outrider.domain.recipients import Recipient
 from outrider.domain.run_events import event_key
 from outrider.domain.signals import Signal
 from outrider.domain.states import Channel, IntentStatus, ItemStatus
-from outrider.domain.submission import Progress, Verdict
+from outrider.domain.submission import Verdict
 from outrider.kernel.delivery.item_drafter import ItemDrafter
 from outrider.kernel.transactions import closing, ledger_items, paging, run_jobs, run_records
 from outrider.kernel.transactions.alerts import LAST, alerts_page

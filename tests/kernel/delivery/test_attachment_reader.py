@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from outrider.artifact_store import LocalArtifacts
 from outrider.domain.errors import StoreUnavailable
 from outrider.domain.message_content import Attachment, Enclosure, MessageContent
+from outrider.files.artifact_store import LocalArtifacts
+from outrider.files.object_artifacts import ObjectArtifacts
 from outrider.kernel.delivery.attachment_reader import EnclosureReader
 from outrider.limits.workflows import ENCLOSURES_MAX_BYTES
-from outrider.object_artifacts import ObjectArtifacts
 from outrider.ports.artifacts import ArtifactStore, StoredArtifact
 
 PDF = "application/pdf"

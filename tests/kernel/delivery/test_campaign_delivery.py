@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from outrider.bootstrap import Outrider
+from outrider.domain.call_results import SETUP_WRONG, Accepted, CallResult, Rejected
 from outrider.domain.campaigns import LAUNCH, Message
 from outrider.domain.errors import InvalidInput, OutriderError
 from outrider.domain.ids import DEFAULT_SCOPE, CampaignId, IdempotencyKey, RunId
 from outrider.domain.phases import Action
 from outrider.domain.recipients import recipient
 from outrider.domain.states import TERMINAL_RUNS, Channel, RunStatus
-from outrider.domain.submission import SETUP_WRONG, Accepted, CallResult, Rejected
 from outrider.domain.suppressions import OptOut
 from outrider.domain.targets import DoorState
 from outrider.gateways.directory import Gateways
@@ -31,7 +31,7 @@ from outrider.kernel.transactions.targets import doors_that_hold
 from outrider.limits.kernel import Limits
 from outrider.ports.gateway import Gateway, Reservation
 from outrider.ports.stages import Stage, Unobserved
-from outrider.secret_store import LocalSecrets
+from outrider.secrets.store import LocalSecrets
 from outrider.settings import TargetSettings
 from outrider.testing.launches import (
     WATCH_SECONDS,

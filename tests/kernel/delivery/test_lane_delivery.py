@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from outrider.bootstrap import Outrider
+from outrider.domain.call_results import Progress
 from outrider.domain.ids import DEFAULT_SCOPE, WorkerId
 from outrider.domain.states import IntentStatus, ItemStatus
-from outrider.domain.submission import Progress, Verdict
+from outrider.domain.submission import Verdict
 from outrider.engines.local import local_reference
 from outrider.gateways.sandbox import Sandbox
 from outrider.kernel.submissions.submission_manager import intent_key

@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 from outrider.bootstrap import Outrider
+from outrider.domain.call_results import Progress
 from outrider.domain.campaigns import LAUNCH, CampaignDefinition, Message
 from outrider.domain.errors import PreconditionFailed
 from outrider.domain.ids import DEFAULT_SCOPE, CampaignId, OutboxId, RunId
 from outrider.domain.outbox import Accounting
 from outrider.domain.phases import Action
 from outrider.domain.states import Channel, IntentStatus, ItemStatus
-from outrider.domain.submission import Progress, Verdict
+from outrider.domain.submission import Verdict
 from outrider.domain.times import rfc3339
 from outrider.gateways.sandbox import Faults, Sandbox, references_delivered
 from outrider.kernel.control.phase_controls import Control, RerunScope

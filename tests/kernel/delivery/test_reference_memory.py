@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from outrider.bootstrap import Outrider
 from outrider.documents.target_settings import setting_warnings
+from outrider.domain.call_results import Progress
 from outrider.domain.errors import Conflict
 from outrider.domain.ids import DEFAULT_SCOPE, RunId, WorkerId
 from outrider.domain.reference_memory import (
@@ -24,7 +25,7 @@ from outrider.domain.reference_memory import (
     memory_of,
 )
 from outrider.domain.states import Channel, IntentStatus, ItemStatus
-from outrider.domain.submission import Contract, OneShot, Progress, Verdict
+from outrider.domain.submission import Contract, OneShot, Verdict
 from outrider.engines.local import local_reference
 from outrider.gateways.directory import GATEWAY_TYPES
 from outrider.kernel.delivery.doubt_resolver import DoubtsOf

@@ -9,10 +9,11 @@ from typing import cast
 
 import pytest
 
+from outrider.domain.call_results import Progress
 from outrider.domain.errors import StoreError, StoreRefused, StoreUnavailable
 from outrider.domain.ids import Fence, JobId, OutboxId
 from outrider.domain.states import IntentStatus, ItemStatus
-from outrider.domain.submission import Progress, Verdict
+from outrider.domain.submission import Verdict
 from outrider.kernel.delivery.result_closer import ResultCloser
 from outrider.kernel.transactions.closing import ClosedAttempt
 from outrider.limits.kernel import Limits

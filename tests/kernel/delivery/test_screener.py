@@ -9,10 +9,11 @@ import pytest
 import structlog
 
 from outrider.documents.policy import parse_policy
+from outrider.domain.call_results import Progress
 from outrider.domain.ids import DEFAULT_SCOPE, OutboxId, Scope, WorkerId, WorkspaceId
 from outrider.domain.screen_policies import ScreenPolicies
 from outrider.domain.states import IntentStatus, ItemStatus
-from outrider.domain.submission import Progress, Verdict
+from outrider.domain.submission import Verdict
 from outrider.engines.local import local_reference
 from outrider.kernel.delivery.policy_keeper import PolicyKeeper
 from outrider.kernel.delivery.screener import Screener

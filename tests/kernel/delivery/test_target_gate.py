@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from outrider.bootstrap import Outrider
+from outrider.domain.call_results import Accepted, Closes, Held, Throttled
 from outrider.domain.ids import DEFAULT_SCOPE, Scope, TenantId, WorkerId, WorkspaceId
-from outrider.domain.submission import Accepted, Closes, Held, Throttled
 from outrider.domain.targets import TargetPolicy
 from outrider.kernel.delivery.gateway_routes import Route
-from outrider.kernel.delivery.target_gate import ComeBack, Passes, TargetGate
+from outrider.kernel.delivery.local_doors import ComeBack, Passes
+from outrider.kernel.delivery.target_gate import TargetGate
 from outrider.kernel.transactions.alerts import LAST, alerts_page
 from outrider.ports.gateway import Gateway
 from outrider.testing.launches import target

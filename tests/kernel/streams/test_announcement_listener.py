@@ -315,7 +315,7 @@ async def test_a_herald_is_woken_by_a_message_that_somebody_submits(
         opened(database, tmp_path, SMS, limits=NEVER_LOOKS) as outrider,
         opened(database, tmp_path, SMS, limits=NEVER_LOOKS) as elsewhere,
     ):
-        engine = KnowingEngine(knows=False)
+        engine = KnowingEngine(outrider.foundation, knows=False)
         engine_notifier = EngineNotifier(replace(outrider.foundation, limits=NEVER_LOOKS), engine)
         looking = asyncio.create_task(engine_notifier.run())
         await submit(elsewhere, "order")

@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from outrider.bootstrap import Outrider
-from outrider.call_journal import MappedCallJournal
+from outrider.domain.call_results import Progress
 from outrider.domain.ids import DEFAULT_SCOPE, OutboxId, RunId
 from outrider.domain.outbox import Accounting
 from outrider.domain.phases import Action
 from outrider.domain.states import Channel, IntentStatus, ItemStatus
-from outrider.domain.submission import Progress, Verdict
+from outrider.domain.submission import Verdict
+from outrider.files.call_journal import MappedCallJournal
 from outrider.gateways.sandbox import Faults, Sandbox
 from outrider.kernel.control.stop_sweeper import StopSweeper
 from outrider.kernel.delivery import item_drafter as drafter

@@ -11,7 +11,7 @@ from outrider.bootstrap import Outrider
 from outrider.domain.ids import DEFAULT_SCOPE, RunId, Scope, WorkspaceId
 from outrider.domain.phases import Action
 from outrider.domain.times import rfc3339
-from outrider.event_spool import LocalSpool
+from outrider.files.event_spool import LocalSpool
 from outrider.kernel.transactions import run_snapshots, watching
 from outrider.kernel.transactions.alerts import (
     LAST,

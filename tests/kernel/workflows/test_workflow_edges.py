@@ -13,10 +13,11 @@ import pytest
 from structlog.testing import capture_logs
 
 from outrider.documents.policy import parse_policy
+from outrider.domain.call_results import Rejected
 from outrider.domain.ids import DEFAULT_SCOPE, WorkerId
 from outrider.domain.retry import CALL_REPEATS_MAX
 from outrider.domain.states import Channel, ItemStatus
-from outrider.domain.submission import AttemptFacts, Contract, MaxAttempts, Rejected, judge
+from outrider.domain.submission import AttemptFacts, Contract, MaxAttempts, judge
 from outrider.domain.suppressions import OptOut
 from outrider.domain.unsubscribe import UnsubscribeUrls
 from outrider.domain.workflow_retry import WorkflowRetry

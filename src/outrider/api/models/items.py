@@ -7,9 +7,10 @@ from pydantic import ConfigDict, Field
 
 from outrider.api.models.common import Answer, Success, Text, TopicName
 from outrider.documents import Document
+from outrider.domain.call_results import Progress
 from outrider.domain.contracts import PolicyName
 from outrider.domain.states import Channel, IntentStatus, ItemStatus
-from outrider.domain.submission import ExhaustedReason, Progress
+from outrider.domain.submission import ExhaustedReason
 from outrider.kernel.transactions.doubts import Doubt, DoubtVerdict
 from outrider.kernel.transactions.ledger_items import Attempt, Item, LateAcceptance
 from outrider.limits.campaigns import INTENT_ID_MAX_CHARACTERS, NAME_MAX_CHARACTERS

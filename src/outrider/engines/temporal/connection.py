@@ -4,11 +4,14 @@ import asyncio
 import logging
 import re
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
 
 import structlog
+from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.client import Client
 from temporalio.converter import (
     DataConverter,
@@ -22,7 +25,7 @@ from temporalio.runtime import (
     TelemetryConfig,
     TelemetryFilter,
 )
-from temporalio.service import RPCError, TLSConfig
+from temporalio.service import RPCError, RPCStatusCode, TLSConfig
 
 from outrider.domain.errors import EngineUnavailable, InvalidInput
 from outrider.limits.engines import TEMPORAL_CONNECT_SECONDS
@@ -58,6 +61,22 @@ class TemporalConnection:
                 self._key_read_at = time.monotonic()
                 self._renew_key(self._client)
             return self._client
+
+    async def reach(self) -> Client:
+        """The same, and it is certain that a worker could begin with it."""
+        client = await self.client()
+        asked = DescribeNamespaceRequest(namespace=client.namespace)
+        with unavailable():
+            try:
+                await client.workflow_service.describe_namespace(asked)
+            except RPCError as error:
+                if error.status is not RPCStatusCode.NOT_FOUND:
+                    raise
+                raise EngineUnavailable(
+                    f"Temporal has no namespace '{client.namespace}'",
+                    hint="`temporal operator namespace create`, or set OUTRIDER_TEMPORAL_NAMESPACE",
+                ) from error
+        return client
 
     def _renew_key(self, client: Client) -> None:
         """For the worker that has this client, too. A key that is not there just now may be on its
@@ -123,6 +142,20 @@ class TemporalConnection:
             client_cert=_read(settings.temporal_tls_certificate),
             client_private_key=_read(settings.temporal_tls_key),
         )
+
+
+@contextmanager
+def unavailable() -> Iterator[None]:
+    """Whatever Temporal answers, or does not, is one kind of trouble to who asked."""
+    try:
+        yield
+    except* RPCError as group:
+        raise EngineUnavailable(f"Temporal: {_first(group)}") from group
+
+
+def _first(group: BaseExceptionGroup[RPCError]) -> RPCError:
+    inner = group.exceptions[0]
+    return _first(inner) if isinstance(inner, BaseExceptionGroup) else inner
 
 
 @cache

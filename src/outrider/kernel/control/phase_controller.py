@@ -5,13 +5,13 @@ it. Asking for what is already so changes nothing and is told so.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import structlog
 
 from outrider.domain.campaigns import LAUNCH
-from outrider.domain.errors import Conflict, NotFound, PreconditionFailed
+from outrider.domain.errors import Conflict, PreconditionFailed
 from outrider.domain.ids import CampaignId, RunId, Scope
 from outrider.domain.phases import (
     PUT_BACK,
@@ -21,25 +21,26 @@ from outrider.domain.phases import (
     control_phase,
     decide,
 )
-from outrider.domain.references import refuse_secrets
 from outrider.domain.run_requests import plan_version as plan_version_of
 from outrider.domain.signals import AskedSignal
-from outrider.domain.states import TERMINAL_RUNS, PhaseState, RunStatus
-from outrider.kernel.control.admission_gate import AdmissionGate
-from outrider.kernel.control.campaign_deployer import CampaignDeployer
+from outrider.domain.states import PhaseState
 from outrider.kernel.control.phase_controls import (
     Control,
     ControlAnswer,
-    RerunScope,
     refusals_logged,
+)
+from outrider.kernel.control.run_starter import (
+    Plan,
+    PlanOutdated,
+    RunStarter,
+    read_phases,
+    require_phase,
+    states_of,
 )
 from outrider.kernel.control.tried_again import tried_again
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.streams.campaign_event_hub import EventHub
 from outrider.kernel.transactions import (
-    accountings,
-    alerts,
-    audience,
     campaigns,
     intakes,
     jobs,
@@ -50,11 +51,9 @@ from outrider.kernel.transactions import (
     signals,
     snapshots,
 )
-from outrider.kernel.transactions.alerts import AlertCode
 from outrider.kernel.transactions.audit import AuditEntry, record
-from outrider.kernel.transactions.deployment import RunStart, deploy_phase
 from outrider.kernel.transactions.phases import LockedPhase, lock_phases, transition_phase
-from outrider.kernel.transactions.run_requests import HeldFor, RunRequest
+from outrider.kernel.transactions.run_requests import RunRequest
 from outrider.kernel.transactions.snapshots import CampaignSnapshot
 from outrider.kernel.transactions.steering import (
     SIGNALS,
@@ -63,9 +62,7 @@ from outrider.kernel.transactions.steering import (
     one_at_a_time,
 )
 from outrider.kernel.work.engine_notifier import EngineNotifier
-from outrider.kernel.work.phase_context import PhaseContexts
 from outrider.ports.idempotency import KeyUsed
-from outrider.ports.phases import PhaseHandler, PhaseJobPlan
 from outrider.ports.store import Transaction
 
 log = structlog.get_logger()
@@ -75,35 +72,17 @@ _BEGINNINGS = frozenset({Action.START, Action.RERUN, Action.RETRY})
 SUSPENDING = frozenset({Action.PAUSE, Action.STOP})
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """The jobs of a run to be, and how much was uploaded when they were planned."""
-
-    jobs: list[PhaseJobPlan]
-    uploaded: int
-
-
-class _PlanOutdated(Exception):
-    """A run is to begin that nobody planned, or more was uploaded since."""
-
-
 class PhaseController:
     def __init__(
         self,
         foundation: Foundation,
-        deployer: CampaignDeployer,
-        handlers: Mapping[str, PhaseHandler],
-        phase_contexts: PhaseContexts,
+        starter: RunStarter,
         hub: EventHub,
-        admission: AdmissionGate,
         engine_notifier: EngineNotifier,
     ) -> None:
         self._store = foundation.store
-        self._deployer = deployer
-        self._admission = admission
+        self._starter = starter
         self._engine_notifier = engine_notifier
-        self._handlers = handlers
-        self._phase_contexts = phase_contexts
         self._hub = hub
         self._clock = foundation.clock
         self._ids = foundation.ids
@@ -118,13 +97,13 @@ class PhaseController:
         run_id = RunId(self._ids.new())
         with refusals_logged(campaign_id, phase, control):
             for _ in range(self._limits.control_attempts):
-                plan: _Plan | None = None
+                plan: Plan | None = None
                 if control.action in _BEGINNINGS and phase != LAUNCH:
-                    plan = await self._plan(scope, campaign_id, phase, control, run_id)
+                    plan = await self._starter.plan(scope, campaign_id, phase, control, run_id)
                 script = partial(self._control, scope, campaign_id, phase, control, run_id, plan)
                 try:
                     return await self._carried_out(scope, campaign_id, control, script)
-                except _PlanOutdated:
+                except PlanOutdated:
                     continue
             raise Conflict(
                 f"the phase '{phase}' changed whenever it had been planned", hint="try again"
@@ -201,50 +180,6 @@ class PhaseController:
             self._hub.wake(campaign_id)
         return answer
 
-    async def _plan(
-        self,
-        scope: Scope,
-        campaign_id: CampaignId,
-        phase: str,
-        control: Control,
-        run_id: RunId,
-    ) -> _Plan | None:
-        """Ask the handler before the transaction, and only if there is a beginning to plan."""
-        standing = await self._store.read(self._standing(scope, campaign_id, phase))
-        if not decide(PhaseState(standing[phase].state), control.action, control.expected):
-            return None
-        check_free_to_begin(phase, control.action, _states(standing))
-        handler = self._handlers.get(phase)
-        if handler is None:
-            raise PreconditionFailed(control.action.value, "no_handler", phase)
-        context = await self._phase_contexts.context(scope, campaign_id, run_id)
-        uploaded = await self._store.read(audience.uploaded(campaign_id))
-        plans = list(await handler.plan(context))
-        if len(plans) > self._limits.phase_jobs:
-            raise Conflict(
-                f"the phase '{phase}' planned {len(plans):,} jobs, more than"
-                f" {self._limits.phase_jobs:,}",
-                hint="let each of its jobs do more",
-            )
-        refuse_secrets([plan.detail for plan in plans], f"the plan of the phase '{phase}'")
-        return _Plan(plans, uploaded)
-
-    def _standing(
-        self, scope: Scope, campaign_id: CampaignId, phase: str
-    ) -> Transaction[dict[str, LockedPhase]]:
-        yield from campaigns.campaign(scope, campaign_id)
-        found = {
-            each.phase: LockedPhase(
-                each.phase,
-                each.state,
-                RunId(each.run_id) if each.run_id else None,
-                each.last_sequence,
-            )
-            for each in (yield from campaigns.phases_of(campaign_id))
-        }
-        _require(phase, found)
-        return found
-
     def _control(
         self,
         scope: Scope,
@@ -252,7 +187,7 @@ class PhaseController:
         phase: str,
         control: Control,
         run_id: RunId,
-        plan: _Plan | None,
+        plan: Plan | None,
     ) -> Transaction[ControlAnswer]:
         yield from campaigns.campaign(scope, campaign_id)
         yield from one_at_a_time(campaign_id)
@@ -269,7 +204,7 @@ class PhaseController:
             if decided_before is not None:
                 return (yield from self._answer(campaign_id, phase, changed=False))
         # Read before locking: jobs are locked before their phase, here as in settling.
-        standing = _require(phase, (yield from self._standing(scope, campaign_id, phase)))
+        standing = require_phase(phase, (yield from read_phases(scope, campaign_id, phase)))
         if control.run_id is not None and control.run_id != standing.run_id:
             raise PreconditionFailed(control.action.value, "run_not_current", phase)
         runs = [standing.run_id] if standing.run_id is not None else []
@@ -284,7 +219,7 @@ class PhaseController:
         if triggers and control.action not in _BEGINNINGS:
             versions = yield from hold_runs(runs, phase, control.action, self._clock.now())
         locked = yield from lock_phases(campaign_id)
-        found = _require(phase, locked)
+        found = require_phase(phase, locked)
         state = PhaseState(found.state)
         if state != standing.state:
             # It completed or failed just now, while the jobs were being told; look again.
@@ -292,9 +227,9 @@ class PhaseController:
         if not triggers:
             return (yield from self._answer(campaign_id, phase, changed=False))
         if control.action in _BEGINNINGS:
-            check_free_to_begin(phase, control.action, _states(locked))
+            check_free_to_begin(phase, control.action, states_of(locked))
             yield from intakes.refuse_beginnings(campaign_id)
-            yield from self._begin(scope, campaign_id, found, control, run_id, plan)
+            yield from self._starter.begin(scope, campaign_id, found, control, run_id, plan)
         else:
             yield from self._steer(scope, campaign_id, found, triggers, control, versions)
         return (yield from self._answer(campaign_id, phase))
@@ -341,73 +276,6 @@ class PhaseController:
         request = RunRequest(scope, campaign_id, phase, version, request_id)
         return (yield from run_requests.run_of(request))
 
-    def _begin(
-        self,
-        scope: Scope,
-        campaign_id: CampaignId,
-        found: LockedPhase,
-        control: Control,
-        run_id: RunId,
-        plan: _Plan | None,
-    ) -> Transaction[None]:
-        trigger, actor = control.action.value, control.actor
-        if found.run_id is not None:
-            now = self._clock.now()
-            yield from alerts.resolve_alert(AlertCode.JOB_DEAD, found.run_id, now)
-        beginning = RunStart(
-            scope, campaign_id, found.phase, run_id, trigger, actor, request_id=control.request_id
-        )
-        if found.phase == LAUNCH:
-            stored = yield from campaigns.campaign(scope, campaign_id)
-            retry_of = yield from self._remainder_of(scope, found, control)
-            beginning = replace(beginning, retry_of=retry_of)
-            if campaigns.read_definition(stored.definition).require_approval:
-                beginning = replace(beginning, held=HeldFor.APPROVAL)
-            else:
-                beginning = yield from self._admission.admit(beginning)
-            intended = yield from self._deployer.launch(beginning)
-            if not intended:
-                yield from settlement.finish_run_if_done(
-                    scope, run_id, actor, self._ids, self._clock.now()
-                )
-            return
-        if plan is None or plan.uploaded != (yield from audience.uploaded(campaign_id)):
-            raise _PlanOutdated
-        previous = found.run_id
-        if previous is not None:
-            yield from self._require_ended(previous, control.action, found.phase)
-        beginning = yield from self._admission.admit(replace(beginning, retry_of=previous))
-        now = self._clock.now()
-        most = self._limits.job_max_attempts
-        yield from deploy_phase(beginning, plan.jobs, most, self._ids, now)
-        if not plan.jobs:
-            yield from settlement.finish_run_if_done(scope, run_id, actor, self._ids, now)
-
-    def _remainder_of(
-        self, scope: Scope, found: LockedPhase, control: Control
-    ) -> Transaction[RunId | None]:
-        """The run whose remainder a launch takes up; None: it is for everybody."""
-        if not (found.run_id and (yield from run_records.find_anywhere(found.run_id))):
-            return None
-        last = yield from run_records.run(scope, found.run_id)
-        accounting = yield from accountings.accounting(last)
-        if accounting.waiting and RunStatus(last.status) not in TERMINAL_RUNS:
-            raise PreconditionFailed(control.action.value, "previous_run_not_finished", found.phase)
-        default = RerunScope.REMAINDER if last.status == RunStatus.PARTIAL else RerunScope.ALL
-        is_rerun = control.action is not Action.RETRY
-        if is_rerun and (control.scope or default) is RerunScope.ALL:
-            if not control.confirm:
-                raise PreconditionFailed(control.action.value, "confirmation_required", None)
-            return None
-        if accounting.waiting:
-            raise PreconditionFailed(control.action.value, "items_without_ending", found.phase)
-        return last.id
-
-    def _require_ended(self, run_id: RunId, action: Action, phase: str) -> Transaction[None]:
-        run = yield from run_records.run_anywhere(run_id)
-        if RunStatus(run.status) not in TERMINAL_RUNS:
-            raise PreconditionFailed(action.value, "previous_run_not_finished", phase)
-
     def _stop_campaign(
         self, scope: Scope, campaign_id: CampaignId, control: Control
     ) -> Transaction[ControlAnswer]:
@@ -441,15 +309,3 @@ class PhaseController:
             after.run_id,
             waits_for,
         )
-
-
-def _require(phase: str, found: Mapping[str, LockedPhase]) -> LockedPhase:
-    if phase not in found:
-        raise NotFound(
-            f"the campaign has no phase '{phase}'", hint=f"its phases are {', '.join(found)}"
-        )
-    return found[phase]
-
-
-def _states(found: Mapping[str, LockedPhase]) -> dict[str, PhaseState]:
-    return {name: PhaseState(each.state) for name, each in found.items()}

@@ -24,17 +24,9 @@ from outrider.domain.jobs import CANCELLED, JOB_DEAD, Completed, Parked, Settlem
 from outrider.domain.recipients import address_kind
 from outrider.domain.states import ItemStatus
 from outrider.kernel.contracts.contract_cache import ContractCache
+from outrider.kernel.delivery.call_sources import Listed
 from outrider.kernel.delivery.drafted_members import DraftedMembers
-from outrider.kernel.delivery.gateway_caller import (
-    Deferred,
-    Done,
-    GatewayCaller,
-    Listed,
-    Lost,
-    Suspended,
-    WindowOutcome,
-    earliest,
-)
+from outrider.kernel.delivery.gateway_caller import GatewayCaller
 from outrider.kernel.delivery.gateway_routes import (
     GatewayRoutes,
     Route,
@@ -43,6 +35,14 @@ from outrider.kernel.delivery.gateway_routes import (
 )
 from outrider.kernel.delivery.item_drafter import ItemDrafter
 from outrider.kernel.delivery.reservations import OpenAttempt, Reserver
+from outrider.kernel.delivery.window_outcomes import (
+    Deferred,
+    Done,
+    Lost,
+    Suspended,
+    WindowOutcome,
+    earliest,
+)
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.runs.budgeted_store import BudgetedStore
 from outrider.kernel.transactions import campaigns, jobs, ledger, lost_jobs

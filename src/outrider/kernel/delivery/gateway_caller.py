@@ -9,39 +9,35 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 import structlog
 
-from outrider.domain.errors import OutriderError, StoreUnavailable
-from outrider.domain.own_limits import OWN_LIMIT, is_own_limit
-from outrider.domain.reference_memory import ReferenceMemory
-from outrider.domain.retry import DIRECT, RetrySchedule
-from outrider.domain.states import IntentStatus, ItemStatus
-from outrider.domain.submission import (
+from outrider.domain.call_results import (
     Accepted,
     AttemptError,
-    AttemptFacts,
     CallResult,
-    Contract,
     Held,
     NotBegun,
     Progress,
     Throttled,
-    Verdict,
-    accept,
-    is_unreachable,
-    judge,
 )
-from outrider.domain.times import rfc3339
+from outrider.domain.errors import OutriderError, StoreUnavailable
+from outrider.domain.own_limits import OWN_LIMIT, is_own_limit
+from outrider.domain.reference_memory import ReferenceMemory
+from outrider.domain.submission import Contract, accept
+from outrider.kernel.delivery.attempt_judge import AttemptJudge, log_verdict
 from outrider.kernel.delivery.call_permits import CallPermits
+from outrider.kernel.delivery.call_sources import Source
 from outrider.kernel.delivery.gateway_routes import Route
-from outrider.kernel.delivery.reservations import AttemptIdentity, OpenAttempt
+from outrider.kernel.delivery.local_doors import ComeBack, Passes
+from outrider.kernel.delivery.reservations import OpenAttempt
 from outrider.kernel.delivery.result_closer import ResultCloser
 from outrider.kernel.delivery.shortage_teller import ShortageTeller
-from outrider.kernel.delivery.target_gate import ComeBack, Passes, TargetGate
+from outrider.kernel.delivery.target_gate import TargetGate
+from outrider.kernel.delivery.window_outcomes import Deferred, Done, Lost, Suspended, WindowOutcome
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions.claims import Claim, ClaimedLane
 from outrider.kernel.transactions.closing import ClosedAttempt
@@ -54,89 +50,13 @@ from outrider.ports.stages import Stage, StageObserver
 log = structlog.get_logger()
 
 Element = TypeVar("Element")
-ElementToCome = TypeVar("ElementToCome", covariant=True)
 
-BEHIND_THE_PROBE = 1.25
-"""What a held target refused waits so many times as long as its door is closed."""
 CAREFUL_SHIFT = 2
 """With every loss in a row, a quarter as many calls are out at once."""
 CAREFUL_SHIFTS_MAX = 16
-NOT_DELIVERED = frozenset({ItemStatus.QUEUED, ItemStatus.FAILED})
 WITHHELD = "withheld"
 """Its job was paused or stopped or lost, its door closed, or its deadline passed, before a byte
 left."""
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """Everything was sent on its way."""
-
-
-@dataclass(frozen=True, slots=True)
-class Deferred:
-    """The target takes no more for now; what is left waits without using up an attempt."""
-
-    until: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class Lost:
-    """The job is no longer ours."""
-
-
-@dataclass(frozen=True, slots=True)
-class Suspended:
-    """The job's phase was paused or stopped, or this worker stops: calls that were out have ended,
-    and no more are made."""
-
-
-WindowOutcome = Done | Deferred | Lost | Suspended
-
-
-def earliest(known: Deferred | None, passage: Done | Deferred) -> Deferred | None:
-    if not isinstance(passage, Deferred):
-        return known
-    return passage if known is None or passage.until < known.until else known
-
-
-class Source(Protocol[ElementToCome]):
-    """Where the items of one route come from, in the order in which they are to be called."""
-
-    def waiting(self) -> int:
-        """How many could be called now."""
-        ...
-
-    async def prepare(self) -> None:
-        """Whatever takes its time before items can be taken, once it is known that some will be."""
-        ...
-
-    def take(self, most: int) -> Sequence[ElementToCome]: ...
-
-    async def more(self) -> bool:
-        """Wait until there may be more; False: there will be none."""
-        ...
-
-
-class Listed(Generic[Element]):
-    """A source that is known from the beginning."""
-
-    def __init__(self, elements: Sequence[Element]) -> None:
-        self._elements = elements
-        self._taken = 0
-
-    def waiting(self) -> int:
-        return len(self._elements) - self._taken
-
-    async def prepare(self) -> None:
-        pass
-
-    def take(self, most: int) -> Sequence[Element]:
-        taken = self._elements[self._taken : self._taken + most]
-        self._taken += len(taken)
-        return taken
-
-    async def more(self) -> bool:
-        return False
 
 
 @dataclass
@@ -168,7 +88,7 @@ class GatewayCaller:
         self.permits = permits
         self._journal = journal
         self.clock = foundation.clock
-        self._ids = foundation.ids
+        self._judge = AttemptJudge(foundation, gate)
         self.limits = foundation.limits
         self._observer = observer
         self.stopping = False
@@ -275,59 +195,15 @@ class GatewayCaller:
             # Of all ends this is the one that comes a million times.
             verdict = accept(gateway.type, who.deadline, closed_at, result.provider_message_id)
         else:
-            verdict = self._judged(gateway, who, closed_at, result)
-            overdue = who.deadline is not None and closed_at >= who.deadline
-            if overdue and isinstance(result, NotBegun):
-                # Whoever ends it by the clock is about to; nobody is to open it again meanwhile.
-                again = closed_at + timedelta(seconds=self.limits.expire_seconds)
-                verdict = verdict._replace(next_attempt_at=again)
+            verdict = self._judge.judge(gateway, who, closed_at, result)
         if who.patience is not None:
-            _tell(attempt, verdict)
+            log_verdict(attempt, verdict)
         self._closer.put(
             ClosedAttempt(
                 attempt.outbox_id, who.number, who.fence, closed_at, verdict, who.job_id,
                 who.call_by,
             )
         )  # fmt: skip
-
-    def _judged(
-        self, gateway: Gateway, who: AttemptIdentity, closed_at: datetime, result: CallResult
-    ) -> Verdict:
-        facts = AttemptFacts(
-            who.number - who.attempts_before, who.submitted_at, closed_at, who.maybe_received,
-            uncounted_calls=who.uncounted_calls, repeats=who.repeats, memory=gateway.memory,
-        )  # fmt: skip
-        if who.patience is not None:
-            facts = facts._replace(
-                most_attempts=who.patience.most_attempts,
-                final_reasons=who.patience.final_reasons,
-            )
-        # When a target is there again its door finds out, whatever the schedule of its messages is.
-        retry = DIRECT if is_unreachable(result) else None
-        delay_seconds = partial(self._delay_seconds, who, retry)
-        verdict = judge(who.contract, gateway.type, facts, result, delay_seconds)
-        if isinstance(result, Held) and verdict.next_attempt_at is None and verdict.given_back:
-            # Behind the others: should it be about this message after all, the next probe is not.
-            held = self.gate.policy(who.contract.submission_target).breaker_seconds
-            again = closed_at + timedelta(seconds=BEHIND_THE_PROBE * held)
-            verdict = verdict._replace(next_attempt_at=again)
-        return verdict
-
-    def _delay_seconds(
-        self,
-        who: AttemptIdentity,
-        usual: RetrySchedule | None,
-        attempts: int,
-        retry_after_seconds: float | None,
-    ) -> float:
-        retry = (
-            self.gate.retry_schedule(who.contract, usual)
-            if who.patience is None
-            else who.patience.schedule
-        )
-        return retry.delay_seconds(
-            attempts, retry_after_seconds=retry_after_seconds, jitter=self._ids.jitter()
-        )
 
 
 class _RouteCalls(Generic[Element]):
@@ -512,18 +388,3 @@ def _careful(concurrency: int, losses: int) -> int:
     """How many calls may be out at once. If it was an item that killed the last worker, it is among
     fewer each time, and the others of its job get past it."""
     return max(1, concurrency >> (CAREFUL_SHIFT * min(losses, CAREFUL_SHIFTS_MAX)))
-
-
-def _tell(attempt: OpenAttempt, verdict: Verdict) -> None:
-    """What a team wants to see of a message that did not go through at once."""
-    told = {
-        "outbox_id": attempt.outbox_id,
-        "attempt": attempt.identity.number,
-        "reason": verdict.reason,
-    }
-    if verdict.next_attempt_at is not None:
-        log.info("retry_scheduled", **told, next_retry_at=rfc3339(verdict.next_attempt_at))
-    elif verdict.exhausted_reason is not None and verdict.status in NOT_DELIVERED:
-        log.warning("retries_exhausted", **told, ended_by=verdict.exhausted_reason.value)
-    elif verdict.intent_status is IntentStatus.REJECTED:
-        log.warning("delivery_rejected", **told)

@@ -15,25 +15,18 @@ from datetime import datetime, timedelta
 import msgspec
 import structlog
 
+from outrider.domain.call_results import TARGET_SETUP
 from outrider.domain.errors import OutriderError, StoreUnavailable
 from outrider.domain.ids import OutboxId, RecipientId
 from outrider.domain.message_content import Enclosure, MessageContent
 from outrider.domain.retry import Patience
 from outrider.domain.states import Channel, ItemStatus
-from outrider.domain.submission import TARGET_SETUP, Contract
+from outrider.domain.submission import Contract
 from outrider.domain.unsubscribe import UnsubscribeUrls
 from outrider.kernel.access.unsubscriber import Unsubscriber
 from outrider.kernel.contracts.contract_cache import ContractCache
 from outrider.kernel.delivery.attachment_reader import EnclosureReader
-from outrider.kernel.delivery.gateway_caller import (
-    Deferred,
-    Done,
-    GatewayCaller,
-    Lost,
-    Suspended,
-    WindowOutcome,
-    earliest,
-)
+from outrider.kernel.delivery.gateway_caller import GatewayCaller
 from outrider.kernel.delivery.gateway_routes import (
     GatewayRoutes,
     Route,
@@ -44,6 +37,14 @@ from outrider.kernel.delivery.lane_backlog import AddressTurns, Backlog, Due
 from outrider.kernel.delivery.reservations import OpenAttempt, Reserver
 from outrider.kernel.delivery.screener import Screener
 from outrider.kernel.delivery.screens import INVALID_PAYLOAD, readable
+from outrider.kernel.delivery.window_outcomes import (
+    Deferred,
+    Done,
+    Lost,
+    Suspended,
+    WindowOutcome,
+    earliest,
+)
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import ledger, submissions
 from outrider.kernel.transactions.claims import ClaimedLane

@@ -2,12 +2,7 @@
 
 from collections.abc import Sequence
 
-from outrider.domain.jobs import JOB_DEAD
-from outrider.domain.own_limits import OWN_LIMIT
-from outrider.domain.recipients import SkipReason
-from outrider.domain.screen_policies import WaitsFor
-from outrider.domain.states import SUCCESSES, IntentStatus, ItemStatus
-from outrider.domain.submission import (
+from outrider.domain.call_results import (
     DUPLICATE_REFERENCE,
     INVALID_ANSWER,
     TARGET_DOWN,
@@ -15,6 +10,11 @@ from outrider.domain.submission import (
     TARGET_THROTTLED,
     Progress,
 )
+from outrider.domain.jobs import JOB_DEAD
+from outrider.domain.own_limits import OWN_LIMIT
+from outrider.domain.recipients import SkipReason
+from outrider.domain.screen_policies import WaitsFor
+from outrider.domain.states import SUCCESSES, IntentStatus, ItemStatus
 from outrider.domain.times import rfc3339
 from outrider.domain.workflows import STEP_DELAY, STEP_PASSED
 from outrider.kernel.transactions.ledger_items import Attempt, Item, LateAcceptance

@@ -8,6 +8,7 @@ from datetime import datetime
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+from outrider.domain.call_results import TARGET_DOWN, TARGET_THROTTLED, Progress
 from outrider.domain.ids import (
     Fence,
     JobId,
@@ -16,12 +17,7 @@ from outrider.domain.ids import (
 )
 from outrider.domain.own_limits import OWN_LIMIT
 from outrider.domain.states import SUCCESSES, ItemStatus
-from outrider.domain.submission import (
-    TARGET_DOWN,
-    TARGET_THROTTLED,
-    Progress,
-    Verdict,
-)
+from outrider.domain.submission import Verdict
 from outrider.domain.texts import storable
 from outrider.kernel.transactions.alerts import Alert, AlertCode, raise_alert
 from outrider.kernel.transactions.audit import AuditEntry, record

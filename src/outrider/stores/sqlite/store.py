@@ -20,6 +20,7 @@ import apsw
 import msgspec
 
 from outrider.domain.errors import SchemaMismatch, StoreError, StoreRefused, StoreUnavailable
+from outrider.files.private_files import keep_others_out
 from outrider.limits.stores import (
     SQLITE_BUSY_SECONDS,
     SQLITE_LEAST_BUSY_MS,
@@ -29,7 +30,6 @@ from outrider.limits.stores import (
     SQLITE_SHORT_ITEMS,
 )
 from outrider.ports.store import Announced, Result, Rows, Statement, Transaction
-from outrider.private_files import keep_others_out
 from outrider.stores import migrations
 from outrider.stores.compiler import Dialect
 from outrider.stores.sqlite.checkpointer import Checkpointer

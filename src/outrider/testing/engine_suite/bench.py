@@ -6,7 +6,7 @@ settings, or with an engine that cannot be reached.
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from outrider.kernel.control.phase_controls import Control, ControlAnswer
 from outrider.kernel.transactions import paging, run_jobs, run_log
 from outrider.kernel.transactions.run_jobs import JobLine
 from outrider.limits.kernel import Limits
-from outrider.ports.engine import Engine, Stalled, Work
+from outrider.ports.engine import Engine, Jobs, Stalled, Work, Worker
 from outrider.settings import Settings
 from outrider.testing.launches import (
     ACTOR,
@@ -55,11 +55,12 @@ LIMITS = Limits(
 ADMIN = Principal(DEFAULT_SCOPE, KeyId(""), "ada", frozenset({KeyScope.ADMIN}))
 
 
-class UnreachableEngine:
+class UnreachableEngine(Engine):
     """Nothing can be told to it; who asks for a name gets the one under which others know a run."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        self.polls_queue = engine.polls_queue
 
     async def start(self, run: Work) -> None:
         raise EngineUnavailable(f"nobody was told of {run}")
@@ -72,6 +73,9 @@ class UnreachableEngine:
 
     def reference(self, tenant_id: TenantId, run_id: RunId) -> str:
         return self._engine.reference(tenant_id, run_id)
+
+    def worker(self, jobs: Jobs) -> AbstractAsyncContextManager[Worker]:
+        return self._engine.worker(jobs)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
+from outrider.domain.call_results import Progress
 from outrider.domain.campaigns import LAUNCH, CampaignDefinition, Message
 from outrider.domain.contracts import contract_sha256, contract_text
 from outrider.domain.ids import (
@@ -26,13 +27,7 @@ from outrider.domain.jobs import Settlement
 from outrider.domain.outbox import Accounting
 from outrider.domain.recipients import Recipient
 from outrider.domain.states import Channel, IntentStatus, ItemStatus
-from outrider.domain.submission import (
-    Contract,
-    ExhaustedReason,
-    MaxAttempts,
-    Progress,
-    Verdict,
-)
+from outrider.domain.submission import Contract, ExhaustedReason, MaxAttempts, Verdict
 from outrider.domain.times import rfc3339
 from outrider.engines.local import local_reference
 from outrider.kernel.transactions import (

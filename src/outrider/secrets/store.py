@@ -10,8 +10,8 @@ from pathlib import Path
 
 from outrider.domain.errors import InvalidInput
 from outrider.domain.workspaces import WorkspaceName
-from outrider.installed import Installed, installed, with_own_names
 from outrider.limits.gateways import SECRET_MAX_BYTES
+from outrider.plugins import Installed, installed, with_own_names
 from outrider.ports.secrets import GROUP, SecretScheme
 
 SCHEME = "[a-z][a-z0-9_]{1,31}"

@@ -15,13 +15,13 @@ from urllib.parse import unquote
 
 from outrider.domain.artifacts import refuse_name
 from outrider.domain.errors import ArtifactsUnavailable, InvalidInput, NotFound
+from outrider.files.private_files import new_private_file, private_folder
 from outrider.limits.artifacts import (
     ARTIFACT_LEFTOVER_SECONDS,
     ARTIFACT_MAX_BYTES,
     ARTIFACT_PIECE_BYTES,
 )
 from outrider.ports.artifacts import StoredArtifact
-from outrider.private_files import new_private_file, private_folder
 
 SCHEME = "file:"
 NOT_THERE = frozenset(

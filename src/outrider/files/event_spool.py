@@ -6,8 +6,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from outrider.files.private_files import new_private_file, private_folder
 from outrider.ports.clock import IdSource
-from outrider.private_files import new_private_file, private_folder
 
 READY = ".json"
 BAD = ".bad"

@@ -1,4 +1,5 @@
-"""What installed distributions register with Outrider: one loader for every group of entry points.
+"""The one loader of code that is found by name: entry points of installed distributions, and what
+settings and tables name as `package.module:attribute`.
 
 Whatever is not what it should be stops the start of the process and is named with the distribution
 it comes from; nothing is left out in silence.
@@ -7,10 +8,13 @@ it comes from; nothing is left out in silence.
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from inspect import iscoroutinefunction
 from typing import Any, Final
 
 from outrider.domain.errors import InvalidInput
+from outrider.ports.authorisation import Authorisation
 
 OURSELVES: Final = "Outrider itself"
 
@@ -59,3 +63,31 @@ def with_own_names(found: Iterable[Installed], built_in: Iterable[str]) -> Itera
             raise each.refusal(f"has a name that is taken by {givers[each.name]}")
         yield each
         givers[each.name] = each.giver
+
+
+def load_named(name: str) -> Any:
+    """What `package.module:attribute` names; ImportError and AttributeError are the caller's."""
+    module, _, attribute = name.partition(":")
+    return getattr(import_module(module), attribute)
+
+
+def load_authorisation(name: str) -> Authorisation:
+    """A rule of one's own about who may steer a run: `package.module:Class`, made without
+    arguments. InvalidInput says what is wrong with it."""
+    module, _, attribute = name.partition(":")
+    if not module or not attribute:
+        raise _refusal(name, "is not of the form package.module:Class")
+    try:
+        rule: Authorisation = load_named(name)()
+    except Exception as error:
+        raise _refusal(name, f"cannot be loaded: {type(error).__name__}: {error}") from error
+    if not iscoroutinefunction(getattr(rule, "decide", None)):
+        raise _refusal(name, "should have the coroutine decide(principal, signal, run_id)")
+    return rule
+
+
+def _refusal(name: str, why: str) -> InvalidInput:
+    return InvalidInput(
+        f"the authorisation '{name}' {why}",
+        hint="correct OUTRIDER_AUTHORISATION, or leave it out: then keys and their scopes decide",
+    )

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from outrider.domain.errors import InvalidInput
 from outrider.domain.sessions import SECRET_BYTES
+from outrider.files.private_files import new_private_file, private_folder
 from outrider.ports.secrets import SecretStore, own_secret
-from outrider.private_files import new_private_file, private_folder
 
 FILE_NAME = "session-secret"
 MIN_CHARACTERS = 16

@@ -1,0 +1,87 @@
+"""The door writer: changes what all workers know of a door, with its alert, and logs it."""
+
+from datetime import datetime
+
+import structlog
+
+from outrider.domain.ids import DEFAULT_SCOPE, Scope
+from outrider.domain.targets import (
+    Door,
+    DoorState,
+    TargetPolicy,
+)
+from outrider.kernel.foundation import Foundation
+from outrider.kernel.transactions import targets
+from outrider.kernel.transactions.alerts import (
+    Alert,
+    AlertCode,
+    raise_alert,
+    resolve_alert,
+    resolve_in_workspace,
+)
+from outrider.kernel.transactions.targets import DoorKey
+from outrider.ports.store import Transaction
+
+log = structlog.get_logger()
+
+
+class DoorWriter:
+    def __init__(self, foundation: Foundation) -> None:
+        self._store = foundation.store
+        self._ids = foundation.ids
+        self._limits = foundation.limits
+
+    async def change(
+        self,
+        scope: Scope,
+        key: DoorKey,
+        policy: TargetPolicy,
+        change: targets.Change[tuple[Door, Door]],
+        now: datetime,
+        owner_told: str | None = None,
+    ) -> tuple[Door, Door]:
+        """Change a door, and raise or resolve its alert with it, for the workspace that asked."""
+
+        def script() -> Transaction[tuple[Door, Door]]:
+            before, after = yield from targets.change_door(key, policy, change, now)
+            target = key.submission_target
+            if not before.is_open and after.is_open:
+                if key.workspace_id:
+                    yield from resolve_in_workspace(AlertCode.TARGET_HELD, target, scope, now)
+                else:
+                    yield from resolve_alert(AlertCode.TARGET_HELD, target, now)
+            elif after != before and self._is_alarming(after, now):
+                detail = {"submissionTarget": target, "state": after.state.value}
+                told = owner_told if scope == DEFAULT_SCOPE else None
+                reason = told or after.reason
+                alert = Alert(
+                    scope, AlertCode.TARGET_HELD, target, _alarm(target, reason),
+                    {**detail, "reason": reason},
+                )  # fmt: skip
+                yield from raise_alert(alert, self._ids, now)
+            return before, after
+
+        return await self._store.write(script())
+
+    def _is_alarming(self, door: Door, now: datetime) -> bool:
+        """Being told to come back later is every day's business, for a while."""
+        if door.is_open or door.since is None or door.probe_until is not None:
+            return False
+        lasted = (now - door.since).total_seconds()
+        return door.state is DoorState.DOWN or lasted >= self._limits.door_alert_seconds
+
+    def log_change(self, key: DoorKey, before: Door, after: Door) -> None:
+        if before.state != after.state:
+            log.warning(
+                "target_door_" + after.state.value, submission_target=key.submission_target,
+                gateway_url=key.gateway_url, workspace_id=key.workspace_id or None,
+                reason=after.reason, opens_at=after.opens_at,
+            )  # fmt: skip
+
+
+def _alarm(target: str, reason: str | None) -> str:
+    why = reason or "it says to come back later"
+    return (
+        f"The target '{target}' takes no messages: {why}. What is for it waits and uses up no"
+        " attempt; it is tried again by itself."
+    )
