@@ -8,7 +8,6 @@ from cachetools import TTLCache
 from outrider.domain.ids import Scope
 from outrider.domain.screen_policies import ScreenPolicies
 from outrider.kernel.transactions import rules, screening
-from outrider.kernel.transactions.audit import AuditEntry, record
 from outrider.limits.kernel import Limits
 from outrider.ports.clock import Clock, IdSource
 from outrider.ports.store import Store, Transaction
@@ -41,10 +40,4 @@ class PolicyKeeper:
 
     def replacing(self, scope: Scope, policies: ScreenPolicies, actor: str) -> Transaction[None]:
         """The script, for whoever has more to do in the same transaction."""
-        now = self._clock.now()
-        document = policies.as_document()
-        # With the rules: who agreed to a diff of both is not to overwrite what came meanwhile.
-        yield from rules.lock(scope)
-        yield from screening.set_policies(scope, policies, now)
-        entry = AuditEntry(scope, "workflow_policy.replaced", actor, detail=document)
-        yield from record([entry], self._ids, now)
+        return rules.replace_policies(scope, policies, actor, self._ids, self._clock.now())
