@@ -51,7 +51,6 @@ from outrider.kernel.contracts.contract_cache import ContractCache
 from outrider.kernel.contracts.registry_follower import RegistryFollower
 from outrider.kernel.contracts.registry_keeper import RegistryKeeper
 from outrider.kernel.contracts.target_keeper import TargetKeeper
-from outrider.kernel.control.admission_gate import AdmissionGate
 from outrider.kernel.control.audience_intake import AudienceIntake
 from outrider.kernel.control.audience_writer import AudienceWriter
 from outrider.kernel.control.campaign_deployer import CampaignDeployer
@@ -87,6 +86,7 @@ from outrider.kernel.runs.run_reader import RunReader
 from outrider.kernel.streams.campaign_event_hub import EventHub
 from outrider.kernel.submissions.submission_manager import SubmissionManager
 from outrider.kernel.transactions import ledger_clock
+from outrider.kernel.transactions.admission_gate import AdmissionGate
 from outrider.kernel.transactions.domain_events import StoredEvent
 from outrider.kernel.transactions.run_requests import Workspace
 from outrider.kernel.work.background_loops import BackgroundLoops
