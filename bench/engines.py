@@ -32,8 +32,8 @@ from outrider.domain.ids import DEFAULT_SCOPE, RunId
 from outrider.domain.phases import Action
 from outrider.domain.states import TERMINAL_RUNS, Channel, RunStatus
 from outrider.engines.temporal.engine import TemporalEngine, workflow_id
-from outrider.kernel.control.phase_controls import Control
 from outrider.kernel.transactions import run_records
+from outrider.kernel.transactions.phase_controls import Control
 from outrider.ports.engine import Work, WorkKind
 from outrider.ports.stages import Stage
 from outrider.settings import Settings

@@ -11,8 +11,8 @@ from outrider.domain.ids import DEFAULT_SCOPE, CampaignId, RunId
 from outrider.domain.outbox import Accounting
 from outrider.domain.phases import Action
 from outrider.domain.states import TERMINAL_RUNS, Channel, PhaseState, RunStatus
-from outrider.kernel.control.phase_controls import Control, ControlAnswer, RerunScope
 from outrider.kernel.transactions import lost_jobs, phases
+from outrider.kernel.transactions.phase_controls import Control, ControlAnswer, RerunScope
 from outrider.kernel.transactions.phases import CampaignEvent
 from outrider.ports.store import Rows, Statement
 from outrider.stores.postgres import store as postgres

@@ -8,11 +8,11 @@ from outrider.domain.keys import KeyId, KeyScope, Principal
 from outrider.domain.projection import RunSnapshot, phase_state, project_run, row_status
 from outrider.domain.run_events import RunEvent
 from outrider.domain.signals import AskedSignal, Signal
-from outrider.kernel.control.run_signaller import SignalAnswer
 from outrider.kernel.transactions import campaigns, paging, run_jobs, run_log, run_records
 from outrider.kernel.transactions.campaigns import PhaseRecord
 from outrider.kernel.transactions.run_jobs import JobLine
 from outrider.kernel.transactions.run_records import RunRecord
+from outrider.kernel.transactions.signal_scripts import SignalAnswer
 from outrider.ports.store import Transaction
 
 MOST = 100_000

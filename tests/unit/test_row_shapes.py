@@ -122,7 +122,7 @@ DECODERS = list(decoders())
 def test_the_decoders_of_the_kernel_are_found() -> None:
     assert len(DECODERS) > 70
     found = {(decoder.where, decoder.statement) for decoder in DECODERS}
-    assert {("run_log.append", "append_run_events"), ("jobs.claim_lanes", "claim_lanes")} <= found
+    assert {("run_log.append", "append_run_events"), ("claims.claim_lanes", "claim_lanes")} <= found
 
 
 @pytest.mark.parametrize("decoder", DECODERS, ids=lambda each: f"{each.where}-{each.statement}")

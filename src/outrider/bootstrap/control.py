@@ -9,7 +9,6 @@ from outrider.documents.campaign import PHASES
 from outrider.domain.admission import AdmissionRule
 from outrider.engines.process_identity import this_worker
 from outrider.gateways.directory import GATEWAY_TYPES
-from outrider.kernel.control.admission_gate import AdmissionGate
 from outrider.kernel.control.audience_intake import AudienceIntake
 from outrider.kernel.control.audience_writer import AudienceWriter
 from outrider.kernel.control.campaign_deployer import CampaignDeployer
@@ -19,7 +18,7 @@ from outrider.kernel.control.refusal_recorder import RefusalRecorder
 from outrider.kernel.control.run_reconciler import RunReconciler
 from outrider.kernel.control.run_repointer import RunRepointer
 from outrider.kernel.control.run_signaller import RunSignaller
-from outrider.kernel.control.run_starter import RunStarter
+from outrider.kernel.transactions.admission_gate import AdmissionGate
 from outrider.kernel.transactions.run_requests import Workspace
 from outrider.kernel.work.phase_context import PhaseContexts
 from outrider.ports.phases import PhaseHandler
@@ -66,13 +65,10 @@ class ControlRoles(ReportRoles, EngineRoles, StorageRoles):
 
     @cached_property
     def phase_controller(self) -> PhaseController:
-        return PhaseController(self.foundation, self.run_starter, self.hub, self.engine_notifier)
-
-    @cached_property
-    def run_starter(self) -> RunStarter:
-        return RunStarter(
-            self.foundation, self.deployer, self.handlers, self.phase_contexts, self.admission_gate
-        )
+        return PhaseController(
+            self.foundation, self.deployer, self.handlers, self.phase_contexts, self.hub,
+            self.admission_gate, self.engine_notifier,
+        )  # fmt: skip
 
     @cached_property
     def phase_restorer(self) -> PhaseRestorer:

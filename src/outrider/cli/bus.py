@@ -15,8 +15,7 @@ from outrider.cli.remote import Remote
 from outrider.cli.session import actor, execute
 from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.times import rfc3339
-from outrider.kernel.bus.bus_keeper import Forgotten
-from outrider.kernel.transactions.bus import SinkRecord
+from outrider.kernel.transactions.bus import Forgotten, SinkRecord
 from outrider.kernel.transactions.paging import FIRST
 
 app = typer.Typer(

@@ -30,7 +30,7 @@ from outrider.domain.errors import InvalidInput
 from outrider.domain.ids import DEFAULT_SCOPE, CampaignId
 from outrider.domain.phases import STOPPED, Action
 from outrider.domain.states import PhaseState
-from outrider.kernel.control.phase_controls import Control, RerunScope
+from outrider.kernel.transactions.phase_controls import Control, RerunScope
 
 __all__ = ["app"]
 

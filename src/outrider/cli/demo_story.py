@@ -34,13 +34,13 @@ from outrider.domain.ids import DEFAULT_SCOPE, CampaignId, RunId
 from outrider.domain.outbox import Accounting
 from outrider.domain.phases import Action
 from outrider.domain.states import PhaseState
-from outrider.kernel.control.phase_controls import Control
 from outrider.kernel.delivery.doubt_resolver import Reconciliation
 from outrider.kernel.reports.certifier import Certificate
 from outrider.kernel.transactions import artifacts
 from outrider.kernel.transactions.artifacts import ArtifactRecord
 from outrider.kernel.transactions.doubts import DoubtVerdict
 from outrider.kernel.transactions.paging import FIRST
+from outrider.kernel.transactions.phase_controls import Control
 from outrider.kernel.transactions.run_records import RunRecord
 
 KILL_AT_SHARE = 0.4

@@ -18,10 +18,8 @@ from outrider.domain.errors import NotFound
 from outrider.domain.ids import DEFAULT_SCOPE, OutboxId, RunId
 from outrider.kernel.reports.certifier import Certificate
 from outrider.kernel.reports.item_explainer import explain_item
-from outrider.kernel.reports.run_explainer import picture_of
-from outrider.kernel.transactions import ledger_items, run_records
+from outrider.kernel.transactions import ledger_items, run_pictures, run_records
 from outrider.limits.campaigns import MESSAGES_MAX
-from outrider.ports.store import Transaction
 
 app = typer.Typer(no_args_is_help=True, help="Inspect one run, prove it, and explain it.")
 
@@ -33,7 +31,7 @@ def show(context: typer.Context, run_id: Id, as_json: Json = False) -> None:
     """The run's status, its accounting, its jobs and the reasons of what was not sent."""
 
     async def here(outrider: Outrider) -> Document:
-        picture = await outrider.store.read(picture_of(DEFAULT_SCOPE, RunId(run_id)))
+        picture = await outrider.store.read(run_pictures.picture(DEFAULT_SCOPE, RunId(run_id)))
         return document_of(RunAnswer.whole(*picture))
 
     run = execute(context, here, as_json=as_json, remote=lambda server: server.get("runs", run_id))
@@ -112,12 +110,21 @@ def explain(
 
     async def here(outrider: Outrider) -> Document:
         if recipient is None:
-            told = await outrider.store.read(_item(OutboxId(run_id)))
-            if told is not None:
+            found = await outrider.store.read(
+                ledger_items.whole_if_any(DEFAULT_SCOPE, OutboxId(run_id))
+            )
+            if found is not None:
+                told = Explanation(outbox_id=found.item.id, sentences=explain_item(*found))
                 return document_of(told)
             sentences = await outrider.run_explainer.explain(DEFAULT_SCOPE, RunId(run_id))
             return document_of(RunExplanation(run_id=run_id, sentences=sentences))
-        sentences = await outrider.store.read(_recipient(RunId(run_id), recipient))
+        run = await outrider.store.read(run_records.run(DEFAULT_SCOPE, RunId(run_id)))
+        items = await outrider.store.read(
+            ledger_items.whole_of_recipient(DEFAULT_SCOPE, run.id, recipient, MESSAGES_MAX)
+        )
+        if not items:
+            raise _no_row(run_id, recipient, run.status)
+        sentences = [sentence for item in items for sentence in explain_item(*item)]
         return {"runId": run_id, "sentences": sentences}
 
     async def remote(server: Remote) -> Document:
@@ -133,17 +140,6 @@ def explain(
         return
     for sentence in told["sentences"]:
         out.print(escape(sentence))
-
-
-def _item(outbox_id: OutboxId) -> Transaction[Explanation | None]:
-    """None where it is no item's id."""
-    try:
-        item = yield from ledger_items.item(DEFAULT_SCOPE, outbox_id)
-    except NotFound:
-        return None
-    attempts = yield from ledger_items.attempts_of(item.id)
-    late = yield from ledger_items.late_acceptances_of(item.id)
-    return Explanation(outbox_id=item.id, sentences=explain_item(item, attempts, late))
 
 
 async def _ask(server: Remote, run_id: str, recipient_id: str) -> list[str]:
@@ -163,18 +159,3 @@ def _no_row(run_id: str, recipient_id: str, status: str) -> NotFound:
         f"run {run_id} has no ledger row for recipient {recipient_id}",
         hint=f"the run is {status}: either it was not its turn yet, or the id is wrong",
     )
-
-
-def _recipient(run_id: RunId, recipient_id: str) -> Transaction[list[str]]:
-    run = yield from run_records.run(DEFAULT_SCOPE, run_id)
-    items = yield from ledger_items.items_of_run(
-        DEFAULT_SCOPE, run_id, recipient_id=recipient_id, most=MESSAGES_MAX
-    )
-    if not items:
-        raise _no_row(run_id, recipient_id, run.status)
-    sentences: list[str] = []
-    for item in items:
-        attempts = yield from ledger_items.attempts_of(item.id)
-        late = yield from ledger_items.late_acceptances_of(item.id)
-        sentences += explain_item(item, attempts, late)
-    return sentences

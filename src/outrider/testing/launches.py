@@ -12,8 +12,8 @@ from outrider.domain.outbox import Accounting
 from outrider.domain.phases import Action
 from outrider.domain.recipients import Recipient, recipient
 from outrider.domain.states import TERMINAL_RUNS, Channel, RunStatus
-from outrider.kernel.control.phase_controls import Control
 from outrider.kernel.transactions import accountings
+from outrider.kernel.transactions.phase_controls import Control
 from outrider.kernel.transactions.run_records import RunRecord
 from outrider.settings import TargetSettings
 

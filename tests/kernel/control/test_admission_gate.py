@@ -20,10 +20,11 @@ from outrider.domain.projection import SnapshotStatus
 from outrider.domain.signals import Signal
 from outrider.domain.states import Channel
 from outrider.gateways.sandbox import Sandbox
-from outrider.kernel.control.phase_controls import Control
-from outrider.kernel.control.run_reconciler import Dequeued, DequeueStatus, RunReconciler
+from outrider.kernel.control.run_reconciler import Dequeued, RunReconciler
 from outrider.kernel.transactions import admission, paging, run_jobs, run_records
 from outrider.kernel.transactions.alerts import alerts_page
+from outrider.kernel.transactions.phase_controls import Control
+from outrider.kernel.transactions.run_starts import DequeueStatus
 from outrider.settings import AdmissionSettings, AdmissionTable, Settings
 from outrider.testing.clock import FakeClock
 from outrider.testing.launches import ACTOR, message, observe, people, registry, target

@@ -16,9 +16,9 @@ from outrider.domain.keys import KeyScope
 from outrider.domain.phases import PROGRESS_EVENT, Action
 from outrider.domain.states import TERMINAL_RUNS, PhaseState
 from outrider.gateways.sandbox import Faults
-from outrider.kernel.control.phase_controls import RerunScope
 from outrider.kernel.transactions import paging, run_jobs
 from outrider.kernel.transactions.doubts import DoubtVerdict
+from outrider.kernel.transactions.phase_controls import RerunScope
 from outrider.kernel.work.progress_reporter import ProgressReporter
 from outrider.limits.api import ApiLimits
 from outrider.limits.kernel import Limits

@@ -25,10 +25,9 @@ from outrider.domain.phases import AUDIENCE_IMPORT, PROGRESS_EVENT, Action
 from outrider.domain.retry import RetrySchedule
 from outrider.domain.states import ItemStatus, PhaseState, RunStatus
 from outrider.gateways.sandbox import Faults, references_delivered
-from outrider.kernel.control import run_starter
-from outrider.kernel.control.audience_intake import AudienceAnswer
 from outrider.kernel.control.phase_restorer import PhaseRestorer
 from outrider.kernel.transactions import jobs, lost_jobs, run_jobs
+from outrider.kernel.transactions.audience_scripts import AudienceAnswer
 from outrider.kernel.transactions.doubts import DoubtVerdict
 from outrider.kernel.work.progress_reporter import ProgressReporter
 from outrider.limits.kernel import Limits
@@ -328,7 +327,7 @@ async def test_a_rerun_asked_for_just_before_the_phase_ends_has_its_jobs_all_the
 ) -> None:
     campaign_id = await created(outrider, 10, order=(AUDIENCE_IMPORT, LAUNCH))
     first = await begun(outrider, campaign_id, AUDIENCE_IMPORT)
-    look = run_starter.read_phases
+    look = outrider.phase_controller._scripts.standing
     looks: list[object] = []
 
     def looked(*given: object) -> object:
@@ -345,7 +344,7 @@ async def test_a_rerun_asked_for_just_before_the_phase_ends_has_its_jobs_all_the
                 await until_ended(outrider, first)
         return found
 
-    monkeypatch.setattr(run_starter, "read_phases", looked)
+    monkeypatch.setattr(outrider.phase_controller._scripts, "standing", looked)
     monkeypatch.setattr(outrider.store, "read", read_and_end)
     rerun = await control(outrider, campaign_id, Action.RERUN, AUDIENCE_IMPORT)
     monkeypatch.undo()

@@ -21,10 +21,10 @@ from outrider.domain.outbox import Accounting
 from outrider.domain.phases import Action
 from outrider.domain.states import Channel, PhaseState
 from outrider.gateways.sandbox import Faults, references_delivered
-from outrider.kernel.control.phase_controls import Control, ControlAnswer, RerunScope
 from outrider.kernel.transactions import artifacts, doubts, phases
 from outrider.kernel.transactions.doubts import DoubtVerdict
 from outrider.kernel.transactions.paging import FIRST
+from outrider.kernel.transactions.phase_controls import Control, ControlAnswer, RerunScope
 from outrider.kernel.transactions.phase_repairs import count_bypasses
 from outrider.kernel.transactions.phases import CampaignEvent
 from outrider.kernel.work.progress_reporter import ProgressReporter

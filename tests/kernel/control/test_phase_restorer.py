@@ -12,10 +12,10 @@ from outrider.domain.ids import DEFAULT_SCOPE, CampaignId, RunId
 from outrider.domain.outbox import Accounting
 from outrider.domain.phases import Action
 from outrider.domain.states import RunStatus
-from outrider.kernel.control.phase_controls import Control
 from outrider.kernel.control.phase_restorer import PhaseRestorer
 from outrider.kernel.transactions import phase_repairs
 from outrider.kernel.transactions.paging import FIRST
+from outrider.kernel.transactions.phase_controls import Control
 from outrider.kernel.transactions.phase_repairs import (
     ChangedMeanwhile,
     RunLeftRunning,

@@ -14,7 +14,7 @@ from outrider.domain.outbox import Accounting
 from outrider.domain.phases import AUDIENCE_IMPORT, Action
 from outrider.domain.states import Channel
 from outrider.gateways.sandbox import Sandbox
-from outrider.kernel.control.phase_controls import Control
+from outrider.kernel.transactions.phase_controls import Control
 from outrider.testing.launches import ACTOR, message, target
 from tests.support.raw_sql import raw_sql
 from tests.support.whole_runs import IMPATIENT, opened, work_until_terminal

@@ -22,11 +22,11 @@ from outrider.domain.targets import DoorState
 from outrider.gateways.directory import Gateways
 from outrider.gateways.noop import NoopGateway
 from outrider.gateways.sandbox import Faults, Sandbox, references_delivered
-from outrider.kernel.control.phase_controls import Control
 from outrider.kernel.transactions import paging, run_jobs, run_records, suppressions
 from outrider.kernel.transactions.alerts import LAST, AlertCode, alerts_page
 from outrider.kernel.transactions.doubts import DoubtVerdict
 from outrider.kernel.transactions.overview import overview_page
+from outrider.kernel.transactions.phase_controls import Control
 from outrider.kernel.transactions.targets import doors_that_hold
 from outrider.limits.kernel import Limits
 from outrider.ports.gateway import Gateway, Reservation

@@ -19,7 +19,6 @@ from outrider.domain.states import Channel, IntentStatus, ItemStatus
 from outrider.domain.submission import Verdict
 from outrider.domain.times import rfc3339
 from outrider.gateways.sandbox import Faults, Sandbox, references_delivered
-from outrider.kernel.control.phase_controls import Control, RerunScope
 from outrider.kernel.control.stop_sweeper import StopSweeper
 from outrider.kernel.transactions import (
     alerts,
@@ -35,6 +34,7 @@ from outrider.kernel.transactions.alerts import AlertRecord
 from outrider.kernel.transactions.doubts import DoubtVerdict
 from outrider.kernel.transactions.ledger_items import Item
 from outrider.kernel.transactions.paging import FIRST
+from outrider.kernel.transactions.phase_controls import Control, RerunScope
 from outrider.kernel.transactions.run_jobs import JobLine
 from outrider.limits.kernel import Limits
 from outrider.settings import TargetSettings

@@ -10,10 +10,11 @@ from outrider.domain.ids import OutboxId
 from outrider.domain.notification_status import NotificationStatus, notification_status
 from outrider.domain.states import ItemStatus
 from outrider.domain.workflows import DomainEventId, StepId
-from outrider.kernel.reports.event_explainer import Story, explain_event
+from outrider.kernel.reports.event_explainer import explain_event
 from outrider.kernel.reports.item_explainer import explain_item
 from outrider.kernel.transactions.digests import DigestId, EventDigest
 from outrider.kernel.transactions.domain_events import StoredEvent
+from outrider.kernel.transactions.event_stories import Story
 from outrider.kernel.transactions.ledger_items import Item
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)

@@ -11,8 +11,8 @@ from outrider.domain.campaign_states import CampaignState
 from outrider.domain.campaigns import LAUNCH
 from outrider.domain.purposes import TOPIC_PATTERN
 from outrider.domain.states import Channel, PhaseState, RunStatus
-from outrider.kernel.control.phase_controls import RerunScope
 from outrider.kernel.transactions.overview import CampaignOverview, PhaseLine
+from outrider.kernel.transactions.phase_controls import RerunScope
 from outrider.limits.campaigns import (
     NAME_MAX_CHARACTERS,
     RECIPIENT_ID_MAX_CHARACTERS,

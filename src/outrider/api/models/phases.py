@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field
 from outrider.api.models.common import AccountingAnswer, Answer, Line, Success
 from outrider.documents import Document
 from outrider.domain.states import PhaseState, RunStatus
-from outrider.kernel.control.phase_controls import ControlAnswer, RerunScope
+from outrider.kernel.transactions.phase_controls import ControlAnswer, RerunScope
 from outrider.kernel.transactions.run_requests import HeldFor
 from outrider.kernel.transactions.snapshots import CampaignSnapshot, PhaseSnapshot
 from outrider.limits.campaigns import REQUEST_ID_MAX_CHARACTERS

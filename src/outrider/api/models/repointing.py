@@ -6,7 +6,7 @@ from pydantic import Field
 
 from outrider.api.models.common import Answer
 from outrider.domain.ids import DEFAULT_SCOPE, Scope
-from outrider.kernel.control.run_repointer import Repointed
+from outrider.kernel.transactions.repointing import Repointed
 
 
 class RepointedTarget(Answer):

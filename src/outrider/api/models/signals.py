@@ -7,7 +7,7 @@ from pydantic import ConfigDict, Field
 from outrider.api.models.common import Line, Success
 from outrider.documents import Document
 from outrider.domain.signals import Signal
-from outrider.kernel.control.run_signaller import SignalAnswer
+from outrider.kernel.transactions.signal_scripts import SignalAnswer
 from outrider.limits.campaigns import SIGNAL_ID_MAX_CHARACTERS
 
 

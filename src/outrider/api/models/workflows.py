@@ -19,8 +19,8 @@ from outrider.domain.workflow_diff import (
 )
 from outrider.domain.workflows import IfPast
 from outrider.domain.written_workflows import WrittenRule, WrittenStep, file_document
+from outrider.kernel.transactions.rule_changes import RuleWithSteps
 from outrider.kernel.transactions.rules import RuleRecord, StepRecord
-from outrider.kernel.workflows.rule_keeper import RuleWithSteps
 from outrider.limits.campaigns import SUBJECT_MAX_CHARACTERS
 from outrider.limits.workflows import (
     CUSTOM_RECIPIENTS_MAX,

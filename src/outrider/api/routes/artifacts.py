@@ -10,11 +10,9 @@ from outrider.api.context import PAGE_DEFAULT, After, Asker, Limit, Wired
 from outrider.api.models.admin import ArtifactAnswer
 from outrider.api.models.common import Page
 from outrider.api.route import api_router
-from outrider.domain.ids import CampaignId, Scope
-from outrider.kernel.transactions import artifacts, campaigns
-from outrider.kernel.transactions.artifacts import ArtifactRecord
+from outrider.domain.ids import CampaignId
+from outrider.kernel.transactions import artifacts
 from outrider.kernel.transactions.paging import FIRST
-from outrider.ports.store import Transaction
 
 router = api_router("artifacts")
 
@@ -35,7 +33,9 @@ async def list_artifacts(
     after: After = None,
 ) -> Page[ArtifactAnswer]:
     begin = cursors.id_after(after, FIRST)
-    found = await outrider.store.read(_page(asker.scope, CampaignId(campaign_id), begin, limit))
+    found = await outrider.store.read(
+        artifacts.page_of(asker.scope, CampaignId(campaign_id), begin, limit)
+    )
     return Page(
         items=[ArtifactAnswer.of(artifact) for artifact in found],
         next=cursors.encode(found[-1].id) if len(found) == limit else None,
@@ -85,10 +85,3 @@ async def _content(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[by
     yield first
     async for piece in rest:
         yield piece
-
-
-def _page(
-    scope: Scope, campaign_id: CampaignId, after: str, most: int
-) -> Transaction[list[ArtifactRecord]]:
-    yield from campaigns.campaign(scope, campaign_id)
-    return (yield from artifacts.page(campaign_id, after, most))

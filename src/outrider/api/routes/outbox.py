@@ -4,18 +4,18 @@ from outrider.api.context import Asker, Wired
 from outrider.api.models.items import ItemAnswer
 from outrider.api.models.runs import Explanation
 from outrider.api.route import api_router
-from outrider.domain.ids import OutboxId, Scope
+from outrider.domain.ids import OutboxId
 from outrider.kernel.reports.item_explainer import explain_item
 from outrider.kernel.transactions import ledger_items
-from outrider.kernel.transactions.ledger_items import Attempt, Item, LateAcceptance
-from outrider.ports.store import Transaction
 
 router = api_router("outbox")
 
 
 @router.get("/outbox/{outbox_id}", operation_id="getItem", summary="One item with its attempts")
 async def show(outbox_id: str, outrider: Wired, asker: Asker) -> ItemAnswer:
-    item, attempts, late = await outrider.store.read(_whole(asker.scope, OutboxId(outbox_id)))
+    item, attempts, late = await outrider.store.read(
+        ledger_items.whole(asker.scope, OutboxId(outbox_id))
+    )
     return ItemAnswer.whole(item, attempts, late)
 
 
@@ -25,13 +25,7 @@ async def show(outbox_id: str, outrider: Wired, asker: Asker) -> ItemAnswer:
     summary="Why one item was or was not sent, in sentences",
 )
 async def explain(outbox_id: str, outrider: Wired, asker: Asker) -> Explanation:
-    item, attempts, late = await outrider.store.read(_whole(asker.scope, OutboxId(outbox_id)))
+    item, attempts, late = await outrider.store.read(
+        ledger_items.whole(asker.scope, OutboxId(outbox_id))
+    )
     return Explanation(outbox_id=item.id, sentences=explain_item(item, attempts, late))
-
-
-def _whole(
-    scope: Scope, outbox_id: OutboxId
-) -> Transaction[tuple[Item, list[Attempt], list[LateAcceptance]]]:
-    item = yield from ledger_items.item(scope, outbox_id)
-    attempts = yield from ledger_items.attempts_of(item.id)
-    return item, attempts, (yield from ledger_items.late_acceptances_of(item.id))

@@ -23,7 +23,7 @@ from outrider.domain.ids import CampaignId
 from outrider.domain.keys import Principal
 from outrider.domain.phases import Action
 from outrider.domain.states import PhaseState
-from outrider.kernel.control.phase_controls import Control, ControlAnswer
+from outrider.kernel.transactions.phase_controls import Control, ControlAnswer
 from outrider.ports.idempotency import RequestKey, StoredAnswer
 from outrider.ports.store import Transaction
 

@@ -1,24 +1,14 @@
 """The bus keeper: sinks that are registered, resumed or forgotten, and dead letters redriven."""
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from outrider.domain.errors import Conflict
-from outrider.domain.ids import DEFAULT_SCOPE, Scope
+from outrider.domain.ids import Scope
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import bus
-from outrider.kernel.transactions.alerts import AlertCode, resolve_alert
-from outrider.kernel.transactions.audit import AuditEntry, record
-from outrider.kernel.transactions.bus import LetterRecord, SinkRecord
+from outrider.kernel.transactions.bus import Forgotten, LetterRecord, SinkRecord
 from outrider.kernel.transactions.paging import FIRST
 from outrider.ports.store import Transaction
-
-
-class Forgotten(NamedTuple):
-    """What went with a sink: events that waited for it, and dead letters of it."""
-
-    waiting: int
-    dead_letters: int
 
 
 class BusKeeper:
@@ -39,12 +29,7 @@ class BusKeeper:
 
     async def resume(self, sink: str, actor: str) -> None:
         """Tell a sink again that had said it is gone."""
-
-        def resumed() -> Transaction[None]:
-            yield from bus.enable(sink, self._clock.now())
-            yield from self._recorded(DEFAULT_SCOPE, "bus.sink_resumed", actor, sink=sink)
-
-        await self._store.write(resumed())
+        await self._store.write(bus.resume(sink, actor, self._ids, self._clock.now()))
 
     async def forget(self, sink: str, actor: str) -> Forgotten:
         """The sink goes first, so that nothing more is written down for it; then what waits."""
@@ -58,8 +43,11 @@ class BusKeeper:
         letters = await self._emptied(lambda most: bus.forget_letters(sink, most))
         if not (known or waiting or letters):
             raise bus.no_sink(sink)
-        await self._store.write(self._forgotten(sink, Forgotten(waiting, letters), actor))
-        return Forgotten(waiting, letters)
+        forgotten = Forgotten(waiting, letters)
+        await self._store.write(
+            bus.record_forgotten(sink, forgotten, actor, self._ids, self._clock.now())
+        )
+        return forgotten
 
     async def letters(
         self, scope: Scope, after: str, most: int, *, only_waiting: bool
@@ -70,13 +58,8 @@ class BusKeeper:
 
     async def redrive(self, scope: Scope, letter_id: str, actor: str) -> str:
         """Returns the sink that will be told again."""
-
-        def redriven() -> Transaction[str]:
-            sink = yield from bus.redrive_one(scope, letter_id, self._clock.now())
-            yield from self._recorded(scope, "bus.redriven", actor, sink=sink, letters=1)
-            return sink
-
-        return await self._store.write(redriven())
+        script = bus.redrive_one_recorded(scope, letter_id, actor, self._ids, self._clock.now())
+        return await self._store.write(script)
 
     async def redrive_all(self, scope: Scope, actor: str) -> int:
         """Every letter of the workspace whose sink there still is; how many they were."""
@@ -85,23 +68,11 @@ class BusKeeper:
             most = self._limits.page_items
             page = await self.letters(scope, after, most, only_waiting=True)
             if page:
-                redriven += await self._store.write(self._redriven(scope, page, actor))
+                script = bus.redrive_recorded(scope, page, actor, self._ids, self._clock.now())
+                redriven += await self._store.write(script)
             if len(page) < most:
                 return redriven
             after = page[-1].id
-
-    def _redriven(self, scope: Scope, page: Sequence[LetterRecord], actor: str) -> Transaction[int]:
-        count = yield from bus.redrive(scope, [letter.id for letter in page], self._clock.now())
-        if count:
-            yield from self._recorded(scope, "bus.redriven", actor, letters=count)
-        return count
-
-    def _forgotten(self, sink: str, forgotten: Forgotten, actor: str) -> Transaction[None]:
-        for code in (AlertCode.EVENT_BUS_DEAD_LETTER, AlertCode.EVENT_BUS_SINK_GONE):
-            yield from resolve_alert(code, sink, self._clock.now())
-        yield from self._recorded(
-            DEFAULT_SCOPE, "bus.sink_forgotten", actor, sink=sink, **forgotten._asdict()
-        )
 
     async def _emptied(self, drop: Callable[[int], Transaction[int]]) -> int:
         dropped = 0
@@ -110,9 +81,3 @@ class BusKeeper:
             dropped += count
             if count < self._limits.bus_forget_items:
                 return dropped
-
-    def _recorded(
-        self, scope: Scope, event: str, actor: str, **detail: object
-    ) -> Transaction[None]:
-        entry = AuditEntry(scope, event, actor, detail=detail)
-        yield from record([entry], self._ids, self._clock.now())

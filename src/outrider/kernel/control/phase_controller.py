@@ -5,7 +5,6 @@ it. Asking for what is already so changes nothing and is told so.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 
 import structlog
@@ -14,61 +13,47 @@ from outrider.domain.campaigns import LAUNCH
 from outrider.domain.errors import Conflict, PreconditionFailed
 from outrider.domain.ids import CampaignId, RunId, Scope
 from outrider.domain.phases import (
-    PUT_BACK,
-    STOPPED,
     Action,
     check_free_to_begin,
-    control_phase,
     decide,
 )
-from outrider.domain.run_requests import plan_version as plan_version_of
-from outrider.domain.signals import AskedSignal
+from outrider.domain.references import refuse_secrets
 from outrider.domain.states import PhaseState
-from outrider.kernel.control.phase_controls import (
-    Control,
-    ControlAnswer,
-    refusals_logged,
-)
-from outrider.kernel.control.run_starter import (
-    Plan,
-    PlanOutdated,
-    RunStarter,
-    read_phases,
-    require_phase,
-    states_of,
-)
+from outrider.kernel.control.campaign_deployer import CampaignDeployer
 from outrider.kernel.control.tried_again import tried_again
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.streams.campaign_event_hub import EventHub
 from outrider.kernel.transactions import (
+    audience,
     campaigns,
-    intakes,
     jobs,
-    phases,
-    run_records,
-    run_requests,
-    settlement,
-    signals,
     snapshots,
 )
-from outrider.kernel.transactions.audit import AuditEntry, record
-from outrider.kernel.transactions.phases import LockedPhase, lock_phases, transition_phase
-from outrider.kernel.transactions.run_requests import RunRequest
+from outrider.kernel.transactions.admission_gate import AdmissionGate
+from outrider.kernel.transactions.control_scripts import (
+    BEGINNINGS,
+    ControlScripts,
+    PhasePlan,
+    PlanOutdated,
+    states_of,
+)
+from outrider.kernel.transactions.phase_controls import (
+    Control,
+    ControlAnswer,
+    refusals_logged,
+)
 from outrider.kernel.transactions.snapshots import CampaignSnapshot
 from outrider.kernel.transactions.steering import (
     SIGNALS,
-    hold_runs,
-    log_steering,
-    one_at_a_time,
 )
 from outrider.kernel.work.engine_notifier import EngineNotifier
+from outrider.kernel.work.phase_context import PhaseContexts
 from outrider.ports.idempotency import KeyUsed
+from outrider.ports.phases import PhaseHandler
 from outrider.ports.store import Transaction
 
 log = structlog.get_logger()
 
-CALLER = "phase_controller"
-_BEGINNINGS = frozenset({Action.START, Action.RERUN, Action.RETRY})
 SUSPENDING = frozenset({Action.PAUSE, Action.STOP})
 
 
@@ -76,17 +61,24 @@ class PhaseController:
     def __init__(
         self,
         foundation: Foundation,
-        starter: RunStarter,
+        deployer: CampaignDeployer,
+        handlers: Mapping[str, PhaseHandler],
+        phase_contexts: PhaseContexts,
         hub: EventHub,
+        admission: AdmissionGate,
         engine_notifier: EngineNotifier,
     ) -> None:
         self._store = foundation.store
-        self._starter = starter
-        self._engine_notifier = engine_notifier
-        self._hub = hub
         self._clock = foundation.clock
         self._ids = foundation.ids
         self._limits = foundation.limits
+        self._scripts = ControlScripts(
+            deployer.launch, admission, self._clock, self._ids, self._limits
+        )
+        self._engine_notifier = engine_notifier
+        self._handlers = handlers
+        self._phase_contexts = phase_contexts
+        self._hub = hub
 
     async def snapshot(self, scope: Scope, campaign_id: CampaignId) -> CampaignSnapshot:
         return await self._store.read(snapshots.snapshot(scope, campaign_id))
@@ -97,10 +89,12 @@ class PhaseController:
         run_id = RunId(self._ids.new())
         with refusals_logged(campaign_id, phase, control):
             for _ in range(self._limits.control_attempts):
-                plan: Plan | None = None
-                if control.action in _BEGINNINGS and phase != LAUNCH:
-                    plan = await self._starter.plan(scope, campaign_id, phase, control, run_id)
-                script = partial(self._control, scope, campaign_id, phase, control, run_id, plan)
+                plan: PhasePlan | None = None
+                if control.action in BEGINNINGS and phase != LAUNCH:
+                    plan = await self._plan(scope, campaign_id, phase, control, run_id)
+                script = partial(
+                    self._scripts.control, scope, campaign_id, phase, control, run_id, plan
+                )
                 try:
                     return await self._carried_out(scope, campaign_id, control, script)
                 except PlanOutdated:
@@ -114,7 +108,7 @@ class PhaseController:
     ) -> ControlAnswer:
         """Stop the one phase that is under way, whichever it is."""
         with refusals_logged(campaign_id, None, control):
-            script = partial(self._stop_campaign, scope, campaign_id, control)
+            script = partial(self._scripts.stop_campaign, scope, campaign_id, control)
             return await self._carried_out(scope, campaign_id, control, script)
 
     async def _carried_out(
@@ -180,132 +174,30 @@ class PhaseController:
             self._hub.wake(campaign_id)
         return answer
 
-    def _control(
+    async def _plan(
         self,
         scope: Scope,
         campaign_id: CampaignId,
         phase: str,
         control: Control,
         run_id: RunId,
-        plan: Plan | None,
-    ) -> Transaction[ControlAnswer]:
-        yield from campaigns.campaign(scope, campaign_id)
-        yield from one_at_a_time(campaign_id)
-        if control.action in _BEGINNINGS and (yield from run_records.find_anywhere(run_id)):
-            # This very control was committed, and the answer to that was lost.
-            return (yield from self._answer(campaign_id, phase))
-        if control.action in _BEGINNINGS and control.request_id is not None:
-            earlier = yield from self._run_of_request(scope, campaign_id, phase, control.request_id)
-            if earlier is not None:
-                answer = yield from self._answer(campaign_id, phase, changed=False)
-                return replace(answer, run_id=earlier)
-        if control.signal is not None and control.run_id is not None:
-            decided_before = yield from signals.decided(control.run_id, control.signal.signal_id)
-            if decided_before is not None:
-                return (yield from self._answer(campaign_id, phase, changed=False))
-        # Read before locking: jobs are locked before their phase, here as in settling.
-        standing = require_phase(phase, (yield from read_phases(scope, campaign_id, phase)))
-        if control.run_id is not None and control.run_id != standing.run_id:
-            raise PreconditionFailed(control.action.value, "run_not_current", phase)
-        runs = [standing.run_id] if standing.run_id is not None else []
-        going: list[RunId] = []
-        if control.action is Action.STOP:
-            running = yield from phases.running_runs(campaign_id)
-            going = [run for run, of_phase in running.items() if of_phase == phase]
-            runs += [run for run in going if run not in runs]
-        decided = partial(decide, action=control.action, expected=control.expected)
-        triggers = decided(PhaseState(standing.state), run_goes_on=bool(going))
-        versions: dict[RunId, str] = {}
-        if triggers and control.action not in _BEGINNINGS:
-            versions = yield from hold_runs(runs, phase, control.action, self._clock.now())
-        locked = yield from lock_phases(campaign_id)
-        found = require_phase(phase, locked)
-        state = PhaseState(found.state)
-        if state != standing.state:
-            # It completed or failed just now, while the jobs were being told; look again.
-            triggers = decided(state)
-        if not triggers:
-            return (yield from self._answer(campaign_id, phase, changed=False))
-        if control.action in _BEGINNINGS:
-            check_free_to_begin(phase, control.action, states_of(locked))
-            yield from intakes.refuse_beginnings(campaign_id)
-            yield from self._starter.begin(scope, campaign_id, found, control, run_id, plan)
-        else:
-            yield from self._steer(scope, campaign_id, found, triggers, control, versions)
-        return (yield from self._answer(campaign_id, phase))
-
-    def _steer(
-        self,
-        scope: Scope,
-        campaign_id: CampaignId,
-        found: LockedPhase,
-        triggers: tuple[str, ...],
-        control: Control,
-        versions: Mapping[RunId, str],
-    ) -> Transaction[None]:
-        now = self._clock.now()
-        for run_id, version in versions.items():
-            asked = control.signal or AskedSignal(SIGNALS[control.action], self._ids.new())
-            yield from log_steering(run_id, version, asked, control.actor, triggers, now)
-        for trigger in triggers:
-            reason = STOPPED if trigger == "fail" else None
-            if trigger == PUT_BACK:
-                yield from phases.put_back(campaign_id, found.phase, CALLER, now)
-                continue
-            payload: dict[str, object] = {"runId": found.run_id}
-            yield from transition_phase(
-                campaign_id, found.phase, trigger, now, reason=reason, payload=payload
+    ) -> PhasePlan | None:
+        """Ask the handler before the transaction, and only if there is a beginning to plan."""
+        standing = await self._store.read(self._scripts.standing(scope, campaign_id, phase))
+        if not decide(PhaseState(standing[phase].state), control.action, control.expected):
+            return None
+        check_free_to_begin(phase, control.action, states_of(standing))
+        handler = self._handlers.get(phase)
+        if handler is None:
+            raise PreconditionFailed(control.action.value, "no_handler", phase)
+        context = await self._phase_contexts.context(scope, campaign_id, run_id)
+        uploaded = await self._store.read(audience.uploaded(campaign_id))
+        plans = list(await handler.plan(context))
+        if len(plans) > self._limits.phase_jobs:
+            raise Conflict(
+                f"the phase '{phase}' planned {len(plans):,} jobs, more than"
+                f" {self._limits.phase_jobs:,}",
+                hint="let each of its jobs do more",
             )
-        detail: dict[str, object] = {"phase": found.phase, "action": control.action.value}
-        entry = AuditEntry(
-            scope, "phase.controlled", control.actor, campaign_id, found.run_id, detail=detail
-        )
-        yield from record([entry], self._ids, now)
-        if control.action is not Action.PAUSE:
-            for run_id in versions:
-                # The last job may have ended while the phase was paused.
-                yield from settlement.finish_run_if_done(
-                    scope, run_id, control.actor, self._ids, now
-                )
-
-    def _run_of_request(
-        self, scope: Scope, campaign_id: CampaignId, phase: str, request_id: str
-    ) -> Transaction[RunId | None]:
-        stored = yield from campaigns.campaign(scope, campaign_id)
-        version = plan_version_of(stored.definition)
-        request = RunRequest(scope, campaign_id, phase, version, request_id)
-        return (yield from run_requests.run_of(request))
-
-    def _stop_campaign(
-        self, scope: Scope, campaign_id: CampaignId, control: Control
-    ) -> Transaction[ControlAnswer]:
-        yield from campaigns.campaign(scope, campaign_id)
-        yield from one_at_a_time(campaign_id)
-        standing = yield from campaigns.phases_of(campaign_id)
-        target = control_phase((each.phase, PhaseState(each.state)) for each in standing)
-        if target is None:
-            target = next(iter((yield from phases.running_runs(campaign_id)).values()), None)
-        if target is None:
-            # Nothing is under way: what was stopped before stays stopped, which is what was asked.
-            failed = [each.phase for each in standing if each.state == PhaseState.FAILED]
-            started = [each.phase for each in standing if each.state != PhaseState.NOT_STARTED]
-            target = (failed or started or [standing[0].phase])[-1]
-        return (yield from self._control(scope, campaign_id, target, control, RunId(""), None))
-
-    def _answer(
-        self, campaign_id: CampaignId, phase: str, *, changed: bool = True
-    ) -> Transaction[ControlAnswer]:
-        after = (yield from phases.lock_phases(campaign_id))[phase]
-        waits_for = None
-        if after.run_id is not None:
-            found = yield from run_records.find_anywhere(after.run_id)
-            waits_for = found.waits_for if found else None
-        return ControlAnswer(
-            campaign_id,
-            phase,
-            PhaseState(after.state),
-            after.last_sequence,
-            changed,
-            after.run_id,
-            waits_for,
-        )
+        refuse_secrets([plan.detail for plan in plans], f"the plan of the phase '{phase}'")
+        return PhasePlan(plans, uploaded)

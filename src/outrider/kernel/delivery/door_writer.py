@@ -15,12 +15,8 @@ from outrider.kernel.transactions import targets
 from outrider.kernel.transactions.alerts import (
     Alert,
     AlertCode,
-    raise_alert,
-    resolve_alert,
-    resolve_in_workspace,
 )
 from outrider.kernel.transactions.targets import DoorKey
-from outrider.ports.store import Transaction
 
 log = structlog.get_logger()
 
@@ -42,26 +38,18 @@ class DoorWriter:
     ) -> tuple[Door, Door]:
         """Change a door, and raise or resolve its alert with it, for the workspace that asked."""
 
-        def script() -> Transaction[tuple[Door, Door]]:
-            before, after = yield from targets.change_door(key, policy, change, now)
-            target = key.submission_target
-            if not before.is_open and after.is_open:
-                if key.workspace_id:
-                    yield from resolve_in_workspace(AlertCode.TARGET_HELD, target, scope, now)
-                else:
-                    yield from resolve_alert(AlertCode.TARGET_HELD, target, now)
-            elif after != before and self._is_alarming(after, now):
-                detail = {"submissionTarget": target, "state": after.state.value}
-                told = owner_told if scope == DEFAULT_SCOPE else None
-                reason = told or after.reason
-                alert = Alert(
-                    scope, AlertCode.TARGET_HELD, target, _alarm(target, reason),
-                    {**detail, "reason": reason},
-                )  # fmt: skip
-                yield from raise_alert(alert, self._ids, now)
-            return before, after
+        target = key.submission_target
 
-        return await self._store.write(script())
+        def alert_of(door: Door) -> Alert | None:
+            if not self._is_alarming(door, now):
+                return None
+            told = owner_told if scope == DEFAULT_SCOPE else None
+            reason = told or door.reason
+            detail = {"submissionTarget": target, "state": door.state.value, "reason": reason}
+            return Alert(scope, AlertCode.TARGET_HELD, target, _alarm(target, reason), detail)
+
+        script = targets.change_door_telling(key, policy, change, scope, alert_of, self._ids, now)
+        return await self._store.write(script)
 
     def _is_alarming(self, door: Door, now: datetime) -> bool:
         """Being told to come back later is every day's business, for a while."""

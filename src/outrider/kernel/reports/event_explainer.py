@@ -4,33 +4,23 @@ It tells from the event's own record of its routes, from the digests that it wen
 ledger, so that what it says stays true when rules are changed afterwards.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
-from outrider.domain.ids import OutboxId, Scope
+from outrider.domain.ids import Scope
 from outrider.domain.times import rfc3339
 from outrider.domain.workflows import Decision, EventStatus
 from outrider.kernel.reports.item_explainer import explain_item
-from outrider.kernel.transactions import digests, domain_events, ledger_items
+from outrider.kernel.transactions import event_stories
 from outrider.kernel.transactions.digests import EventDigest
 from outrider.kernel.transactions.domain_events import StoredEvent
-from outrider.kernel.transactions.ledger_items import Attempt, Item
+from outrider.kernel.transactions.event_stories import Story
 from outrider.limits.kernel import Limits
-from outrider.limits.workflows import EXPLAINED_ITEMS_MAX
-from outrider.ports.store import Store, Transaction
+from outrider.ports.store import Store
 
 Route = Mapping[str, Any]
-
-
-class Story(NamedTuple):
-    """Everything that is known of an event; of its items only those that are told of."""
-
-    event: StoredEvent
-    items: Sequence[tuple[Item, Sequence[Attempt]]]
-    digests: Sequence[EventDigest]
-    untold: int = 0
 
 
 class EventExplainer:
@@ -41,7 +31,7 @@ class EventExplainer:
     async def explain(self, scope: Scope, event_id: str, recipient: str | None = None) -> list[str]:
         """`recipient` is an id or an address, whatever its spelling."""
         most = self._limits.event_items
-        story = await self._store.read(_story(scope, event_id, recipient, most))
+        story = await self._store.read(event_stories.story(scope, event_id, recipient, most))
         return explain_event(story, recipient)
 
 
@@ -161,26 +151,3 @@ def _routes(event: StoredEvent) -> list[Route]:
 
 def _has_failed(route: Route) -> bool:
     return bool(route["decision"] == Decision.FAILED)
-
-
-def _story(scope: Scope, event_id: str, recipient: str | None, most: int) -> Transaction[Story]:
-    event = yield from domain_events.event(scope, event_id)
-    items = yield from domain_events.items(scope, event.id, most)
-    collected = yield from digests.of_events(scope, [event.id], most)
-    asked = recipient.lower() if recipient is not None else None
-    collected = [each for each in collected if _is_for(asked, each.recipient_id, each.address)]
-    chosen = [item.id for item in items if _is_for(asked, item.recipient_id, item.address)]
-    chosen += [each.outbox_id for each in collected if each.outbox_id is not None]
-    shown = _once(chosen)[:EXPLAINED_ITEMS_MAX]
-    whole = yield from ledger_items.items(scope, shown)
-    attempts = yield from ledger_items.attempts_of_all(shown)
-    told = [(item, attempts[item.id]) for item in whole]
-    return Story(event, told, collected[:EXPLAINED_ITEMS_MAX], len(_once(chosen)) - len(shown))
-
-
-def _is_for(asked: str | None, recipient_id: str, address: str | None) -> bool:
-    return asked is None or asked in (recipient_id.lower(), (address or "").lower())
-
-
-def _once(ids: Iterable[OutboxId]) -> list[OutboxId]:
-    return list(dict.fromkeys(ids))

@@ -4,11 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from operator import attrgetter
-from typing import NamedTuple
 
 from outrider.domain.errors import InvalidInput
 from outrider.domain.ids import DEFAULT_SCOPE, RunId, Scope
-from outrider.domain.outbox import Accounting
 from outrider.domain.states import ItemStatus, JobStatus, RunStatus
 from outrider.domain.submission import Contract
 from outrider.domain.targets import DoorState
@@ -16,19 +14,11 @@ from outrider.domain.times import rfc3339
 from outrider.kernel.contracts.contract_cache import ContractCache
 from outrider.kernel.contracts.registry_keeper import RegistryKeeper
 from outrider.kernel.foundation import Foundation
-from outrider.kernel.transactions import accountings, repointing, run_jobs, targets
+from outrider.kernel.transactions import repointing, run_pictures, targets
 from outrider.kernel.transactions.repointing import QueueView
-from outrider.kernel.transactions.run_jobs import JobCount, ReasonCount
+from outrider.kernel.transactions.run_pictures import Picture
 from outrider.kernel.transactions.run_records import RunRecord
 from outrider.kernel.transactions.targets import ClosedDoor, PausedTarget
-from outrider.ports.store import Transaction
-
-
-class Picture(NamedTuple):
-    run: RunRecord
-    accounting: Accounting
-    jobs: list[JobCount]
-    reasons: list[ReasonCount]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +47,7 @@ class RunExplainer:
         self._limits = foundation.limits
 
     async def explain(self, scope: Scope, run_id: RunId) -> list[str]:
-        picture = await self._store.read(picture_of(scope, run_id))
+        picture = await self._store.read(run_pictures.picture(scope, run_id))
         run, accounting = picture.run, picture.accounting
         if run.waits_for is not None or not accounting.waiting:
             return explain_run(picture)
@@ -97,13 +87,6 @@ class RunExplainer:
             return self._registry.contracts()
         except InvalidInput:
             return {}
-
-
-def picture_of(scope: Scope, run_id: RunId) -> Transaction[Picture]:
-    run, accounting = yield from accountings.run_with_accounting(scope, run_id)
-    jobs = yield from run_jobs.job_counts(run_id)
-    reasons = yield from run_jobs.reason_counts(run_id)
-    return Picture(run, accounting, jobs, reasons)
 
 
 def explain_run(

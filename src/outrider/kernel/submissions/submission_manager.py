@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 
 from outrider.domain.contracts import contract_document
-from outrider.domain.errors import IdempotencyConflict, InvalidInput, NotFound, Problem
-from outrider.domain.ids import IdempotencyKey, OutboxId, Scope, idempotency_key
+from outrider.domain.errors import IdempotencyConflict, InvalidInput, Problem
+from outrider.domain.ids import IdempotencyKey, Scope, idempotency_key
 from outrider.domain.json_values import is_same
 from outrider.domain.purposes import TOPIC_RULE, UNSTATED, Purpose, is_topic
 from outrider.domain.recipients import payload_address
@@ -22,7 +22,7 @@ from outrider.kernel.contracts.contract_cache import ContractCache, snapshots
 from outrider.kernel.delivery.lane_cache import LaneCache
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.submissions.shared_commits import SharedCommits
-from outrider.kernel.transactions import ledger_items, submissions
+from outrider.kernel.transactions import submissions
 from outrider.kernel.transactions.ledger_items import Attempt
 from outrider.kernel.transactions.submissions import Intent, NewIntent, lane_in
 from outrider.limits.campaigns import (
@@ -31,7 +31,6 @@ from outrider.limits.campaigns import (
     LANES_PER_TARGET,
     SHARED_COMMIT_ITEMS,
 )
-from outrider.ports.store import Transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +152,9 @@ class SubmissionManager:
         return await self._contract_cache.by_id(intent.contract_id)
 
     async def intent(self, scope: Scope, intent_id: str) -> tuple[Intent, list[Attempt]]:
-        return await self._store.read(_with_attempts(scope, intent_id))
+        return await self._store.read(
+            submissions.with_attempts(scope, intent_id, intent_key(intent_id))
+        )
 
     def _intent(self, given: Submission, in_force: Mapping[str, Contract]) -> NewIntent:
         contract = in_force[given.submission_target]
@@ -213,15 +214,6 @@ def intent_document(
             for attempt in attempts
         ],
     }
-
-
-def _with_attempts(scope: Scope, intent_id: str) -> Transaction[tuple[Intent, list[Attempt]]]:
-    key = intent_key(intent_id)
-    found = yield from submissions.intents_by_key(scope, [key])
-    if key not in found:
-        raise NotFound(f"there is no intent '{intent_id}'")
-    intent = found[key]
-    return intent, (yield from ledger_items.attempts_of(OutboxId(intent.outbox_id)))
 
 
 REFUSED = "the intent cannot be submitted"

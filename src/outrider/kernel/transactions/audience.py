@@ -206,3 +206,7 @@ def mark_invalid(
     campaign_id: CampaignId, kind: AddressKind, positions: Sequence[int]
 ) -> Transaction[None]:
     yield from ask("mark_invalid", {"position": positions}, campaign_id=campaign_id, kind=int(kind))
+
+
+def unwatched(_imported: int) -> None:
+    """Nobody watches this import."""

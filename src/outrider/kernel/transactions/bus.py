@@ -3,13 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import groupby, takewhile
 from typing import NamedTuple
 
 from outrider.domain.errors import Conflict, NotFound
 from outrider.domain.ids import DEFAULT_SCOPE, RunId, Scope, TenantId, WorkspaceId, is_uuid
 from outrider.domain.run_events import RunEvent
 from outrider.kernel.transactions import run_log
-from outrider.kernel.transactions.alerts import Alert, AlertCode, raise_alert
+from outrider.kernel.transactions.alerts import Alert, AlertCode, raise_alert, resolve_alert
+from outrider.kernel.transactions.audit import AuditEntry, record
+from outrider.kernel.transactions.paging import FIRST
 from outrider.ports.clock import IdSource
 from outrider.ports.store import Row, Transaction, ask
 
@@ -300,3 +303,67 @@ def _resolve(code: AlertCode, sink: str, scope: Scope, now: datetime) -> Transac
 
 def no_sink(sink: str) -> NotFound:
     return NotFound(f"there is no sink '{sink}'", hint="`outrider bus sinks` shows those there are")
+
+
+class Forgotten(NamedTuple):
+    """What went with a sink: events that waited for it, and dead letters of it."""
+
+    waiting: int
+    dead_letters: int
+
+
+def resume(sink: str, actor: str, ids: IdSource, now: datetime) -> Transaction[None]:
+    yield from enable(sink, now)
+    yield from _recorded(DEFAULT_SCOPE, "bus.sink_resumed", actor, ids, now, sink=sink)
+
+
+def redrive_one_recorded(
+    scope: Scope, letter_id: str, actor: str, ids: IdSource, now: datetime
+) -> Transaction[str]:
+    """The sink that will be told again."""
+    sink = yield from redrive_one(scope, letter_id, now)
+    yield from _recorded(scope, "bus.redriven", actor, ids, now, sink=sink, letters=1)
+    return sink
+
+
+def redrive_recorded(
+    scope: Scope, letters: Sequence[LetterRecord], actor: str, ids: IdSource, now: datetime
+) -> Transaction[int]:
+    count = yield from redrive(scope, [letter.id for letter in letters], now)
+    if count:
+        yield from _recorded(scope, "bus.redriven", actor, ids, now, letters=count)
+    return count
+
+
+def record_forgotten(
+    sink: str, forgotten: Forgotten, actor: str, ids: IdSource, now: datetime
+) -> Transaction[None]:
+    for code in (AlertCode.EVENT_BUS_DEAD_LETTER, AlertCode.EVENT_BUS_SINK_GONE):
+        yield from resolve_alert(code, sink, now)
+    told = forgotten._asdict()
+    yield from _recorded(DEFAULT_SCOPE, "bus.sink_forgotten", actor, ids, now, sink=sink, **told)
+
+
+def _recorded(
+    scope: Scope, event: str, actor: str, ids: IdSource, now: datetime, **detail: object
+) -> Transaction[None]:
+    yield from record([AuditEntry(scope, event, actor, detail=detail)], ids, now)
+
+
+def due(
+    sink: str, after: str, most_runs: int, most_events: int, now: datetime
+) -> Transaction[tuple[list[Waiting], str]]:
+    """The next runs' events that are due, and after which run to look next. Of each run only what
+    no earlier event holds up."""
+    found = yield from heads(sink, after, most_runs)
+    after = found[-1].run_id if len(found) == most_runs else FIRST
+    of_runs = [head for head in found if head.due_at <= now]
+    if not of_runs:
+        return [], after
+    waiting = yield from window(sink, of_runs, max(1, most_events // len(of_runs)))
+    ready = [
+        each
+        for _, of_run in groupby(waiting, key=lambda each: each.event.run_id)
+        for each in takewhile(lambda each: each.due_at <= now, of_run)
+    ]
+    return ready, after

@@ -4,7 +4,7 @@ A launch's job is a range of positions: a million recipients at a batch size of 
 thousand rows a message. A retry takes up, job by job, what an earlier run left over.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -342,3 +342,29 @@ def _insert_jobs(
         held=deployment.beginning.held is not None,
         now=now,
     )
+
+
+def launch(
+    beginning: RunStart,
+    snapshots: Callable[[set[str]], Mapping[str, ContractSnapshot]],
+    fallback_of: Callable[[str], str | None],
+    max_attempts: int,
+    ids: IdSource,
+    now: datetime,
+) -> Transaction[int]:
+    """Deploy a launch as its campaign is defined; how many items it intends."""
+    campaign_id = beginning.campaign_id
+    stored = yield from campaigns.campaign(beginning.scope, campaign_id)
+    assets = yield from campaigns.assets_of(campaign_id)
+    definition = campaigns.read_definition(stored.definition)
+    targets = {asset.message.submission_target for asset in assets}
+    plan = Deployment(
+        beginning=beginning,
+        assets=assets,
+        contracts=snapshots(targets),
+        fallbacks={target: fallback for target in targets if (fallback := fallback_of(target))},
+        batch_size=definition.batch_size,
+        scheduled_for=definition.scheduled_for,
+        max_attempts=max_attempts,
+    )
+    return (yield from deploy(plan, ids, now))

@@ -82,3 +82,28 @@ def take_away(intake: Intake, most_members: int, most_chunks: int) -> Transactio
         return True
     yield from ask("forget_intake", campaign_id=intake.campaign_id, id=intake.id)
     return False
+
+
+def begin_of_new_campaign(
+    campaign_id: CampaignId, intake_id: str, expires_at: datetime
+) -> Transaction[Intake]:
+    """Nobody knows the campaign's id yet, so nobody is in the way."""
+    intake = Intake(campaign_id, intake_id, 0, 0)
+    yield from begin(intake, expires_at)
+    return intake
+
+
+def close_new(intake: Intake, size: int, *, staged: bool) -> Transaction[int]:
+    """The audience of a new campaign is whole; its size."""
+    yield from close(intake)
+    if not staged:
+        yield from audience.set_size(intake.campaign_id, size)
+    return size
+
+
+def kept_while(
+    script: Transaction[None], intake: Intake, expires_at: datetime
+) -> Transaction[None]:
+    """The script, and the intake is kept for longer with it."""
+    yield from script
+    yield from keep(intake, expires_at)

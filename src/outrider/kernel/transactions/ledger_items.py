@@ -124,3 +124,40 @@ def attempts_of_all(outbox_ids: Sequence[OutboxId]) -> Transaction[dict[OutboxId
     for outbox_id, *attempt in rows:
         attempts[outbox_id].append(Attempt(*attempt))
     return attempts
+
+
+class WholeItem(NamedTuple):
+    """An item with everything that was tried and heard of it."""
+
+    item: Item
+    attempts: list[Attempt]
+    late: list[LateAcceptance]
+
+
+def whole(scope: Scope, outbox_id: OutboxId) -> Transaction[WholeItem]:
+    return (yield from _whole((yield from item(scope, outbox_id))))
+
+
+def whole_if_any(scope: Scope, outbox_id: OutboxId) -> Transaction[WholeItem | None]:
+    """None where it is no item's id."""
+    try:
+        found = yield from item(scope, outbox_id)
+    except NotFound:
+        return None
+    return (yield from _whole(found))
+
+
+def whole_of_recipient(
+    scope: Scope, run_id: RunId, recipient_id: str, most: int
+) -> Transaction[list[WholeItem]]:
+    """Those of one recipient in a run."""
+    wholes = []
+    found = yield from items_of_run(scope, run_id, recipient_id=recipient_id, most=most)
+    for each in found:
+        wholes.append((yield from _whole(each)))
+    return wholes
+
+
+def _whole(found: Item) -> Transaction[WholeItem]:
+    attempts = yield from attempts_of(found.id)
+    return WholeItem(found, attempts, (yield from late_acceptances_of(found.id)))

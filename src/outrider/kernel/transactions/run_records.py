@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from outrider.domain.campaigns import LAUNCH
 from outrider.domain.errors import NotFound
 from outrider.domain.ids import CampaignId, RunId, Scope, is_uuid
 from outrider.domain.run_events import RunEventType
@@ -123,3 +124,8 @@ def run_ending(run_id: RunId) -> Transaction[RunEnding]:
     return RunEnding(
         payload.get("status"), [row[0] for row in outcomes], bool(payload.get("adopted"))
     )
+
+
+def last_launch(campaign_id: CampaignId) -> Transaction[RunRecord | None]:
+    runs = yield from runs_of(campaign_id)
+    return next((each for each in reversed(runs) if each.phase == LAUNCH), None)

@@ -4,6 +4,7 @@ The number is the signal's own identity in its run: what follows at once from it
 signal is nobody's attempt, whatever step it is about.
 """
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -113,3 +114,35 @@ def append_decision(
     run_id: RunId, plan_version: str, draft: EventDraft, now: datetime
 ) -> Transaction[None]:
     yield from run_log.append(run_id, plan_version, [draft], now)
+
+
+class Refused(NamedTuple):
+    """A signal that is not carried out. Under its id, it gets this decision whenever it is sent
+    again; otherwise its id is still free for somebody who may."""
+
+    asked: AskedSignal
+    actor: str
+    reason: str
+    code: str
+    under_id: bool
+
+
+def refuse(
+    run_id: RunId, refused: Refused, most: int, period: timedelta, now: datetime
+) -> Transaction[None]:
+    """On record, or only counted, where so many are on record in this period already."""
+    run = yield from run_records.lock(run_id)
+    before = yield from decided(run_id, refused.asked.signal_id)
+    if before is not None and refused.under_id:
+        return
+    room = yield from room_for_refusal(run_id, most, period, now)
+    if room is None:
+        return
+    number = yield from next_signal(run_id)
+    more: dict[str, object] = {"code": refused.code}
+    if room:
+        more[COUNTED] = room
+    draft = decision(refused.asked, number, refused.actor, denied=refused.reason, **more)
+    if not refused.under_id:
+        draft = replace(draft, signal_id=None)
+    yield from append_decision(run_id, run.plan_version, draft, now)

@@ -7,12 +7,15 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
+from outrider.domain.errors import NotFound
 from outrider.domain.ids import IdempotencyKey, JobId, OutboxId, Scope
 from outrider.domain.purposes import UNSTATED, Purpose
 from outrider.domain.states import IntentStatus, ItemStatus
 from outrider.domain.submission import REALTIME
+from outrider.kernel.transactions import ledger_items
 from outrider.kernel.transactions.claims import ClaimedLane
 from outrider.kernel.transactions.deployment import ContractSnapshot, snapshot_contracts
+from outrider.kernel.transactions.ledger_items import Attempt
 from outrider.limits.campaigns import LANES_PER_TARGET
 from outrider.ports.clock import IdSource
 from outrider.ports.store import Transaction, Window, ask, ask_alone
@@ -226,3 +229,13 @@ def release(lane: ClaimedLane, not_before: datetime, now: datetime) -> Transacti
         "release_lane", job_id=lane.id, fence=lane.fence, not_before=not_before, now=now
     )
     return bool(rows)
+
+
+def with_attempts(
+    scope: Scope, intent_id: str, key: IdempotencyKey
+) -> Transaction[tuple[Intent, list[Attempt]]]:
+    found = yield from intents_by_key(scope, [key])
+    if key not in found:
+        raise NotFound(f"there is no intent '{intent_id}'")
+    intent = found[key]
+    return intent, (yield from ledger_items.attempts_of(OutboxId(intent.outbox_id)))

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import timedelta
 
 from outrider.domain.artifacts import ArtifactRef
-from outrider.domain.campaigns import LAUNCH, CampaignDefinition
+from outrider.domain.campaigns import CampaignDefinition
 from outrider.domain.errors import InvalidInput
 from outrider.domain.ids import CampaignId, RunId, Scope
 from outrider.domain.outbox import total
@@ -26,11 +26,9 @@ from outrider.kernel.transactions import (
 )
 from outrider.kernel.transactions.launch_outcomes import earlier_runs, launch_chain, taken_up
 from outrider.kernel.transactions.ledger_pages import LedgerPosition
-from outrider.kernel.transactions.run_records import RunRecord
 from outrider.limits.campaigns import BATCH_SIZE_MAX
 from outrider.ports.artifacts import ArtifactStore
 from outrider.ports.phases import AudienceChunk, AudienceMember, ResultLine
-from outrider.ports.store import Transaction
 
 EVERY_KIND = "*"
 
@@ -128,7 +126,7 @@ class StoredPhaseContext:
         return await self._store.write(audience.add_members(self._campaign_id, first, recipients))
 
     async def launch_summary(self) -> Mapping[str, object] | None:
-        last = await self._store.read(self._last_launch())
+        last = await self._store.read(run_records.last_launch(self._campaign_id))
         if last is None:
             return None
         certificate = await self._certifier.certify(self._scope, last.id)
@@ -151,7 +149,7 @@ class StoredPhaseContext:
         }
 
     async def launch_lines(self) -> AsyncIterator[Sequence[ResultLine]]:
-        last = await self._store.read(self._last_launch())
+        last = await self._store.read(run_records.last_launch(self._campaign_id))
         if last is None:
             return
         for run_id in await self._store.read(launch_chain(last.id)):
@@ -189,10 +187,6 @@ class StoredPhaseContext:
         expires_at = None if days is None else self._clock.now() + timedelta(days=days)
         kept = ArtifactRef(stored.reference, name, stored.sha256, stored.size_bytes, expires_at)
         self.kept.append(kept.as_document())
-
-    def _last_launch(self) -> Transaction[RunRecord | None]:
-        runs = yield from run_records.runs_of(self._campaign_id)
-        return next((run for run in reversed(runs) if run.phase == LAUNCH), None)
 
 
 def _result_line(item: ledger_items.Item) -> ResultLine:

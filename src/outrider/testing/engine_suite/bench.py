@@ -23,8 +23,8 @@ from outrider.domain.run_events import RunEvent
 from outrider.domain.signals import AskedSignal, Signal
 from outrider.domain.states import TERMINAL_RUNS, Channel, RunStatus
 from outrider.gateways.sandbox import Sandbox
-from outrider.kernel.control.phase_controls import Control, ControlAnswer
 from outrider.kernel.transactions import paging, run_jobs, run_log
+from outrider.kernel.transactions.phase_controls import Control, ControlAnswer
 from outrider.kernel.transactions.run_jobs import JobLine
 from outrider.limits.kernel import Limits
 from outrider.ports.engine import Engine, Jobs, Stalled, Work, Worker
