@@ -18,6 +18,8 @@ from typing import Self
 forkserver = multiprocessing.get_context("forkserver")
 forkserver.set_forkserver_preload(
     [
+        # First: it has what is installed remembered, for all that are forked.
+        "tests",
         "outrider.cli.web_server",
         "outrider.cli.app",
         "outrider.cli.serve",
