@@ -25,6 +25,7 @@ forkserver.set_forkserver_preload(
         "outrider.cli.serve",
         "outrider.engines.temporal.mover",
         "outrider.gateways.http_client",
+        "outrider.gateways.sandbox",
         "outrider.phases.link_checker",
         "outrider.phases.registry",
         "outrider.sinks.directory",
