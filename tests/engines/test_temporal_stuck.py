@@ -19,6 +19,7 @@ from outrider.kernel.transactions.alerts import LAST, AlertRecord, alerts_page
 from outrider.limits.engines import TEMPORAL_TASK_FAILURES
 from outrider.ports.engine import Stalled, Work, WorkKind
 from outrider.testing.engine_suite import EngineBench, engine_bench
+from tests.support.eventually import eventually
 from tests.support.temporal_server import TemporalServer, on_temporal
 
 pytestmark = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
@@ -132,9 +133,11 @@ async def test_an_execution_that_did_something_else_before_is_ended_and_begun_an
         workflows=[OlderWorkflow],
         workflow_runner=UnsandboxedWorkflowRunner(),
     ):
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            while not await has_begun(pinned):  # noqa: ASYNC110
-                await asyncio.sleep(0.05)
+
+        async def is_so() -> bool:
+            return bool(await has_begun(pinned))
+
+        await eventually(is_so, seconds=PATIENCE_SECONDS)
     await ends_well(bench, run_id, pinned)
 
 

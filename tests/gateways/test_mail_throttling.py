@@ -4,7 +4,6 @@
 a real Postfix's, which relays what it took to a witness.
 """
 
-import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
@@ -15,6 +14,7 @@ import pytest
 
 from outrider.testing.launches import target
 from tests.support.deployment import deployed, mail_address
+from tests.support.eventually import eventually
 from tests.support.postfix import needs_postfix, running_postfix
 from tests.support.smtp_witness import THROTTLES, Command, SmtpWitness
 
@@ -192,11 +192,10 @@ async def postfix_mails_everybody_once(
 
 async def until_relayed(mail: SmtpWitness, scale: Scale) -> None:
     """What Postfix has taken over reaches the witness a little later."""
-    async with asyncio.timeout(scale.seconds):
-        while True:
-            if len({request.to for request in mail.accepted()}) >= scale.mails:
-                return
-            await asyncio.sleep(0.1)
+    await eventually(
+        lambda: len({request.to for request in mail.accepted()}) >= scale.mails,
+        seconds=scale.seconds,
+    )
 
 
 def everybody(count: int) -> list[str]:

@@ -5,36 +5,31 @@ Only for what no signal tells of. Whoever waits in vain fails with the words it 
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from collections.abc import Callable
 
 PATIENCE_SECONDS = 60.0
-LOOK_SECONDS = 0.01
-
-Found = TypeVar("Found")
+LOOK_SECONDS = 0.02
 
 
 async def eventually(
-    look: Callable[[], Found | Awaitable[Found]],
+    look: Callable[[], object],
     *,
     seconds: float = PATIENCE_SECONDS,
-    every_seconds: float = LOOK_SECONDS,
     what: str = "it never came to be",
-) -> Found:
-    """What the look finds, as soon as that is true."""
+) -> None:
+    """Returns as soon as what the look finds is true; the look may be a coroutine function."""
     try:
         async with asyncio.timeout(seconds):
             while True:
-                looked = look()
-                found = await looked if inspect.isawaitable(looked) else looked
-                if found:
-                    return found
-                await asyncio.sleep(every_seconds)
+                found = look()
+                if await found if inspect.isawaitable(found) else found:
+                    return
+                await asyncio.sleep(LOOK_SECONDS)
     except TimeoutError:
         raise AssertionError(f"{what}, within {seconds} s") from None
 
 
 async def observed_for(seconds: float) -> None:
-    """Let so much time pass in which something should not happen: a bounded observation, which
-    can miss what comes later and never fails because a machine is slow."""
+    """A bounded observation: so much time passes in which something should not happen. It can miss
+    what comes later, and never fails because a machine is slow."""
     await asyncio.sleep(seconds)

@@ -12,6 +12,7 @@ import pytest
 
 from outrider.testing.launches import target
 from tests.support.deployment import Deployment, deployed, mail_address, phone
+from tests.support.eventually import eventually
 from tests.support.smtp_witness import SmtpWitness
 from tests.support.witness_gateway import WitnessGateway
 from tests.support.witness_process import WitnessProcess, overlapping
@@ -115,11 +116,7 @@ async def test_steps_due_together_arrive_in_order(
     await add_rule(deployment, channel)
     for number in range(PEOPLE):
         await emit(deployment, number)
-    async with asyncio.timeout(30):
-        while True:
-            if len(witness.accepted()) >= PEOPLE * STEPS:
-                break
-            await asyncio.sleep(0.05)
+    await eventually(lambda: len(witness.accepted()) >= PEOPLE * STEPS, seconds=30)
     found = witness.by_recipient()
     expected = [text_of(step) for step in range(STEPS)]
     disordered = [

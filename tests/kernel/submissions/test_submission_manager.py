@@ -1,7 +1,7 @@
 """Single messages from submit to outcome, against real sockets, on both stores."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ from outrider.testing.launches import (
     target,
     until_terminal,
 )
+from tests.support.eventually import eventually
 
 WAIT_SECONDS = 60
 FAST = Limits(idle_poll_seconds=0.01, rescue_interval_seconds=0.1)
@@ -90,14 +91,6 @@ async def until(
             intent, attempts = await outrider.submissions.intent(DEFAULT_SCOPE, intent_id)
             if reached(intent):
                 return intent, attempts
-            await asyncio.sleep(0.01)
-
-
-async def eventually(condition: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(WAIT_SECONDS):
-        while True:
-            if await condition():
-                return
             await asyncio.sleep(0.01)
 
 
