@@ -19,7 +19,7 @@ from outrider.kernel.transactions.alerts import LAST, AlertRecord, alerts_page
 from outrider.limits.engines import TEMPORAL_TASK_FAILURES
 from outrider.ports.engine import Stalled, Work, WorkKind
 from outrider.testing.engine_suite import EngineBench, engine_bench
-from tests.support.eventually import eventually
+from tests.support.eventually import eventually, observed_for
 from tests.support.temporal_server import TemporalServer, on_temporal
 
 pytestmark = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
@@ -151,7 +151,7 @@ async def test_an_execution_that_nobody_polls_for_is_left_alone(bench: EngineBen
     run_id = await bench.launched(5)
     for _ in range(TEMPORAL_TASK_FAILURES + 2):
         await bench.outrider.engine_notifier.recover_once()
-        await asyncio.sleep(0.1)
+        await observed_for(0.1)
     assert await told(bench, only_open=False) == []
     async with bench.at_work():
         assert (await bench.ended(run_id)).sent == 5

@@ -397,11 +397,11 @@ async def test_a_stopped_relay_ends_its_window_so_that_nothing_is_told_twice(
 ) -> None:
     scene = Scene(embedded)
     (run_id,) = await scene.runs(1, events=3)
-    begun = asyncio.Event()
+    begun, answered = asyncio.Event(), asyncio.Event()
 
     async def linger(_request: web.Request, _event: dict[str, Any]) -> web.Response:
         begun.set()
-        await asyncio.sleep(0.1)
+        await answered.wait()
         return web.Response(status=200)
 
     receiver.behave = linger
@@ -409,6 +409,7 @@ async def test_a_stopped_relay_ends_its_window_so_that_nothing_is_told_twice(
     loop = asyncio.create_task(scene.relay(sink).run())
     await begun.wait()
     loop.cancel()
+    answered.set()
     await asyncio.gather(loop, return_exceptions=True)
     assert (await scene.record()).waiting == 0
     assert by_run(receiver.asked) == await scene.logged(run_id)

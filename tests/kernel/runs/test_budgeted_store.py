@@ -211,15 +211,18 @@ async def test_a_line_that_swallows_everything_is_given_up_in_time(
 ) -> None:
     """Neither an answer nor an end: to clean up such a connection takes a driver minutes."""
 
+    begun = asyncio.Event()
+
     def long() -> Transaction[None]:
         while True:
             yield from ask("lock_holders")
+            begun.set()
 
     url = await create_database(postgres_url)
     swallowing = asyncio.Event()
     async with line_to(url, swallowing) as store:
         writing = asyncio.create_task(BudgetedStore(store, WriteBudget(BUDGET_MS)).write(long()))
-        await asyncio.sleep(0.05)
+        await begun.wait()
         swallowing.set()
         with pytest.raises(BudgetExceeded):
             async with asyncio.timeout(30):

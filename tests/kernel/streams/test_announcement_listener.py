@@ -31,7 +31,7 @@ from outrider.stores.postgres.store import PostgresStore
 from outrider.testing.launches import launch, message, people, target, until_terminal
 from outrider.testing.slow_store import script_name
 from tests.kernel.work.test_engine_notifier import KnowingEngine
-from tests.support.eventually import eventually
+from tests.support.eventually import eventually, observed_for
 from tests.support.raw_sql import raw_sql
 from tests.support.whole_runs import opened, working
 
@@ -296,7 +296,7 @@ async def test_an_idle_worker_asks_the_database_a_few_times_a_second(
         settled(database, outrider),
     ):
         runs = counting(outrider)
-        await asyncio.sleep(seconds)
+        await observed_for(seconds)
         assert runs.total() <= 12 * seconds, runs
         assert runs["claim_lanes"] <= 4, "nothing new was due"
 

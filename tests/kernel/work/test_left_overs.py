@@ -1,6 +1,5 @@
 """What late and lost workers leave behind: an ending for every item, and nothing kept for ever."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import timedelta
@@ -38,6 +37,7 @@ from outrider.testing.store_suite.workshop import (
 )
 from tests.kernel.delivery.test_crossings import accept_late
 from tests.support.controls import control
+from tests.support.eventually import eventually
 from tests.support.raw_sql import raw_sql
 from tests.support.whole_runs import (
     IMPATIENT,
@@ -159,7 +159,7 @@ async def test_calls_that_were_broken_off_leave_the_journal_with_their_job(
         calls += 1
         if calls % 2 == 0:
             # Its first window is being called by now.
-            await asyncio.sleep(0.3)
+            await eventually(lambda: sandbox.requests > 0)
             raise RuntimeError("the same each time")
         return await draft(self, context, members[:1])
 
