@@ -23,6 +23,7 @@ from outrider.secrets.store import LocalSecrets
 from outrider.stores.sqlite.store import SqliteStore
 from outrider.system import SystemIds
 from tests.support.api_server import campaign, running_server
+from tests.support.eventually import eventually
 from tests.support.raw_sql import raw_sql
 
 PATIENCE_SECONDS = 60.0
@@ -156,11 +157,7 @@ async def test_what_a_killed_server_had_of_an_upload_is_removed_by_the_next(
         upload = asyncio.create_task(
             server.request("POST", path, data=endless(), headers={"Content-Type": "text/csv"})
         )
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            while True:
-                if found(temporary, "audience*"):
-                    break
-                await asyncio.sleep(LOOK_SECONDS)
+        await eventually(lambda: found(temporary, "audience*"), seconds=PATIENCE_SECONDS)
         [folder] = found(temporary, f"{PREFIX}*")
         private(folder)
         await server.kill()

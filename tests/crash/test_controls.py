@@ -26,6 +26,7 @@ from outrider.testing import launches
 from outrider.testing.launches import observe
 from tests.crash.scene import ACTOR, MAIL_WINDOW_ITEMS, Provider, Scene
 from tests.support.controls import begun, control, phase_state, until_ended, until_run, until_state
+from tests.support.eventually import eventually
 from tests.support.raw_sql import raw_sql
 
 BATCH = MAIL_WINDOW_ITEMS + 4
@@ -48,11 +49,10 @@ async def jobs_of(scene: Scene, run_id: RunId) -> list[JobLine]:
 
 
 async def nobody_holds_a_job(scene: Scene) -> None:
-    async with asyncio.timeout(60):
-        while True:
-            if "locked" not in {job.status for job in await jobs_of(scene, scene.run_id)}:
-                return
-            await asyncio.sleep(0.02)
+    async def is_so() -> bool:
+        return "locked" not in {job.status for job in await jobs_of(scene, scene.run_id)}
+
+    await eventually(is_so, seconds=60)
 
 
 def reached(scene: Scene) -> Counter[str]:

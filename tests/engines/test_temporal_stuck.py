@@ -19,6 +19,7 @@ from outrider.kernel.transactions.alerts import LAST, AlertRecord, alerts_page
 from outrider.limits.engines import TEMPORAL_TASK_FAILURES
 from outrider.ports.engine import Stalled, Work, WorkKind
 from outrider.testing.engine_suite import EngineBench, engine_bench
+from tests.support.eventually import eventually, observed_for
 from tests.support.temporal_server import TemporalServer, on_temporal
 
 pytestmark = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
@@ -132,9 +133,11 @@ async def test_an_execution_that_did_something_else_before_is_ended_and_begun_an
         workflows=[OlderWorkflow],
         workflow_runner=UnsandboxedWorkflowRunner(),
     ):
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            while not await has_begun(pinned):  # noqa: ASYNC110
-                await asyncio.sleep(0.05)
+
+        async def is_so() -> bool:
+            return bool(await has_begun(pinned))
+
+        await eventually(is_so, seconds=PATIENCE_SECONDS)
     await ends_well(bench, run_id, pinned)
 
 
@@ -148,7 +151,7 @@ async def test_an_execution_that_nobody_polls_for_is_left_alone(bench: EngineBen
     run_id = await bench.launched(5)
     for _ in range(TEMPORAL_TASK_FAILURES + 2):
         await bench.outrider.engine_notifier.recover_once()
-        await asyncio.sleep(0.1)
+        await observed_for(0.1)
     assert await told(bench, only_open=False) == []
     async with bench.at_work():
         assert (await bench.ended(run_id)).sent == 5

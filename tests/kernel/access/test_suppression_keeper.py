@@ -28,6 +28,7 @@ from outrider.kernel.transactions import ledger_items, suppressions
 from outrider.ports.stages import Stage, Unobserved
 from outrider.ports.store import Store
 from outrider.testing.launches import launch, message, target
+from tests.support.eventually import eventually
 from tests.support.provider_targets import PLANTED, TARGETS
 from tests.support.raw_sql import raw_sql
 from tests.support.whole_runs import SteppedClock, opened, working
@@ -70,11 +71,7 @@ async def rows_of(database: str) -> list[tuple[Any, ...]]:
 
 
 async def until(reached: Callable[[], Any]) -> None:
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while True:
-            if await reached():
-                return
-            await asyncio.sleep(0.02)
+    await eventually(reached, seconds=PATIENCE_SECONDS)
 
 
 async def until_ended(database: str, rows: int) -> list[tuple[Any, ...]]:

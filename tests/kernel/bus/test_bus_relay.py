@@ -30,6 +30,7 @@ from tests.support.api_inside import until
 from tests.support.broken_server import closed_port
 from tests.support.bus_receiver import SECRET, Receiver, accept, answer, receiving
 from tests.support.bus_scene import SINK, Scene, by_run
+from tests.support.eventually import eventually
 from tests.support.foundations import foundation
 from tests.support.whole_runs import PATIENCE_SECONDS, SteppedClock
 
@@ -353,11 +354,11 @@ async def test_a_slow_window_keeps_its_lease(store: Store, receiver: Receiver) -
     for _ in range(9):
         before = await lease_ends(scene)
         await clock.step(scene.limits.bus_lease_seconds / 3)
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            while True:
-                if await lease_ends(scene) != before:
-                    break
-                await asyncio.sleep(0.01)
+
+        async def is_so(before: datetime | None = before) -> bool:
+            return await lease_ends(scene) != before
+
+        await eventually(is_so, seconds=PATIENCE_SECONDS)
         assert await other.relay_once() is None
     assert not telling.done()
     answered.set()
@@ -399,11 +400,11 @@ async def test_a_stopped_relay_ends_its_window_so_that_nothing_is_told_twice(
 ) -> None:
     scene = Scene(embedded)
     (run_id,) = await scene.runs(1, events=3)
-    begun = asyncio.Event()
+    begun, answered = asyncio.Event(), asyncio.Event()
 
     async def linger(_request: web.Request, _event: dict[str, Any]) -> web.Response:
         begun.set()
-        await asyncio.sleep(0.1)
+        await answered.wait()
         return web.Response(status=200)
 
     receiver.behave = linger
@@ -411,6 +412,7 @@ async def test_a_stopped_relay_ends_its_window_so_that_nothing_is_told_twice(
     loop = asyncio.create_task(scene.relay(sink).run())
     await begun.wait()
     loop.cancel()
+    answered.set()
     await asyncio.gather(loop, return_exceptions=True)
     assert (await scene.record()).waiting == 0
     assert by_run(receiver.asked) == await scene.logged(run_id)

@@ -24,6 +24,7 @@ from outrider.limits.api import ApiLimits
 from outrider.limits.kernel import Limits
 from outrider.ports.phases import PhaseContext, PhaseJob, PhaseJobPlan, PhaseResult
 from outrider.ports.store import Result, Transaction
+from outrider.testing.clock import FakeClock
 from outrider.testing.launches import ACTOR, observe, registry, target
 from tests.support.api_inside import serving, until
 from tests.support.broken_server import HoldingSandbox
@@ -182,14 +183,16 @@ async def test_what_was_in_doubt_at_a_retry_and_never_arrived_can_be_sent_withou
 
 
 async def test_progress_is_told_of_every_phase_however_many_there_are(outrider: Outrider) -> None:
-    limits = Limits(progress_seconds=0.02, progress_phases=2)
-    reporter = ProgressReporter(replace(outrider.foundation, limits=limits), outrider.hub)
+    clock, limits = FakeClock(outrider.clock.now()), Limits(progress_phases=2)
+    reporter = ProgressReporter(
+        replace(outrider.foundation, clock=clock, limits=limits), outrider.hub
+    )
     campaigns = [await created(outrider, 2) for _ in range(5)]
     for campaign_id in campaigns:
         await begun(outrider, campaign_id)
     for _ in range(20):
         await reporter.report_once()
-        await asyncio.sleep(0.02)
+        clock.advance(limits.progress_seconds)
     told = [
         any(event.type == PROGRESS_EVENT for event in await events_of(outrider, campaign_id))
         for campaign_id in campaigns

@@ -32,6 +32,7 @@ from outrider.limits.kernel import Limits
 from outrider.testing.launches import ACTOR, WATCH_SECONDS, message, observe, people, target
 from tests.support.broken_server import HoldingSandbox
 from tests.support.controls import until_nothing_is_held
+from tests.support.eventually import eventually, observed_for
 from tests.support.raw_sql import raw_sql
 from tests.support.whole_runs import items_of, opened, working
 
@@ -108,11 +109,10 @@ async def phase_state(outrider: Outrider, campaign_id: CampaignId, phase: str = 
 async def until_state(
     outrider: Outrider, campaign_id: CampaignId, state: str, phase: str = LAUNCH
 ) -> None:
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while True:
-            if await phase_state(outrider, campaign_id, phase) == state:
-                return
-            await asyncio.sleep(WATCH_SECONDS)
+    async def is_so() -> bool:
+        return await phase_state(outrider, campaign_id, phase) == state
+
+    await eventually(is_so, seconds=PATIENCE_SECONDS)
 
 
 async def until_accounting(
@@ -132,7 +132,7 @@ async def settled(outrider: Outrider, sandbox: HoldingSandbox) -> int:
     """How many requests the provider has had when nobody is at work any more."""
     await until_nothing_is_held(outrider)
     before = sandbox.requests
-    await asyncio.sleep(0.3)
+    await observed_for(0.3)
     assert sandbox.requests == before
     return before
 
@@ -172,15 +172,11 @@ async def test_a_paused_phase_stays_paused_when_its_last_call_ends_and_completes
     campaign_id = await created(outrider, 5)
     started = await control(outrider, campaign_id, Action.START)
     async with working(outrider):
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            while True:
-                if sandbox.requests == 5:
-                    break
-                await asyncio.sleep(0.01)
+        await eventually(lambda: sandbox.requests == 5, seconds=PATIENCE_SECONDS)
         await control(outrider, campaign_id, Action.PAUSE)
         sandbox.answers.set()
         await until_accounting(outrider, started.run_id, lambda a: a.sent == 5)
-        await asyncio.sleep(0.2)
+        await observed_for(0.2)
         assert await phase_state(outrider, campaign_id) == "paused"
         await control(outrider, campaign_id, Action.RESUME)
         await until_state(outrider, campaign_id, "completed")

@@ -33,6 +33,7 @@ from tests.kernel.control.test_phase_controller import (
     phase_state,
     sandbox,
 )
+from tests.support.eventually import eventually
 from tests.support.raw_sql import raw_sql
 from tests.support.whole_runs import working
 
@@ -248,9 +249,11 @@ async def test_a_stop_that_the_hand_took_back_meanwhile_leaves_nothing_behind(
                 "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "
                 "AND wait_event_type = 'Lock'"
             )
-            async with asyncio.timeout(PATIENCE_SECONDS):
-                while not await hand.fetchval(waiting):  # noqa: ASYNC110
-                    await asyncio.sleep(WATCH_SECONDS)
+
+            async def is_so() -> bool:
+                return bool(await hand.fetchval(waiting))
+
+            await eventually(is_so, seconds=PATIENCE_SECONDS)
             await written(database, campaign_id, "state = 'in_progress'")
     finally:
         await hand.close()

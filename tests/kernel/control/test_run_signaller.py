@@ -41,6 +41,7 @@ from tests.support.controls import (
     until_ended,
     until_run,
 )
+from tests.support.eventually import observed_for
 from tests.support.raw_sql import raw_sql
 from tests.support.run_logs import (
     ADMIN,
@@ -86,7 +87,7 @@ async def test_a_run_that_requires_approval_is_pending_until_it_is_approved(
     assert await types_of(outrider, run_id) == []
     assert (await projected(outrider, run_id)).status is SnapshotStatus.PENDING
     async with working(outrider):
-        await asyncio.sleep(0.3)
+        await observed_for(0.3)
         assert sandbox.requests == 0
         assert (await signal(outrider, run_id, Signal.APPROVE)).changed
         await until_ended(outrider, run_id)

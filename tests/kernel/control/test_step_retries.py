@@ -1,6 +1,5 @@
 """Steps that begin anew, by a signal or by the plan of their run, and whose attempt is whose."""
 
-import asyncio
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import NoReturn
@@ -32,6 +31,7 @@ from outrider.ports.stages import Stage, Unobserved
 from outrider.testing.launches import ACTOR, message, people, target
 from tests.support.broken_server import HoldingSandbox
 from tests.support.controls import begun, control, until_ended, until_nothing_is_held, until_run
+from tests.support.eventually import eventually
 from tests.support.raw_sql import raw_sql
 from tests.support.run_logs import OPERATOR, READER, check_against_log, events_of, signal
 from tests.support.whole_runs import opened, work_until_terminal, working
@@ -328,9 +328,11 @@ async def test_a_run_whose_plan_waits_to_begin_a_step_anew_can_be_stopped(
     async with opened(database, tmp_path, noop, limits=IMPATIENT) as outrider:
         run_id = await launched_with_policy(outrider, StepRetries(2, delay_seconds=3_600))
         async with working(outrider, observer=Stumbling(2)):
-            async with asyncio.timeout(60):
-                while "StepFailed" not in [e.type for e in await events_of(outrider, run_id)]:  # noqa: ASYNC110
-                    await asyncio.sleep(0.02)
+
+            async def is_so() -> bool:
+                return "StepFailed" in [e.type for e in await events_of(outrider, run_id)]
+
+            await eventually(is_so, seconds=60)
             run = await outrider.store.read(run_records.run(DEFAULT_SCOPE, run_id))
             await control(outrider, run.campaign_id, Action.STOP)
             accounting = await until_ended(outrider, run_id)

@@ -42,6 +42,7 @@ from outrider.testing.launches import (
     target,
     until_terminal,
 )
+from tests.support.eventually import eventually
 from tests.support.raw_sql import raw_sql
 from tests.support.whole_runs import (
     QUICK,
@@ -416,9 +417,11 @@ async def test_a_job_whose_gateway_cannot_be_made_waits_and_marks_nobody_failed(
         sound, outrider.gateways = outrider.gateways, NoGateways(LocalSecrets())
         run_id = await launch(outrider, [message(Channel.SMS, "noop.all")], people(4))
         async with working(outrider, retry=QUICK):
-            async with asyncio.timeout(60):
-                while await open_alerts(outrider, times=3) != ["TARGET_HELD"]:  # noqa: ASYNC110
-                    await asyncio.sleep(WATCH_SECONDS)
+
+            async def is_so() -> bool:
+                return await open_alerts(outrider, times=3) == ["TARGET_HELD"]
+
+            await eventually(is_so, seconds=60)
         (job,) = await outrider.store.read(run_jobs.job_counts(run_id))
         assert (job.status, job.attempts) == ("queued", 0)
         assert await items_of(outrider, run_id) == {}

@@ -1,6 +1,5 @@
 """Where several rules meet in one item: what is on record stays true, and nobody gets stuck."""
 
-import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -39,6 +38,7 @@ from outrider.testing.store_suite.workshop import (
     at,
 )
 from tests.support.controls import control
+from tests.support.eventually import eventually
 from tests.support.foundations import foundation
 from tests.support.raw_sql import raw_sql
 from tests.support.whole_runs import IMPATIENT, opened, work_until, work_until_terminal
@@ -218,8 +218,8 @@ async def test_a_job_that_is_given_up_while_calls_are_out_leaves_them_in_doubt(
     ) -> list[Draft]:
         windows[context.job.fence] += 1
         if windows[context.job.fence] > 1:
-            # Its first window is being called by now.
-            await asyncio.sleep(0.3)
+            # Its first window is being called by now, as were those of earlier holders.
+            await eventually(lambda: sandbox.requests >= len(windows))
             raise RuntimeError("the same each time")
         return await draft(self, context, members)
 

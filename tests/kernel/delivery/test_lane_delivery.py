@@ -1,6 +1,5 @@
 """Lanes at their edges: late answers, verdicts that race with a release, and lost holders."""
 
-import asyncio
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from outrider.testing.claims import claim_any
 from outrider.testing.launches import target
 from outrider.testing.store_suite.workshop import WORD
 from tests.kernel.submissions.test_submission_manager import at_work, ended, opened, submit, until
+from tests.support.eventually import observed_for
 
 LEASE = timedelta(seconds=30)
 IDLE_SECONDS = 0.5
@@ -147,7 +147,7 @@ async def test_an_acceptance_counts_even_after_a_verdict_said_it_never_arrived(
             await outrider.store.write(submissions.release(taken, now(), now()))
             async with at_work(outrider):
                 intent, _ = await until(outrider, "a", ended)
-                await asyncio.sleep(0.1)
+                await observed_for(0.1)
         assert intent.item_status == "sent"
         assert sandbox.requests == 0
 
@@ -159,7 +159,7 @@ async def test_a_lane_with_nothing_to_do_is_not_claimed_again_and_again(
         async with at_work(outrider):
             await submit(outrider, "a", to="x")
             await until(outrider, "a", ended)
-            await asyncio.sleep(IDLE_SECONDS)
+            await observed_for(IDLE_SECONDS)
         await submit(outrider, _of_the_same_lane_as("a"), to="x")
         lane = await claim(outrider, "counter")
         # Each claim raises the fence by one: for the first intent, perhaps once more, and now.

@@ -10,8 +10,7 @@ import structlog
 
 from outrider.documents.policy import parse_policy
 from outrider.domain.call_results import Progress
-from outrider.domain.ids import DEFAULT_SCOPE, OutboxId, Scope, WorkerId, WorkspaceId
-from outrider.domain.screen_policies import ScreenPolicies
+from outrider.domain.ids import DEFAULT_SCOPE, OutboxId, WorkerId
 from outrider.domain.states import IntentStatus, ItemStatus
 from outrider.domain.submission import Verdict
 from outrider.engines.local import local_reference
@@ -245,25 +244,6 @@ async def test_an_unknown_zone_is_told_of_once_and_the_workspaces_own_counts(
     for item in items:
         row = await scene.row(item)
         assert is_about(row.next_attempt_at, datetime(2026, 6, 2, 1, tzinfo=UTC))
-
-
-async def test_a_policy_is_its_workspaces_own_on_record_and_soon_heard_of_elsewhere(
-    scene: Scene,
-) -> None:
-    elsewhere = PolicyKeeper(foundation(scene.store, clock=scene.clock, ids=scene.ids))
-    other = Scope(DEFAULT_SCOPE.tenant_id, WorkspaceId("00000000-0000-7000-8000-0000000000ff"))
-    assert await elsewhere.lately(DEFAULT_SCOPE) == ScreenPolicies()
-    await scene.set(timeZone="Europe/Amsterdam", quietHours=NIGHT)
-    assert (await scene.keeper.lately(DEFAULT_SCOPE)).quiet_hours is not None
-    assert await elsewhere.lately(DEFAULT_SCOPE) == ScreenPolicies()
-    scene.clock.advance(1.0)
-    assert await elsewhere.lately(DEFAULT_SCOPE) == await scene.keeper.get(DEFAULT_SCOPE)
-    assert await elsewhere.get(other) == ScreenPolicies()
-    async with raw_sql(scene.database) as raw:
-        [(actor,)] = await raw.run(
-            "SELECT actor FROM campaign_audit_log WHERE event = 'workflow_policy.replaced'"
-        )
-    assert actor == "test"
 
 
 async def test_a_window_of_items_costs_a_few_statements_however_many_they_are(

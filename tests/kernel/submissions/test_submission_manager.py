@@ -1,8 +1,9 @@
 """Single messages from submit to outcome, against real sockets, on both stores."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from outrider.testing.launches import (
     target,
     until_terminal,
 )
+from tests.support.eventually import eventually, observed_for
 
 WAIT_SECONDS = 60
 FAST = Limits(idle_poll_seconds=0.01, rescue_interval_seconds=0.1)
@@ -90,14 +92,6 @@ async def until(
             intent, attempts = await outrider.submissions.intent(DEFAULT_SCOPE, intent_id)
             if reached(intent):
                 return intent, attempts
-            await asyncio.sleep(0.01)
-
-
-async def eventually(condition: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(WAIT_SECONDS):
-        while True:
-            if await condition():
-                return
             await asyncio.sleep(0.01)
 
 
@@ -291,7 +285,7 @@ async def test_retry_after_slows_the_target_down_and_not_just_the_item(
             for number in range(20):
                 await submit(outrider, f"later-{number}")
             run_id = await launch(outrider, [message(Channel.SMS, "sms")], people(5))
-            await asyncio.sleep(0.3)
+            await observed_for(0.3)
             assert sandbox.requests == 1
             _, accounting = await observe(outrider, run_id)
             assert accounting.waiting == 5
@@ -355,7 +349,7 @@ async def test_an_open_breaker_makes_items_wait_without_using_up_attempts(
         await until_door(outrider, DoorState.DOWN)
         for number in range(5):
             await submit(outrider, f"later-{number}")
-        await asyncio.sleep(0.3)
+        await observed_for(0.3)
         for number in range(5):
             intent, attempts = await outrider.submissions.intent(DEFAULT_SCOPE, f"later-{number}")
             assert (intent.status, attempts) == ("PENDING", [])
@@ -570,7 +564,8 @@ async def test_no_call_is_made_after_the_acceptance_deadline(database: str, tmp_
         entry = target("sms", "sms", sandbox.http_url, policy="deadline", maxAcceptanceSeconds=0.2)
         async with opened(database, tmp_path, entry) as outrider:
             await submit(outrider, "a")
-            await asyncio.sleep(0.3)
+            passed = outrider.clock.now() + timedelta(seconds=0.2)
+            await eventually(lambda: outrider.clock.now() > passed)
             async with at_work(outrider):
                 intent, _ = await until(outrider, "a", ended)
         assert (intent.status, intent.exhausted_reason) == ("EXHAUSTED", "deadline_exceeded")

@@ -18,6 +18,7 @@ from outrider.limits.kernel import Limits
 from outrider.settings import Settings
 from outrider.system import SystemClock
 from outrider.testing.launches import launch, message, people, registry, target, until_terminal
+from tests.support.eventually import eventually
 from tests.support.whole_runs import working
 
 TWO_HOURS = 7_200.0
@@ -57,11 +58,10 @@ async def standing(outrider: Outrider, code: AlertCode) -> set[str]:
 
 
 async def until_alerts(outrider: Outrider, *, stand: bool) -> None:
-    async with asyncio.timeout(60):
-        while True:
-            if bool(await standing(outrider, AlertCode.CLOCK_SKEW)) is stand:
-                return
-            await asyncio.sleep(0.02)
+    async def is_so() -> bool:
+        return bool(await standing(outrider, AlertCode.CLOCK_SKEW)) is stand
+
+    await eventually(is_so, seconds=60)
 
 
 async def losses(outrider: Outrider, run_id: RunId) -> int:

@@ -32,6 +32,7 @@ from outrider.ports.legacy import Composition
 from outrider.testing.claims import claim_any
 from outrider.testing.clock import FakeClock
 from outrider.testing.store_suite.workshop import WORD
+from tests.support.eventually import observed_for
 from tests.support.raw_sql import raw_sql
 from tests.support.whole_runs import SteppedClock, working
 from tests.support.workflows import TO_LEAD, Office, email, office, whatsapp
@@ -262,7 +263,7 @@ async def test_a_moment_in_another_zone_is_the_same_moment(
         await made.routed("appointment", at=due.astimezone(there).isoformat())
         async with working(made.outrider):
             await clock_of(made).step(11 * 3_600)
-            await asyncio.sleep(0.2)
+            await observed_for(0.2)
             assert (await made.notification()).attempts == 0
             await clock_of(made).step(3_600)
             await made.until(lambda rows: rows[0].status == "succeeded")
