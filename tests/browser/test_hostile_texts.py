@@ -209,7 +209,7 @@ def test_dialogs_previews_and_toasts_show_them_as_text(page: Page, planted: Plan
         lambda route: route.fulfill(status=500, json={"error": {"message": ATTACK + LONG_WORD}}),
     )
     page.goto("/#/doubts")
-    page.get_by_role("button", name="Settle all matching").click()
+    page.get_by_role("button", name="Resolve all matching").click()
     expect(page.locator(".toast")).to_contain_text(ATTACK)
     _unharmed(page, "a toast")
 

@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from outrider.cli import texts
 from outrider.cli.console import shown
 from outrider.cli.documents import Document
 from outrider.domain.workflow_diff import ChangeKind
@@ -16,7 +17,7 @@ SIGNS = {
     ChangeKind.KEPT: "[dim]=[/dim]",
     ChangeKind.SAME: " ",
 }
-KEPT = "[dim]kept, not in the file[/dim]"
+KEPT = texts.WorkflowDiffLines.KEPT_NOT_IN_FILE
 VALUE_SHOWN_CHARACTERS = 200
 
 
@@ -25,7 +26,7 @@ def diff_lines(diff: Document) -> Iterator[str]:
     for rule in diff["rules"]:
         yield from _rule_lines(rule)
     if diff["policies"]:
-        yield f"{SIGNS[ChangeKind.CHANGED]} policies"
+        yield texts.WorkflowDiffLines.POLICY_LINE.format(sign=SIGNS[ChangeKind.CHANGED])
         for field in diff["policies"]:
             yield from _field_lines(field, "    ")
 
@@ -34,7 +35,11 @@ def summary(diff: Document, *, applied: bool) -> str:
     verbs = ("added", "changed", "removed")
     counts = [f"{diff[verb]:,} {verb if applied else f'to be {verb}'}" for verb in verbs]
     if diff["policies"]:
-        counts.append(f"policies {'changed' if applied else 'to be changed'}")
+        counts.append(
+            texts.WorkflowDiffLines.POLICY_COUNT.format(
+                changed="changed" if applied else "to be changed"
+            )
+        )
     return ", ".join(counts)
 
 
@@ -45,7 +50,10 @@ def changes_something(diff: Document) -> bool:
 def _rule_lines(rule: Document) -> Iterator[str]:
     change = ChangeKind(rule["change"])
     place = shown(f"{rule['trigger']}/{rule['channel']}/{rule['audience']}")
-    note = {ChangeKind.KEPT: f": {KEPT}", ChangeKind.REMOVED: ", with its steps"}.get(change, "")
+    note = {
+        ChangeKind.KEPT: f": {KEPT}",
+        ChangeKind.REMOVED: texts.WorkflowDiffLines.WITH_STEPS,
+    }.get(change, "")
     yield f"{SIGNS[change]} [bold]{place}[/bold]{note}"
     if change is ChangeKind.CHANGED:
         for field in rule["fields"]:
@@ -57,7 +65,10 @@ def _rule_lines(rule: Document) -> Iterator[str]:
             for word, said in (
                 ("disabled", not marks["enabled"]),
                 ("urgent", marks["urgent"]),
-                (f"topic {marks.get('topic')}", marks.get("topic")),
+                (
+                    texts.WorkflowDiffLines.TOPIC.format(topic=marks.get("topic")),
+                    marks.get("topic"),
+                ),
                 ("transactional", marks.get("transactional")),
             )
             if said
@@ -70,8 +81,14 @@ def _rule_lines(rule: Document) -> Iterator[str]:
 
 def _step_lines(step: Document) -> Iterator[str]:
     change = ChangeKind(step["change"])
-    again = f", number {step['ordinal']} of this order" if step["ordinal"] > 1 else ""
-    line = f"    {SIGNS[change]} step {step['stepOrder']}{again}"
+    again = (
+        texts.WorkflowDiffLines.NUMBER_THIS_ORDER.format(ordinal=step["ordinal"])
+        if step["ordinal"] > 1
+        else ""
+    )
+    line = texts.WorkflowDiffLines.STEP.format(
+        change=SIGNS[change], step_order=step["stepOrder"], again=again
+    )
     if change is ChangeKind.KEPT:
         line += f": {KEPT}"
     if change is ChangeKind.ADDED:

@@ -186,11 +186,11 @@ def moment(timing: Timing, event: DomainEvent, now: datetime) -> datetime | Mome
     except ValueError:
         base = None
     if base is None or base.tzinfo is None:
-        return NoMoment(f"'{timing.path}' is no time with a zone, like 2026-12-01T09:00:00Z")
+        return NoMoment(f"'{timing.path}' is not a time with a zone, such as 2026-12-01T09:00:00Z")
     try:
         due = (base + timedelta(seconds=timing.offset_seconds)).astimezone(UTC)
     except OverflowError:
-        return NoMoment(f"'{timing.path}' is too far away")
+        return NoMoment(f"'{timing.path}' is too far in the past or future")
     if due >= now:
         return due
     return now if timing.if_past is IfPast.SEND else MomentPassed(due)

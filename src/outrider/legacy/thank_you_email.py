@@ -69,12 +69,12 @@ class ThankYouEmail:
 def _brought(given: Any) -> Attachment | str:
     attachment = read_attachment(given)
     if isinstance(attachment, str):
-        return f"the variable '{VARIABLE}' is no attachment: {attachment}"
+        return f"the variable '{VARIABLE}' is not an attachment: {attachment}"
     if attachment.content_type.partition(";")[0].strip().lower() != PDF:
         return f"the variable '{VARIABLE}' should have the content type {PDF}"
     inline = attachment.base64
     if inline is not None and not (decoded(inline) or b"").startswith(PDF_BEGINS):
-        return f"the variable '{VARIABLE}' holds a file that is no PDF"
+        return f"the variable '{VARIABLE}' contains a file that is not a PDF"
     return attachment
 
 

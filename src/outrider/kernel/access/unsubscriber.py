@@ -21,7 +21,7 @@ from outrider.ports.store import Store, Transaction
 
 SIGNING_KEY = "unsubscribe"
 REASON = "unsubscribed"
-EVIDENCE = "the signed link of a message"
+EVIDENCE = "the signed link in a message"
 ACTOR = "recipient"
 
 

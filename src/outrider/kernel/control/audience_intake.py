@@ -192,6 +192,6 @@ class AudienceIntake:
             if closes and phase.state != PhaseState.NOT_STARTED:
                 raise Conflict(
                     f"the audience is closed: the phase '{phase.phase}' is {phase.state}",
-                    hint="create another campaign for more recipients",
+                    hint="create another campaign for additional recipients",
                 )
         return found

@@ -155,7 +155,7 @@ class RunReconciler:
             request.scope,
             AlertCode.RUN_NOT_STARTED,
             request.run_id,
-            "the run waits, and could not be started; it is tried again",
+            "the run is waiting and could not be started; it will be tried again",
             {"runId": request.run_id, "error": why},
         )
         yield from raise_alert(alert, self._ids, self._clock.now())

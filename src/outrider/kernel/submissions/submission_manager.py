@@ -226,7 +226,7 @@ def _with_attempts(scope: Scope, intent_id: str) -> Transaction[tuple[Intent, li
     return intent, (yield from inspection.attempts_of(OutboxId(intent.outbox_id)))
 
 
-REFUSED = "the intent cannot be submitted"
+REFUSED = "the intent is not valid"
 
 
 def _check(batch: Sequence[Submission], in_force: Mapping[str, Contract]) -> None:
@@ -286,7 +286,7 @@ def _refusals(
         if field is not None and field in given.payload:
             refused[index] = Problem(
                 f"{_where(batch, index)}payload.{field}",
-                "is set by Outrider, which recognises a repeat by it; use another field",
+                "is set by Outrider to recognise repeats; use another field",
             )
     return refused
 
@@ -308,6 +308,6 @@ def _same(stored: str, given: str) -> bool:
 
 def _conflict(intent_id: str) -> IdempotencyConflict:
     return IdempotencyConflict(
-        f"the intent '{intent_id}' was submitted before with another target or payload",
+        f"the intent '{intent_id}' was already submitted with a different target or payload",
         hint="use a new intentId for a new message",
     )

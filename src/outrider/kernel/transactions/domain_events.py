@@ -151,7 +151,7 @@ def event(scope: Scope, event_id: str) -> Transaction[StoredEvent]:
         found = yield from by_event_id(scope, [event_id])
     if event_id not in found:
         raise NotFound(
-            f"there is no event '{event_id}'", hint="`outrider event list` shows those there are"
+            f"there is no event '{event_id}'", hint="`outrider event list` lists the events"
         )
     return found[event_id]
 

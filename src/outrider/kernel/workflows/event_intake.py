@@ -129,14 +129,14 @@ class EventIntake:
         problems = [
             Problem(
                 f"[{index}].trigger" if len(told) > 1 else "trigger",
-                f"'{emission.trigger}' is known to nobody; a rule for it makes it known."
+                f"'{emission.trigger}' is not a known trigger; add a rule for it first."
                 f" Known without one: {', '.join(sorted(self._triggers))}",
             )
             for index, (emission, _, _) in enumerate(told)
             if emission.trigger in others - ruled
         ]
         if problems:
-            raise InvalidInput("the event cannot be taken", problems)
+            raise InvalidInput("the event was refused", problems)
 
 
 def _with_items(
@@ -148,6 +148,6 @@ def _with_items(
 
 def _conflict(event_id: str) -> IdempotencyConflict:
     return IdempotencyConflict(
-        f"the event '{event_id}' was emitted before with another trigger or content",
+        f"the event '{event_id}' was already emitted with a different trigger or content",
         hint="use a new eventId for a new event",
     )

@@ -225,7 +225,7 @@ class MessageComposer:
             return f"{order.template}: {problem.detail}"
         subjects = [each.subject or "" for each in answers if isinstance(each, Rendered)]
         if any(map(breaks_header, subjects)):
-            return f"{order.template}: the rendered subject holds a control character"
+            return f"{order.template}: the rendered subject contains a control character"
         texts = iter(answers)
         shared = next(texts, None) if not order.is_personal else None
         payloads: dict[str | None, str] = {}
@@ -283,7 +283,7 @@ def _refuse_odd(composed: Composition) -> None:
     """Senders are other people's code: what cannot be rendered or kept is theirs to hear of."""
     texts: tuple[object, ...] = (composed.subject or "", composed.body)
     if not all(isinstance(text, str) for text in texts):
-        raise TypeError("a composition's subject and body should be texts")
+        raise TypeError("a composition's subject and body should be strings")
     if not all(isinstance(each, Attachment) for each in composed.attachments):
         raise TypeError("a composition's attachments should be attachments")
     kept = composed.subject, composed.body, composed.variables, list(composed.attachments)

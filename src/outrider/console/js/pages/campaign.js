@@ -27,6 +27,7 @@ import { reasonWords, waitWords } from "../parts/words.js";
 import { readyFor, statePill } from "./campaigns.js";
 import { artifactsCard, eventsCard, runsCard } from "./campaign_cards.js";
 import { messagesCard } from "./messages.js";
+import { campaign as texts } from "../texts.js";
 
 const RUNS_SHOWN = 10;
 const EVENTS_SHOWN = 30;
@@ -240,11 +241,11 @@ class CampaignPage {
     const phase = this.#inspected;
     frame.head({
       title: view.name,
-      crumbs: [["Campaigns", "#/campaigns"]],
+      crumbs: [[texts.campaigns, "#/campaigns"]],
       beside: statePill(view),
       actions: frame.canOperate && readyFor(view) &&
         nextButton(this.live, view, readyFor(view), (words) => this.#say(words)),
-      under: [plural(view.recipients, "recipient"), " · created ",
+      under: [plural(view.recipients, "recipient"), texts.created,
         moment(this.#definition.createdAt), " · ", copyableId(view.campaignId)],
     });
     render(
@@ -271,7 +272,7 @@ class CampaignPage {
   #track(view, inspected) {
     return h(
       "ol",
-      { class: "track", "aria-label": "Phases" },
+      { class: "track", "aria-label": texts.phases },
       view.phaseOrder.map((phase, index) => this.#stage(view, phase, index, inspected)),
     );
   }
@@ -316,15 +317,15 @@ class CampaignPage {
       this.#why(found, word),
       frame.canOperate && h("div", { class: "stage-controls" },
         phaseButtons(this.live, view, phase, (words) => this.#say(words)),
-        found.waitsFor === "approval" && linkButton("See its run to approve",
+        found.waitsFor === "approval" && linkButton(texts.reviewRun,
           makeHash("runs", found.runId), { look: "small" })),
     );
   }
 
   #why(found, word) {
     const words = waitWords(found.waitsFor)
-      ?? (word === "scheduled" ? ["Begins ", exactMoment(found.scheduledFor)] : null)
-      ?? (found.reason && word !== "stopped" ? `Reason: ${reasonWords(found.reason)}` : null);
+      ?? (word === "scheduled" ? [texts.starts, exactMoment(found.scheduledFor)] : null)
+      ?? (found.reason && word !== "stopped" ? texts.reason(reasonWords(found.reason)) : null);
     return words && h("div", { class: "small muted breakable" }, words);
   }
 
@@ -337,15 +338,15 @@ class CampaignPage {
     const found = view.phases[phase];
     const counted = this.#counted(found);
     return card(
-      `${title(phase)} results`,
+      texts.results(title(phase)),
       h("div", { class: "card-body stack" },
         counted ? this.#ledgers(found, counted, successName(phase))
-          : h("p", { class: "muted" }, "Nothing is counted before the phase has a run."),
+          : h("p", { class: "muted" }, texts.notStarted),
         found.earlierInDoubt > 0 && note(
-          `${plural(found.earlierInDoubt, "item")} of earlier runs are still in doubt.`, "warn"),
+          texts.earlierInDoubt(plural(found.earlierInDoubt, "item")), "warn"),
         counted && doubtsNote(counted, { campaignId: view.campaignId })),
       found.runId && h("a", { class: "small", href: makeHash("runs", found.runId) },
-        "View run"),
+        texts.viewRun),
     );
   }
 
@@ -356,10 +357,10 @@ class CampaignPage {
     }
     return [
       h("p", { class: "small muted", "data-figure": "runs" },
-        `All ${found.runs} runs together: each message once, as it ended.`),
+        texts.allRuns(found.runs)),
       ledger(outcomeAfter(found, counted), success),
       h("div", { class: "small muted", "data-figure": "latest-run" },
-        `Latest run only: ${inWords(counted, success)}.`),
+        texts.latestRun(inWords(counted, success))),
     ];
   }
 
@@ -372,14 +373,14 @@ class CampaignPage {
       ? timeLeft(view.phases[phase].accounting?.waiting ?? 0, now) : null;
     const drawn = this.#paceOf(view.phases[phase], samples, isMoving);
     return card(
-      "Throughput",
+      texts.throughput,
       h("div", { class: "card-body" },
         drawn && hasSettled(drawn)
           ? throughputChart(drawn)
-          : h("p", { class: "muted" }, "It is drawn as soon as a batch has ended.")),
+          : h("p", { class: "muted" }, texts.noChartYet)),
       now !== null && h("span", { class: "small" }, h("span", { class: "strong" }, rate(now)),
-        h("span", { class: "muted" }, " now")),
-      left > 1000 && h("span", { class: "small muted" }, `about ${duration(left)} left`),
+        h("span", { class: "muted" }, texts.now)),
+      left > 1000 && h("span", { class: "small muted" }, texts.timeLeft(duration(left))),
     );
   }
 
