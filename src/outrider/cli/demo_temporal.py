@@ -43,7 +43,9 @@ async def temporal_address(folder: Path) -> AsyncIterator[str]:
                 return
     said = log.read_text(errors="replace").strip().splitlines()
     raise OutriderError(
-        texts.DemoTemporal.NOT_STARTED.format(said=said[-1] if said else "it said nothing"),
+        texts.DemoTemporal.NOT_STARTED.format(
+            said=said[-1] if said else texts.DemoTemporal.NO_OUTPUT
+        ),
         hint=texts.DemoTemporal.NOT_STARTED_HINT,
     )
 

@@ -131,6 +131,7 @@ class DemoStory:
 
 
 class DemoTemporal:
+    NO_OUTPUT = "it printed nothing"
     NOT_STARTED = "the demo's Temporal server did not start: {said}"
     NOT_STARTED_HINT = "run `temporal server start-dev` yourself to see why"
     NOT_INSTALLED = "no Temporal server is installed"

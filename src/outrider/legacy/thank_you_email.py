@@ -12,7 +12,7 @@ from outrider.domain.message_content import Attachment, decoded, read_attachment
 from outrider.domain.states import Channel
 from outrider.domain.triggers import QUOTE_ACCEPTED
 from outrider.domain.workflows import AGENT, LEAD, DomainEvent, RecipientConfig, RoutePlace
-from outrider.legacy import told
+from outrider.legacy import event_fields
 from outrider.legacy.quote_pdf import quote_pdf
 from outrider.ports.legacy import Composition
 
@@ -46,7 +46,7 @@ class ThankYouEmail:
     place = RoutePlace(Channel.EMAIL, LEAD)
 
     def compose(self, event: DomainEvent) -> Composition | str:
-        quote, lead = told.quote(event), told.person(event, LEAD)
+        quote, lead = event_fields.quote(event), event_fields.person(event, LEAD)
         given = event.variables.get(VARIABLE)
         attachment = _made(quote, lead.get("name", "")) if given is None else _brought(given)
         if isinstance(attachment, str):
@@ -58,7 +58,7 @@ class ThankYouEmail:
             [attachment],
             {
                 "lead": lead,
-                "agent": told.person(event, AGENT),
+                "agent": event_fields.person(event, AGENT),
                 "quote": quote.as_variables(),
                 # In the place of the file itself, which no template should be rendered with.
                 VARIABLE: attachment.name,
@@ -78,7 +78,7 @@ def _brought(given: Any) -> Attachment | str:
     return attachment
 
 
-def _made(quote: told.Quote, customer: str) -> Attachment:
+def _made(quote: event_fields.Quote, customer: str) -> Attachment:
     content = base64.b64encode(quote_pdf(quote, customer)).decode("ascii")
     name = re.sub(r"[^A-Za-z0-9]+", "-", f"quote-{quote.number}")[:NAME_MAX_CHARACTERS]
     return Attachment(f"{name.rstrip('-')}.pdf", PDF, base64=content)

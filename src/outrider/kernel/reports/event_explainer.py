@@ -100,7 +100,7 @@ def _route(route: Route) -> str:
             return f"{where}: the rule is disabled, so nothing was sent."
         case Decision.LEGACY:
             return (
-                f"{where}: there is no rule, so the legacy sender {route['sender']} was used,"
+                f"{where}: there is no rule, so the legacy sender {route['sender']} was used"
                 f" and created {made}."
             )
         case Decision.LEGACY_FALLBACK:

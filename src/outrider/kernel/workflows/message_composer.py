@@ -25,14 +25,14 @@ from outrider.domain.workflows import (
     STEP_DELAY,
     STEP_PASSED,
     DomainEvent,
-    MomentPassed,
-    NoMoment,
+    DueTimePassed,
+    NoDueTime,
     Rule,
     StepId,
     WorkflowStep,
     channel_kind,
+    due_time,
     in_order,
-    moment,
 )
 from outrider.kernel.transactions.digests import DigestEntry
 from outrider.kernel.transactions.notifications import NewNotification
@@ -127,16 +127,16 @@ class MessageComposer:
             contract = self._targets.find(step.channel, step.submission_target)
             if isinstance(contract, str):
                 return f"step {step.step_order}: {contract}"
-            due = moment(step.timing, event, now)
-            if isinstance(due, NoMoment):
+            due = due_time(step.timing, event, now)
+            if isinstance(due, NoDueTime):
                 return f"step {step.step_order}: {due.problem}"
             to, absent = addressed(step.recipients, step.channel, event)
-            if step.digest_seconds is not None and not isinstance(due, MomentPassed):
+            if step.digest_seconds is not None and not isinstance(due, DueTimePassed):
                 entries += _entries(event, rule, step, step.digest_seconds, to)
                 to = [each for each in to if each.skip is not None]
             kind, template = channel_kind(step.channel)
-            passed = isinstance(due, MomentPassed)
-            due_at = now if isinstance(due, MomentPassed) else due
+            passed = isinstance(due, DueTimePassed)
+            due_at = now if isinstance(due, DueTimePassed) else due
             if due_at <= LAST_MOMENT:
                 # Steps that are due together are delivered in their order too.
                 due_at += timedelta(microseconds=place)

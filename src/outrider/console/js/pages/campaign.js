@@ -20,7 +20,7 @@ import { linkButton } from "../parts/controls.js";
 import { copyableId } from "../parts/copying.js";
 import { note } from "../parts/feedback.js";
 import { bar, doubtsNote, inWords, ledger } from "../parts/ledger.js";
-import { exactMoment, moment, span } from "../parts/moments.js";
+import { exactMoment, moment, span } from "../parts/timestamps.js";
 import { pill } from "../parts/pill.js";
 import { card } from "../parts/table.js";
 import { reasonWords, waitWords } from "../parts/words.js";

@@ -10,7 +10,7 @@ import { serverNow } from "../server_clock.js";
 import { copyableId } from "../parts/copying.js";
 import { empty } from "../parts/feedback.js";
 import { bar } from "../parts/ledger.js";
-import { clockTime, moment, span } from "../parts/moments.js";
+import { clockTime, moment, span } from "../parts/timestamps.js";
 import { pill } from "../parts/pill.js";
 import { card, pager, table } from "../parts/table.js";
 import { eventWord, isStop, reasonWords } from "../parts/words.js";

@@ -14,7 +14,7 @@ import { button, linkButton, select } from "../parts/controls.js";
 import { copyButton } from "../parts/copying.js";
 import { empty } from "../parts/feedback.js";
 import { bar } from "../parts/ledger.js";
-import { moment } from "../parts/moments.js";
+import { moment } from "../parts/timestamps.js";
 import { pill } from "../parts/pill.js";
 import { pager, table } from "../parts/table.js";
 import { campaigns as texts } from "../texts.js";

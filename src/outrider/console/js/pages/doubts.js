@@ -8,7 +8,7 @@ import { makeHash } from "../state/hash.js";
 import { button, linkButton } from "../parts/controls.js";
 import { copyableId } from "../parts/copying.js";
 import { empty, failureToast, note, toast } from "../parts/feedback.js";
-import { moment } from "../parts/moments.js";
+import { moment } from "../parts/timestamps.js";
 import { tag } from "../parts/pill.js";
 import { pager, table } from "../parts/table.js";
 import { doubts as texts } from "../texts.js";

@@ -8,7 +8,7 @@ import { resolveOne } from "../resolving.js";
 import { button } from "../parts/controls.js";
 import { copyableId } from "../parts/copying.js";
 import { empty, note } from "../parts/feedback.js";
-import { exactMoment, moment, span } from "../parts/moments.js";
+import { exactMoment, moment, span } from "../parts/timestamps.js";
 import { pill, tag } from "../parts/pill.js";
 import { card, facts, sentences } from "../parts/table.js";
 import { item as texts } from "../texts.js";

@@ -15,7 +15,7 @@ import { copyableId } from "../parts/copying.js";
 import { ask } from "../parts/dialog.js";
 import { failureToast, note } from "../parts/feedback.js";
 import { doubtsNote, ledger } from "../parts/ledger.js";
-import { exactMoment, moment, span } from "../parts/moments.js";
+import { exactMoment, moment, span } from "../parts/timestamps.js";
 import { pill } from "../parts/pill.js";
 import { card, facts } from "../parts/table.js";
 import { waitWords } from "../parts/words.js";

@@ -9,7 +9,7 @@ import { button, linkButton } from "../parts/controls.js";
 import { copyableId } from "../parts/copying.js";
 import { empty, failureToast, note } from "../parts/feedback.js";
 import { icon } from "../parts/icons.js";
-import { clockTime, exactMoment, moment } from "../parts/moments.js";
+import { clockTime, exactMoment, moment } from "../parts/timestamps.js";
 import { pill, tag } from "../parts/pill.js";
 import { card, pager, sentences, table } from "../parts/table.js";
 import { runTabs as texts } from "../texts.js";

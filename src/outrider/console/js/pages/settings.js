@@ -8,7 +8,7 @@ import { button, field, select, tabs } from "../parts/controls.js";
 import { copyButton, copyableId } from "../parts/copying.js";
 import { ask, show as showDialog } from "../parts/dialog.js";
 import { empty, failureToast, note } from "../parts/feedback.js";
-import { moment } from "../parts/moments.js";
+import { moment } from "../parts/timestamps.js";
 import { pill, tag } from "../parts/pill.js";
 import { card, pager, table } from "../parts/table.js";
 import { settings as texts } from "../texts.js";

@@ -5,7 +5,7 @@ import { h, render } from "../dom.js";
 import { count, duration, plural, rate, title } from "../state/format.js";
 import { linkButton } from "../parts/controls.js";
 import { empty, note } from "../parts/feedback.js";
-import { moment } from "../parts/moments.js";
+import { moment } from "../parts/timestamps.js";
 import { pill, tag } from "../parts/pill.js";
 import { card, facts } from "../parts/table.js";
 import { targets as texts } from "../texts.js";

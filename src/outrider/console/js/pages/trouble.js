@@ -9,7 +9,7 @@ import { button, linkButton, tabs } from "../parts/controls.js";
 import { copyableId } from "../parts/copying.js";
 import { ask } from "../parts/dialog.js";
 import { empty, failureToast, toast } from "../parts/feedback.js";
-import { moment } from "../parts/moments.js";
+import { moment } from "../parts/timestamps.js";
 import { pill } from "../parts/pill.js";
 import { card, pager, table } from "../parts/table.js";
 import { trouble as texts } from "../texts.js";

@@ -7,7 +7,7 @@ import { makeHash } from "../state/hash.js";
 import { button, field, linkButton, tabs } from "../parts/controls.js";
 import { copyableId } from "../parts/copying.js";
 import { empty, failureToast, note, problemNote } from "../parts/feedback.js";
-import { moment } from "../parts/moments.js";
+import { moment } from "../parts/timestamps.js";
 import { pill, tag } from "../parts/pill.js";
 import { card, facts, pager, sentences, table } from "../parts/table.js";
 import { workflows as texts } from "../texts.js";

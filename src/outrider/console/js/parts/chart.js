@@ -2,7 +2,7 @@
 
 import { h, s } from "../dom.js";
 import { compact, rate } from "../state/format.js";
-import { clockTime } from "./moments.js";
+import { clockTime } from "./timestamps.js";
 import { chart as texts } from "../texts.js";
 
 const WIDTH = 720;
