@@ -72,7 +72,7 @@ class LocalArtifacts:
             refusal = NotFound if error.errno in NOT_THERE else ArtifactsUnavailable
             raise refusal(
                 f"the artifact {reference} cannot be read: {error.strerror}",
-                hint="check that OUTRIDER_ARTIFACTS is the folder it was written to",
+                hint="check that OUTRIDER_ARTIFACTS is the folder that holds it",
             ) from error
         with file:
             while piece := await asyncio.to_thread(file.read, ARTIFACT_PIECE_BYTES):

@@ -67,7 +67,7 @@ class ObjectArtifacts:
         if pieces is None:
             raise NotFound(
                 f"the artifact {reference} was not found",
-                hint="check that OUTRIDER_ARTIFACTS is the place it was written to",
+                hint="check that OUTRIDER_ARTIFACTS is the location that holds it",
             )
         while (piece := await _in_thread(next, pieces, None)) is not None:
             yield bytes(piece)
@@ -102,7 +102,7 @@ class ObjectArtifacts:
         if not reference.startswith(self._root) or len(steps) != 2:
             raise NotFound(
                 "there is no such artifact here",
-                hint="check that OUTRIDER_ARTIFACTS is the place it was written to",
+                hint="check that OUTRIDER_ARTIFACTS is the location that holds it",
             )
         return path
 

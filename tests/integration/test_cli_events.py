@@ -148,7 +148,7 @@ async def test_a_file_may_be_one_object_over_many_lines_and_come_from_standard_i
     told = await desk.outrider.event_intake.contents(DEFAULT_SCOPE, "p-1")
     assert json.loads(told.variables) == {"a": [1, 2]}
     for given, why in (
-        ("", "contains no events"),
+        ("", "no events"),
         ("[1]\n", "should be"),
         ("x" * 1_100_000, "bytes"),
     ):

@@ -122,9 +122,12 @@ def python_texts(source: str) -> list[Literal]:
                 str(part.value) if isinstance(part, ast.Constant) else "{…}" for part in node.values
             )
             found.append(Literal(node.lineno, "".join(parts)))
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            if id(node) not in documentation | inside:
-                found.append(Literal(node.lineno, node.value))
+        elif (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and id(node) not in documentation | inside
+        ):
+            found.append(Literal(node.lineno, node.value))
     return found
 
 
@@ -151,12 +154,12 @@ def _lines(node: ast.expr) -> set[int]:
 
 def help_texts(source: str) -> list[Literal]:
     """Docstrings of a command's module: they are what `--help` prints."""
-    found = []
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
-            if text := ast.get_docstring(node):
-                found.append(Literal(node.lineno, text))
-    return found
+    return [
+        Literal(node.lineno, text)
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.FunctionDef) and node.decorator_list
+        if (text := ast.get_docstring(node))
+    ]
 
 
 def fields_of(template: str) -> set[str]:

@@ -158,8 +158,8 @@ def test_a_message_says_what_it_waits_for_and_until_when(waits_for: str, why: st
         ),
         (
             {"reason": "frequency_cap", "error": "3 in 24 h"},
-            "lead-1 (ada@example.test) was skipped before any call: the address has received as many"
-            " messages as the frequency cap allows (3 in 24 h).",
+            "lead-1 (ada@example.test) was skipped before any call: the address has received as"
+            " many messages as the frequency cap allows (3 in 24 h).",
         ),
         (
             {"reason": "suppressed"},

@@ -280,8 +280,8 @@ def _note_shared_scripts(given: object, problems: Problems) -> None:
             problems.add(
                 f"messages[{index}].scriptVersion",
                 f"is the same as messages[{earlier}].scriptVersion, so that the calls of"
-                f" '{other_id}' and '{message_id}' could not be told apart; give each its own, or"
-                " none",
+                f" '{other_id}' and '{message_id}' could not be distinguished; give each its own,"
+                " or none",
             )
 
 

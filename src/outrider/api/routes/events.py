@@ -29,7 +29,7 @@ CAMPAIGNS_MAX_CHARACTERS = ApiLimits.stream_campaigns * (36 + 1 + SEQUENCE_MAX_D
     responses={
         200: {
             "description": "Resumes behind `Last-Event-ID`, which wins, or `after`; without either"
-            " only new events come. Whoever asks for events after a sequence that the campaign has"
+            " only new events come. A request for events after a sequence that the campaign has"
             " not reached is first sent `snapshot_required`, then what comes from now on.",
             "model": EventEnvelope,
             "content": {"text/event-stream": {}},

@@ -84,7 +84,7 @@ async def status(campaign_id: str, outrider: Wired, asker: Asker) -> CampaignSta
 @router.post(
     f"/campaigns/{{campaign_id}}/phases/{LAUNCH}/dry-run",
     operation_id="dryRunLaunch",
-    summary="Count who would be sent to or skipped, and why; nothing is sent",
+    summary="Count recipients that would be sent to or skipped, and why; nothing is sent",
     openapi_extra=options(reads=True),
 )
 async def dry_run(
