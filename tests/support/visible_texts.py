@@ -103,53 +103,52 @@ def _end_of_regex(source: str, start: int) -> int:
 def python_texts(source: str) -> list[Literal]:
     """String literals of a module that are not documentation; `{…}` stands for what is put in."""
     tree = ast.parse(source)
-    documentation = {
-        id(node.value)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-    }
-    inside = {
-        id(part)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.JoinedStr)
-        for part in ast.walk(node)
-        if isinstance(part, ast.Constant)
-    }
-    found = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.JoinedStr):
-            parts = (
-                str(part.value) if isinstance(part, ast.Constant) else "{…}" for part in node.values
-            )
-            found.append(Literal(node.lineno, "".join(parts)))
-        elif (
-            isinstance(node, ast.Constant)
-            and isinstance(node.value, str)
-            and id(node) not in documentation | inside
-        ):
-            found.append(Literal(node.lineno, node.value))
-    return found
+    return list(_texts(tree, set()))
 
 
 def command_sentences(source: str) -> list[Literal]:
     """What a command prints from literals of its own: not its help, and not its tables' columns."""
     tree = ast.parse(source)
-    lines: set[int] = set()
+    skipped: set[int] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.keyword) and node.arg in ("help", "metavar"):
-            lines |= _lines(node.value)
+            skipped |= _ids(node.value)
         elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "print_rows":
-            lines |= _lines(node.args[0])
+            skipped |= _ids(node.args[0])
     return [
         each
-        for each in python_texts(source)
-        if each.line not in lines
-        and re.search(r"[A-Za-z]{3,} +(?:\{…\} +)?[A-Za-z]{2,} ", _MARKUP.sub("", each.text) + " ")
+        for each in _texts(tree, skipped)
+        if re.search(r"[A-Za-z]{2,} +(?:\{…\} +)?[A-Za-z]{2,} ", _MARKUP.sub("", each.text) + " ")
     ]
 
 
-def _lines(node: ast.expr) -> set[int]:
-    return set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+def _texts(tree: ast.Module, skipped: set[int]) -> Iterator[Literal]:
+    hidden = set(skipped)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            hidden.add(id(node.value))
+        elif isinstance(node, ast.JoinedStr):
+            hidden |= _ids(node) - {id(node)} - _strings_put_in(node)
+    for node in ast.walk(tree):
+        if id(node) in hidden:
+            continue
+        if isinstance(node, ast.JoinedStr):
+            parts = (
+                str(part.value) if isinstance(part, ast.Constant) else "{…}" for part in node.values
+            )
+            yield Literal(node.lineno, "".join(parts))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield Literal(node.lineno, node.value)
+
+
+def _strings_put_in(node: ast.JoinedStr) -> set[int]:
+    """Literals inside the braces: they are read by themselves."""
+    values = (part.value for part in node.values if isinstance(part, ast.FormattedValue))
+    return {each for value in values for each in _ids(value)}
+
+
+def _ids(node: ast.AST) -> set[int]:
+    return {id(part) for part in ast.walk(node)}
 
 
 def help_texts(source: str) -> list[Literal]:

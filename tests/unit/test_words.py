@@ -129,7 +129,7 @@ def show(name: Annotated[str, typer.Option(help="The name that it was given.")])
 '''
     assert [each.text for each in command_sentences(command)] == [
         "[green]created[/green] {…} with a few recipients",
-        "no rows yet",
+        "there are no rows yet",
         "it has not been started",
     ]
 

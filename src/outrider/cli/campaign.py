@@ -266,7 +266,11 @@ def print_accounting(name: str, phase: Document) -> None:
 
 
 def print_ending(seen: Document) -> None:
-    out.print(f"{seen['phase']} is [bold]{state_word(seen)}[/bold]  run {seen['runId']}")
+    out.print(
+        texts.Campaign.ENDING.format(
+            phase=seen["phase"], state=state_word(seen), run_id=seen["runId"]
+        )
+    )
     if not seen["accounting"]:
         return
     if seen["waitsFor"]:

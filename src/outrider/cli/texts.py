@@ -50,6 +50,7 @@ class Campaign:
     NEXT_APPROVE = "next: outrider run signal {run_id} APPROVE"
     ALL_RUNS = "[bold]{name}, all {runs} runs combined[/bold]"
     LATEST_RUN = "{name}, latest run"
+    ENDING = "{phase} is [bold]{state}[/bold]  run {run_id}"
     WAITS_FOR = "it is waiting for {waits_for}"
     NEXT_DOUBTS = "next: outrider doubts list --run {run_id}"
     NEXT_RUN_CERTIFICATE = "next: outrider run certificate {run_id}"
@@ -369,6 +370,7 @@ class Workflow:
 class WorkflowDiffLines:
     KEPT_NOT_IN_FILE = "[dim]kept, not in the file[/dim]"
     POLICY_LINE = "{sign} policies"
+    TO_BE = "to be {verb}"
     POLICY_COUNT = "policies {changed}"
     WITH_STEPS = ", with its steps"
     TOPIC = "topic {topic}"

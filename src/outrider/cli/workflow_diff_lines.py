@@ -33,13 +33,12 @@ def diff_lines(diff: Document) -> Iterator[str]:
 
 def summary(diff: Document, *, applied: bool) -> str:
     verbs = ("added", "changed", "removed")
-    counts = [f"{diff[verb]:,} {verb if applied else f'to be {verb}'}" for verb in verbs]
+    words = {
+        verb: verb if applied else texts.WorkflowDiffLines.TO_BE.format(verb=verb) for verb in verbs
+    }
+    counts = [f"{diff[verb]:,} {words[verb]}" for verb in verbs]
     if diff["policies"]:
-        counts.append(
-            texts.WorkflowDiffLines.POLICY_COUNT.format(
-                changed="changed" if applied else "to be changed"
-            )
-        )
+        counts.append(texts.WorkflowDiffLines.POLICY_COUNT.format(changed=words["changed"]))
     return ", ".join(counts)
 
 
