@@ -42,7 +42,7 @@ class Installed:
     def refusal(self, why: str) -> InvalidInput:
         return InvalidInput(
             f"the {self._kind} '{self.name}' of {self.giver} {why}",
-            hint=f"correct or uninstall the distribution; it registers {self._entry.value}",
+            hint=f"fix or uninstall the distribution; it registers {self._entry.value}",
         )
 
 
@@ -60,7 +60,7 @@ def with_own_names(found: Iterable[Installed], built_in: Iterable[str]) -> Itera
     givers = dict.fromkeys(built_in, OURSELVES)
     for each in found:
         if each.name in givers:
-            raise each.refusal(f"has a name that is taken by {givers[each.name]}")
+            raise each.refusal(f"has a name already used by {givers[each.name]}")
         yield each
         givers[each.name] = each.giver
 

@@ -132,10 +132,12 @@ class StateStoreSettings(BaseModel):
     def _no_event_both_ways(self) -> Self:
         both = set(self.fail_open_for_event_class) & set(self.never_fail_open)
         if both:
-            raise ValueError(f"{', '.join(sorted(both))} cannot both fail open and never do so")
+            raise ValueError(
+                f"{', '.join(sorted(both))} cannot be both fail-open and never fail-open"
+            )
         others = set(self.fail_open_for_event_class) - DEFAULT_FAIL_OPEN
         if others:
-            raise ValueError(f"only StepStarted can fail open, not {', '.join(sorted(others))}")
+            raise ValueError(f"only StepStarted may fail open, not {', '.join(sorted(others))}")
         return self
 
     def budget(self) -> WriteBudget:
@@ -168,7 +170,7 @@ class SinkSettings(BaseModel):
     @model_validator(mode="after")
     def _signed(self) -> Self:
         if self.secret is None and sink_url(self.url).kind is SinkKind.WEBHOOK:
-            raise ValueError("a webhook needs a `secret` to be signed with, env:NAME or file:PATH")
+            raise ValueError("a webhook requires a `secret` to sign with, as env:NAME or file:PATH")
         return self
 
 
@@ -309,14 +311,12 @@ class Settings(BaseSettings):
     @model_validator(mode="after")
     def _temporal_is_reached_safely(self) -> Self:
         if (self.temporal_tls_certificate is None) != (self.temporal_tls_key is None):
-            raise ValueError("temporal_tls_certificate and temporal_tls_key belong together")
+            raise ValueError("temporal_tls_certificate and temporal_tls_key must be set together")
         files = self.temporal_tls_ca or self.temporal_tls_certificate
         if not self.temporal_tls and (files or self.temporal_tls_server_name):
-            raise ValueError("temporal_tls_* is of use with temporal_tls = true only")
+            raise ValueError("temporal_tls_* requires temporal_tls = true")
         if not self.temporal_tls and self.temporal_api_key is not None:
-            raise ValueError(
-                "temporal_api_key would cross the network in the open: set temporal_tls"
-            )
+            raise ValueError("temporal_api_key would be sent unencrypted: set temporal_tls = true")
         return self
 
     def as_environment(self) -> dict[str, str]:

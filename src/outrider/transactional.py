@@ -139,13 +139,13 @@ def _text(moment: datetime) -> str:
 
 def _no_transaction(how: str) -> Conflict:
     return Conflict(
-        "there is no open transaction that the event could be committed with",
+        "there is no open transaction to commit the event with",
         hint=f"begin one first: {how}",
     )
 
 
 def _conflict(event_id: str) -> IdempotencyConflict:
     return IdempotencyConflict(
-        f"the event '{event_id}' was emitted before with another trigger or content",
+        f"the event '{event_id}' was already emitted with a different trigger or content",
         hint="use a new event id for a new event",
     )

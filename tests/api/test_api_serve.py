@@ -105,10 +105,10 @@ async def test_a_port_in_use_is_said_plainly(tmp_path: Path) -> None:
 @pytest.mark.parametrize("host", ["0.0.0.0", "::"])
 async def test_other_machines_are_let_in_only_with_tls_and_a_key(tmp_path: Path, host: str) -> None:
     error = await refused(tmp_path, "--host", host)
-    assert "in the open" in error["message"]
+    assert "unencrypted" in error["message"]
     assert "--behind-tls" in error["hint"]
     error = await refused(tmp_path, "--host", host, "--behind-tls")
-    assert "there is no key yet" in error["message"]
+    assert "no API key exists yet" in error["message"]
     async with running_server(
         tmp_path,
         workers=0,

@@ -146,7 +146,7 @@ async def test_the_command_line_shows_redrives_and_forgets(
     asked_first = await asyncio.to_thread(
         CliRunner().invoke, app, ["bus", "forget", SINK], input="n\n"
     )
-    assert f"{count} events wait for '{SINK}'" in asked_first.output
+    assert f"'{SINK}' has {count} waiting events" in asked_first.output
     assert asked_first.exit_code == 1
     assert len((await run("bus", "sinks"))[1]["items"]) == 1
     code, forgotten = await run("bus", "forget", SINK, "--yes")

@@ -91,7 +91,7 @@ def test_the_built_in_schemes_are_always_there(
 @pytest.mark.parametrize(
     ("name", "thing", "code", "why"),
     [
-        ("env", "Scheme", "", "has a name that is taken by Outrider itself"),
+        ("env", "Scheme", "", "has a name already used by Outrider itself"),
         ("Vault", "Scheme", "", "should have a name that matches"),
         ("v", "Scheme", "", "should have a name that matches"),
         ("vault", "Missing", "", "cannot be loaded: AttributeError"),

@@ -80,7 +80,7 @@ def test_the_session_secret_is_made_once_and_is_its_owners_alone(tmp_path: Path)
     assert SessionSecret(None, LocalSecrets(), folder).read() == made
     private(folder)
     (folder / FILE_NAME).chmod(0o644)
-    with pytest.raises(InvalidInput, match="others may read"):
+    with pytest.raises(InvalidInput, match="other users can read"):
         SessionSecret(None, LocalSecrets(), folder).read()
 
 

@@ -462,7 +462,7 @@ async def test_a_retry_that_cannot_be_scheduled_is_logged_and_nothing_is_lost(
 @pytest.mark.parametrize(
     ("column", "value", "reason"),
     [
-        ("kind", "fax", "unsupported_kind: there is no kind 'fax'"),
+        ("kind", "fax", "unsupported_kind: 'fax' is not a known kind"),
         (
             "template",
             "email_sing",

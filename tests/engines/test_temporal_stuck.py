@@ -1,4 +1,4 @@
-"""An execution that today's code cannot go on with, on a real Temporal server: it is begun anew."""
+"""An execution that today's code cannot go on with, on a real Temporal server: it is restarted."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -76,7 +76,7 @@ async def ends_well(bench: EngineBench, run_id: RunId, first: WorkflowHandle[Any
     assert bench.sandbox.requests == 5
     (alert,) = await told(bench, only_open=False)
     assert (alert.subject, alert.severity) == (run_id, "P2")
-    assert "begun anew" in alert.message
+    assert "restarted" in alert.message
     ended = await first.describe()
     assert ended.status is not None
     assert ended.status.name == "TERMINATED"

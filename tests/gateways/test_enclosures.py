@@ -117,7 +117,7 @@ async def test_a_family_without_files_says_so_in_words(
         gateway = gateways.gateway(family, family, sandbox.http_url)
         result = await gateway.call(reserve("+447700900123", enclosures=[PDF]))
         assert isinstance(result, Rejected), family
-        assert result.detail == f"{family} carries no attachments"
+        assert result.detail == f"{family} does not support attachments"
         reasons[family] = result.reason
     assert reasons.pop("push") == "invalid_request"
     assert set(reasons.values()) == {"invalid_message"}

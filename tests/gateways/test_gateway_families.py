@@ -590,7 +590,7 @@ async def test_a_provider_that_repeats_the_credential_is_not_quoted(
 async def test_a_missing_credential_or_an_unknown_option_is_said_at_once(
     client: HttpClient, name: str
 ) -> None:
-    with pytest.raises(InvalidInput, match="needs the credential"):
+    with pytest.raises(InvalidInput, match="requires the credential"):
         make(name, "http://127.0.0.1", client, credentials={})
     with pytest.raises(InvalidInput, match="unknown options: colour"):
         make(name, "http://127.0.0.1", client, **option(name, colour="red"))
@@ -598,7 +598,7 @@ async def test_a_missing_credential_or_an_unknown_option_is_said_at_once(
 
 @pytest.mark.parametrize("name", ["twilio_sms", "twilio_voice", "whatsapp_cloud", "fcm"])
 async def test_a_missing_option_is_said_at_once(client: HttpClient, name: str) -> None:
-    with pytest.raises(InvalidInput, match="needs the option"):
+    with pytest.raises(InvalidInput, match="requires the option"):
         make(name, "http://127.0.0.1", client, options={})
 
 

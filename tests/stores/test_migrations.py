@@ -93,7 +93,7 @@ async def test_a_migration_that_was_edited_after_it_landed_is_refused(database: 
     async with raw_sql(database) as raw:
         await raw.run(f"UPDATE schema_migrations SET sha256 = '{'0' * 64}'")
     for refused in (store.migrate, store.verify_schema):
-        with pytest.raises(SchemaMismatch, match="another form") as mismatch:
+        with pytest.raises(SchemaMismatch, match="a different form") as mismatch:
             await refused()
         assert mismatch.value.hint is not None
         assert "never be edited" in mismatch.value.hint

@@ -92,8 +92,8 @@ def test_a_built_in_sender_is_replaced_by_one_that_says_so(installed: Installer,
     [
         ("Visit", SENDER, "should have a name that matches"),
         ("v" * 65, SENDER, "should have a name that matches"),
-        ("email_send", SENDER, "should have a name of its own"),
-        ("agent_email", SENDER, "has a name that is taken by Outrider itself"),
+        ("email_send", SENDER, "should have another name"),
+        ("agent_email", SENDER, "has a name already used by Outrider itself"),
         ("visit", "Other = 5", "cannot be loaded: AttributeError"),
         ("visit", "import nowhere_at_all", "cannot be loaded: ModuleNotFoundError"),
         ("visit", "def Sender(): 1 / 0", "cannot be loaded: ZeroDivisionError"),
@@ -107,12 +107,12 @@ def test_a_built_in_sender_is_replaced_by_one_that_says_so(installed: Installer,
         ("visit", SENDER.replace("Channel.SMS", '"sms"'), "should have a place such as"),
         ("visit", SENDER.replace('"lead"', '"the lead"'), "should have a place such as"),
         ("visit", AT_THE_PROPOSAL,
-         "has a place that is taken (quote_sent, email to lead) by proposal_email of Outrider"),
+         "is for a place already used (quote_sent, email to lead) by proposal_email of Outrider"),
         ("visit", REPLACING.replace("proposal_email", "agent_email"),
          "replaces 'agent_email', which is not built in at its place"),
         ("visit", REPLACING.replace('"quote_sent"', '"visit_booked"'),
          "replaces 'proposal_email', which is not built in at its place"),
-        ("proposal_email", AT_THE_PROPOSAL, "has a place that is taken"),
+        ("proposal_email", AT_THE_PROPOSAL, "is for a place already used"),
     ],
 )  # fmt: skip
 def test_a_wrong_sender_stops_the_start_and_names_its_distribution(
@@ -129,9 +129,9 @@ def test_a_wrong_sender_stops_the_start_and_names_its_distribution(
 @pytest.mark.parametrize(
     ("code", "other", "why"),
     [
-        (SENDER, SENDER, "has a place that is taken"),
+        (SENDER, SENDER, "is for a place already used"),
         (REPLACING, REPLACING, "replaces 'proposal_email', which is not built in"),
-        (REPLACING, AT_THE_PROPOSAL, "has a place that is taken"),
+        (REPLACING, AT_THE_PROPOSAL, "is for a place already used"),
     ],
 )
 def test_two_distributions_cannot_have_one_place(
@@ -148,7 +148,7 @@ def test_two_distributions_cannot_have_one_name(installed: Installer) -> None:
     elsewhere = SENDER.replace('"lead"', '"partner"')
     installed({"visit": "one:Sender"}, SENDER.format(name="visit"), "one")
     installed({"visit": "two:Sender"}, elsewhere.format(name="visit"), "two")
-    with pytest.raises(InvalidInput, match=re.escape("taken by acme-one 1.2")):
+    with pytest.raises(InvalidInput, match=re.escape("already used by acme-one 1.2")):
         load_senders()
 
 

@@ -55,7 +55,7 @@ def _not_kept() -> ApiError:
     return ApiError(
         503,
         "UPLOAD_NOT_KEPT",
-        "the upload could not be kept while it was read",
+        "the upload could not be stored while it was read",
         hint="the server's temporary folder may be full; try again later",
         # What is left of it will not be read, so the connection cannot be used again.
         headers={"Retry-After": str(ApiLimits.retry_after_seconds), "Connection": "close"},

@@ -26,8 +26,8 @@ def make_store(url: str) -> Store:
             path = url.removeprefix("sqlite:///")
             if path == url or not path:
                 raise InvalidInput(
-                    f"'{masked(url)}' names no file",
-                    hint="write sqlite:///outrider.db, or sqlite:////var/lib/outrider.db",
+                    f"'{masked(url)}' does not name a file",
+                    hint="use sqlite:///outrider.db or sqlite:////var/lib/outrider.db",
                 )
             return SqliteStore(Path(path))
         case "postgresql" | "postgres":
@@ -39,7 +39,7 @@ def make_store(url: str) -> Store:
         case _:
             # Nothing of it is repeated: what stands before a colon may be half of a password.
             raise InvalidInput(
-                "the database URL is neither of SQLite nor of Postgres",
+                "the database URL is for neither SQLite nor Postgres",
                 hint="use sqlite:///FILE or postgresql://USER@HOST/DATABASE",
             )
 
@@ -76,5 +76,5 @@ class StorageRoles(Wiring):
         if free < READY_FREE_BYTES:
             raise StoreUnavailable(
                 f"the disk of the database has {free:,} bytes left",
-                hint="make room on it; what waits goes on by itself",
+                hint="free some space; waiting work then continues automatically",
             )

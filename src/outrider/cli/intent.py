@@ -9,6 +9,7 @@ import typer
 from rich.markup import escape
 
 from outrider.bootstrap import Outrider
+from outrider.cli import texts
 from outrider.cli.console import Json, out, print_json
 from outrider.cli.documents import Document
 from outrider.cli.remote import Remote
@@ -22,7 +23,7 @@ from outrider.kernel.reports.item_explainer import explain_item
 from outrider.kernel.submissions.submission_manager import Submission, intent_document
 from outrider.kernel.transactions import ledger_items
 
-app = typer.Typer(no_args_is_help=True, help="Submit single messages, and see what became of them.")
+app = typer.Typer(no_args_is_help=True, help="Submit single messages, and see their outcome.")
 
 WATCH_SECONDS = 0.05
 
@@ -31,30 +32,39 @@ WATCH_SECONDS = 0.05
 def submit(
     context: typer.Context,
     intent_id: Annotated[
-        str, typer.Argument(metavar="INTENT", help="Your own id; a repeat is safe.")
+        str, typer.Argument(metavar="INTENT", help="Your own ID; repeating it is safe.")
     ],
-    target: Annotated[str, typer.Option(help="The submission target, as in the registry.")],
+    target: Annotated[str, typer.Option(help="A submission target from the registry.")],
     payload: Annotated[
-        str, typer.Option(help="A JSON object for the gateway, or @FILE.", metavar="JSON|@FILE")
+        str,
+        typer.Option(
+            help="The gateway's payload as a JSON object, or @FILE.", metavar="JSON|@FILE"
+        ),
     ],
     topic: Annotated[
         str | None,
-        typer.Option(help="What its recipient can opt out of without leaving the channel."),
+        typer.Option(help="Topic that the recipient can opt out of separately."),
     ] = None,
     transactional: Annotated[
         bool,
         typer.Option(
             "--transactional",
-            help="Held back only by opt-outs that include transactional messages: bounces,"
-            " complaints, STOP, or said so.",
+            help=(
+                "Transactional: blocked only by opt-outs that include transactional "
+                "messages, such as bounces, complaints and STOP."
+            ),
         ),
     ] = False,
     here: Annotated[
-        bool, typer.Option("--work", help="Also work here until it has an outcome or is in doubt.")
+        bool,
+        typer.Option(
+            "--work",
+            help="Also run a worker here until the message has an outcome or is in doubt.",
+        ),
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Submit one message under the target's contract; time and attempts are ours from then on."""
+    """Submit one message. Outrider then delivers it within the target's contract."""
 
     async def local(outrider: Outrider) -> Document:
         text, purpose = _payload(payload), Purpose(topic, transactional)
@@ -69,7 +79,7 @@ def submit(
 
     async def remote(server: Remote) -> Document:
         if here:
-            raise InvalidInput("--work works on the database itself", hint="leave --server out")
+            raise InvalidInput(texts.Intent.WORK_IS_LOCAL, hint=texts.Intent.WORK_IS_LOCAL_HINT)
         given = {
             "intentId": intent_id, "submissionTarget": target,
             "payload": msgspec.Raw(_payload(payload).encode()),
@@ -82,22 +92,22 @@ def submit(
     if as_json:
         print_json({**intent, "success": True})
         return
-    how = "submitted" if intent["new"] else "known already"
+    how = "submitted" if intent["new"] else texts.Intent.KNOWN
     out.print(f"[green]{how}[/green] {escape(intent_id)}")
     out.print(_line(intent))
     if not here and intent["new"]:
-        out.print(f"next: outrider work, and outrider intent show {escape(intent_id)}", style="dim")
+        out.print(texts.Intent.NEXT_WORK.format(intent_id=escape(intent_id)), style="dim")
 
 
 @app.command()
 def show(
     context: typer.Context,
     intent_id: Annotated[
-        str, typer.Argument(metavar="INTENT", help="The id it was submitted with.")
+        str, typer.Argument(metavar="INTENT", help="Intent ID, as given to `submit`.")
     ],
     as_json: Json = False,
 ) -> None:
-    """The intent's status under its contract, and every attempt in sentences."""
+    """Show an intent's status under its contract, and explain each attempt."""
 
     async def here(outrider: Outrider) -> tuple[Document, list[str]]:
         intent, attempts = await outrider.submissions.intent(DEFAULT_SCOPE, intent_id)
@@ -122,7 +132,7 @@ def show(
 
 def _line(intent: Document) -> str:
     why = intent["finalOutcome"] or intent["exhaustedReason"]
-    doubt = " [yellow]in doubt[/yellow]" if intent["inDoubt"] else ""
+    doubt = texts.Intent.IN_DOUBT if intent["inDoubt"] else ""
     return f"[bold]{intent['status']}[/bold]{f' ({why})' if why else ''}{doubt}"
 
 
@@ -133,9 +143,11 @@ def _payload(text: str) -> str:
         msgspec.json.decode(raw, type=dict[str, Any])
         return raw.decode().strip()
     except OSError as error:
-        raise InvalidInput(f"{text[1:]} cannot be read: {error.strerror}") from error
+        raise InvalidInput(
+            texts.Intent.CANNOT_BE_READ.format(text=text[1:], strerror=error.strerror)
+        ) from error
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        raise InvalidInput(f"the payload is not a JSON object: {error}") from error
+        raise InvalidInput(texts.Intent.NOT_AN_OBJECT.format(error=error)) from error
 
 
 async def _settled(outrider: Outrider, intent_id: str) -> None:

@@ -46,7 +46,7 @@ TARGET_THROTTLED = "target_throttled"
 TARGET_DOWN = "target_down"
 TARGET_SETUP = "target_setup"
 """It cannot be called at all as it is set up: an option, a sender, a secret or a certificate."""
-SETUP_WRONG = f"{TARGET_SETUP}: its set-up is wrong, `outrider check` says why"
+SETUP_WRONG = f"{TARGET_SETUP}: it is not set up correctly; run `outrider check` to see why"
 """What everybody is told of it: the words themselves may name a secret that is not theirs."""
 
 

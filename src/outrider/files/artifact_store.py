@@ -40,7 +40,7 @@ class LocalArtifacts:
         for part in (folder, name):
             refuse_name(part)
         if _LEFTOVER.fullmatch(name):
-            raise InvalidInput(f"{name!r} is how an unfinished artifact is called")
+            raise InvalidInput(f"{name!r} is reserved for unfinished artifacts")
         target = self._path(f"{folder}/{name}")
         await asyncio.to_thread(private_folder, self._root)
         await asyncio.to_thread(private_folder, target.parent)
@@ -72,7 +72,7 @@ class LocalArtifacts:
             refusal = NotFound if error.errno in NOT_THERE else ArtifactsUnavailable
             raise refusal(
                 f"the artifact {reference} cannot be read: {error.strerror}",
-                hint="look at OUTRIDER_ARTIFACTS: it should be the folder it was written to",
+                hint="check that OUTRIDER_ARTIFACTS is the folder that holds it",
             ) from error
         with file:
             while piece := await asyncio.to_thread(file.read, ARTIFACT_PIECE_BYTES):

@@ -66,8 +66,8 @@ class ObjectArtifacts:
         pieces = await _in_thread(self._pieces, self._path(reference))
         if pieces is None:
             raise NotFound(
-                f"the artifact {reference} is not there",
-                hint="look at OUTRIDER_ARTIFACTS: it should be the place it was written to",
+                f"the artifact {reference} was not found",
+                hint="check that OUTRIDER_ARTIFACTS is the location that holds it",
             )
         while (piece := await _in_thread(next, pieces, None)) is not None:
             yield bytes(piece)
@@ -102,7 +102,7 @@ class ObjectArtifacts:
         if not reference.startswith(self._root) or len(steps) != 2:
             raise NotFound(
                 "there is no such artifact here",
-                hint="look at OUTRIDER_ARTIFACTS: it should be the place it was written to",
+                hint="check that OUTRIDER_ARTIFACTS is the location that holds it",
             )
         return path
 
@@ -126,20 +126,20 @@ def _open(url: str) -> "ObjectStore":
     parts = urlsplit(url)
     if parts.scheme not in (*CLOUDS, MEMORY) or not parts.netloc:
         raise InvalidInput(
-            "artifacts can be kept in a folder or in an object store, and this is neither",
-            hint="write a folder, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or az://CONTAINER/PREFIX",
+            "artifacts are kept in a folder or an object store, and this is neither",
+            hint="use a folder, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or az://CONTAINER/PREFIX",
         )
     if "@" in parts.netloc or parts.query or parts.fragment:
         raise InvalidInput(
-            "the place of artifacts should have no user name, password, query or fragment",
-            hint="credentials come from the cloud's own environment variables",
+            "the artifact location must not contain a user name, password, query or fragment",
+            hint="set credentials in the cloud provider's own environment variables",
         )
     try:
         from obstore.exceptions import BaseError
         from obstore.store import MemoryStore, from_url
     except ImportError as error:
         raise InvalidInput(
-            "artifacts in an object store need the package obstore",
+            "artifacts in an object store require the package obstore",
             hint='pip install "outrider[objects]"',
         ) from error
     if parts.scheme == MEMORY:
@@ -160,7 +160,7 @@ def _open(url: str) -> "ObjectStore":
     except BaseError as error:
         raise InvalidInput(
             f"artifacts cannot be kept there: {_first_line(error)}",
-            hint="set the cloud's own environment variables",
+            hint="set the cloud provider's own environment variables",
         ) from error
 
 
@@ -171,7 +171,7 @@ def _allows_http(scheme: str) -> bool:
 
 def _unavailable(error: Exception) -> ArtifactsUnavailable:
     return ArtifactsUnavailable(
-        f"the object store did not do it: {_first_line(error)}",
+        f"the object store failed: {_first_line(error)}",
         hint="check its address, the bucket and the credentials in the environment",
     )
 

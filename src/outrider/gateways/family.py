@@ -37,7 +37,7 @@ class Target:
         if unknown:
             raise InvalidInput(
                 f"submission target '{self.name}' has unknown options: {', '.join(unknown)}",
-                hint=f"{gateway_type} knows {', '.join(sorted(known)) or 'none'}",
+                hint=f"{gateway_type} supports: {', '.join(sorted(known)) or 'none'}",
             )
 
     def option(self, name: str, default: str | None = None) -> str:
@@ -45,7 +45,7 @@ class Target:
         value = self.settings.options.get(name, default)
         if value is None:
             raise InvalidInput(
-                f"submission target '{self.name}' needs the option '{name}'",
+                f"submission target '{self.name}' requires the option '{name}'",
                 hint=f'set it in outrider.toml: [targets."{self.name}".options] {name} = "…"',
             )
         return value
@@ -60,7 +60,7 @@ class Target:
         for name in names:
             if name not in given:
                 raise InvalidInput(
-                    f"submission target '{self.name}' needs the credential '{name}'",
+                    f"submission target '{self.name}' requires the credential '{name}'",
                     hint=f'[targets."{self.name}".credentials] {name} = "env:VARIABLE"',
                 )
             owner = self.settings.owner_of(name, self.workspace)

@@ -181,7 +181,7 @@ class HttpClient:
         # Under TLS a server speaks first: what is there to read may be its session tickets.
         if not (line.is_open if origin[0] == "https" else line.is_quiet()):
             self._drop(line)
-            raise ConnectionResetError("the connection ended before anything was asked")
+            raise ConnectionResetError("the connection closed before anything was sent")
         return line
 
     async def _connect(self, origin: Origin) -> HttpConnection:

@@ -65,7 +65,7 @@ class MastodonGateway(ProviderGateway):
 
     def compose(self, reference: IdempotencyKey, content: Content) -> Request | Rejected:
         if not content.body.strip():
-            return Rejected("invalid_message", "a post says something")
+            return Rejected("invalid_message", "a post must not be empty")
         fields = {
             "status": content.body,
             "visibility": self._visibility,

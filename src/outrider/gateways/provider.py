@@ -298,7 +298,7 @@ class Credential:
             raise InvalidInput(
                 f"the credential '{self._name}' of submission target '{self._target.name}' "
                 "cannot be sent",
-                hint="it must be printable ASCII and not empty",
+                hint="it must be non-empty printable ASCII",
             )
         return value
 

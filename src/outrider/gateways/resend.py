@@ -93,7 +93,7 @@ class ResendGateway(ProviderGateway):
     def compose(self, reference: IdempotencyKey, content: Content) -> Request | Rejected:
         recipient = normalise_email(content.to)
         if recipient is None:
-            return Rejected("invalid_recipient", "not an e-mail address")
+            return Rejected("invalid_recipient", "not an email address")
         kind = "html" if content.html else "text"
         document: dict[str, object] = {
             "from": self._sender,

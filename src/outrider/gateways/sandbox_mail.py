@@ -82,7 +82,7 @@ class _Mailroom:
             case Outcome.ACCEPTED:
                 return f"250 2.0.0 queued as sandbox-{number}"
             case Outcome.REJECTED:
-                return "554 5.6.0 the simulator was told to refuse this message"
+                return "554 5.6.0 the simulator refuses this message as configured"
             case Outcome.THROTTLED:
                 return "450 4.7.0 too many messages"
             case Outcome.DUPLICATE_REFERENCE:

@@ -154,7 +154,7 @@ def _read_resend(headers: Headers, body: bytes) -> Received:
 def _reply_resend(outcome: Outcome, reference: str, _number: int) -> Reply:
     match outcome:
         case Outcome.REJECTED:
-            return _resend_error(422, "validation_error", "The simulator was told to fail.")
+            return _resend_error(422, "validation_error", "The simulator is configured to fail.")
         case Outcome.THROTTLED:
             return _resend_error(429, "rate_limit_exceeded", "Too many requests.")
         case _:
@@ -187,7 +187,7 @@ def _reply_twilio(prefix: str, failure: int) -> Callable[[Outcome, str, int], Re
     def reply(outcome: Outcome, _reference: str, number: int) -> Reply:
         match outcome:
             case Outcome.REJECTED:
-                return _twilio_error(400, failure, "The simulator was told to fail.")
+                return _twilio_error(400, failure, "The simulator is configured to fail.")
             case Outcome.THROTTLED:
                 return _twilio_error(429, 20429, "Too many requests.")
             case _:
@@ -219,7 +219,7 @@ def _read_whatsapp(_headers: Headers, body: bytes) -> Received:
 def _reply_whatsapp(outcome: Outcome, _reference: str, number: int) -> Reply:
     match outcome:
         case Outcome.REJECTED:
-            return _graph_error(400, 131026, "The simulator was told to fail.")
+            return _graph_error(400, 131026, "The simulator is configured to fail.")
         case Outcome.THROTTLED:
             return _graph_error(429, 130429, "Rate limit hit.")
         case _:
@@ -249,7 +249,7 @@ def _read_fcm(headers: Headers, body: bytes) -> Received:
 def _reply_fcm(outcome: Outcome, _reference: str, number: int) -> Reply:
     match outcome:
         case Outcome.REJECTED:
-            text = "The simulator was told to fail."
+            text = "The simulator is configured to fail."
             return _fcm_error(400, "INVALID_ARGUMENT", "INVALID_ARGUMENT", text)
         case Outcome.THROTTLED:
             return _fcm_error(429, "RESOURCE_EXHAUSTED", "QUOTA_EXCEEDED", "Too many messages.")
@@ -277,7 +277,7 @@ def _read_mastodon(headers: Headers, body: bytes) -> Received:
 def _reply_mastodon(outcome: Outcome, reference: str, _number: int) -> Reply:
     match outcome:
         case Outcome.REJECTED:
-            return Reply({"error": "Validation failed: The simulator was told to fail"}, 422)
+            return Reply({"error": "Validation failed: The simulator is configured to fail"}, 422)
         case Outcome.THROTTLED:
             return Reply({"error": "Too many requests"}, 429)
         case _:

@@ -79,10 +79,10 @@ class SmtpGateway:
         # Validated first: a line break in an address would become an SMTP command of its own.
         recipient = normalise_email(given.to)
         if recipient is None:
-            return Rejected("invalid_recipient", "not an e-mail address")
+            return Rejected("invalid_recipient", "not an email address")
         headed = (given.subject or "") + reservation.reference + (given.unsubscribe_url or "")
         if breaks_header(headed):
-            return Rejected("invalid_header", "a header holds a control character")
+            return Rejected("invalid_header", "a header contains a control character")
         try:
             message = await self._composed(given, recipient, reservation.reference)
         except UnicodeError as error:

@@ -135,7 +135,7 @@ class MailCheck(SmtpConnection):
         if not self._client.supports_extension("auth"):
             return self._failed("the server offers no AUTH")
         if not self._client.supported_auth_methods:
-            return self._failed("the server offers no AUTH method known here")
+            return self._failed("the server offers no supported AUTH method")
         await self._client.login(login.username, login.password)
         return None
 

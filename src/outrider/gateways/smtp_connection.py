@@ -53,7 +53,7 @@ from outrider.limits.gateways import (
 )
 
 RECIPIENT_REFUSED = "invalid_recipient"
-NO_SMTPUTF8 = "the address has letters beyond ASCII, and the mail server offers no SMTPUTF8"
+NO_SMTPUTF8 = "the address has non-ASCII characters, and the mail server does not offer SMTPUTF8"
 
 
 class SmtpConnection:
@@ -200,7 +200,7 @@ class SmtpConnection:
 
     async def _log_in(self, login: Login) -> CallResult | None:
         if not (self._encrypted or self._stays_on_this_host):
-            return Held("tls_required", "a password is not sent over a line without TLS")
+            return Held("tls_required", "a password is not sent over a connection without TLS")
         self._password_used = login.password
         try:
             await self._client.login(login.username, login.password)
@@ -215,7 +215,7 @@ class SmtpConnection:
         except (SMTPServerDisconnected, TimeoutError):
             raise
         except SMTPException:
-            return Held(UNAUTHORIZED, "the server offers no AUTH method known here")
+            return Held(UNAUTHORIZED, "the server offers no supported AUTH method")
         return None
 
     def _has_new_password(self) -> bool:

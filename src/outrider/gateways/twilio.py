@@ -174,14 +174,14 @@ class TwilioVoiceGateway(TwilioGateway):
             f" {name}={quoteattr(value)}" for name, value in manner.items() if value
         )
         if _NOT_XML.search(self._manner):
-            raise InvalidInput(f"the voice of submission target '{target.name}' is not a text")
+            raise InvalidInput(f"the voice of submission target '{target.name}' is not a string")
 
     def compose(self, reference: IdempotencyKey, content: Content) -> Request | Rejected:
         number = normalise_phone(content.to)
         if number is None:
             return Rejected("invalid_recipient", "not an E.164 phone number")
         if not content.body.strip() or _NOT_XML.search(content.body):
-            return Rejected("invalid_message", "nothing that can be said")
+            return Rejected("invalid_message", "nothing to say")
         twiml = f"<Response><Say{self._manner}>{escape(content.body)}</Say></Response>"
         if len(twiml) > TWIML_MAX_CHARACTERS:
             return Rejected("invalid_message", f"TwiML of more than {TWIML_MAX_CHARACTERS}")

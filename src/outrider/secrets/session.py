@@ -35,7 +35,7 @@ class SessionSecret:
         if len(given) < MIN_CHARACTERS:
             raise InvalidInput(
                 f"the session secret has fewer than {MIN_CHARACTERS} characters",
-                hint="`openssl rand -hex 32` makes a good one",
+                hint="`openssl rand -hex 32` creates a good one",
             )
         return hmac.digest(given.encode(), _PURPOSE, "sha256")
 
@@ -47,13 +47,13 @@ class SessionSecret:
             made = self._path.read_bytes()
         except OSError as error:
             raise InvalidInput(
-                f"the session secret {self._path} cannot be read or made: {error.strerror}",
-                hint="set OUTRIDER_SESSION_SECRET, or OUTRIDER_SPOOL to a folder of one's own",
+                f"the session secret {self._path} cannot be read or created: {error.strerror}",
+                hint="set OUTRIDER_SESSION_SECRET, or set OUTRIDER_SPOOL to a private folder",
             ) from error
         if len(made) != SECRET_BYTES:
             raise InvalidInput(
                 f"{self._path} is not a session secret",
-                hint="remove it: another is made, and everybody signs in again",
+                hint="remove it: a new one is created, and everyone has to sign in again",
             )
         return made
 
@@ -74,6 +74,6 @@ class SessionSecret:
     def _require_own(self) -> None:
         if self._path.stat().st_mode & _OTHERS:
             raise InvalidInput(
-                f"others may read the session secret {self._path}",
-                hint=f"remove it, so that another is made, or: chmod 600 {self._path}",
+                f"other users can read the session secret {self._path}",
+                hint=f"remove it so that a new one is created, or run: chmod 600 {self._path}",
             )

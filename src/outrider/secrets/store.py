@@ -72,7 +72,7 @@ class LocalSecrets:
             known = " nor ".join(self._forms())
             raise InvalidInput(
                 f"a secret is neither {known}",
-                hint="refer to secrets, never write them down in settings",
+                hint="refer to secrets instead of writing them in the settings",
             )
         resolve_all = getattr(scheme, "resolve_all", None)
         try:
@@ -94,7 +94,7 @@ class LocalSecrets:
 
 def _fit(reference: str, value: object) -> str:
     if not isinstance(value, str) or not value or len(value.encode()) > SECRET_MAX_BYTES:
-        raise InvalidInput(f"the secret {reference} should be a text of 1-{SECRET_MAX_BYTES} bytes")
+        raise InvalidInput(f"the secret {reference} should be 1-{SECRET_MAX_BYTES} bytes of text")
     return value
 
 

@@ -23,10 +23,10 @@ def signing_keys(secret: str) -> list[bytes]:
     """
     keys = [_key(text) for text in secret.split()]
     if not 1 <= len(keys) <= WEBHOOK_SECRETS_MAX:
-        raise InvalidInput(f"a webhook's secret holds 1 to {WEBHOOK_SECRETS_MAX} secrets")
+        raise InvalidInput(f"a webhook's secret must contain 1 to {WEBHOOK_SECRETS_MAX} secrets")
     if any(len(key) < WEBHOOK_SECRET_MIN_BYTES for key in keys):
         raise InvalidInput(
-            f"a webhook's secret has less than {WEBHOOK_SECRET_MIN_BYTES} bytes",
+            f"a webhook's secret has fewer than {WEBHOOK_SECRET_MIN_BYTES} bytes",
             hint=f"python -c \"import base64, os; print('{PREFIX}' +"
             ' base64.b64encode(os.urandom(32)).decode())"',
         )

@@ -252,7 +252,7 @@ async def test_attempts_come_ever_later_then_it_is_a_dead_letter_with_an_alert(
         assert await standing(store) == [], "none is left"
         await relay.relay_all()
         assert receiver.ids == [*logged[1:], poison]
-        with pytest.raises(Conflict, match="redriven before"):
+        with pytest.raises(Conflict, match="already redriven"):
             await scene.keeper.redrive(DEFAULT_SCOPE, letter.id, "test")
     await sink.close()
     assert await letters(scene) == []
@@ -512,7 +512,7 @@ async def test_a_forgotten_sink_takes_with_it_what_waited_and_no_more_is_written
     relay = scene.relay(sink, max_attempts=1)
     await relay.relay_all()
     assert len(await standing(store)) == 1
-    with pytest.raises(Conflict, match="settings still name"):
+    with pytest.raises(Conflict, match="settings still contain"):
         await scene.keeper.forget(SINK, "test")
     record = await scene.record()
     keeper = BusKeeper(foundation(store, clock=scene.clock, ids=scene.ids, limits=scene.limits), [])

@@ -252,7 +252,7 @@ async def test_a_retry_is_refused_while_all_that_is_left_is_in_doubt(
         await control(outrider, campaign_id, Action.STOP)
         sandbox.answers.set()
         await until_run(outrider, run_id, lambda _, counted: counted.in_doubt == 5)
-        with pytest.raises(PreconditionFailed, match="left nobody over"):
+        with pytest.raises(PreconditionFailed, match="left nobody to send to"):
             await control(outrider, campaign_id, Action.RETRY)
         await settle_doubts(outrider, run_id, DoubtVerdict.FAILED)
         await until_ended(outrider, run_id)

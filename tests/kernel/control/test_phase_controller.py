@@ -389,7 +389,7 @@ async def test_a_rerun_for_everybody_must_be_confirmed(outrider: Outrider, log_p
             await control(outrider, campaign_id, Action.RERUN)
         assert refused.value.code == "RERUN_PRECONDITION_FAILED"
         assert refused.value.details["reason"] == "confirmation_required"
-        with pytest.raises(PreconditionFailed, match="left nobody over"):
+        with pytest.raises(PreconditionFailed, match="left nobody to send to"):
             await control(outrider, campaign_id, Action.RERUN, scope=RerunScope.REMAINDER)
         await control(outrider, campaign_id, Action.RERUN, scope=RerunScope.ALL, confirm=True)
         await until_state(outrider, campaign_id, "completed")

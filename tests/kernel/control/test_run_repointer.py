@@ -232,7 +232,7 @@ async def test_whether_a_worker_is_missing_is_said_of_what_is_due_and_nobody_hol
         first = await launched(outrider)
         told = await explained(outrider, first)
         assert f"The target {TARGET} at http://one.test is open." in told
-        assert "no worker holds any job: start one with `outrider work`" in told
+        assert "no worker is processing any job: start one with `outrider work`" in told
         await claimed(outrider)
         second = await launched(outrider)
         told = await explained(outrider, second)
@@ -246,7 +246,7 @@ async def test_a_paused_target_is_named(database: str, tmp_path: Path) -> None:
         run_id = await launched(outrider)
         await outrider.target_keeper.pause(DEFAULT_SCOPE, TARGET, "ada")
         told = await explained(outrider, run_id)
-        assert "is paused since" in told
+        assert "has been paused since" in told
         assert f"by ada: `outrider target resume {TARGET}`" in told
         assert "outrider work" not in told
 

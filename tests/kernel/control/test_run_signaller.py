@@ -196,7 +196,7 @@ async def test_what_the_runs_state_does_not_allow_is_rejected_and_recorded(
     with pytest.raises(SignalRefused, match="ended"):
         await signal(outrider, run_id, Signal.APPROVE)
     again = await control(outrider, campaign_id, Action.RERUN, confirm=True)
-    with pytest.raises(PreconditionFailed, match="not the current one"):
+    with pytest.raises(PreconditionFailed, match="not the current run"):
         await signal(outrider, run_id, Signal.CANCEL)
     assert (await types_of(outrider, run_id))[-3:] == ["SignalRejected"] * 3
     assert again.run_id is not None
@@ -334,10 +334,10 @@ async def test_retry_step_needs_a_step_that_can_be_retried(outrider: Outrider) -
         with pytest.raises(NotFound, match="no step"):
             await signal(outrider, run_id, Signal.RETRY_STEP, step_id=unknown)
     found = await outrider.store.read(run_jobs.jobs_page(run_id, paging.FIRST, 10))
-    with pytest.raises(SignalRefused, match="nobody has begun"):
+    with pytest.raises(SignalRefused, match="has not started"):
         await signal(outrider, run_id, Signal.RETRY_STEP, step_id=found[0].id)
     (job,) = await Workshop(outrider.store).claim(ONE, now=outrider.clock.now())
-    with pytest.raises(SignalRefused, match="worker is at"):
+    with pytest.raises(SignalRefused, match="worker is already processing"):
         await signal(outrider, run_id, Signal.RETRY_STEP, step_id=job.id)
     await outrider.store.write(jobs.release(job, outrider.clock.now(), outrider.clock.now()))
     await work_until_terminal(outrider, run_id)

@@ -196,7 +196,7 @@ async def test_a_step_that_succeeded_is_not_retried(
     async with working(outrider):
         await until_run(outrider, run_id, lambda _, counted: counted.sent == 5)
         await until_nothing_is_held(outrider)
-    with pytest.raises(SignalRefused, match="nothing of this step has failed"):
+    with pytest.raises(SignalRefused, match="nothing in this job has failed"):
         await signal(outrider, run_id, Signal.RETRY_STEP, step_id=step_id)
     await worked_to_the_end(outrider, run_id)
     with pytest.raises(SignalRefused, match="ended"):

@@ -238,7 +238,7 @@ async def test_throttling_parks_the_job_and_the_run_finishes_later(
         assert (door.opens_at - door.since).total_seconds() >= 2
         opens.append(door.opens_at)
     words = " ".join(await outrider.run_explainer.explain(DEFAULT_SCOPE, run_id))
-    assert words.count("says to come back later") == 1
+    assert words.count("asks to retry later") == 1
     sandbox.change_faults({"throttleRate": 0.0})
     counted = await work_until_terminal(outrider, run_id)
     assert datetime.now(UTC) >= max(opens)

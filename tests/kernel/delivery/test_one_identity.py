@@ -187,9 +187,9 @@ async def test_a_job_that_cannot_get_on_is_dead_at_its_maximum_and_raises_an_ale
     assert (job.status, job.outcome, job.attempts) == ("dead", "partial", 2)
     (alert,) = await open_alerts(outrider)
     assert (alert.code, alert.subject) == ("JOB_DEAD", run_id)
-    assert "1 of its 3 items have no ending" in alert.message
+    assert "1 of its 3 items have no outcome" in alert.message
     run, _ = await observe(outrider, run_id)
-    with pytest.raises(PreconditionFailed, match="given up without an ending"):
+    with pytest.raises(PreconditionFailed, match="given up without an outcome"):
         await control(outrider, run.campaign_id, Action.RERUN)
     assert not (await outrider.certifier.certify(DEFAULT_SCOPE, run_id)).holds
     await control(outrider, run.campaign_id, Action.RERUN, scope=RerunScope.ALL, confirm=True)
@@ -332,7 +332,7 @@ async def test_a_run_status_that_a_hand_wrote_does_not_certify(
         await raw.run(f"UPDATE campaign_runs SET status = 'completed' WHERE id = '{run_id}'")
     certificate = await outrider.certifier.certify(DEFAULT_SCOPE, run_id)
     assert [each.name for each in certificate.criteria if not each.holds] == ["run_terminal"]
-    assert "its log and its jobs do not say" in certificate.criteria[0].detail
+    assert "its log and jobs do not confirm" in certificate.criteria[0].detail
 
 
 async def test_what_a_worker_gives_back_after_its_stopped_run_has_ended_gets_an_ending(

@@ -239,7 +239,7 @@ async def test_without_repeats_the_certificate_rests_on_the_ledger_alone(
         await work_until_terminal(outrider, run_id)
         proof, detail = await certified(outrider, run_id)
         assert proof.holds
-        assert "no call was repeated, so our own ledger says it" in detail
+        assert "no call was repeated, so the ledger alone proves it" in detail
         nothing = {"remembered": [], "undeclared": [], "disproved": 0}
         assert proof.as_document()["repeats"] == nothing
 

@@ -184,7 +184,7 @@ async def test_beyond_the_cap_messages_are_skipped_where_the_policy_says_so(scen
         await scene.sent(lane, [failing], progress=Progress.ANSWERED, reason="no", **rejected)
     row = await scene.row(skipped)
     assert (row.status, row.reason, row.next_attempt_at) == ("skipped", "frequency_cap", None)
-    assert row.error == "1 in 1 h have gone to this address already"
+    assert row.error == "1 messages in 1 h were already sent to this address"
     another = await scene.enqueue("b@example.test")
     assert await scene.screened() == [another], "what was refused was not heard"
 

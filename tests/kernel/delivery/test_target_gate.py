@@ -63,7 +63,9 @@ async def test_a_long_retry_after_holds_one_workspace_and_the_others_for_a_minut
     assert isinstance(waits, ComeBack)
     assert (waits.at - began).total_seconds() == 60
     doors = (await outrider.target_keeper.overview()).doors
-    assert all("it asks for 3,600 s" in str(door.reason) for door in doors.values() if door.reason)
+    assert all(
+        "it asked to wait 3,600 s" in str(door.reason) for door in doors.values() if door.reason
+    )
 
     await clock.step(60)
     probe = await gate.ask(other, gateway, 1)

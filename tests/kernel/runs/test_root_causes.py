@@ -81,7 +81,7 @@ async def test_a_run_whose_jobs_died_says_so_and_names_nobody(outrider: Outrider
     step, run = await endings(outrider, run_id)
     assert step.payload["error"] == {
         "category": "INFRASTRUCTURE", "code": "JOB_DEAD", "retryable": True,
-        "message": "its attempts are used up; the last one ended with OutriderError",
+        "message": "it has no attempts left; the last one ended with OutriderError",
     }  # fmt: skip
     assert run.payload["rootCause"] == (
         "1 job given up; the last attempt of one ended with OutriderError"
@@ -108,7 +108,7 @@ async def test_a_handlers_own_reason_is_told(outrider: Outrider) -> None:
     error = step.payload["error"]
     assert isinstance(error, dict)
     assert (error["category"], error["reason"]) == ("HANDLER", "no_consent")
-    assert run.payload["rootCause"] == "1 job failed, without any item that succeeded"
+    assert run.payload["rootCause"] == "1 job failed without a single successful item"
 
 
 async def test_a_snapshot_has_every_step_of_the_plan_before_anybody_begins_it(

@@ -272,7 +272,7 @@ def asking(server: NameServer, **options: Any) -> DnsValidation:
         ("a.test", Reception.RECEIVES, "has an address of its own"),
         ("aaaa.test", Reception.RECEIVES, "has an address of its own"),
         ("once.test", Reception.RECEIVES, "has an MX record"),
-        ("null.test", Reception.REFUSES, "says that it takes no mail (null MX)"),
+        ("null.test", Reception.REFUSES, "declares that it accepts no mail (null MX)"),
         ("empty.test", Reception.REFUSES, "has neither an MX record nor an address"),
         ("missing.test", Reception.REFUSES, "does not exist"),
         ("servfail.test", Reception.UNKNOWN, "no name server could answer"),
@@ -321,7 +321,7 @@ async def test_members_at_domains_without_mail_are_marked_and_doubts_are_failure
         "domains": [
             {
                 "domain": "null.test",
-                "why": "says that it takes no mail (null MX)",
+                "why": "declares that it accepts no mail (null MX)",
                 "recipients": 2,
             },
             {"domain": "missing.test", "why": "does not exist", "recipients": 1},
@@ -604,7 +604,7 @@ async def test_a_link_that_answers_succeeds(site: str, path: str) -> None:
         ("/six", {"reason": "redirects more than 5 times"}),
         ("/to-file", {"reason": "leads to something other than http and https"}),
         ("/to-credentials", {"reason": "carries credentials"}),
-        ("/to-nonsense", {"reason": "is not a URL that can be asked"}),
+        ("/to-nonsense", {"reason": "is not a URL that can be requested"}),
     ],
 )
 async def test_a_link_that_does_not_answer_fails_with_its_status_or_reason(
@@ -643,11 +643,11 @@ async def test_what_is_not_http_or_not_there_fails_with_a_reason() -> None:
         nobody = socket.socket()
         nobody.bind(("127.0.0.1", 0))
         links = {
-            f"http://127.0.0.1:{strange}": "its answer is not HTTP",
-            f"http://127.0.0.1:{rude}": "the line was cut",
+            f"http://127.0.0.1:{strange}": "its response is not HTTP",
+            f"http://127.0.0.1:{rude}": "the connection was lost",
             f"http://127.0.0.1:{nobody.getsockname()[1]}": "no connection could be made",
             f"https://127.0.0.1:{strange}": "no TLS connection could be made",
-            "http://127.0.0.1:99999": "is not a URL that can be asked",
+            "http://127.0.0.1:99999": "is not a URL that can be requested",
             "http://nowhere.invalid/": "its host name has no address",
             "http://127.0.0.1/" + "x" * LINK_MAX_CHARACTERS: "is longer than 2048 characters",
         }
@@ -871,8 +871,8 @@ def test_a_registered_phase_is_loaded(installed: Any) -> None:
 @pytest.mark.parametrize(
     ("name", "target", "code", "why"),
     [
-        ("launch", "Handler", HANDLER, "has a name that is taken by Outrider itself"),
-        ("report", "Handler", HANDLER, "has a name that is taken by Outrider itself"),
+        ("launch", "Handler", HANDLER, "has a name already used by Outrider itself"),
+        ("report", "Handler", HANDLER, "has a name already used by Outrider itself"),
         ("Quiet", "Handler", HANDLER, "should have a name that matches"),
         ("q" * 65, "Handler", HANDLER, "should have a name that matches"),
         ("quiet", "Missing", HANDLER, "cannot be loaded: AttributeError"),

@@ -200,7 +200,7 @@ async def test_a_rule_goes_where_there_is_none_and_keeps_the_channel_of_its_step
     keeper = outrider.rule_keeper
     await keeper.apply(DEFAULT_SCOPE, [rule("a", text(1, "x")), rule("b")], ACTOR, prune=False)
     first, second = await keeper.rules_page(DEFAULT_SCOPE, FIRST_PLACE, 10)
-    with pytest.raises(Conflict, match="another rule is at b/sms/lead"):
+    with pytest.raises(Conflict, match="another rule exists for b/sms/lead"):
         await keeper.put_rule(DEFAULT_SCOPE, rule("b"), ACTOR, first.rule.id)
     other = replace(rule("a"), channel=Channel.VOICE)
     with pytest.raises(Conflict, match="steps that were written for sms"):

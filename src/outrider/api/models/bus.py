@@ -55,7 +55,7 @@ class AlertAnswer(Answer):
     subject: str = Field(description="What it is about: a run, or a sink.")
     message: str
     detail: dict[str, Any]
-    times: int = Field(description="How often it was raised since it stands.")
+    times: int = Field(description="How often it was raised since it was opened.")
     raised_at: datetime
     last_seen_at: datetime
     resolved_at: datetime | None

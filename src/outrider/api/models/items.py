@@ -39,9 +39,9 @@ class ItemLine(Answer):
     doubted_at: datetime | None
     next_attempt_at: datetime | None
     provider_message_id: str | None
-    reference: str = Field(description="What the provider was told; look for it there.")
-    event_id: str | None = Field(description="The domain event that it followed from.")
-    waits_for: str | None = Field(description="Why `nextAttemptAt` is later than it could be.")
+    reference: str = Field(description="The reference sent to the provider; look it up there.")
+    event_id: str | None = Field(description="The domain event that caused it.")
+    waits_for: str | None = Field(description="Why `nextAttemptAt` is delayed.")
     created_at: datetime
     updated_at: datetime
 
@@ -84,7 +84,7 @@ class ItemAnswer(ItemLine):
     subject: str | None
     attempts: list[AttemptAnswer]
     late_acceptances: list[LateAcceptanceAnswer] = Field(
-        description="What the provider accepted after the item had been settled otherwise."
+        description="Acceptances that arrived after the item had another outcome."
     )
 
     @classmethod
@@ -107,7 +107,9 @@ class DoubtAnswer(Answer):
     provider: str
     reference: str
     attempts: int
-    progress: Progress | None = Field(description="How far the last attempt is known to have got.")
+    progress: Progress | None = Field(
+        description="How far the last attempt got, as far as is known."
+    )
     reason: str | None
     error: str | None
     opened_at: datetime | None
@@ -151,12 +153,12 @@ class VerdictBody(Document):
             min_length=1,
             max_length=EVIDENCE_MAX_CHARACTERS,
             pattern=r"\S",
-            description="How you know; it is kept in the audit log for good.",
+            description="How you know. Kept permanently in the audit log.",
         ),
     ]
     force: bool = Field(
         default=False,
-        description="Settle it although the worker that called it may still be alive.",
+        description="Resolve it even if the worker that made the call may still be running.",
     )
 
 
@@ -182,13 +184,15 @@ class VerdictsBody(VerdictBody):
         list[Annotated[str, Field(min_length=1, max_length=ID_CHARACTERS)]] | None,
         Field(min_length=1, max_length=RESOLVED_IDS_MAX),
     ] = None
-    confirm: bool = Field(default=False, description="Without it they are only counted.")
+    confirm: bool = Field(default=False, description="Without it, matching items are only counted.")
 
 
 class AllResolved(Success):
-    matching: int = Field(description="How many were meant before.")
+    matching: int = Field(description="How many items matched before.")
     resolved: int
-    left: int = Field(description="How many are meant now; ask again where it is not 0.")
+    left: int = Field(
+        description="How many items still match; repeat the request if this is not 0."
+    )
     confirmed: bool
 
 
@@ -212,7 +216,9 @@ class IntentBody(Document):
 
     intent_id: Annotated[
         str,
-        Field(min_length=1, max_length=INTENT_ID_MAX_CHARACTERS, description="A repeat is safe."),
+        Field(
+            min_length=1, max_length=INTENT_ID_MAX_CHARACTERS, description="Repeating it is safe."
+        ),
     ]
     submission_target: Annotated[str, Field(min_length=1, max_length=NAME_MAX_CHARACTERS)]
     payload: dict[str, Any]
@@ -229,7 +235,9 @@ class IntentAttempt(Answer):
     opened_at: datetime
     closed_at: datetime | None
     outcome: str | None
-    reason: str | None = Field(description="Its name for why it did not accept, or ours.")
+    reason: str | None = Field(
+        description="The gateway's reason for not accepting it, or Outrider's."
+    )
     error: str | None = Field(description="What the gateway said, in its own words.")
     progress: Progress | None
 
@@ -251,7 +259,7 @@ class IntentAnswer(Answer):
     """Contract 001's intent as it stands."""
 
     intent_id: str
-    outbox_id: str = Field(description="Its ledger item, which can be explained.")
+    outbox_id: str = Field(description="Its ledger item.")
     submission_target: str
     payload: dict[str, Any]
     topic: str | None
@@ -261,9 +269,11 @@ class IntentAnswer(Answer):
     exhausted_reason: ExhaustedReason | None
     in_doubt: bool
     contract: IntentContract
-    reason: str | None = Field(description="Of the last call, whether or not it was an attempt.")
+    reason: str | None = Field(
+        description="The last call, whether or not it counted as an attempt."
+    )
     error: str | None = Field(description="What the gateway said then, in its own words.")
-    waits_for: str | None = Field(description="Of what waits: the state of its target.")
+    waits_for: str | None = Field(description="For waiting items: the state of the target.")
     created_at: datetime
     attempts: list[IntentAttempt]
 

@@ -23,7 +23,7 @@ BYTES = {"schema": {"type": "string", "format": "binary"}}
 @router.get(
     "/campaigns/{campaign_id}/artifacts",
     operation_id="listArtifacts",
-    summary="What the phases of a campaign wrote",
+    summary="List the artifacts that a campaign's phases wrote",
 )
 async def list_artifacts(
     campaign_id: str,
@@ -45,7 +45,7 @@ async def list_artifacts(
 @router.get(
     "/artifacts/{artifact_id}",
     operation_id="getArtifact",
-    summary="What is known of an artifact: its size and hash",
+    summary="Get an artifact's size and hash",
 )
 async def show(artifact_id: str, outrider: Wired, asker: Asker) -> ArtifactAnswer:
     return ArtifactAnswer.of(
@@ -56,7 +56,7 @@ async def show(artifact_id: str, outrider: Wired, asker: Asker) -> ArtifactAnswe
 @router.get(
     "/artifacts/{artifact_id}/content",
     operation_id="downloadArtifact",
-    summary="The artifact itself, to be saved",
+    summary="Download an artifact",
     response_class=Response,
     responses={
         200: {

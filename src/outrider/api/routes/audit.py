@@ -19,7 +19,7 @@ router = api_router("audit")
 @router.get(
     "/audit",
     operation_id="listAudit",
-    summary="The audit trail of the workspace, a campaign or a run",
+    summary="List the audit trail of the workspace, a campaign or a run",
 )
 async def list_audit(
     outrider: Wired,

@@ -21,9 +21,9 @@ router = api_router("intents")
     "/intents",
     status_code=201,
     operation_id="submitIntent",
-    summary="Submit one message under its target's contract",
+    summary="Submit a single message",
     response_model=IntentAnswer,
-    responses={200: {"model": IntentAnswer, "description": "It was submitted before."}},
+    responses={200: {"model": IntentAnswer, "description": "The intent was submitted before."}},
     dependencies=[NEEDS_REGISTRY],
     openapi_extra=options(idempotent=False),
 )
@@ -41,7 +41,7 @@ async def submit(request: Request, body: IntentBody, outrider: Wired, asker: Ask
 @router.get(
     "/intents/{intent_id:path}",
     operation_id="getIntent",
-    summary="An intent's status under its contract, with its attempts",
+    summary="Get an intent's status and attempts",
     response_model=IntentAnswer,
 )
 async def show(intent_id: str, outrider: Wired, asker: Asker) -> Response:

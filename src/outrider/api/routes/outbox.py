@@ -11,7 +11,7 @@ from outrider.kernel.transactions import ledger_items
 router = api_router("outbox")
 
 
-@router.get("/outbox/{outbox_id}", operation_id="getItem", summary="One item with its attempts")
+@router.get("/outbox/{outbox_id}", operation_id="getItem", summary="Get an item with its attempts")
 async def show(outbox_id: str, outrider: Wired, asker: Asker) -> ItemAnswer:
     item, attempts, late = await outrider.store.read(
         ledger_items.whole(asker.scope, OutboxId(outbox_id))
@@ -22,7 +22,7 @@ async def show(outbox_id: str, outrider: Wired, asker: Asker) -> ItemAnswer:
 @router.get(
     "/outbox/{outbox_id}/explain",
     operation_id="explainItem",
-    summary="Why one item was or was not sent, in sentences",
+    summary="Explain why an item was or was not sent",
 )
 async def explain(outbox_id: str, outrider: Wired, asker: Asker) -> Explanation:
     item, attempts, late = await outrider.store.read(

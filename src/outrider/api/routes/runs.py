@@ -34,7 +34,7 @@ THROUGHPUT_BUCKETS = 60
 @router.get(
     "/campaigns/{campaign_id}/runs",
     operation_id="listRuns",
-    summary="A campaign's runs, newest first, with their accounting",
+    summary="List a campaign's runs with their accounting, newest first",
 )
 async def list_runs(
     campaign_id: str,
@@ -53,13 +53,13 @@ async def list_runs(
     )
 
 
-@router.get("/runs/{run_id}", operation_id="getRun", summary="A run with its accounting")
+@router.get("/runs/{run_id}", operation_id="getRun", summary="Get a run with its accounting")
 async def show(
     run_id: str,
     outrider: Wired,
     asker: Asker,
     reasons: Annotated[
-        bool, Query(description="Count the items' reasons too, which reads every one of them.")
+        bool, Query(description="Also count the items' reasons, which reads every item.")
     ] = True,
 ) -> RunAnswer:
     picture = await outrider.store.read(
@@ -71,7 +71,7 @@ async def show(
 @router.get(
     "/runs/{run_id}/explain",
     operation_id="explainRun",
-    summary="Why a run stands as it does, in sentences",
+    summary="Explain a run's status",
 )
 async def explain(run_id: str, outrider: Wired, asker: Asker) -> RunExplanation:
     sentences = await outrider.run_explainer.explain(asker.scope, RunId(run_id))
@@ -81,7 +81,7 @@ async def explain(run_id: str, outrider: Wired, asker: Asker) -> RunExplanation:
 @router.get(
     "/runs/{run_id}/certificate",
     operation_id="getCertificate",
-    summary="The launch proof, counted afresh from the ledger's rows",
+    summary="Get the launch certificate, counted from the ledger",
 )
 async def certificate(run_id: str, outrider: Wired, asker: Asker) -> CertificateAnswer:
     proof = await outrider.certifier.certify(asker.scope, RunId(run_id))
@@ -91,14 +91,14 @@ async def certificate(run_id: str, outrider: Wired, asker: Asker) -> Certificate
 @router.get(
     "/runs/{run_id}/throughput",
     operation_id="getThroughput",
-    summary="What ended when, in equal pieces of the run's time",
+    summary="Get a run's throughput over time",
 )
 async def throughput(
     run_id: str,
     outrider: Wired,
     asker: Asker,
     buckets: Annotated[
-        int, Query(ge=1, le=ApiLimits.throughput_buckets, description="How many pieces.")
+        int, Query(ge=1, le=ApiLimits.throughput_buckets, description="Number of intervals.")
     ] = THROUGHPUT_BUCKETS,
 ) -> ThroughputAnswer:
     found = await outrider.store.read(
@@ -107,7 +107,7 @@ async def throughput(
     return ThroughputAnswer.of(*found)
 
 
-@router.get("/runs/{run_id}/jobs", operation_id="listJobs", summary="A run's jobs")
+@router.get("/runs/{run_id}/jobs", operation_id="listJobs", summary="List a run's jobs")
 async def list_jobs(
     run_id: str, outrider: Wired, asker: Asker, limit: Limit = PAGE_DEFAULT, after: After = None
 ) -> Page[JobAnswer]:
@@ -119,12 +119,12 @@ async def list_jobs(
     )
 
 
-@router.get("/runs/{run_id}/outbox", operation_id="listOutbox", summary="A run's ledger items")
+@router.get("/runs/{run_id}/outbox", operation_id="listOutbox", summary="List a run's ledger items")
 async def list_outbox(
     run_id: str,
     outrider: Wired,
     asker: Asker,
-    status: Annotated[ItemStatus | None, Query(description="Only items in this status.")] = None,
+    status: Annotated[ItemStatus | None, Query(description="Only items with this status.")] = None,
     recipient_id: Annotated[
         str | None,
         Query(

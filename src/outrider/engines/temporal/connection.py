@@ -74,7 +74,8 @@ class TemporalConnection:
                     raise
                 raise EngineUnavailable(
                     f"Temporal has no namespace '{client.namespace}'",
-                    hint="`temporal operator namespace create`, or set OUTRIDER_TEMPORAL_NAMESPACE",
+                    hint="run `temporal operator namespace create`, or set"
+                    " OUTRIDER_TEMPORAL_NAMESPACE",
                 ) from error
         return client
 
@@ -109,13 +110,13 @@ class TemporalConnection:
         except ValueError as error:
             raise InvalidInput(
                 f"Temporal cannot be reached at '{settings.temporal_address}': {error}",
-                hint="OUTRIDER_TEMPORAL_ADDRESS is HOST:PORT",
+                hint="set OUTRIDER_TEMPORAL_ADDRESS to HOST:PORT",
             ) from error
         except (RPCError, RuntimeError) as error:
             raise EngineUnavailable(
                 f"no Temporal server answers at {settings.temporal_address}: {_reason(str(error))}",
                 hint=(
-                    "see OUTRIDER_TEMPORAL_ADDRESS and OUTRIDER_TEMPORAL_TLS*"
+                    "check OUTRIDER_TEMPORAL_ADDRESS and OUTRIDER_TEMPORAL_TLS*"
                     if settings.temporal_tls
                     else "start one with `temporal server start-dev`, or set OUTRIDER_TEMPORAL_*"
                 ),
@@ -182,5 +183,5 @@ def _read(path: Path | None) -> bytes | None:
         return path.read_bytes()
     except OSError as error:
         raise InvalidInput(
-            f"{path} cannot be read: {error.strerror}", hint="see OUTRIDER_TEMPORAL_TLS_*"
+            f"{path} cannot be read: {error.strerror}", hint="check OUTRIDER_TEMPORAL_TLS_*"
         ) from error

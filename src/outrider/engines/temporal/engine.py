@@ -144,7 +144,7 @@ class TemporalEngine(Engine):
         # This execution, and not one that somebody else has begun by now.
         seen = client.get_workflow_handle(found.id, run_id=found.run_id)
         if await self._is_out_of_reach(client, found.task_queue, stalled.work):
-            await seen.terminate("nobody polls its task queue any more")
+            await seen.terminate("no worker polls its task queue")
             return False
         raw = found.raw_description
         failed = raw.pending_workflow_task.attempt - 1

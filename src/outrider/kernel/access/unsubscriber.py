@@ -19,7 +19,7 @@ from outrider.kernel.transactions import signing_keys, suppressions
 
 SIGNING_KEY = "unsubscribe"
 REASON = "unsubscribed"
-EVIDENCE = "the signed link of a message"
+EVIDENCE = "the signed link in a message"
 ACTOR = "recipient"
 
 

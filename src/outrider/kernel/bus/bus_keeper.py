@@ -35,8 +35,8 @@ class BusKeeper:
         """The sink goes first, so that nothing more is written down for it; then what waits."""
         if sink in self._configured:
             raise Conflict(
-                f"the settings still name the sink '{sink}', and would register it again",
-                hint="take it out of OUTRIDER_BUS and outrider.toml, then forget it",
+                f"the settings still contain the sink '{sink}' and would register it again",
+                hint="remove it from OUTRIDER_BUS and outrider.toml, then forget it",
             )
         known = await self._store.write(bus.forget_sink(sink))
         waiting = await self._emptied(lambda most: bus.forget_waiting(sink, most))

@@ -45,7 +45,7 @@ def snapshots(
         if contract is None:
             raise InvalidInput(
                 f"the registry has no submission target '{target}'",
-                hint=f"add it; the registry has: {', '.join(sorted(in_force)) or 'none'}",
+                hint=f"add it to the registry, which has: {', '.join(sorted(in_force)) or 'none'}",
             )
         fallback = in_force.get(fallback_of(target) or "")
         for each in (contract, fallback) if fallback else (contract,):

@@ -81,7 +81,7 @@ class CampaignDeployer:
                     return campaign_id, await self._store.write(last)
         except StoreRefused as refused:
             raise InvalidInput(
-                "two recipients have the same id", hint="give every recipient an id of its own"
+                "two recipients have the same id", hint="give every recipient a unique id"
             ) from refused
 
     def launch(self, beginning: RunStart) -> Transaction[int]:
@@ -117,7 +117,7 @@ class CampaignDeployer:
                     )
                 )
         if problems:
-            raise InvalidInput("the campaign does not fit the registry", problems)
+            raise InvalidInput("the campaign does not match the registry", problems)
 
 
 def _whole(

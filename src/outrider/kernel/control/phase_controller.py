@@ -100,7 +100,7 @@ class PhaseController:
                 except PlanOutdated:
                     continue
             raise Conflict(
-                f"the phase '{phase}' changed whenever it had been planned", hint="try again"
+                f"the phase '{phase}' kept changing while it was being planned", hint="try again"
             )
 
     async def stop_campaign(
@@ -197,7 +197,7 @@ class PhaseController:
             raise Conflict(
                 f"the phase '{phase}' planned {len(plans):,} jobs, more than"
                 f" {self._limits.phase_jobs:,}",
-                hint="let each of its jobs do more",
+                hint="give each of its jobs more work",
             )
         refuse_secrets([plan.detail for plan in plans], f"the plan of the phase '{phase}'")
         return PhasePlan(plans, uploaded)

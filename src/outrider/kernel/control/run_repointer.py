@@ -32,8 +32,8 @@ class RunRepointer:
         run = await self._store.read(run_records.run(scope, run_id))
         if RunStatus(run.status) in TERMINAL_RUNS:
             raise Conflict(
-                f"the run is {run.status}, so nothing of it waits",
-                hint="retry its phase: the new run goes where the registry says",
+                f"the run is {run.status}, so nothing in it is waiting",
+                hint="retry its phase: the new run uses the registry's current address",
             )
         moves = []
         for found in await self._store.read(repointing.contracts_of(run.id)):
@@ -82,7 +82,7 @@ def _refuse_another_type(contract: Contract, present: Contract) -> None:
     """The messages were made for the family that the run was launched with."""
     if present.gateway_type != contract.gateway_type:
         raise Conflict(
-            f"the target {contract.submission_target} is of another gateway type now:"
+            f"the target {contract.submission_target} has another gateway type now:"
             f" {present.gateway_type} instead of {contract.gateway_type}",
-            hint="stop the phase and retry it: the new run goes where the registry says",
+            hint="stop the phase and retry it: the new run uses the registry's current address",
         )

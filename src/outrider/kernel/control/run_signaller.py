@@ -80,8 +80,8 @@ class RunSignaller:
             raise denied
         if (asked.signal is Signal.RETRY_STEP) != (asked.step_id is not None):
             raise InvalidInput(
-                "a signal names a step exactly where it is about one",
-                [Problem("stepId", "RETRY_STEP needs it, the other signals have none")],
+                "stepId is required for RETRY_STEP and not allowed for other signals",
+                [Problem("stepId", "is required for RETRY_STEP only")],
             )
         try:
             changed = await self._carry_out(principal, run, asked)

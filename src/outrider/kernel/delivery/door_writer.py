@@ -68,8 +68,9 @@ class DoorWriter:
 
 
 def _alarm(target: str, reason: str | None) -> str:
-    why = reason or "it says to come back later"
+    why = reason or "it asks to retry later"
     return (
-        f"The target '{target}' takes no messages: {why}. What is for it waits and uses up no"
-        " attempt; it is tried again by itself."
+        f"The target '{target}' is not accepting messages: {why}. Its messages wait without"
+        " using up"
+        " attempts; it is retried automatically."
     )

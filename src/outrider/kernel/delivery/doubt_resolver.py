@@ -124,7 +124,7 @@ class DoubtResolver:
                 await self._refuse_exhausted(scope, [outbox_id])
             raise Conflict(
                 f"item {outbox_id} is not in doubt",
-                hint="`outrider doubts list` shows those that are",
+                hint="`outrider doubts list` shows the items in doubt",
             )
 
     async def _wait_for_the_living(

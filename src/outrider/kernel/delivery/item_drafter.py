@@ -142,7 +142,7 @@ def _compose(
     subject = text.subject
     if subject is not None and breaks_header(subject):
         draft = _drop(outbox_id, member, key, ItemStatus.FAILED, INVALID_HEADER)
-        return draft._replace(error="the rendered subject holds a control character")
+        return draft._replace(error="the rendered subject contains a control character")
     return Draft(
         OutboxId(outbox_id), member.recipient_id, member.address, subject, text.body, key,
         ItemStatus.QUEUED, None, None, unsubscribe_url=unsubscribe_url, html=html,

@@ -154,7 +154,7 @@ def _run_terminal(run: RunRecord, ending: RunEnding) -> Criterion:
     detail = f"the run is {run.status}"
     terminal = RunStatus(run.status) in TERMINAL_RUNS
     if terminal and not ending.agrees_with(run.status):
-        detail += ", which its log and its jobs do not say"
+        detail += ", which its log and jobs do not confirm"
         terminal = False
     return Criterion("run_terminal", terminal, detail)
 
@@ -172,7 +172,7 @@ def _duplicates_impossible(unique: bool, repeated: int, repeats: Repeats) -> Cri
     if not unique:
         detail = "the database lacks the unique constraint on idempotency keys"
     elif repeated:
-        detail = f"{repeated:,} keys stand twice in the ledger"
+        detail = f"{repeated:,} keys are in the ledger twice"
     elif undeclared:
         detail = "; ".join(
             f"{items:,} items were called again at {target}, which is not declared to remember"
@@ -186,8 +186,7 @@ def _duplicates_impossible(unique: bool, repeated: int, repeats: Repeats) -> Cri
 
 def _on_whose_word(repeats: Repeats) -> str:
     words = [
-        f"{items:,} items were called again on the word of {target} (remembers_references ="
-        f' "{memory}")'
+        f'{items:,} items were called again as {target} allows (remembers_references = "{memory}")'
         for (target, memory), items in sorted(repeats.remembered.items())
     ]
     if repeats.disproved:
@@ -195,7 +194,7 @@ def _on_whose_word(repeats: Repeats) -> str:
             f"{repeats.disproved:,} items were called again on evidence that the first call never"
             " arrived"
         )
-    return "; ".join(words) or "no call was repeated, so our own ledger says it"
+    return "; ".join(words) or "no call was repeated, so the ledger alone proves it"
 
 
 def _earlier_settled(left: int) -> Criterion:

@@ -191,5 +191,5 @@ def _wrong(text: Rendered | RenderProblem) -> tuple[str, str] | None:
     if isinstance(text, RenderProblem):
         return RENDER_FAILED, text.detail
     if text.subject is not None and breaks_header(text.subject):
-        return INVALID_HEADER, "the rendered subject holds a control character"
+        return INVALID_HEADER, "the rendered subject contains a control character"
     return None

@@ -103,13 +103,15 @@ def explain_run(
     if run.waits_for is not None:
         how = {
             "approval": f"an approval: `outrider run signal {run.id} APPROVE`",
-            "room": "room in its workspace, and begins by itself",
+            "room": "capacity in its workspace, and starts automatically",
         }[run.waits_for]
-        sentences.append(f"It waits for {how}.")
+        sentences.append(f"It is waiting for {how}.")
     elif accounting.waiting:
         locked = sum(count.jobs for count in jobs if count.status == JobStatus.LOCKED)
-        doing = f"{locked} jobs are with a worker" if locked else "no worker holds a job of it"
-        sentences.append(f"{accounting.waiting:,} items wait; {doing}.")
+        doing = (
+            f"{locked} jobs are being processed" if locked else "no worker is processing its jobs"
+        )
+        sentences.append(f"{accounting.waiting:,} items are waiting; {doing}.")
         for route in routes:
             sentences += _route(run, route)
         is_free = all(route.is_open for route in routes)
@@ -141,16 +143,16 @@ def _route(run: RunRecord, route: RunRoute) -> list[str]:
     sentences = []
     if route.paused is not None:
         sentences.append(
-            f"The target {where} is paused since {rfc3339(route.paused.paused_at)} by"
+            f"The target {where} has been paused since {rfc3339(route.paused.paused_at)} by"
             f" {route.paused.paused_by}: `outrider target resume {route.submission_target}`."
         )
     if route.doors:
         # Everybody's and the workspace's own may be closed for one cause: the later counts.
         door = max(route.doors, key=attrgetter("opens_at"))
-        how = "says to come back later" if door.state == DoorState.THROTTLED else "is closed"
+        how = "asks to retry later" if door.state == DoorState.THROTTLED else "is closed"
         sentences.append(
-            f"The target {where} {how} since {rfc3339(door.since)}: {door.reason or door.state}."
-            f" It is tried again at {rfc3339(door.opens_at)}, and waiting uses up nobody's attempt."
+            f"The target {where} {how} (since {rfc3339(door.since)}): {door.reason or door.state}."
+            f" It is tried again at {rfc3339(door.opens_at)}, and waiting does not use up attempts."
         )
     if route.is_open:
         sentences.append(f"The target {where} is open.")
@@ -158,7 +160,7 @@ def _route(run: RunRecord, route: RunRoute) -> list[str]:
         there = f" at {route.registry_url}" if route.registry_url else " at another address"
         sentences.append(
             f"The registry has {route.submission_target}{there} now:"
-            f" `outrider run repoint {run.id}` moves what was never attempted there."
+            f" `outrider run repoint {run.id}` moves the items not attempted yet."
         )
     return sentences
 
@@ -166,12 +168,12 @@ def _route(run: RunRecord, route: RunRoute) -> list[str]:
 def _turn(queue: QueueView | None, now: datetime | None) -> str:
     """What nobody holds, although its targets are open."""
     if queue is None or now is None or queue.due_at is None:
-        return "No job of it is due."
+        return "None of its jobs is due."
     if queue.due_at > now:
         return f"Its next job is due at {rfc3339(queue.due_at)}."
-    due = f"Its next job is due since {rfc3339(queue.due_at)}"
+    due = f"Its next job has been due since {rfc3339(queue.due_at)}"
     if queue.busy_workers:
         one = queue.busy_workers == 1
         workers = "1 worker is" if one else f"{queue.busy_workers} workers are"
-        return f"{due}; {workers} alive and busy with other jobs, so it will have its turn."
-    return f"{due} and no worker holds any job: start one with `outrider work`."
+        return f"{due}; {workers} running and busy with other jobs; it will be processed in turn."
+    return f"{due} and no worker is processing any job: start one with `outrider work`."

@@ -216,7 +216,7 @@ def intent_document(
     }
 
 
-REFUSED = "the intent cannot be submitted"
+REFUSED = "the intent is not valid"
 
 
 def _check(batch: Sequence[Submission], in_force: Mapping[str, Contract]) -> None:
@@ -276,7 +276,7 @@ def _refusals(
         if field is not None and field in given.payload:
             refused[index] = Problem(
                 f"{_where(batch, index)}payload.{field}",
-                "is set by Outrider, which recognises a repeat by it; use another field",
+                "is set by Outrider to recognise repeats; use another field",
             )
     return refused
 
@@ -298,6 +298,6 @@ def _same(stored: str, given: str) -> bool:
 
 def _conflict(intent_id: str) -> IdempotencyConflict:
     return IdempotencyConflict(
-        f"the intent '{intent_id}' was submitted before with another target or payload",
+        f"the intent '{intent_id}' was already submitted with a different target or payload",
         hint="use a new intentId for a new message",
     )

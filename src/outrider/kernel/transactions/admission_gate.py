@@ -65,7 +65,7 @@ class AdmissionGate:
                 return replace(beginning, not_before=later(verdict, self._clock.now()))
             case Rejected(retry_after_seconds):
                 raise Overloaded(
-                    "the workspace has as much under way as it may have", retry_after_seconds
+                    "the workspace has reached its limit of running work", retry_after_seconds
                 )
             case other:
                 assert_never(other)

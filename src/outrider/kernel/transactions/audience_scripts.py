@@ -110,6 +110,6 @@ class AudienceScripts:
             if closes and phase.state != PhaseState.NOT_STARTED:
                 raise Conflict(
                     f"the audience is closed: the phase '{phase.phase}' is {phase.state}",
-                    hint="create another campaign for more recipients",
+                    hint="create another campaign for additional recipients",
                 )
         return found

@@ -205,7 +205,7 @@ def _give_up(
             scope,
             AlertCode.EVENT_BUS_DEAD_LETTER,
             sink,
-            f"the sink '{sink}' could not be told of events: {letter.error}",
+            f"events could not be delivered to the sink '{sink}': {letter.error}",
             {"sink": sink, "error": letter.error, "attempts": letter.attempts},
         )
         yield from raise_alert(alert, ids, now)
@@ -214,7 +214,7 @@ def _give_up(
 def _disable(sink: str, why: str, ids: IdSource, now: datetime) -> Transaction[None]:
     disabled = yield from ask("disable_bus_sink", sink=sink, why=why, now=now)
     if disabled:
-        message = f"the sink '{sink}' said it is gone; what it has not heard waits"
+        message = f"the sink '{sink}' answered that it is gone; its events are waiting"
         detail: dict[str, object] = {"sink": sink, "error": why}
         alert = Alert(DEFAULT_SCOPE, AlertCode.EVENT_BUS_SINK_GONE, sink, message, detail)
         yield from raise_alert(alert, ids, now)
@@ -247,10 +247,10 @@ def redrive_one(scope: Scope, letter_id: str, now: datetime) -> Transaction[str]
     redriven = yield from redrive(scope, [letter_id], now)
     if not redriven:
         if found[0][1] is not None:
-            raise Conflict(f"the dead letter {letter_id} was redriven before")
+            raise Conflict(f"the dead letter {letter_id} was already redriven")
         raise Conflict(
             f"the sink '{sink}' of the dead letter {letter_id} is not registered",
-            hint="start a process whose settings name it, then redrive again",
+            hint="start a process whose settings contain it, then redrive again",
         )
     return sink
 
@@ -302,7 +302,7 @@ def _resolve(code: AlertCode, sink: str, scope: Scope, now: datetime) -> Transac
 
 
 def no_sink(sink: str) -> NotFound:
-    return NotFound(f"there is no sink '{sink}'", hint="`outrider bus sinks` shows those there are")
+    return NotFound(f"there is no sink '{sink}'", hint="`outrider bus sinks` lists the sinks")
 
 
 class Forgotten(NamedTuple):

@@ -110,8 +110,8 @@ def note_late(late: Sequence[ClosedAttempt], ids: IdSource, now: datetime) -> Tr
         by_subject.setdefault(row[3] or row[0], []).append(row)
     for subject, rows in by_subject.items():
         message = (
-            f"the provider accepted {len(rows)} items that had been settled otherwise, after their"
-            " worker was taken for lost; they may have been sent twice"
+            f"the provider accepted {len(rows)} items that already had another outcome, after their"
+            " worker was considered lost; they may have been sent twice"
         )
         detail = {"outboxIds": [row[0] for row in rows[:LATE_TOLD]], "runId": rows[0][3]}
         scope = Scope(rows[0][1], rows[0][2])

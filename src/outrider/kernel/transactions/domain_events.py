@@ -152,7 +152,7 @@ def event(scope: Scope, event_id: str) -> Transaction[StoredEvent]:
         found = yield from by_event_id(scope, [event_id])
     if event_id not in found:
         raise NotFound(
-            f"there is no event '{event_id}'", hint="`outrider event list` shows those there are"
+            f"there is no event '{event_id}'", hint="`outrider event list` lists the events"
         )
     return found[event_id]
 
@@ -318,11 +318,11 @@ def _refuse_unknown(
     problems = [
         Problem(
             f"[{index}].trigger" if len(told) > 1 else "trigger",
-            f"'{emission.trigger}' is known to nobody; a rule for it makes it known."
+            f"'{emission.trigger}' is not a known trigger; add a rule for it first."
             f" Known without one: {', '.join(sorted(triggers))}",
         )
         for index, (emission, _, _) in enumerate(told)
         if emission.trigger in others - ruled
     ]
     if problems:
-        raise InvalidInput("the event cannot be taken", problems)
+        raise InvalidInput("the event was refused", problems)

@@ -55,7 +55,7 @@ def close(intake: Intake) -> Transaction[None]:
 def _require_ours(rows: Sequence[object]) -> None:
     if not rows:
         raise Conflict(
-            "the upload took too long and was given up; nothing of it was kept",
+            "the upload took too long and was cancelled; nothing was stored",
             hint="send it again",
         )
 

@@ -11,7 +11,7 @@ from outrider.domain.ids import CampaignId, OutboxId, RunId
 from outrider.domain.outbox import Accounting
 from outrider.domain.states import ItemStatus
 from outrider.kernel.transactions import accountings, ledger_items
-from outrider.kernel.transactions.told_accountings import final_accounting
+from outrider.kernel.transactions.reported_accountings import final_accounting
 from outrider.limits.campaigns import RETRY_CHAIN_MAX_RUNS
 from outrider.ports.store import Transaction, ask
 

@@ -116,7 +116,7 @@ def _tell_of_rest(
 ) -> Transaction[None]:
     """Once for all jobs of a run."""
     message = (
-        f"{len(job_ids)} jobs of the run were lost again and again without progress, and rest ever"
+        f"{len(job_ids)} jobs of the run keep losing their workers without progress, and wait ever"
         f" longer between their attempts; the last time: {why}"
     )
     detail = {"runId": run_id, "jobIds": job_ids[:JOBS_TOLD], "why": why}

@@ -19,8 +19,8 @@ from outrider.domain.states import PhaseState
 from outrider.kernel.transactions import accountings
 from outrider.kernel.transactions.launch_outcomes import earlier_runs
 from outrider.kernel.transactions.paging import FIRST
+from outrider.kernel.transactions.reported_accountings import final_accounting, reported_accounting
 from outrider.kernel.transactions.snapshots import progress_percentage
-from outrider.kernel.transactions.told_accountings import final_accounting, told_accounting
 from outrider.limits.kernel import Limits
 from outrider.ports.store import Rows, Transaction, ask
 
@@ -160,4 +160,4 @@ def told_of(line: PhaseLine) -> Accounting | None:
         # A pause lets the calls that are under way end, and nobody tells of them.
         return None
     document = msgspec.json.decode(line.progress)
-    return told_accounting(document) if document.get("runId") == line.run_id else None
+    return reported_accounting(document) if document.get("runId") == line.run_id else None

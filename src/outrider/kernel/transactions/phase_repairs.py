@@ -72,7 +72,7 @@ class ChangedMeanwhile(Exception):
     """What was looked at is not so any more: nothing of what was begun stays."""
 
 
-class _Standing(NamedTuple):
+class _FoundPhase(NamedTuple):
     scope: Scope
     state: PhaseState
     run_id: RunId | None
@@ -110,7 +110,7 @@ def reconcile(
     Raises ChangedMeanwhile.
     """
     yield from one_at_a_time(campaign_id)
-    seen = yield from _standing(campaign_id, phase)
+    seen = yield from _found_phase(campaign_id, phase)
     if seen is None:
         return None
     verdict = repair(seen.state, seen.run)
@@ -122,7 +122,7 @@ def reconcile(
             yield from ask("cancel_jobs", run_id=seen.run_id, now=now)
         yield from run_records.find_locked(seen.run_id)
     yield from lock_phases(campaign_id)
-    found = yield from _standing(campaign_id, phase)
+    found = yield from _found_phase(campaign_id, phase)
     if found is None or (found.state, found.run_id) != (seen.state, seen.run_id):
         raise ChangedMeanwhile  # By its own end, or by a hand, and then it is noted again.
     match verdict:
@@ -140,7 +140,7 @@ def reconcile(
 def stop_left_over(left: RunLeftRunning, ids: IdSource, now: datetime) -> Transaction[bool]:
     """Stop a run that no phase names any more; raises ChangedMeanwhile."""
     yield from one_at_a_time(left.campaign_id)
-    seen = yield from _standing(left.campaign_id, left.phase)
+    seen = yield from _found_phase(left.campaign_id, left.phase)
     if seen is None or seen.run_id == left.id:
         return False
     yield from tell_jobs(left.id, Action.STOP, now)
@@ -154,7 +154,7 @@ def stop_left_over(left: RunLeftRunning, ids: IdSource, now: datetime) -> Transa
 def _steer(
     campaign_id: CampaignId,
     phase: str,
-    found: _Standing,
+    found: _FoundPhase,
     action: Action,
     ids: IdSource,
     now: datetime,
@@ -188,7 +188,7 @@ def _log(
 
 
 def _tell_stream(
-    campaign_id: CampaignId, phase: str, found: _Standing, now: datetime
+    campaign_id: CampaignId, phase: str, found: _FoundPhase, now: datetime
 ) -> Transaction[bool]:
     """Streams are told of a state that came without its event; False where they know it."""
     event = phase_rules.event_of(found.state)
@@ -203,7 +203,7 @@ def _tell_stream(
     return True
 
 
-def _standing(campaign_id: CampaignId, phase: str) -> Transaction[_Standing | None]:
+def _found_phase(campaign_id: CampaignId, phase: str) -> Transaction[_FoundPhase | None]:
     rows: Rows = yield from ask("phase_beside_run", campaign_id=campaign_id, phase=phase)
     if not rows:
         return None
@@ -211,7 +211,7 @@ def _standing(campaign_id: CampaignId, phase: str) -> Transaction[_Standing | No
     run = RunBeside(RunStatus(status), *map(bool, facts)) if status else None
     scope = Scope(TenantId(tenant_id), WorkspaceId(workspace_id))
     named = RunId(run_id) if run_id else None
-    return _Standing(scope, PhaseState(state), named, run, last_event)
+    return _FoundPhase(scope, PhaseState(state), named, run, last_event)
 
 
 def count_bypasses() -> Transaction[int]:

@@ -56,7 +56,7 @@ def apply(
     if expected not in (None, found.fingerprint()):
         raise Conflict(
             "the rules were changed since the diff was shown; nothing was applied",
-            hint="look at the diff again",
+            hint="review the diff again",
         )
     yield from _carried_out(scope, found, by)
     if wanted.policies is not None and found.policies:
@@ -74,7 +74,7 @@ def put_rule(
         current = yield from rules.rule(scope, rule_id)
         if at_place is not None and at_place.rule.id != current.rule.id:
             raise Conflict(
-                f"another rule is at {written.place}: {at_place.rule.id}",
+                f"another rule exists for {written.place}: {at_place.rule.id}",
                 hint="change or delete that one",
             )
         yield from _require_channel_kept(scope, current.rule, written)
@@ -167,8 +167,8 @@ def _require_channel_kept(scope: Scope, rule: Rule, written: WrittenRule) -> Tra
     steps = yield from rules.steps_of(scope, [rule.id])
     if steps[rule.id]:
         raise Conflict(
-            f"the rule has steps that were written for {rule.channel.value}",
-            hint="delete its steps first, or put a rule for the other channel",
+            f"the rule has steps for the channel {rule.channel.value}",
+            hint="delete its steps first, or create a rule for the other channel",
         )
 
 
@@ -181,7 +181,7 @@ def _meant(
     if len(same) > 1:
         raise Conflict(
             f"{len(same)} steps of this rule have the order {step_order}",
-            hint="name the one that is meant by its id: PUT /workflows/steps/{id}",
+            hint="use the step's ID instead: PUT /workflows/steps/{id}",
         )
     return same[0] if same else None
 

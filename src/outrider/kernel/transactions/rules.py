@@ -170,8 +170,8 @@ def require_steps_room(steps_now: int, change: RuleChange) -> None:
 def _require_room(what: str, of: str, would_be: int, most: int) -> None:
     if would_be > most:
         raise InvalidInput(
-            f"{what} at most {most:,} {of}; this would make {would_be:,}",
-            hint="remove some that are not used any more",
+            f"{what} at most {most:,} {of}; this would be {would_be:,}",
+            hint="remove some that are no longer used",
         )
 
 

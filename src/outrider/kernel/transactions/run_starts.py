@@ -57,7 +57,7 @@ def failed(request: LeasedRequest, why: str, ids: IdSource, now: datetime) -> Tr
         request.scope,
         AlertCode.RUN_NOT_STARTED,
         request.run_id,
-        "the run waits, and could not be started; it is tried again",
+        "the run is waiting and could not be started; it will be tried again",
         {"runId": request.run_id, "error": why},
     )
     yield from raise_alert(alert, ids, now)

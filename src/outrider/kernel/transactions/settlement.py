@@ -238,9 +238,9 @@ def _alert(
     job: ClaimedJob | ClaimedPhaseJob, tally: Tally, ids: IdSource, now: datetime
 ) -> Transaction[None]:
     """One alert stands for all dead jobs of a run; the next run of its phase resolves it."""
-    message = f"a job was given up after {job.attempts} tries"
+    message = f"a job was given up after {job.attempts} attempts"
     if left := tally.unended:
-        message += f"; {left} of its {tally.intended} items have no ending"
+        message += f"; {left} of its {tally.intended} items have no outcome"
     detail = {"jobId": job.id, "campaignId": job.campaign_id, **_numbers(tally)}
     yield from raise_alert(
         Alert(job.scope, AlertCode.JOB_DEAD, job.run_id, message, detail), ids, now

@@ -107,7 +107,7 @@ class SignalScripts:
         if step is None:
             raise NotFound(
                 f"run {run.id} has no step {step_id}",
-                hint=f"`outrider run snapshot {run.id}` lists its steps",
+                hint=f"`outrider run snapshot {run.id}` lists its jobs",
             )
         locked = yield from run_records.lock(run.id)
         has_ended = locked.stopped_at is not None or RunStatus(locked.status) in TERMINAL_RUNS
@@ -128,8 +128,8 @@ class SignalScripts:
             raise SignalRefused(
                 asked.signal.value,
                 "nothing_to_retry",
-                "none of the step's items can be sent again",
-                hint="what cannot be rendered needs another version of its message",
+                "none of the job's items can be sent again",
+                hint="an item that cannot be rendered needs another version of its message",
             )
         yield from step_retries.hasten(run.id, step_id, now)
         draft = decision(
@@ -157,19 +157,19 @@ def _check_retry(signal: str, step: StepState, *, run_has_ended: bool) -> None:
             signal,
             "run_ended",
             "the run has ended or was stopped",
-            hint="retry its phase: that takes up what did not succeed",
+            hint="retry its phase: the new run covers what did not succeed",
         )
     if not step.fence:
         raise SignalRefused(
             signal,
             "step_not_begun",
-            "nobody has begun this step yet",
-            hint="it begins when its run is let go and its time has come",
+            "this job has not started yet",
+            hint="it starts once its run is approved and its start time has come",
         )
     if step.status == JobStatus.LOCKED:
-        raise SignalRefused(signal, "step_running", "a worker is at this step already")
+        raise SignalRefused(signal, "step_running", "a worker is already processing this job")
     if step.outcome == JobOutcome.COMPLETED:
-        raise SignalRefused(signal, "step_succeeded", "nothing of this step has failed")
+        raise SignalRefused(signal, "step_succeeded", "nothing in this job has failed")
 
 
 def answer(run_id: RunId, asked: AskedSignal) -> Transaction[SignalAnswer | None]:
@@ -183,8 +183,9 @@ def answer(run_id: RunId, asked: AskedSignal) -> Transaction[SignalAnswer | None
     older = None if (about or "").startswith(SIGNAL_STEP) else about
     if (told["signal"], told.get("stepId", older)) != (asked.signal.value, asked.step_id):
         raise Conflict(
-            f"the signal {asked.signal_id} was another one before: {told['signal']}",
-            hint="give every signal an id of its own",
+            f"the signal {asked.signal_id} was already used for a different signal:"
+            f" {told['signal']}",
+            hint="give every signal a unique id",
         )
     if kind == RunEventType.SIGNAL_REJECTED:
         if told["code"] == NotFound.code:

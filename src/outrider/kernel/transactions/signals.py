@@ -103,7 +103,7 @@ def record_counted(run_id: RunId, since: datetime, now: datetime) -> Transaction
     number = yield from next_signal(run_id)
     payload: dict[str, object] = {
         COUNTED: counted,
-        "reason": "more signals were refused than are recorded one by one",
+        "reason": "more signals were refused than are recorded individually",
     }
     draft = EventDraft(RunEventType.SIGNAL_REJECTED, signal_step(number), payload=payload)
     yield from append_decision(run_id, run.plan_version, draft, now)

@@ -29,7 +29,7 @@ def lane_in(mode: str, number: int) -> int:
     return number + (LANES_PER_TARGET if mode == REALTIME else 0)
 
 
-class Places(NamedTuple):
+class LaneTargets(NamedTuple):
     """Contracts' ids by target, and lanes' jobs. Neither ever changes or goes away."""
 
     contract_ids: dict[str, int]
@@ -111,8 +111,8 @@ def submit(
     contracts: Mapping[str, ContractSnapshot],
     ids: IdSource,
     now: datetime,
-    known: Places | None = None,
-) -> Transaction[tuple[dict[IdempotencyKey, Intent], Places]]:
+    known: LaneTargets | None = None,
+) -> Transaction[tuple[dict[IdempotencyKey, Intent], LaneTargets]]:
     """Returns those that are new, as they stand now, and their places. Where these are known, one
     statement is all it takes, or two where a store cannot wake lanes by the same."""
     wanted = {(intent.submission_target, intent.lane) for intent in intents}
@@ -179,7 +179,7 @@ def places(
     wanted: Collection[Lane],
     ids: IdSource,
     now: datetime,
-) -> Transaction[Places]:
+) -> Transaction[LaneTargets]:
     """Those that were missing are made."""
     found = yield from _found(scope, contracts, wanted)
     if len(found[0]) < len(contracts):
@@ -196,7 +196,7 @@ def places(
 
 def _found(
     scope: Scope, contracts: Mapping[str, ContractSnapshot], wanted: Collection[Lane]
-) -> Transaction[Places]:
+) -> Transaction[LaneTargets]:
     """In one statement, because somebody waits for it."""
     shas = [snapshot.sha256 for snapshot in contracts.values()]
     rows = yield from ask(
@@ -214,7 +214,7 @@ def _found(
         if snapshot.sha256 in by_sha256
     }
     lanes = {(name, lane): JobId(id_) for name, lane, id_ in rows if lane is not None}
-    return Places(contract_ids, lanes)
+    return LaneTargets(contract_ids, lanes)
 
 
 def due(lane: ClaimedLane, most: int, now: datetime) -> Transaction[list[DueItem]]:

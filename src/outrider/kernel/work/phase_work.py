@@ -64,7 +64,7 @@ class PhaseWork:
     async def _handled(self, job: ClaimedPhaseJob, context: StoredPhaseContext) -> PhaseResult:
         handler = self._handlers.get(job.phase)
         if handler is None:
-            raise OutriderError(f"no handler of the phase '{job.phase}' is installed here")
+            raise OutriderError(f"no handler for the phase '{job.phase}' is installed here")
         task = PhaseJob(job.id, job.item_count, msgspec.json.decode(job.detail))
         result = await handler.process(context, task)
         parts = result.succeeded, result.failed, result.skipped

@@ -204,7 +204,7 @@ class Digester:
         if isinstance(text, RenderProblem):
             reason, error = RENDER_FAILED, text.detail
         elif text.subject is not None and breaks_header(text.subject):
-            reason, error = INVALID_HEADER, "the rendered subject holds a control character"
+            reason, error = INVALID_HEADER, "the rendered subject contains a control character"
         else:
             letter = MessageContent(text.subject, text.body, (), zone, _is_html(step))
         kind, template = channel_kind(step.channel)

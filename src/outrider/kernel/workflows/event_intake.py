@@ -109,6 +109,6 @@ class EventIntake:
 
 def _conflict(event_id: str) -> IdempotencyConflict:
     return IdempotencyConflict(
-        f"the event '{event_id}' was emitted before with another trigger or content",
+        f"the event '{event_id}' was already emitted with a different trigger or content",
         hint="use a new eventId for a new event",
     )

@@ -136,7 +136,7 @@ class RuleKeeper:
             and isinstance(found := self._targets.find(step.channel, step.submission_target), str)
         ]
         if problems:
-            raise InvalidInput("the steps do not fit the registry", problems)
+            raise InvalidInput("the steps do not match the registry", problems)
 
 
 def _placed(wanted: Iterable[WrittenRule]) -> Iterable[tuple[str, WrittenStep]]:

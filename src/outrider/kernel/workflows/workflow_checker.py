@@ -108,7 +108,7 @@ class WorkflowChecker:
     def _warnings(self, rule: RuleToCheck, targets: StepTargets) -> Iterator[Problem]:
         path = _path(rule.scope, rule.trigger, rule.place)
         if rule.enabled and not rule.steps:
-            yield Problem(path, f"{NO_STEPS}: disable the rule to silence its place")
+            yield Problem(path, f"{NO_STEPS}; to send nothing here, disable the rule")
         for step in rule.steps:
             contract = targets.find(step.channel, step.submission_target)
             if isinstance(contract, Contract):

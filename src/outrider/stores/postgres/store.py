@@ -187,7 +187,7 @@ class PostgresStore:
     async def _connected(self, around: tuple[Isolation, bool] | None) -> AsyncIterator[Connection]:
         """A connection, in a transaction of that isolation where one is wanted."""
         if self._is_abandoned:
-            raise StoreUnavailable("Postgres did not answer, and nobody waits for it any more")
+            raise StoreUnavailable("Postgres did not answer in time")
         try:
             pool = self._pool or await self._open()
             # The pool's own time-out would make a task of it, which single messages wait for.
@@ -291,12 +291,12 @@ async def _applied(connection: Connection) -> Mapping[str, str]:
 def _translated(error: BaseException, url: str) -> StoreError:
     said = without_password(str(error), url)
     if isinstance(error, asyncpg.IntegrityConstraintViolationError):
-        return StoreRefused(f"the database refused it: {said}")
+        return StoreRefused(f"the database refused the statement: {said}")
     if isinstance(error, asyncpg.UndefinedTableError):
         return SchemaMismatch(said, hint="run `outrider migrate` first")
     if isinstance(error, _LOST):
         return StoreUnavailable(
-            f"Postgres cannot be used: {said or type(error).__name__}",
-            hint="check that it runs and that OUTRIDER_DATABASE_URL is right",
+            f"Postgres is unavailable: {said or type(error).__name__}",
+            hint="check that it is running and that OUTRIDER_DATABASE_URL is correct",
         )
     return StoreError(f"Postgres: {said}")

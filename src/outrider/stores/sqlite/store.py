@@ -119,7 +119,7 @@ class SqliteStore:
         except OSError as error:
             raise StoreUnavailable(
                 f"SQLite cannot use {self._path}: {error.strerror}",
-                hint="check that the file is a database, writable, and that the disk has room",
+                hint="check that the file is a writable database and that the disk has space",
             ) from error
 
     def abandon(self) -> None:
@@ -190,7 +190,7 @@ class SqliteStore:
         if not self._path.parent.is_dir():
             raise StoreUnavailable(
                 f"the folder of the database does not exist: {self._path.parent}",
-                hint="create it, or set OUTRIDER_DATABASE_URL to another place",
+                hint="create it, or set OUTRIDER_DATABASE_URL to another location",
             )
         # Everything is in it: a new one is its owner's alone, and so is what SQLite puts beside it.
         # One that is there is not opened: to close it would end the locks of our other connections.
@@ -315,11 +315,11 @@ class SqliteStore:
 
     def _translated(self, error: apsw.Error) -> StoreError:
         if isinstance(error, apsw.ConstraintError):
-            return StoreRefused(f"the database refused it: {error}")
+            return StoreRefused(f"the database refused the statement: {error}")
         if isinstance(error, _LOST):
             return StoreUnavailable(
                 f"SQLite cannot use {self._path}: {error}",
-                hint="check that the file is a database, writable, and that the disk has room",
+                hint="check that the file is a writable database and that the disk has space",
             )
         if "no such table" in str(error):
             return SchemaMismatch(str(error), hint="run `outrider migrate` first")

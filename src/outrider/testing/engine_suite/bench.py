@@ -63,13 +63,13 @@ class UnreachableEngine(Engine):
         self.polls_queue = engine.polls_queue
 
     async def start(self, run: Work) -> None:
-        raise EngineUnavailable(f"nobody was told of {run}")
+        raise EngineUnavailable(f"no notification of {run}")
 
     async def signal(self, run: Work, signal: Signal, step_id: str | None = None) -> None:
-        raise EngineUnavailable(f"nobody was told of {signal} {step_id} to {run}")
+        raise EngineUnavailable(f"no notification of {signal} {step_id} to {run}")
 
     async def recover(self, stalled: Sequence[Stalled]) -> Sequence[Stalled]:
-        raise EngineUnavailable(f"nobody was told of {stalled}")
+        raise EngineUnavailable(f"no notification of {stalled}")
 
     def reference(self, tenant_id: TenantId, run_id: RunId) -> str:
         return self._engine.reference(tenant_id, run_id)

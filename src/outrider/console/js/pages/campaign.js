@@ -15,13 +15,14 @@ import { stream } from "../stream.js";
 import { copyableId } from "../parts/copying.js";
 import { note } from "../parts/feedback.js";
 import { doubtsNote, inWords, ledger } from "../parts/ledger.js";
-import { moment } from "../parts/moments.js";
+import { moment } from "../parts/timestamps.js";
 import { card } from "../parts/table.js";
 import { readyFor, statePill } from "./campaigns.js";
 import { artifactsCard, eventsCard, runsCard } from "./campaign_cards.js";
 import { SETTLE_BEAT_MS, chartCard } from "./campaign_chart.js";
 import { phaseTrack } from "./campaign_track.js";
 import { messagesCard } from "./messages.js";
+import { campaign as texts } from "../texts.js";
 
 const RUNS_SHOWN = 10;
 const EVENTS_SHOWN = 30;
@@ -233,11 +234,11 @@ class CampaignPage {
     const phase = this.#inspected;
     frame.head({
       title: view.name,
-      crumbs: [["Campaigns", "#/campaigns"]],
+      crumbs: [[texts.campaigns, "#/campaigns"]],
       beside: statePill(view),
       actions: frame.canOperate && readyFor(view) &&
         nextButton(this.live, view, readyFor(view), (words) => this.#say(words)),
-      under: [plural(view.recipients, "recipient"), " · created ",
+      under: [plural(view.recipients, "recipient"), texts.created,
         moment(this.#definition.createdAt), " · ", copyableId(view.campaignId)],
     });
     render(
@@ -288,15 +289,15 @@ class CampaignPage {
     const found = view.phases[phase];
     const counted = this.#counted(found);
     return card(
-      `${title(phase)} results`,
+      texts.results(title(phase)),
       h("div", { class: "card-body stack" },
         counted ? this.#ledgers(found, counted, successName(phase))
-          : h("p", { class: "muted" }, "Nothing is counted before the phase has a run."),
+          : h("p", { class: "muted" }, texts.notStarted),
         found.earlierInDoubt > 0 && note(
-          `${plural(found.earlierInDoubt, "item")} of earlier runs are still in doubt.`, "warn"),
+          texts.earlierInDoubt(plural(found.earlierInDoubt, "item")), "warn"),
         counted && doubtsNote(counted, { campaignId: view.campaignId })),
       found.runId && h("a", { class: "small", href: makeHash("runs", found.runId) },
-        "View run"),
+        texts.viewRun),
     );
   }
 
@@ -307,10 +308,10 @@ class CampaignPage {
     }
     return [
       h("p", { class: "small muted", "data-figure": "runs" },
-        `All ${found.runs} runs together: each message once, as it ended.`),
+        texts.allRuns(found.runs)),
       ledger(outcomeAfter(found, counted), success),
       h("div", { class: "small muted", "data-figure": "latest-run" },
-        `Latest run only: ${inWords(counted, success)}.`),
+        texts.latestRun(inWords(counted, success))),
     ];
   }
 }

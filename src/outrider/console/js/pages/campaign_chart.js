@@ -8,6 +8,7 @@ import { duration, rate } from "../state/format.js";
 import { addSample, recentRate, sampleOf, throughputOf, timeLeft } from "../state/throughput.js";
 import { throughputChart } from "../parts/chart.js";
 import { card } from "../parts/table.js";
+import { campaign as texts } from "../texts.js";
 
 const SAMPLES_TO_DRAW = 3;
 export const SETTLE_BEAT_MS = 1_500;
@@ -20,14 +21,14 @@ export function chartCard(view, phase, { told, accounting, throughput }) {
     ? timeLeft(view.phases[phase].accounting?.waiting ?? 0, now) : null;
   const drawn = paceOf(view.phases[phase], told, isMoving, accounting) ?? throughput;
   return card(
-    "Throughput",
+    texts.throughput,
     h("div", { class: "card-body" },
       drawn && hasSettled(drawn)
         ? throughputChart(drawn)
-        : h("p", { class: "muted" }, "It is drawn as soon as a batch has ended.")),
+        : h("p", { class: "muted" }, texts.noChartYet)),
     now !== null && h("span", { class: "small" }, h("span", { class: "strong" }, rate(now)),
-      h("span", { class: "muted" }, " now")),
-    left > 1000 && h("span", { class: "small muted" }, `about ${duration(left)} left`),
+      h("span", { class: "muted" }, texts.now)),
+    left > 1000 && h("span", { class: "small muted" }, texts.timeLeft(duration(left))),
   );
 }
 

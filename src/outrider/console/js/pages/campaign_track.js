@@ -10,9 +10,10 @@ import { makeHash } from "../state/hash.js";
 import { successName } from "../state/phase_words.js";
 import { linkButton } from "../parts/controls.js";
 import { bar } from "../parts/ledger.js";
-import { exactMoment, span } from "../parts/moments.js";
+import { exactMoment, span } from "../parts/timestamps.js";
 import { pill } from "../parts/pill.js";
 import { reasonWords, waitWords } from "../parts/words.js";
+import { campaign as texts } from "../texts.js";
 
 /**
  * `inspected` is the phase that is looked at, `countedOf` what is known of a phase's items, and
@@ -21,7 +22,7 @@ import { reasonWords, waitWords } from "../parts/words.js";
 export function phaseTrack(view, page) {
   return h(
     "ol",
-    { class: "track", "aria-label": "Phases" },
+    { class: "track", "aria-label": texts.phases },
     view.phaseOrder.map((phase, index) => stage(view, phase, index, page)),
   );
 }
@@ -66,14 +67,14 @@ function stage(view, phase, index, { context, live, inspected, countedOf, say })
     why(found, word),
     frame.canOperate && h("div", { class: "stage-controls" },
       phaseButtons(live, view, phase, say),
-      found.waitsFor === "approval" && linkButton("See its run to approve",
+      found.waitsFor === "approval" && linkButton(texts.reviewRun,
         makeHash("runs", found.runId), { look: "small" })),
   );
 }
 
 function why(found, word) {
   const words = waitWords(found.waitsFor)
-    ?? (word === "scheduled" ? ["Begins ", exactMoment(found.scheduledFor)] : null)
-    ?? (found.reason && word !== "stopped" ? `Reason: ${reasonWords(found.reason)}` : null);
+    ?? (word === "scheduled" ? [texts.starts, exactMoment(found.scheduledFor)] : null)
+    ?? (found.reason && word !== "stopped" ? texts.reason(reasonWords(found.reason)) : null);
   return words && h("div", { class: "small muted breakable" }, words);
 }
