@@ -89,5 +89,5 @@ def load_authorisation(name: str) -> Authorisation:
 def _refusal(name: str, why: str) -> InvalidInput:
     return InvalidInput(
         f"the authorisation '{name}' {why}",
-        hint="correct OUTRIDER_AUTHORISATION, or leave it out: then keys and their scopes decide",
+        hint="fix OUTRIDER_AUTHORISATION, or unset it to let API keys and their scopes decide",
     )
