@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from outrider.domain.errors import InvalidInput
 from outrider.domain.workspaces import WorkspaceName
 from outrider.gateways.directory import Gateways
 from outrider.settings import TargetSettings
@@ -36,6 +37,8 @@ class NamedSecrets:
 
     def resolve(self, references: Sequence[str], workspace: WorkspaceName) -> dict[str, str]:  # noqa: ARG002
         self.reads += 1
+        if not self.values.keys() >= set(references):
+            raise InvalidInput("the secret is not there")
         return {reference: self.values[reference] for reference in references}
 
 

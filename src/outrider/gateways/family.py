@@ -53,6 +53,11 @@ class Target:
             )
         return value
 
+    def has_credential(self, name: str) -> bool:
+        """Whether one of this name is set that is this workspace's to use."""
+        given = name in self.settings.credentials
+        return given and self.settings.owner_of(name, self.workspace) is not None
+
     def credential(self, name: str) -> str:
         """The value behind a credential's reference; it must not outlive the gateway."""
         return self.credentials(name)[name]

@@ -30,7 +30,7 @@ from outrider.ports.receipts import Callback
 
 CREDENTIAL = "receiptsSecret"
 
-_ID_PATTERN = r"^[^\x00-\x1f\x7f]+$"
+_ID_PATTERN = r"^[^\x00-\x1f\x7f]+\Z"
 Identifier = Annotated[
     str, msgspec.Meta(min_length=1, max_length=RECEIPT_ID_MAX_CHARACTERS, pattern=_ID_PATTERN)
 ]
@@ -102,6 +102,6 @@ class StandardReader(SignedReader):
 
 
 def receipt_reader(target: Target) -> StandardReader | None:
-    if CREDENTIAL not in target.settings.credentials:
+    if not target.has_credential(CREDENTIAL):
         return None
     return StandardReader(ReceiptSecret(target, CREDENTIAL, signing_keys))

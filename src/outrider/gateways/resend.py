@@ -89,7 +89,7 @@ class ResendGateway(ProviderGateway):
         self._url = base_url(target.url) / "emails"
         self._sender = target.option("from", target.mail_from)
         mailbox(self._sender)
-        self._is_tagged = CREDENTIAL in target.settings.credentials
+        self._is_tagged = target.has_credential(CREDENTIAL)
 
     def compose(self, reference: IdempotencyKey, content: Content) -> Request | Rejected:
         recipient = normalise_email(content.to)

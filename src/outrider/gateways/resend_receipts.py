@@ -129,6 +129,6 @@ def _reference(tags: dict[str, Any] | list[dict[str, Any]] | None) -> str | None
 
 
 def receipt_reader(target: Target) -> ResendReader | None:
-    if CREDENTIAL not in target.settings.credentials:
+    if not target.has_credential(CREDENTIAL):
         return None
     return ResendReader(ReceiptSecret(target, CREDENTIAL, signing_keys))

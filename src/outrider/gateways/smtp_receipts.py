@@ -56,7 +56,7 @@ def return_path_of(target: Target) -> ReturnPath | None:
 
 
 def receipt_reader(target: Target) -> SmtpReader | None:
-    if CREDENTIAL not in target.settings.credentials:
+    if not target.has_credential(CREDENTIAL):
         return None
     secret = ReceiptSecret(target, CREDENTIAL, signing_keys)
     return SmtpReader(secret, return_path_of(target))

@@ -246,9 +246,8 @@ def receipt_reader(target: Target) -> TwilioReader | None:
 
 def secret_name(target: Target) -> str | None:
     """Twilio signs with the account's auth token, and never with an API key's secret."""
-    given = target.settings.credentials
-    if OWN_SECRET in given:
+    if target.has_credential(OWN_SECRET):
         return OWN_SECRET
-    if "apiKeySid" in target.settings.options or "authToken" not in given:
+    if "apiKeySid" in target.settings.options or not target.has_credential("authToken"):
         return None
     return "authToken"

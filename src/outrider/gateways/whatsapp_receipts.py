@@ -262,10 +262,9 @@ def _phone(wa_id: str) -> str:
 
 
 def receipt_reader(target: Target) -> WhatsAppReader | None:
-    given = target.settings.credentials
-    if CREDENTIAL not in given:
+    if not target.has_credential(CREDENTIAL):
         return None
     token = None
-    if VERIFY_CREDENTIAL in given:
+    if target.has_credential(VERIFY_CREDENTIAL):
         token = ReceiptSecret(target, VERIFY_CREDENTIAL, plain_keys)
     return WhatsAppReader(ReceiptSecret(target, CREDENTIAL, plain_keys), token)
