@@ -18,6 +18,7 @@ from outrider.gateways import (
     whatsapp_cloud,
 )
 from outrider.gateways.family import Family, Target
+from outrider.gateways.mail_receiver import ReturnMailbox, mailboxes_in
 from outrider.limits.gateways import MAIL_FROM_DEFAULT
 from outrider.ports.gateway import Gateway
 from outrider.ports.receipts import ReceiptReader
@@ -121,6 +122,12 @@ class Gateways:
         )
         path = (*workspace, submission_target) if of_one else (submission_target,)
         return "/".join((self._public_url, "receipts", *(quote(part, safe="") for part in path)))
+
+    def return_mailboxes(self) -> list[ReturnMailbox]:
+        """Where bounces arrive, of every target that has a return path."""
+        return mailboxes_in(
+            self._targets, lambda name, workspace: self._target(name, "", workspace)
+        )
 
     def own_workspaces(self, submission_target: str) -> list[WorkspaceName]:
         return [

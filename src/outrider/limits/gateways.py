@@ -51,3 +51,15 @@ RECEIPT_TEXT_MAX_CHARACTERS = 1_600
 """Ten parts of a text message."""
 RECEIPT_SECRET_REREAD_SECONDS = 1.0
 """A flood of forged callbacks reads the secret anew once in this time, and not once each."""
+MAIL_RECEIVED_MAX_BYTES = 10 * 1024 * 1024
+"""A bounce may bring back the whole message."""
+MAIL_READ_IN_LOOP_BYTES = 65_536
+"""Larger ones are read in a thread, while others are talked to."""
+MAIL_SESSIONS_MAX = 64
+MAIL_SESSION_IDLE_SECONDS = 300.0
+"""RFC 5321, 4.5.3.2.7."""
+MAIL_RECIPIENTS_MAX = 100
+MAILDIR_LOOK_SECONDS = 1.0
+MAILDIR_RETRY_SECONDS = 30.0
+MAILDIR_WINDOW_MAILS = 1_000
+POSTED_INBOX_SECONDS = 30.0

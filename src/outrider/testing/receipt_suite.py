@@ -136,8 +136,8 @@ class ReceiptConformance:
                 **genuine.headers,
                 **dict.fromkeys(self._signing(bench, genuine.headers), text),
             }
-            result = bench.reader.read(replace(genuine, headers=headers), NOW)
-            assert isinstance(self.check(bench, result), Refusal), text
+            result = self.check(bench, bench.reader.read(replace(genuine, headers=headers), NOW))
+            assert isinstance(result, Refusal), text
             assert result.why is RefusedFor.FORGED
 
     def test_another_targets_secret_is_worth_nothing(self, bench: ReceiptBench) -> None:
