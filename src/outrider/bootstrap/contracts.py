@@ -24,6 +24,7 @@ def make_gateways(settings: Settings) -> Gateways:
         mail_from=settings.mail_from,
         targets=settings.targets,
         allow_private=settings.allow_private_gateways,
+        public_url=settings.public_url,
     )
 
 

@@ -19,6 +19,7 @@ class Commands(LazyGroup):
         "serve": "outrider.cli.serve:serve",
         "work": "outrider.cli.work:work",
         "sandbox": "outrider.cli.sandbox:sandbox",
+        "receive-mail": "outrider.cli.receive_mail:receive_mail",
         "campaign": "outrider.cli.campaign_controls:app",
         "run": "outrider.cli.run_log:app",
         "doubts": "outrider.cli.doubts:app",

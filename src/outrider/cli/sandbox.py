@@ -25,6 +25,22 @@ def require_simulator() -> None:
         )
 
 
+def _receipts_secret(receipts_to: str | None, file: Path | None) -> str | None:
+    if file is None:
+        if receipts_to is not None:
+            raise InvalidInput(
+                "receipts need something to be signed with", hint="--receipts-secret-file FILE"
+            )
+        return None
+    try:
+        secret = file.read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{file} cannot be read: {type(error).__name__}") from error
+    if not secret:
+        raise InvalidInput(f"{file} holds no secret")
+    return secret
+
+
 def sandbox(
     context: typer.Context,
     port: Annotated[
@@ -59,6 +75,39 @@ def sandbox(
         bool, typer.Option(help="Refuse references that were accepted before.")
     ] = True,
     seed: Annotated[int | None, typer.Option(help="Seed that makes the faults repeatable.")] = None,
+    receipts_to: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Report what became of each message there; {type} stands for the gateway type."
+            " Twilio's go to each message's StatusCallback.",
+        ),
+    ] = None,
+    receipts_secret_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="What receipts are signed with.")
+    ] = None,
+    bounce_rate: Annotated[
+        float, typer.Option(min=0, max=1, help="Share of messages that bounce for good.")
+    ] = 0,
+    complaint_rate: Annotated[
+        float, typer.Option(min=0, max=1, help="Share complained about, where a family can say so.")
+    ] = 0,
+    stop_rate: Annotated[float, typer.Option(min=0, max=1, help="Share answered with STOP.")] = 0,
+    receipt_delay_ms: Annotated[
+        float, typer.Option(min=0, help="How late receipts come, on average.")
+    ] = 0,
+    receipt_repeat_rate: Annotated[
+        float, typer.Option(min=0, max=1, help="Share of receipts that come twice.")
+    ] = 0,
+    receipt_reorder_rate: Annotated[
+        float, typer.Option(min=0, max=1, help="Share of messages whose receipts come reversed.")
+    ] = 0,
+    forged_rate: Annotated[
+        float, typer.Option(min=0, max=1, help="Share with one more receipt that is forged.")
+    ] = 0,
+    receipt_batch: Annotated[
+        int, typer.Option(min=1, max=1_000, help="At most so many receipts in one request.")
+    ] = 100,
     as_json: Json = False,
 ) -> None:
     """Simulate providers on loopback: every HTTP gateway family in docs/gateways.md, and SMTP.
@@ -72,12 +121,22 @@ def sandbox(
     except InvalidInput as error:
         fail(error, as_json=as_json)
     # A third of a start is its web server: whoever only reads the help does without it.
-    from outrider.gateways.sandbox import Faults, Sandbox
+    from outrider.gateways.sandbox import Faults, ReceiptPlan, Sandbox
 
+    rates = (bounce_rate, complaint_rate, stop_rate, receipt_delay_ms, receipt_repeat_rate)
+    try:
+        plan = ReceiptPlan(
+            receipts_to, _receipts_secret(receipts_to, receipts_secret_file), *rates,
+            receipt_reorder_rate, forged_rate, receipt_batch,
+        )  # fmt: skip
+    except InvalidInput as error:
+        fail(error, as_json=as_json)
     faults = Faults(latency_ms, fail_rate, drop_rate, throttle_rate, retry_after, dedupe, seed)
 
     async def serve() -> None:
-        simulator = Sandbox(faults, log_path=log, http_port=port, smtp_port=smtp_port)
+        simulator = Sandbox(
+            faults, log_path=log, http_port=port, smtp_port=smtp_port, receipts=plan
+        )
         try:
             await simulator.start()
         except OSError as error:

@@ -9,6 +9,7 @@ from outrider.domain.errors import InvalidInput
 from outrider.domain.submission import GatewayType
 from outrider.domain.workspaces import DEFAULT_WORKSPACE_NAME, WorkspaceName
 from outrider.ports.gateway import Gateway
+from outrider.ports.receipts import ReceiptReader
 from outrider.ports.secrets import SecretStore, not_given
 from outrider.settings import TargetSettings
 
@@ -30,6 +31,8 @@ class Target:
     workspace: WorkspaceName = DEFAULT_WORKSPACE_NAME
     """Whose messages go there. Its own credentials are resolved for it, shared ones for the default
     workspace, whose they are: whoever shares a gateway must get the same from it."""
+    receipts_url: str | None = None
+    """Where its provider reports what became of a message; None: this server has no public URL."""
 
     def refuse_options_but(self, gateway_type: str, known: Set[str]) -> None:
         """A misspelt `starttls = "required"` must not quietly mean "auto"."""
@@ -49,6 +52,11 @@ class Target:
                 hint=f'set it in outrider.toml: [targets."{self.name}".options] {name} = "…"',
             )
         return value
+
+    def has_credential(self, name: str) -> bool:
+        """Whether one of this name is set that is this workspace's to use."""
+        given = name in self.settings.credentials
+        return given and self.settings.owner_of(name, self.workspace) is not None
 
     def credential(self, name: str) -> str:
         """The value behind a credential's reference; it must not outlive the gateway."""
@@ -78,3 +86,5 @@ class Target:
 class Family:
     type: GatewayType
     make: Callable[[Target], Gateway]
+    receipts: Callable[[Target], ReceiptReader | None] | None = None
+    """Reads its provider's callbacks; None, or None for a target: there are none to be read."""

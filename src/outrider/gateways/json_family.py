@@ -33,6 +33,7 @@ from outrider.gateways.content import refuse_enclosures
 from outrider.gateways.family import Family, Target
 from outrider.gateways.http import Answer, base_url, is_about_certificates, words_of
 from outrider.gateways.http_check import reached, unanswered
+from outrider.gateways.json_receipts import receipt_reader
 from outrider.limits.gateways import HTTP_CONCURRENCY, HTTP_WINDOW_ITEMS
 from outrider.ports.gateway import Reservation
 from outrider.ports.target_check import CheckFinding
@@ -192,8 +193,8 @@ def _make_push(target: Target) -> JsonGateway:
     return push_gateway(target.url, target.client, target.settings)
 
 
-SMS_FAMILY = Family(SMS, _make_sms)
-PUSH_FAMILY = Family(PUSH, _make_push)
+SMS_FAMILY = Family(SMS, _make_sms, receipt_reader)
+PUSH_FAMILY = Family(PUSH, _make_push, receipt_reader)
 
 
 def interpret(reference: IdempotencyKey, answer: Answer) -> CallResult:

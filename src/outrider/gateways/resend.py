@@ -30,6 +30,7 @@ from outrider.gateways.provider import (
     Request,
     json_request,
 )
+from outrider.gateways.resend_receipts import CREDENTIAL, receipt_reader, reference_tags
 from outrider.ports.target_check import CheckFinding
 
 MEMORY: Final = ReferenceMemory.parse("24h")
@@ -89,6 +90,7 @@ class ResendGateway(ProviderGateway):
         self._url = base_url(target.url) / "emails"
         self._sender = target.option("from", target.mail_from)
         mailbox(self._sender)
+        self._is_tagged = target.has_credential(CREDENTIAL)
 
     def compose(self, reference: IdempotencyKey, content: Content) -> Request | Rejected:
         recipient = normalise_email(content.to)
@@ -105,6 +107,8 @@ class ResendGateway(ProviderGateway):
             document["attachments"] = [_attachment(each) for each in content.enclosures]
         if content.unsubscribe_url is not None:
             document["headers"] = unsubscribe_headers(content.unsubscribe_url)
+        if self._is_tagged and (tags := reference_tags(reference)):
+            document["tags"] = tags
         headers = {"Idempotency-Key": reference, **self.bearer("apiKey")}
         return json_request(self._url, document, headers)
 
@@ -129,4 +133,4 @@ def _attachment(enclosure: Enclosure) -> dict[str, str]:
     }
 
 
-FAMILY = Family(RESEND, ResendGateway)
+FAMILY = Family(RESEND, ResendGateway, receipt_reader)

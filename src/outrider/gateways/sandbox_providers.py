@@ -4,10 +4,12 @@ Each provider is a row of `PROVIDERS`: where it listens, how it reads a request,
 each outcome. Faults, the log and counting are the simulator's; nothing here misbehaves by itself.
 """
 
+import base64
 import hashlib
 import re
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
@@ -81,6 +83,34 @@ def harmless_at(method: str, path: str) -> Harmless | None:
 def is_rehearsal(provider: Provider, body: bytes) -> bool:
     """FCM's own way to say that a message is to be validated and not delivered."""
     return provider.protocol == "fcm" and _decode(body).get("validate_only") is True
+
+
+def message_id_of(reply: Reply) -> str:
+    """What the provider called the message in its answer."""
+    document = reply.document
+    if not isinstance(document, dict):
+        return ""
+    messages = document.get("messages")
+    if isinstance(messages, list) and messages:
+        document = messages[0]
+    found = (document.get(name) for name in ("gatewayMessageId", "sid", "id", "name"))
+    return str(next(filter(None, found), ""))
+
+
+def status_callback(
+    provider: Provider, headers: Headers, body: bytes
+) -> tuple[str | None, str | None]:
+    """Twilio's alone: where this message is reported, and the token that Twilio signs with, which
+    is what the caller signed in with."""
+    if not provider.protocol.startswith("twilio"):
+        return None, None
+    form = parse_qs(body.decode("latin-1"))
+    scheme, _, encoded = headers.get("Authorization", "").partition(" ")
+    token = None
+    if scheme == "Basic":
+        with suppress(ValueError):
+            token = base64.b64decode(encoded).decode().partition(":")[2] or None
+    return form.get("StatusCallback", [None])[0], token
 
 
 def provider_at(path: str) -> Provider | None:

@@ -30,6 +30,7 @@ from outrider.gateways.provider import (
     Request,
     form_request,
 )
+from outrider.gateways.twilio_receipts import callback_url, receipt_reader, secret_name
 from outrider.ports.target_check import CheckFinding
 
 API_VERSION: Final = "2010-04-01"
@@ -102,9 +103,13 @@ class TwilioGateway(ProviderGateway):
         self._url = base_url(target.url) / API_VERSION / "Accounts" / account / self.resource
         # An API key signs in with its own name, and its secret is then the token.
         self._user = target.option("apiKeySid", account)
+        # Only where we can check what comes back.
+        self._receipts_url = target.receipts_url if secret_name(target) is not None else None
 
     def send(self, reference: IdempotencyKey, fields: Mapping[str, str | None]) -> Request:
         headers = {"Authorization": f"Basic {self._basic()}", REFERENCE_HEADER: reference}
+        if self._receipts_url is not None:
+            fields = {**fields, "StatusCallback": callback_url(self._receipts_url, reference)}
         return form_request(self._url, fields, headers)
 
     def read(self, body: bytes) -> ProviderReply:
@@ -188,5 +193,5 @@ class TwilioVoiceGateway(TwilioGateway):
         return self.send(reference, {"To": number, "From": self._sender, "Twiml": twiml})
 
 
-SMS_FAMILY = Family(TWILIO_SMS, TwilioSmsGateway)
-VOICE_FAMILY = Family(TWILIO_VOICE, TwilioVoiceGateway)
+SMS_FAMILY = Family(TWILIO_SMS, TwilioSmsGateway, receipt_reader)
+VOICE_FAMILY = Family(TWILIO_VOICE, TwilioVoiceGateway, receipt_reader)

@@ -24,6 +24,7 @@ from outrider.gateways.provider import (
     Request,
     json_request,
 )
+from outrider.gateways.whatsapp_receipts import receipt_reader
 from outrider.ports.target_check import CheckFinding
 
 VERSION_DEFAULT: Final = "v23.0"
@@ -145,4 +146,4 @@ class WhatsAppCloudGateway(ProviderGateway):
         return await self.ask(question, seconds)
 
 
-FAMILY = Family(WHATSAPP_CLOUD, WhatsAppCloudGateway)
+FAMILY = Family(WHATSAPP_CLOUD, WhatsAppCloudGateway, receipt_reader)
