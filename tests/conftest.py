@@ -36,7 +36,7 @@ MEMORY_BYTES = 8 * 1024**3
 settings.register_profile("outrider", deadline=None)
 settings.load_profile("outrider")
 
-# As if nothing were configured, but for tracebacks: to draw one with its frames takes a second.
+# As if nothing were configured, but for tracebacks: to draw one costs more than many tests do.
 structlog.configure(
     processors=[
         *structlog.get_config()["processors"][:-1],

@@ -3,9 +3,8 @@
 import asyncio
 import json
 import re
-import sys
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,34 +25,19 @@ from outrider.settings import Settings, TargetSettings
 from outrider.testing.launches import ACTOR, message, people, registry, target
 from tests.gateways.test_no_leak import _stored, forms
 from tests.support.controls import begun, until_ended, until_state
+from tests.support.distributions import Install, installing
 from tests.support.provider_targets import PLANTED, TARGETS
 from tests.support.whole_runs import IMPATIENT, working
 
 PAGE = (Path(__file__).parents[2] / "docs" / "secrets-and-artifacts.md").read_text()
 VALUE = "hunter2-7f3a9c"
-Install = Callable[..., None]
 
 
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
     """Installs distributions for a test: their code, and the schemes they register."""
-    monkeypatch.syspath_prepend(str(tmp_path))
-    modules: list[str] = []
-
-    def install(schemes: Mapping[str, str], code: str, module: str = "plugin") -> None:
-        (tmp_path / f"{module}.py").write_text(code)
-        metadata = tmp_path / f"acme_{module}-1.2.dist-info"
-        metadata.mkdir()
-        (metadata / "METADATA").write_text(
-            f"Metadata-Version: 2.1\nName: acme-{module}\nVersion: 1.2\n"
-        )
-        lines = [f"{name} = {value}" for name, value in schemes.items()]
-        (metadata / "entry_points.txt").write_text("\n".join([f"[{GROUP}]", *lines, ""]))
-        modules.append(module)
-
-    yield install
-    for module in modules:
-        sys.modules.pop(module, None)
+    with installing(GROUP, tmp_path, monkeypatch) as install:
+        yield install
 
 
 # Schemes.

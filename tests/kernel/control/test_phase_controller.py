@@ -21,17 +21,16 @@ from outrider.domain.outbox import Accounting
 from outrider.domain.phases import Action
 from outrider.domain.states import Channel, PhaseState
 from outrider.gateways.sandbox import Faults, references_delivered
-from outrider.kernel.transactions import artifacts, doubts, phases
+from outrider.kernel.transactions import artifacts, doubts
 from outrider.kernel.transactions.doubts import DoubtVerdict
 from outrider.kernel.transactions.paging import FIRST
 from outrider.kernel.transactions.phase_controls import Control, ControlAnswer, RerunScope
 from outrider.kernel.transactions.phase_repairs import count_bypasses
-from outrider.kernel.transactions.phases import CampaignEvent
 from outrider.kernel.work.progress_reporter import ProgressReporter
 from outrider.limits.kernel import Limits
 from outrider.testing.launches import ACTOR, WATCH_SECONDS, message, observe, people, target
 from tests.support.broken_server import HoldingSandbox
-from tests.support.controls import until_nothing_is_held
+from tests.support.controls import events_of, lifecycle, until_nothing_is_held
 from tests.support.eventually import eventually, observed_for
 from tests.support.raw_sql import raw_sql
 from tests.support.whole_runs import items_of, opened, working
@@ -90,15 +89,6 @@ async def control(
     return await outrider.phase_controller.control(
         DEFAULT_SCOPE, campaign_id, phase, Control(action, ACTOR, expected, scope, confirm)
     )
-
-
-async def events_of(outrider: Outrider, campaign_id: CampaignId) -> list[CampaignEvent]:
-    return await outrider.store.read(phases.events_after(campaign_id, 0, 10_000))
-
-
-async def lifecycle(outrider: Outrider, campaign_id: CampaignId) -> list[str]:
-    events = await events_of(outrider, campaign_id)
-    return [event.type for event in events if event.type != "campaign_progress"]
 
 
 async def phase_state(outrider: Outrider, campaign_id: CampaignId, phase: str = LAUNCH) -> str:

@@ -26,13 +26,12 @@ from tests.kernel.control.test_phase_controller import (
     PATIENCE_SECONDS,
     control,
     created,
-    events_of,
-    lifecycle,
     log_path,
     outrider,
     phase_state,
     sandbox,
 )
+from tests.support.controls import events_of, lifecycle
 from tests.support.eventually import eventually
 from tests.support.raw_sql import raw_sql
 from tests.support.whole_runs import working

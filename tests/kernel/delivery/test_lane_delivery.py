@@ -22,8 +22,8 @@ from outrider.limits.campaigns import LANES_PER_TARGET
 from outrider.testing.claims import claim_any
 from outrider.testing.launches import target
 from outrider.testing.store_suite.workshop import WORD
-from tests.kernel.submissions.test_submission_manager import at_work, ended, opened, submit, until
 from tests.support.eventually import observed_for
+from tests.support.intents import at_work, ended, opened, submit, until
 
 LEASE = timedelta(seconds=30)
 IDLE_SECONDS = 0.5

@@ -43,7 +43,7 @@ from outrider.testing.claims import claim_any
 from outrider.testing.clock import FakeClock
 from outrider.testing.launches import launch, message, people, target
 from outrider.testing.store_suite.workshop import ACCEPTED, WORD, Workshop
-from tests.kernel.submissions.test_submission_manager import ended, until
+from tests.support.intents import ended, until
 from tests.support.raw_sql import raw_sql
 from tests.support.remembering_gateway import RememberingGateway
 from tests.support.whole_runs import opened, work_until_terminal, working
