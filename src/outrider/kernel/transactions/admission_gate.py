@@ -36,10 +36,7 @@ class AdmissionGate:
 
     def decide(self, scope: Scope) -> Transaction[Admission]:
         """Whoever asks has, until the commit, the workspace's admission to itself."""
-        rule = yield from self._rule(scope)
-        if not rule.has_limit:
-            return Admitted()
-        return admit(rule, (yield from admission.load(scope)))
+        return (yield from _decided((yield from self._rule(scope)), scope))
 
     def _rule(self, scope: Scope) -> Transaction[AdmissionRule]:
         return self._rule_of((yield from run_requests.workspace(scope)))
@@ -47,7 +44,7 @@ class AdmissionGate:
     def newcomer(self, scope: Scope) -> Transaction[Admission]:
         """The same for who comes now: where others wait for room already, it waits behind them."""
         rule = yield from self._rule(scope)
-        verdict = yield from self.decide(scope)
+        verdict = yield from _decided(rule, scope)
         waits_its_turn = rule.has_limit and rule.policy is OverloadPolicy.QUEUE
         if waits_its_turn and (yield from admission.anything_waits(scope)):
             return Queued()
@@ -69,6 +66,12 @@ class AdmissionGate:
                 )
             case other:
                 assert_never(other)
+
+
+def _decided(rule: AdmissionRule, scope: Scope) -> Transaction[Admission]:
+    if not rule.has_limit:
+        return Admitted()
+    return admit(rule, (yield from admission.load(scope)))
 
 
 def later(verdict: Admitted | Delayed, now: datetime) -> datetime:

@@ -33,6 +33,7 @@ from outrider.kernel.transactions import (
 from outrider.kernel.transactions.admission_gate import AdmissionGate
 from outrider.kernel.transactions.alerts import AlertCode
 from outrider.kernel.transactions.audit import AuditEntry, record
+from outrider.kernel.transactions.campaigns import CampaignRecord
 from outrider.kernel.transactions.deployment import RunStart, deploy_phase
 from outrider.kernel.transactions.phase_controls import (
     Control,
@@ -89,6 +90,9 @@ class ControlScripts:
         self, scope: Scope, campaign_id: CampaignId, phase: str
     ) -> Transaction[dict[str, LockedPhase]]:
         yield from campaigns.campaign(scope, campaign_id)
+        return (yield from self._standing(campaign_id, phase))
+
+    def _standing(self, campaign_id: CampaignId, phase: str) -> Transaction[dict[str, LockedPhase]]:
         found = {
             each.phase: LockedPhase(
                 each.phase,
@@ -110,13 +114,15 @@ class ControlScripts:
         run_id: RunId,
         plan: PhasePlan | None,
     ) -> Transaction[ControlAnswer]:
-        yield from campaigns.campaign(scope, campaign_id)
+        stored = yield from campaigns.campaign(scope, campaign_id)
         yield from one_at_a_time(campaign_id)
         if control.action in BEGINNINGS and (yield from run_records.find_anywhere(run_id)):
             # This very control was committed, and the answer to that was lost.
             return (yield from self._answer(campaign_id, phase))
         if control.action in BEGINNINGS and control.request_id is not None:
-            earlier = yield from self._run_of_request(scope, campaign_id, phase, control.request_id)
+            version = plan_version_of(stored.definition)
+            request = RunRequest(scope, campaign_id, phase, version, control.request_id)
+            earlier = yield from run_requests.run_of(request)
             if earlier is not None:
                 answer = yield from self._answer(campaign_id, phase, changed=False)
                 return replace(answer, run_id=earlier)
@@ -125,7 +131,7 @@ class ControlScripts:
             if decided_before is not None:
                 return (yield from self._answer(campaign_id, phase, changed=False))
         # Read before locking: jobs are locked before their phase, here as in settling.
-        standing = _require(phase, (yield from self.standing(scope, campaign_id, phase)))
+        standing = _require(phase, (yield from self._standing(campaign_id, phase)))
         if control.run_id is not None and control.run_id != standing.run_id:
             raise PreconditionFailed(control.action.value, "run_not_current", phase)
         runs = [standing.run_id] if standing.run_id is not None else []
@@ -150,7 +156,7 @@ class ControlScripts:
         if control.action in BEGINNINGS:
             check_free_to_begin(phase, control.action, states_of(locked))
             yield from intakes.refuse_beginnings(campaign_id)
-            yield from self._begin(scope, campaign_id, found, control, run_id, plan)
+            yield from self._begin(scope, stored, found, control, run_id, plan)
         else:
             yield from self._steer(scope, campaign_id, found, triggers, control, versions)
         return (yield from self._answer(campaign_id, phase))
@@ -189,18 +195,10 @@ class ControlScripts:
                     scope, run_id, control.actor, self._ids, now
                 )
 
-    def _run_of_request(
-        self, scope: Scope, campaign_id: CampaignId, phase: str, request_id: str
-    ) -> Transaction[RunId | None]:
-        stored = yield from campaigns.campaign(scope, campaign_id)
-        version = plan_version_of(stored.definition)
-        request = RunRequest(scope, campaign_id, phase, version, request_id)
-        return (yield from run_requests.run_of(request))
-
     def _begin(
         self,
         scope: Scope,
-        campaign_id: CampaignId,
+        stored: CampaignRecord,
         found: LockedPhase,
         control: Control,
         run_id: RunId,
@@ -211,10 +209,16 @@ class ControlScripts:
             now = self._clock.now()
             yield from alerts.resolve_alert(AlertCode.JOB_DEAD, found.run_id, now)
         beginning = RunStart(
-            scope, campaign_id, found.phase, run_id, trigger, actor, request_id=control.request_id
+            scope,
+            stored.id,
+            found.phase,
+            run_id,
+            trigger,
+            actor,
+            request_id=control.request_id,
+            definition=stored.definition,
         )
         if found.phase == LAUNCH:
-            stored = yield from campaigns.campaign(scope, campaign_id)
             retry_of = yield from self._remainder_of(scope, found, control)
             beginning = replace(beginning, retry_of=retry_of)
             if campaigns.read_definition(stored.definition).require_approval:
@@ -227,7 +231,7 @@ class ControlScripts:
                     scope, run_id, actor, self._ids, self._clock.now()
                 )
             return
-        if plan is None or plan.uploaded != (yield from audience.uploaded(campaign_id)):
+        if plan is None or plan.uploaded != (yield from audience.uploaded(stored.id)):
             raise PlanOutdated
         previous = found.run_id
         if previous is not None:

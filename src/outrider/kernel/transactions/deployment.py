@@ -69,6 +69,8 @@ class RunStart:
     held: HeldFor | None = None
     not_before: datetime | None = None
     request_id: str | None = None
+    definition: str | None = None
+    """The campaign's, where it was read already: it never changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,12 +177,18 @@ def _has_ended(run_id: RunId) -> Transaction[bool]:
     return RunStatus((yield from run_records.run_anywhere(run_id)).status) in TERMINAL_RUNS
 
 
+def _definition_of(beginning: RunStart) -> Transaction[str]:
+    if beginning.definition is not None:
+        return beginning.definition
+    return (yield from campaigns.campaign(beginning.scope, beginning.campaign_id)).definition
+
+
 def _insert_run(
     beginning: RunStart, channel: str, intended: int, scheduled_for: datetime, now: datetime
 ) -> Transaction[tuple[str, StepRetries]]:
     """Returns the version of the plan that the run is of, and how that plan retries its steps."""
-    stored = yield from campaigns.campaign(beginning.scope, beginning.campaign_id)
-    version = plan_version(stored.definition)
+    definition = yield from _definition_of(beginning)
+    version = plan_version(definition)
     yield from ask(
         "insert_run",
         **beginning.scope._asdict(),
@@ -203,8 +211,8 @@ def _insert_run(
         beginning.request_id or beginning.run_id,
     )
     yield from run_requests.insert(request, beginning.run_id, beginning.held, now)
-    definition = campaigns.read_definition(stored.definition)
-    return version, definition.retry_policy.get(beginning.phase, NO_RETRIES)
+    plan = campaigns.read_definition(definition)
+    return version, plan.retry_policy.get(beginning.phase, NO_RETRIES)
 
 
 def _approve(beginning: RunStart, version: str, now: datetime) -> Transaction[None]:
@@ -354,9 +362,8 @@ def launch(
 ) -> Transaction[int]:
     """Deploy a launch as its campaign is defined; how many items it intends."""
     campaign_id = beginning.campaign_id
-    stored = yield from campaigns.campaign(beginning.scope, campaign_id)
     assets = yield from campaigns.assets_of(campaign_id)
-    definition = campaigns.read_definition(stored.definition)
+    definition = campaigns.read_definition((yield from _definition_of(beginning)))
     targets = {asset.message.submission_target for asset in assets}
     plan = Deployment(
         beginning=beginning,

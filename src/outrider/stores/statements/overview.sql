@@ -12,7 +12,7 @@ SELECT c.id::text, c.name, c.audience_size, c.last_sequence, c.created_at
   FROM campaigns c
  WHERE c.tenant_id = :tenant_id AND c.workspace_id = :workspace_id
    AND c.id < :before AND c.id >= :floor
-   AND (:words::text IS NULL OR c.id::text = :words OR strpos(lower(c.name), :words) > 0)
+   AND (:words::text IS NULL OR c.id::text = :words OR strpos(lowered(c.name), :words) > 0)
    AND (:state::text IS NULL OR :state = (
      SELECT CASE WHEN bool_or(p.state = 'paused') THEN 'paused'
                  WHEN bool_or(p.state = 'in_progress') THEN 'in_progress'
