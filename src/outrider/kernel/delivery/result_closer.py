@@ -132,8 +132,7 @@ class ResultCloser:
     ) -> None:
         failure = None
         try:
-            async with self._in_turn(queue):
-                await self._commit(group, self._clock.now())
+            await self._commit(queue, group, self._clock.now())
         except StoreUnavailable as error:
             failure = error
             jobs = (closed.job_id for closed in group if closed.job_id is not None)
@@ -157,11 +156,12 @@ class ResultCloser:
         except TimeoutError:
             return
 
-    async def _commit(self, group: list[ClosedAttempt], began: datetime) -> None:
+    async def _commit(self, queue: "_Queue", group: list[ClosedAttempt], began: datetime) -> None:
         while group:
             try:
                 self._observer.before(Stage.CLOSE)
-                await self._store.write(ledger.close(group, self._clock.now()))
+                async with self._in_turn(queue):
+                    await self._store.write(ledger.close(group, self._clock.now()))
                 await self._note_late(group)
                 self._journal.end([closed.id for closed in group])
                 self._observer.after(Stage.CLOSE)
@@ -174,18 +174,20 @@ class ResultCloser:
                     _tell_unscheduled(group, error)
                     raise
                 if is_over or isinstance(error, StoreRefused):
-                    await self._part(group, error, began)
+                    await self._part(queue, group, error, began)
                     return
                 log.warning("close_waits_for_store", items=len(group), error=error.message)
                 await self._clock.sleep(self._limits.close_backoff_seconds)
 
-    async def _part(self, group: list[ClosedAttempt], error: StoreError, began: datetime) -> None:
+    async def _part(
+        self, queue: "_Queue", group: list[ClosedAttempt], error: StoreError, began: datetime
+    ) -> None:
         """The store will not take something of this group, however often it is asked: the others
         are committed without it. Its attempt stays open, and its job hears of it."""
         if len(group) > 1:
             middle = len(group) // 2
-            await self._commit(group[:middle], began)
-            await self._commit(group[middle:], began)
+            await self._commit(queue, group[:middle], began)
+            await self._commit(queue, group[middle:], began)
             return
         (refused,) = group
         log.error("result_refused", outbox_id=refused.id, error=error.message)

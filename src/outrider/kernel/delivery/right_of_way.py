@@ -65,9 +65,21 @@ class RightOfWay:
         if not self.was_used_lately:
             yield
             return
-        async with self._one_window:
+        has_turn = await self._has_turn()
+        try:
             await self._give_way()
             yield
+        finally:
+            if has_turn:
+                self._one_window.release()
+
+    async def _has_turn(self) -> bool:
+        """False: a window before this one waits for something itself, and holds up nobody else."""
+        try:
+            async with asyncio.timeout(self._limits.one_window_seconds):
+                return await self._one_window.acquire()
+        except TimeoutError:
+            return False
 
     async def _give_way(self) -> None:
         left_seconds = self._until - self._clock.monotonic()
