@@ -35,6 +35,7 @@ from outrider.kernel.delivery.gateway_routes import Route
 from outrider.kernel.delivery.local_doors import ComeBack, Passes
 from outrider.kernel.delivery.reservations import OpenAttempt
 from outrider.kernel.delivery.result_closer import ResultCloser
+from outrider.kernel.delivery.right_of_way import RightOfWay
 from outrider.kernel.delivery.shortage_teller import ShortageTeller
 from outrider.kernel.delivery.target_gate import TargetGate
 from outrider.kernel.delivery.window_outcomes import Deferred, Done, Lost, Suspended, WindowOutcome
@@ -92,15 +93,9 @@ class GatewayCaller:
         self.limits = foundation.limits
         self._observer = observer
         self.stopping = False
-        self.lane_begun_at = float("-inf")
+        self.right_of_way = closer.right_of_way = RightOfWay(foundation.clock, foundation.limits)
         self._paces: dict[DoorKey, Pace] = {}
         self.yields: Callable[[Claim], bool] = lambda _job: False
-
-    @property
-    def lanes_are_busy(self) -> bool:
-        """Whether single messages go out here too, which should not wait behind large windows."""
-        since = self.clock.monotonic() - self.lane_begun_at
-        return since < self.limits.beside_lanes_seconds
 
     def stop(self) -> None:
         """Begin no more windows; what is open is called to its end."""
@@ -122,7 +117,7 @@ class GatewayCaller:
 
     async def durable(self, job: Claim) -> None:
         """Wait until all that was said of the job's calls is committed."""
-        await self._closer.barrier(job.id)
+        await self._closer.barrier(job.id, first=isinstance(job, ClaimedLane))
 
     async def hold(
         self, job: Claim, contract: Contract, problem: OutriderError, *, own_door: bool
@@ -132,7 +127,9 @@ class GatewayCaller:
         door = key if own_door else key.shared
         return await self.gate.hold(key, problem.message, door)
 
-    async def call(self, route: Route, key: DoorKey, passes: Passes, attempt: OpenAttempt) -> None:
+    async def call(
+        self, route: Route, key: DoorKey, passes: Passes, attempt: OpenAttempt, *, first: bool
+    ) -> None:
         """One call, from the last look before it to its end in the ledger's queue."""
         gateway = route.gateway
         result: CallResult
@@ -150,7 +147,7 @@ class GatewayCaller:
                 )
         self._observer.after(Stage.CALL)
         self.gate.note(key, passes, route.as_the_door_sees(result))
-        self._close(gateway, attempt, result)
+        self._close(gateway, attempt, result, first=first)
         if passes.is_probe or isinstance(result, AttemptError | Throttled | Held):
             await self._tell_others(key)
         if isinstance(result, AttemptError) and result.code == OWN_LIMIT:
@@ -165,11 +162,13 @@ class GatewayCaller:
         except StoreUnavailable as error:
             log.warning("door_not_told", error=error.message)
 
-    def give_back(self, route: Route, key: DoorKey, passes: Passes, attempt: OpenAttempt) -> None:
+    def give_back(
+        self, route: Route, key: DoorKey, passes: Passes, attempt: OpenAttempt, *, first: bool
+    ) -> None:
         """It was opened, and is not called after all."""
         result = NotBegun(WITHHELD)
         self.gate.note(key, passes, route.as_the_door_sees(result))
-        self._close(route.gateway, attempt, result)
+        self._close(route.gateway, attempt, result, first=first)
 
     def may_begin(self, passes: Passes, memory: ReferenceMemory, attempt: OpenAttempt) -> bool:
         who = attempt.identity
@@ -189,7 +188,9 @@ class GatewayCaller:
         self._journal.begin(attempt.outbox_id, who.job_id, who.fence)
         return True
 
-    def _close(self, gateway: Gateway, attempt: OpenAttempt, result: CallResult) -> None:
+    def _close(
+        self, gateway: Gateway, attempt: OpenAttempt, result: CallResult, *, first: bool
+    ) -> None:
         closed_at, who = self.clock.now(), attempt.identity
         if isinstance(result, Accepted):
             # Of all ends this is the one that comes a million times.
@@ -202,7 +203,8 @@ class GatewayCaller:
             ClosedAttempt(
                 attempt.outbox_id, who.number, who.fence, closed_at, verdict, who.job_id,
                 who.call_by,
-            )
+            ),
+            first=first,
         )  # fmt: skip
 
 
@@ -230,7 +232,8 @@ class _RouteCalls(Generic[Element]):
         self._pace = caller.pace(self._key)
         self._goes_first = isinstance(job, ClaimedLane)
         if self._goes_first:
-            caller.lane_begun_at = caller.clock.monotonic()
+            caller.right_of_way.seen()
+        self._in_a_row = 0
         self._opened: deque[tuple[OpenAttempt, Passes]] = deque()
         self._opening = asyncio.Lock()
         self._idle = 0
@@ -280,16 +283,20 @@ class _RouteCalls(Generic[Element]):
             self._give_back(attempt, passes)
             return
         try:
-            await self._caller.call(self._route, self._key, passes, attempt)
+            await self._caller.call(self._route, self._key, passes, attempt, first=self._goes_first)
         finally:
             self._slots.leave()
             self._out -= 1
             if self._when_ended is not None:
                 self._when_ended(attempt)
+        self._in_a_row += 1
+        if self._in_a_row >= self._caller.limits.calls_in_a_row:
+            self._in_a_row = 0
+            await asyncio.sleep(0)
 
     def _give_back(self, attempt: OpenAttempt, passes: Passes) -> None:
         self._out -= 1
-        self._caller.give_back(self._route, self._key, passes, attempt)
+        self._caller.give_back(self._route, self._key, passes, attempt, first=self._goes_first)
         if self._when_ended is not None:
             self._when_ended(attempt)
 
@@ -344,7 +351,11 @@ class _RouteCalls(Generic[Element]):
             return
         await self._source.prepare()
         elements = self._source.take(passes.granted)
-        attempts = await self._open_window(elements)
+        if self._goes_first:
+            attempts = await self._open_window(elements)
+        else:
+            async with caller.right_of_way.behind():
+                attempts = await self._open_window(elements)
         if isinstance(attempts, Hold):
             self._ended = Lost() if attempts is Hold.LOST else Suspended()
             attempts = []
@@ -379,7 +390,7 @@ class _RouteCalls(Generic[Element]):
             return min(gateway.window_items, max(self._slots.capacity, 1))
         ahead = int(pace * self._caller.limits.opened_ahead_seconds)
         most = gateway.window_items
-        if not self._goes_first and self._caller.lanes_are_busy:
+        if not self._goes_first and self._caller.right_of_way.was_used_lately:
             most = min(most, self._caller.limits.beside_lanes_items)
         return min(most, max(ahead, self._idle, 1))
 

@@ -107,6 +107,7 @@ class JobProcessor:
         self._groups_after = ""
         self._lanes_due: dict[str, datetime] = {}
         self._tell_room: Callable[[], None] = lambda: None
+        lane_delivery.when_missed = self._missed
 
     @property
     def held(self) -> frozenset[asyncio.Task[None]]:
@@ -170,6 +171,8 @@ class JobProcessor:
             if room > 0 and self._filter.takes_mode(mode):
                 now = self._clock.now()
                 taken += await self._take(claims.claim_lanes(self._claimer(), mode, of, room, now))
+            if mode == REALTIME and not taken:
+                self._lane_delivery.nothing_came()
         self._lanes_due = await self._store.read(claims.next_lanes_due(of))
         if closed:
             # Whichever of them opens first may have lanes that are due.
@@ -177,6 +180,10 @@ class JobProcessor:
             for mode in (REALTIME, BATCH):
                 self._lanes_due[mode] = min(opens_at, self._lanes_due.get(mode, opens_at))
         return taken
+
+    def _missed(self, lane: ClaimedLane) -> None:
+        """Something may have come for it while it was being given back."""
+        self._lanes_due[lane.mode] = self._clock.now()
 
     def _a_lane_is_due(self) -> bool:
         now = self._clock.now()

@@ -14,8 +14,8 @@ from outrider.gateways.sandbox import Sandbox
 from outrider.kernel.transactions.phase_controls import Control, ControlAnswer
 from outrider.ports.store import Transaction
 from outrider.testing.launches import ACTOR, target
-from tests.controls import created
-from tests.whole_runs import opened
+from tests.support.controls import created
+from tests.support.whole_runs import opened
 
 
 @pytest.fixture
