@@ -1,10 +1,13 @@
 """The simulator reports: every family's receipts reach a real server and are what was planned."""
 
 import asyncio
+import json
 import random
+import sys
 from collections import Counter
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -141,3 +144,36 @@ async def test_late_twice_reversed_and_forged(door: Door) -> None:
     assert counts["forged"] == MESSAGES
     assert counts.get("forgedTaken", 0) == 0
     assert counts["taken"] == 2 * MESSAGES
+
+
+@pytest.mark.parametrize("door", ["sms"], indirect=True)
+async def test_the_command_reports_at_the_rates_it_is_given(door: Door, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text(SECRET + "\n")
+    places = ["--receipts-to", door.url, "--receipts-secret-file", str(tmp_path / "secret")]
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "outrider", "sandbox", "--port", "0", "--smtp-port", "0", "--json",
+        *places, "--bounce-rate", "1", "--forged-rate", "1",
+        stdout=asyncio.subprocess.PIPE, cwd=tmp_path,
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert door.gateways is not None
+    async with asyncio.timeout(60):
+        said = json.loads(await process.stdout.readline())
+    gateway = door.gateways.gateway("mine", "sms", said["http"])
+    assert isinstance(await gateway.call(reserve("+447700900123")), Accepted)
+    await door.until(1, 1)
+    (receipt,) = door.receipts
+    assert (receipt.event, receipt.permanent) == (ReceiptEvent.BOUNCED, True)
+    assert door.refusals == {"forged": 1}
+    process.terminate()
+    assert await process.wait() == 0
+
+
+async def test_the_command_wants_something_to_sign_with(tmp_path: Path) -> None:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "outrider", "sandbox", "--receipts-to", "http://127.0.0.1:1",
+        stderr=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, cwd=tmp_path,
+    )  # fmt: skip
+    output = b"".join(await process.communicate())
+    assert process.returncode != 0
+    assert b"--receipts-secret-file" in output

@@ -139,11 +139,15 @@ class SignedReader(ABC):
 
 def one_line(text: str, most: int = RECEIPT_REASON_MAX_CHARACTERS) -> str:
     """A stranger's words on one line, as any database keeps them."""
+    if text.isprintable():
+        return text.strip()[:most]
     return (storable(_CONTROL.sub(" ", text).strip()) or "")[:most]
 
 
 def kept_text(text: str, most: int) -> str:
     """The same of a text that may have lines."""
+    if text.isprintable():
+        return text.strip()[:most]
     return (storable(text.replace("\r\n", "\n").strip()) or "")[:most]
 
 

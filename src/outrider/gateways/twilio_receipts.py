@@ -76,7 +76,14 @@ def callback_url(receipts_url: str, reference: str) -> str:
 
 def signature(key: bytes, url: str, fields: Sequence[tuple[str, str]]) -> str:
     """base64 of HMAC-SHA1 over the URL and every field's name and value, sorted by name."""
-    content = url + "".join(name + value for name, value in sorted(set(fields)))
+    return _digest(key, url + signed_fields(fields))
+
+
+def signed_fields(fields: Sequence[tuple[str, str]]) -> str:
+    return "".join(name + value for name, value in sorted(set(fields)))
+
+
+def _digest(key: bytes, content: str) -> str:
     return base64.b64encode(hmac.digest(key, content.encode(errors="replace"), "sha1")).decode()
 
 
@@ -93,13 +100,14 @@ class TwilioReader(SignedReader):
             fields = _fields(callback.body)
         except ValueError:
             return SignatureState.FORGED
-        text = given.encode(errors="replace")
-        matches = [
-            hmac.compare_digest(signature(key, url, fields).encode(), text)
-            for key in keys
+        text, signed = given.encode(errors="replace"), signed_fields(fields)
+        # The URL as it was called comes first, and is right nearly always.
+        is_genuine = any(
+            hmac.compare_digest(_digest(key, url + signed).encode(), text)
             for url in self._urls(callback.url)
-        ]
-        return SignatureState.GENUINE if any(matches) else SignatureState.FORGED
+            for key in keys
+        )
+        return SignatureState.GENUINE if is_genuine else SignatureState.FORGED
 
     def receipts(self, callback: Callback) -> Iterator[Receipt]:
         form = dict(_fields(callback.body))
@@ -118,15 +126,18 @@ class TwilioReader(SignedReader):
     def answered(self, receipts: Sequence[Receipt]) -> Verified:
         return Verified(receipts, NO_ANSWER, "text/xml")
 
-    def _urls(self, called: str) -> set[str]:
+    def _urls(self, called: str) -> Iterator[str]:
         """What Twilio may have signed: the URL as it was called, or as we gave it to Twilio,
         should a proxy have changed its beginning; with its port and without, as Twilio's own
         library tries it."""
-        parts = urlsplit(called)
-        urls = {called}
+        yield called
+        urls = [called]
         if self._receipts_url is not None:
-            urls.add(f"{self._receipts_url}?{parts.query}" if parts.query else self._receipts_url)
-        return urls | {changed for url in urls for changed in _with_and_without_port(url)}
+            query = urlsplit(called).query
+            urls.append(f"{self._receipts_url}?{query}" if query else self._receipts_url)
+            yield urls[-1]
+        for url in urls:
+            yield from _with_and_without_port(url)
 
 
 def _with_and_without_port(url: str) -> Iterator[str]:
