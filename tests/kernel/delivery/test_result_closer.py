@@ -20,6 +20,7 @@ from outrider.kernel.transactions.closing import ClosedAttempt
 from outrider.limits.kernel import Limits
 from outrider.ports.stages import Unobserved
 from outrider.ports.store import Store, Transaction
+from outrider.system import SystemClock
 from tests.support.foundations import foundation
 
 ACCEPTED = Verdict(ItemStatus.SENT, IntentStatus.ACCEPTED, Progress.ANSWERED)
