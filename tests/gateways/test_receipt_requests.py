@@ -17,10 +17,14 @@ from outrider.gateways.directory import Gateways
 from outrider.gateways.receipt_readers import TargetReaders
 from outrider.settings import TargetSettings
 from outrider.testing.gateway_suite import REFERENCE, reserve
-from tests.gateways.receipt_targets import PUBLIC_URL, SECRET
-from tests.integration.broken_server import serving
-from tests.support.broken_server import Reader, Writer, http, read_request
-from tests.support.receipt_targets import NamedSecrets, gateways_of, target_settings
+from tests.support.broken_server import Reader, Writer, http, read_request, serving
+from tests.support.receipt_targets import (
+    PUBLIC_URL,
+    SECRET,
+    NamedSecrets,
+    gateways_of,
+    target_settings,
+)
 
 PHONE, MAIL = "+447700900123", "ada@example.test"
 
