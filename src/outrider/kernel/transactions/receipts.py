@@ -1,0 +1,323 @@
+"""Receipts as they are kept: taken once, waiting for their item, listed, and whose they are.
+
+The inbox is append-only. What still has to find its item is in a queue beside it.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from enum import StrEnum
+from typing import NamedTuple
+
+from outrider.domain.errors import NotFound
+from outrider.domain.ids import OutboxId, RunId, Scope, TenantId, WorkspaceId, is_uuid
+from outrider.domain.receipts import Receipt, ReceiptEvent
+from outrider.domain.texts import storable
+from outrider.kernel.transactions.alerts import LAST
+from outrider.ports.clock import IdSource
+from outrider.ports.store import Rows, Transaction, Window, ask, ask_alone
+
+
+class Keyword(StrEnum):
+    """What a reply asks for, where it asks for something."""
+
+    STOP = "stop"
+    START = "start"
+    HELP = "help"
+
+
+class MatchedBy(StrEnum):
+    """How it is known of which item a receipt is."""
+
+    REFERENCE = "reference"
+    PROVIDER_MESSAGE_ID = "provider_message_id"
+    PERSON = "person"
+
+
+class TakenReceipt(NamedTuple):
+    """A verified receipt of a target, on its way into the inbox."""
+
+    submission_target: str
+    receipt: Receipt
+    keyword: Keyword | None = None
+
+
+class WaitingReceipt(NamedTuple):
+    """One whose item is to be found; `effective_at` is when it happened, as far as is known."""
+
+    id: str
+    tenant_id: TenantId
+    workspace_id: WorkspaceId
+    submission_target: str
+    receipt_id: str
+    event: ReceiptEvent
+    reference: str | None
+    provider_message_id: str | None
+    permanent: bool
+    reason: str
+    sender: str | None
+    keyword: Keyword | None
+    effective_at: datetime
+    looks: int
+
+    @property
+    def scope(self) -> Scope:
+        return Scope(self.tenant_id, self.workspace_id)
+
+
+class MatchedItem(NamedTuple):
+    """An item of the ledger, as far as its receipts ask."""
+
+    id: OutboxId
+    run_id: RunId | None
+    channel: str
+    address: str | None
+    status: str
+    in_doubt: bool
+
+
+class StoredReceipt(NamedTuple):
+    """One as it is listed. `looks` and `look_at` are of one that matched nothing so far; without a
+    `look_at` nobody looks for its item any more."""
+
+    id: str
+    submission_target: str
+    receipt_id: str
+    event: ReceiptEvent
+    reference: str | None
+    provider_message_id: str | None
+    permanent: bool
+    reason: str
+    sender: str | None
+    text: str | None
+    keyword: Keyword | None
+    occurred_at: datetime | None
+    received_at: datetime
+    outbox_id: OutboxId | None
+    matched_by: MatchedBy | None
+    looks: int | None
+    look_at: datetime | None
+
+
+def take(
+    scope: Scope, taken: Sequence[TakenReceipt], ids: IdSource, now: datetime
+) -> Transaction[list[TakenReceipt]]:
+    """Write those that are new, to be matched at once; which of them were."""
+    by_id = dict(zip(ids.batch(len(taken)), taken, strict=True))
+    receipts = [each.receipt for each in taken]
+    rows = yield from ask(
+        "insert_receipts",
+        {
+            "id": list(by_id),
+            "submission_target": [each.submission_target for each in taken],
+            "receipt_id": [storable(each.receipt_id) for each in receipts],
+            "event": [each.event.value for each in receipts],
+            "reference": [storable(each.reference) for each in receipts],
+            "provider_message_id": [storable(each.provider_message_id) for each in receipts],
+            "permanent": [each.permanent for each in receipts],
+            "reason": [storable(each.reason) for each in receipts],
+            "sender": [storable(each.sender) for each in receipts],
+            "text": [storable(each.text) for each in receipts],
+            "keyword": [each.keyword for each in taken],
+            "occurred_at": [each.occurred_at for each in receipts],
+        },
+        **scope._asdict(),
+        now=now,
+    )
+    new = [row[0] for row in rows]
+    if new:
+        targets = [by_id[each].submission_target for each in new]
+        window = {"id": new, "submission_target": targets}
+        yield from ask("insert_waiting_receipts", window, workspace_id=scope.workspace_id, now=now)
+    return [by_id[each] for each in new]
+
+
+def count_sought(scope: Scope, submission_target: str, most: int) -> Transaction[int]:
+    """How many of the target's receipts were looked for in vain, and are looked for again."""
+    rows = yield from ask_alone(
+        "count_sought_receipts",
+        workspace_id=scope.workspace_id,
+        submission_target=submission_target,
+        most=most,
+    )
+    count: int = rows[0][0]
+    return count
+
+
+def claim(most: int, now: datetime) -> Transaction[list[WaitingReceipt]]:
+    """The oldest that are due. They are the caller's until its transaction ends."""
+    return _waiting((yield from ask("claim_receipts", most=most, now=now)))
+
+
+def claim_one(scope: Scope, id: str) -> Transaction[WaitingReceipt | None]:
+    """This one, unless it has found its item."""
+    if not is_uuid(id):
+        return None
+    found = _waiting((yield from ask("claim_receipt", **scope._asdict(), id=id)))
+    return found[0] if found else None
+
+
+def next_due() -> Transaction[datetime | None]:
+    """When the next one is to be looked for."""
+    rows = yield from ask_alone("next_receipt_due")
+    due_at: datetime | None = rows[0][0]
+    return due_at
+
+
+def items_by_reference(
+    wanted: Mapping[int, tuple[WaitingReceipt, str]],
+) -> Transaction[dict[int, MatchedItem]]:
+    """The items with these keys, by the caller's own numbers."""
+    rows = yield from ask("items_of_references", _places(wanted, "key"))
+    return _items(rows)
+
+
+def items_by_provider_message(
+    wanted: Mapping[int, tuple[WaitingReceipt, str]],
+) -> Transaction[dict[int, MatchedItem]]:
+    """The items with these ids of their provider, where each is the only one."""
+    rows = yield from ask("items_of_provider_messages", _places(wanted, "message_id"))
+    return _items(rows)
+
+
+def item_by_id(scope: Scope, outbox_id: OutboxId) -> Transaction[MatchedItem | None]:
+    if not is_uuid(outbox_id):
+        return None
+    rows = yield from ask("item_of_receipt", **scope._asdict(), outbox_id=outbox_id)
+    return _items(rows).get(0)
+
+
+def settle(
+    matched: Sequence[tuple[WaitingReceipt, OutboxId, MatchedBy]], now: datetime
+) -> Transaction[None]:
+    """They have their items, and wait no more."""
+    if not matched:
+        return
+    yield from ask(
+        "insert_item_receipts",
+        {
+            "outbox_id": [outbox_id for _, outbox_id, _ in matched],
+            "id": [receipt.id for receipt, _, _ in matched],
+            "matched_by": [how.value for _, _, how in matched],
+        },
+        now=now,
+    )
+    yield from drop([receipt for receipt, _, _ in matched])
+
+
+def drop(receipts: Sequence[WaitingReceipt]) -> Transaction[None]:
+    """They wait no more, with an item or without one."""
+    if receipts:
+        yield from ask("delete_waiting_receipts", {"id": [each.id for each in receipts]})
+
+
+def postpone(
+    receipts: Sequence[tuple[WaitingReceipt, datetime | None]],
+) -> Transaction[None]:
+    """Look again then, or never."""
+    if receipts:
+        window: Window = {
+            "id": [receipt.id for receipt, _ in receipts],
+            "look_at": [look_at for _, look_at in receipts],
+        }
+        yield from ask("postpone_receipts", window)
+
+
+def latest_keywords(
+    scope: Scope, senders: Sequence[tuple[str, str]]
+) -> Transaction[dict[tuple[str, str], Keyword]]:
+    """Of each (target, sender): which of STOP and START came last, by when it was written."""
+    if not senders:
+        return {}
+    rows = yield from ask(
+        "latest_keywords",
+        {
+            "place": range(len(senders)),
+            "submission_target": [target for target, _ in senders],
+            "sender": [sender for _, sender in senders],
+        },
+        **scope._asdict(),
+    )
+    return {senders[place]: Keyword(keyword) for place, keyword in rows}
+
+
+def page(
+    scope: Scope,
+    submission_target: str | None,
+    most: int,
+    *,
+    before: str = LAST,
+    only_unmatched: bool = False,
+) -> Transaction[list[StoredReceipt]]:
+    """Of a workspace, or of one target of it: the newest first."""
+    given = {
+        **scope._asdict(),
+        "submission_target": submission_target,
+        "before": before,
+        "most": most,
+    }
+    if only_unmatched:
+        return _stored((yield from ask("unmatched_receipts_page", **given)))
+    return _stored((yield from ask("receipts_page", **given)))
+
+
+def receipt(scope: Scope, id: str) -> Transaction[StoredReceipt]:
+    rows = (yield from ask("receipt_by_id", **scope._asdict(), id=id)) if is_uuid(id) else ()
+    if not rows:
+        raise NotFound(f"there is no receipt {id}")
+    return _stored(rows)[0]
+
+
+def of_item(scope: Scope, outbox_id: OutboxId, most: int) -> Transaction[list[StoredReceipt]]:
+    """The receipts of an item, in the order in which they came."""
+    if not is_uuid(outbox_id):
+        return []
+    rows = yield from ask("receipts_of_item", **scope._asdict(), outbox_id=outbox_id, most=most)
+    return _stored(rows)
+
+
+def _places(
+    wanted: Mapping[int, tuple[WaitingReceipt, str]], name: str
+) -> dict[str, Sequence[object]]:
+    receipts = [receipt for receipt, _ in wanted.values()]
+    return {
+        "place": list(wanted),
+        "tenant_id": [each.tenant_id for each in receipts],
+        "workspace_id": [each.workspace_id for each in receipts],
+        "submission_target": [each.submission_target for each in receipts],
+        name: [text for _, text in wanted.values()],
+    }
+
+
+def _items(rows: Rows) -> dict[int, MatchedItem]:
+    found: dict[int, MatchedItem] = {}
+    ambiguous = set()
+    for place, outbox_id, run_id, channel, address, status, in_doubt in rows:
+        if place in found:
+            ambiguous.add(place)
+        item = MatchedItem(outbox_id, run_id, channel, address, status, bool(in_doubt))
+        found[place] = item
+    return {place: item for place, item in found.items() if place not in ambiguous}
+
+
+def _waiting(rows: Rows) -> list[WaitingReceipt]:
+    return [
+        WaitingReceipt(
+            id, tenant_id, workspace_id, target, receipt_id, ReceiptEvent(event), reference,
+            message_id, bool(permanent), reason, sender, Keyword(keyword) if keyword else None,
+            effective_at, looks,
+        )
+        for id, tenant_id, workspace_id, target, receipt_id, event, reference, message_id,
+            permanent, reason, sender, keyword, effective_at, looks in rows
+    ]  # fmt: skip
+
+
+def _stored(rows: Rows) -> list[StoredReceipt]:
+    return [
+        StoredReceipt(
+            id, target, receipt_id, ReceiptEvent(event), reference, message_id, bool(permanent),
+            reason, sender, text, Keyword(keyword) if keyword else None, occurred_at, received_at,
+            outbox_id, MatchedBy(matched_by) if matched_by else None, looks, look_at,
+        )
+        for id, target, receipt_id, event, reference, message_id, permanent, reason, sender, text,
+            keyword, occurred_at, received_at, outbox_id, matched_by, looks, look_at in rows
+    ]  # fmt: skip
