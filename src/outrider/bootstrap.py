@@ -28,6 +28,7 @@ from outrider.domain.errors import InvalidInput, StoreUnavailable
 from outrider.domain.ids import DEFAULT_SCOPE, Scope, WorkerId
 from outrider.domain.reference_memory import NEVER, ReferenceMemory, memory_of
 from outrider.domain.retry import DIRECT, RetrySchedule
+from outrider.domain.states import Channel
 from outrider.domain.submission import GatewayType
 from outrider.domain.targets import TargetPolicy
 from outrider.domain.triggers import BUILT_IN_TRIGGERS
@@ -77,6 +78,8 @@ from outrider.kernel.delivery.screener import Screener
 from outrider.kernel.delivery.screens import supported_templates
 from outrider.kernel.delivery.shortage_teller import ShortageTeller
 from outrider.kernel.delivery.target_gate import TargetGate
+from outrider.kernel.receipts.receipt_intake import KeywordOf, ReceiptIntake
+from outrider.kernel.receipts.receipt_matcher import ReceiptMatcher
 from outrider.kernel.reports.certifier import Certifier
 from outrider.kernel.reports.event_explainer import EventExplainer
 from outrider.kernel.reports.previewer import Previewer
@@ -116,6 +119,7 @@ from outrider.kernel.workflows.workflow_checker import WorkflowChecker
 from outrider.limits.access import IDEMPOTENCY_RUNNING_SECONDS, IDEMPOTENCY_TTL_SECONDS
 from outrider.limits.api import READY_FREE_BYTES
 from outrider.limits.kernel import Limits
+from outrider.limits.receipts import DEFAULT_RECEIPT_LIMITS, ReceiptLimits
 from outrider.limits.rendering import PREVIEWS_WAITING_MAX, ROUTING_RENDER_SECONDS
 from outrider.limits.stores import REDIS_REST_SECONDS
 from outrider.object_artifacts import ObjectArtifacts
@@ -127,6 +131,7 @@ from outrider.ports.engine import Engine, Stalled, Worker
 from outrider.ports.idempotency import IdempotencyStore
 from outrider.ports.legacy import LegacySender
 from outrider.ports.phases import PhaseHandler
+from outrider.ports.receipts import ReceiptReader, ReceiptReaders
 from outrider.ports.stages import StageObserver, Unobserved
 from outrider.ports.store import Store
 from outrider.reading.reader import DocumentReader
@@ -229,6 +234,11 @@ def make_engine(
         ) from error
     connection = TemporalConnection(settings, load_secrets(), this_worker())
     return TemporalEngine(connection, settings, limits, tell_stuck)
+
+
+class _NoReaders:
+    def reader(self, workspace: str, submission_target: str) -> ReceiptReader | None:  # noqa: ARG002
+        return None
 
 
 @dataclass
@@ -339,6 +349,37 @@ class Outrider:
     @cached_property
     def unsubscriber(self) -> Unsubscriber:
         return Unsubscriber(self.store, self.clock, self.ids, os.urandom, self.settings.public_url)
+
+    @cached_property
+    def receipt_limits(self) -> ReceiptLimits:
+        return DEFAULT_RECEIPT_LIMITS
+
+    @cached_property
+    def receipt_readers(self) -> ReceiptReaders:
+        """RECEIPT READERS: the readers of the gateway families are wired here, and nowhere else."""
+        return _NoReaders()
+
+    @cached_property
+    def reply_keyword(self) -> KeywordOf:
+        """OPT-OUT WORDS: what a reply asks for, by `domain.opt_out_words`, is wired here."""
+        return lambda _: None
+
+    def channel_of(self, submission_target: str) -> Channel | None:
+        contract = self.registry_keeper.contracts().get(submission_target)
+        return None if contract is None else GATEWAY_TYPES[contract.gateway_type].channel
+
+    @cached_property
+    def receipt_intake(self) -> ReceiptIntake:
+        return ReceiptIntake(
+            self.store, self.channel_of, self.reply_keyword, self.receipt_matcher.wake, self.clock,
+            self.ids, self.receipt_limits,
+        )  # fmt: skip
+
+    @cached_property
+    def receipt_matcher(self) -> ReceiptMatcher:
+        return ReceiptMatcher(
+            self.store, self.channel_of, self.clock, self.ids, self.limits, self.receipt_limits
+        )
 
     @cached_property
     def legacy_senders(self) -> Senders:
@@ -569,6 +610,7 @@ class Outrider:
                 "projector": self.projector.run,
                 "run reconciler": self.run_reconciler.run,
                 "event router": self.event_router.run,
+                "receipt matcher": self.receipt_matcher.run,
                 "digester": self.digester.run,
                 "deadline expirer": self.deadline_expirer.run,
                 "intake cleaner": self.audience_writer.clean,
