@@ -365,7 +365,11 @@ class Outrider:
         return lambda _: None
 
     def channel_of(self, submission_target: str) -> Channel | None:
-        contract = self.registry_keeper.contracts().get(submission_target)
+        """None of a target that is gone, and where there is no registry at all."""
+        try:
+            contract = self.registry_keeper.contracts().get(submission_target)
+        except InvalidInput:
+            return None
         return None if contract is None else GATEWAY_TYPES[contract.gateway_type].channel
 
     @cached_property

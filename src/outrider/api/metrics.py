@@ -108,6 +108,10 @@ class Metrics:
             "outrider_auth_failures_total", "Requests with a key that is none",
             registry=self._registry,
         )  # fmt: skip
+        self.receipts = Counter(
+            "outrider_receipts_total", "Receipts taken from providers", ["target", "event"],
+            registry=self._registry,
+        )  # fmt: skip
         Info("outrider_build", "What runs here", registry=self._registry).info(
             {"version": __version__}
         )

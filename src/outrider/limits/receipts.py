@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 
 CALLBACK_MAX_BYTES = 1024 * 1024
+READ_HERE_MAX_BYTES = 64 * 1024
+"""A larger callback is read in a thread, so that nobody else waits for it."""
 RECEIPT_ID_MAX_CHARACTERS = 200
 """A longer one is kept as its hash: it is compared, and nobody reads it."""
 PROVIDER_MESSAGE_ID_MAX_CHARACTERS = 512

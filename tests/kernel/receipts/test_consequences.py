@@ -1,5 +1,7 @@
 """What follows from receipts: opt-outs with their evidence, opt-ins, and settled doubts."""
 
+from typing import Any
+
 import pytest
 
 from outrider.domain.ids import DEFAULT_SCOPE
@@ -23,7 +25,7 @@ FIRST, SECOND = "+447700000000", "+447700000001"
     ],
 )
 async def test_the_items_address_is_suppressed_with_the_receipt_as_evidence(
-    store: Store, event: ReceiptEvent, fields: dict[str, object], source: SuppressionSource
+    store: Store, event: ReceiptEvent, fields: dict[str, Any], source: SuppressionSource
 ) -> None:
     scene = Scene(store, NOON)
     _, _, [item, _] = await scene.sent(2)
@@ -47,7 +49,7 @@ async def test_the_items_address_is_suppressed_with_the_receipt_as_evidence(
     ],
 )
 async def test_nobody_else_is_suppressed(
-    store: Store, event: ReceiptEvent, fields: dict[str, object]
+    store: Store, event: ReceiptEvent, fields: dict[str, Any]
 ) -> None:
     scene = Scene(store, NOON)
     _, _, [item] = await scene.sent(1)

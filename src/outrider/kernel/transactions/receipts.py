@@ -246,6 +246,7 @@ def page(
     most: int,
     *,
     before: str = LAST,
+    only_matched: bool = False,
     only_unmatched: bool = False,
 ) -> Transaction[list[StoredReceipt]]:
     """Of a workspace, or of one target of it: the newest first."""
@@ -257,7 +258,7 @@ def page(
     }
     if only_unmatched:
         return _stored((yield from ask("unmatched_receipts_page", **given)))
-    return _stored((yield from ask("receipts_page", **given)))
+    return _stored((yield from ask("receipts_page", **given, only_matched=only_matched)))
 
 
 def receipt(scope: Scope, id: str) -> Transaction[StoredReceipt]:

@@ -183,6 +183,7 @@ SELECT r.id::text, r.submission_target, r.receipt_id, r.event, r.reference, r.pr
   FROM receipts r LEFT JOIN item_receipts i ON i.id = r.id LEFT JOIN waiting_receipts w ON w.id = r.id
  WHERE r.tenant_id = :tenant_id AND r.workspace_id = :workspace_id AND r.id < :before
    AND (r.submission_target = :submission_target OR :submission_target::text IS NULL)
+   AND (i.outbox_id IS NOT NULL OR NOT :only_matched)
  ORDER BY r.id DESC LIMIT :most;
 
 -- name: unmatched_receipts_page
