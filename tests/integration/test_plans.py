@@ -51,6 +51,7 @@ SMALL_BY_NATURE = {
     "run_requests_waiting",
     "target_doors_pkey",
     "waiting_receipts_due",
+    "waiting_receipts_urgent",
 }
 """Indexes that hold only what somebody has still to deal with, or a few rows a target."""
 

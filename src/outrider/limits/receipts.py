@@ -24,6 +24,9 @@ class ReceiptLimits:
     """After each look in vain; after the last of them a receipt is only listed. Its item's row was
     there before the call, so that what is missing for long is nobody's here."""
     poll_seconds: float = 0.5
+    beside_sending_share: float = 0.1
+    """Of its process's time the matcher takes no more while messages are sent there, however many
+    receipts are behind."""
     sought_max: int = 10_000
     """Of a target: receipts that were looked for in vain and are looked for again. While there are
     so many, no more are taken."""

@@ -106,8 +106,11 @@ class ReceiptIntake:
         place, now = (scope, submission_target), self._clock.monotonic()
         known = self._sought.get(place)
         if known is None or now - known.known_at > self._limits.sought_trust_seconds:
+            # Whoever comes meanwhile goes by what was known before: one of them asks.
+            before = known.count if known is not None else 0
+            known = self._sought[place] = _Sought(before, now)
             counted = receipts.count_sought(scope, submission_target, self._limits.sought_max)
-            known = self._sought[place] = _Sought(await self._store.read(counted), now)
+            known.count = await self._store.read(counted)
         if known.count >= self._limits.sought_max:
             raise Overloaded(
                 f"{known.count:,} receipts of '{submission_target}' have found no message so far",

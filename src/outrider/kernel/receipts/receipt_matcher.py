@@ -71,6 +71,10 @@ class ReceiptMatcher:
         self._receipt_limits = receipt_limits
         self._on_hurt = on_hurt
         self._woken = asyncio.Event()
+        self._rest_until = 0.0
+        self.is_sending: Callable[[], bool] = lambda: False
+        """Whether messages are being sent in this process, which the matcher is not to slow down:
+        then it takes its share of the time, and what may opt somebody out at once."""
 
     def wake(self) -> None:
         """Receipts were taken in this process, so there is no need to wait for the next look."""
@@ -86,25 +90,36 @@ class ReceiptMatcher:
         """Match what is due, or wait until there may be something."""
         self._woken.clear()
         try:
-            if await self._is_any_due():
-                await self.match_due()
+            rest = self._rest_until - self._clock.monotonic()
+            if await self._is_any_due() and await self._matched_in_turn(only_urgent=rest > 0):
                 return
         except StoreUnavailable as error:
             log.warning("matching_waits_for_store", error=error.message)
             await self._clock.sleep(self._limits.store_backoff_seconds)
             return
+        seconds = self._receipt_limits.poll_seconds
         with suppress(TimeoutError):
-            async with asyncio.timeout(self._receipt_limits.poll_seconds):
+            async with asyncio.timeout(min(rest, seconds) if rest > 0 else seconds):
                 await self._woken.wait()
+
+    async def _matched_in_turn(self, *, only_urgent: bool) -> int:
+        """How many were claimed. After each window that was not urgent, whoever sends has the time
+        that is not the matcher's share."""
+        began = self._clock.monotonic()
+        outcome = await self.match_due(only_urgent=only_urgent)
+        if not only_urgent and self.is_sending():
+            now, share = self._clock.monotonic(), self._receipt_limits.beside_sending_share
+            self._rest_until = now + (now - began) * (1 / share - 1)
+        return outcome.claimed
 
     async def _is_any_due(self) -> bool:
         """Asked first, because a write would make others wait for nothing."""
         due_at = await self._store.read(receipts.next_due())
         return due_at is not None and due_at <= self._clock.now()
 
-    async def match_due(self) -> WindowOutcome:
+    async def match_due(self, *, only_urgent: bool = False) -> WindowOutcome:
         """One window of receipts that are due."""
-        outcome = await self._store.write(self._matched_window())
+        outcome = await self._store.write(self._matched_window(only_urgent))
         if outcome.hurt_runs:
             self._on_hurt(outcome.hurt_runs)
         return outcome
@@ -118,9 +133,13 @@ class ReceiptMatcher:
             self._on_hurt(outcome.hurt_runs)
         return outcome.matched[0][1]
 
-    def _matched_window(self) -> Transaction[WindowOutcome]:
+    def _matched_window(self, only_urgent: bool) -> Transaction[WindowOutcome]:
         now = self._clock.now()
-        claimed = yield from receipts.claim(self._receipt_limits.window_items, now)
+        claimed = yield from receipts.claim(
+            self._receipt_limits.window_items, now, only_urgent=only_urgent
+        )
+        if not claimed:
+            return WindowOutcome()
         found = yield from self._found(claimed)
         settled = yield from receipt_consequences.settle_doubts(
             [(claimed[place], item) for place, (item, _) in found.items()], self._ids, now
@@ -247,17 +266,14 @@ class ReceiptMatcher:
         now: datetime,
     ) -> Transaction[None]:
         """What names an item is looked for again. A reply that names none has been dealt with."""
-        done, postponed = [], []
+        postponed: list[tuple[WaitingReceipt, datetime | None]] = []
         for place, each in left:
             names_item = each.reference is not None or each.provider_message_id is not None
             if names_item or place in found:
                 postponed.append((each, self._look_again_at(each, now, is_there=place in found)))
-            elif each.sender is not None:
-                done.append(each)
-            else:
+            elif each.sender is None:
                 postponed.append((each, None))
-        yield from receipts.drop(done)
-        yield from receipts.postpone(postponed)
+        yield from receipts.put_back(postponed)
 
     def _look_again_at(
         self, receipt: WaitingReceipt, now: datetime, *, is_there: bool

@@ -40,6 +40,16 @@ class TakenReceipt(NamedTuple):
     receipt: Receipt
     keyword: Keyword | None = None
 
+    @property
+    def is_urgent(self) -> bool:
+        """Somebody may be opted out by it, and is not to get another message meanwhile."""
+        receipt = self.receipt
+        return (
+            self.keyword is not None
+            or receipt.event is ReceiptEvent.COMPLAINED
+            or (receipt.event is ReceiptEvent.BOUNCED and receipt.permanent)
+        )
+
 
 class WaitingReceipt(NamedTuple):
     """One whose item is to be found; `effective_at` is when it happened, as far as is known."""
@@ -58,6 +68,7 @@ class WaitingReceipt(NamedTuple):
     keyword: Keyword | None
     effective_at: datetime
     looks: int
+    urgent: bool
 
     @property
     def scope(self) -> Scope:
@@ -125,9 +136,16 @@ def take(
     )
     new = [row[0] for row in rows]
     if new:
-        targets = [by_id[each].submission_target for each in new]
-        window = {"id": new, "submission_target": targets}
-        yield from ask("insert_waiting_receipts", window, workspace_id=scope.workspace_id, now=now)
+        fresh = [by_id[each] for each in new]
+        window: Window = {
+            "id": new,
+            "workspace_id": [scope.workspace_id] * len(new),
+            "submission_target": [each.submission_target for each in fresh],
+            "urgent": [each.is_urgent for each in fresh],
+            "looks": [0] * len(new),
+            "look_at": [now] * len(new),
+        }
+        yield from ask("insert_waiting_receipts", window)
     return [by_id[each] for each in new]
 
 
@@ -143,16 +161,23 @@ def count_sought(scope: Scope, submission_target: str, most: int) -> Transaction
     return count
 
 
-def claim(most: int, now: datetime) -> Transaction[list[WaitingReceipt]]:
-    """The oldest that are due. They are the caller's until its transaction ends."""
-    return _waiting((yield from ask("claim_receipts", most=most, now=now)))
+def claim(
+    most: int, now: datetime, *, only_urgent: bool = False
+) -> Transaction[list[WaitingReceipt]]:
+    """The oldest that are due, and as many urgent ones beside them. Whoever has them puts back what
+    found no item; nobody else sees them before its transaction ends."""
+    claimed = yield from ask(
+        "claim_receipts", most_urgent=most, most_others=0 if only_urgent else most, now=now
+    )
+    return (yield from _contents(claimed))
 
 
 def claim_one(scope: Scope, id: str) -> Transaction[WaitingReceipt | None]:
     """This one, unless it has found its item."""
     if not is_uuid(id):
         return None
-    found = _waiting((yield from ask("claim_receipt", **scope._asdict(), id=id)))
+    claimed = yield from ask("claim_receipt", workspace_id=scope.workspace_id, id=id)
+    found = yield from _contents(claimed)
     return found[0] if found else None
 
 
@@ -189,7 +214,7 @@ def item_by_id(scope: Scope, outbox_id: OutboxId) -> Transaction[MatchedItem | N
 def settle(
     matched: Sequence[tuple[WaitingReceipt, OutboxId, MatchedBy]], now: datetime
 ) -> Transaction[None]:
-    """They have their items, and wait no more."""
+    """They have their items."""
     if not matched:
         return
     yield from ask(
@@ -201,25 +226,22 @@ def settle(
         },
         now=now,
     )
-    yield from drop([receipt for receipt, _, _ in matched])
 
 
-def drop(receipts: Sequence[WaitingReceipt]) -> Transaction[None]:
-    """They wait no more, with an item or without one."""
-    if receipts:
-        yield from ask("delete_waiting_receipts", {"id": [each.id for each in receipts]})
-
-
-def postpone(
+def put_back(
     receipts: Sequence[tuple[WaitingReceipt, datetime | None]],
 ) -> Transaction[None]:
-    """Look again then, or never."""
+    """They were looked for in vain: look again then, or never."""
     if receipts:
         window: Window = {
             "id": [receipt.id for receipt, _ in receipts],
+            "workspace_id": [receipt.workspace_id for receipt, _ in receipts],
+            "submission_target": [receipt.submission_target for receipt, _ in receipts],
+            "urgent": [receipt.urgent for receipt, _ in receipts],
+            "looks": [receipt.looks + 1 for receipt, _ in receipts],
             "look_at": [look_at for _, look_at in receipts],
         }
-        yield from ask("postpone_receipts", window)
+        yield from ask("insert_waiting_receipts", window)
 
 
 def latest_keywords(
@@ -300,15 +322,24 @@ def _items(rows: Rows) -> dict[int, MatchedItem]:
     return {place: item for place, item in found.items() if place not in ambiguous}
 
 
-def _waiting(rows: Rows) -> list[WaitingReceipt]:
+def _contents(claimed: Rows) -> Transaction[list[WaitingReceipt]]:
+    if not claimed:
+        return []
+    window: Window = {
+        "id": [row[0] for row in claimed],
+        "workspace_id": [row[1] for row in claimed],
+        "looks": [row[2] for row in claimed],
+        "urgent": [bool(row[3]) for row in claimed],
+    }
+    rows = yield from ask("claimed_receipts", window)
     return [
         WaitingReceipt(
             id, tenant_id, workspace_id, target, receipt_id, ReceiptEvent(event), reference,
             message_id, bool(permanent), reason, sender, Keyword(keyword) if keyword else None,
-            effective_at, looks,
+            effective_at, looks, bool(urgent),
         )
         for id, tenant_id, workspace_id, target, receipt_id, event, reference, message_id,
-            permanent, reason, sender, keyword, effective_at, looks in rows
+            permanent, reason, sender, keyword, effective_at, looks, urgent in rows
     ]  # fmt: skip
 
 

@@ -29,15 +29,19 @@ CREATE TRIGGER receipts_not_truncated BEFORE TRUNCATE ON receipts
   FOR EACH STATEMENT EXECUTE FUNCTION outrider_refuse('receipts are never truncated');
 
 -- Receipts whose item is still to be found, and when to look (again). Without a time they are only
--- listed: their item was looked for often enough.
+-- listed: their item was looked for often enough. `urgent` are those that may opt somebody out.
 CREATE TABLE waiting_receipts (
   id uuid PRIMARY KEY,
   workspace_id uuid NOT NULL,
   submission_target text NOT NULL,
+  urgent boolean NOT NULL DEFAULT false,
   looks integer NOT NULL DEFAULT 0,
   look_at timestamptz
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
-CREATE INDEX waiting_receipts_due ON waiting_receipts (look_at, id) WHERE look_at IS NOT NULL;
+CREATE INDEX waiting_receipts_due ON waiting_receipts (look_at, id)
+  WHERE look_at IS NOT NULL AND NOT urgent;
+CREATE INDEX waiting_receipts_urgent ON waiting_receipts (look_at, id)
+  WHERE look_at IS NOT NULL AND urgent;
 CREATE INDEX waiting_receipts_unmatched ON waiting_receipts (workspace_id, id) WHERE looks > 0;
 CREATE INDEX waiting_receipts_sought ON waiting_receipts (workspace_id, submission_target)
   WHERE looks > 0 AND look_at IS NOT NULL;

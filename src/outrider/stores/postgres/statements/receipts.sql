@@ -15,9 +15,11 @@ ON CONFLICT (workspace_id, submission_target, receipt_id) DO NOTHING
 RETURNING id::text;
 
 -- name: insert_waiting_receipts
-INSERT INTO waiting_receipts (id, workspace_id, submission_target, look_at)
-SELECT id, :workspace_id, submission_target, :now
-  FROM json_to_recordset(:window) AS item (id uuid, submission_target text);
+INSERT INTO waiting_receipts (id, workspace_id, submission_target, urgent, looks, look_at)
+SELECT id, workspace_id, submission_target, urgent, looks, look_at
+  FROM json_to_recordset(:window)
+    AS item (id uuid, workspace_id uuid, submission_target text, urgent boolean, looks int,
+             look_at timestamptz);
 
 -- name: count_sought_receipts
 -- Of one target, those that were looked for in vain and are looked for again; no more are counted.
@@ -28,27 +30,36 @@ SELECT count(*)::int FROM (
    LIMIT :most) counted;
 
 -- name: claim_receipts
--- The oldest that are due, for this transaction: whoever dies in it has changed nothing.
-WITH due AS MATERIALIZED (
-  SELECT id, workspace_id, looks FROM waiting_receipts
-   WHERE look_at <= :now ORDER BY look_at, id LIMIT :most FOR UPDATE SKIP LOCKED
+-- Those that are due, the oldest first and the urgent before the others. They leave the queue with
+-- this transaction: whoever dies in it has changed nothing, and what found no item is put back.
+WITH urgent AS MATERIALIZED (
+  SELECT ctid FROM waiting_receipts WHERE urgent AND look_at <= :now
+   ORDER BY look_at, id LIMIT :most_urgent FOR UPDATE SKIP LOCKED
+), others AS MATERIALIZED (
+  SELECT ctid FROM waiting_receipts WHERE NOT urgent AND look_at <= :now
+   ORDER BY look_at, id LIMIT :most_others FOR UPDATE SKIP LOCKED
 )
+DELETE FROM waiting_receipts
+ WHERE ctid = ANY (ARRAY(SELECT ctid FROM urgent UNION ALL SELECT ctid FROM others))
+RETURNING id::text, workspace_id::text, looks, urgent;
+
+-- name: claimed_receipts
 SELECT r.id::text, r.tenant_id::text, r.workspace_id::text, r.submission_target, r.receipt_id,
        r.event, r.reference, r.provider_message_id, r.permanent, r.reason, r.sender, r.keyword,
-       coalesce(r.occurred_at, r.received_at) AS effective_at, due.looks
-  FROM due JOIN receipts r ON r.workspace_id = due.workspace_id AND r.id = due.id;
+       coalesce(r.occurred_at, r.received_at) AS effective_at, item.looks, item.urgent
+  FROM json_to_recordset(:window) AS item (id uuid, workspace_id uuid, looks int, urgent boolean)
+  JOIN LATERAL (SELECT * FROM receipts r
+                 WHERE r.workspace_id = item.workspace_id AND r.id = item.id LIMIT 1) r ON true;
 
 -- name: claim_receipt
 -- One that matched nothing so far, for somebody who knows what it is about.
-SELECT r.id::text, r.tenant_id::text, r.workspace_id::text, r.submission_target, r.receipt_id,
-       r.event, r.reference, r.provider_message_id, r.permanent, r.reason, r.sender, r.keyword,
-       coalesce(r.occurred_at, r.received_at) AS effective_at, w.looks
-  FROM waiting_receipts w JOIN receipts r ON r.workspace_id = w.workspace_id AND r.id = w.id
- WHERE w.id = :id AND r.tenant_id = :tenant_id AND r.workspace_id = :workspace_id
-   FOR UPDATE OF w;
+DELETE FROM waiting_receipts WHERE id = :id AND workspace_id = :workspace_id
+RETURNING id::text, workspace_id::text, looks, urgent;
 
 -- name: next_receipt_due
-SELECT min(look_at) AS look_at FROM waiting_receipts WHERE look_at IS NOT NULL;
+SELECT least((SELECT min(look_at) FROM waiting_receipts WHERE look_at IS NOT NULL AND urgent),
+             (SELECT min(look_at) FROM waiting_receipts WHERE look_at IS NOT NULL AND NOT urgent))
+         AS look_at;
 
 -- name: items_of_references
 -- Of the same workspace, and last called at the same target.
@@ -90,16 +101,6 @@ SELECT 0 AS place, o.id::text, o.run_id::text, o.channel, o.recipient_address, o
 INSERT INTO item_receipts (outbox_id, id, matched_by, matched_at)
 SELECT outbox_id, id, matched_by, :now
   FROM json_to_recordset(:window) AS item (outbox_id uuid, id uuid, matched_by text);
-
--- name: delete_waiting_receipts
-DELETE FROM waiting_receipts
- WHERE id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS item (id uuid)));
-
--- name: postpone_receipts
-UPDATE waiting_receipts AS w SET looks = looks + 1, look_at = item.look_at
-  FROM json_to_recordset(:window) AS item (id uuid, look_at timestamptz)
- WHERE w.id = item.id
-   AND w.id = ANY (ARRAY(SELECT id FROM json_to_recordset(:window) AS bound (id uuid)));
 
 -- name: fold_deliveries
 -- The stronger one stays, whichever came first. Only what this changed is returned.

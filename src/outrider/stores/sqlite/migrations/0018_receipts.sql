@@ -41,15 +41,19 @@ CREATE TRIGGER receipts_no_replace BEFORE INSERT ON receipts
   END;
 
 -- Receipts whose item is still to be found, and when to look (again). Without a time they are only
--- listed: their item was looked for often enough.
+-- listed: their item was looked for often enough. `urgent` are those that may opt somebody out.
 CREATE TABLE waiting_receipts (
   id text PRIMARY KEY,
   workspace_id text NOT NULL,
   submission_target text NOT NULL,
+  urgent integer NOT NULL DEFAULT 0,
   looks integer NOT NULL DEFAULT 0,
   look_at text
 ) STRICT;
-CREATE INDEX waiting_receipts_due ON waiting_receipts (look_at, id) WHERE look_at IS NOT NULL;
+CREATE INDEX waiting_receipts_due ON waiting_receipts (look_at, id)
+  WHERE look_at IS NOT NULL AND NOT urgent;
+CREATE INDEX waiting_receipts_urgent ON waiting_receipts (look_at, id)
+  WHERE look_at IS NOT NULL AND urgent;
 CREATE INDEX waiting_receipts_unmatched ON waiting_receipts (workspace_id, id) WHERE looks > 0;
 CREATE INDEX waiting_receipts_sought ON waiting_receipts (workspace_id, submission_target)
   WHERE looks > 0 AND look_at IS NOT NULL;

@@ -13,8 +13,9 @@ ON CONFLICT (workspace_id, submission_target, receipt_id) DO NOTHING
 RETURNING id;
 
 -- name: insert_waiting_receipts
-INSERT INTO waiting_receipts (id, workspace_id, submission_target, look_at)
-SELECT value ->> 0, :workspace_id, value ->> 1, :now FROM json_each(:window);
+INSERT INTO waiting_receipts (id, workspace_id, submission_target, urgent, looks, look_at)
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5
+  FROM json_each(:window);
 
 -- name: count_sought_receipts
 -- Of one target, those that were looked for in vain and are looked for again; no more are counted.
@@ -25,24 +26,33 @@ SELECT count(*) FROM (
    LIMIT :most) counted;
 
 -- name: claim_receipts
--- The oldest that are due, for this transaction: whoever dies in it has changed nothing.
+-- Those that are due, the oldest first and the urgent before the others. They leave the queue with
+-- this transaction: whoever dies in it has changed nothing, and what found no item is put back.
+DELETE FROM waiting_receipts
+ WHERE id IN (SELECT id FROM (SELECT id FROM waiting_receipts WHERE urgent AND look_at <= :now
+                               ORDER BY look_at, id LIMIT :most_urgent)
+               UNION ALL
+              SELECT id FROM (SELECT id FROM waiting_receipts WHERE NOT urgent AND look_at <= :now
+                               ORDER BY look_at, id LIMIT :most_others))
+RETURNING id, workspace_id, looks, urgent;
+
+-- name: claimed_receipts
 SELECT r.id, r.tenant_id, r.workspace_id, r.submission_target, r.receipt_id,
        r.event, r.reference, r.provider_message_id, r.permanent, r.reason, r.sender, r.keyword,
-       coalesce(r.occurred_at, r.received_at) AS effective_at, due.looks
-  FROM (SELECT id, workspace_id, looks FROM waiting_receipts
-         WHERE look_at <= :now ORDER BY look_at, id LIMIT :most) due
-  JOIN receipts r ON r.workspace_id = due.workspace_id AND r.id = due.id;
+       coalesce(r.occurred_at, r.received_at) AS effective_at, item.value ->> 2, item.value ->> 3
+  FROM json_each(:window) item
+  JOIN receipts r ON r.workspace_id = item.value ->> 1 AND r.id = item.value ->> 0;
 
 -- name: claim_receipt
 -- One that matched nothing so far, for somebody who knows what it is about.
-SELECT r.id, r.tenant_id, r.workspace_id, r.submission_target, r.receipt_id,
-       r.event, r.reference, r.provider_message_id, r.permanent, r.reason, r.sender, r.keyword,
-       coalesce(r.occurred_at, r.received_at) AS effective_at, w.looks
-  FROM waiting_receipts w JOIN receipts r ON r.workspace_id = w.workspace_id AND r.id = w.id
- WHERE w.id = :id AND r.tenant_id = :tenant_id AND r.workspace_id = :workspace_id;
+DELETE FROM waiting_receipts WHERE id = :id AND workspace_id = :workspace_id
+RETURNING id, workspace_id, looks, urgent;
 
 -- name: next_receipt_due
-SELECT min(look_at) AS look_at FROM waiting_receipts WHERE look_at IS NOT NULL;
+SELECT min(look_at) AS look_at FROM (
+  SELECT min(look_at) AS look_at FROM waiting_receipts WHERE look_at IS NOT NULL AND urgent
+   UNION ALL
+  SELECT min(look_at) FROM waiting_receipts WHERE look_at IS NOT NULL AND NOT urgent);
 
 -- name: items_of_references
 -- Of the same workspace, and last called at the same target.
@@ -78,14 +88,6 @@ SELECT 0 AS place, o.id, o.run_id, o.channel, o.recipient_address, o.status,
 -- name: insert_item_receipts
 INSERT INTO item_receipts (outbox_id, id, matched_by, matched_at)
 SELECT value ->> 0, value ->> 1, value ->> 2, :now FROM json_each(:window);
-
--- name: delete_waiting_receipts
-DELETE FROM waiting_receipts WHERE id IN (SELECT value ->> 0 FROM json_each(:window));
-
--- name: postpone_receipts
-UPDATE waiting_receipts AS w SET looks = looks + 1, look_at = item.value ->> 1
-  FROM json_each(:window) AS item
- WHERE w.id = item.value ->> 0;
 
 -- name: fold_deliveries
 -- The stronger one stays, whichever came first. Only what this changed is returned.
