@@ -43,12 +43,12 @@ LOOK_SECONDS = 0.02
 FILL_LEDGER = """
 INSERT INTO channel_outbox (id, tenant_id, workspace_id, origin, run_id, job_id, channel, provider,
   submission_target, contract_id, recipient_id, recipient_address, idempotency_key, status,
-  intent_status, attempts, attempt_fence, attempt_opened_at, attempt_closed_at, progress, created_at,
-  updated_at)
-SELECT gen_random_uuid(), $1, $2, 'campaign', $3, $4, 'sms', 'noop', $5, 1, 'lead-' || n,
+  intent_status, attempts, attempt_fence, attempt_opened_at, attempt_closed_at, progress,
+  created_at, updated_at)
+SELECT id, $1, $2, 'campaign', $3, $4, 'sms', 'noop', $5, 1, 'lead-' || n,
        '+4477' || lpad(n::text, 8, '0'), sha256(n::text::bytea), 'sent', 'ACCEPTED', 1, 1, now(),
        now(), 'ANSWERED', now(), now()
-  FROM generate_series(0, $6::int - 1) n
+  FROM unnest($6::uuid[]) WITH ORDINALITY item (id, place), LATERAL (SELECT place - 1 AS n) numbered
 """
 WAITING = """
 INSERT INTO receipts (id, tenant_id, workspace_id, submission_target, receipt_id, event, reference,
@@ -89,7 +89,9 @@ async def filled(url: str, items: int) -> RunId:
     run_id = RunId(SystemIds().new())
     connection = await asyncpg.connect(url)
     place = (DEFAULT_SCOPE.tenant_id, DEFAULT_SCOPE.workspace_id)
-    await connection.execute(FILL_LEDGER, *place, run_id, SystemIds().new(), TARGET, items)
+    await connection.execute(
+        FILL_LEDGER, *place, run_id, SystemIds().new(), TARGET, SystemIds().batch(items)
+    )
     await connection.execute("VACUUM ANALYZE channel_outbox")
     await connection.close()
     return run_id
@@ -127,8 +129,7 @@ def matching(url: str, folder: str, stop: Any) -> None:
     async def run() -> None:
         async with open_outrider(settings_of(url, Path(folder))) as outrider:
             role = asyncio.create_task(outrider.receipt_matcher.run())
-            while not stop.is_set():
-                await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.to_thread(stop.wait)
             role.cancel()
 
     quiet()

@@ -58,6 +58,7 @@ from outrider.kernel.control.audience_writer import AudienceWriter
 from outrider.kernel.control.campaign_deployer import CampaignDeployer
 from outrider.kernel.control.phase_controller import PhaseController
 from outrider.kernel.control.phase_restorer import PhaseRestorer
+from outrider.kernel.control.rate_pauser import RatePauser
 from outrider.kernel.control.refusal_recorder import RefusalRecorder
 from outrider.kernel.control.run_reconciler import RunReconciler
 from outrider.kernel.control.run_repointer import RunRepointer
@@ -80,6 +81,7 @@ from outrider.kernel.delivery.shortage_teller import ShortageTeller
 from outrider.kernel.delivery.target_gate import TargetGate
 from outrider.kernel.receipts.receipt_intake import KeywordOf, ReceiptIntake
 from outrider.kernel.receipts.receipt_matcher import ReceiptMatcher
+from outrider.kernel.receipts.sent_tallier import SentTallier
 from outrider.kernel.reports.certifier import Certifier
 from outrider.kernel.reports.event_explainer import EventExplainer
 from outrider.kernel.reports.previewer import Previewer
@@ -382,8 +384,19 @@ class Outrider:
     @cached_property
     def receipt_matcher(self) -> ReceiptMatcher:
         return ReceiptMatcher(
-            self.store, self.channel_of, self.clock, self.ids, self.limits, self.receipt_limits
+            self.store, self.channel_of, self.clock, self.ids, self.limits, self.receipt_limits,
+            self.rate_pauser.note,
+        )  # fmt: skip
+
+    @cached_property
+    def rate_pauser(self) -> RatePauser:
+        return RatePauser(
+            self.store, self.phase_controller, self.clock, self.limits, self.receipt_limits
         )
+
+    @cached_property
+    def sent_tallier(self) -> SentTallier:
+        return SentTallier(self.store, self.clock, self.receipt_limits)
 
     @cached_property
     def legacy_senders(self) -> Senders:
@@ -602,7 +615,7 @@ class Outrider:
     def watcher(self) -> Watcher:
         spool = self.settings.spool
         spools = {f"{this_host()}:{spool}": LocalSpool(spool, self.ids)}
-        return Watcher(self.store, spools, self.clock, self.ids, self.limits)
+        return Watcher(self.store, spools, self.clock, self.ids, self.limits, self.receipt_limits)
 
     @cached_property
     def background_loops(self) -> BackgroundLoops:
@@ -615,6 +628,8 @@ class Outrider:
                 "run reconciler": self.run_reconciler.run,
                 "event router": self.event_router.run,
                 "receipt matcher": self.receipt_matcher.run,
+                "rate pauser": self.rate_pauser.run,
+                "sent tallier": self.sent_tallier.run,
                 "digester": self.digester.run,
                 "deadline expirer": self.deadline_expirer.run,
                 "intake cleaner": self.audience_writer.clean,
@@ -781,6 +796,8 @@ class Outrider:
             journal, turns, wanted, gate.closed, self.clock, self.ids, name, self.limits, watch,
         )  # fmt: skip
         caller.yields = processor.yields
+        caller.note_sent = self.sent_tallier.note
+        self.receipt_matcher.is_sending = lambda: bool(processor.held)
         journals = CallJournalFolder(self.settings.spool)
         rescuer = LeaseRescuer(
             self.store, journals, self.clock, self.ids, name, self.limits, is_dead,

@@ -32,10 +32,10 @@ class Scene:
         self.shop = Workshop(store)
         self.clock = FakeClock(now)
         self.limits = limits or ReceiptLimits()
-        self.hurt: list[RunId] = []
+        self.worse: list[tuple[Scope, RunId]] = []
         self.matcher = ReceiptMatcher(
             store, self._channel, self.clock, self.shop.ids, Limits(), self.limits,
-            self.hurt.extend,
+            self.worse.extend,
         )  # fmt: skip
         self.intake = ReceiptIntake(
             store, self._channel, lambda text: WORDS.get(text.strip().upper()), self.matcher.wake,

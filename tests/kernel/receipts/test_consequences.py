@@ -150,7 +150,7 @@ async def test_runs_that_bounce_are_told_of(store: Store) -> None:
     run_id, _, [item, other] = await scene.sent(2)
     await scene.take(ReceiptEvent.DELIVERED, item)
     await scene.match()
-    assert scene.hurt == []
+    assert scene.worse == []
     await scene.take(ReceiptEvent.BOUNCED, other)
     await scene.match()
-    assert scene.hurt == [run_id]
+    assert scene.worse == [(DEFAULT_SCOPE, run_id)]

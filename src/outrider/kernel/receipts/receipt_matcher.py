@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 import structlog
 
 from outrider.domain.errors import Conflict, NotFound, StoreUnavailable
-from outrider.domain.ids import OutboxId, RunId, Scope
+from outrider.domain.ids import OutboxId, RunId, Scope, WorkspaceId
 from outrider.domain.receipts import Delivery, DeliveryState, rank, state_of
 from outrider.domain.states import SUCCESSES, ItemStatus
 from outrider.kernel.receipts import receipt_consequences
@@ -48,7 +48,7 @@ class WindowOutcome:
     changed: Sequence[ChangedDelivery] = ()
     opted: Sequence[Addressed] = ()
     """Whose opt-out or opt-in was followed."""
-    hurt_runs: frozenset[RunId] = field(default_factory=frozenset)
+    worse_runs: frozenset[tuple[Scope, RunId]] = field(default_factory=frozenset)
     """In which more bounced or was complained of than before."""
 
 
@@ -61,7 +61,7 @@ class ReceiptMatcher:
         ids: IdSource,
         limits: Limits,
         receipt_limits: ReceiptLimits,
-        on_hurt: Callable[[frozenset[RunId]], None] = lambda _: None,
+        on_worse: Callable[[frozenset[tuple[Scope, RunId]]], None] = lambda _: None,
     ) -> None:
         self._store = store
         self._channel_of = channel_of
@@ -69,7 +69,7 @@ class ReceiptMatcher:
         self._ids = ids
         self._limits = limits
         self._receipt_limits = receipt_limits
-        self._on_hurt = on_hurt
+        self._on_worse = on_worse
         self._woken = asyncio.Event()
         self._rest_until = 0.0
         self.is_sending: Callable[[], bool] = lambda: False
@@ -120,8 +120,8 @@ class ReceiptMatcher:
     async def match_due(self, *, only_urgent: bool = False) -> WindowOutcome:
         """One window of receipts that are due."""
         outcome = await self._store.write(self._matched_window(only_urgent))
-        if outcome.hurt_runs:
-            self._on_hurt(outcome.hurt_runs)
+        if outcome.worse_runs:
+            self._on_worse(outcome.worse_runs)
         return outcome
 
     async def match_by_hand(
@@ -129,8 +129,8 @@ class ReceiptMatcher:
     ) -> MatchedItem:
         """Somebody says which item a receipt is about that has found none."""
         outcome = await self._store.write(self._told(scope, receipt_id, outbox_id, actor))
-        if outcome.hurt_runs:
-            self._on_hurt(outcome.hurt_runs)
+        if outcome.worse_runs:
+            self._on_worse(outcome.worse_runs)
         return outcome.matched[0][1]
 
     def _matched_window(self, only_urgent: bool) -> Transaction[WindowOutcome]:
@@ -226,12 +226,17 @@ class ReceiptMatcher:
         opted: list[Addressed] = []
         for scope, addressed in self._addressed(matched, left).items():
             opted += yield from receipt_consequences.follow(scope, addressed, self._ids, now)
+        scopes = {item.id: each.scope for each, item, _ in matched}
         return WindowOutcome(
             len(matched) + len(left),
             [(each, item) for each, item, _ in matched],
             changed,
             opted,
-            frozenset(each.run_id for each in changed if each.run_id and _hurts(each)),
+            frozenset(
+                (scopes[each.outbox_id], each.run_id)
+                for each in changed
+                if each.run_id and _is_worse(each)
+            ),
         )
 
     def _addressed(
@@ -297,7 +302,7 @@ def _may_opt(receipt: WaitingReceipt) -> bool:
     )
 
 
-def _hurts(changed: ChangedDelivery) -> bool:
+def _is_worse(changed: ChangedDelivery) -> bool:
     return changed.state in (DeliveryState.BOUNCED, DeliveryState.COMPLAINED)
 
 
@@ -332,13 +337,13 @@ def _tallies(
     changed: Sequence[ChangedDelivery],
     now: datetime,
 ) -> list[TargetTally]:
-    places = {item.id: (each.scope, each.submission_target) for each, item, _ in matched}
+    places = {item.id: (each.workspace_id, each.submission_target) for each, item, _ in matched}
     hour_at = now.replace(minute=0, second=0, microsecond=0)
-    tallies: dict[tuple[Scope, str], TargetTally] = {}
+    tallies: dict[tuple[WorkspaceId, str], TargetTally] = {}
     for each in changed:
-        scope, target = places[each.outbox_id]
-        known = tallies.get((scope, target)) or TargetTally(scope, target, hour_at)
-        tallies[scope, target] = known._replace(
+        place = places[each.outbox_id]
+        known = tallies.get(place) or TargetTally(*place, hour_at)
+        tallies[place] = known._replace(
             reported=known.reported + (each.previous_state is None),
             bounced=known.bounced + _moved(each, DeliveryState.BOUNCED),
             complained=known.complained + _moved(each, DeliveryState.COMPLAINED),

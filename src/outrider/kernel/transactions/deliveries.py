@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from outrider.domain.ids import OutboxId, RunId, Scope, is_uuid
+from outrider.domain.ids import OutboxId, RunId, Scope, WorkspaceId, is_uuid
 from outrider.domain.receipts import Delivery, DeliveryState
 from outrider.ports.store import Transaction, Window, ask
 
@@ -37,7 +37,7 @@ class ChangedDelivery(NamedTuple):
 class TargetTally(NamedTuple):
     """What is added to a target's figures of an hour."""
 
-    scope: Scope
+    workspace_id: WorkspaceId
     submission_target: str
     hour_at: datetime
     sent: int = 0
@@ -113,12 +113,11 @@ def _count(changed: Iterable[ChangedDelivery]) -> Transaction[None]:
 def tally(tallies: Sequence[TargetTally]) -> Transaction[None]:
     if not tallies:
         return
-    ordered = sorted(tallies, key=lambda each: (each.hour_at, *each.scope, each.submission_target))
+    ordered = sorted(tallies, key=lambda each: each[:3])
     yield from ask(
         "tally_targets",
         {
-            "tenant_id": [each.scope.tenant_id for each in ordered],
-            "workspace_id": [each.scope.workspace_id for each in ordered],
+            "workspace_id": [each.workspace_id for each in ordered],
             "submission_target": [each.submission_target for each in ordered],
             "hour_at": [each.hour_at for each in ordered],
             "sent": [each.sent for each in ordered],
@@ -129,13 +128,9 @@ def tally(tallies: Sequence[TargetTally]) -> Transaction[None]:
     )
 
 
-def rates(
-    since: datetime, most: int, *, bounced: int, complained: int
-) -> Transaction[list[TargetRates]]:
-    """Of the targets with at least so many bounces or complaints since then."""
-    rows = yield from ask(
-        "target_rates", since=since, most_bounced=bounced, most_complained=complained, most=most
-    )
+def rates(since: datetime, most: int) -> Transaction[list[TargetRates]]:
+    """Of the targets of which anything bounced or was complained of since then."""
+    rows = yield from ask("target_rates", since=since, most=most)
     return [
         TargetRates(Scope(tenant, workspace), target, sent, reported, bounces, complaints, began)
         for tenant, workspace, target, sent, reported, bounces, complaints, began in rows

@@ -15,15 +15,17 @@ import structlog
 from outrider.domain.errors import OutriderError
 from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.times import rfc3339
-from outrider.kernel.transactions import watching
+from outrider.kernel.transactions import deliveries, watching
 from outrider.kernel.transactions.alerts import (
     Alert,
     AlertCode,
     raise_alert,
     resolve_in_workspace,
 )
+from outrider.kernel.transactions.deliveries import TargetRates
 from outrider.kernel.transactions.watching import OpenAlert, Sighting
 from outrider.limits.kernel import Limits
+from outrider.limits.receipts import DEFAULT_RECEIPT_LIMITS, ReceiptLimits
 from outrider.ports.clock import Clock, IdSource
 from outrider.ports.engine import Stalled
 from outrider.ports.spool import Spool
@@ -54,6 +56,7 @@ class Watcher:
         clock: Clock,
         ids: IdSource,
         limits: Limits,
+        receipt_limits: ReceiptLimits = DEFAULT_RECEIPT_LIMITS,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -93,6 +96,17 @@ class Watcher:
                 "items were accepted that had been settled otherwise",
                 ask(watching.late_acceptances, limits.watcher_notice_seconds),
                 tells=False,
+            ),
+            Look(
+                AlertCode.BOUNCE_RATE_HIGH,
+                f"more than {receipt_limits.bounce_rate_alert:.2%} of what was sent bounced",
+                RateLook(store, clock, limits, receipt_limits).bounced,
+            ),
+            Look(
+                AlertCode.COMPLAINT_RATE_HIGH,
+                f"of more than {receipt_limits.complaint_rate_alert:.2%} of what was sent somebody"
+                " complained",
+                RateLook(store, clock, limits, receipt_limits).complained,
             ),
             *(
                 Look(
@@ -192,6 +206,36 @@ class Watcher:
             return await self._store.read(script(before, self._limits.watcher_subjects))
 
         return find
+
+
+class RateLook:
+    """Of each target's messages of the last hours: whether too many came back, or were complained
+    of. Few messages make no rate."""
+
+    def __init__(
+        self, store: Store, clock: Clock, limits: Limits, receipt_limits: ReceiptLimits
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._limits = limits
+        self._receipt_limits = receipt_limits
+
+    async def bounced(self) -> Sequence[Sighting]:
+        most = self._receipt_limits.bounce_rate_alert
+        return await self._over(lambda rates: rates.bounced > most * rates.messages)
+
+    async def complained(self) -> Sequence[Sighting]:
+        most = self._receipt_limits.complaint_rate_alert
+        return await self._over(lambda rates: rates.complained > most * rates.messages)
+
+    async def _over(self, is_over: Callable[[TargetRates], bool]) -> Sequence[Sighting]:
+        since = self._clock.now() - timedelta(hours=self._receipt_limits.rate_hours)
+        found = await self._store.read(deliveries.rates(since, self._limits.watcher_subjects))
+        return [
+            Sighting(rates.scope, rates.submission_target, rates.since)
+            for rates in found
+            if rates.messages >= self._receipt_limits.rate_sample_messages and is_over(rates)
+        ]
 
 
 class SpoolLook:

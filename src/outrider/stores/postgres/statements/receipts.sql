@@ -124,11 +124,11 @@ SELECT run_id, state, items FROM json_to_recordset(:window) AS item (run_id uuid
 ON CONFLICT (run_id, state) DO UPDATE SET items = r.items + excluded.items;
 
 -- name: tally_targets
-INSERT INTO target_tallies AS t (tenant_id, workspace_id, submission_target, hour_at, sent, reported,
-                                 bounced, complained)
-SELECT tenant_id, workspace_id, submission_target, hour_at, sent, reported, bounced, complained
+INSERT INTO target_tallies AS t (workspace_id, submission_target, hour_at, sent, reported, bounced,
+                                 complained)
+SELECT workspace_id, submission_target, hour_at, sent, reported, bounced, complained
   FROM json_to_recordset(:window)
-    AS item (tenant_id uuid, workspace_id uuid, submission_target text, hour_at timestamptz, sent int,
+    AS item (workspace_id uuid, submission_target text, hour_at timestamptz, sent int,
              reported int, bounced int, complained int)
 ON CONFLICT (hour_at, workspace_id, submission_target) DO UPDATE
    SET sent = t.sent + excluded.sent, reported = t.reported + excluded.reported,
@@ -136,11 +136,12 @@ ON CONFLICT (hour_at, workspace_id, submission_target) DO UPDATE
 
 -- name: target_rates
 -- What became of each target's messages since that hour, where anything bounced or was complained of.
-SELECT tenant_id::text, workspace_id::text, submission_target, sum(sent)::int, sum(reported)::int,
-       sum(bounced)::int, sum(complained)::int, min(hour_at) AS since_at
-  FROM target_tallies WHERE hour_at >= :since
- GROUP BY tenant_id, workspace_id, submission_target
-HAVING sum(bounced) >= :most_bounced OR sum(complained) >= :most_complained
+SELECT w.tenant_id::text, t.workspace_id::text, t.submission_target, sum(t.sent)::int,
+       sum(t.reported)::int, sum(t.bounced)::int, sum(t.complained)::int, min(t.hour_at) AS since_at
+  FROM target_tallies t JOIN workspaces w ON w.id = t.workspace_id
+ WHERE t.hour_at >= :since
+ GROUP BY w.tenant_id, t.workspace_id, t.submission_target
+HAVING sum(t.bounced) > 0 OR sum(t.complained) > 0
  LIMIT :most;
 
 -- name: forget_target_tallies

@@ -94,7 +94,6 @@ CREATE TABLE run_deliveries (
 -- What became of a target's messages, by the hour: `sent` as workers report it now and then, the
 -- others with the receipts. It is for rates, not for anybody's accounting.
 CREATE TABLE target_tallies (
-  tenant_id text NOT NULL,
   workspace_id text NOT NULL,
   submission_target text NOT NULL,
   hour_at text NOT NULL,

@@ -110,10 +110,9 @@ SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(:window) WHERE true
 ON CONFLICT (run_id, state) DO UPDATE SET items = r.items + excluded.items;
 
 -- name: tally_targets
-INSERT INTO target_tallies AS t (tenant_id, workspace_id, submission_target, hour_at, sent, reported,
-                                 bounced, complained)
-SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6,
-       value ->> 7
+INSERT INTO target_tallies AS t (workspace_id, submission_target, hour_at, sent, reported, bounced,
+                                 complained)
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6
   FROM json_each(:window) WHERE true
 ON CONFLICT (hour_at, workspace_id, submission_target) DO UPDATE
    SET sent = t.sent + excluded.sent, reported = t.reported + excluded.reported,
@@ -121,11 +120,12 @@ ON CONFLICT (hour_at, workspace_id, submission_target) DO UPDATE
 
 -- name: target_rates
 -- What became of each target's messages since that hour, where anything bounced or was complained of.
-SELECT tenant_id, workspace_id, submission_target, sum(sent), sum(reported), sum(bounced),
-       sum(complained), min(hour_at) AS since_at
-  FROM target_tallies WHERE hour_at >= :since
- GROUP BY tenant_id, workspace_id, submission_target
-HAVING sum(bounced) >= :most_bounced OR sum(complained) >= :most_complained
+SELECT w.tenant_id, t.workspace_id, t.submission_target, sum(t.sent), sum(t.reported),
+       sum(t.bounced), sum(t.complained), min(t.hour_at) AS since_at
+  FROM target_tallies t JOIN workspaces w ON w.id = t.workspace_id
+ WHERE t.hour_at >= :since
+ GROUP BY w.tenant_id, t.workspace_id, t.submission_target
+HAVING sum(t.bounced) > 0 OR sum(t.complained) > 0
  LIMIT :most;
 
 -- name: forget_target_tallies
