@@ -1,22 +1,30 @@
 """Rates of what bounced or was complained of: alerts per target, and campaigns that pause."""
 
+import json
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
 from outrider.documents.campaign import parse_campaign
 from outrider.domain.errors import InvalidInput
-from outrider.domain.ids import DEFAULT_SCOPE
+from outrider.domain.ids import DEFAULT_SCOPE, CampaignId
+from outrider.domain.phases import Action
 from outrider.domain.receipts import ReceiptEvent
+from outrider.kernel.control.phase_controls import Control
 from outrider.kernel.receipts.sent_tallier import SentTallier
+from outrider.kernel.transactions import inspection
 from outrider.kernel.transactions.alerts import LAST, alerts_page
 from outrider.kernel.transactions.campaigns import definition_document, read_definition
 from outrider.kernel.transactions.targets import DoorKey
 from outrider.kernel.work.watcher import Watcher
 from outrider.limits.kernel import Limits
 from outrider.ports.store import Store
-from outrider.testing.store_suite.workshop import NOON
+from outrider.testing.launches import target
+from outrider.testing.store_suite.workshop import ACCEPTED, NOON
 from tests.kernel.receipts.scene import TARGET, Scene
+from tests.raw_sql import raw_sql
+from tests.whole_runs import opened
 
 
 async def open_alerts(scene: Scene) -> set[tuple[str, str]]:
@@ -109,3 +117,43 @@ def test_a_campaign_may_say_when_it_is_to_be_paused() -> None:
 def test_a_rate_that_is_none_is_refused(wrong: str) -> None:
     with pytest.raises(InvalidInput):
         parse_campaign(document(wrong), check_template=lambda *_: None, source_root=None)
+
+
+async def test_a_campaign_that_bounces_too_much_is_paused_once_with_the_reason(
+    store: Store, database: str, tmp_path: Path
+) -> None:
+    noop = target(TARGET, "noop", "noop:")
+    async with opened(database, tmp_path, noop) as outrider:
+        scene = Scene(store, NOON)
+        run_id = await scene.shop.launch(200, batch_size=200)
+        run = await store.read(inspection.run(DEFAULT_SCOPE, run_id))
+        async with raw_sql(database) as raw:
+            await raw.run(
+                "UPDATE campaigns SET definition = '"
+                + json.dumps(
+                    {
+                        "name": "n", "phases": ["launch"], "messages": [], "batchSize": 200,
+                        "pauseOn": {"bounceRate": 0.05},
+                    }
+                )
+                + "'"
+            )  # fmt: skip
+        context = await scene.shop.claim_one()
+        items = await scene.shop.open(context, *range(150))
+        await scene.shop.close(context, *((item, ACCEPTED) for item in items))
+        for item in items[:7]:
+            await scene.take(ReceiptEvent.BOUNCED, item)
+        await scene.match()
+        assert scene.worse == [(DEFAULT_SCOPE, run_id)]
+        assert await outrider.rate_pauser.judge(DEFAULT_SCOPE, run_id) is None
+        await scene.take(ReceiptEvent.BOUNCED, items[7])
+        await scene.match()
+        reason = await outrider.rate_pauser.judge(DEFAULT_SCOPE, run_id)
+        assert reason == ("8 of 150 sent messages bounced (5.33%), and pauseOn.bounceRate is 5.00%")
+        campaign_id = CampaignId(run.campaign_id)
+        [launch] = (await outrider.phase_controller.snapshot(DEFAULT_SCOPE, campaign_id)).phases
+        assert (launch.state, launch.reason) == ("paused", reason)
+        resume = Control(Action.RESUME, "ann")
+        await outrider.phase_controller.control(DEFAULT_SCOPE, campaign_id, "launch", resume)
+        # Whoever resumed it has seen why.
+        assert await outrider.rate_pauser.judge(DEFAULT_SCOPE, run_id) is None
