@@ -22,6 +22,8 @@ class ReceiptLimits:
     """Callbacks of one moment that share a commit."""
     window_items: int = 1_000
     """Receipts that are matched in one transaction."""
+    windows_at_once: int = 2
+    """While nothing is sent: one waits for the disk while another is matched."""
     look_again_seconds: tuple[float, ...] = (0.5, 2.0, 10.0, 60.0, 300.0, 600.0)
     """After each look in vain; after the last of them a receipt is only listed. Its item's row was
     there before the call, so that what is missing for long is nobody's here."""

@@ -20,7 +20,7 @@ from outrider.domain.receipts import (
 from outrider.kernel.transactions import deliveries, receipts
 from outrider.kernel.transactions.deliveries import FoldedReceipt
 from outrider.kernel.transactions.receipts import Keyword, TakenReceipt
-from outrider.ports.store import Store
+from outrider.ports.store import Store, Transaction
 from outrider.system import SystemIds
 from outrider.testing.store_suite.workshop import ELSEWHERE, NOON, at
 from tests.raw_sql import raw_sql
@@ -136,6 +136,10 @@ def test_any_order_and_any_windows_fold_to_the_same_delivery(
     folding_store.check(windows, fold((each, NOON) for each in all_receipts))
 
 
+def folded_and_counted(strongest: FoldedReceipt) -> Transaction[None]:
+    yield from deliveries.count((yield from deliveries.fold([strongest])))
+
+
 class FoldingStore:
     """Runs each example on items of its own."""
 
@@ -156,7 +160,7 @@ class FoldingStore:
                 default=None,
             )
             if strongest is not None:
-                await self._store.write(deliveries.fold([strongest]))
+                await self._store.write(folded_and_counted(strongest))
         found = await self._store.read(deliveries.of_items([outbox_id]))
         assert found.get(outbox_id, Delivery()) == expected
         counts = await self._store.read(deliveries.of_run(run_id))

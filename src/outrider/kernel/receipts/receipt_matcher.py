@@ -106,11 +106,19 @@ class ReceiptMatcher:
         """How many were claimed. After each window that was not urgent, whoever sends has the time
         that is not the matcher's share."""
         began = self._clock.monotonic()
-        outcome = await self.match_due(only_urgent=only_urgent)
-        if not only_urgent and self.is_sending():
+        is_shared = only_urgent or self.is_sending()
+        windows = 1 if is_shared else self._receipt_limits.windows_at_once
+        ended = await asyncio.gather(
+            *(self.match_due(only_urgent=only_urgent) for _ in range(windows)),
+            return_exceptions=True,
+        )
+        if is_shared and not only_urgent:
             now, share = self._clock.monotonic(), self._receipt_limits.beside_sending_share
             self._rest_until = now + (now - began) * (1 / share - 1)
-        return outcome.claimed
+        for failure in ended:
+            if isinstance(failure, BaseException):
+                raise failure
+        return sum(each.claimed for each in ended if isinstance(each, WindowOutcome))
 
     async def _is_any_due(self) -> bool:
         """Asked first, because a write would make others wait for nothing."""
@@ -149,15 +157,16 @@ class ReceiptMatcher:
             for place, (item, how) in found.items()
             if item.id in settled or _has_ended(item)
         }
-        outcome = yield from self._followed(
-            [(claimed[place], item, how) for place, (item, how) in matched.items()],
-            settled,
-            [each for place, each in enumerate(claimed) if place not in matched],
-            now,
-        )
         left = [(place, each) for place, each in enumerate(claimed) if place not in matched]
         yield from self._wait(left, found, now)
-        return outcome
+        return (
+            yield from self._followed(
+                [(claimed[place], item, how) for place, (item, how) in matched.items()],
+                settled,
+                [each for _, each in left],
+                now,
+            )
+        )
 
     def _told(
         self, scope: Scope, receipt_id: str, outbox_id: OutboxId, actor: str
@@ -221,11 +230,12 @@ class ReceiptMatcher:
     ) -> Transaction[WindowOutcome]:
         """Everything that these receipts change."""
         changed = yield from deliveries.fold(_strongest(matched, settled))
-        yield from deliveries.tally(_tallies(matched, changed, now))
         yield from receipts.settle([(each, item.id, how) for each, item, how in matched], now)
         opted: list[Addressed] = []
         for scope, addressed in self._addressed(matched, left).items():
             opted += yield from receipt_consequences.follow(scope, addressed, self._ids, now)
+        yield from deliveries.tally(_tallies(matched, changed, now))
+        yield from deliveries.count(changed)
         scopes = {item.id: each.scope for each, item, _ in matched}
         return WindowOutcome(
             len(matched) + len(left),

@@ -82,18 +82,18 @@ def fold(folded: Sequence[FoldedReceipt]) -> Transaction[list[ChangedDelivery]]:
             "receipt_id": [each.receipt_id for each in ordered],
         },
     )
-    changed = [
+    return [
         ChangedDelivery(
             outbox_id, run_id, DeliveryState(state), previous_run_id,
             DeliveryState(previous_state) if previous_state else None,
         )
         for outbox_id, run_id, state, previous_run_id, previous_state in rows
     ]  # fmt: skip
-    yield from _count(changed)
-    return changed
 
 
-def _count(changed: Iterable[ChangedDelivery]) -> Transaction[None]:
+def count(changed: Iterable[ChangedDelivery]) -> Transaction[None]:
+    """Move the runs' counts with them, in the same transaction. Everybody who matches receipts of
+    a run waits for these rows, so that it is the last that a transaction does."""
     differences: Counter[tuple[str, str]] = Counter()
     for each in changed:
         if each.run_id is not None:
