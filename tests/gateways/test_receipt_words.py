@@ -363,5 +363,5 @@ def test_a_workspaces_own_secret_checks_its_receipts() -> None:
             assert isinstance(reader.read(found, NOW), Verified if name == reads else Refusal)
     assert gateways.receipt_reader("mine", "sms", WorkspaceName.parse("x/y/z")) is None
     assert gateways.receipts_url("mine") == URL
-    assert gateways.receipts_url("mine", workspace) == f"{PUBLIC_URL}/receipts/a/b/c/mine"
+    assert gateways.receipts_url("mine", workspace) == f"{PUBLIC_URL}/receipts/a:b:c/mine"
     assert Gateways(NamedSecrets()).receipts_url("mine") is None

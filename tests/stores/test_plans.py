@@ -27,6 +27,8 @@ GROWING = {
     "campaign_runs", "campaigns", "channel_outbox", "job_queue", "suppressions", "run_events",
     "run_snapshots", "run_requests", "event_bus_outbox", "event_bus_dead_letters", "alerts",
     "domain_events", "workflow_rules", "workflow_steps", "digests", "digest_entries",
+    "receipts", "waiting_receipts", "item_receipts", "deliveries", "run_deliveries",
+    "provider_messages",
 }  # fmt: skip
 
 SMALL_BY_NATURE = {
@@ -50,6 +52,8 @@ SMALL_BY_NATURE = {
     "registry_revisions_pkey",
     "run_requests_waiting",
     "target_doors_pkey",
+    "waiting_receipts_due",
+    "waiting_receipts_urgent",
 }
 """Indexes that hold only what somebody has still to deal with, or a few rows a target."""
 

@@ -30,6 +30,7 @@ from outrider.api.routes import (
     outbox,
     phases,
     policy,
+    receipts,
     registry,
     rehearsals,
     repointing,
@@ -56,7 +57,7 @@ ROUTERS = (
     audit.router, artifacts.router, bus.router, alerts.router, unsubscribe.router,
     workflows.router, policy.router, rehearsals.router, targets.router, trouble.router,
     health.router, session.router, console.router,
-    schemas.router, repointing.router,
+    schemas.router, repointing.router, receipts.door, receipts.router,
 )  # fmt: skip
 
 DESCRIPTION = """\

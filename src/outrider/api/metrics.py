@@ -104,6 +104,10 @@ class Metrics:
             "outrider_auth_failures_total", "Requests with an invalid key",
             registry=self._registry,
         )  # fmt: skip
+        self.receipts = Counter(
+            "outrider_receipts_total", "Receipts taken from providers", ["target", "event"],
+            registry=self._registry,
+        )  # fmt: skip
         Info("outrider_build", "Version information", registry=self._registry).info(
             {"version": __version__}
         )

@@ -3,7 +3,7 @@
 from functools import cached_property
 
 from outrider.bootstrap.bus import BusRoles
-from outrider.bootstrap.control import ControlRoles
+from outrider.bootstrap.receipts import ReceiptRoles
 from outrider.bootstrap.workflows import WorkflowRoles
 from outrider.domain.ids import WorkerId
 from outrider.engines.process_identity import this_worker
@@ -16,7 +16,7 @@ from outrider.kernel.work.job_step_recorder import StepRecorder
 from outrider.kernel.work.stop_guard import StopGuard
 
 
-class WorkRoles(ControlRoles, WorkflowRoles, BusRoles):
+class WorkRoles(ReceiptRoles, WorkflowRoles, BusRoles):
     @cached_property
     def stop_guard(self) -> StopGuard:
         return StopGuard(self.foundation)
@@ -38,6 +38,9 @@ class WorkRoles(ControlRoles, WorkflowRoles, BusRoles):
             "projector": self.projector.run,
             "run reconciler": self.run_reconciler.run,
             "event router": self.event_router.run,
+            "receipt matcher": self.receipt_matcher.run,
+            "rate pauser": self.rate_pauser.run,
+            "sent tallier": self.sent_tallier.run,
             "digester": self.digester.run,
             "deadline expirer": self.deadline_expirer.run,
             "intake cleaner": self.audience_writer.clean,

@@ -89,6 +89,8 @@ class WorkerParts:
             self._worker_id, self._observer,
         )  # fmt: skip
         self.caller.yields = processor.yields
+        self.caller.note_sent = shared.sent_tallier.note
+        shared.receipt_matcher.is_sending = lambda: bool(processor.held)
         return processor
 
     def _campaign_delivery(self) -> Delivery:

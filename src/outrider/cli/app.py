@@ -31,6 +31,7 @@ class Commands(LazyGroup):
         "target": "outrider.cli.target:app",
         "workflow": "outrider.cli.workflow:app",
         "suppression": "outrider.cli.suppression:app",
+        "receipts": "outrider.cli.receipts:app",
     }
 
 

@@ -23,7 +23,7 @@ from outrider.documents import Document, Problems, key_field, load_json, one_lin
 from outrider.documents.audience import AudienceReader, read_audience, source_problem
 from outrider.documents.instants import instant
 from outrider.documents.templates import Body, Subject, TemplateCheck, TemplateContext
-from outrider.domain.campaigns import LAUNCH, CampaignDefinition, Message, StepRetries
+from outrider.domain.campaigns import LAUNCH, CampaignDefinition, Message, PauseOn, StepRetries
 from outrider.domain.purposes import Purpose, checked_topic
 from outrider.domain.recipients import Recipient
 from outrider.domain.states import Channel
@@ -197,6 +197,14 @@ class _StepRetries(Document):
     delay_seconds: Annotated[int, Field(ge=0, le=STEP_RETRY_DELAY_MAX_SECONDS)] = 0
 
 
+Rate = Annotated[float, Field(gt=0, lt=1)]
+
+
+class _PauseOn(Document):
+    bounce_rate: Rate | None = None
+    complaint_rate: Rate | None = None
+
+
 class _Campaign(Document):
     name: Name
     phases: list[Annotated[str, AfterValidator(_phase)]] = Field(default=[LAUNCH])
@@ -212,6 +220,7 @@ class _Campaign(Document):
     topic: Topic | None = None
     transactional: bool = False
     retry_policy: dict[str, _StepRetries] = Field(default={})
+    pause_on: _PauseOn | None = None
 
     @field_validator("retry_policy")
     @classmethod
@@ -247,6 +256,7 @@ class _Campaign(Document):
                 phase: StepRetries(each.max_attempts, each.delay_seconds)
                 for phase, each in self.retry_policy.items()
             },
+            None if self.pause_on is None else PauseOn(**self.pause_on.model_dump()),
         )
 
 

@@ -60,6 +60,14 @@ NO_RETRIES = StepRetries()
 
 
 @dataclass(frozen=True, slots=True)
+class PauseOn:
+    """Shares of what was sent; a launch of which more bounced, or was complained of, is paused."""
+
+    bounce_rate: float | None = None
+    complaint_rate: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class CampaignDefinition:
     name: str
     phases: tuple[str, ...]
@@ -70,6 +78,7 @@ class CampaignDefinition:
     purpose: Purpose = UNSTATED
     retry_policy: Mapping[str, StepRetries] = field(default_factory=dict)
     """By phase."""
+    pause_on: PauseOn | None = None
 
 
 @dataclass(frozen=True, slots=True)

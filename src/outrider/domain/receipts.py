@@ -101,6 +101,11 @@ def rank(event: ReceiptEvent, *, permanent: bool) -> int:
             return 0
 
 
+def state_of(event: ReceiptEvent) -> DeliveryState | None:
+    """The delivery that a receipt speaks of, where it speaks of a message."""
+    return _STATES.get(event)
+
+
 def fold(receipts: Iterable[tuple[Receipt, datetime]]) -> Delivery:
     """The delivery that these receipts, each with the time it was received, add up to."""
 

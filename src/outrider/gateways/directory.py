@@ -120,8 +120,8 @@ class Gateways:
         of_one = workspace != DEFAULT_WORKSPACE_NAME and self._has_its_own(
             submission_target, workspace
         )
-        path = (*workspace, submission_target) if of_one else (submission_target,)
-        return "/".join((self._public_url, "receipts", *(quote(part, safe="") for part in path)))
+        path = (":".join(workspace), submission_target) if of_one else (submission_target,)
+        return "/".join((self._public_url, "receipts", *(quote(part, safe=":") for part in path)))
 
     def return_mailboxes(self) -> list[ReturnMailbox]:
         """Where bounces arrive, of every target that has a return path."""

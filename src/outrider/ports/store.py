@@ -38,11 +38,12 @@ def ask_alone(name: str, window: Window | None = None, /, **params: object) -> T
 
 
 class Announced(StrEnum):
-    """What a database may announce: new events of campaigns, jobs to take, and domain events."""
+    """What a database may announce: new events of campaigns, jobs, domain events and receipts."""
 
     EVENTS = "outrider_campaign_events"
     WORK = "outrider_work"
     DOMAIN_EVENTS = "outrider_domain_events"
+    RECEIPTS = "outrider_receipts"
 
 
 class Store(Protocol):

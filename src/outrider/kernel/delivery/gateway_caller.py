@@ -95,6 +95,8 @@ class GatewayCaller:
         self.stopping = False
         self.right_of_way = closer.right_of_way = RightOfWay(foundation.clock, foundation.limits)
         self._paces: dict[DoorKey, Pace] = {}
+        self.note_sent: Callable[[DoorKey], None] = lambda _: None
+        """Told of each message that was accepted, by its door."""
         self.yields: Callable[[Claim], bool] = lambda _job: False
 
     def stop(self) -> None:
@@ -147,6 +149,8 @@ class GatewayCaller:
                 )
         self._observer.after(Stage.CALL)
         self.gate.note(key, passes, route.as_the_door_sees(result))
+        if isinstance(result, Accepted):
+            self.note_sent(key)
         self._close(gateway, attempt, result, first=first)
         if passes.is_probe or isinstance(result, AttemptError | Throttled | Held):
             await self._tell_others(key)

@@ -31,6 +31,8 @@ class AlertCode(StrEnum):
     SPOOL_STUCK = "SPOOL_STUCK"
     RUN_STALLED = "RUN_STALLED"
     WORKFLOW_STUCK = "WORKFLOW_STUCK"
+    BOUNCE_RATE_HIGH = "BOUNCE_RATE_HIGH"
+    COMPLAINT_RATE_HIGH = "COMPLAINT_RATE_HIGH"
 
 
 LAST = "ffffffff-ffff-ffff-ffff-ffffffffffff"

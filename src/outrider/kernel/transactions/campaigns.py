@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from outrider.domain.campaigns import Asset, CampaignDefinition, Message, StepRetries
+from outrider.domain.campaigns import Asset, CampaignDefinition, Message, PauseOn, StepRetries
 from outrider.domain.errors import NotFound
 from outrider.domain.ids import AssetId, CampaignId, RunId, Scope, is_uuid
 from outrider.domain.phases import control_phase
@@ -128,6 +128,11 @@ def definition_document(definition: CampaignDefinition) -> str:
             phase: {"maxAttempts": each.max_attempts, "delaySeconds": each.delay_seconds}
             for phase, each in definition.retry_policy.items()
         }
+    if definition.pause_on is not None:
+        document["pauseOn"] = {
+            "bounceRate": definition.pause_on.bounce_rate,
+            "complaintRate": definition.pause_on.complaint_rate,
+        }
     return msgspec.json.encode(document).decode()
 
 
@@ -145,6 +150,11 @@ class _StoredRetries(msgspec.Struct, rename="camel"):
     delay_seconds: int = 0
 
 
+class _StoredPauseOn(msgspec.Struct, rename="camel"):
+    bounce_rate: float | None = None
+    complaint_rate: float | None = None
+
+
 class _StoredDefinition(msgspec.Struct, rename="camel"):
     name: str
     phases: list[str]
@@ -155,6 +165,7 @@ class _StoredDefinition(msgspec.Struct, rename="camel"):
     topic: str | None = None
     transactional: bool = False
     retry_policy: dict[str, _StoredRetries] = {}
+    pause_on: _StoredPauseOn | None = None
 
 
 def read_definition(document: str) -> CampaignDefinition:
@@ -184,6 +195,9 @@ def read_definition(document: str) -> CampaignDefinition:
             phase: StepRetries(each.max_attempts, each.delay_seconds)
             for phase, each in stored.retry_policy.items()
         },
+        None
+        if stored.pause_on is None
+        else PauseOn(stored.pause_on.bounce_rate, stored.pause_on.complaint_rate),
     )
 
 

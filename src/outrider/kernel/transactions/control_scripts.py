@@ -175,7 +175,7 @@ class ControlScripts:
             asked = control.signal or AskedSignal(SIGNALS[control.action], self._ids.new())
             yield from log_steering(run_id, version, asked, control.actor, triggers, now)
         for trigger in triggers:
-            reason = STOPPED if trigger == "fail" else None
+            reason = STOPPED if trigger == "fail" else control.reason
             if trigger == PUT_BACK:
                 yield from phases.put_back(campaign_id, found.phase, CALLER, now)
                 continue
@@ -184,6 +184,8 @@ class ControlScripts:
                 campaign_id, found.phase, trigger, now, reason=reason, payload=payload
             )
         detail: dict[str, object] = {"phase": found.phase, "action": control.action.value}
+        if control.reason is not None:
+            detail["reason"] = control.reason
         entry = AuditEntry(
             scope, "phase.controlled", control.actor, campaign_id, found.run_id, detail=detail
         )

@@ -30,7 +30,8 @@ class Control:
 
     A beginning with a `request_id` is that run request: made again, it is the same run. `signal`
     and `run_id`: it was sent to this run, and holds only while that is the phase's own. `guard`
-    adds the request's idempotency key and its answer to the control's own transaction.
+    adds the request's idempotency key and its answer to the control's own transaction. `reason`:
+    why the system itself asks for it.
     """
 
     action: Action
@@ -41,6 +42,7 @@ class Control:
     request_id: str | None = None
     signal: AskedSignal | None = None
     run_id: RunId | None = None
+    reason: str | None = None
     guard: Callable[[Transaction["ControlAnswer"]], Transaction["ControlAnswer"]] | None = None
 
 

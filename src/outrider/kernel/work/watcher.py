@@ -16,14 +16,16 @@ from outrider.domain.errors import OutriderError
 from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.times import rfc3339
 from outrider.kernel.foundation import Foundation
-from outrider.kernel.transactions import watching
+from outrider.kernel.transactions import deliveries, watching
 from outrider.kernel.transactions.alerts import (
     Alert,
     AlertCode,
     raise_alert,
     resolve_in_workspace,
 )
+from outrider.kernel.transactions.deliveries import TargetRates
 from outrider.kernel.transactions.watching import OpenAlert, Sighting
+from outrider.limits.receipts import DEFAULT_RECEIPT_LIMITS, ReceiptLimits
 from outrider.ports.clock import Clock
 from outrider.ports.engine import Stalled
 from outrider.ports.spool import Spool
@@ -47,11 +49,17 @@ class Look:
 
 
 class Watcher:
-    def __init__(self, foundation: Foundation, spools: Mapping[str, Spool]) -> None:
+    def __init__(
+        self,
+        foundation: Foundation,
+        spools: Mapping[str, Spool],
+        receipt_limits: ReceiptLimits = DEFAULT_RECEIPT_LIMITS,
+    ) -> None:
         self._store = foundation.store
         self._clock = foundation.clock
         self._ids = foundation.ids
         self._limits = foundation.limits
+        rates = RateLook(foundation, receipt_limits)
         lag, stall = (
             foundation.limits.projector_lag_alert_seconds,
             foundation.limits.watcher_stall_seconds,
@@ -89,6 +97,16 @@ class Watcher:
                 "items were accepted that already had another outcome",
                 ask(watching.late_acceptances, foundation.limits.watcher_notice_seconds),
                 tells=False,
+            ),
+            Look(
+                AlertCode.BOUNCE_RATE_HIGH,
+                f"more than {receipt_limits.bounce_rate_alert:.2%} of what was sent bounced",
+                rates.bounced,
+            ),
+            Look(
+                AlertCode.COMPLAINT_RATE_HIGH,
+                f"over {receipt_limits.complaint_rate_alert:.2%} of what was sent drew complaints",
+                rates.complained,
             ),
             *(
                 Look(
@@ -188,6 +206,34 @@ class Watcher:
             return await self._store.read(script(before, self._limits.watcher_subjects))
 
         return find
+
+
+class RateLook:
+    """Of each target's messages of the last hours: whether too many came back, or were complained
+    of. Few messages make no rate."""
+
+    def __init__(self, foundation: Foundation, receipt_limits: ReceiptLimits) -> None:
+        self._store = foundation.store
+        self._clock = foundation.clock
+        self._limits = foundation.limits
+        self._receipt_limits = receipt_limits
+
+    async def bounced(self) -> Sequence[Sighting]:
+        most = self._receipt_limits.bounce_rate_alert
+        return await self._over(lambda rates: rates.bounced > most * rates.messages)
+
+    async def complained(self) -> Sequence[Sighting]:
+        most = self._receipt_limits.complaint_rate_alert
+        return await self._over(lambda rates: rates.complained > most * rates.messages)
+
+    async def _over(self, is_over: Callable[[TargetRates], bool]) -> Sequence[Sighting]:
+        since = self._clock.now() - timedelta(hours=self._receipt_limits.rate_hours)
+        found = await self._store.read(deliveries.rates(since, self._limits.watcher_subjects))
+        return [
+            Sighting(rates.scope, rates.submission_target, rates.since)
+            for rates in found
+            if rates.messages >= self._receipt_limits.rate_sample_messages and is_over(rates)
+        ]
 
 
 class SpoolLook:

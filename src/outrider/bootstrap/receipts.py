@@ -1,0 +1,59 @@
+"""The way back: what providers report of messages, and what follows from it."""
+
+from functools import cached_property
+
+from outrider.bootstrap.control import ControlRoles
+from outrider.domain.errors import InvalidInput
+from outrider.domain.opt_out_words import reading
+from outrider.domain.states import Channel
+from outrider.gateways.directory import GATEWAY_TYPES
+from outrider.gateways.receipt_readers import TargetReaders
+from outrider.kernel.control.rate_pauser import RatePauser
+from outrider.kernel.receipts.receipt_intake import ReceiptIntake
+from outrider.kernel.receipts.receipt_matcher import ReceiptMatcher
+from outrider.kernel.receipts.sent_tallier import SentTallier
+from outrider.limits.receipts import DEFAULT_RECEIPT_LIMITS, ReceiptLimits
+from outrider.ports.receipts import ReceiptReaders
+
+
+class ReceiptRoles(ControlRoles):
+    @cached_property
+    def receipt_limits(self) -> ReceiptLimits:
+        return DEFAULT_RECEIPT_LIMITS
+
+    @cached_property
+    def receipt_readers(self) -> ReceiptReaders:
+        return TargetReaders(self.gateways, self.gateway_type_of)
+
+    def gateway_type_of(self, submission_target: str) -> str | None:
+        """None of a target that is gone, and where there is no registry at all."""
+        try:
+            contract = self.registry_keeper.contracts().get(submission_target)
+        except InvalidInput:
+            return None
+        return None if contract is None else contract.gateway_type
+
+    def channel_of(self, submission_target: str) -> Channel | None:
+        gateway_type = self.gateway_type_of(submission_target)
+        return None if gateway_type is None else GATEWAY_TYPES[gateway_type].channel
+
+    @cached_property
+    def receipt_intake(self) -> ReceiptIntake:
+        return ReceiptIntake(
+            self.foundation, self.channel_of, reading, self.receipt_matcher.wake,
+            self.receipt_limits,
+        )  # fmt: skip
+
+    @cached_property
+    def receipt_matcher(self) -> ReceiptMatcher:
+        return ReceiptMatcher(
+            self.foundation, self.channel_of, self.receipt_limits, self.rate_pauser.note
+        )
+
+    @cached_property
+    def rate_pauser(self) -> RatePauser:
+        return RatePauser(self.foundation, self.phase_controller, self.receipt_limits)
+
+    @cached_property
+    def sent_tallier(self) -> SentTallier:
+        return SentTallier(self.foundation, self.receipt_limits)

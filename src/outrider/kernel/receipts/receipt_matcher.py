@@ -1,0 +1,117 @@
+"""The receipt matcher: receipts that wait go in, and what became of their items comes out.
+
+A window is claimed, matched, folded and followed up in one transaction, so that a matcher that dies
+has done all of it or nothing, and no receipt is with two of them. What finds no item waits.
+"""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+
+import structlog
+
+from outrider.domain.errors import StoreUnavailable
+from outrider.domain.ids import OutboxId, RunId, Scope
+from outrider.kernel.foundation import Foundation
+from outrider.kernel.streams.announcement_listener import woken_by
+from outrider.kernel.transactions import receipts
+from outrider.kernel.transactions.receipt_matching import (
+    ChannelOf,
+    MatchingScripts,
+    WindowOutcome,
+)
+from outrider.kernel.transactions.receipts import MatchedItem
+from outrider.limits.receipts import ReceiptLimits
+from outrider.ports.store import Announced
+
+log = structlog.get_logger()
+
+
+class ReceiptMatcher:
+    def __init__(
+        self,
+        foundation: Foundation,
+        channel_of: ChannelOf,
+        receipt_limits: ReceiptLimits,
+        on_worse: Callable[[frozenset[tuple[Scope, RunId]]], None] = lambda _: None,
+    ) -> None:
+        self._store = foundation.store
+        self._clock = foundation.clock
+        self._limits = foundation.limits
+        self._scripts = MatchingScripts(
+            channel_of, foundation.clock, foundation.ids, receipt_limits
+        )
+        self._receipt_limits = receipt_limits
+        self._on_worse = on_worse
+        self._woken = asyncio.Event()
+        self._rest_until = 0.0
+        self.is_sending: Callable[[], bool] = lambda: False
+        """Whether messages are being sent in this process, which the matcher is not to slow down:
+        then it takes its share of the time, and what may opt somebody out at once."""
+
+    def wake(self) -> None:
+        """Receipts were taken in this process, so there is no need to wait for the next look."""
+        self._woken.set()
+
+    async def run(self) -> None:
+        """The loop of the role; runs until cancelled."""
+        async with woken_by(self._store, Announced.RECEIPTS, self.wake, self._limits):
+            while True:
+                await self._look()
+
+    async def _look(self) -> None:
+        """Match what is due, or wait until there may be something."""
+        self._woken.clear()
+        try:
+            rest = self._rest_until - self._clock.monotonic()
+            if await self._is_any_due() and await self._matched_in_turn(only_urgent=rest > 0):
+                return
+        except StoreUnavailable as error:
+            log.warning("matching_waits_for_store", error=error.message)
+            await self._clock.sleep(self._limits.store_backoff_seconds)
+            return
+        seconds = self._receipt_limits.poll_seconds
+        with suppress(TimeoutError):
+            async with asyncio.timeout(min(rest, seconds) if rest > 0 else seconds):
+                await self._woken.wait()
+
+    async def _matched_in_turn(self, *, only_urgent: bool) -> int:
+        """How many were claimed. After each window that was not urgent, whoever sends has the time
+        that is not the matcher's share."""
+        began = self._clock.monotonic()
+        is_shared = only_urgent or self.is_sending()
+        windows = 1 if is_shared else self._receipt_limits.windows_at_once
+        ended = await asyncio.gather(
+            *(self.match_due(only_urgent=only_urgent) for _ in range(windows)),
+            return_exceptions=True,
+        )
+        if is_shared and not only_urgent:
+            now, share = self._clock.monotonic(), self._receipt_limits.beside_sending_share
+            self._rest_until = now + (now - began) * (1 / share - 1)
+        for failure in ended:
+            if isinstance(failure, BaseException):
+                raise failure
+        return sum(each.claimed for each in ended if isinstance(each, WindowOutcome))
+
+    async def _is_any_due(self) -> bool:
+        """Asked first, because a write would make others wait for nothing."""
+        due_at = await self._store.read(receipts.next_due())
+        return due_at is not None and due_at <= self._clock.now()
+
+    async def match_due(self, *, only_urgent: bool = False) -> WindowOutcome:
+        """One window of receipts that are due."""
+        outcome = await self._store.write(self._scripts.window(only_urgent=only_urgent))
+        if outcome.worse_runs:
+            self._on_worse(outcome.worse_runs)
+        return outcome
+
+    async def match_by_hand(
+        self, scope: Scope, receipt_id: str, outbox_id: OutboxId, actor: str
+    ) -> MatchedItem:
+        """Somebody says which item a receipt is about that has found none."""
+        outcome = await self._store.write(
+            self._scripts.by_hand(scope, receipt_id, outbox_id, actor)
+        )
+        if outcome.worse_runs:
+            self._on_worse(outcome.worse_runs)
+        return outcome.matched[0][1]

@@ -1,0 +1,52 @@
+"""The sent tallier: counts what this process sends through each target, for rates of what bounced.
+
+A call costs it an addition; every few seconds the sums are written. A process that is killed loses
+the last of them, which no accounting is made of.
+"""
+
+from collections import Counter
+
+import structlog
+
+from outrider.domain.errors import StoreUnavailable
+from outrider.domain.ids import WorkspaceId
+from outrider.kernel.foundation import Foundation
+from outrider.kernel.transactions import deliveries
+from outrider.kernel.transactions.deliveries import TargetTally
+from outrider.kernel.transactions.targets import DoorKey
+from outrider.limits.receipts import ReceiptLimits
+
+log = structlog.get_logger()
+
+
+class SentTallier:
+    def __init__(self, foundation: Foundation, limits: ReceiptLimits) -> None:
+        self._store = foundation.store
+        self._clock = foundation.clock
+        self._limits = limits
+        self._sent: Counter[tuple[str, str]] = Counter()
+
+    def note(self, key: DoorKey) -> None:
+        """A message was accepted there."""
+        self._sent[key.workspace_id, key.submission_target] += 1
+
+    async def run(self) -> None:
+        """The loop of the role; runs until cancelled."""
+        while True:
+            await self._clock.sleep(self._limits.sent_flush_seconds)
+            try:
+                await self.flush()
+            except StoreUnavailable as error:
+                log.warning("sent_not_tallied", error=error.message)
+
+    async def flush(self) -> None:
+        if not self._sent:
+            return
+        sent = dict(self._sent)
+        hour_at = self._clock.now().replace(minute=0, second=0, microsecond=0)
+        tallies = [
+            TargetTally(WorkspaceId(workspace_id), submission_target, hour_at, sent=count)
+            for (workspace_id, submission_target), count in sent.items()
+        ]
+        await self._store.write(deliveries.tally(tallies))
+        self._sent -= Counter(sent)

@@ -1,0 +1,58 @@
+"""How much of a run bounced or was complained of, against what its campaign allows."""
+
+from outrider.domain.campaigns import PauseOn
+from outrider.domain.ids import CampaignId, RunId, Scope
+from outrider.domain.receipts import DeliveryState
+from outrider.kernel.transactions import (
+    accountings,
+    audit_trail,
+    campaigns,
+    deliveries,
+    run_records,
+)
+from outrider.kernel.transactions.paging import FIRST
+from outrider.kernel.transactions.run_records import RunRecord
+from outrider.ports.store import Transaction
+
+
+def reason_to_pause(
+    scope: Scope, run_id: RunId, actor: str, sample_messages: int, page_items: int
+) -> Transaction[tuple[RunRecord, str | None]]:
+    """The run, and why its campaign wants it paused, if this actor has not paused it for that."""
+    run = yield from run_records.run(scope, run_id)
+    found = yield from campaigns.campaign(scope, CampaignId(run.campaign_id))
+    pause_on = campaigns.read_definition(found.definition).pause_on
+    if pause_on is None:
+        return run, None
+    _, accounting = yield from accountings.run_with_accounting(scope, run_id)
+    counts = yield from deliveries.of_run(run_id)
+    if accounting.sent < sample_messages:
+        return run, None
+    reasons = _reasons(
+        pause_on,
+        counts.get(DeliveryState.BOUNCED, 0),
+        counts.get(DeliveryState.COMPLAINED, 0),
+        accounting.sent,
+    )
+    if not reasons:
+        return run, None
+    audit = yield from audit_trail.audit_of_run(scope, run_id, FIRST, page_items)
+    paused_before = " ".join(each.detail for each in audit if each.actor == actor)
+    fresh = [told for kind, told in reasons.items() if kind not in paused_before]
+    return run, "; ".join(fresh) or None
+
+
+def _reasons(pause_on: PauseOn, bounced: int, complained: int, sent: int) -> dict[str, str]:
+    """By the name of the limit, which the audit log then has."""
+    reasons = {}
+    for kind, count, most in (
+        ("bounceRate", bounced, pause_on.bounce_rate),
+        ("complaintRate", complained, pause_on.complaint_rate),
+    ):
+        if most is not None and count > most * sent:
+            what = "bounced" if kind == "bounceRate" else "were complained of"
+            reasons[kind] = (
+                f"{count:,} of {sent:,} sent messages {what} ({count / sent:.2%}), and"
+                f" pauseOn.{kind} is {most:.2%}"
+            )
+    return reasons

@@ -1,0 +1,50 @@
+"""The way back: what a callback may hold, how often an item is looked for, when a rate alarms."""
+
+from dataclasses import dataclass
+
+CALLBACK_MAX_BYTES = 1024 * 1024
+READ_HERE_MAX_BYTES = 64 * 1024
+"""A larger callback is read in a thread, so that nobody else waits for it."""
+RECEIPT_ID_MAX_CHARACTERS = 200
+"""A longer one is kept as its hash: it is compared, and nobody reads it."""
+PROVIDER_MESSAGE_ID_MAX_CHARACTERS = 512
+REASON_MAX_CHARACTERS = 2_000
+REPLY_MAX_CHARACTERS = 10_000
+IMPORT_MAX_BYTES = 256 * 1024 * 1024
+IMPORT_WINDOW_ITEMS = 1_000
+RATE_SAMPLE_MIN_MESSAGES = 100
+"""Of fewer messages nobody computes a rate: two bounces among ten would be 20 %."""
+
+
+@dataclass(frozen=True)
+class ReceiptLimits:
+    shared_callbacks: int = 200
+    """Callbacks of one moment that share a commit."""
+    window_items: int = 1_000
+    """Receipts that are matched in one transaction."""
+    windows_at_once: int = 2
+    """While nothing is sent: one waits for the disk while another is matched."""
+    look_again_seconds: tuple[float, ...] = (0.5, 2.0, 10.0, 60.0, 300.0, 600.0)
+    """After each look in vain; after the last of them a receipt is only listed. Its item's row was
+    there before the call, so that what is missing for long is nobody's here."""
+    poll_seconds: float = 0.5
+    beside_sending_share: float = 0.1
+    """Of its process's time the matcher takes no more while messages are sent there, however many
+    receipts are behind."""
+    sought_max: int = 10_000
+    """Of a target: receipts that were looked for in vain and are looked for again. While there are
+    so many, no more are taken."""
+    sought_trust_seconds: float = 1.0
+    sought_retry_after_seconds: int = 60
+    page_items: int = 1_000
+    item_receipts: int = 100
+    rate_hours: int = 24
+    rate_sample_messages: int = RATE_SAMPLE_MIN_MESSAGES
+    bounce_rate_alert: float = 0.05
+    complaint_rate_alert: float = 0.003
+    sent_flush_seconds: float = 5.0
+    tallies_kept_hours: int = 24 * 7
+    campaigns_remembered: int = 1_000
+
+
+DEFAULT_RECEIPT_LIMITS = ReceiptLimits()

@@ -1,0 +1,22 @@
+-- Suppressions that follow from receipts.
+
+-- name: insert_receipt_suppressions
+-- A bounce or complaint replaces what STOP said, because START does not lift it.
+INSERT INTO suppressions AS s (tenant_id, workspace_id, channel, address, topic, reason, source,
+                               evidence, includes_transactional, created_at)
+SELECT :tenant_id, :workspace_id, channel, lower(address), '', reason, source, evidence, true, :now
+  FROM window(channel text, address text, reason text, source text, evidence text) AS item WHERE true
+ON CONFLICT (tenant_id, workspace_id, channel, address, topic) DO UPDATE
+   SET reason = excluded.reason, source = excluded.source, evidence = excluded.evidence,
+       includes_transactional = true, created_at = excluded.created_at
+ WHERE NOT s.includes_transactional OR (s.source = 'stop' AND excluded.source <> 'stop')
+RETURNING channel, address, source;
+
+-- name: lift_stopped
+-- Only what a STOP made: nobody bounces less because they write START.
+DELETE FROM suppressions
+ WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id
+   AND (channel, address) IN (SELECT channel, lower(address)
+                                FROM window(channel text, address text) AS item)
+   AND source = 'stop'
+RETURNING channel, address;

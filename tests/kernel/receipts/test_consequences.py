@@ -1,0 +1,156 @@
+"""What follows from receipts: opt-outs with their evidence, opt-ins, and settled doubts."""
+
+from typing import Any
+
+import pytest
+
+from outrider.domain.ids import DEFAULT_SCOPE
+from outrider.domain.receipts import DeliveryState, ReceiptEvent
+from outrider.domain.suppressions import OptOut, SuppressionSource
+from outrider.kernel.transactions import suppressions
+from outrider.ports.store import Store
+from outrider.testing.store_suite.workshop import DOUBTED, NOON, at
+from tests.support.receipt_scene import Scene
+
+FIRST, SECOND = "+447700000000", "+447700000001"
+
+
+@pytest.mark.parametrize(
+    ("event", "fields", "source"),
+    [
+        (ReceiptEvent.BOUNCED, {"permanent": True}, SuppressionSource.BOUNCE),
+        (ReceiptEvent.COMPLAINED, {}, SuppressionSource.COMPLAINT),
+        (ReceiptEvent.OPTED_OUT, {}, SuppressionSource.STOP),
+        (ReceiptEvent.REPLIED, {"sender": FIRST, "text": "Stop "}, SuppressionSource.STOP),
+    ],
+)
+async def test_the_items_address_is_suppressed_with_the_receipt_as_evidence(
+    store: Store, event: ReceiptEvent, fields: dict[str, Any], source: SuppressionSource
+) -> None:
+    scene = Scene(store, NOON)
+    _, _, [item, _] = await scene.sent(2)
+    await scene.take(event, item, **fields)
+    outcome = await scene.match()
+    found = await scene.suppressed()
+    assert set(found) == {FIRST}
+    assert (found[FIRST].source, found[FIRST].topic) == (source, None)
+    assert found[FIRST].evidence == f"receipt {outcome.matched[0][0].id}"
+    assert found[FIRST].includes_transactional
+
+
+@pytest.mark.parametrize(
+    ("event", "fields"),
+    [
+        (ReceiptEvent.BOUNCED, {"permanent": False}),
+        (ReceiptEvent.FAILED, {"permanent": True}),
+        (ReceiptEvent.DELIVERED, {}),
+        (ReceiptEvent.REPLIED, {"sender": FIRST, "text": "I will stop by tomorrow"}),
+        (ReceiptEvent.REPLIED, {"sender": FIRST, "text": "HELP"}),
+    ],
+)
+async def test_nobody_else_is_suppressed(
+    store: Store, event: ReceiptEvent, fields: dict[str, Any]
+) -> None:
+    scene = Scene(store, NOON)
+    _, _, [item] = await scene.sent(1)
+    await scene.take(event, item, **fields)
+    await scene.match()
+    assert await scene.suppressed() == {}
+
+
+async def test_a_reply_to_no_known_message_is_its_senders_word(store: Store) -> None:
+    scene = Scene(store, NOON)
+    await scene.take(ReceiptEvent.REPLIED, sender="+44 7700 000000", text="STOP")
+    await scene.match()
+    assert (await scene.suppressed())[FIRST].source is SuppressionSource.STOP
+    assert await scene.unmatched() == []
+
+
+async def test_start_lifts_what_stop_made_and_nothing_else(store: Store) -> None:
+    scene = Scene(store, NOON)
+    opt_out = OptOut("asked by phone", include_transactional=True)
+    await store.write(suppressions.suppress(DEFAULT_SCOPE, "sms", [SECOND], opt_out, NOON))
+    for sender in (FIRST, SECOND):
+        await scene.take(ReceiptEvent.REPLIED, sender=sender, text="STOP")
+    await scene.match()
+    assert set(await scene.suppressed()) == {FIRST, SECOND}
+    scene.clock.advance(5)
+    for sender in (FIRST, SECOND):
+        await scene.take(ReceiptEvent.REPLIED, sender=sender, text="START")
+    await scene.match()
+    assert set(await scene.suppressed()) == {SECOND}
+
+
+async def test_a_bounce_outlasts_a_start(store: Store) -> None:
+    scene = Scene(store, NOON)
+    _, _, [item] = await scene.sent(1)
+    await scene.take(ReceiptEvent.REPLIED, item, sender=FIRST, text="STOP")
+    await scene.take(ReceiptEvent.BOUNCED, item, permanent=True)
+    await scene.match()
+    await scene.take(ReceiptEvent.REPLIED, sender=FIRST, text="START")
+    await scene.match()
+    assert (await scene.suppressed())[FIRST].source is SuppressionSource.BOUNCE
+
+
+@pytest.mark.parametrize("one_window", [True, False])
+async def test_what_somebody_wrote_last_counts_whichever_came_first(
+    store: Store, one_window: bool
+) -> None:
+    scene = Scene(store, NOON)
+    await scene.take(ReceiptEvent.REPLIED, sender=FIRST, text="START", occurred_at=at(-10))
+    await scene.take(ReceiptEvent.REPLIED, sender=SECOND, text="STOP", occurred_at=at(-10))
+    if not one_window:
+        await scene.match()
+    await scene.take(ReceiptEvent.REPLIED, sender=FIRST, text="STOP", occurred_at=at(-20))
+    await scene.take(ReceiptEvent.REPLIED, sender=SECOND, text="START", occurred_at=at(-20))
+    await scene.match()
+    assert set(await scene.suppressed()) == {SECOND}
+
+
+@pytest.mark.parametrize(
+    "event", [ReceiptEvent.DELIVERED, ReceiptEvent.BOUNCED, ReceiptEvent.READ, ReceiptEvent.FAILED]
+)
+async def test_a_receipt_settles_a_doubt_as_sent(store: Store, event: ReceiptEvent) -> None:
+    scene = Scene(store, NOON)
+    run_id, _, [item, other] = await scene.sent(2, [DOUBTED, DOUBTED])
+    await scene.take(event, item)
+    await scene.match()
+    settled, doubted = await scene.shop.item(item), await scene.shop.item(other)
+    assert (settled.status, settled.intent_status, settled.doubted_at) == ("sent", "ACCEPTED", None)
+    assert doubted.doubted_at is not None
+    assert sum((await scene.counts(run_id)).values()) == 1
+    [(_, detail)] = [each for each in await scene.shop.audit(run_id) if each[0] == "doubt.resolved"]
+    assert detail == {
+        "verdict": "sent", "evidence": f"receipt: sms.realtime reported {event.value}",
+    }  # fmt: skip
+    assert (await scene.shop.accounting(run_id)).sent == 1
+
+
+async def test_an_opt_in_settles_no_doubt(store: Store) -> None:
+    scene = Scene(store, NOON)
+    _, _, [item] = await scene.sent(1, [DOUBTED])
+    await scene.take(ReceiptEvent.OPTED_IN, item)
+    await scene.match()
+    assert (await scene.shop.item(item)).doubted_at is not None
+
+
+async def test_a_receipt_changes_nothing_in_the_ledger_otherwise(store: Store) -> None:
+    scene = Scene(store, NOON)
+    _, _, [item] = await scene.sent(1)
+    before = await scene.shop.item(item)
+    for event in ReceiptEvent:
+        await scene.take(event, item, permanent=True)
+    await scene.match()
+    assert await scene.shop.item(item) == before
+    assert (await scene.delivery(item)).state is DeliveryState.OPTED_OUT
+
+
+async def test_runs_that_bounce_are_told_of(store: Store) -> None:
+    scene = Scene(store, NOON)
+    run_id, _, [item, other] = await scene.sent(2)
+    await scene.take(ReceiptEvent.DELIVERED, item)
+    await scene.match()
+    assert scene.worse == []
+    await scene.take(ReceiptEvent.BOUNCED, other)
+    await scene.match()
+    assert scene.worse == [(DEFAULT_SCOPE, run_id)]

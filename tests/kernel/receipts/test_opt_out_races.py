@@ -1,0 +1,90 @@
+"""An opt-out between plan and send: whoever is opted out before the reservation is never called."""
+
+import asyncio
+import random
+from datetime import datetime
+from pathlib import Path
+
+from outrider.domain.ids import DEFAULT_SCOPE
+from outrider.domain.receipts import Receipt, ReceiptEvent
+from outrider.gateways.sandbox import Sandbox
+from outrider.kernel.submissions.submission_manager import Submission
+from outrider.kernel.transactions.receipt_matching import WindowOutcome
+from outrider.testing.launches import target
+from tests.support.raw_sql import raw_sql
+from tests.support.whole_runs import opened, working
+
+TARGET = "sms.main"
+RACES = 1_000
+AT_ONCE = 50
+PATIENCE_SECONDS = 240
+
+
+async def test_of_1000_races_nobody_is_called_who_was_opted_out_before(
+    database: str, tmp_path: Path
+) -> None:
+    """Each pair of an opt-out and a message begins at its own moments. An attempt's time is taken
+    before the statement that opens it, so that one which is later than the commit of the opt-out
+    was opened by somebody who could see it."""
+    chance = random.Random(19)
+    known_at: dict[str, datetime] = {}
+    async with (
+        Sandbox() as sandbox,
+        opened(database, tmp_path, target(TARGET, "sms", sandbox.http_url)) as outrider,
+        working(outrider),
+    ):
+        turns = asyncio.Semaphore(AT_ONCE)
+        match_due = outrider.receipt_matcher.match_due
+
+        async def matched(*, only_urgent: bool = False) -> WindowOutcome:
+            outcome = await match_due(only_urgent=only_urgent)
+            for each in outcome.opted:
+                known_at[each.address] = outrider.clock.now()
+            return outcome
+
+        outrider.receipt_matcher.match_due = matched  # type: ignore[method-assign]
+
+        async def race(number: int) -> None:
+            address = f"+4477{number:08d}"
+            opt_out = Receipt(f"r-{number}", ReceiptEvent.OPTED_OUT, sender=address)
+            message = Submission(f"i-{number}", TARGET, {"to": address, "message": "Hi"})
+
+            async def opts_out() -> None:
+                await asyncio.sleep(chance.random() * 0.1)
+                await outrider.receipt_intake.take_in(DEFAULT_SCOPE, TARGET, [opt_out])
+
+            async def sends() -> None:
+                await asyncio.sleep(chance.random() * 0.1)
+                await outrider.submissions.submit(DEFAULT_SCOPE, message)
+
+            async with turns:
+                await asyncio.gather(opts_out(), sends())
+
+        await asyncio.gather(*(race(number) for number in range(RACES)))
+        async with raw_sql(database) as raw, asyncio.timeout(PATIENCE_SECONDS):
+            while True:
+                rows = await raw.run(
+                    "SELECT recipient_address, status, attempt_opened_at FROM channel_outbox"
+                    " WHERE status <> 'queued'"
+                )
+                if len(rows) == len(known_at) == RACES:
+                    break
+                await asyncio.sleep(0.1)
+    sent = {row[0] for row in rows if row[1] == "sent"}
+    skipped = {row[0] for row in rows if row[1] == "skipped"}
+    assert len(sent) + len(skipped) == RACES
+    # Both happened, or nothing was raced for.
+    assert sent
+    assert skipped
+    late = [
+        address
+        for address, status, opened_at in rows
+        if status == "sent" and _moment(opened_at) > known_at[address]
+    ]
+    assert late == []
+    assert sandbox.requests == len(sent)
+
+
+def _moment(raw: str | datetime) -> datetime:
+    """SQLite's own form is text."""
+    return datetime.fromisoformat(raw) if isinstance(raw, str) else raw
