@@ -5,6 +5,7 @@ the last of them, which no accounting is made of.
 """
 
 from collections import Counter
+from datetime import datetime, timedelta
 
 import structlog
 
@@ -15,7 +16,7 @@ from outrider.kernel.transactions.deliveries import TargetTally
 from outrider.kernel.transactions.targets import DoorKey
 from outrider.limits.receipts import ReceiptLimits
 from outrider.ports.clock import Clock
-from outrider.ports.store import Store
+from outrider.ports.store import Store, Transaction
 
 log = structlog.get_logger()
 
@@ -26,6 +27,7 @@ class SentTallier:
         self._clock = clock
         self._limits = limits
         self._sent: Counter[tuple[str, str]] = Counter()
+        self._forgotten_at: datetime | None = None
 
     def note(self, key: DoorKey) -> None:
         """A message was accepted there."""
@@ -49,5 +51,13 @@ class SentTallier:
             TargetTally(WorkspaceId(workspace_id), submission_target, hour_at, sent=count)
             for (workspace_id, submission_target), count in sent.items()
         ]
-        await self._store.write(deliveries.tally(tallies))
+        await self._store.write(self._written(tallies, hour_at))
         self._sent -= Counter(sent)
+
+    def _written(self, tallies: list[TargetTally], hour_at: datetime) -> Transaction[None]:
+        """With what is too old for any rate taken away, once an hour."""
+        yield from deliveries.tally(tallies)
+        if hour_at != self._forgotten_at:
+            before = hour_at - timedelta(hours=self._limits.tallies_kept_hours)
+            yield from deliveries.forget_tallies(before)
+            self._forgotten_at = hour_at
