@@ -36,15 +36,12 @@ class ReceiptLimits:
     so many, no more are taken."""
     sought_trust_seconds: float = 1.0
     sought_retry_after_seconds: int = 60
-    page_items: int = 1_000
-    item_receipts: int = 100
     rate_hours: int = 24
     rate_sample_messages: int = RATE_SAMPLE_MIN_MESSAGES
     bounce_rate_alert: float = 0.05
     complaint_rate_alert: float = 0.003
     sent_flush_seconds: float = 5.0
     tallies_kept_hours: int = 24 * 7
-    campaigns_remembered: int = 1_000
 
 
 DEFAULT_RECEIPT_LIMITS = ReceiptLimits()

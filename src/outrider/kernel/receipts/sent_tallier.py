@@ -5,6 +5,7 @@ the last of them, which no accounting is made of.
 """
 
 from collections import Counter
+from datetime import datetime, timedelta
 
 import structlog
 
@@ -25,6 +26,7 @@ class SentTallier:
         self._clock = foundation.clock
         self._limits = limits
         self._sent: Counter[tuple[str, str]] = Counter()
+        self._forgotten_at: datetime | None = None
 
     def note(self, key: DoorKey) -> None:
         """A message was accepted there."""
@@ -48,5 +50,9 @@ class SentTallier:
             TargetTally(WorkspaceId(workspace_id), submission_target, hour_at, sent=count)
             for (workspace_id, submission_target), count in sent.items()
         ]
-        await self._store.write(deliveries.tally(tallies))
+        # What is too old for any rate is taken away once an hour.
+        oldest_at = hour_at - timedelta(hours=self._limits.tallies_kept_hours)
+        forget_before = oldest_at if hour_at != self._forgotten_at else None
+        await self._store.write(deliveries.tally_sent(tallies, forget_before))
+        self._forgotten_at = hour_at
         self._sent -= Counter(sent)

@@ -137,6 +137,13 @@ def rates(since: datetime, most: int) -> Transaction[list[TargetRates]]:
     ]
 
 
+def tally_sent(tallies: Sequence[TargetTally], forget_before: datetime | None) -> Transaction[None]:
+    """Add what was sent, and take away what is older than that, where a time is given."""
+    yield from tally(tallies)
+    if forget_before is not None:
+        yield from forget_tallies(forget_before)
+
+
 def forget_tallies(before: datetime) -> Transaction[None]:
     yield from ask("forget_target_tallies", before=before)
 
