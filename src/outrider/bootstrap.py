@@ -21,7 +21,8 @@ from outrider.documents.campaign import PHASES
 from outrider.documents.registry import Registry, parse_registry
 from outrider.documents.registry_file import LocalRegistryFile
 from outrider.domain.admission import AdmissionRule
-from outrider.domain.cloud_events import data_schema
+from outrider.domain.bus_queues import CALLBACKS, message_queue
+from outrider.domain.cloud_events import data_schema, message_schema
 from outrider.domain.database_urls import masked, require_postgres_url
 from outrider.domain.emissions import Emission
 from outrider.domain.errors import InvalidInput, StoreUnavailable
@@ -38,6 +39,7 @@ from outrider.engines.worker import EngineWorker
 from outrider.event_spool import LocalSpool
 from outrider.gateways.directory import GATEWAY_TYPES, Gateways
 from outrider.kernel.access.answer_finder import AnswerFinder
+from outrider.kernel.access.callback_secrets import CallbackSecrets
 from outrider.kernel.access.idempotency_keeper import DatabaseIdempotency
 from outrider.kernel.access.key_authorisation import KeyAuthorisation
 from outrider.kernel.access.key_keeper import KeyKeeper
@@ -286,7 +288,12 @@ class Outrider:
             self.fallback_of,
             self.wake_lanes,
             self.registry_follower.refresh,
+            allow_private_callbacks=self.settings.allow_private_callbacks,
         )
+
+    @cached_property
+    def callback_secrets(self) -> CallbackSecrets:
+        return CallbackSecrets(self.store, self.clock, os.urandom)
 
     def wake_lanes(self) -> None:
         """Single messages are due: whoever takes them here need not wait for its next look."""
@@ -607,19 +614,40 @@ class Outrider:
         }  # fmt: skip
 
     @cached_property
+    def callback_sink(self) -> Sink:
+        from outrider.sinks.callbacks import CallbackSink
+
+        return CallbackSink(
+            self.callback_secrets.secret_of,
+            self.clock,
+            allow_private=self.settings.allow_private_callbacks,
+        )
+
+    @cached_property
     def bus_relays(self) -> list[BusRelay]:
-        return [
-            BusRelay(
-                name, sink, self.store, self.clock, self.ids, this_worker(), self.limits, is_dead,
-                max_attempts=self.settings.bus[name].max_attempts,
-                schema=data_schema(self.settings.public_url),
-            )
+        """Of each sink one for its run events and one for its messages; and the callbacks'."""
+        url = self.settings.public_url
+        runs, messages = data_schema(url), message_schema(url)
+        relays = [
+            self._relay(queue, sink, schema, self.settings.bus[name].max_attempts)
             for name, sink in self.sinks.items()
-        ]  # fmt: skip
+            for queue, schema in ((name, runs), (message_queue(name), messages))
+        ]
+        return [*relays, self._relay(CALLBACKS, self.callback_sink, messages)]
+
+    def _relay(
+        self, queue: str, sink: Sink, schema: str, max_attempts: int | None = None
+    ) -> BusRelay:
+        return BusRelay(
+            queue, sink, self.store, self.clock, self.ids, this_worker(), self.limits, is_dead,
+            max_attempts=max_attempts, schema=schema,
+        )  # fmt: skip
 
     async def close(self) -> None:
         for sink in self.__dict__.get("sinks", {}).values():
             await sink.close()
+        if "callback_sink" in self.__dict__:
+            await self.callback_sink.close()
 
     @cached_property
     def phase_restorer(self) -> PhaseRestorer:

@@ -1,8 +1,10 @@
 """The bus keeper: sinks that are registered, resumed or forgotten, and dead letters redriven."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
+from outrider.domain.bus_queues import CALLBACKS, message_queue, sink_of
 from outrider.domain.errors import Conflict
 from outrider.domain.ids import DEFAULT_SCOPE, Scope
 from outrider.kernel.transactions import bus
@@ -40,16 +42,24 @@ class BusKeeper:
     async def register(self) -> None:
         """From now on every event is written down for these sinks too, whoever appends it."""
         if self._configured:
-            await self._store.write(bus.register(self._configured, self._clock.now()))
+            queues = [*self._configured, *map(message_queue, self._configured)]
+            await self._store.write(bus.register(queues, self._clock.now()))
 
     async def sinks(self) -> list[SinkRecord]:
-        return await self._store.read(bus.sinks(self._limits.bus_counted))
+        """Each once, with what waits in both of its queues; and callbacks, once there are any."""
+        found = await self._store.read(bus.sinks(self._limits.bus_counted))
+        by_sink: dict[str, SinkRecord] = {}
+        for queue in sorted(found):
+            name = sink_of(queue.name)
+            by_sink[name] = _together(by_sink[name], queue) if name in by_sink else queue
+        return list(by_sink.values())
 
     async def resume(self, sink: str, actor: str) -> None:
         """Tell a sink again that had said it is gone."""
 
         def resumed() -> Transaction[None]:
             yield from bus.enable(sink, self._clock.now())
+            yield from bus.enable_messages(message_queue(sink), self._clock.now())
             yield from self._recorded(DEFAULT_SCOPE, "bus.sink_resumed", actor, sink=sink)
 
         await self._store.write(resumed())
@@ -61,9 +71,13 @@ class BusKeeper:
                 f"the settings still name the sink '{sink}', and would register it again",
                 hint="take it out of OUTRIDER_BUS and outrider.toml, then forget it",
             )
-        known = await self._store.write(bus.forget_sink(sink))
-        waiting = await self._emptied(lambda most: bus.forget_waiting(sink, most))
-        letters = await self._emptied(lambda most: bus.forget_letters(sink, most))
+        if sink == CALLBACKS:
+            raise Conflict("callbacks belong to their intents, and are told or given up on")
+        known, waiting, letters = False, 0, 0
+        for queue in (sink, message_queue(sink)):
+            known = await self._store.write(bus.forget_sink(queue)) or known
+            waiting += await self._emptied(partial(bus.forget_waiting, queue))
+            letters += await self._emptied(partial(bus.forget_letters, queue))
         if not (known or waiting or letters):
             raise bus.no_sink(sink)
         await self._store.write(self._forgotten(sink, Forgotten(waiting, letters), actor))
@@ -105,8 +119,9 @@ class BusKeeper:
         return count
 
     def _forgotten(self, sink: str, forgotten: Forgotten, actor: str) -> Transaction[None]:
-        for code in (AlertCode.EVENT_BUS_DEAD_LETTER, AlertCode.EVENT_BUS_SINK_GONE):
-            yield from resolve_alert(code, sink, self._clock.now())
+        for queue in (sink, message_queue(sink)):
+            for code in (AlertCode.EVENT_BUS_DEAD_LETTER, AlertCode.EVENT_BUS_SINK_GONE):
+                yield from resolve_alert(code, queue, self._clock.now())
         yield from self._recorded(
             DEFAULT_SCOPE, "bus.sink_forgotten", actor, sink=sink, **forgotten._asdict()
         )
@@ -124,3 +139,18 @@ class BusKeeper:
     ) -> Transaction[None]:
         entry = AuditEntry(scope, event, actor, detail=detail)
         yield from record([entry], self._ids, self._clock.now())
+
+
+def _together(first: SinkRecord, second: SinkRecord) -> SinkRecord:
+    """A sink's two queues as one: people know the sink."""
+    return first._replace(
+        name=sink_of(first.name),
+        owner=first.owner or second.owner,
+        lease_expires_at=first.lease_expires_at or second.lease_expires_at,
+        published=first.published + second.published,
+        failed=first.failed + second.failed,
+        disabled_at=first.disabled_at or second.disabled_at,
+        disabled_why=first.disabled_why or second.disabled_why,
+        waiting=first.waiting + second.waiting,
+        dead_letters=first.dead_letters + second.dead_letters,
+    )

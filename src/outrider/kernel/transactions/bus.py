@@ -1,18 +1,34 @@
-"""The event bus's outbox: who relays, what is due in which order, and how telling it ended."""
+"""The event bus's outbox: who relays, what is due in which order, and how telling it ended.
+
+A queue is a sink's run events, its message events, or all callbacks (`domain/bus_queues.py`); all
+are told, put off, given up on and redriven in the same way.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
+import msgspec
+
+from outrider.domain.bus_queues import CALLBACKS, holds_messages, sink_of
 from outrider.domain.errors import Conflict, NotFound
-from outrider.domain.ids import DEFAULT_SCOPE, RunId, Scope, TenantId, WorkspaceId, is_uuid
+from outrider.domain.ids import (
+    DEFAULT_SCOPE,
+    OutboxId,
+    Scope,
+    TenantId,
+    WorkspaceId,
+    is_uuid,
+)
+from outrider.domain.message_events import CallbackAddress, MessageEvent
 from outrider.domain.run_events import RunEvent
 from outrider.kernel.transactions import run_log
 from outrider.kernel.transactions.alerts import Alert, AlertCode, raise_alert
 from outrider.ports.clock import IdSource
-from outrider.ports.store import Row, Transaction, ask
+from outrider.ports.store import Row, Transaction, Window, ask, ask_alone
 
+ADDRESS_GONE = "http_410"
 EVENT_COLUMNS = 12
 """How many columns of a row are the event's own."""
 
@@ -31,9 +47,9 @@ class SinkRecord(NamedTuple):
 
 
 class Head(NamedTuple):
-    """The first event of a run that its sink has not heard."""
+    """The first event of a run, or of a stream of messages, that its queue still holds."""
 
-    run_id: RunId
+    run_id: str
     run_seq: int
     due_at: datetime
 
@@ -42,14 +58,18 @@ class Head(NamedTuple):
 class Waiting:
     """An event that its sink has still to hear, and how often it was tried."""
 
-    event: RunEvent
+    event: RunEvent | MessageEvent
     scope: Scope
     attempts: int
     due_at: datetime
+    run_id: str
+    """Its run, or the stream of its message: those of one are told in order."""
+    run_seq: int
+    address: CallbackAddress | None = None
 
 
 class Delay(NamedTuple):
-    run_id: RunId
+    run_id: str
     run_seq: int
     due_at: datetime
     error: str
@@ -68,10 +88,12 @@ class DeadLetter:
 class Settled:
     """How a window ended: what was told, what is tried again, what is given up on."""
 
-    delivered: Sequence[RunEvent]
+    delivered: Sequence[Waiting]
     delayed: Sequence[Delay]
     given_up: Sequence[DeadLetter]
     gone: str | None = None
+    addresses_gone: Sequence[str] = ()
+    """The streams of callbacks whose address said that it is gone."""
 
 
 class LetterRecord(NamedTuple):
@@ -84,6 +106,8 @@ class LetterRecord(NamedTuple):
     error: str
     created_at: datetime
     redriven_at: datetime | None
+    outbox_id: str | None = None
+    """The item that a message event is about; a run event has none."""
 
 
 def register(names: Sequence[str], now: datetime) -> Transaction[None]:
@@ -128,16 +152,41 @@ def heads(sink: str, after: str, most: int) -> Transaction[list[Head]]:
 def window(sink: str, due: Sequence[Head], span: int) -> Transaction[list[Waiting]]:
     """What waits of these runs in their order, up to `span` sequences of each."""
     runs, sequences = [head.run_id for head in due], [head.run_seq for head in due]
+    is_of_messages = holds_messages(sink)
     rows = yield from ask(
-        "bus_window", {"run_id": runs, "run_seq": sequences}, sink=sink, span=span
+        "message_window" if is_of_messages else "bus_window",
+        {"run_id": runs, "run_seq": sequences},
+        sink=sink,
+        span=span,
     )
-    return [_waiting(row) for row in rows]
+    return [_waiting_message(row) if is_of_messages else _waiting(row) for row in rows]
+
+
+def is_any_waiting(sink: str) -> Transaction[bool]:
+    rows = yield from ask_alone("bus_any_waiting", sink=sink)
+    return bool(rows)
 
 
 def _waiting(row: Row) -> Waiting:
     attempts, due_at, tenant_id, workspace_id = row[EVENT_COLUMNS:]
     scope = Scope(TenantId(tenant_id), WorkspaceId(workspace_id))
-    return Waiting(run_log.event_of(row), scope, attempts, due_at)
+    event = run_log.event_of(row)
+    return Waiting(event, scope, attempts, due_at, event.run_id, event.run_seq)
+
+
+def _waiting_message(row: Row) -> Waiting:
+    stream, seq, type_, occurred_at, outbox_id, data, version = row[:7]
+    tenant_id, workspace_id, attempts, due_at, url, disabled = row[7:]
+    document = msgspec.json.decode(data, type=dict[str, object])
+    return Waiting(
+        MessageEvent(seq, type_, occurred_at, OutboxId(outbox_id), document, version),
+        Scope(TenantId(tenant_id), WorkspaceId(workspace_id)),
+        attempts,
+        due_at,
+        stream,
+        seq,
+        None if url is None else CallbackAddress(url, bool(disabled)),
+    )
 
 
 def settle(
@@ -159,10 +208,9 @@ def settle(
     held = bool(rows and rows[0][0])
     done = list(settled.delivered)
     if held:
-        done += [letter.waiting.event for letter in given_up]
+        done += [letter.waiting for letter in given_up]
     if done:
-        runs, sequences = [event.run_id for event in done], [event.run_seq for event in done]
-        yield from ask("delete_bus_rows", {"run_id": runs, "run_seq": sequences}, sink=sink)
+        yield from _take_out(sink, done)
     if not held:
         return False
     if settled.delayed:
@@ -174,7 +222,26 @@ def settle(
         yield from _give_up(sink, given_up, ids, now)
     if settled.gone is not None:
         yield from _disable(sink, settled.gone, ids, now)
+    if settled.addresses_gone:
+        gone = {"id": sorted(set(settled.addresses_gone))}
+        yield from ask("disable_callback_endpoints", gone, why=ADDRESS_GONE, now=now)
+    if holds_messages(sink) and settled.delivered:
+        yield from ask("drop_told_message_events", _sequences(settled.delivered))
     return True
+
+
+def _take_out(sink: str, done: Sequence[Waiting]) -> Transaction[None]:
+    if holds_messages(sink):
+        yield from ask("lock_message_events", _sequences(done))
+    place: Window = {
+        "run_id": [each.run_id for each in done],
+        "run_seq": [each.run_seq for each in done],
+    }
+    yield from ask("delete_bus_rows", place, sink=sink)
+
+
+def _sequences(done: Sequence[Waiting]) -> Window:
+    return {"seq": sorted(each.run_seq for each in done)}
 
 
 def _give_up(
@@ -186,8 +253,8 @@ def _give_up(
             "id": ids.batch(len(letters)),
             "tenant_id": [letter.waiting.scope.tenant_id for letter in letters],
             "workspace_id": [letter.waiting.scope.workspace_id for letter in letters],
-            "run_id": [letter.waiting.event.run_id for letter in letters],
-            "run_seq": [letter.waiting.event.run_seq for letter in letters],
+            "run_id": [letter.waiting.run_id for letter in letters],
+            "run_seq": [letter.waiting.run_seq for letter in letters],
             "attempts": [letter.attempts for letter in letters],
             "error": [letter.error for letter in letters],
         },
@@ -202,7 +269,7 @@ def _give_up(
             scope,
             AlertCode.EVENT_BUS_DEAD_LETTER,
             sink,
-            f"the sink '{sink}' could not be told of events: {letter.error}",
+            f"the sink '{sink_of(sink)}' could not be told of events: {letter.error}",
             {"sink": sink, "error": letter.error, "attempts": letter.attempts},
         )
         yield from raise_alert(alert, ids, now)
@@ -211,7 +278,7 @@ def _give_up(
 def _disable(sink: str, why: str, ids: IdSource, now: datetime) -> Transaction[None]:
     disabled = yield from ask("disable_bus_sink", sink=sink, why=why, now=now)
     if disabled:
-        message = f"the sink '{sink}' said it is gone; what it has not heard waits"
+        message = f"the sink '{sink_of(sink)}' said it is gone; what it has not heard waits"
         detail: dict[str, object] = {"sink": sink, "error": why}
         alert = Alert(DEFAULT_SCOPE, AlertCode.EVENT_BUS_SINK_GONE, sink, message, detail)
         yield from raise_alert(alert, ids, now)
@@ -222,6 +289,12 @@ def enable(sink: str, now: datetime) -> Transaction[None]:
     if not enabled:
         raise no_sink(sink)
     yield from _resolve(AlertCode.EVENT_BUS_SINK_GONE, sink, DEFAULT_SCOPE, now)
+
+
+def enable_messages(queue: str, now: datetime) -> Transaction[None]:
+    """A sink of an older release has no queue of messages yet."""
+    yield from ask("enable_bus_sink", sink=queue)
+    yield from _resolve(AlertCode.EVENT_BUS_SINK_GONE, queue, DEFAULT_SCOPE, now)
 
 
 def letters_page(
@@ -266,6 +339,10 @@ def redrive(scope: Scope, letter_ids: Sequence[str], now: datetime) -> Transacti
         "run_seq": [row[3] for row in marked],
     }
     yield from ask("requeue_bus_rows", again, now=now)
+    addresses = sorted({row[2] for row in marked if row[1] == CALLBACKS})
+    if addresses:
+        # Who asks for it once more says that somebody is there again.
+        yield from ask("enable_callback_endpoints", {"id": addresses})
     for sink in sorted({row[1] for row in marked}):
         left = yield from ask("bus_letters_left", sink=sink, workspace_id=scope.workspace_id)
         if not left[0][0]:
@@ -279,12 +356,24 @@ def forget_sink(sink: str) -> Transaction[bool]:
 
 
 def forget_waiting(sink: str, most: int) -> Transaction[int]:
+    if holds_messages(sink):
+        return (yield from _forget_messages("forget_message_rows", sink, most))
     rows = yield from ask("forget_bus_rows", sink=sink, most=most)
     return len(rows)
 
 
 def forget_letters(sink: str, most: int) -> Transaction[int]:
+    if holds_messages(sink):
+        return (yield from _forget_messages("forget_message_letters", sink, most))
     rows = yield from ask("forget_bus_letters", sink=sink, most=most)
+    return len(rows)
+
+
+def _forget_messages(statement: str, sink: str, most: int) -> Transaction[int]:
+    """With the events themselves, where nobody else has still to hear of them."""
+    rows = yield from ask(statement, sink=sink, most=most)
+    if rows:
+        yield from ask("drop_told_message_events", {"seq": sorted({row[0] for row in rows})})
     return len(rows)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
+from outrider.domain.bus_queues import CALLBACKS
 from outrider.domain.ids import IdempotencyKey, JobId, OutboxId, Scope
 from outrider.domain.purposes import UNSTATED, Purpose
 from outrider.domain.states import IntentStatus, ItemStatus
@@ -45,6 +46,7 @@ class NewIntent(NamedTuple):
     address: str | None = None
     """Whom it is for, as far as its payload tells; what opt-outs are looked up by."""
     purpose: Purpose = UNSTATED
+    callback_url: str | None = None
 
 
 class Intent(NamedTuple):
@@ -69,6 +71,25 @@ class Intent(NamedTuple):
     reason: str | None = None
     error: str | None = None
     waits_for: str | None = None
+    callback_url: str | None = None
+
+
+class IntentLine(NamedTuple):
+    """An intent in a list."""
+
+    outbox_id: OutboxId
+    intent_id: str
+    submission_target: str
+    status: str
+    final_outcome: str | None
+    exhausted_reason: str | None
+    attempts: int
+    doubted_at: datetime | None
+    topic: str | None
+    transactional: bool
+    reason: str | None
+    created_at: datetime
+    updated_at: datetime
 
 
 class DueItem(NamedTuple):
@@ -115,6 +136,8 @@ def submit(
     wanted = {(intent.submission_target, intent.lane) for intent in intents}
     found = known or (yield from places(scope, contracts, wanted, ids, now))
     contract_ids, lanes = found
+    urls = {intent.callback_url for intent in intents if intent.callback_url is not None}
+    callbacks = (yield from callbacks_of(scope, urls, ids, now)) if urls else {}
     # One order for everybody, so that two batches with the same intents cannot block each other.
     intents = sorted(
         intents, key=lambda intent: (intent.submission_target, intent.lane, intent.key)
@@ -137,8 +160,9 @@ def submit(
         "address": [intent.address for intent in intents],
         "topic": [intent.purpose.topic for intent in intents],
         "transactional": [intent.purpose.transactional for intent in intents],
+        "callback_id": [callbacks.get(intent.callback_url or "") for intent in intents],
     }
-    if known is None:
+    if known is None or urls:
         rows = yield from ask("insert_intents", window, **scope._asdict(), now=now)
     else:
         rows = yield from ask_alone("insert_intents", window, **scope._asdict(), now=now)
@@ -159,8 +183,53 @@ def _as_new(outbox_id: OutboxId, intent: NewIntent, contract_id: int, now: datet
     return Intent(
         intent.key, intent.intent_id, intent.submission_target, intent.payload,
         IntentStatus.PENDING.value, None, None, 0, ItemStatus.QUEUED.value, None, now, now,
-        outbox_id, contract_id, *intent.purpose,
+        outbox_id, contract_id, *intent.purpose, callback_url=intent.callback_url,
     )  # fmt: skip
+
+
+def callbacks_of(
+    scope: Scope, urls: Collection[str], ids: IdSource, now: datetime
+) -> Transaction[dict[str, str]]:
+    """The endpoints of these addresses, by address. Those that are new are made, and with the first
+    of a database the queue in which callbacks wait."""
+    window: Window = {"url": sorted(urls)}
+    rows = yield from ask("callback_endpoint_ids", window, **scope._asdict())
+    missing = sorted(set(urls) - {row[0] for row in rows})
+    if missing:
+        yield from ask("insert_bus_sinks", {"name": [CALLBACKS]}, now=now)
+        new: Window = {"id": ids.batch(len(missing)), "url": missing}
+        yield from ask("insert_callback_endpoints", new, **scope._asdict(), now=now)
+        rows = yield from ask("callback_endpoint_ids", window, **scope._asdict())
+    return {row[0]: row[1] for row in rows}
+
+
+def intents_page(
+    scope: Scope,
+    after: str,
+    most: int,
+    looked: int,
+    *,
+    status: IntentStatus | None = None,
+    submission_target: str | None = None,
+) -> Transaction[tuple[list[IntentLine], str | None]]:
+    """The newest first, and behind which one the next page begins. Where only some are asked for,
+    `looked` of all are looked at: a page may then have fewer, and there may still be more."""
+    if status is None and submission_target is None:
+        looked = most
+    rows = yield from ask(
+        "intents_page",
+        **scope._asdict(),
+        after=after,
+        looked=looked,
+        most=most,
+        status=status.value if status else None,
+        submission_target=submission_target,
+    )
+    lines = [IntentLine(*row) for row in rows]
+    if len(lines) == most:
+        return lines, lines[-1].outbox_id
+    end = yield from ask("intents_looked_until", **scope._asdict(), after=after, passed=looked - 1)
+    return lines, end[0][0] if end else None
 
 
 def intents_by_key(

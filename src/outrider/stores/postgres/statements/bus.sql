@@ -116,12 +116,17 @@ UPDATE event_bus_sinks SET disabled_at = NULL, disabled_why = NULL WHERE name = 
 RETURNING name;
 
 -- name: bus_letters_page
-SELECT d.id::text, d.sink, d.run_id::text, d.run_seq, e.type, d.attempts, d.error, d.created_at,
-       d.redriven_at
+-- Of a run event, or of a message event where the queue's name has an '@'.
+SELECT d.id::text, d.sink, d.run_id::text, d.run_seq, coalesce(e.type, m.type), d.attempts, d.error,
+       d.created_at, d.redriven_at, m.outbox_id::text
   FROM event_bus_dead_letters d
- CROSS JOIN LATERAL (
-   SELECT l.type FROM run_events l WHERE (l.run_id, l.run_seq) >= (d.run_id, d.run_seq)
-    ORDER BY l.run_id, l.run_seq LIMIT 1) e
+  LEFT JOIN LATERAL (
+   SELECT l.type FROM run_events l
+    WHERE strpos(d.sink, '@') = 0 AND (l.run_id, l.run_seq) >= (d.run_id, d.run_seq)
+    ORDER BY l.run_id, l.run_seq LIMIT 1) e ON true
+  LEFT JOIN LATERAL (
+   SELECT v.type, v.outbox_id FROM message_events v
+    WHERE strpos(d.sink, '@') > 0 AND v.seq = d.run_seq LIMIT 1) m ON true
  WHERE d.tenant_id = :tenant_id AND d.workspace_id = :workspace_id AND d.id > :after
    AND (NOT :only_waiting::boolean OR (d.redriven_at IS NULL) IS TRUE)
  ORDER BY d.id LIMIT :most;

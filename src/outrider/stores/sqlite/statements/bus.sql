@@ -104,9 +104,13 @@ UPDATE event_bus_sinks SET disabled_at = NULL, disabled_why = NULL WHERE name = 
 RETURNING name;
 
 -- name: bus_letters_page
-SELECT d.id, d.sink, d.run_id, d.run_seq, e.type, d.attempts, d.error, d.created_at, d.redriven_at
+-- Of a run event, or of a message event where the queue's name has an '@'.
+SELECT d.id, d.sink, d.run_id, d.run_seq, coalesce(e.type, m.type), d.attempts, d.error,
+       d.created_at, d.redriven_at, m.outbox_id
   FROM event_bus_dead_letters d
-  JOIN run_events e ON e.run_id = d.run_id AND e.run_seq = d.run_seq
+  LEFT JOIN run_events e
+    ON instr(d.sink, '@') = 0 AND e.run_id = d.run_id AND e.run_seq = d.run_seq
+  LEFT JOIN message_events m ON instr(d.sink, '@') > 0 AND m.seq = d.run_seq
  WHERE d.tenant_id = :tenant_id AND d.workspace_id = :workspace_id AND d.id > :after
    AND (:only_waiting = 0 OR d.redriven_at IS NULL)
  ORDER BY d.id LIMIT :most;

@@ -940,11 +940,12 @@ SELECT j.submission_target, j.lane, j.id
 INSERT INTO channel_outbox (
   id, tenant_id, workspace_id, origin, job_id, channel, provider, submission_target, contract_id,
   fallback_contract_id, recipient_id, recipient_address, payload, idempotency_key, status,
-  intent_status, next_attempt_at, expires_at, topic, transactional, created_at, updated_at)
+  intent_status, next_attempt_at, expires_at, topic, transactional, callback_id, created_at,
+  updated_at)
 SELECT value ->> 0, :tenant_id, :workspace_id, 'intent', value ->> 1, value ->> 2, value ->> 3,
        value ->> 4, value ->> 5, value ->> 6, value ->> 7, value ->> 11, value ->> 8,
        unhex(value ->> 9), 'queued', 'PENDING', :now, value ->> 10, value ->> 12, value ->> 13,
-       :now, :now
+       value ->> 14, :now, :now
   FROM json_each(:window)
  WHERE EXISTS (SELECT 1 FROM job_queue j WHERE j.id = value ->> 1)
 ON CONFLICT (tenant_id, workspace_id, idempotency_key) DO NOTHING
@@ -961,7 +962,8 @@ SELECT lower(hex(o.idempotency_key)), o.recipient_id, o.submission_target, o.pay
        CASE o.intent_status WHEN 'ACCEPTED' THEN 'accepted' WHEN 'REJECTED' THEN o.reason END,
        o.exhausted_reason, o.attempts, o.status, o.doubted_at, o.created_at, o.updated_at, o.id,
        o.contract_id, o.topic, o.transactional, o.reason, o.error,
-       CASE WHEN o.next_attempt_at IS NOT NULL THEN o.waits_for END
+       CASE WHEN o.next_attempt_at IS NOT NULL THEN o.waits_for END,
+       (SELECT c.url FROM callback_endpoints c WHERE c.id = o.callback_id)
   FROM channel_outbox o
  WHERE o.tenant_id = :tenant_id AND o.workspace_id = :workspace_id AND o.origin = 'intent'
    AND o.idempotency_key IN (SELECT unhex(value ->> 0) FROM json_each(:window));
