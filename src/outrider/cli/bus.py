@@ -86,10 +86,10 @@ def dead_letters(
         print_json(page)
         return
     print_rows(
-        ["letter", "sink", "run", "sequence", "event", "attempts", "error", "redriven"],
+        ["letter", "sink", "run or item", "sequence", "event", "attempts", "error", "redriven"],
         [
-            (each["id"], each["sink"], each["runId"], each["runSeq"], each["eventType"],
-             each["attempts"], each["error"], each["redrivenAt"])
+            (each["id"], each["sink"], each["runId"] or each["outboxId"], each["runSeq"],
+             each["eventType"], each["attempts"], each["error"], each["redrivenAt"])
             for each in page["items"]
         ],
         "everything could be told",

@@ -35,6 +35,9 @@ SIGNAL_ID_MAX_CHARACTERS = 200
 REQUEST_ID_MAX_CHARACTERS = 200
 INTENT_PAYLOAD_MAX_BYTES = 262_144
 INTENT_BATCH_ITEMS = 1_000
+INTENT_LINE_MAX_BYTES = 1024 * 1024
+INTENT_WINDOW_BYTES = 4 * 1024 * 1024
+"""Of a file of intents: together with one line more it fits into one request."""
 INTENTS_LOOKED_AT = 10_000
 """For one page of a list of some intents only."""
 LANES_PER_TARGET = 4

@@ -94,7 +94,8 @@ class BusKeeper:
         """Returns the sink that will be told again."""
 
         def redriven() -> Transaction[str]:
-            sink = yield from bus.redrive_one(scope, letter_id, self._clock.now())
+            queue = yield from bus.redrive_one(scope, letter_id, self._clock.now())
+            sink = sink_of(queue)
             yield from self._recorded(scope, "bus.redriven", actor, sink=sink, letters=1)
             return sink
 
