@@ -86,8 +86,9 @@ async function lettersTab(context, again, { deadLetters }) {
       h("div", { class: "strong" }, letter.eventType),
       h("div", { class: "muted small breakable" }, letter.error)) },
     { name: "Sink", of: (letter) => letter.sink },
-    { name: "Run", of: (letter) => copyableId(letter.runId,
-      { link: makeHash("runs", letter.runId), what: "run id" }) },
+    { name: "Run or item", of: (letter) => (letter.runId
+      ? copyableId(letter.runId, { link: makeHash("runs", letter.runId), what: "run id" })
+      : copyableId(letter.outboxId, { link: makeHash("items", letter.outboxId), what: "item id" })) },
     { name: "#", kind: "number", of: (letter) => letter.runSeq },
     { name: "Attempts", kind: "number", of: (letter) => count(letter.attempts) },
     { name: "Given up", kind: "number", of: (letter) => moment(letter.createdAt) },
