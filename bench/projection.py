@@ -20,6 +20,7 @@ from outrider.bootstrap import make_store
 from outrider.domain.ids import DEFAULT_SCOPE, RunId
 from outrider.domain.projection import RunSnapshot, incremental_project, project_run
 from outrider.domain.run_events import RunEvent, RunEventType
+from outrider.kernel.foundation import Foundation
 from outrider.kernel.runs.projector import Projector
 from outrider.kernel.runs.run_reader import RunReader, decoded, encoded
 from outrider.kernel.transactions import run_log
@@ -88,7 +89,8 @@ async def through(name: str, url: str, steps: list[str]) -> None:
     print(f"{name}, {len(steps):,} steps")
     with timed(f"{EVENTS:,} events appended, {WINDOW:,} at once", EVENTS):
         await append(store, run_id, list(drafts(steps, 1)))
-    projector = Projector(store, SystemClock(), SystemIds(), limits)
+    foundation = Foundation(store, SystemClock(), SystemIds(), limits)
+    projector = Projector(foundation)
     with timed("projected from nothing, and stored", EVENTS):
         await to_the_end(projector)
     await append(store, run_id, list(drafts(steps[: MORE // 2], 2)))
@@ -99,7 +101,7 @@ async def through(name: str, url: str, steps: list[str]) -> None:
     with timed(f"read: the stored one and {MORE:,} events", 0):
         now = await reader.snapshot(DEFAULT_SCOPE, run_id)
     with timed(f"{MORE:,} more, by a projector that was restarted", MORE):
-        await to_the_end(Projector(store, SystemClock(), SystemIds(), limits))
+        await to_the_end(Projector(foundation))
     with timed(f"read: as it was at event {EVENTS // 2:,}", 0):
         then = await reader.snapshot(DEFAULT_SCOPE, run_id, EVENTS // 2)
     check(now, then)

@@ -14,7 +14,7 @@ from typing import Any
 from uuid import uuid4
 
 from temporalio.client import Client, WorkflowHistory
-from tests.temporal_server import TemporalServer, running_temporal
+from tests.support.temporal_server import TemporalServer, running_temporal
 
 from outrider.domain.campaigns import LAUNCH
 from outrider.domain.ids import DEFAULT_SCOPE, DEFAULT_TENANT, RunId

@@ -21,10 +21,10 @@ from outrider.testing.postgres import (
     drop_database,
     given_url,
 )
-from tests.databases import DatabasePool
+from tests.support.databases import DatabasePool
 
 if TYPE_CHECKING:
-    from tests.temporal_server import TemporalServer
+    from tests.support.temporal_server import TemporalServer
 
 Answer = TypeVar("Answer")
 
@@ -157,7 +157,7 @@ async def store(database: str) -> AsyncIterator[Store]:
 def temporal_server() -> Iterator["TemporalServer"]:
     """A server for the whole session; every test has a task queue of its own on it."""
     # A third of a second with its library, which most processes of a test run do without.
-    from tests.temporal_server import running_temporal
+    from tests.support.temporal_server import running_temporal
 
     with running_temporal(durable=False) as server:
         _beside(server.until_ready())

@@ -79,6 +79,7 @@ from outrider.kernel.delivery.screener import Screener
 from outrider.kernel.delivery.screens import supported_templates
 from outrider.kernel.delivery.shortage_teller import ShortageTeller
 from outrider.kernel.delivery.target_gate import TargetGate
+from outrider.kernel.foundation import Foundation
 from outrider.kernel.reports.certifier import Certifier
 from outrider.kernel.reports.event_explainer import EventExplainer
 from outrider.kernel.reports.previewer import Previewer
@@ -246,6 +247,10 @@ class Outrider:
     preview_renderer: RenderPool
     routing_renderer: RenderPool
 
+    @property
+    def foundation(self) -> Foundation:
+        return Foundation(self.store, self.clock, self.ids, self.limits)
+
     @cached_property
     def registry_keeper(self) -> RegistryKeeper:
         return RegistryKeeper(
@@ -255,7 +260,7 @@ class Outrider:
 
     @cached_property
     def registry_follower(self) -> RegistryFollower:
-        return RegistryFollower(self.store, self.registry_keeper, self.clock, self.ids, self.limits)
+        return RegistryFollower(self.foundation, self.registry_keeper)
 
     @property
     def registry(self) -> Registry:
@@ -265,13 +270,16 @@ class Outrider:
     @cached_property
     def deployer(self) -> CampaignDeployer:
         return CampaignDeployer(
-            self.store, self.audience_writer, self.clock, self.ids, self.limits,
-            self.registry_keeper.contracts, GATEWAY_TYPES, self.fallback_of,
-        )  # fmt: skip
+            self.foundation,
+            self.audience_writer,
+            self.registry_keeper.contracts,
+            GATEWAY_TYPES,
+            self.fallback_of,
+        )
 
     @cached_property
     def audience_writer(self) -> AudienceWriter:
-        return AudienceWriter(self.store, self.clock, self.limits)
+        return AudienceWriter(self.foundation)
 
     @cached_property
     def document_reader(self) -> DocumentReader:
@@ -280,9 +288,7 @@ class Outrider:
     @cached_property
     def submissions(self) -> SubmissionManager:
         return SubmissionManager(
-            self.store,
-            self.clock,
-            self.ids,
+            self.foundation,
             self.registry_keeper.contracts,
             GATEWAY_TYPES,
             self.fallback_of,
@@ -293,7 +299,7 @@ class Outrider:
 
     @cached_property
     def callback_secrets(self) -> CallbackSecrets:
-        return CallbackSecrets(self.store, self.clock, os.urandom)
+        return CallbackSecrets(self.foundation, os.urandom)
 
     def wake_lanes(self) -> None:
         """Single messages are due: whoever takes them here need not wait for its next look."""
@@ -328,10 +334,7 @@ class Outrider:
 
     @cached_property
     def audience_intake(self) -> AudienceIntake:
-        return AudienceIntake(
-            self.store, self.audience_writer, self.clock, self.ids, self.limits,
-            self.document_reader.audience,
-        )  # fmt: skip
+        return AudienceIntake(self.foundation, self.audience_writer, self.document_reader.audience)
 
     @cached_property
     def previewer(self) -> Previewer:
@@ -341,11 +344,11 @@ class Outrider:
 
     @cached_property
     def suppression_keeper(self) -> SuppressionKeeper:
-        return SuppressionKeeper(self.store, self.clock, self.ids)
+        return SuppressionKeeper(self.foundation)
 
     @cached_property
     def unsubscriber(self) -> Unsubscriber:
-        return Unsubscriber(self.store, self.clock, self.ids, os.urandom, self.settings.public_url)
+        return Unsubscriber(self.foundation, os.urandom, self.settings.public_url)
 
     @cached_property
     def legacy_senders(self) -> Senders:
@@ -363,11 +366,11 @@ class Outrider:
 
     @cached_property
     def policy_keeper(self) -> PolicyKeeper:
-        return PolicyKeeper(self.store, self.clock, self.ids, self.limits)
+        return PolicyKeeper(self.foundation)
 
     @cached_property
     def rule_keeper(self) -> RuleKeeper:
-        return RuleKeeper(self.store, self.clock, self.ids, self.step_targets, self.policy_keeper)
+        return RuleKeeper(self.foundation, self.step_targets, self.policy_keeper)
 
     @cached_property
     def workflow_checker(self) -> WorkflowChecker:
@@ -382,13 +385,11 @@ class Outrider:
     def screener(self) -> Screener:
         senders = self.legacy_senders.values()
         templates = supported_templates(each for placed in senders for each in placed.values())
-        return Screener(self.store, self.policy_keeper, templates, self.clock, self.limits)
+        return Screener(self.foundation, self.policy_keeper, templates)
 
     @cached_property
     def event_intake(self) -> EventIntake:
-        return EventIntake(
-            self.store, self.triggers, self.event_router.wake, self.clock, self.ids, self.limits
-        )
+        return EventIntake(self.foundation, self.triggers, self.event_router.wake)
 
     @cached_property
     def event_explainer(self) -> EventExplainer:
@@ -417,34 +418,41 @@ class Outrider:
     @cached_property
     def digester(self) -> Digester:
         return Digester(
-            self.store, self.routing_renderer, self.step_targets, self.registry_keeper.contracts,
-            self.fallback_of, self.unsubscriber, self.wake_lanes, self.clock, self.ids, self.limits,
-        )  # fmt: skip
+            self.foundation,
+            self.routing_renderer,
+            self.step_targets,
+            self.registry_keeper.contracts,
+            self.fallback_of,
+            self.unsubscriber,
+            self.wake_lanes,
+        )
 
     @cached_property
     def deadline_expirer(self) -> DeadlineExpirer:
-        return DeadlineExpirer(self.store, self.clock, self.limits)
+        return DeadlineExpirer(self.foundation)
 
     @cached_property
     def target_keeper(self) -> TargetKeeper:
-        return TargetKeeper(self.store, self.clock, self.ids, self.limits)
+        return TargetKeeper(self.foundation)
 
     @cached_property
     def event_router(self) -> EventRouter:
         contracts = self.registry_keeper.contracts
         planner = self._route_planner(self.routing_renderer)
         return EventRouter(
-            self.store, planner, contracts, self.fallback_of, self.unsubscriber, self.wake_lanes,
-            self.clock, self.ids, self.limits,
-        )  # fmt: skip
+            self.foundation,
+            planner,
+            contracts,
+            self.fallback_of,
+            self.unsubscriber,
+            self.wake_lanes,
+        )
 
     @cached_property
     def event_rehearser(self) -> EventDryRun:
         # By the renderer of previews: what somebody tries out holds up no real event.
         planner = self._route_planner(self.preview_renderer)
-        return EventDryRun(
-            self.store, planner, self.settings.public_url, self.clock, self.ids, self.limits
-        )
+        return EventDryRun(self.foundation, planner, self.settings.public_url)
 
     def _route_planner(self, renderer: RenderPool) -> EventPlanner:
         executor = MessageComposer(renderer, self.step_targets, self.fallback_of, self.ids)
@@ -473,9 +481,8 @@ class Outrider:
     @cached_property
     def phase_contexts(self) -> PhaseContexts:
         return PhaseContexts(
-            self.store, self.artifacts, self.settings.artifact_days, self.certifier, self.clock,
-            self.ids, self.limits,
-        )  # fmt: skip
+            self.foundation, self.artifacts, self.settings.artifact_days, self.certifier
+        )
 
     @cached_property
     def engine(self) -> Engine:
@@ -491,14 +498,19 @@ class Outrider:
 
     @cached_property
     def engine_notifier(self) -> EngineNotifier:
-        return EngineNotifier(self.engine, self.store, self.clock, self.limits)
+        return EngineNotifier(self.foundation, self.engine)
 
     @cached_property
     def phase_controller(self) -> PhaseController:
         return PhaseController(
-            self.store, self.deployer, self.handlers, self.phase_contexts, self.hub,
-            self.admission_gate, self.engine_notifier, self.clock, self.ids, self.limits,
-        )  # fmt: skip
+            self.foundation,
+            self.deployer,
+            self.handlers,
+            self.phase_contexts,
+            self.hub,
+            self.admission_gate,
+            self.engine_notifier,
+        )
 
     @cached_property
     def admission_gate(self) -> AdmissionGate:
@@ -510,9 +522,14 @@ class Outrider:
     @cached_property
     def run_signaller(self) -> RunSignaller:
         return RunSignaller(
-            self.store, self.authorisation, self.refusal_recorder, self.phase_controller,
-            self.admission_gate, self.hub, self.engine_notifier, self.clock, self.ids, self.limits,
-        )  # fmt: skip
+            self.foundation,
+            self.authorisation,
+            self.refusal_recorder,
+            self.phase_controller,
+            self.admission_gate,
+            self.hub,
+            self.engine_notifier,
+        )
 
     @cached_property
     def authorisation(self) -> Authorisation:
@@ -521,40 +538,37 @@ class Outrider:
 
     @cached_property
     def refusal_recorder(self) -> RefusalRecorder:
-        return RefusalRecorder(self.store, self.clock, self.ids, self.limits)
+        return RefusalRecorder(self.foundation)
 
     @cached_property
     def stop_guard(self) -> StopGuard:
-        return StopGuard(self.store, self.clock, self.limits)
+        return StopGuard(self.foundation)
 
     @cached_property
     def run_explainer(self) -> RunExplainer:
-        return RunExplainer(self.store, self.registry_keeper, self.clock, self.limits)
+        return RunExplainer(self.foundation, self.registry_keeper)
 
     @cached_property
     def run_repointer(self) -> RunRepointer:
-        return RunRepointer(self.store, self.registry_keeper, self.clock, self.ids, self.limits)
+        return RunRepointer(self.foundation, self.registry_keeper)
 
     @cached_property
     def run_reconciler(self) -> RunReconciler:
         return RunReconciler(
-            self.store, self.admission_gate, self.hub, self.engine_notifier, self.clock, self.ids,
-            this_worker(), self.limits,
-        )  # fmt: skip
+            self.foundation, self.admission_gate, self.hub, self.engine_notifier, this_worker()
+        )
 
     def step_recorder(self, worker_id: WorkerId) -> StepRecorder:
         return StepRecorder(
-            self.store,
+            self.foundation,
             LocalSpool(self.settings.spool, self.ids),
             self.settings.state_store.budget(),
-            self.clock,
             worker_id,
-            self.limits,
         )
 
     @cached_property
     def projector(self) -> Projector:
-        return Projector(self.store, self.clock, self.ids, self.limits)
+        return Projector(self.foundation)
 
     @cached_property
     def run_reader(self) -> RunReader:
@@ -564,7 +578,7 @@ class Outrider:
     def watcher(self) -> Watcher:
         spool = self.settings.spool
         spools = {f"{this_host()}:{spool}": LocalSpool(spool, self.ids)}
-        return Watcher(self.store, spools, self.clock, self.ids, self.limits)
+        return Watcher(self.foundation, spools)
 
     @cached_property
     def background_loops(self) -> BackgroundLoops:
@@ -581,7 +595,7 @@ class Outrider:
                 "intake cleaner": self.audience_writer.clean,
                 "registry follower": self.registry_follower.run,
                 **({"clock": self.clock.run} if isinstance(self.clock, DatabaseClock) else {}),
-                "stop sweeper": StopSweeper(self.store, self.clock, self.limits).run,
+                "stop sweeper": StopSweeper(self.foundation).run,
                 "spool": self.step_recorder(this_worker()).reconcile,
                 **{f"bus relay {relay.name}": relay.run for relay in self.bus_relays},
                 # The local engine's workers look into the queue themselves.
@@ -597,7 +611,7 @@ class Outrider:
 
     @cached_property
     def bus_keeper(self) -> BusKeeper:
-        return BusKeeper(self.store, self.clock, self.ids, self.limits, list(self.settings.bus))
+        return BusKeeper(self.foundation, list(self.settings.bus))
 
     @cached_property
     def sinks(self) -> dict[str, Sink]:
@@ -639,8 +653,8 @@ class Outrider:
         self, queue: str, sink: Sink, schema: str, max_attempts: int | None = None
     ) -> BusRelay:
         return BusRelay(
-            queue, sink, self.store, self.clock, self.ids, this_worker(), self.limits, is_dead,
-            max_attempts=max_attempts, schema=schema,
+            self.foundation, queue, sink, this_worker(), is_dead, max_attempts=max_attempts,
+            schema=schema,
         )  # fmt: skip
 
     async def close(self) -> None:
@@ -651,23 +665,21 @@ class Outrider:
 
     @cached_property
     def phase_restorer(self) -> PhaseRestorer:
-        return PhaseRestorer(
-            self.store, self.hub, self.engine_notifier, self.clock, self.ids, self.limits
-        )
+        return PhaseRestorer(self.foundation, self.hub, self.engine_notifier)
 
     @cached_property
     def certifier(self) -> Certifier:
-        return Certifier(self.store, self.clock, self.limits, self.reference_memory)
+        return Certifier(self.foundation, self.reference_memory)
 
     @cached_property
     def doubt_resolver(self) -> DoubtResolver:
-        return DoubtResolver(self.store, self.gateways, self.clock, self.ids, self.limits, presence)
+        return DoubtResolver(self.foundation, self.gateways, presence)
 
     @cached_property
     def idempotency(self) -> IdempotencyStore:
         """With what the keys guard, in the same database: their transactions are the same."""
         return DatabaseIdempotency(
-            self.store, self.clock, self.ids, IDEMPOTENCY_TTL_SECONDS, IDEMPOTENCY_RUNNING_SECONDS
+            self.foundation, IDEMPOTENCY_TTL_SECONDS, IDEMPOTENCY_RUNNING_SECONDS
         )
 
     @cached_property
@@ -679,14 +691,14 @@ class Outrider:
 
     @cached_property
     def key_keeper(self) -> KeyKeeper:
-        return KeyKeeper(self.store, self.clock, self.ids, os.urandom, self.settings.root_key)
+        return KeyKeeper(self.foundation, os.urandom, self.settings.root_key)
 
     @cached_property
     def session_keeper(self) -> SessionKeeper:
         settings = self.settings
         secret = SessionSecret(settings.session_secret, load_secrets(), settings.spool)
         return SessionKeeper(
-            self.store, self.key_keeper, self.clock, os.urandom, settings.root_key, secret.read
+            self.foundation, self.key_keeper, os.urandom, settings.root_key, secret.read
         )
 
     async def set_clock(self) -> None:
@@ -728,47 +740,62 @@ class Outrider:
         watch = observer or Unobserved()
         renderer = RenderPool()
         journal = open_journal(self.settings.spool, name)
-        closer = ResultCloser(self.store, self.clock, self.limits, watch, journal, self.ids)
-        permits = CallPermits(self.store, self.clock, self.limits)
-        reserver = Reserver(self.store, self.clock, self.limits.lease_seconds, permits)
+        closer = ResultCloser(self.foundation, watch, journal)
+        permits = CallPermits(self.foundation)
+        reserver = Reserver(self.foundation, permits)
         contract_cache = ContractCache(self.store)
-        gate = TargetGate(
-            self.store, self.clock, self.ids, self.limits, self.policies,
-            TargetPolicy(retry=retry), name,
-        )  # fmt: skip
+        gate = TargetGate(self.foundation, self.policies, TargetPolicy(retry=retry), name)
         routes = GatewayRoutes(
             self.gateways, contract_cache, WorkspaceNames(self.store, self.limits)
         )
-        shortages = ShortageTeller(self.store, self.clock, self.ids, self.limits, this_host())
-        caller = GatewayCaller(
-            closer, gate, permits, journal, self.clock, self.ids, self.limits, watch, shortages
-        )
+        shortages = ShortageTeller(self.foundation, this_host())
+        caller = GatewayCaller(self.foundation, closer, gate, permits, journal, watch, shortages)
         drafter = ItemDrafter(renderer, self.ids, watch, self.unsubscriber)
         budgeted = BudgetedStore(self.store, self.settings.state_store.budget())
         delivery = Delivery(
-            self.store, budgeted, routes, contract_cache, drafter, reserver, caller, self.clock,
-            self.ids, name, self.limits, watch,
-        )  # fmt: skip
-        lanes = LaneDelivery(
-            self.store, routes, contract_cache, self.screener, EnclosureReader(self.artifacts),
-            self.unsubscriber, reserver, caller, self.clock, self.limits, watch,
-        )  # fmt: skip
-        phase_work = PhaseWork(
-            budgeted, self.handlers, self.phase_contexts, self.clock, self.ids, name
+            self.foundation,
+            budgeted,
+            routes,
+            contract_cache,
+            drafter,
+            reserver,
+            caller,
+            name,
+            watch,
         )
+        lanes = LaneDelivery(
+            self.foundation,
+            routes,
+            contract_cache,
+            self.screener,
+            EnclosureReader(self.artifacts),
+            self.unsubscriber,
+            reserver,
+            caller,
+            watch,
+        )
+        phase_work = PhaseWork(self.foundation, budgeted, self.handlers, self.phase_contexts, name)
         wanted = work_filter or WorkFilter()
         turns = QueueTurns(wanted, gate.closed_until)
         processor = JobProcessor(
-            self.store, self.engine, delivery, lanes, phase_work, self.step_recorder(name), permits,
-            journal, turns, wanted, gate.closed, self.clock, self.ids, name, self.limits, watch,
-        )  # fmt: skip
+            self.foundation,
+            self.engine,
+            delivery,
+            lanes,
+            phase_work,
+            self.step_recorder(name),
+            permits,
+            journal,
+            turns,
+            wanted,
+            gate.closed,
+            name,
+            watch,
+        )
         caller.yields = processor.yields
         journals = CallJournalFolder(self.settings.spool)
-        rescuer = LeaseRescuer(
-            self.store, journals, self.clock, self.ids, name, self.limits, is_dead,
-            self._clock_is_steady,
-        )  # fmt: skip
-        reporter = ProgressReporter(self.store, self.hub, self.clock, self.limits)
+        rescuer = LeaseRescuer(self.foundation, journals, name, is_dead, self._clock_is_steady)
+        reporter = ProgressReporter(self.foundation, self.hub)
         try:
             self.gateways.get_ready()
             await processor.get_ready()
@@ -801,7 +828,7 @@ class Outrider:
     @contextmanager
     def _mover(self, processor: JobProcessor) -> Iterator[Worker]:
         if isinstance(self.engine, LocalEngine):
-            dispatcher = JobDispatcher(processor, self.store, self.clock, self.limits)
+            dispatcher = JobDispatcher(self.foundation, processor)
             with self.engine.waking(dispatcher):
                 yield dispatcher
             return
@@ -810,7 +837,7 @@ class Outrider:
         from outrider.engines.temporal.mover import TemporalMover
 
         assert isinstance(self.engine, TemporalEngine)
-        activities = WorkActivities(processor, self.store, self.clock, self.limits)
+        activities = WorkActivities(self.foundation, processor)
         yield TemporalMover(self.engine, activities, self.settings.temporal_task_queue, self.limits)
 
 

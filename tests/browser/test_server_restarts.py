@@ -20,7 +20,7 @@ from tests.browser.scenes import (
     slow_launch,
     stage,
 )
-from tests.integration.broken_server import closed_port
+from tests.support.broken_server import closed_port
 
 BACK_MS = 60_000
 

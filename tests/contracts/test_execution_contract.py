@@ -7,6 +7,7 @@ ledger or a provider's own record can be asked instead. What the database refuse
 import hashlib
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -36,8 +37,8 @@ from outrider.secret_store import LocalSecrets
 from outrider.testing.clock import FakeClock
 from outrider.testing.launches import launch, message, observe, people, target
 from outrider.testing.store_suite.workshop import ONE, Workshop
-from tests.raw_sql import Raw, raw_sql
-from tests.whole_runs import items_of, opened, work_until, work_until_terminal
+from tests.support.raw_sql import Raw, raw_sql
+from tests.support.whole_runs import items_of, opened, work_until, work_until_terminal
 
 NOOP = target("noop.all", "noop", "noop://here")
 SMS = message(Channel.SMS, "sms.all")
@@ -88,7 +89,8 @@ async def die_after_reserving(
             draft._replace(address=f"lead{number}@example.test", subject="An offer")
             for number, draft in enumerate(drafts)
         ]
-    attempts = await Reserver(outrider.store, outrider.clock, 0).reserve(context, drafts)
+    without_lease = replace(outrider.foundation, limits=replace(outrider.limits, lease_seconds=0))
+    attempts = await Reserver(without_lease).reserve(context, drafts)
     assert not isinstance(attempts, Hold)
     return attempts
 
@@ -397,9 +399,11 @@ async def test_recovery_stale_lock_is_queued_again_after_five_minutes_with_an_at
         shop = Workshop(outrider.store)
         await shop.claim(now=clock.now(), lease_seconds=86_400)
         rescuer = LeaseRescuer(
-            outrider.store, CallJournalFolder(tmp_path / "spool"), clock, outrider.ids, ONE,
-            Limits(), is_dead=lambda _worker: False,
-        )  # fmt: skip
+            replace(outrider.foundation, clock=clock, limits=Limits()),
+            CallJournalFolder(tmp_path / "spool"),
+            ONE,
+            is_dead=lambda _worker: False,
+        )
         clock.advance(299)
         assert await rescuer.rescue_once() == 0
         assert await raw.run("SELECT status, attempts FROM job_queue") == [("locked", 0)]

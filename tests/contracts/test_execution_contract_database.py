@@ -8,7 +8,7 @@ import pytest
 from outrider.domain.ids import DEFAULT_TENANT, DEFAULT_WORKSPACE, RunId
 from outrider.ports.store import Store
 from outrider.testing.store_suite.workshop import ACCEPTED, Workshop, again
-from tests.raw_sql import Raw, Refused, raw_sql
+from tests.support.raw_sql import Raw, Refused, raw_sql
 
 THEN = "2026-01-01T00:00:00.000000Z"
 KEY = bytes(range(32))

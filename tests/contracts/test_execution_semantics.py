@@ -40,11 +40,11 @@ from outrider.settings import AdmissionTable, Settings, StateStoreSettings
 from outrider.testing.launches import target
 from outrider.testing.postgres import create_database, drop_database
 from outrider.testing.run_view import RunView
-from tests.controls import begun, created, until
-from tests.integration.api_server import ApiServer, campaign, running_server
-from tests.raw_sql import Refused, raw_sql
-from tests.run_logs import events_of, projected
-from tests.whole_runs import opened, work_until_terminal
+from tests.support.api_server import ApiServer, campaign, running_server
+from tests.support.controls import begun, created, until
+from tests.support.raw_sql import Refused, raw_sql
+from tests.support.run_logs import events_of, projected
+from tests.support.whole_runs import opened, work_until_terminal
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -582,7 +582,7 @@ async def test_3_reject_is_429_with_retry_after(tmp_path: Path) -> None:
 
 
 async def test_3_queue_persists_the_run_as_pending_and_delay_schedules_it_later() -> None:
-    """Both on both stores, with the reconciler, in tests/integration/test_admission.py."""
+    """Both on both stores, with the reconciler, in tests/kernel/control/test_admission_gate.py."""
     rules = AdmissionTable(concurrent_runs=1).rule_of("default", "default")
     assert rules.policy is OverloadPolicy.QUEUE
     full = Load(runs=1, waiting_items=0)

@@ -20,8 +20,8 @@ from outrider.testing.campaign_view import STATUS_SET_BY, CampaignView
 from outrider.testing.clock import ShiftedClock
 from outrider.testing.launches import target
 from outrider.testing.postgres import create_database, drop_database
-from tests.integration.api_server import Answer, ApiServer, Stream, campaign, running_server
-from tests.raw_sql import raw_sql
+from tests.support.api_server import Answer, ApiServer, Stream, campaign, running_server
+from tests.support.raw_sql import raw_sql
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_SECONDS = 60.0
@@ -333,7 +333,7 @@ async def test_scenario_10_idempotency_key_expiration(
     async with playing(
         database,
         tmp_path,
-        module="tests.contracts.shifted_server",
+        module="tests.support.shifted_server",
         OUTRIDER_TEST_CLOCK=str(shift),
         PYTHONPATH=paths,
     ) as scene:

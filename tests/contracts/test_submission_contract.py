@@ -32,7 +32,7 @@ from outrider.kernel.transactions.submissions import Intent
 from outrider.limits.kernel import Limits
 from outrider.settings import Settings
 from outrider.testing.launches import registry, remembering, target
-from tests.raw_sql import raw_sql
+from tests.support.raw_sql import raw_sql
 
 WAIT_SECONDS = 60
 SOON = RetrySchedule(first_seconds=0.05)

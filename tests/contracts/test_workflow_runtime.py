@@ -32,9 +32,9 @@ from outrider.domain.written_workflows import WrittenStep
 from outrider.kernel.transactions import domain_events
 from outrider.ports.store import Result, Store, Transaction
 from outrider.testing.slow_store import script_name
-from tests.raw_sql import raw_sql
-from tests.whole_runs import IMPATIENT, SteppedClock, working
-from tests.workflows import (
+from tests.support.raw_sql import raw_sql
+from tests.support.whole_runs import IMPATIENT, SteppedClock, working
+from tests.support.workflows import (
     AGENT,
     LEAD,
     PARTNER,

@@ -23,7 +23,7 @@ from outrider.testing import launches
 from tests.crash.watcher import Watcher
 from tests.crash.witness import Witness
 from tests.crash.workers import WorkerProcess
-from tests.run_logs import check_against_log, events_of
+from tests.support.run_logs import check_against_log, events_of
 
 ACTOR = "crash test"
 MAIL_WINDOW_ITEMS = SMTP_CONNECTIONS

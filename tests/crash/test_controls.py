@@ -24,9 +24,9 @@ from outrider.limits.campaigns import UPLOAD_CHUNK_RECORDS
 from outrider.ports.phases import PhaseJob
 from outrider.testing import launches
 from outrider.testing.launches import observe
-from tests.controls import begun, control, phase_state, until_ended, until_run, until_state
 from tests.crash.scene import ACTOR, MAIL_WINDOW_ITEMS, Provider, Scene
-from tests.raw_sql import raw_sql
+from tests.support.controls import begun, control, phase_state, until_ended, until_run, until_state
+from tests.support.raw_sql import raw_sql
 
 BATCH = MAIL_WINDOW_ITEMS + 4
 ITEMS = 6 * BATCH

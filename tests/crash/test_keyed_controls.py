@@ -19,10 +19,10 @@ import pytest
 
 from outrider.domain.ids import CampaignId
 from outrider.testing.launches import target
-from tests.controls import lifecycle
 from tests.crash.killed_server import AFTER_COMMIT
-from tests.integration.api_server import Answer, ApiServer, campaign, running_server
-from tests.whole_runs import opened
+from tests.support.api_server import Answer, ApiServer, campaign, running_server
+from tests.support.controls import lifecycle
+from tests.support.whole_runs import opened
 
 NOOP = target("noop", "noop", "noop:")
 SEED = 20_261_117

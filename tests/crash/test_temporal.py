@@ -17,7 +17,7 @@ from outrider.testing.launches import observe
 from tests.crash.conftest import open_scene
 from tests.crash.scene import MAIL_WINDOW_ITEMS, Provider, Scene
 from tests.crash.workers import WorkerProcess
-from tests.temporal_server import TemporalServer, running_temporal
+from tests.support.temporal_server import TemporalServer, running_temporal
 
 BATCH = MAIL_WINDOW_ITEMS + 4
 SLOW_MS = 30

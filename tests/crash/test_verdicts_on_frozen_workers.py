@@ -17,8 +17,8 @@ from outrider.kernel.transactions import inspection
 from outrider.kernel.transactions.alerts import LAST, AlertCode, AlertRecord, alerts_page
 from outrider.kernel.transactions.doubts import Doubt, DoubtVerdict
 from outrider.kernel.transactions.inspection import LateAcceptance
-from tests.controls import control
 from tests.crash.scene import MAIL_WINDOW_ITEMS, Provider, Scene
+from tests.support.controls import control
 
 BATCH = MAIL_WINDOW_ITEMS + 4
 WHOLE_WINDOW_SECONDS = 5.0

@@ -11,7 +11,7 @@ from outrider.domain.states import Channel
 from outrider.domain.workflows import RecipientConfig
 from outrider.domain.written_workflows import WrittenRule, WrittenStep
 from tests.crash.scene import ACTOR, Provider, Scene
-from tests.raw_sql import raw_sql
+from tests.support.raw_sql import raw_sql
 
 COUNT = 60
 KILLS = 4

@@ -12,7 +12,7 @@ from pathlib import Path
 from outrider.settings import Settings
 from outrider.testing import chaos_worker
 from outrider.testing.chaos_worker import READY
-from tests.forked import forkserver
+from tests.support.forked import forkserver
 
 PATIENCE_SECONDS = 60.0
 LEASE_SECONDS = 30.0

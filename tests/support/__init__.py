@@ -1,1 +1,1 @@
-"""Support of the tests that look from outside: witnesses of what was sent, and deployments."""
+"""What tests are written with: servers, witnesses, deployments, databases, scenes, waiting."""

@@ -12,7 +12,7 @@ import aiohttp
 
 from outrider.gateways.sandbox import Faults, Sandbox
 from outrider.testing.launches import registry, target
-from tests.integration.bus_receiver import SECRET, Receiver, receiving
+from tests.support.bus_receiver import SECRET, Receiver, receiving
 from tests.support.deployment import person
 from tests.support.previous_release import Server
 

@@ -18,8 +18,8 @@ from typing import Any
 import psutil
 
 from outrider.testing.launches import registry
-from tests.forked import ForkedProcess
-from tests.integration.api_server import ApiServer, running_server
+from tests.support.api_server import ApiServer, running_server
+from tests.support.forked import ForkedProcess
 
 PATIENCE_SECONDS = 60.0
 LOOK_SECONDS = 0.1

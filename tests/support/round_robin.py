@@ -8,7 +8,7 @@ from pathlib import Path
 
 import aiohttp
 
-from tests.integration.broken_server import closed_port
+from tests.support.broken_server import closed_port
 
 HAPROXY = shutil.which("haproxy") or shutil.which("haproxy", path="/usr/sbin")
 READY_SECONDS = 60.0

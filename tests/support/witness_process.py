@@ -12,7 +12,7 @@ from typing import Any, Self
 import aiohttp
 import msgspec
 
-from tests.forked import ForkedProcess
+from tests.support.forked import ForkedProcess
 from tests.support.witness_log import Request, WitnessReader
 
 START_SECONDS = 60.0

@@ -21,23 +21,21 @@ from outrider.engines.temporal.messages import (
     LookOrder,
     QueueView,
 )
+from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import work
 from outrider.kernel.transactions.jobs import JobState
 from outrider.kernel.work.job_processor import JobProcessor
-from outrider.limits.kernel import Limits
-from outrider.ports.clock import Clock
 from outrider.ports.engine import WorkKind
-from outrider.ports.store import Store
 
 JOB_HELD = "JobHeld"
 
 
 class WorkActivities:
-    def __init__(self, processor: JobProcessor, store: Store, clock: Clock, limits: Limits) -> None:
+    def __init__(self, foundation: Foundation, processor: JobProcessor) -> None:
         self._processor = processor
-        self._store = store
-        self._clock = clock
-        self._limits = limits
+        self._store = foundation.store
+        self._clock = foundation.clock
+        self._limits = foundation.limits
 
     @activity.defn(name=LOOK)
     async def look(self, order: LookOrder) -> QueueView:

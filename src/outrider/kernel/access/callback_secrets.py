@@ -8,9 +8,8 @@ from collections.abc import Callable
 from typing import Final
 
 from outrider.domain.ids import Scope
+from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import signing_keys
-from outrider.ports.clock import Clock
-from outrider.ports.store import Store
 
 SECRET_BYTES: Final = 32
 PREFIX: Final = "whsec_"
@@ -18,9 +17,9 @@ PREFIX: Final = "whsec_"
 
 
 class CallbackSecrets:
-    def __init__(self, store: Store, clock: Clock, random_bytes: Callable[[int], bytes]) -> None:
-        self._store = store
-        self._clock = clock
+    def __init__(self, foundation: Foundation, random_bytes: Callable[[int], bytes]) -> None:
+        self._store = foundation.store
+        self._clock = foundation.clock
         self._random_bytes = random_bytes
         self._known: dict[Scope, bytes] = {}
 

@@ -8,10 +8,10 @@ from datetime import timedelta
 
 import msgspec
 
+from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import idempotency
 from outrider.kernel.transactions.idempotency import OthersRecord
 from outrider.limits.access import IDEMPOTENCY_PRUNE_ITEMS
-from outrider.ports.clock import Clock, IdSource
 from outrider.ports.idempotency import (
     Claimed,
     KeyUsed,
@@ -21,21 +21,14 @@ from outrider.ports.idempotency import (
     StoredAnswer,
     Yours,
 )
-from outrider.ports.store import Result, Store, Transaction
+from outrider.ports.store import Result, Transaction
 
 
 class DatabaseIdempotency:
-    def __init__(
-        self,
-        store: Store,
-        clock: Clock,
-        ids: IdSource,
-        ttl_seconds: float,
-        running_seconds: float,
-    ) -> None:
-        self._store = store
-        self._clock = clock
-        self._ids = ids
+    def __init__(self, foundation: Foundation, ttl_seconds: float, running_seconds: float) -> None:
+        self._store = foundation.store
+        self._clock = foundation.clock
+        self._ids = foundation.ids
         self._ttl = timedelta(seconds=ttl_seconds)
         self._running = timedelta(seconds=running_seconds)
 

@@ -22,12 +22,11 @@ from outrider.domain.keys import (
     secret_digest,
 )
 from outrider.domain.workspaces import WorkspaceName
+from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import keys
 from outrider.kernel.transactions.keys import ApiKeyRecord, NewApiKey
 from outrider.limits.access import KEY_REMEMBER_SECONDS, KEYS_REMEMBERED, ROOT_KEY_MIN_CHARACTERS
 from outrider.limits.campaigns import NAME_MAX_CHARACTERS
-from outrider.ports.clock import Clock, IdSource
-from outrider.ports.store import Store
 
 ROOT_NAME = "root"
 ROOT = Principal(DEFAULT_SCOPE, KeyId(ROOT_NAME), ROOT_NAME, frozenset({KeyScope.ADMIN}))
@@ -36,28 +35,23 @@ FIRST_NAME = "first"
 
 class KeyKeeper:
     def __init__(
-        self,
-        store: Store,
-        clock: Clock,
-        ids: IdSource,
-        random_bytes: Callable[[int], bytes],
-        root_key: str | None,
+        self, foundation: Foundation, random_bytes: Callable[[int], bytes], root_key: str | None
     ) -> None:
         if root_key is not None and len(root_key) < ROOT_KEY_MIN_CHARACTERS:
             raise InvalidInput(
                 f"the root key has less than {ROOT_KEY_MIN_CHARACTERS} characters",
                 hint="set OUTRIDER_ROOT_KEY to a long random text",
             )
-        self._store = store
-        self._clock = clock
-        self._ids = ids
+        self._store = foundation.store
+        self._clock = foundation.clock
+        self._ids = foundation.ids
         self._random_bytes = random_bytes
         self._salt = random_bytes(KEY_SALT_BYTES)
         self._root_digest = None if root_key is None else self._digest(root_key)
         # Stands in for a record that does not exist, so that its absence takes as long to find.
         self._nobody = random_bytes(KEY_SALT_BYTES), random_bytes(KEY_SECRET_BYTES)
         self._remembered: TTLCache[bytes, Principal] = TTLCache(
-            KEYS_REMEMBERED, KEY_REMEMBER_SECONDS, clock.monotonic
+            KEYS_REMEMBERED, KEY_REMEMBER_SECONDS, foundation.clock.monotonic
         )
         self._revocations = 0
 

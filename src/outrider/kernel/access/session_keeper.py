@@ -21,10 +21,9 @@ from outrider.domain.sessions import (
 )
 from outrider.domain.workspaces import WorkspaceName
 from outrider.kernel.access.key_keeper import ROOT, KeyKeeper
+from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import keys, signing_keys
 from outrider.limits.access import SESSION_SECONDS
-from outrider.ports.clock import Clock
-from outrider.ports.store import Store
 
 SIGNING_KEY = "session"
 
@@ -40,16 +39,15 @@ class Session:
 class SessionKeeper:
     def __init__(
         self,
-        store: Store,
+        foundation: Foundation,
         key_keeper: KeyKeeper,
-        clock: Clock,
         random_bytes: Callable[[int], bytes],
         root_key: str | None,
         read_secret: Callable[[], bytes],
     ) -> None:
-        self._store = store
+        self._store = foundation.store
         self._keys = key_keeper
-        self._clock = clock
+        self._clock = foundation.clock
         self._random_bytes = random_bytes
         self._root_key = root_key
         self._read_secret = read_secret

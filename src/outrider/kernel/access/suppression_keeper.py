@@ -4,18 +4,18 @@ from collections.abc import Sequence
 
 from outrider.domain.ids import Scope
 from outrider.domain.suppressions import OptOut, Suppression
+from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import suppressions
 from outrider.kernel.transactions.audit import AuditEntry, record
 from outrider.kernel.transactions.suppressions import Cursor
-from outrider.ports.clock import Clock, IdSource
-from outrider.ports.store import Store, Transaction
+from outrider.ports.store import Transaction
 
 
 class SuppressionKeeper:
-    def __init__(self, store: Store, clock: Clock, ids: IdSource) -> None:
-        self._store = store
-        self._clock = clock
-        self._ids = ids
+    def __init__(self, foundation: Foundation) -> None:
+        self._store = foundation.store
+        self._clock = foundation.clock
+        self._ids = foundation.ids
 
     async def add(
         self, scope: Scope, channel: str, addresses: Sequence[str], opt_out: OptOut, actor: str

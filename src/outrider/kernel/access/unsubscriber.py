@@ -14,10 +14,10 @@ from outrider.domain.unsubscribe import (
     Unsubscription,
     read_token,
 )
+from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import signing_keys, suppressions
 from outrider.kernel.transactions.audit import AuditEntry, record
-from outrider.ports.clock import Clock, IdSource
-from outrider.ports.store import Store, Transaction
+from outrider.ports.store import Transaction
 
 SIGNING_KEY = "unsubscribe"
 REASON = "unsubscribed"
@@ -27,16 +27,11 @@ ACTOR = "recipient"
 
 class Unsubscriber:
     def __init__(
-        self,
-        store: Store,
-        clock: Clock,
-        ids: IdSource,
-        random_bytes: Callable[[int], bytes],
-        public_url: str | None,
+        self, foundation: Foundation, random_bytes: Callable[[int], bytes], public_url: str | None
     ) -> None:
-        self._store = store
-        self._clock = clock
-        self._ids = ids
+        self._store = foundation.store
+        self._clock = foundation.clock
+        self._ids = foundation.ids
         self._random_bytes = random_bytes
         self._public_url = public_url
         self._secret: bytes | None = None

@@ -7,14 +7,13 @@ from typing import NamedTuple
 from outrider.domain.bus_queues import CALLBACKS, message_queue, sink_of
 from outrider.domain.errors import Conflict
 from outrider.domain.ids import DEFAULT_SCOPE, Scope
+from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import bus
 from outrider.kernel.transactions.alerts import AlertCode, resolve_alert
 from outrider.kernel.transactions.audit import AuditEntry, record
 from outrider.kernel.transactions.bus import LetterRecord, SinkRecord
 from outrider.kernel.transactions.inspection import FIRST
-from outrider.limits.kernel import Limits
-from outrider.ports.clock import Clock, IdSource
-from outrider.ports.store import Store, Transaction
+from outrider.ports.store import Transaction
 
 
 class Forgotten(NamedTuple):
@@ -25,18 +24,11 @@ class Forgotten(NamedTuple):
 
 
 class BusKeeper:
-    def __init__(
-        self,
-        store: Store,
-        clock: Clock,
-        ids: IdSource,
-        limits: Limits,
-        configured: Sequence[str],
-    ) -> None:
-        self._store = store
-        self._clock = clock
-        self._ids = ids
-        self._limits = limits
+    def __init__(self, foundation: Foundation, configured: Sequence[str]) -> None:
+        self._store = foundation.store
+        self._clock = foundation.clock
+        self._ids = foundation.ids
+        self._limits = foundation.limits
         self._configured = configured
 
     async def register(self) -> None:

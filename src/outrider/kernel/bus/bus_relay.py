@@ -26,14 +26,13 @@ from outrider.domain.errors import OutriderError, StoreError
 from outrider.domain.ids import WorkerId
 from outrider.domain.retry import BUS
 from outrider.domain.run_events import RunEvent
+from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import bus
 from outrider.kernel.transactions.bus import DeadLetter, Delay, Settled, Waiting
 from outrider.kernel.transactions.inspection import FIRST
 from outrider.limits.gateways import ERROR_DETAIL_MAX_CHARACTERS
-from outrider.limits.kernel import Limits
 from outrider.ports.bus import BusEvent, Delivery, Sink, Verdict, first_fails
-from outrider.ports.clock import Clock, IdSource
-from outrider.ports.store import Store, Transaction
+from outrider.ports.store import Transaction
 
 log = structlog.get_logger()
 
@@ -43,13 +42,10 @@ SINK_BROKE = Delivery(Verdict.FAILED, "sink_error")
 class BusRelay:
     def __init__(
         self,
+        foundation: Foundation,
         name: str,
         sink: Sink,
-        store: Store,
-        clock: Clock,
-        ids: IdSource,
         owner: WorkerId,
-        limits: Limits,
         is_dead: Callable[[str], bool],
         *,
         max_attempts: int | None = None,
@@ -57,13 +53,13 @@ class BusRelay:
     ) -> None:
         self.name = name
         self._sink = sink
-        self._store = store
-        self._clock = clock
-        self._ids = ids
+        self._store = foundation.store
+        self._clock = foundation.clock
+        self._ids = foundation.ids
         self._owner = owner
-        self._limits = limits
+        self._limits = foundation.limits
         self._is_dead = is_dead
-        self._max_attempts = max_attempts or limits.bus_max_attempts
+        self._max_attempts = max_attempts or foundation.limits.bus_max_attempts
         self._schema = schema
         self._after = FIRST
         self._lease: datetime | None = None

@@ -13,11 +13,9 @@ from outrider.domain.contracts import contract_text
 from outrider.domain.errors import InvalidInput, StoreError
 from outrider.domain.ids import Scope
 from outrider.kernel.contracts.registry_keeper import Contracts, RegistryKeeper
+from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import registry_revisions
 from outrider.kernel.transactions.registry_revisions import Revision
-from outrider.limits.kernel import Limits
-from outrider.ports.clock import Clock, IdSource
-from outrider.ports.store import Store
 
 log = structlog.get_logger()
 
@@ -29,14 +27,12 @@ def registry_sha256(contracts: Contracts) -> str:
 
 
 class RegistryFollower:
-    def __init__(
-        self, store: Store, keeper: RegistryKeeper, clock: Clock, ids: IdSource, limits: Limits
-    ) -> None:
-        self._store = store
+    def __init__(self, foundation: Foundation, keeper: RegistryKeeper) -> None:
+        self._store = foundation.store
         self._keeper = keeper
-        self._clock = clock
-        self._ids = ids
-        self._limits = limits
+        self._clock = foundation.clock
+        self._ids = foundation.ids
+        self._limits = foundation.limits
         self._seen: int | None = None
         """The revision that this process has dealt with; None until its first look."""
         self._changing = asyncio.Lock()

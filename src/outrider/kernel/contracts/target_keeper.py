@@ -2,21 +2,20 @@
 
 from outrider.domain.ids import Scope
 from outrider.domain.targets import Door, TargetPolicy, reset
+from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import targets
 from outrider.kernel.transactions.alerts import AlertCode, resolve_alert
 from outrider.kernel.transactions.audit import AuditEntry, record
 from outrider.kernel.transactions.targets import Overview
-from outrider.limits.kernel import Limits
-from outrider.ports.clock import Clock, IdSource
-from outrider.ports.store import Store, Transaction
+from outrider.ports.store import Transaction
 
 
 class TargetKeeper:
-    def __init__(self, store: Store, clock: Clock, ids: IdSource, limits: Limits) -> None:
-        self._store = store
-        self._clock = clock
-        self._ids = ids
-        self._limits = limits
+    def __init__(self, foundation: Foundation) -> None:
+        self._store = foundation.store
+        self._clock = foundation.clock
+        self._ids = foundation.ids
+        self._limits = foundation.limits
 
     async def overview(self) -> Overview:
         return await self._store.read(targets.overview(self._limits.page_items))

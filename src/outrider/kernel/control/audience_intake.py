@@ -18,14 +18,13 @@ from outrider.domain.recipients import Recipient
 from outrider.domain.states import PhaseState
 from outrider.kernel.control.audience_writer import AudienceWriter, chained, windows_of
 from outrider.kernel.control.campaign_deployer import unwatched
+from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import audience, campaigns, intakes
 from outrider.kernel.transactions.audit import AuditEntry, record
 from outrider.kernel.transactions.intakes import Intake
 from outrider.limits.api import TURNS_RETRY_SECONDS
 from outrider.limits.campaigns import AUDIENCE_AT_ONCE_MAX, IMPORT_WINDOW_ITEMS
-from outrider.limits.kernel import Limits
-from outrider.ports.clock import Clock, IdSource
-from outrider.ports.store import Store, Transaction, ask
+from outrider.ports.store import Transaction, ask
 
 Done = TypeVar("Done")
 
@@ -57,20 +56,12 @@ class _OpenAudience(NamedTuple):
 
 
 class AudienceIntake:
-    def __init__(
-        self,
-        store: Store,
-        writer: AudienceWriter,
-        clock: Clock,
-        ids: IdSource,
-        limits: Limits,
-        read_file: ReadFile,
-    ) -> None:
-        self._store = store
+    def __init__(self, foundation: Foundation, writer: AudienceWriter, read_file: ReadFile) -> None:
+        self._store = foundation.store
         self._writer = writer
-        self._clock = clock
-        self._ids = ids
-        self._limits = limits
+        self._clock = foundation.clock
+        self._ids = foundation.ids
+        self._limits = foundation.limits
         self._read_file = read_file
 
     async def add(

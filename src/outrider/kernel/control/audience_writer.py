@@ -17,6 +17,7 @@ from outrider.domain.address_census import AddressCensus
 from outrider.domain.errors import StoreError
 from outrider.domain.ids import CampaignId
 from outrider.domain.recipients import Recipient
+from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import audience, intakes
 from outrider.kernel.transactions.intakes import Intake
 from outrider.limits.campaigns import (
@@ -25,9 +26,7 @@ from outrider.limits.campaigns import (
     IMPORT_WINDOW_ITEMS,
     UPLOAD_CHUNK_RECORDS,
 )
-from outrider.limits.kernel import Limits
-from outrider.ports.clock import Clock
-from outrider.ports.store import Store, Transaction
+from outrider.ports.store import Transaction
 
 log = structlog.get_logger()
 
@@ -55,10 +54,10 @@ async def chained(first: Sequence[Recipient], rest: Windows) -> Windows:
 
 
 class AudienceWriter:
-    def __init__(self, store: Store, clock: Clock, limits: Limits) -> None:
-        self._store = store
-        self._clock = clock
-        self._limits = limits
+    def __init__(self, foundation: Foundation) -> None:
+        self._store = foundation.store
+        self._clock = foundation.clock
+        self._limits = foundation.limits
 
     @asynccontextmanager
     async def taking_in(self, begin: Transaction[Intake]) -> AsyncIterator[Intake]:

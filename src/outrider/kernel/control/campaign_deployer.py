@@ -19,32 +19,28 @@ from outrider.kernel.control.audience_writer import (
     of_new_campaign,
     windows_of,
 )
+from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import audience, campaigns, deployment, intakes
 from outrider.kernel.transactions.deployment import Deployment, RunStart
 from outrider.kernel.transactions.intakes import Intake
 from outrider.limits.campaigns import IMPORT_WINDOW_ITEMS
-from outrider.limits.kernel import Limits
-from outrider.ports.clock import Clock, IdSource
-from outrider.ports.store import Store, Transaction
+from outrider.ports.store import Transaction
 
 
 class CampaignDeployer:
     def __init__(
         self,
-        store: Store,
+        foundation: Foundation,
         writer: AudienceWriter,
-        clock: Clock,
-        ids: IdSource,
-        limits: Limits,
         contracts: Callable[[], Mapping[str, Contract]],
         gateway_types: Mapping[str, GatewayType],
         fallback_of: Callable[[str], str | None],
     ) -> None:
-        self._store = store
+        self._store = foundation.store
         self._writer = writer
-        self._clock = clock
-        self._ids = ids
-        self._limits = limits
+        self._clock = foundation.clock
+        self._ids = foundation.ids
+        self._limits = foundation.limits
         self._contracts = contracts
         self._gateway_types = gateway_types
         self._fallback_of = fallback_of

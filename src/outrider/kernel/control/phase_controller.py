@@ -34,6 +34,7 @@ from outrider.kernel.control.phase_controls import (
     refusals_logged,
 )
 from outrider.kernel.control.tried_again import tried_again
+from outrider.kernel.foundation import Foundation
 from outrider.kernel.streams.campaign_event_hub import EventHub
 from outrider.kernel.transactions import (
     alerts,
@@ -61,11 +62,9 @@ from outrider.kernel.transactions.steering import (
 )
 from outrider.kernel.work.engine_notifier import EngineNotifier
 from outrider.kernel.work.phase_context import PhaseContexts
-from outrider.limits.kernel import Limits
-from outrider.ports.clock import Clock, IdSource
 from outrider.ports.idempotency import KeyUsed
 from outrider.ports.phases import PhaseHandler, PhaseJobPlan
-from outrider.ports.store import Store, Transaction, ask
+from outrider.ports.store import Transaction, ask
 
 log = structlog.get_logger()
 
@@ -89,27 +88,24 @@ class _PlanOutdated(Exception):
 class PhaseController:
     def __init__(
         self,
-        store: Store,
+        foundation: Foundation,
         deployer: CampaignDeployer,
         handlers: Mapping[str, PhaseHandler],
         phase_contexts: PhaseContexts,
         hub: EventHub,
         admission: AdmissionGate,
         engine_notifier: EngineNotifier,
-        clock: Clock,
-        ids: IdSource,
-        limits: Limits,
     ) -> None:
-        self._store = store
+        self._store = foundation.store
         self._deployer = deployer
         self._admission = admission
         self._engine_notifier = engine_notifier
         self._handlers = handlers
         self._phase_contexts = phase_contexts
         self._hub = hub
-        self._clock = clock
-        self._ids = ids
-        self._limits = limits
+        self._clock = foundation.clock
+        self._ids = foundation.ids
+        self._limits = foundation.limits
 
     async def snapshot(self, scope: Scope, campaign_id: CampaignId) -> CampaignSnapshot:
         return await self._store.read(snapshots.snapshot(scope, campaign_id))

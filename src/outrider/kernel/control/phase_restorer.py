@@ -12,15 +12,13 @@ import structlog
 
 from outrider.domain.errors import StoreUnavailable
 from outrider.domain.ids import CampaignId
+from outrider.kernel.foundation import Foundation
 from outrider.kernel.streams.campaign_event_hub import EventHub
 from outrider.kernel.transactions import phase_repairs
 from outrider.kernel.transactions.inspection import FIRST
 from outrider.kernel.transactions.phase_repairs import PhaseKey, RunLeftRunning, UnreadBypass
 from outrider.kernel.transactions.steering import SIGNALS
 from outrider.kernel.work.engine_notifier import EngineNotifier
-from outrider.limits.kernel import Limits
-from outrider.ports.clock import Clock, IdSource
-from outrider.ports.store import Store
 
 log = structlog.get_logger()
 
@@ -29,20 +27,14 @@ Key = TypeVar("Key", PhaseKey, RunLeftRunning)
 
 class PhaseRestorer:
     def __init__(
-        self,
-        store: Store,
-        hub: EventHub,
-        engine_notifier: EngineNotifier,
-        clock: Clock,
-        ids: IdSource,
-        limits: Limits,
+        self, foundation: Foundation, hub: EventHub, engine_notifier: EngineNotifier
     ) -> None:
-        self._store = store
+        self._store = foundation.store
         self._hub = hub
         self._engine_notifier = engine_notifier
-        self._clock = clock
-        self._ids = ids
-        self._limits = limits
+        self._clock = foundation.clock
+        self._ids = foundation.ids
+        self._limits = foundation.limits
         self._logged: set[str] = set()
         """Bypasses that were logged, and whose phase could not be repaired yet."""
 

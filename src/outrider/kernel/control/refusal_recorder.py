@@ -17,21 +17,20 @@ from outrider.domain.phases import Action, control_phase
 from outrider.domain.signals import AskedSignal
 from outrider.domain.states import PhaseState
 from outrider.kernel.control.tried_again import tried_again
+from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import campaigns, signals
 from outrider.kernel.transactions.steering import SIGNALS
-from outrider.limits.kernel import Limits
-from outrider.ports.clock import Clock, IdSource
-from outrider.ports.store import Store, Transaction, ask
+from outrider.ports.store import Transaction, ask
 
 log = structlog.get_logger()
 
 
 class RefusalRecorder:
-    def __init__(self, store: Store, clock: Clock, ids: IdSource, limits: Limits) -> None:
-        self._store = store
-        self._clock = clock
-        self._ids = ids
-        self._limits = limits
+    def __init__(self, foundation: Foundation) -> None:
+        self._store = foundation.store
+        self._clock = foundation.clock
+        self._ids = foundation.ids
+        self._limits = foundation.limits
 
     async def record(
         self,

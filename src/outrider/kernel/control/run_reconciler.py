@@ -16,15 +16,14 @@ from outrider.domain.errors import StoreError
 from outrider.domain.ids import RunId, Scope, WorkerId
 from outrider.domain.states import TERMINAL_RUNS, RunStatus
 from outrider.kernel.control.admission_gate import AdmissionGate, later
+from outrider.kernel.foundation import Foundation
 from outrider.kernel.streams.campaign_event_hub import EventHub
 from outrider.kernel.transactions import admission
 from outrider.kernel.transactions.admission import LeasedRequest
 from outrider.kernel.transactions.alerts import Alert, AlertCode, raise_alert, resolve_alert
 from outrider.kernel.transactions.run_requests import RequestStatus
 from outrider.kernel.work.engine_notifier import EngineNotifier
-from outrider.limits.kernel import Limits
-from outrider.ports.clock import Clock, IdSource
-from outrider.ports.store import Store, Transaction, ask
+from outrider.ports.store import Transaction, ask
 
 log = structlog.get_logger()
 
@@ -46,23 +45,20 @@ class Dequeued:
 class RunReconciler:
     def __init__(
         self,
-        store: Store,
+        foundation: Foundation,
         gate: AdmissionGate,
         hub: EventHub,
         engine_notifier: EngineNotifier,
-        clock: Clock,
-        ids: IdSource,
         worker_id: WorkerId,
-        limits: Limits,
     ) -> None:
-        self._store = store
+        self._store = foundation.store
         self._gate = gate
         self._hub = hub
         self._engine_notifier = engine_notifier
-        self._clock = clock
-        self._ids = ids
+        self._clock = foundation.clock
+        self._ids = foundation.ids
         self._worker_id = worker_id
-        self._limits = limits
+        self._limits = foundation.limits
 
     async def run(self) -> None:
         """The loop of the role; runs until cancelled."""

@@ -13,12 +13,11 @@ from outrider.domain.states import TERMINAL_RUNS, RunStatus
 from outrider.domain.submission import Contract
 from outrider.kernel.contracts.contract_cache import ContractCache, snapshot_of
 from outrider.kernel.contracts.registry_keeper import RegistryKeeper
+from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import inspection, repointing, targets
 from outrider.kernel.transactions.audit import AuditEntry, record
 from outrider.kernel.transactions.repointing import RunContract
-from outrider.limits.kernel import Limits
-from outrider.ports.clock import Clock, IdSource
-from outrider.ports.store import Store, Transaction
+from outrider.ports.store import Transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,20 +33,13 @@ class Repointed:
 
 
 class RunRepointer:
-    def __init__(
-        self,
-        store: Store,
-        registry: RegistryKeeper,
-        clock: Clock,
-        ids: IdSource,
-        limits: Limits,
-    ) -> None:
-        self._store = store
+    def __init__(self, foundation: Foundation, registry: RegistryKeeper) -> None:
+        self._store = foundation.store
         self._registry = registry
-        self._contract_cache = ContractCache(store)
-        self._clock = clock
-        self._ids = ids
-        self._limits = limits
+        self._contract_cache = ContractCache(foundation.store)
+        self._clock = foundation.clock
+        self._ids = foundation.ids
+        self._limits = foundation.limits
 
     async def repoint(self, scope: Scope, run_id: RunId, actor: str) -> list[Repointed]:
         """What was moved, by contract; nothing where the registry has no other URL."""

@@ -32,6 +32,7 @@ from outrider.kernel.control.phase_controller import PhaseController
 from outrider.kernel.control.phase_controls import Control
 from outrider.kernel.control.refusal_recorder import RefusalRecorder, current_run
 from outrider.kernel.control.tried_again import tried_again
+from outrider.kernel.foundation import Foundation
 from outrider.kernel.streams.campaign_event_hub import EventHub
 from outrider.kernel.transactions import admission, alerts, inspection, run_log, step_retries
 from outrider.kernel.transactions.alerts import AlertCode
@@ -41,10 +42,8 @@ from outrider.kernel.transactions.signals import decision, next_signal
 from outrider.kernel.transactions.steering import SIGNALS
 from outrider.kernel.transactions.step_retries import StepState
 from outrider.kernel.work.engine_notifier import EngineNotifier
-from outrider.limits.kernel import Limits
 from outrider.ports.authorisation import Authorisation
-from outrider.ports.clock import Clock, IdSource
-from outrider.ports.store import Store, Transaction, ask
+from outrider.ports.store import Transaction, ask
 
 CONTROLS = {
     Signal.PAUSE: Action.PAUSE,
@@ -66,27 +65,24 @@ class SignalAnswer:
 class RunSignaller:
     def __init__(
         self,
-        store: Store,
+        foundation: Foundation,
         authorisation: Authorisation,
         refusals: RefusalRecorder,
         controller: PhaseController,
         gate: AdmissionGate,
         hub: EventHub,
         engine_notifier: EngineNotifier,
-        clock: Clock,
-        ids: IdSource,
-        limits: Limits,
     ) -> None:
-        self._store = store
+        self._store = foundation.store
         self._authorisation = authorisation
         self._refusals = refusals
         self._controller = controller
         self._gate = gate
         self._hub = hub
         self._engine_notifier = engine_notifier
-        self._clock = clock
-        self._ids = ids
-        self._limits = limits
+        self._clock = foundation.clock
+        self._ids = foundation.ids
+        self._limits = foundation.limits
 
     async def signal(self, principal: Principal, run_id: RunId, asked: AskedSignal) -> SignalAnswer:
         run = await self._store.read(inspection.run(principal.scope, run_id))

@@ -11,19 +11,17 @@ import structlog
 
 from outrider.domain.errors import StoreError
 from outrider.domain.jobs import CANCELLED, JOB_DEAD
+from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import jobs
-from outrider.limits.kernel import Limits
-from outrider.ports.clock import Clock
-from outrider.ports.store import Store
 
 log = structlog.get_logger()
 
 
 class StopSweeper:
-    def __init__(self, store: Store, clock: Clock, limits: Limits) -> None:
-        self._store = store
-        self._clock = clock
-        self._limits = limits
+    def __init__(self, foundation: Foundation) -> None:
+        self._store = foundation.store
+        self._clock = foundation.clock
+        self._limits = foundation.limits
 
     async def run(self) -> None:
         """Runs until cancelled."""

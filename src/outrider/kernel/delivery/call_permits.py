@@ -14,20 +14,18 @@ import structlog
 
 from outrider.domain.errors import StoreError
 from outrider.domain.ids import JobId
+from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import jobs
 from outrider.kernel.transactions.jobs import Claim, ClaimedLane
-from outrider.limits.kernel import Limits
-from outrider.ports.clock import Clock
-from outrider.ports.store import Store
 
 log = structlog.get_logger()
 
 
 class CallPermits:
-    def __init__(self, store: Store, clock: Clock, limits: Limits) -> None:
-        self._store = store
-        self._clock = clock
-        self._limits = limits
+    def __init__(self, foundation: Foundation) -> None:
+        self._store = foundation.store
+        self._clock = foundation.clock
+        self._limits = foundation.limits
         self._held: dict[JobId, Claim] = {}
         self._lease_ends: dict[JobId, datetime] = {}
         self._confirmed: dict[JobId, float] = {}

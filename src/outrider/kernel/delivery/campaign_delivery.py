@@ -43,6 +43,7 @@ from outrider.kernel.delivery.gateway_routes import (
 )
 from outrider.kernel.delivery.item_drafter import ItemDrafter
 from outrider.kernel.delivery.reservations import OpenAttempt, Reserver
+from outrider.kernel.foundation import Foundation
 from outrider.kernel.runs.budgeted_store import BudgetedStore
 from outrider.kernel.transactions import campaigns, jobs, ledger
 from outrider.kernel.transactions.jobs import Claim, ClaimedJob, Hold
@@ -50,10 +51,7 @@ from outrider.kernel.transactions.ledger import Draft, JobContext, LedgerRow, Me
 from outrider.kernel.transactions.screening import Ending, HeldBack, hold_back
 from outrider.kernel.transactions.settlement import LeaseLost, settle_job
 from outrider.limits.campaigns import DRAFT_WINDOW_ITEMS
-from outrider.limits.kernel import Limits
-from outrider.ports.clock import Clock, IdSource
 from outrider.ports.stages import Stage, StageObserver, observed
-from outrider.ports.store import Store
 
 log = structlog.get_logger()
 
@@ -75,31 +73,28 @@ class Work:
 class Delivery:
     def __init__(
         self,
-        store: Store,
+        foundation: Foundation,
         budgeted: BudgetedStore,
         routes: GatewayRoutes,
         contract_cache: ContractCache,
         drafter: ItemDrafter,
         reserver: Reserver,
         caller: GatewayCaller,
-        clock: Clock,
-        ids: IdSource,
         worker_id: WorkerId,
-        limits: Limits,
         observer: StageObserver,
     ) -> None:
-        self._store = store
+        self._store = foundation.store
         self._budgeted = budgeted
         self._routes = routes
         self._contract_cache = contract_cache
         self._drafter = drafter
         self._reserver = reserver
         self._caller = caller
-        self._clock = clock
-        self._ids = ids
+        self._clock = foundation.clock
+        self._ids = foundation.ids
         self._worker_id = worker_id
         self._observer = observer
-        self._lease = timedelta(seconds=limits.lease_seconds)
+        self._lease = timedelta(seconds=foundation.limits.lease_seconds)
         self._assets: LRUCache[str, Asset] = LRUCache(ASSETS_REMEMBERED_MAX)
 
     async def deliver(

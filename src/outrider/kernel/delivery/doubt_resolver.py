@@ -15,13 +15,11 @@ from outrider.domain.times import rfc3339
 from outrider.kernel.access.workspace_names import WorkspaceNames
 from outrider.kernel.contracts.contract_cache import ContractCache
 from outrider.kernel.delivery.gateway_routes import remembers
+from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import doubts, inspection
 from outrider.kernel.transactions.doubts import Doubt, DoubtVerdict
-from outrider.limits.kernel import Limits
-from outrider.ports.clock import Clock, IdSource
 from outrider.ports.gateway import Gateway, GatewayDirectory
 from outrider.ports.presence import Presence, PresenceOf, unseen
-from outrider.ports.store import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,21 +44,15 @@ class DoubtsOf:
 
 class DoubtResolver:
     def __init__(
-        self,
-        store: Store,
-        gateways: GatewayDirectory,
-        clock: Clock,
-        ids: IdSource,
-        limits: Limits,
-        presence_of: PresenceOf = unseen,
+        self, foundation: Foundation, gateways: GatewayDirectory, presence_of: PresenceOf = unseen
     ) -> None:
-        self._store = store
+        self._store = foundation.store
         self._gateways = gateways
-        self._contract_cache = ContractCache(store)
-        self._names = WorkspaceNames(store, limits)
-        self._clock = clock
-        self._ids = ids
-        self._limits = limits
+        self._contract_cache = ContractCache(foundation.store)
+        self._names = WorkspaceNames(foundation.store, foundation.limits)
+        self._clock = foundation.clock
+        self._ids = foundation.ids
+        self._limits = foundation.limits
         self._presence_of = presence_of
 
     async def doubts(

@@ -42,12 +42,11 @@ from outrider.kernel.delivery.reservations import AttemptIdentity, OpenAttempt
 from outrider.kernel.delivery.result_closer import ResultCloser
 from outrider.kernel.delivery.shortage_teller import ShortageTeller
 from outrider.kernel.delivery.target_gate import ComeBack, Passes, TargetGate
+from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions.jobs import Claim, ClaimedLane, Hold
 from outrider.kernel.transactions.ledger import ClosedAttempt
 from outrider.kernel.transactions.targets import DoorKey
-from outrider.limits.kernel import Limits
 from outrider.ports.call_journal import CallJournal
-from outrider.ports.clock import Clock, IdSource
 from outrider.ports.gateway import Gateway
 from outrider.ports.stages import Stage, StageObserver
 
@@ -154,13 +153,11 @@ class Pace:
 class GatewayCaller:
     def __init__(
         self,
+        foundation: Foundation,
         closer: ResultCloser,
         gate: TargetGate,
         permits: CallPermits,
         journal: CallJournal,
-        clock: Clock,
-        ids: IdSource,
-        limits: Limits,
         observer: StageObserver,
         shortages: ShortageTeller,
     ) -> None:
@@ -169,9 +166,9 @@ class GatewayCaller:
         self.gate = gate
         self.permits = permits
         self._journal = journal
-        self.clock = clock
-        self._ids = ids
-        self.limits = limits
+        self.clock = foundation.clock
+        self._ids = foundation.ids
+        self.limits = foundation.limits
         self._observer = observer
         self.stopping = False
         self.lane_begun_at = float("-inf")

@@ -44,6 +44,7 @@ from outrider.kernel.delivery.lane_backlog import AddressTurns, Backlog, Due
 from outrider.kernel.delivery.reservations import OpenAttempt, Reserver
 from outrider.kernel.delivery.screener import Screener
 from outrider.kernel.delivery.screens import INVALID_PAYLOAD, readable
+from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import ledger, submissions
 from outrider.kernel.transactions.jobs import ClaimedLane, Hold
 from outrider.kernel.transactions.ledger import Draft
@@ -53,7 +54,6 @@ from outrider.kernel.transactions.submissions import DueItem
 from outrider.limits.kernel import Limits
 from outrider.ports.clock import Clock
 from outrider.ports.stages import Stage, StageObserver, observed
-from outrider.ports.store import Store
 
 log = structlog.get_logger()
 
@@ -77,7 +77,7 @@ class Routed:
 class LaneDelivery:
     def __init__(
         self,
-        store: Store,
+        foundation: Foundation,
         routes: GatewayRoutes,
         contract_cache: ContractCache,
         screener: Screener,
@@ -85,11 +85,9 @@ class LaneDelivery:
         unsubscriber: Unsubscriber,
         reserver: Reserver,
         caller: GatewayCaller,
-        clock: Clock,
-        limits: Limits,
         observer: StageObserver,
     ) -> None:
-        self._store = store
+        self._store = foundation.store
         self._routes = routes
         self._contract_cache = contract_cache
         self._screener = screener
@@ -97,8 +95,8 @@ class LaneDelivery:
         self._unsubscriber = unsubscriber
         self._reserver = reserver
         self._caller = caller
-        self._clock = clock
-        self._limits = limits
+        self._clock = foundation.clock
+        self._limits = foundation.limits
         self._observer = observer
         self._visits: set[_Visit] = set()
 

@@ -7,21 +7,22 @@ from cachetools import TTLCache
 
 from outrider.domain.ids import Scope
 from outrider.domain.screen_policies import ScreenPolicies
+from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import rules, screening
 from outrider.kernel.transactions.audit import AuditEntry, record
-from outrider.limits.kernel import Limits
-from outrider.ports.clock import Clock, IdSource
-from outrider.ports.store import Store, Transaction
+from outrider.ports.store import Transaction
 
 
 class PolicyKeeper:
-    def __init__(self, store: Store, clock: Clock, ids: IdSource, limits: Limits) -> None:
-        self._store = store
-        self._clock = clock
-        self._ids = ids
+    def __init__(self, foundation: Foundation) -> None:
+        self._store = foundation.store
+        self._clock = foundation.clock
+        self._ids = foundation.ids
         # By a clock that nobody puts back: what is remembered does not grow younger.
         self._remembered: TTLCache[Scope, ScreenPolicies] = TTLCache(
-            limits.policies_remembered, limits.policy_remember_seconds, clock.monotonic
+            foundation.limits.policies_remembered,
+            foundation.limits.policy_remember_seconds,
+            foundation.clock.monotonic,
         )
 
     async def get(self, scope: Scope) -> ScreenPolicies:

@@ -15,12 +15,11 @@ from outrider.domain.retry import Patience
 from outrider.domain.submission import Contract
 from outrider.kernel.delivery.call_permits import CallPermits
 from outrider.kernel.delivery.gateway_routes import Route
+from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import ledger
 from outrider.kernel.transactions.jobs import Claim, ClaimedLane, Hold
 from outrider.kernel.transactions.ledger import Draft, JobContext, Reopened
-from outrider.ports.clock import Clock
 from outrider.ports.gateway import Reservation
-from outrider.ports.store import Store
 
 Drafts = Mapping[OutboxId, tuple[Draft, Contract]]
 
@@ -118,12 +117,10 @@ class OpenAttempt(Reservation):
 
 
 class Reserver:
-    def __init__(
-        self, store: Store, clock: Clock, lease_seconds: float, permits: CallPermits | None = None
-    ) -> None:
-        self._store = store
-        self._clock = clock
-        self._lease = timedelta(seconds=lease_seconds)
+    def __init__(self, foundation: Foundation, permits: CallPermits | None = None) -> None:
+        self._store = foundation.store
+        self._clock = foundation.clock
+        self._lease = timedelta(seconds=foundation.limits.lease_seconds)
         self._permits = permits
 
     async def reserve(

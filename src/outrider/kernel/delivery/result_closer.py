@@ -13,13 +13,11 @@ import structlog
 from outrider.domain.errors import StoreError, StoreRefused, StoreUnavailable
 from outrider.domain.ids import JobId
 from outrider.domain.states import SUCCESSES
+from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import ledger
 from outrider.kernel.transactions.ledger import ClosedAttempt
-from outrider.limits.kernel import Limits
 from outrider.ports.call_journal import CallJournal
-from outrider.ports.clock import Clock, IdSource
 from outrider.ports.stages import Stage, StageObserver
-from outrider.ports.store import Store
 
 log = structlog.get_logger()
 
@@ -28,25 +26,19 @@ TOLD_ITEMS = 10
 
 class ResultCloser:
     def __init__(
-        self,
-        store: Store,
-        clock: Clock,
-        limits: Limits,
-        observer: StageObserver,
-        journal: CallJournal,
-        ids: IdSource | None = None,
+        self, foundation: Foundation, observer: StageObserver, journal: CallJournal
     ) -> None:
-        self._store = store
+        self._store = foundation.store
         self._journal = journal
-        self._ids = ids
-        self._clock = clock
-        self._limits = limits
+        self._ids = foundation.ids
+        self._clock = foundation.clock
+        self._limits = foundation.limits
         self._observer = observer
         self._pending: list[ClosedAttempt] = []
         self._waiters: list[asyncio.Future[None]] = []
         self._arrived = asyncio.Event()
         self._full = asyncio.Event()
-        self._room = asyncio.Semaphore(limits.close_groups_in_parallel)
+        self._room = asyncio.Semaphore(foundation.limits.close_groups_in_parallel)
         self._under_way: set[asyncio.Task[None]] = set()
         self._unrecorded: dict[JobId, StoreError] = {}
         """Jobs of which a result was given up, until they hear of it."""
@@ -163,7 +155,7 @@ class ResultCloser:
             and closed.call_by <= now
             and closed.verdict.status in SUCCESSES
         ]
-        if late and self._ids is not None:
+        if late:
             await self._store.write(ledger.note_late(late, self._ids, now))
 
 

@@ -29,14 +29,12 @@ from outrider.kernel.delivery.screens import (
     Templates,
     first_refusal,
 )
+from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import screening
 from outrider.kernel.transactions.jobs import ClaimedLane, Hold
 from outrider.kernel.transactions.screening import Deferral, Ending, HeldBack
 from outrider.kernel.transactions.submissions import DueItem
-from outrider.limits.kernel import Limits
 from outrider.limits.workflows import UNKNOWN_ZONES_REMEMBERED
-from outrider.ports.clock import Clock
-from outrider.ports.store import Store
 
 log = structlog.get_logger()
 
@@ -45,18 +43,13 @@ Refused = tuple[DueItem, Refusal]
 
 class Screener:
     def __init__(
-        self,
-        store: Store,
-        policy_keeper: PolicyKeeper,
-        templates: Templates,
-        clock: Clock,
-        limits: Limits,
+        self, foundation: Foundation, policy_keeper: PolicyKeeper, templates: Templates
     ) -> None:
-        self._store = store
+        self._store = foundation.store
         self._policy_keeper = policy_keeper
         self._templates = templates
-        self._clock = clock
-        self._limits = limits
+        self._clock = foundation.clock
+        self._limits = foundation.limits
         self._unknown_zones: set[str] = set()
 
     async def patience(self, lane: ClaimedLane) -> Patience:

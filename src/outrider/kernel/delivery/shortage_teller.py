@@ -7,22 +7,18 @@ import structlog
 
 from outrider.domain.errors import StoreError
 from outrider.domain.ids import DEFAULT_SCOPE
+from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions.alerts import Alert, AlertCode, raise_alert, resolve_alert
-from outrider.limits.kernel import Limits
-from outrider.ports.clock import Clock, IdSource
-from outrider.ports.store import Store
 
 log = structlog.get_logger()
 
 
 class ShortageTeller:
-    def __init__(
-        self, store: Store, clock: Clock, ids: IdSource, limits: Limits, host: str
-    ) -> None:
-        self._store = store
-        self._clock = clock
-        self._ids = ids
-        self._limits = limits
+    def __init__(self, foundation: Foundation, host: str) -> None:
+        self._store = foundation.store
+        self._clock = foundation.clock
+        self._ids = foundation.ids
+        self._limits = foundation.limits
         self._host = host
         self._told_at = float("-inf")
         self._seen_at = float("-inf")

@@ -44,6 +44,7 @@ from outrider.domain.targets import (
     throttle_reports,
 )
 from outrider.kernel.delivery.call_slots import CallSlots
+from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import targets
 from outrider.kernel.transactions.alerts import (
     Alert,
@@ -53,10 +54,8 @@ from outrider.kernel.transactions.alerts import (
     resolve_in_workspace,
 )
 from outrider.kernel.transactions.targets import DoorKey, TargetState
-from outrider.limits.kernel import Limits
-from outrider.ports.clock import Clock, IdSource
 from outrider.ports.gateway import Gateway
-from outrider.ports.store import Store, Transaction
+from outrider.ports.store import Transaction
 
 log = structlog.get_logger()
 
@@ -112,23 +111,20 @@ class ComeBack:
 class TargetGate:
     def __init__(
         self,
-        store: Store,
-        clock: Clock,
-        ids: IdSource,
-        limits: Limits,
+        foundation: Foundation,
         policies: Mapping[str, TargetPolicy],
         default: TargetPolicy,
         worker_id: WorkerId,
     ) -> None:
-        self._store = store
-        self._clock = clock
-        self._ids = ids
-        self._limits = limits
+        self._store = foundation.store
+        self._clock = foundation.clock
+        self._ids = foundation.ids
+        self._limits = foundation.limits
         self._policies = policies
         self._default = default
         self._worker_id = worker_id
         self._doors: dict[DoorKey, LocalDoor] = {}
-        self._scopes: LRUCache[str, Scope] = LRUCache(limits.gate_scopes)
+        self._scopes: LRUCache[str, Scope] = LRUCache(foundation.limits.gate_scopes)
         """Whose alert it is, by the workspace of a door."""
         self._slots: dict[DoorKey, CallSlots] = {}
         self._shares: dict[DoorKey, datetime] = {}

@@ -13,6 +13,7 @@ from outrider.domain.outbox import Accounting
 from outrider.domain.reference_memory import ReferenceMemory
 from outrider.domain.states import SUCCESSES, TERMINAL_ITEMS, TERMINAL_RUNS, ItemStatus, RunStatus
 from outrider.domain.times import rfc3339
+from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import inspection
 from outrider.kernel.transactions.inspection import (
     LedgerLine,
@@ -20,9 +21,6 @@ from outrider.kernel.transactions.inspection import (
     RunEnding,
     RunRecord,
 )
-from outrider.limits.kernel import Limits
-from outrider.ports.clock import Clock
-from outrider.ports.store import Store
 
 DeclaredMemory = Callable[[str], ReferenceMemory]
 """How long a submission target is declared to remember references today."""
@@ -106,12 +104,10 @@ class Certificate:
 
 
 class Certifier:
-    def __init__(
-        self, store: Store, clock: Clock, limits: Limits, declared: DeclaredMemory
-    ) -> None:
-        self._store = store
-        self._clock = clock
-        self._limits = limits
+    def __init__(self, foundation: Foundation, declared: DeclaredMemory) -> None:
+        self._store = foundation.store
+        self._clock = foundation.clock
+        self._limits = foundation.limits
         self._declared = declared
 
     async def certify(self, scope: Scope, run_id: RunId) -> Certificate:

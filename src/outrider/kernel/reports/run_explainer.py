@@ -15,13 +15,12 @@ from outrider.domain.targets import DoorState
 from outrider.domain.times import rfc3339
 from outrider.kernel.contracts.contract_cache import ContractCache
 from outrider.kernel.contracts.registry_keeper import RegistryKeeper
+from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import inspection, repointing, targets
 from outrider.kernel.transactions.inspection import JobCount, ReasonCount, RunRecord
 from outrider.kernel.transactions.repointing import QueueView
 from outrider.kernel.transactions.targets import ClosedDoor, PausedTarget
-from outrider.limits.kernel import Limits
-from outrider.ports.clock import Clock
-from outrider.ports.store import Store, Transaction
+from outrider.ports.store import Transaction
 
 
 class Picture(NamedTuple):
@@ -49,14 +48,12 @@ class RunRoute:
 
 
 class RunExplainer:
-    def __init__(
-        self, store: Store, registry: RegistryKeeper, clock: Clock, limits: Limits
-    ) -> None:
-        self._store = store
+    def __init__(self, foundation: Foundation, registry: RegistryKeeper) -> None:
+        self._store = foundation.store
         self._registry = registry
-        self._contract_cache = ContractCache(store)
-        self._clock = clock
-        self._limits = limits
+        self._contract_cache = ContractCache(foundation.store)
+        self._clock = foundation.clock
+        self._limits = foundation.limits
 
     async def explain(self, scope: Scope, run_id: RunId) -> list[str]:
         picture = await self._store.read(picture_of(scope, run_id))

@@ -26,14 +26,12 @@ from outrider.domain.projection import (
 )
 from outrider.domain.run_events import RunEvent, RunEventType
 from outrider.domain.snapshot_documents import Unreadable, step_document, stored_document
+from outrider.kernel.foundation import Foundation
 from outrider.kernel.runs.run_reader import decoded
 from outrider.kernel.transactions import run_log, run_snapshots
 from outrider.kernel.transactions.alerts import Alert, AlertCode, raise_alert
 from outrider.kernel.transactions.inspection import FIRST
 from outrider.kernel.transactions.run_snapshots import Behind, Projected
-from outrider.limits.kernel import Limits
-from outrider.ports.clock import Clock, IdSource
-from outrider.ports.store import Store
 
 log = structlog.get_logger()
 
@@ -42,12 +40,12 @@ NON_CONTIGUOUS = AlertCode.PROJECTOR_NON_CONTIGUOUS_FETCH_DETECTED
 
 
 class Projector:
-    def __init__(self, store: Store, clock: Clock, ids: IdSource, limits: Limits) -> None:
-        self._store = store
-        self._clock = clock
-        self._ids = ids
-        self._limits = limits
-        self._memory = _Memory(limits.projector_steps_remembered)
+    def __init__(self, foundation: Foundation) -> None:
+        self._store = foundation.store
+        self._clock = foundation.clock
+        self._ids = foundation.ids
+        self._limits = foundation.limits
+        self._memory = _Memory(foundation.limits.projector_steps_remembered)
         self._resting: dict[RunId, datetime] = {}
         self.projected_events = 0
 

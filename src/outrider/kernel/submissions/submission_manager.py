@@ -29,6 +29,7 @@ from outrider.domain.submission import Contract, GatewayType
 from outrider.domain.times import rfc3339
 from outrider.kernel.contracts.contract_cache import ContractCache, snapshots
 from outrider.kernel.delivery.lane_cache import LaneCache
+from outrider.kernel.foundation import Foundation
 from outrider.kernel.submissions.shared_commits import SharedCommits
 from outrider.kernel.transactions import inspection, submissions
 from outrider.kernel.transactions.inspection import Attempt
@@ -40,8 +41,7 @@ from outrider.limits.campaigns import (
     LANES_PER_TARGET,
     SHARED_COMMIT_ITEMS,
 )
-from outrider.ports.clock import Clock, IdSource
-from outrider.ports.store import Store, Transaction
+from outrider.ports.store import Transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +68,7 @@ class Submission:
 class SubmissionManager:
     def __init__(
         self,
-        store: Store,
-        clock: Clock,
-        ids: IdSource,
+        foundation: Foundation,
         contracts: Callable[[], Mapping[str, Contract]],
         gateway_types: Mapping[str, GatewayType],
         fallback_of: Callable[[str], str | None],
@@ -81,11 +79,11 @@ class SubmissionManager:
     ) -> None:
         self._refresh = refresh
         self._allow_private_callbacks = allow_private_callbacks
-        self._contract_cache = ContractCache(store)
+        self._contract_cache = ContractCache(foundation.store)
         self._wake = wake
-        self._store = store
-        self._clock = clock
-        self._ids = ids
+        self._store = foundation.store
+        self._clock = foundation.clock
+        self._ids = foundation.ids
         self._contracts = contracts
         self._gateway_types = gateway_types
         self._fallback_of = fallback_of

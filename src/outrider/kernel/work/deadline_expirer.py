@@ -9,11 +9,9 @@ import structlog
 
 from outrider.domain.errors import StoreUnavailable
 from outrider.domain.submission import ExhaustedReason
+from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import ledger
 from outrider.kernel.transactions.ledger import Expired
-from outrider.limits.kernel import Limits
-from outrider.ports.clock import Clock
-from outrider.ports.store import Store
 
 log = structlog.get_logger()
 
@@ -36,10 +34,10 @@ def _tell_exhausted(ended: Sequence[Expired]) -> None:
 
 
 class DeadlineExpirer:
-    def __init__(self, store: Store, clock: Clock, limits: Limits) -> None:
-        self._store = store
-        self._clock = clock
-        self._limits = limits
+    def __init__(self, foundation: Foundation) -> None:
+        self._store = foundation.store
+        self._clock = foundation.clock
+        self._limits = foundation.limits
 
     async def expire(self) -> int:
         """Everything that is too late now, a window at a time; how many items that were."""

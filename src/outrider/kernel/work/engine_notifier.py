@@ -15,12 +15,11 @@ import structlog
 from outrider.domain.errors import OutriderError, StoreError
 from outrider.domain.ids import RunId, TenantId
 from outrider.domain.signals import Signal
+from outrider.kernel.foundation import Foundation
 from outrider.kernel.streams.announcement_listener import woken_by
 from outrider.kernel.transactions import work
-from outrider.limits.kernel import Limits
-from outrider.ports.clock import Clock
 from outrider.ports.engine import Engine, Stalled, Work, WorkKind
-from outrider.ports.store import Announced, Store
+from outrider.ports.store import Announced
 
 log = structlog.get_logger()
 
@@ -28,11 +27,11 @@ Answer = TypeVar("Answer")
 
 
 class EngineNotifier:
-    def __init__(self, engine: Engine, store: Store, clock: Clock, limits: Limits) -> None:
+    def __init__(self, foundation: Foundation, engine: Engine) -> None:
         self._engine = engine
-        self._store = store
-        self._clock = clock
-        self._limits = limits
+        self._store = foundation.store
+        self._clock = foundation.clock
+        self._limits = foundation.limits
         self._ask_again_at: dict[Stalled | Work, datetime] = {}
         self._deaf_until: datetime | None = None
         self._woken = asyncio.Event()

@@ -9,21 +9,20 @@ import asyncio
 import structlog
 
 from outrider.domain.errors import StoreUnavailable
+from outrider.kernel.foundation import Foundation
 from outrider.kernel.streams.announcement_listener import woken_by
 from outrider.kernel.work.job_processor import JobProcessor
-from outrider.limits.kernel import Limits
-from outrider.ports.clock import Clock
-from outrider.ports.store import Announced, Store
+from outrider.ports.store import Announced
 
 log = structlog.get_logger()
 
 
 class JobDispatcher:
-    def __init__(self, processor: JobProcessor, store: Store, clock: Clock, limits: Limits) -> None:
+    def __init__(self, foundation: Foundation, processor: JobProcessor) -> None:
         self._processor = processor
-        self._store = store
-        self._clock = clock
-        self._limits = limits
+        self._store = foundation.store
+        self._clock = foundation.clock
+        self._limits = foundation.limits
         self._stopping = asyncio.Event()
         self._woken = asyncio.Event()
         self._is_told = True

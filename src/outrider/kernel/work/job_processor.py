@@ -27,6 +27,7 @@ from outrider.domain.submission import BATCH, REALTIME
 from outrider.kernel.delivery.call_permits import CallPermits
 from outrider.kernel.delivery.campaign_delivery import Delivery
 from outrider.kernel.delivery.lane_delivery import LaneDelivery
+from outrider.kernel.foundation import Foundation
 from outrider.kernel.runs.budgeted_store import BudgetExceeded
 from outrider.kernel.transactions import jobs
 from outrider.kernel.transactions.jobs import (
@@ -43,12 +44,10 @@ from outrider.kernel.transactions.settlement import LeaseLost, give_up_job
 from outrider.kernel.work.job_step_recorder import StepRecorder
 from outrider.kernel.work.phase_work import PhaseWork
 from outrider.kernel.work.queue_turns import QueueTurns, WorkFilter
-from outrider.limits.kernel import Limits
 from outrider.ports.call_journal import CallJournal
-from outrider.ports.clock import Clock, IdSource
 from outrider.ports.engine import Engine
 from outrider.ports.stages import Stage, StageObserver
-from outrider.ports.store import Store, Transaction
+from outrider.ports.store import Transaction
 
 log = structlog.get_logger()
 
@@ -69,7 +68,7 @@ YIELD_FACTOR = 4
 class JobProcessor:
     def __init__(
         self,
-        store: Store,
+        foundation: Foundation,
         engine: Engine,
         delivery: Delivery,
         lane_delivery: LaneDelivery,
@@ -80,13 +79,10 @@ class JobProcessor:
         turns: QueueTurns,
         work_filter: WorkFilter,
         closed_targets: Callable[[], Mapping[str, datetime]],
-        clock: Clock,
-        ids: IdSource,
         worker_id: WorkerId,
-        limits: Limits,
         observer: StageObserver,
     ) -> None:
-        self._store = store
+        self._store = foundation.store
         self._engine = engine
         self._delivery = delivery
         self._lane_delivery = lane_delivery
@@ -97,10 +93,10 @@ class JobProcessor:
         self._turns = turns
         self._filter = work_filter
         self._closed_targets = closed_targets
-        self._clock = clock
-        self._ids = ids
+        self._clock = foundation.clock
+        self._ids = foundation.ids
         self._worker_id = worker_id
-        self._limits = limits
+        self._limits = foundation.limits
         self._observer = observer
         self._held: dict[asyncio.Task[None], Claim] = {}
         self._settling: set[JobId] = set()

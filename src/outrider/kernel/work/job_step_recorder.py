@@ -22,14 +22,13 @@ from outrider.domain.errors import (
 from outrider.domain.ids import RunId, WorkerId
 from outrider.domain.run_events import RunEventType
 from outrider.domain.write_budget import WriteBudget
+from outrider.kernel.foundation import Foundation
 from outrider.kernel.runs.budgeted_store import BudgetedStore
 from outrider.kernel.transactions import run_log
 from outrider.kernel.transactions.jobs import Claim, ClaimedLane
 from outrider.kernel.transactions.run_log import Appended, EventDraft
-from outrider.limits.kernel import Limits
-from outrider.ports.clock import Clock
 from outrider.ports.spool import Spool
-from outrider.ports.store import Store, Transaction
+from outrider.ports.store import Transaction
 
 log = structlog.get_logger()
 
@@ -69,21 +68,15 @@ ByRun = dict[tuple[RunId, str], list[SpooledEvent]]
 
 class StepRecorder:
     def __init__(
-        self,
-        store: Store,
-        spool: Spool,
-        budget: WriteBudget,
-        clock: Clock,
-        worker_id: WorkerId,
-        limits: Limits,
+        self, foundation: Foundation, spool: Spool, budget: WriteBudget, worker_id: WorkerId
     ) -> None:
-        self._store = store
-        self._budgeted = BudgetedStore(store, budget)
+        self._store = foundation.store
+        self._budgeted = BudgetedStore(foundation.store, budget)
         self._spool = spool
         self._budget = budget
-        self._clock = clock
+        self._clock = foundation.clock
         self._worker_id = worker_id
-        self._limits = limits
+        self._limits = foundation.limits
 
     async def started(self, claims: Sequence[Claim]) -> None:
         """Tell the log of all of these; where it cannot be told now, later. May raise StoreError

@@ -11,11 +11,9 @@ import structlog
 
 from outrider.domain.errors import StoreUnavailable
 from outrider.domain.ids import WorkerId
+from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import jobs
-from outrider.limits.kernel import Limits
 from outrider.ports.call_journal import CallJournals
-from outrider.ports.clock import Clock, IdSource
-from outrider.ports.store import Store
 
 log = structlog.get_logger()
 
@@ -26,21 +24,18 @@ IsDead = Callable[[str], bool]
 class LeaseRescuer:
     def __init__(
         self,
-        store: Store,
+        foundation: Foundation,
         journals: CallJournals,
-        clock: Clock,
-        ids: IdSource,
         worker_id: WorkerId,
-        limits: Limits,
         is_dead: IsDead,
         is_steady: Callable[[], bool] = lambda: True,
     ) -> None:
-        self._store = store
+        self._store = foundation.store
         self._journals = journals
-        self._clock = clock
-        self._ids = ids
+        self._clock = foundation.clock
+        self._ids = foundation.ids
         self._worker_id = worker_id
-        self._limits = limits
+        self._limits = foundation.limits
         self._is_dead = is_dead
         self._is_steady = is_steady
         self._store_was_away_at: float | None = None

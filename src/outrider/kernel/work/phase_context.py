@@ -14,16 +14,15 @@ from outrider.domain.outbox import total
 from outrider.domain.phases import STOPPED
 from outrider.domain.recipients import AddressKind, Recipient
 from outrider.domain.times import rfc3339
+from outrider.kernel.foundation import Foundation
 from outrider.kernel.reports.certifier import Certifier
 from outrider.kernel.transactions import artifacts, audience, campaigns, inspection
 from outrider.kernel.transactions.inspection import LedgerPosition, RunRecord
 from outrider.kernel.transactions.launch_outcomes import earlier_runs, launch_chain, taken_up
 from outrider.limits.campaigns import BATCH_SIZE_MAX
-from outrider.limits.kernel import Limits
 from outrider.ports.artifacts import ArtifactStore
-from outrider.ports.clock import Clock, IdSource
 from outrider.ports.phases import AudienceChunk, AudienceMember, ResultLine
-from outrider.ports.store import Store, Transaction
+from outrider.ports.store import Transaction
 
 EVERY_KIND = "*"
 
@@ -33,67 +32,55 @@ class PhaseContexts:
 
     def __init__(
         self,
-        store: Store,
+        foundation: Foundation,
         artifact_store: ArtifactStore,
         artifact_days: Mapping[str, int],
         certifier: Certifier,
-        clock: Clock,
-        ids: IdSource,
-        limits: Limits,
     ) -> None:
-        self._store = store
+        self._foundation = foundation
         self._artifact_store = artifact_store
         self._artifact_days = artifact_days
         self._certifier = certifier
-        self._clock = clock
-        self._ids = ids
-        self._limits = limits
 
     async def context(
         self, scope: Scope, campaign_id: CampaignId, run_id: RunId
     ) -> "StoredPhaseContext":
-        record = await self._store.read(campaigns.campaign(scope, campaign_id))
+        record = await self._foundation.store.read(campaigns.campaign(scope, campaign_id))
         return StoredPhaseContext(
+            self._foundation,
             scope,
             campaign_id,
             run_id,
             campaigns.read_definition(record.definition),
-            self._store,
             self._artifact_store,
             self._artifact_days,
             self._certifier,
-            self._clock,
-            self._ids,
-            self._limits,
         )
 
 
 class StoredPhaseContext:
     def __init__(
         self,
+        foundation: Foundation,
         scope: Scope,
         campaign_id: CampaignId,
         run_id: RunId,
         definition: CampaignDefinition,
-        store: Store,
         artifact_store: ArtifactStore,
         artifact_days: Mapping[str, int],
         certifier: Certifier,
-        clock: Clock,
-        ids: IdSource,
-        limits: Limits,
     ) -> None:
         self._scope = scope
         self._campaign_id = campaign_id
         self._run_id = run_id
         self._definition = definition
-        self._store = store
+        self._store = foundation.store
         self._artifact_store = artifact_store
         self._artifact_days = artifact_days
         self._certifier = certifier
-        self._clock = clock
-        self._ids = ids
-        self._limits = limits
+        self._clock = foundation.clock
+        self._ids = foundation.ids
+        self._limits = foundation.limits
         self.kept: list[dict[str, object]] = []
         """References to the artifacts that were kept at this context."""
 

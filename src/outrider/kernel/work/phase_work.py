@@ -11,30 +11,29 @@ from outrider.domain.errors import OutriderError
 from outrider.domain.ids import WorkerId
 from outrider.domain.jobs import CANCELLED, Settlement, Tally
 from outrider.domain.references import refuse_secrets
+from outrider.kernel.foundation import Foundation
 from outrider.kernel.runs.budgeted_store import BudgetedStore
 from outrider.kernel.transactions.jobs import ClaimedPhaseJob
 from outrider.kernel.transactions.settlement import LeaseLost, settle_phase_job
 from outrider.kernel.work.phase_context import PhaseContexts, StoredPhaseContext
 from outrider.limits.phases import PHASE_DETAIL_MAX_BYTES
-from outrider.ports.clock import Clock, IdSource
 from outrider.ports.phases import PhaseHandler, PhaseJob, PhaseResult
 
 
 class PhaseWork:
     def __init__(
         self,
+        foundation: Foundation,
         budgeted: BudgetedStore,
         handlers: Mapping[str, PhaseHandler],
         phase_contexts: PhaseContexts,
-        clock: Clock,
-        ids: IdSource,
         worker_id: WorkerId,
     ) -> None:
         self._budgeted = budgeted
         self._handlers = handlers
         self._phase_contexts = phase_contexts
-        self._clock = clock
-        self._ids = ids
+        self._clock = foundation.clock
+        self._ids = foundation.ids
         self._worker_id = worker_id
 
     async def process(self, job: ClaimedPhaseJob) -> Settlement | LeaseLost:

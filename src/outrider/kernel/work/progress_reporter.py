@@ -14,23 +14,22 @@ from outrider.domain.ids import CampaignId, RunId
 from outrider.domain.outbox import Accounting
 from outrider.domain.phases import PROGRESS_EVENT
 from outrider.domain.states import PhaseState
+from outrider.kernel.foundation import Foundation
 from outrider.kernel.streams.campaign_event_hub import EventHub
 from outrider.kernel.transactions import inspection
 from outrider.kernel.transactions.phases import append_event
 from outrider.kernel.transactions.snapshots import progress_percentage
-from outrider.limits.kernel import Limits
-from outrider.ports.clock import Clock
-from outrider.ports.store import Store, Transaction, ask, ask_alone
+from outrider.ports.store import Transaction, ask, ask_alone
 
 log = structlog.get_logger()
 
 
 class ProgressReporter:
-    def __init__(self, store: Store, hub: EventHub, clock: Clock, limits: Limits) -> None:
-        self._store = store
+    def __init__(self, foundation: Foundation, hub: EventHub) -> None:
+        self._store = foundation.store
         self._hub = hub
-        self._clock = clock
-        self._limits = limits
+        self._clock = foundation.clock
+        self._limits = foundation.limits
 
     async def run(self) -> None:
         """The loop of the role; runs until cancelled."""

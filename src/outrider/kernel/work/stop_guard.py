@@ -10,18 +10,16 @@ import asyncio
 import structlog
 
 from outrider.domain.errors import StoreError
-from outrider.limits.kernel import Limits
-from outrider.ports.clock import Clock
-from outrider.ports.store import Store
+from outrider.kernel.foundation import Foundation
 
 log = structlog.get_logger()
 
 
 class StopGuard:
-    def __init__(self, store: Store, clock: Clock, limits: Limits) -> None:
-        self._store = store
-        self._clock = clock
-        self._limits = limits
+    def __init__(self, foundation: Foundation) -> None:
+        self._store = foundation.store
+        self._clock = foundation.clock
+        self._limits = foundation.limits
         self._watching: asyncio.Task[None] | None = None
         self._cut_off = asyncio.Event()
 

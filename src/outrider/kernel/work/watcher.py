@@ -15,6 +15,7 @@ import structlog
 from outrider.domain.errors import OutriderError
 from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.times import rfc3339
+from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import watching
 from outrider.kernel.transactions.alerts import (
     Alert,
@@ -23,11 +24,10 @@ from outrider.kernel.transactions.alerts import (
     resolve_in_workspace,
 )
 from outrider.kernel.transactions.watching import OpenAlert, Sighting
-from outrider.limits.kernel import Limits
-from outrider.ports.clock import Clock, IdSource
+from outrider.ports.clock import Clock
 from outrider.ports.engine import Stalled
 from outrider.ports.spool import Spool
-from outrider.ports.store import Store, Transaction
+from outrider.ports.store import Transaction
 
 log = structlog.get_logger()
 
@@ -47,19 +47,15 @@ class Look:
 
 
 class Watcher:
-    def __init__(
-        self,
-        store: Store,
-        spools: Mapping[str, Spool],
-        clock: Clock,
-        ids: IdSource,
-        limits: Limits,
-    ) -> None:
-        self._store = store
-        self._clock = clock
-        self._ids = ids
-        self._limits = limits
-        lag, stall = limits.projector_lag_alert_seconds, limits.watcher_stall_seconds
+    def __init__(self, foundation: Foundation, spools: Mapping[str, Spool]) -> None:
+        self._store = foundation.store
+        self._clock = foundation.clock
+        self._ids = foundation.ids
+        self._limits = foundation.limits
+        lag, stall = (
+            foundation.limits.projector_lag_alert_seconds,
+            foundation.limits.watcher_stall_seconds,
+        )
         ask = self._asking
         self.looks = [
             Look(
@@ -91,14 +87,14 @@ class Watcher:
             Look(
                 AlertCode.LATE_ACCEPTANCE,
                 "items were accepted that had been settled otherwise",
-                ask(watching.late_acceptances, limits.watcher_notice_seconds),
+                ask(watching.late_acceptances, foundation.limits.watcher_notice_seconds),
                 tells=False,
             ),
             *(
                 Look(
                     AlertCode.SPOOL_STUCK,
                     "what was kept aside does not get into the log",
-                    SpoolLook(name, spool, clock, stall).find,
+                    SpoolLook(name, spool, foundation.clock, stall).find,
                     owner=name,
                 )
                 for name, spool in spools.items()

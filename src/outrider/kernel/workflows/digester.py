@@ -27,16 +27,15 @@ from outrider.domain.workflows import AGENT, LEAD, PARTNER, StepId, WorkflowStep
 from outrider.kernel.access.unsubscriber import Unsubscriber
 from outrider.kernel.contracts.contract_cache import snapshots
 from outrider.kernel.delivery.item_drafter import INVALID_HEADER, RENDER_FAILED
+from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import digests, notifications
 from outrider.kernel.transactions.digests import ClaimedDigest, ClosedDigest, DigestId, DigestStep
 from outrider.kernel.transactions.notifications import WINDOW_BYTES, NewNotification
 from outrider.kernel.workflows.message_composer import lane_number
 from outrider.kernel.workflows.step_targets import StepTargets
-from outrider.limits.kernel import Limits
 from outrider.limits.workflows import DIGEST_VARIABLES_MAX_BYTES
-from outrider.ports.clock import Clock, IdSource
 from outrider.ports.renderer import Rendered, Renderer, RenderProblem
-from outrider.ports.store import Store, Transaction
+from outrider.ports.store import Transaction
 
 log = structlog.get_logger()
 
@@ -56,27 +55,24 @@ class Due(NamedTuple):
 class Digester:
     def __init__(
         self,
-        store: Store,
+        foundation: Foundation,
         renderer: Renderer,
         targets: StepTargets,
         contracts: Callable[[], Mapping[str, Contract]],
         fallback_of: Callable[[str], str | None],
         unsubscriber: Unsubscriber,
         wake_lanes: Callable[[], None],
-        clock: Clock,
-        ids: IdSource,
-        limits: Limits,
     ) -> None:
         self._wake_lanes = wake_lanes
-        self._store = store
+        self._store = foundation.store
         self._renderer = renderer
         self._targets = targets
         self._contracts = contracts
         self._fallback_of = fallback_of
         self._unsubscriber = unsubscriber
-        self._clock = clock
-        self._ids = ids
-        self._limits = limits
+        self._clock = foundation.clock
+        self._ids = foundation.ids
+        self._limits = foundation.limits
 
     async def run(self) -> None:
         """The loop of the role; runs until cancelled."""

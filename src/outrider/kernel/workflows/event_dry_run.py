@@ -17,6 +17,7 @@ from outrider.domain.message_content import MessageContent, read_letter
 from outrider.domain.recipients import SkipReason
 from outrider.domain.unsubscribe import SECRET_BYTES, UnsubscribeUrls
 from outrider.domain.workflows import Decision, DomainEventId, EventStatus, RoutePlace
+from outrider.kernel.foundation import Foundation
 from outrider.kernel.reports.event_explainer import Route, enqueued, without_address
 from outrider.kernel.transactions import domain_events, suppressions
 from outrider.kernel.transactions.digests import DigestEntry
@@ -25,10 +26,7 @@ from outrider.kernel.transactions.notifications import NewNotification
 from outrider.kernel.transactions.suppressions import Addressed
 from outrider.kernel.workflows.event_plan import EventPlan
 from outrider.kernel.workflows.event_planner import EventPlanner
-from outrider.limits.kernel import Limits
 from outrider.limits.workflows import REHEARSED_SHOWN_MAX
-from outrider.ports.clock import Clock, IdSource
-from outrider.ports.store import Store
 
 NO_ONES_SECRET = bytes(SECRET_BYTES)
 """What links are signed with here: they look like real ones, and opt nobody out."""
@@ -56,20 +54,14 @@ class Rehearsal(NamedTuple):
 
 class EventDryRun:
     def __init__(
-        self,
-        store: Store,
-        planner: EventPlanner,
-        public_url: str | None,
-        clock: Clock,
-        ids: IdSource,
-        limits: Limits,
+        self, foundation: Foundation, planner: EventPlanner, public_url: str | None
     ) -> None:
-        self._store = store
+        self._store = foundation.store
         self._planner = planner
         self._urls = UnsubscribeUrls(public_url, NO_ONES_SECRET) if public_url else None
-        self._clock = clock
-        self._ids = ids
-        self._limits = limits
+        self._clock = foundation.clock
+        self._ids = foundation.ids
+        self._limits = foundation.limits
 
     async def rehearse(self, scope: Scope, emission: Emission) -> Rehearsal:
         now = self._clock.now()

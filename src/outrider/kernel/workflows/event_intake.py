@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from outrider.domain.emissions import Emission, event_texts
 from outrider.domain.errors import IdempotencyConflict, InvalidInput, Problem
 from outrider.domain.ids import Scope
+from outrider.kernel.foundation import Foundation
 from outrider.kernel.submissions.shared_commits import SharedCommits
 from outrider.kernel.transactions import domain_events
 from outrider.kernel.transactions.domain_events import (
@@ -18,29 +19,21 @@ from outrider.kernel.transactions.domain_events import (
     StoredEvent,
 )
 from outrider.limits.campaigns import SHARED_COMMIT_ITEMS
-from outrider.limits.kernel import Limits
-from outrider.ports.clock import Clock, IdSource
-from outrider.ports.store import Store, Transaction
+from outrider.ports.store import Transaction
 
 Answer = tuple[StoredEvent, bool] | IdempotencyConflict
 
 
 class EventIntake:
     def __init__(
-        self,
-        store: Store,
-        triggers: frozenset[str],
-        wake: Callable[[], None],
-        clock: Clock,
-        ids: IdSource,
-        limits: Limits,
+        self, foundation: Foundation, triggers: frozenset[str], wake: Callable[[], None]
     ) -> None:
-        self._store = store
+        self._store = foundation.store
         self._triggers = triggers
         self._wake = wake
-        self._clock = clock
-        self._ids = ids
-        self._limits = limits
+        self._clock = foundation.clock
+        self._ids = foundation.ids
+        self._limits = foundation.limits
         self._shared = SharedCommits(self._take, SHARED_COMMIT_ITEMS)
 
     async def emit(

@@ -21,6 +21,7 @@ from outrider.domain.submission import Contract
 from outrider.domain.workflows import DomainEventId, EventStatus
 from outrider.kernel.access.unsubscriber import Unsubscriber
 from outrider.kernel.contracts.contract_cache import snapshots
+from outrider.kernel.foundation import Foundation
 from outrider.kernel.streams.announcement_listener import woken_by
 from outrider.kernel.transactions import (
     digests,
@@ -32,9 +33,7 @@ from outrider.kernel.transactions.domain_events import ClaimedEvent, Settled
 from outrider.kernel.transactions.notifications import WINDOW_BYTES
 from outrider.kernel.workflows.event_plan import EventPlan
 from outrider.kernel.workflows.event_planner import EventPlanner, Rules, Steps
-from outrider.limits.kernel import Limits
-from outrider.ports.clock import Clock, IdSource
-from outrider.ports.store import Announced, Store, Transaction
+from outrider.ports.store import Announced, Transaction
 
 log = structlog.get_logger()
 
@@ -44,25 +43,22 @@ REFUSED = "the database refused it"
 class EventRouter:
     def __init__(
         self,
-        store: Store,
+        foundation: Foundation,
         planner: EventPlanner,
         contracts: Callable[[], Mapping[str, Contract]],
         fallback_of: Callable[[str], str | None],
         unsubscriber: Unsubscriber,
         wake_lanes: Callable[[], None],
-        clock: Clock,
-        ids: IdSource,
-        limits: Limits,
     ) -> None:
         self._wake_lanes = wake_lanes
-        self._store = store
+        self._store = foundation.store
         self._planner = planner
         self._contracts = contracts
         self._fallback_of = fallback_of
         self._unsubscriber = unsubscriber
-        self._clock = clock
-        self._ids = ids
-        self._limits = limits
+        self._clock = foundation.clock
+        self._ids = foundation.ids
+        self._limits = foundation.limits
         self._woken = asyncio.Event()
         self._kept: set[DomainEventId] = set()
         """Of the claimed events, those that are still to be routed."""

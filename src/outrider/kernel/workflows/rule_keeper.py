@@ -25,11 +25,11 @@ from outrider.domain.workflow_diff import (
 from outrider.domain.workflows import Rule, RuleId, StepId, WorkflowStep
 from outrider.domain.written_workflows import WrittenRule, WrittenStep
 from outrider.kernel.delivery.policy_keeper import PolicyKeeper
+from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import rules, screening
 from outrider.kernel.transactions.rules import NewStep, RuleRecord, StepRecord
 from outrider.kernel.workflows.step_targets import StepTargets
-from outrider.ports.clock import Clock, IdSource
-from outrider.ports.store import Store, Transaction
+from outrider.ports.store import Transaction
 
 
 class _Wanted(NamedTuple):
@@ -47,16 +47,11 @@ class RuleWithSteps(NamedTuple):
 
 class RuleKeeper:
     def __init__(
-        self,
-        store: Store,
-        clock: Clock,
-        ids: IdSource,
-        targets: StepTargets,
-        policies: PolicyKeeper,
+        self, foundation: Foundation, targets: StepTargets, policies: PolicyKeeper
     ) -> None:
-        self._store = store
-        self._clock = clock
-        self._ids = ids
+        self._store = foundation.store
+        self._clock = foundation.clock
+        self._ids = foundation.ids
         self._targets = targets
         self._policies = policies
 

@@ -1,0 +1,244 @@
+"""Groups of results on their way at once: whoever waits hears when all of its own are committed."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import cast
+
+import pytest
+
+from outrider.domain.errors import StoreError, StoreRefused, StoreUnavailable
+from outrider.domain.ids import Fence, JobId, OutboxId
+from outrider.domain.states import IntentStatus, ItemStatus
+from outrider.domain.submission import Progress, Verdict
+from outrider.kernel.delivery.result_closer import ResultCloser
+from outrider.kernel.transactions.ledger import ClosedAttempt
+from outrider.limits.kernel import Limits
+from outrider.ports.stages import Unobserved
+from outrider.ports.store import Store, Transaction
+from tests.support.foundations import foundation
+
+ACCEPTED = Verdict(ItemStatus.SENT, IntentStatus.ACCEPTED, Progress.ANSWERED)
+LIMITS = replace(Limits(), close_group_seconds=0.0, close_groups_in_parallel=2)
+
+
+class HeldStore:
+    """Commits each group when it is told to, or fails it."""
+
+    def __init__(self) -> None:
+        self.groups: list[list[str]] = []
+        self.ends: list[asyncio.Future[None]] = []
+        self.came = asyncio.Event()
+
+    async def write(self, script: Transaction[None]) -> None:
+        window = next(script).window
+        script.close()
+        assert window is not None
+        self.groups.append([str(each) for each in window["id"]])
+        end: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.ends.append(end)
+        self.came.set()
+        await end
+
+    async def until_groups(self, count: int) -> None:
+        while len(self.groups) < count:
+            self.came.clear()
+            await self.came.wait()
+
+
+class RememberedCalls:
+    """A journal that says which calls it was told have ended."""
+
+    def __init__(self) -> None:
+        self.ended: list[str] = []
+
+    def begin(self, outbox_id: OutboxId, job_id: JobId, fence: Fence) -> None:
+        raise AssertionError(f"the closer begins no call: {outbox_id}, {job_id}, {fence}")
+
+    def end(self, outbox_ids: Iterable[OutboxId]) -> None:
+        self.ended += outbox_ids
+
+    def let_go(self, job_id: JobId, fence: Fence) -> None:
+        raise AssertionError(f"the closer holds no job: {job_id}, {fence}")
+
+    def begun(self) -> None:
+        return None
+
+    def close(self) -> None:
+        pass
+
+
+def closed(name: str) -> ClosedAttempt:
+    return ClosedAttempt(OutboxId(name), 1, Fence(1), datetime.now(UTC), ACCEPTED)
+
+
+@asynccontextmanager
+async def closing(
+    limits: Limits = LIMITS, journal: RememberedCalls | None = None
+) -> AsyncIterator[tuple[ResultCloser, HeldStore]]:
+    store = HeldStore()
+    closer = ResultCloser(
+        foundation(cast("Store", store), limits=limits), Unobserved(), journal or RememberedCalls()
+    )
+    running = asyncio.create_task(closer.run())
+    try:
+        yield closer, store
+    finally:
+        running.cancel()
+        await asyncio.wait({running})
+
+
+async def test_a_second_group_does_not_wait_for_the_first() -> None:
+    async with closing() as (closer, store):
+        closer.put(closed("one"))
+        await store.until_groups(1)
+        closer.put(closed("two"))
+        await store.until_groups(2)
+        assert store.groups == [["one"], ["two"]]
+
+
+async def test_no_more_groups_are_on_their_way_than_allowed() -> None:
+    async with closing() as (closer, store):
+        for name in ("one", "two"):
+            closer.put(closed(name))
+            await store.until_groups(len(store.groups) + 1)
+        closer.put(closed("three"))
+        closer.put(closed("four"))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert len(store.groups) == 2
+        store.ends[0].set_result(None)
+        await store.until_groups(3)
+        assert store.groups[2] == ["four", "three"]
+
+
+async def test_who_waits_hears_only_when_groups_that_left_before_are_committed_too() -> None:
+    async with closing() as (closer, store):
+        closer.put(closed("one"))
+        await store.until_groups(1)
+        closer.put(closed("two"))
+        waiting = asyncio.create_task(closer.barrier())
+        await store.until_groups(2)
+        store.ends[1].set_result(None)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert not waiting.done()
+        store.ends[0].set_result(None)
+        await waiting
+
+
+async def test_a_group_that_cannot_be_committed_is_told_to_its_own_waiters_only() -> None:
+    impatient = replace(LIMITS, close_patience_seconds=-1.0)
+    async with closing(impatient) as (closer, store):
+        closer.put(closed("one"))
+        first = asyncio.create_task(closer.barrier())
+        await store.until_groups(1)
+        closer.put(closed("two"))
+        second = asyncio.create_task(closer.barrier())
+        await store.until_groups(2)
+        store.ends[0].set_exception(StoreUnavailable("the store is gone"))
+        store.ends[1].set_result(None)
+        with pytest.raises(StoreUnavailable):
+            await first
+        await second
+
+
+async def test_a_call_has_ended_in_the_journal_when_its_result_is_committed_and_not_before() -> (
+    None
+):
+    journal = RememberedCalls()
+    impatient = replace(LIMITS, close_patience_seconds=-1.0)
+    async with closing(impatient, journal) as (closer, store):
+        closer.put(closed("one"))
+        first = asyncio.create_task(closer.barrier())
+        await store.until_groups(1)
+        closer.put(closed("two"))
+        second = asyncio.create_task(closer.barrier())
+        await store.until_groups(2)
+        assert journal.ended == []
+        store.ends[1].set_result(None)
+        store.ends[0].set_exception(StoreUnavailable("the store is gone"))
+        await second
+        with pytest.raises(StoreUnavailable):
+            await first
+        # What was not committed may have to be told after this process's death.
+        assert journal.ended == ["two"]
+
+
+class RefusingStore:
+    """Takes everything but one item, whoever else is in its group."""
+
+    def __init__(self, refused: str) -> None:
+        self.refused = refused
+        self.taken: list[str] = []
+
+    async def write(self, script: Transaction[None]) -> None:
+        window = next(script).window
+        script.close()
+        assert window is not None
+        names = [str(each) for each in window["id"]]
+        if self.refused in names:
+            raise StoreRefused("a constraint says no")
+        self.taken += names
+
+
+async def test_a_result_that_the_store_refuses_costs_no_other_and_ends_no_loop() -> None:
+    """The loop died of it, and with it the worker."""
+    store, journal = RefusingStore("c"), RememberedCalls()
+    closer = ResultCloser(foundation(cast("Store", store), limits=LIMITS), Unobserved(), journal)
+    running = asyncio.create_task(closer.run())
+    try:
+        for name in "abcde":
+            closer.put(closed(name)._replace(job_id=JobId("bad" if name == "c" else "good")))
+        good = asyncio.create_task(closer.barrier(JobId("good")))
+        with pytest.raises(StoreRefused):
+            await closer.barrier(JobId("bad"))
+        await good
+        assert sorted(store.taken) == ["a", "b", "d", "e"]
+        assert sorted(journal.ended) == ["a", "b", "d", "e"], "nobody knows the end of that one"
+        closer.put(closed("f"))
+        await closer.barrier()
+        assert store.taken[-1] == "f"
+        assert not running.done()
+    finally:
+        running.cancel()
+        await asyncio.wait({running})
+
+
+class FailingStore:
+    """Fails for as many times as it says, whatever it is asked; then takes everything."""
+
+    def __init__(self, times: int) -> None:
+        self.left = times
+        self.taken: list[str] = []
+
+    async def write(self, script: Transaction[None]) -> None:
+        window = next(script).window
+        script.close()
+        assert window is not None
+        if self.left:
+            self.left -= 1
+            raise StoreError("permission denied for table channel_outbox")
+        self.taken += [str(each) for each in window["id"]]
+
+
+@pytest.mark.parametrize("patience_seconds", [60.0, -1.0])
+async def test_a_store_that_fails_for_a_moment_costs_no_result(patience_seconds: float) -> None:
+    """What a provider had said was given up one by one, as if the store had refused each; past all
+    patience, whatever it takes now is not."""
+    limits = replace(LIMITS, close_backoff_seconds=0.0, close_patience_seconds=patience_seconds)
+    store = FailingStore(3 if patience_seconds > 0 else 1)
+    closer = ResultCloser(
+        foundation(cast("Store", store), limits=limits), Unobserved(), RememberedCalls()
+    )
+    running = asyncio.create_task(closer.run())
+    try:
+        for name in ("one", "two", "three"):
+            closer.put(closed(name)._replace(job_id=JobId("job")))
+        await closer.barrier(JobId("job"))
+        assert sorted(store.taken) == ["one", "three", "two"]
+    finally:
+        running.cancel()
+        await asyncio.wait({running})

@@ -1,0 +1,229 @@
+"""One campaign starves nobody: other targets, other campaigns and other tenants go on at once.
+
+Measured from the submission to the moment at which the provider saw the call begin, while a
+campaign is rate-limited, slow, or huge, on one process, on three, and on Temporal.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import pytest
+
+from outrider.testing.launches import target
+from tests.support.deployment import Deployment, Launched, deployed, phone
+from tests.support.witness_gateway import WitnessGateway
+
+if TYPE_CHECKING:
+    from tests.support.temporal_server import TemporalServer
+
+LIMITED, SLOW, HUGE = "sms.limited", "sms.slow", "noop.huge"
+INTENTS, SMALL, TENANT = "sms.intents", "sms.small", "sms.tenant"
+RATE_PER_SECOND = 20
+SLOW_SECONDS = 2.0
+BEGINS_WITHIN_SECONDS = 1.0
+OFFER_RECIPIENTS = 20
+BATCH = 100
+"""So small that there are more jobs than all processes together work on at once."""
+ROUNDS = 5
+ROUND_SECONDS = 0.5
+
+
+@dataclass(frozen=True)
+class Scale:
+    name: str
+    waiting: int
+    huge: int
+    rounds: int
+
+
+QUICK = Scale("quick", 3_000, 20_000, ROUNDS)
+STORM = Scale("storm", 20_000, 30_000, 100)
+SCALES = [
+    pytest.param(QUICK, id=QUICK.name),
+    pytest.param(STORM, id=STORM.name, marks=pytest.mark.storm),
+]
+LAYOUTS = [pytest.param(0, id="serve"), pytest.param(2, id="serve-and-2-work")]
+
+
+@pytest.fixture
+async def slow(tmp_path: Path) -> AsyncIterator[WitnessGateway]:
+    async with WitnessGateway(tmp_path, "slow") as started:
+        await started.script(latency_seconds=SLOW_SECONDS)
+        yield started
+
+
+@pytest.fixture
+async def gateway(tmp_path: Path) -> AsyncIterator[WitnessGateway]:
+    """Of everybody who should not notice the campaign."""
+    async with WitnessGateway(tmp_path, "gateway") as started:
+        yield started
+
+
+IDLE_ROUNDS = 3
+
+
+def shared_deployment(
+    gateway: WitnessGateway,
+    slow: WitnessGateway,
+    database: str,
+    folder: Path,
+    worker_processes: int,
+    environment: dict[str, str] | None = None,
+) -> AbstractAsyncContextManager[Deployment]:
+    targets = [
+        target(LIMITED, "sms", f"{gateway.url}/limited", mode="batch"),
+        target(SLOW, "sms", slow.url, mode="batch"),
+        target(HUGE, "noop", "noop:", mode="batch"),
+        target(SMALL, "sms", f"{gateway.url}/small", mode="batch"),
+        target(TENANT, "sms", f"{gateway.url}/tenant", policy="deadline", maxAcceptanceSeconds=30),
+        target(
+            INTENTS, "sms", f"{gateway.url}/intents", policy="deadline", maxAcceptanceSeconds=30
+        ),
+    ]
+    return deployed(
+        folder,
+        database,
+        targets,
+        settings={LIMITED: {"rate_per_second": RATE_PER_SECOND}, SLOW: {"concurrency": 4}},
+        worker_processes=worker_processes,
+        environment=environment,
+    )
+
+
+@pytest.fixture(params=LAYOUTS)
+async def deployment(
+    request: pytest.FixtureRequest,
+    gateway: WitnessGateway,
+    slow: WitnessGateway,
+    database: str,
+    tmp_path: Path,
+) -> AsyncIterator[Deployment]:
+    async with shared_deployment(gateway, slow, database, tmp_path, request.param) as made:
+        yield made
+
+
+@pytest.fixture
+async def deployment_on_temporal(
+    gateway: WitnessGateway,
+    slow: WitnessGateway,
+    database: str,
+    tmp_path: Path,
+    temporal_server: "TemporalServer",
+) -> AsyncIterator[Deployment]:
+    environment = {
+        "OUTRIDER_ENGINE": "temporal",
+        "OUTRIDER_TEMPORAL_ADDRESS": temporal_server.address,
+        "OUTRIDER_TEMPORAL_TASK_QUEUE": f"test-{uuid4()}",
+    }
+    async with shared_deployment(gateway, slow, database, tmp_path, 1, environment) as made:
+        yield made
+
+
+@pytest.mark.parametrize("load", ["limited", "slow", "huge", "nothing"])
+@pytest.mark.parametrize("scale", SCALES)
+async def test_everybody_elses_messages_begin_within_a_second(
+    deployment: Deployment, gateway: WitnessGateway, scale: Scale, load: str
+) -> None:
+    """A1: realtime intents, a small campaign and another tenant do not wait for one campaign."""
+    await check_that_nobody_waits(deployment, gateway, scale, load)
+
+
+@pytest.mark.parametrize("database", ["postgres"], indirect=True)
+@pytest.mark.parametrize("load", ["limited", "huge"])
+@pytest.mark.parametrize("scale", SCALES)
+async def test_on_temporal_everybody_elses_messages_begin_within_a_second(
+    deployment_on_temporal: Deployment, gateway: WitnessGateway, scale: Scale, load: str
+) -> None:
+    """A1 on the other engine."""
+    await check_that_nobody_waits(deployment_on_temporal, gateway, scale, load)
+
+
+async def check_that_nobody_waits(
+    deployment: Deployment, gateway: WitnessGateway, scale: Scale, load: str
+) -> None:
+    key = await deployment.key_of("another/project/production")
+    within = BEGINS_WITHIN_SECONDS + 2 * await idle_seconds(deployment, gateway)
+    await begin(deployment, load, scale)
+    submitted: dict[str, float] = {}
+    offers: list[Launched] = []
+    for number in range(scale.rounds):
+        ours, theirs = phone(60_000_000 + number), phone(70_000_000 + number)
+        submitted[ours] = await deployment.submit(f"ours-{number}", INTENTS, ours)
+        submitted[theirs] = await deployment.submit(f"theirs-{number}", TENANT, theirs, key=key)
+        if number % ROUNDS == 0:
+            first = 80_000_000 + number * OFFER_RECIPIENTS
+            offer = await deployment.launch(SMALL, OFFER_RECIPIENTS, first=first)
+            submitted[phone(first)] = offer.at
+            offers.append(offer)
+        await asyncio.sleep(ROUND_SECONDS)
+    await asyncio.sleep(within)
+    began = gateway.first_began()
+    late = {
+        to: round(began[to] - at, 2) if to in began else "not begun"
+        for to, at in submitted.items()
+        if to not in began or began[to] - at > within
+    }
+    assert not late, f"{len(late)} of {len(submitted)} began late or not at all: {late}"
+    for offer in offers:
+        run = await deployment.until_run_ended(offer.run_id, 5.0)
+        assert run["accounting"]["sent"] == OFFER_RECIPIENTS, run
+    if load == "limited":
+        limited = [r for r in gateway.requests() if r.path.startswith("/limited")]
+        assert len(limited) > RATE_PER_SECOND, "the rate-limited campaign goes on all the while"
+
+
+async def idle_seconds(deployment: Deployment, gateway: WitnessGateway) -> float:
+    """How long a message takes to begin while nothing else is sent: what the machine makes of it,
+    busy with other tests as it may be."""
+    took = []
+    for number in range(IDLE_ROUNDS):
+        to = phone(90_000_000 + number)
+        at = await deployment.submit(f"idle-{number}", INTENTS, to)
+        await deployment.until_intent(
+            f"idle-{number}", lambda intent: intent["status"] != "PENDING", 20.0
+        )
+        took.append(gateway.first_began()[to] - at)
+    return max(took)
+
+
+async def begin(deployment: Deployment, load: str, scale: Scale) -> None:
+    """The campaign that the others should not notice, well under way."""
+    match load:
+        case "limited":
+            campaign = await deployment.launch(LIMITED, scale.waiting, batch_size=BATCH)
+        case "slow":
+            campaign = await deployment.launch(SLOW, scale.waiting, batch_size=BATCH)
+        case "huge":
+            campaign = await deployment.launch(HUGE, scale.huge)
+        case _:
+            return
+    await deployment.until_run(
+        campaign.run_id,
+        lambda run: run["accounting"]["intended"] > 0 and run["status"] == "running",
+        30.0,
+    )
+    await asyncio.sleep(1.0)
+
+
+@pytest.mark.parametrize("campaigns", [6])
+async def test_many_rate_limited_campaigns_leave_room_for_the_others(
+    deployment: Deployment, gateway: WitnessGateway, campaigns: int
+) -> None:
+    """A1: a target that waits holds no slot, however many campaigns wait for it."""
+    within = BEGINS_WITHIN_SECONDS + 2 * await idle_seconds(deployment, gateway)
+    for number in range(campaigns):
+        await deployment.launch(LIMITED, 1_000, first=number * 1_000)
+    await asyncio.sleep(1.0)
+    first = 80_000_000
+    offer = await deployment.launch(SMALL, OFFER_RECIPIENTS, first=first)
+    asked = await deployment.submit("ours", INTENTS, phone(60_000_000))
+    run = await deployment.until_run_ended(offer.run_id, 5.0)
+    assert run["accounting"]["sent"] == OFFER_RECIPIENTS, run
+    began = gateway.first_began()
+    assert began[phone(first)] - offer.at < within
+    assert began[phone(60_000_000)] - asked < within
