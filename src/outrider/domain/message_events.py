@@ -79,4 +79,4 @@ def stream_of(workspace_id: WorkspaceId, outbox_id: OutboxId) -> str:
     """The stream of a message: always the same one, so that its events stay in order."""
     number = int(outbox_id[-2:], 16) % STREAMS_PER_WORKSPACE
     digest = hashlib.sha256(f"{workspace_id}/{number}".encode()).digest()
-    return str(UUID(bytes=digest[:16], version=8))
+    return str(UUID(bytes=digest[:16]))
