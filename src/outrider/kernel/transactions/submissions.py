@@ -138,11 +138,13 @@ def submit(
     contract_ids, lanes = found
     urls = {intent.callback_url for intent in intents if intent.callback_url is not None}
     callbacks = (yield from callbacks_of(scope, urls, ids, now)) if urls else {}
-    # One order for everybody, so that two batches with the same intents cannot block each other.
-    intents = sorted(
-        intents, key=lambda intent: (intent.submission_target, intent.lane, intent.key)
+    # Ids as they were given: of one batch, too, the first is the first to go. Rows in one order for
+    # everybody, so that two batches with the same intents cannot block each other.
+    placed = sorted(
+        zip(ids.batch(len(intents)), intents, strict=True),
+        key=lambda each: (each[1].submission_target, each[1].lane, each[1].key),
     )
-    outbox_ids = ids.batch(len(intents))
+    outbox_ids, intents = [each[0] for each in placed], [each[1] for each in placed]
     window: Window = {
         "id": outbox_ids,
         "job_id": [lanes[intent.submission_target, intent.lane] for intent in intents],
