@@ -127,6 +127,8 @@ class MessageAnswer(Answer):
     subject: str | None
     body: str
     script_version: str | None
+    topic: str | None = Field(default=None, description="Where it is not the campaign's own.")
+    transactional: bool | None = Field(default=None, description="Null is the campaign's own.")
 
 
 class StepRetriesAnswer(Answer):
@@ -251,6 +253,15 @@ def campaign_document() -> dict[str, Any]:
             "subject": {"type": ["string", "null"]},
             "body": text,
             "scriptVersion": {"type": ["string", "null"]},
+            "topic": {
+                "type": ["string", "null"],
+                "pattern": TOPIC_PATTERN,
+                "description": "Instead of the campaign's.",
+            },
+            "transactional": {
+                "type": ["boolean", "null"],
+                "description": "Instead of the campaign's.",
+            },
         },
     }
     return {
