@@ -47,7 +47,7 @@ async def by_workflow(scene: Scene, name: str, subject: str, purpose: Purpose) -
     step = WrittenStep(
         1, Channel.EMAIL, "Paid", subject=subject, recipients=TO_LEAD, submission_target="mail"
     )
-    trigger = f"paid_{name}"
+    trigger = f"paid_{name.replace('-', '_')}"
     rule = WrittenRule(trigger, Channel.EMAIL, "lead", steps=(step,), purpose=purpose)
     await scene.outrider.rule_keeper.apply(DEFAULT_SCOPE, [rule], "test", prune=False)
     lead = {"id": name, "email": f"{name}@example.test"}
