@@ -26,7 +26,7 @@ from outrider.domain.run_events import RunEvent
 from outrider.kernel.transactions import run_log
 from outrider.kernel.transactions.alerts import Alert, AlertCode, raise_alert
 from outrider.ports.clock import IdSource
-from outrider.ports.store import Row, Transaction, Window, ask, ask_alone
+from outrider.ports.store import Row, Rows, Transaction, Window, ask, ask_alone
 
 ADDRESS_GONE = "http_410"
 EVENT_COLUMNS = 12
@@ -152,14 +152,12 @@ def heads(sink: str, after: str, most: int) -> Transaction[list[Head]]:
 def window(sink: str, due: Sequence[Head], span: int) -> Transaction[list[Waiting]]:
     """What waits of these runs in their order, up to `span` sequences of each."""
     runs, sequences = [head.run_id for head in due], [head.run_seq for head in due]
-    is_of_messages = holds_messages(sink)
-    rows = yield from ask(
-        "message_window" if is_of_messages else "bus_window",
-        {"run_id": runs, "run_seq": sequences},
-        sink=sink,
-        span=span,
-    )
-    return [_waiting_message(row) if is_of_messages else _waiting(row) for row in rows]
+    place: Window = {"run_id": runs, "run_seq": sequences}
+    if holds_messages(sink):
+        rows = yield from ask("message_window", place, sink=sink, span=span)
+        return [_waiting_message(row) for row in rows]
+    rows = yield from ask("bus_window", place, sink=sink, span=span)
+    return [_waiting(row) for row in rows]
 
 
 def is_any_waiting(sink: str) -> Transaction[bool]:
@@ -357,24 +355,25 @@ def forget_sink(sink: str) -> Transaction[bool]:
 
 def forget_waiting(sink: str, most: int) -> Transaction[int]:
     if holds_messages(sink):
-        return (yield from _forget_messages("forget_message_rows", sink, most))
+        gone = yield from ask("forget_message_rows", sink=sink, most=most)
+        return (yield from _without_events(gone))
     rows = yield from ask("forget_bus_rows", sink=sink, most=most)
     return len(rows)
 
 
 def forget_letters(sink: str, most: int) -> Transaction[int]:
     if holds_messages(sink):
-        return (yield from _forget_messages("forget_message_letters", sink, most))
+        gone = yield from ask("forget_message_letters", sink=sink, most=most)
+        return (yield from _without_events(gone))
     rows = yield from ask("forget_bus_letters", sink=sink, most=most)
     return len(rows)
 
 
-def _forget_messages(statement: str, sink: str, most: int) -> Transaction[int]:
-    """With the events themselves, where nobody else has still to hear of them."""
-    rows = yield from ask(statement, sink=sink, most=most)
-    if rows:
-        yield from ask("drop_told_message_events", {"seq": sorted({row[0] for row in rows})})
-    return len(rows)
+def _without_events(gone: Rows) -> Transaction[int]:
+    """The events go with them, where nobody else has still to hear of them."""
+    if gone:
+        yield from ask("drop_told_message_events", {"seq": sorted({row[0] for row in gone})})
+    return len(gone)
 
 
 def _resolve(code: AlertCode, sink: str, scope: Scope, now: datetime) -> Transaction[None]:
