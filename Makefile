@@ -33,10 +33,10 @@ serve: setup ## the API server and, beside it, provider simulators, on loopback,
 	  trap 'kill $$sandbox 2>/dev/null' EXIT; trap : INT; trap 'kill $$server' TERM HUP; \
 	  wait $$server || wait $$server; }
 
-# Two more than there are processors: tests wait for disks, clocks and pages as often as they compute.
+# Four more than there are processors: tests wait for disks, clocks and pages longer than they compute.
 test: setup ## every test, on real SQLite, Postgres, Temporal, HTTP, SMTP, NATS, Redis and Chromium
 	@scripts/machine.sh
-	$(BIN)/pytest -n $$(($$(nproc) + 2)) --dist worksteal
+	$(BIN)/pytest -n $$(($$(nproc) + 4)) --dist worksteal
 
 storms: setup ## the long versions of tests: outages, fairness, pauses, kills, Postfix; half an hour
 	@scripts/machine.sh

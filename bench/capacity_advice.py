@@ -33,7 +33,7 @@ disk that writes {SMALLEST.disk_megabytes_per_second:g} MB/s and reads
 {SMALLEST.disk_reads_per_second:,.0f} pages a second; {PLANNED} of each is planned for.
 {SMALLEST.days_kept:g} days are kept. *Even day*: the same every minute. *Business day*: 90 %
 spread over the day with 12 % of it in the busiest hour, 10 % as one campaign that is due at
-eleven; the wait is that of whoever comes last. The index of the key is that of each database,
+eleven; the wait is that of the last message. The index of the key is that of each database,
 the log that of all."""
 
 

@@ -146,4 +146,4 @@ the 40 % that is not planned for is for them. Gateways that recognise references
 {HTTP_CONCURRENCY} calls at once for each job and write in windows of 500. Those that do not,
 SMTP among them, have {PROVIDER_CONCURRENCY} and write in windows of that size, so they open and
 close some thirty times as often for as many messages: plan for them apart. Your machine gives
-other figures: `make capacity` writes this page anew."""
+other figures: `make capacity` rewrites this page."""

@@ -32,8 +32,8 @@ from outrider.domain.ids import DEFAULT_SCOPE, RunId
 from outrider.domain.phases import Action
 from outrider.domain.states import TERMINAL_RUNS, Channel, RunStatus
 from outrider.engines.temporal.engine import TemporalEngine, workflow_id
-from outrider.kernel.control.phase_controls import Control
-from outrider.kernel.transactions import inspection
+from outrider.kernel.transactions import run_records
+from outrider.kernel.transactions.phase_controls import Control
 from outrider.ports.engine import Work, WorkKind
 from outrider.ports.stages import Stage
 from outrider.settings import Settings
@@ -110,7 +110,7 @@ async def until_polled(outrider: Outrider) -> None:
 
 async def ended(outrider: Outrider, run_id: RunId) -> None:
     while True:
-        record = await outrider.store.read(inspection.run(DEFAULT_SCOPE, run_id))
+        record = await outrider.store.read(run_records.run(DEFAULT_SCOPE, run_id))
         if RunStatus(record.status) in TERMINAL_RUNS:
             return
         await asyncio.sleep(WATCH_SECONDS)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
+import structlog
 from hypothesis import settings
 
 from outrider.ports.store import Store
@@ -34,6 +35,14 @@ MEMORY_BYTES = 8 * 1024**3
 # How long an example takes says more of the machine than of the code.
 settings.register_profile("outrider", deadline=None)
 settings.load_profile("outrider")
+
+# As if nothing were configured, but for tracebacks: to draw one costs more than many tests do.
+structlog.configure(
+    processors=[
+        *structlog.get_config()["processors"][:-1],
+        structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback),
+    ]
+)
 
 
 def keep_files_in_memory() -> None:

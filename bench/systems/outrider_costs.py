@@ -19,8 +19,8 @@ from outrider.bootstrap import Outrider, open_outrider
 from outrider.domain.campaigns import LAUNCH, CampaignDefinition
 from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.phases import Action
-from outrider.kernel.control.phase_controls import Control
 from outrider.kernel.submissions.submission_manager import Submission
+from outrider.kernel.transactions.phase_controls import Control
 from outrider.testing.launches import message
 from systems.child import Request, begin, read_request
 from systems.outrider import BATCH_ITEMS, CHANNELS, InsideCrew, audience, settings

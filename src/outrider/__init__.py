@@ -9,6 +9,8 @@ __version__ = "0.1.0"
 _HOMES = {
     "bootstrap": "Outrider open_outrider",
     "domain.addresses": "normalise_phone",
+    "domain.call_results": "Accepted AttemptError CallResult Held NotBegun Progress Rejected"
+    " Throttled",
     "domain.campaigns": "CampaignDefinition",
     "domain.emissions": "Emission",
     "domain.errors": "Conflict IdempotencyConflict InvalidInput NotFound OutriderError"
@@ -18,8 +20,7 @@ _HOMES = {
     "domain.recipients": "AddressKind Recipient",
     "domain.reference_memory": "ReferenceMemory",
     "domain.states": "Channel",
-    "domain.submission": "Accepted AttemptError CallResult GatewayType Held NotBegun Progress"
-    " Rejected Throttled",
+    "domain.submission": "GatewayType",
     "domain.workflows": "DomainEvent RecipientConfig RoutePlace",
     "gateways.content": "Content",
     "gateways.family": "Family Target",

@@ -41,6 +41,7 @@ from outrider.domain.write_budget import (
     DEFAULT_NEVER_FAIL_OPEN,
     WriteBudget,
 )
+from outrider.engines.table import known_engine
 from outrider.limits.access import ROOT_KEY_MIN_CHARACTERS
 from outrider.limits.bus import SINK_NAME_PATTERN, SINK_TIMEOUT_SECONDS, SINKS_MAX
 from outrider.limits.engines import TEMPORAL_WINDOW_JOBS, TEMPORAL_WINDOW_JOBS_MAX
@@ -75,6 +76,7 @@ def _host_and_port(text: str) -> str:
     return text
 
 
+EngineName = Annotated[str, AfterValidator(known_engine)]
 TemporalAddress = Annotated[str, AfterValidator(_host_and_port)]
 
 PublicUrl = Annotated[str, AfterValidator(public_url)]
@@ -130,10 +132,12 @@ class StateStoreSettings(BaseModel):
     def _no_event_both_ways(self) -> Self:
         both = set(self.fail_open_for_event_class) & set(self.never_fail_open)
         if both:
-            raise ValueError(f"{', '.join(sorted(both))} cannot both fail open and never do so")
+            raise ValueError(
+                f"{', '.join(sorted(both))} cannot be both fail-open and never fail-open"
+            )
         others = set(self.fail_open_for_event_class) - DEFAULT_FAIL_OPEN
         if others:
-            raise ValueError(f"only StepStarted can fail open, not {', '.join(sorted(others))}")
+            raise ValueError(f"only StepStarted may fail open, not {', '.join(sorted(others))}")
         return self
 
     def budget(self) -> WriteBudget:
@@ -166,7 +170,7 @@ class SinkSettings(BaseModel):
     @model_validator(mode="after")
     def _signed(self) -> Self:
         if self.secret is None and sink_url(self.url).kind is SinkKind.WEBHOOK:
-            raise ValueError("a webhook needs a `secret` to be signed with, env:NAME or file:PATH")
+            raise ValueError("a webhook requires a `secret` to sign with, as env:NAME or file:PATH")
         return self
 
 
@@ -271,7 +275,7 @@ class Settings(BaseSettings):
     bus: Sinks = Field(default_factory=dict)
     jobs_in_parallel: int = Field(default=Limits.jobs_in_parallel, ge=1, le=64)
     lease_seconds: float = Field(default=Limits.lease_seconds, ge=0.5, le=3_600)
-    engine: Literal["local", "temporal"] = "local"
+    engine: EngineName = "local"
     temporal_address: TemporalAddress = "127.0.0.1:7233"
     temporal_namespace: str = Field(default="default", min_length=1, max_length=255)
     temporal_task_queue: str = Field(default="outrider", min_length=1, max_length=200)
@@ -319,14 +323,12 @@ class Settings(BaseSettings):
     @model_validator(mode="after")
     def _temporal_is_reached_safely(self) -> Self:
         if (self.temporal_tls_certificate is None) != (self.temporal_tls_key is None):
-            raise ValueError("temporal_tls_certificate and temporal_tls_key belong together")
+            raise ValueError("temporal_tls_certificate and temporal_tls_key must be set together")
         files = self.temporal_tls_ca or self.temporal_tls_certificate
         if not self.temporal_tls and (files or self.temporal_tls_server_name):
-            raise ValueError("temporal_tls_* is of use with temporal_tls = true only")
+            raise ValueError("temporal_tls_* requires temporal_tls = true")
         if not self.temporal_tls and self.temporal_api_key is not None:
-            raise ValueError(
-                "temporal_api_key would cross the network in the open: set temporal_tls"
-            )
+            raise ValueError("temporal_api_key would be sent unencrypted: set temporal_tls = true")
         return self
 
     def as_environment(self) -> dict[str, str]:

@@ -17,7 +17,7 @@ from outrider.ports.secrets import known_schemes
 
 def _only_a_reference(text: str) -> str:
     if not is_reference(text) and not is_reference(text, known_schemes()):
-        raise ValueError("should be env:NAME or file:PATH, never the secret itself")
+        raise ValueError("must be env:NAME or file:PATH, never the secret itself")
     return text
 
 

@@ -14,16 +14,17 @@ from outrider import stores
 from outrider.domain.emissions import Emission, event_texts
 from outrider.domain.errors import Conflict, IdempotencyConflict
 from outrider.domain.ids import DEFAULT_SCOPE, Scope
+from outrider.stores.compiler import Dialect
 from outrider.stores.statements import load_statements, to_positional
 from outrider.system import SystemIds
 
 __all__ = ["Emission", "emit_in_postgres", "emit_in_sqlite"]
 
-_STORES = Path(stores.__file__).parent
-_SQLITE = load_statements(_STORES / "sqlite" / "in_transaction")
+_STATEMENTS = Path(stores.__file__).parent / "in_transaction"
+_SQLITE = load_statements(_STATEMENTS, Dialect.SQLITE)
 _POSTGRES = {
     name: to_positional(named.sql)
-    for name, named in load_statements(_STORES / "postgres" / "in_transaction").items()
+    for name, named in load_statements(_STATEMENTS, Dialect.POSTGRES).items()
 }
 
 
@@ -138,13 +139,13 @@ def _text(moment: datetime) -> str:
 
 def _no_transaction(how: str) -> Conflict:
     return Conflict(
-        "there is no open transaction that the event could be committed with",
+        "there is no open transaction to commit the event with",
         hint=f"begin one first: {how}",
     )
 
 
 def _conflict(event_id: str) -> IdempotencyConflict:
     return IdempotencyConflict(
-        f"the event '{event_id}' was emitted before with another trigger or content",
+        f"the event '{event_id}' was already emitted with a different trigger or content",
         hint="use a new event id for a new event",
     )

@@ -18,6 +18,7 @@ from outrider.testing.launches import target
 from outrider.testing.postgres import PrivatePostgres, create_database
 from tests.support.api_inside import serving
 from tests.support.api_server import ApiServer, campaign, running_server
+from tests.support.eventually import eventually
 from tests.support.raw_sql import raw_sql
 from tests.support.whole_runs import opened
 
@@ -394,11 +395,11 @@ async def test_a_database_that_is_gone_makes_503_and_comes_back(
         # Whoever watches is known again; a key that was never right is not.
         assert (await server.request("GET", "/metrics", key="or_unknown_key")).status != 200
         postgres.start_again()
-        async with asyncio.timeout(60):
-            while True:
-                if (await server.request("GET", "/readyz")).status == 200:
-                    break
-                await asyncio.sleep(0.1)
+
+        async def is_so() -> bool:
+            return (await server.request("GET", "/readyz")).status == 200
+
+        await eventually(is_so, seconds=60)
         await server.post("/campaigns", campaign())
 
 

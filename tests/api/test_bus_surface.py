@@ -20,6 +20,7 @@ from tests.support.api_server import campaign, running_server
 from tests.support.broken_server import closed_port
 from tests.support.bus_receiver import SECRET, Receiver, answer, receiving
 from tests.support.bus_scene import SINK, Scene
+from tests.support.eventually import eventually
 
 
 @pytest.fixture
@@ -145,7 +146,7 @@ async def test_the_command_line_shows_redrives_and_forgets(
     asked_first = await asyncio.to_thread(
         CliRunner().invoke, app, ["bus", "forget", SINK], input="n\n"
     )
-    assert f"{count} events wait for '{SINK}'" in asked_first.output
+    assert f"'{SINK}' has {count} waiting events" in asked_first.output
     assert asked_first.exit_code == 1
     assert len((await run("bus", "sinks"))[1]["items"]) == 1
     code, forgotten = await run("bus", "forget", SINK, "--yes")
@@ -166,11 +167,10 @@ async def test_a_server_without_workers_relays_and_commands_can_ask_it(
     async with running_server(tmp_path, environment=environment, workers=0) as server:
         created = await server.post("/campaigns", campaign(2))
         await server.post(f"/campaigns/{created['campaignId']}/phases/launch/start")
-        async with asyncio.timeout(60):
-            while True:
-                if any(event["type"] == "outrider.run.RunApproved" for event in receiver.heard):
-                    break
-                await asyncio.sleep(0.02)
+        await eventually(
+            lambda: any(event["type"] == "outrider.run.RunApproved" for event in receiver.heard),
+            seconds=60,
+        )
         monkeypatch.setenv("OUTRIDER_KEY", root_key)
         monkeypatch.chdir(tmp_path)
         for command in (["bus", "dead-letters"], ["alerts"]):
@@ -189,11 +189,10 @@ async def test_a_worker_with_the_setting_tells_of_a_whole_run_in_order(
     async with running_server(tmp_path, environment=environment, workers=2) as server:
         created = await server.post("/campaigns", campaign(20, batchSize=5))
         await server.post(f"/campaigns/{created['campaignId']}/phases/launch/start")
-        async with asyncio.timeout(60):
-            while True:
-                if any(event["type"] == "outrider.run.RunCompleted" for event in receiver.heard):
-                    break
-                await asyncio.sleep(0.02)
+        await eventually(
+            lambda: any(event["type"] == "outrider.run.RunCompleted" for event in receiver.heard),
+            seconds=60,
+        )
     types = [event["data"]["eventType"] for event in receiver.heard]
     assert types[0] == "RunApproved"
     assert types[-1] == "RunCompleted"

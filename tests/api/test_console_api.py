@@ -560,11 +560,11 @@ async def test_a_dry_run_tells_of_what_would_not_be_sent_and_why(tmp_path: Path)
         await rule(server, enabled=False)
         answer = await rehearsed(server)
         assert answer["sentences"] == [
-            "Email to lead: the rule is disabled, so nobody would be written to."
+            "Email to lead: the rule is disabled, so nothing would be sent."
         ]
         answer = await rehearsed(server, {"trigger": "nobody_knows_it"})
         assert answer["status"] == "failed"
-        assert "known to nobody" in str(answer["problem"])
+        assert "is not a known trigger" in str(answer["problem"])
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,7 @@ async def test_an_event_is_new_once_and_then_known_and_then_in_conflict(server: 
 async def test_what_cannot_be_taken_is_refused_with_its_fields(server: Server) -> None:
     unknown = await server.emit("u-1", "quote_lost")
     assert unknown.status == 400
-    assert "known to nobody" in unknown.fields["trigger"]
+    assert "is not a known trigger" in unknown.fields["trigger"]
     wrong: list[tuple[dict[str, Any], str]] = [
         ({"variables": {"a": _deep(40)}}, "variables"),
         ({"subject": {"lead": 1}}, "subject.lead"),
@@ -167,8 +167,8 @@ async def test_an_event_is_explained_for_all_and_for_one(server: Server) -> None
     told = (await server.ask("GET", "/events/a-2/explain")).json
     assert told["eventId"] == "a-2"
     text = "\n".join(told["sentences"])
-    assert "Email to lead: the rule's steps were enqueued, which made 1 message." in text
-    assert "Whatsapp to lead: the rule is disabled, so nobody was written to." in text
+    assert "Email to lead: the rule's steps were enqueued and created 1 message." in text
+    assert "Whatsapp to lead: the rule is disabled, so nothing was sent." in text
     assert "lead-1 (Ada@example.test) was sent by smtp" in text
     assert "by step 1 of its rule." in text
     for asked, mentions in (("ADA@example.test", True), ("lead-1", True), ("bo@x.test", False)):
@@ -178,7 +178,7 @@ async def test_an_event_is_explained_for_all_and_for_one(server: Server) -> None
         assert (f"Nothing was planned for {asked}" in of_one) is not mentions
     [sent] = [item for item in shown["items"] if item["template"] == "email_send"]
     of_item = (await server.ask("GET", f"/outbox/{sent['outboxId']}/explain")).json["sentences"]
-    assert "It followed from the event a-2 (quote_accepted) by step 1 of its rule." in of_item
+    assert "It was caused by the event a-2 (quote_accepted), by step 1 of its rule." in of_item
     item = (await server.ask("GET", f"/outbox/{sent['outboxId']}")).json
     assert (item["eventId"], item["waitsFor"]) == ("a-2", None)
     assert (await server.ask("GET", "/events/none/explain")).status == 404

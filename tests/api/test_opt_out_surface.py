@@ -142,6 +142,6 @@ async def test_the_command_line_opts_out_lists_and_lifts_here_and_at_a_server(
 
 def test_help_says_what_holds_back_transactional_messages() -> None:
     told = CliRunner().invoke(app, ["suppression", "--help"], terminal_width=200).stdout
-    assert "Transactional messages are held back only by a bounce, a complaint, a STOP" in " ".join(
+    assert "Transactional messages are blocked only by a bounce, a complaint, a STOP" in " ".join(
         told.split()
     )

@@ -3,9 +3,8 @@
 import asyncio
 import json
 import re
-import sys
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,39 +20,24 @@ from outrider.gateways.sandbox import Sandbox
 from outrider.kernel.transactions import run_log
 from outrider.limits.gateways import SECRET_MAX_BYTES
 from outrider.ports.secrets import GROUP, own_secret
-from outrider.secret_store import LocalSecrets, load_secrets
+from outrider.secrets.store import LocalSecrets, load_secrets
 from outrider.settings import Settings, TargetSettings
 from outrider.testing.launches import ACTOR, message, people, registry, target
 from tests.gateways.test_no_leak import _stored, forms
 from tests.support.controls import begun, until_ended, until_state
+from tests.support.distributions import Install, installing
 from tests.support.provider_targets import PLANTED, TARGETS
 from tests.support.whole_runs import IMPATIENT, working
 
 PAGE = (Path(__file__).parents[2] / "docs" / "secrets-and-artifacts.md").read_text()
 VALUE = "hunter2-7f3a9c"
-Install = Callable[..., None]
 
 
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
     """Installs distributions for a test: their code, and the schemes they register."""
-    monkeypatch.syspath_prepend(str(tmp_path))
-    modules: list[str] = []
-
-    def install(schemes: Mapping[str, str], code: str, module: str = "plugin") -> None:
-        (tmp_path / f"{module}.py").write_text(code)
-        metadata = tmp_path / f"acme_{module}-1.2.dist-info"
-        metadata.mkdir()
-        (metadata / "METADATA").write_text(
-            f"Metadata-Version: 2.1\nName: acme-{module}\nVersion: 1.2\n"
-        )
-        lines = [f"{name} = {value}" for name, value in schemes.items()]
-        (metadata / "entry_points.txt").write_text("\n".join([f"[{GROUP}]", *lines, ""]))
-        modules.append(module)
-
-    yield install
-    for module in modules:
-        sys.modules.pop(module, None)
+    with installing(GROUP, tmp_path, monkeypatch) as install:
+        yield install
 
 
 # Schemes.
@@ -91,7 +75,7 @@ def test_the_built_in_schemes_are_always_there(
 @pytest.mark.parametrize(
     ("name", "thing", "code", "why"),
     [
-        ("env", "Scheme", "", "has a name that is taken by Outrider itself"),
+        ("env", "Scheme", "", "has a name already used by Outrider itself"),
         ("Vault", "Scheme", "", "should have a name that matches"),
         ("v", "Scheme", "", "should have a name that matches"),
         ("vault", "Missing", "", "cannot be loaded: AttributeError"),

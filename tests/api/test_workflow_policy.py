@@ -89,7 +89,7 @@ def test_a_policy_is_set_from_a_file_and_shown(
 
     assert run("migrate").exit_code == 0
     shown = run("workflow", "policy", "show").stdout
-    assert "nothing is held back" in shown
+    assert "nothing delays messages" in shown
     assert "gives up after 31 minutes" in " ".join(shown.split()), "C8: in words"
     file = tmp_path / "policy.json"
     file.write_text(json.dumps(POLICY))

@@ -204,7 +204,7 @@ def test_a_file_is_applied_and_what_it_changes_is_shown_first(invoke: Invoke, fo
     assert "applied: 3 added" in invoke("workflow", "apply", "workflow.toml", "--yes").stdout
     assert (
         invoke("workflow", "apply", "workflow.toml", "--yes").stdout
-        == "nothing to change: the rules are as the file says\n"
+        == "nothing to change: the rules already match the file\n"
     )
     edited = FILE.replace("delayHours = 24", "delayMinutes = 90").replace("waits.", "is waiting.")
     (folder / "workflow.toml").write_text(edited.replace("stepOrder = 1", "stepOrder = 3"))
@@ -221,7 +221,7 @@ def test_a_file_is_applied_and_what_it_changes_is_shown_first(invoke: Invoke, fo
         "        delaySeconds: 86400 → 5400",
         "    + step 3 sms: Your quote {{ quote.number }}",
         "1 to be added, 1 to be changed, 0 to be removed",
-        "what is kept and not in the file goes with --prune",
+        "rules that are not in the file are kept; --prune removes them",
     ]
     done = answer(invoke("workflow", "apply", "workflow.toml", "--yes", "--prune", "--json"))
     assert (done["added"], done["changed"], done["removed"], done["applied"]) == (1, 1, 1, True)

@@ -84,8 +84,9 @@ def test_a_run_leads_to_what_is_in_doubt_in_it(page: Page, world: World) -> None
     doubt_all(world, campaign_id)
     run_id = world.run_of(campaign_id)
     page.goto(f"/#/runs/{run_id}")
-    page.get_by_role("link", name="Settle what is in doubt (2)").click()
-    expect(page.get_by_role("button", name=re.compile("^Resolve "))).to_have_count(2)
+    page.get_by_role("link", name="Resolve items in doubt (2)").click()
+    rows = page.locator("tbody")
+    expect(rows.get_by_role("button", name=re.compile("^Resolve "))).to_have_count(2)
     assert page.url.endswith(f"#/doubts?runId={run_id}")
 
 

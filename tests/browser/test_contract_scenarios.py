@@ -138,7 +138,7 @@ def test_scenario_6_invalid_transition_rejected(page: Page, campaign_id: str) ->
     )
     stage(page).get_by_role("button", name="Resume").click()
     expect_state(page, "completed")
-    expect(page.locator(".track-note")).to_contain_text("completed already")
+    expect(page.locator(".track-note")).to_contain_text("already completed")
     expect_no_toast(page)
 
 
@@ -171,7 +171,7 @@ def test_scenario_8_expected_state_precondition(page: Page, world: World, campai
     assert answered.value.status == 409
     assert answered.value.json()["error"]["code"] == "EXPECTED_STATE_MISMATCH"
     expect_state(page, "paused")
-    expect(page.locator(".track-note")).to_contain_text("paused already")
+    expect(page.locator(".track-note")).to_contain_text("already paused")
     expect_no_toast(page)
 
 

@@ -196,7 +196,7 @@ def test_every_page_shows_what_strangers_wrote_as_text(page: Page, planted: Plan
 
 def test_dialogs_previews_and_toasts_show_them_as_text(page: Page, planted: Planted) -> None:
     page.goto("/#/doubts")
-    page.get_by_role("button", name="Resolve").first.click()
+    page.locator("tbody").get_by_role("button", name="Resolve").first.click()
     expect(page.get_by_role("dialog").locator("h2")).to_contain_text(LONG_NAME)
     _unharmed(page, "a dialog")
     page.keyboard.press("Escape")
@@ -209,7 +209,7 @@ def test_dialogs_previews_and_toasts_show_them_as_text(page: Page, planted: Plan
         lambda route: route.fulfill(status=500, json={"error": {"message": ATTACK + LONG_WORD}}),
     )
     page.goto("/#/doubts")
-    page.get_by_role("button", name="Settle all matching").click()
+    page.get_by_role("button", name="Resolve all matching").click()
     expect(page.locator(".toast")).to_contain_text(ATTACK)
     _unharmed(page, "a toast")
 

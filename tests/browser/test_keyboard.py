@@ -80,7 +80,7 @@ def test_settling_a_doubt(page: Page, world: World) -> None:
     page.keyboard.press("Space")
     page.keyboard.press("Tab")
     page.keyboard.type("Seen in the provider's export")
-    _tab_to(page, page.get_by_role("button", name="Settle it"))
+    _tab_to(page, page.get_by_role("dialog").get_by_role("button", name="Resolve"))
     page.keyboard.press("Enter")
     expect(page.get_by_role("dialog")).to_have_count(0)
     expect(resolve).to_have_count(0)

@@ -118,7 +118,7 @@ def _open(page: Page, address: str, row: str) -> Cost:
             answers.append(answer)
 
     page.evaluate("location.hash = '#/nowhere'")
-    expect(page.get_by_text("There is no such page")).to_be_visible()
+    expect(page.get_by_text("Page not found")).to_be_visible()
     page.on("response", note)
     began = page.evaluate("performance.now()")
     page.evaluate("(address) => { location.hash = address; }", address)

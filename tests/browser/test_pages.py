@@ -39,9 +39,9 @@ def addresses(world: World, campaign_id: str) -> dict[str, str]:
         "#/workflows?tab=dry-run": "Workflows",
         "#/workflows?tab=policy": "Workflows",
         "#/targets": "Targets",
-        "#/trouble": "Trouble",
-        "#/trouble?tab=letters": "Trouble",
-        "#/trouble?tab=bypasses": "Trouble",
+        "#/trouble": "Problems",
+        "#/trouble?tab=letters": "Problems",
+        "#/trouble?tab=bypasses": "Problems",
         "#/settings": "Settings",
         "#/settings?tab=suppressions": "Settings",
         "#/new": "New campaign",
@@ -104,7 +104,7 @@ def test_signing_in_takes_a_key_and_keeps_none(chromium: Browser, world: World) 
     page.goto("/")
     page.get_by_label("API key").fill("outrider_wrong")
     page.get_by_role("button", name="Sign in").click()
-    expect(page.get_by_role("alert")).to_contain_text("not valid")
+    expect(page.get_by_role("alert")).to_contain_text("invalid")
     page.get_by_label("API key").fill(world.key)
     page.keyboard.press("Enter")
     expect(page.locator("h1")).to_have_text("Campaigns")
@@ -128,7 +128,7 @@ def test_a_key_that_may_only_read_sees_no_controls(chromium: Browser, world: Wor
     expect(page.locator("[data-action]")).to_have_count(0)
     _drawn(page, "#/campaigns", "Campaigns")
     expect(page.get_by_role("link", name="New campaign")).to_have_count(0)
-    expect(page.locator(".who")).to_contain_text("read only")
+    expect(page.locator(".who")).to_contain_text("read-only")
     context.close()
 
 
@@ -140,17 +140,17 @@ def test_a_campaign_is_made_filled_previewed_and_started(page: Page) -> None:
     page.get_by_role("button", name="Create campaign").click()
     expect(page.locator("h1")).to_have_text("Made by hand")
     csv = b"id,phone,firstName\nlead-1,+447700900123,Ada\nlead-2,+447700900124,Grace\nlead-3,,Bob\n"
-    page.get_by_label("File of recipients").set_input_files(
+    page.get_by_label("Recipient file").set_input_files(
         {"name": "people.csv", "mimeType": "text/csv", "buffer": csv}
     )
     page.get_by_role("button", name="Upload").click()
-    expect(page.get_by_text("3 recipients are in the audience.")).to_be_visible()
-    page.get_by_label("Recipient id").fill("lead-2")
+    expect(page.get_by_text("3 recipients added to the audience.")).to_be_visible()
+    page.get_by_label("Recipient ID").fill("lead-2")
     page.get_by_role("button", name="Preview").click()
     expect(page.locator(".preview")).to_contain_text("Hello Grace")
     page.get_by_role("button", name="Count recipients").click()
     expect(page.locator(".figures")).to_contain_text(re.compile(r"2\s*Would be sent"))
-    page.get_by_role("link", name="Open the campaign").click()
+    page.get_by_role("link", name="Open campaign").click()
     page.get_by_role("button", name="Start Launch").click()
     expect(page.locator("[data-phase=launch]")).to_have_attribute("data-state", "completed")
     expect(page.locator("[data-part=sent] dd")).to_contain_text("2")
@@ -165,12 +165,12 @@ def test_a_run_can_be_looked_at_as_it_was(page: Page, world: World, campaign_id:
     slider.focus()
     page.keyboard.press("Home")
     expect(page.get_by_text("After that event")).to_be_visible()
-    expect(page.get_by_text("No step had begun")).to_be_visible()
+    expect(page.get_by_text("No jobs started")).to_be_visible()
     assert page.url.endswith("at=0")
     page.reload()
-    expect(page.get_by_text("No step had begun")).to_be_visible()
+    expect(page.get_by_text("No jobs started")).to_be_visible()
     page.get_by_role("button", name="Now").click()
-    expect(page.get_by_text("No step had begun")).to_have_count(0)
+    expect(page.get_by_text("No jobs started")).to_have_count(0)
 
 
 def test_a_key_is_shown_once_and_revoked_after_a_question(page: Page) -> None:
@@ -185,7 +185,7 @@ def test_a_key_is_shown_once_and_revoked_after_a_question(page: Page) -> None:
     page.keyboard.press("Escape")
     expect(page.get_by_role("button", name="Revoke for a while")).to_be_focused()
     page.keyboard.press("Enter")
-    page.get_by_role("button", name="Revoke it").click()
+    page.get_by_role("button", name="Revoke key").click()
     row = page.get_by_role("row").filter(has_text="for a while")
     expect(row).to_contain_text("Revoked")
 
@@ -206,7 +206,7 @@ def test_messages_of_a_new_campaign_have_different_ids(page: Page) -> None:
         page.get_by_role("button", name="Add a message").click()
     page.get_by_role("button", name="Remove").first.click()
     page.get_by_role("button", name="Add a message").click()
-    ids = page.get_by_label("Id", exact=True)
+    ids = page.get_by_label("ID", exact=True)
     expect(ids).to_have_count(3)
     assert len({ids.nth(place).input_value() for place in range(3)}) == 3
 

@@ -224,7 +224,7 @@ def test_a_tab_of_a_run_keeps_its_rows_and_its_focus_while_the_run_goes_on(
     rows = page.get_by_role("region", name="Items").locator("tbody tr")
     expect(rows).not_to_have_count(0)
     expect_live(page)
-    find = page.get_by_label("Recipient id")
+    find = page.get_by_label("Recipient ID")
     find.press_sequentially("lead-")
     with page.expect_response(f"**/runs/{run_id}?*"):
         world.control(campaign_id, "pause")
@@ -241,7 +241,7 @@ def test_recipients_can_be_uploaded_twice(page: Page, world: World) -> None:
     page.goto(f"/#/new?campaign={campaign_id}")
     for number in (2, 3):
         csv = f"id,phone\nlead-{number},+44770090012{number}\n".encode()
-        page.get_by_label("File of recipients").set_input_files(
+        page.get_by_label("Recipient file").set_input_files(
             {"name": "people.csv", "mimeType": "text/csv", "buffer": csv}
         )
         page.get_by_role("button", name="Upload").click()

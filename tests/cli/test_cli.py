@@ -106,7 +106,7 @@ def test_a_run_that_is_not_finished_has_no_certificate(invoke: Invoke, tmp_path:
     result = invoke("run", "certificate", run)
     assert result.exit_code == 1
     assert "does not hold" in result.output
-    assert "no worker holds a job of it" in invoke("run", "explain", run).output
+    assert "no worker is processing its jobs" in invoke("run", "explain", run).output
 
 
 def test_starting_twice_starts_once_and_says_so(invoke: Invoke, tmp_path: Path) -> None:
@@ -175,7 +175,7 @@ def test_resolving_what_is_not_in_doubt_is_refused(invoke: Invoke) -> None:
 def test_a_verdict_without_evidence_is_refused(invoke: Invoke) -> None:
     result = invoke("doubts", "resolve", "x", "--verdict", "sent", "--evidence", " ")
     assert result.exit_code == 2
-    assert "say how you know" in result.output
+    assert "how do you know?" in result.output
 
 
 def test_every_mistake_in_a_campaign_file_is_told_at_once_and_nothing_is_written(
@@ -250,7 +250,7 @@ def test_a_mistake_on_the_last_line_of_an_audience_file_leaves_nothing(
         ("mysql://x/y", "sqlite:///FILE or postgresql://"),
         ("sqlite://", "sqlite:///outrider.db"),
         ("sqlite:////nowhere/at/all/x.db", "does not exist"),
-        ("postgresql://nobody@127.0.0.1:1/none", "Postgres cannot be used"),
+        ("postgresql://nobody@127.0.0.1:1/none", "Postgres is unavailable"),
     ],
 )
 def test_a_database_that_cannot_be_used_is_a_clear_error(url: str, says: str) -> None:
@@ -310,7 +310,7 @@ def test_evidence_that_is_none_is_refused_with_its_line(invoke: Invoke, tmp_path
     file.write_text('{"referenceId": "a"}\nnot json\n')
     unnamed = invoke("doubts", "reconcile", "--evidence", str(file))
     assert unnamed.exit_code == 2
-    assert "says nothing of another's" in unnamed.output
+    assert "covers one target only" in unnamed.output
     result = invoke("doubts", "reconcile", "--target", "noop", "--evidence", str(file))
     assert result.exit_code == 1
     assert "line 2 is not evidence" in result.stderr
@@ -427,7 +427,7 @@ def test_a_worker_reloads_the_registry_on_sighup_and_leaves_on_sigterm(tmp_path:
     [
         ('[targets."sms', "outrider.toml cannot be read"),
         ('[targets."sms.x"]\nrate = 5', "outrider.toml: targets.sms.x.rate"),
-        ('[targets.x.credentials]\nkey = "hunter2"', "should be env:NAME or file:PATH"),
+        ('[targets.x.credentials]\nkey = "hunter2"', "must be env:NAME or file:PATH"),
     ],
 )
 def test_a_mistake_in_the_settings_file_is_told_with_its_place(

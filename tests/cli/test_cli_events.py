@@ -67,7 +67,7 @@ async def test_one_event_by_flags_is_shown_listed_explained_and_routed_again(
     )  # fmt: skip
     made = answer(await here(*told, "--json"))
     assert (made["eventId"], made["status"], made["new"]) == ("q/17", "received", True)
-    assert "known already q/17" in text(await here(*told))
+    assert "already known q/17" in text(await here(*told))
     await desk.outrider.event_router.route_due()
     assert "`number` is undefined" in text(await here("event", "show", "q/17"))
     assert "q/17" in text(await here("event", "list", "--status", "failed"))
@@ -78,17 +78,17 @@ async def test_one_event_by_flags_is_shown_listed_explained_and_routed_again(
     await desk.outrider.event_router.route_due()
     refused = await here("event", "reroute", "q/17")
     assert refused.exit_code == 1
-    assert "nothing of the event 'q/17' failed" in refused.stderr
+    assert "event 'q/17' has no failed routes" in refused.stderr
     shown = answer(await here("event", "show", "q/17", "--json"))
     assert [item["status"] for item in shown["items"]] == ["pending"]
     told_of_one = text(await here("event", "explain", "q/17", "--recipient", "ADA@example.test"))
-    assert "lead-1 (ada@example.test) is not settled yet." in told_of_one
+    assert "lead-1 (ada@example.test) is not finished yet." in told_of_one
     nobody = answer(await here("event", "explain", "q/17", "--recipient", "bo", "--json"))
     assert "Nothing was planned for bo" in nobody["sentences"][-1]
     [item] = shown["items"]
     # An event's item is one of the ledger's, so whoever explains those explains it.
     of_item = text(await here("run", "explain", item["outboxId"]))
-    assert "It followed from the event q/17 (quote_rejected) by step 1 of its rule." in of_item
+    assert "It was caused by the event q/17 (quote_rejected), by step 1 of its rule." in of_item
     assert (await here("run", "explain", "none")).exit_code == 1
 
 
@@ -109,13 +109,13 @@ async def test_many_lines_are_taken_and_each_bad_one_is_told_with_its_number(
     result = await here("event", "emit", str(file))
     assert result.exit_code == 1
     refused = {2, 4, 8, 12, EMITTED_AT_ONCE + 2, count}
-    found = [line for line in result.stderr.splitlines() if "not taken line" in line]
-    assert {int(line.split()[3].rstrip(":")) - 1 for line in found} == refused
-    assert "trigger: 'quote_lost' is known to nobody" in result.stderr
+    found = [line for line in result.stderr.splitlines() if "refused line" in line]
+    assert {int(line.split()[2].rstrip(":")) - 1 for line in found} == refused
+    assert "trigger: 'quote_lost' is not a known trigger" in result.stderr
     assert "subject.lead: should be" in result.stderr
-    assert "emitted before with another" in result.stderr
+    assert "already emitted with a different" in result.stderr
     new = count - len(refused) - 1
-    assert f"{new:,} received, 1 known already, {len(refused)} not taken" in result.stdout
+    assert f"{new:,} received, 1 already known, {len(refused)} refused" in result.stdout
     again = await here("event", "emit", str(file), "--json")
     assert again.exit_code == 1
     tally = json.loads(again.stdout.splitlines()[-1])
@@ -147,7 +147,11 @@ async def test_a_file_may_be_one_object_over_many_lines_and_come_from_standard_i
     }  # fmt: skip
     told = await desk.outrider.event_intake.contents(DEFAULT_SCOPE, "p-1")
     assert json.loads(told.variables) == {"a": [1, 2]}
-    for given, why in (("", "no event in it"), ("[1]\n", "should be"), ("x" * 1_100_000, "bytes")):
+    for given, why in (
+        ("", "no events"),
+        ("[1]\n", "should be"),
+        ("x" * 1_100_000, "bytes"),
+    ):
         result = await here("event", "emit", "-", input=given)
         assert result.exit_code == 1
         assert why in result.stderr
@@ -191,12 +195,12 @@ async def test_a_server_is_asked_the_same(
         file.write_text(lines(event("b"), event("c", "quote_lost"), event("a/explain"), "[]"))
         result = await there("event", "emit", str(file))
         assert result.exit_code == 1
-        assert "1 received, 1 known already, 2 not taken" in result.stdout
-        assert "not taken line 2: trigger: 'quote_lost' is known" in result.stderr
+        assert "1 received, 1 already known, 2 refused" in result.stdout
+        assert "refused line 2: trigger: 'quote_lost' is not a known" in result.stderr
         while await desk.outrider.event_router.route_due():
             pass
         await desk.until(lambda _: True)
-        assert "nothing of the event" in (await there("event", "reroute", "a/explain")).stderr
+        assert "has no failed routes" in (await there("event", "reroute", "a/explain")).stderr
         for command in (
             ("event", "show", "a/explain"),
             ("event", "explain", "a/explain"),

@@ -69,7 +69,7 @@ def test_the_key_stands_alone_on_a_line_to_be_copied(invoke: Invoke) -> None:
     lines = invoke("key", "create", "[bold]ci[/bold]", "--scope", "admin").stdout.splitlines()
     assert lines[0].endswith("[bold]ci[/bold]: admin")
     assert lines[1].startswith("outrider_")
-    assert lines[2] == "keep it now: it is not shown again"
+    assert lines[2] == "store it now: it is not shown again"
 
 
 def test_scopes_are_given_one_by_one_and_shown_in_order(invoke: Invoke) -> None:
@@ -115,7 +115,7 @@ def test_a_workspace_is_made_with_its_first_key_and_has_keys_of_its_own(
 def test_a_workspace_that_is_no_path_of_three_is_refused(invoke: Invoke, workspace: str) -> None:
     refused = refusal(invoke("key", "create", "ci", "--workspace", workspace, "--json"))
     assert refused["code"] == "INVALID_REQUEST"
-    assert refused["hint"] == "write TENANT/PROJECT/ENVIRONMENT"
+    assert refused["hint"] == "use the form TENANT/PROJECT/ENVIRONMENT"
 
 
 def test_a_list_goes_on_where_it_ended(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -95,7 +95,7 @@ def test_settings_that_do_not_fit_the_registry_are_warned_about(folder: Path) ->
     assert [(each["path"], each["message"]) for each in told["warnings"]] == [
         ("targets.sms.b.fallback", "'mail' sends email, not sms"),
         ("targets.mail.fallback", "is the target itself"),
-        ("targets.sms.c", "is not registered; registered are mail, sms.a, sms.b"),
+        ("targets.sms.c", "is not registered; the registered ones are mail, sms.a, sms.b"),
         ("targets.sms.c.fallback", "'nowhere' is not registered"),
     ]
 
@@ -124,7 +124,7 @@ def test_show_prints_the_contracts_in_force(folder: Path) -> None:
     shown = json.loads(invoke("registry", "show", "--json").stdout)
     assert shown == {"targets": sorted(entries, key=lambda entry: str(entry["submissionTarget"]))}
     text = invoke("registry", "show").stdout
-    for words in ("within 30 s", "one attempt", "3 attempts"):
+    for words in ("within 30 s", "1 attempt", "3 attempts"):
         assert words in text
 
 

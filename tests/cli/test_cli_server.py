@@ -100,7 +100,7 @@ async def test_a_campaign_with_a_file_goes_from_upload_to_certificate(
     assert shown["reasons"] == [{"status": "skipped", "reason": "no_address", "items": 1}]
     assert "no_address" in text(await invoke("run", "show", run))
     assert answer(await invoke("run", "certificate", run, "--json"))["holds"] is True
-    assert f"Launch certificate of run {run}: holds" in text(
+    assert f"Launch certificate for run {run}: holds" in text(
         await invoke("run", "certificate", run)
     )
     assert "The run is completed" in text(await invoke("run", "explain", run))
@@ -197,12 +197,12 @@ async def test_an_intent_is_submitted_once_and_shown(invoke: Invoke) -> None:
     again = answer(await invoke(*submission, '{"to": "x"}', "--json"))
     assert (first["new"], again["new"]) == (True, False)
     assert first["success"] is True
-    assert "known already" in text(await invoke(*submission, '{"to": "x"}'))
+    assert "already known" in text(await invoke(*submission, '{"to": "x"}'))
     await until_accepted(invoke, "order?1 a")
     assert "was sent by noop" in text(await invoke("intent", "show", "order?1 a"))
     conflict = await invoke(*submission, '{"to": "y"}', "--json")
     assert json.loads(conflict.stdout)["error"]["code"] == "IDEMPOTENCY_CONFLICT"
-    for wrong, says in (("[]", "not a JSON object"), ("{}", "--work works on the database")):
+    for wrong, says in (("[]", "not a JSON object"), ("{}", "--work runs on this machine")):
         refused = await invoke(*submission, wrong, *(["--work"] if wrong == "{}" else []))
         assert refused.exit_code == 1
         assert says in refused.stderr
@@ -241,9 +241,9 @@ async def test_a_key_is_made_used_listed_and_revoked(
     listed = answer(await invoke("key", "list", "--json"))["items"]
     assert made["id"] in [key["id"] for key in listed]
     assert made["key"] not in text(await invoke("key", "list"))
-    assert "keep it now" in text(await invoke("key", "create", "other"))
+    assert "store it now" in text(await invoke("key", "create", "other"))
     elsewhere = await invoke("key", "list", "--workspace", "acme/shop/production")
-    assert "leave --workspace out" in elsewhere.stderr
+    assert "remove --workspace" in elsewhere.stderr
     with monkeypatch.context() as as_reader:
         as_reader.setenv("OUTRIDER_KEY", made["key"])
         assert (await invoke("campaign", "list")).exit_code == 0
@@ -288,10 +288,10 @@ async def test_what_is_no_server_of_ours_is_told(
     place: str, mail: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url, says = {
-        "http_url": (mail.http_url, "is not an Outrider server"),
-        "smtp_url": (mail.smtp_url.replace("smtp", "http"), "does not answer"),
-        "nobody": ("http://127.0.0.1:1", "does not answer"),
-        "no address": ("localhost:8400", "write http://HOST:PORT"),
+        "http_url": (mail.http_url, "did not come from an Outrider server"),
+        "smtp_url": (mail.smtp_url.replace("smtp", "http"), "did not answer"),
+        "nobody": ("http://127.0.0.1:1", "did not answer"),
+        "no address": ("localhost:8400", "use the form http://HOST:PORT"),
     }[place]
     monkeypatch.setenv("OUTRIDER_KEY", "outrider_some")
     refused = await asked(url, "campaign", "list")
@@ -313,4 +313,4 @@ async def test_what_only_works_here_is_refused_with_a_server(
     monkeypatch.setenv("OUTRIDER_KEY", "outrider_some")
     refused = await asked("http://127.0.0.1:1", *command.split())
     assert refused.exit_code == 1
-    assert "cannot be asked of a server" in refused.stderr
+    assert "cannot be used with a server" in refused.stderr

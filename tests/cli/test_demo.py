@@ -62,7 +62,7 @@ def test_the_demo_on_temporal_brings_its_own_server_and_loses_nothing_either() -
     assert listens, done.stderr
     assert "SIGKILL" in done.stderr
     assert "0 waiting + 0 in doubt + 300 sent" in done.stdout
-    assert done.stdout.endswith("Nothing lost, nothing twice.\n")
+    assert done.stdout.endswith("Nothing lost, nothing sent twice.\n")
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", int(listens[1])), timeout=DEMO_SECONDS)
 
@@ -90,8 +90,8 @@ def test_the_demo_goes_through_all_phases_and_tells_of_its_report() -> None:
     for name in ("results.csv (", "certificate.json (", "report.html ("):
         assert name in report
     assert "0 waiting + 0 in doubt + 600 sent" in done.stdout
-    assert "Launch certificate of run" in done.stdout
-    assert done.stdout.endswith("Nothing lost, nothing twice.\n")
+    assert "Launch certificate for run" in done.stdout
+    assert done.stdout.endswith("Nothing lost, nothing sent twice.\n")
 
 
 def test_the_demo_is_served_afterwards_until_it_is_interrupted() -> None:

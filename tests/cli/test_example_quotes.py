@@ -36,4 +36,4 @@ async def test_the_quotes_example_runs_end_to_end(tmp_path: Path) -> None:
     (pdf,) = [file for line in received for file in line.get("attachments", [])]
     assert pdf["contentType"] == "application/pdf"
     assert "so the legacy sender thank_you_email was used" in said
-    assert "because its step's moment has not come" in said
+    assert "because its workflow step is not due yet" in said

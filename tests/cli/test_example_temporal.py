@@ -40,7 +40,7 @@ async def test_the_temporal_example_runs_end_to_end_and_cleans_up(tmp_path: Path
     assert '"state":"paused"' in said
     assert re.search(r"Running +outrider/[0-9a-f-]+/run/[0-9a-f-]+ +OutriderWork", said)
     assert "0 waiting + 0 in doubt + 2,000 sent + 0 failed + 0 skipped" in said
-    assert re.search(r"Launch certificate of run [0-9a-f-]+: holds", said)
+    assert re.search(r"Launch certificate for run [0-9a-f-]+: holds", said)
     assert re.search(r"the providers delivered 2000 of \d+ requests", said)
     assert re.search(r"Status +COMPLETED", said)
     assert list(temporary.iterdir()) == []

@@ -13,16 +13,17 @@ import aiohttp
 import pytest
 
 from outrider.api.upload_folder import PREFIX, UploadFolder, remove_left_overs
-from outrider.artifact_store import LocalArtifacts
 from outrider.domain.errors import InvalidInput
 from outrider.domain.keys import KeyId
 from outrider.domain.sessions import NONCE_BYTES, SECRET_BYTES, make_token
-from outrider.event_spool import LocalSpool
-from outrider.secret_store import LocalSecrets
-from outrider.session_secret import FILE_NAME, SessionSecret
+from outrider.files.artifact_store import LocalArtifacts
+from outrider.files.event_spool import LocalSpool
+from outrider.secrets.session import FILE_NAME, SessionSecret
+from outrider.secrets.store import LocalSecrets
 from outrider.stores.sqlite.store import SqliteStore
 from outrider.system import SystemIds
 from tests.support.api_server import campaign, running_server
+from tests.support.eventually import eventually
 from tests.support.raw_sql import raw_sql
 
 PATIENCE_SECONDS = 60.0
@@ -79,7 +80,7 @@ def test_the_session_secret_is_made_once_and_is_its_owners_alone(tmp_path: Path)
     assert SessionSecret(None, LocalSecrets(), folder).read() == made
     private(folder)
     (folder / FILE_NAME).chmod(0o644)
-    with pytest.raises(InvalidInput, match="others may read"):
+    with pytest.raises(InvalidInput, match="other users can read"):
         SessionSecret(None, LocalSecrets(), folder).read()
 
 
@@ -156,11 +157,7 @@ async def test_what_a_killed_server_had_of_an_upload_is_removed_by_the_next(
         upload = asyncio.create_task(
             server.request("POST", path, data=endless(), headers={"Content-Type": "text/csv"})
         )
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            while True:
-                if found(temporary, "audience*"):
-                    break
-                await asyncio.sleep(LOOK_SECONDS)
+        await eventually(lambda: found(temporary, "audience*"), seconds=PATIENCE_SECONDS)
         [folder] = found(temporary, f"{PREFIX}*")
         private(folder)
         await server.kill()

@@ -15,7 +15,8 @@ from outrider.domain.errors import StoreError
 from outrider.gateways.failure_words import why
 from outrider.stores.postgres.store import PostgresStore
 from outrider.testing.launches import target
-from tests.support.deployment import LOOK_SECONDS, PATIENCE_SECONDS, deployed
+from tests.support.deployment import PATIENCE_SECONDS, deployed
+from tests.support.eventually import eventually
 
 BAD_URLS = [
     "postgresql://me:hunter2@127.0.0.1:1/outrider",
@@ -89,11 +90,11 @@ async def test_an_intent_whose_gateway_is_gone_does_not_tell_where_it_was(tmp_pa
     targets = [target("sms.all", "sms", f"http://127.0.0.1:{port}", maxAttempts=1)]
     async with deployed(tmp_path, f"sqlite:///{tmp_path}/outrider.db", targets) as deployment:
         await deployment.submit("one", "sms.all", "+447700900001")
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            while True:
-                if b"efused" in (await deployment.server.request("GET", "/targets")).body:
-                    break
-                await asyncio.sleep(LOOK_SECONDS)
+
+        async def is_so() -> bool:
+            return b"efused" in (await deployment.server.request("GET", "/targets")).body
+
+        await eventually(is_so, seconds=PATIENCE_SECONDS)
         intent = await deployment.server.get("/intents/one")
         assert intent["error"] == "[Errno 111] Connection refused"
         # Whoever runs the server sees the contract (M13); other workspaces see no URL in it.

@@ -15,25 +15,28 @@ import pytest
 
 import outrider
 from outrider.bootstrap import Outrider
-from outrider.call_journal import CallJournalFolder
+from outrider.domain.call_results import CallResult
 from outrider.domain.campaigns import Message
 from outrider.domain.ids import DEFAULT_SCOPE, IdempotencyKey, RunId
 from outrider.domain.reference_memory import ReferenceMemory
 from outrider.domain.states import Channel
-from outrider.domain.submission import CallResult, GatewayType
+from outrider.domain.submission import GatewayType
 from outrider.domain.times import rfc3339
 from outrider.domain.workspaces import DEFAULT_WORKSPACE_NAME, WorkspaceName
+from outrider.files.call_journal import CallJournalFolder
 from outrider.gateways.directory import Gateways
 from outrider.gateways.sandbox import Sandbox
 from outrider.kernel.delivery.reservations import OpenAttempt, Reserver
-from outrider.kernel.transactions import campaigns, inspection
+from outrider.kernel.transactions import campaigns, run_jobs
 from outrider.kernel.transactions.doubts import DoubtVerdict
 from outrider.kernel.transactions.jobs import Hold
 from outrider.kernel.transactions.ledger import JobContext
 from outrider.kernel.work.lease_rescuer import LeaseRescuer
 from outrider.limits.kernel import Limits
 from outrider.ports.gateway import Gateway, Reservation
-from outrider.secret_store import LocalSecrets
+from outrider.secrets.store import LocalSecrets
+from outrider.stores.postgres import store as postgres
+from outrider.stores.sqlite import store as sqlite
 from outrider.testing.clock import FakeClock
 from outrider.testing.launches import launch, message, observe, people, target
 from outrider.testing.store_suite.workshop import ONE, Workshop
@@ -236,14 +239,14 @@ async def test_invariant_3_a_job_is_not_completed_while_an_item_is_not_terminal(
         run_id = await launch(outrider, [EMAIL], people(2))
         await die_after_reserving(outrider, "smtp.all", count=1)
         await work_until(outrider, run_id, lambda seen: seen.sent == 1)
-        counts = await outrider.store.read(inspection.job_counts(run_id))
+        counts = await outrider.store.read(run_jobs.job_counts(run_id))
         assert {count.status for count in counts} <= {"queued", "locked"}
         (doubt,) = [each async for each in outrider.doubt_resolver.doubts(DEFAULT_SCOPE)]
         await outrider.doubt_resolver.resolve(
             DEFAULT_SCOPE, doubt.id, DoubtVerdict.SENT, "the provider has it", "test"
         )
         await work_until_terminal(outrider, run_id)
-        (count,) = await outrider.store.read(inspection.job_counts(run_id))
+        (count,) = await outrider.store.read(run_jobs.job_counts(run_id))
         assert (count.status, count.outcome) == ("completed", "completed")
 
 
@@ -272,7 +275,7 @@ async def test_invariant_4_a_runs_status_is_computed_from_its_jobs_outcomes(
             assert (await observe(outrider, run_id))[0].status == "queued"
             await work_until_terminal(outrider, run_id)
             assert (await observe(outrider, run_id))[0].status == run_status
-            counts = await outrider.store.read(inspection.job_counts(run_id))
+            counts = await outrider.store.read(run_jobs.job_counts(run_id))
             assert {count.outcome for count in counts} == outcomes
 
 
@@ -297,15 +300,15 @@ def test_never_update_campaign_runs_from_deploying() -> None:
     }
     assert {name: found for name, found in writers.items() if found} == {
         "deployment.py": ["insert_run"],
-        "jobs.py": ["start_run"],
+        "claims.py": ["start_run"],
         "settlement.py": ["finish_run"],
     }
-    for store in ("sqlite", "postgres"):
-        folder = SOURCE / "stores" / store / "statements"
-        statements = "\n".join(path.read_text() for path in folder.glob("*.sql"))
-        updated = re.findall(
-            r"-- name: (\w+)\n(?:--.*\n)*UPDATE campaign_runs SET status\b", statements
-        )
+    for statements in (sqlite.STATEMENTS, postgres.STATEMENTS):
+        updated = [
+            name
+            for name, each in statements.items()
+            if re.search(r"\bUPDATE campaign_runs SET status\b", each.sql)
+        ]
         # Deploying takes its first event's sequence from the row, and leaves its status alone.
         assert sorted(updated) == ["finish_run", "start_run"]
 

@@ -15,8 +15,9 @@ SOURCE = Path(outrider.__file__).parent
 HEAD = """
 from outrider.domain.ids import IdempotencyKey, OutboxId
 from outrider.kernel.delivery.reservations import Reserver
-from outrider.kernel.transactions.jobs import Hold
-from outrider.kernel.transactions.ledger import Draft, JobContext
+from outrider.kernel.transactions.jobs import (Hold)
+from outrider.kernel.transactions.ledger import (JobContext)
+from outrider.kernel.transactions.reserving import (Draft)
 from outrider.ports.gateway import Gateway, Reservation
 """
 

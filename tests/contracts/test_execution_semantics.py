@@ -34,7 +34,7 @@ from outrider.domain.snapshot_documents import snapshot_document
 from outrider.gateways.sandbox import Sandbox
 from outrider.kernel.transactions import run_log
 from outrider.kernel.transactions.alerts import alerts_page
-from outrider.kernel.transactions.inspection import LAST
+from outrider.kernel.transactions.paging import LAST
 from outrider.kernel.transactions.run_log import EventDraft
 from outrider.settings import AdmissionTable, Settings, StateStoreSettings
 from outrider.testing.launches import target
@@ -42,6 +42,7 @@ from outrider.testing.postgres import create_database, drop_database
 from outrider.testing.run_view import RunView
 from tests.support.api_server import ApiServer, campaign, running_server
 from tests.support.controls import begun, created, until
+from tests.support.eventually import eventually
 from tests.support.raw_sql import Refused, raw_sql
 from tests.support.run_logs import events_of, projected
 from tests.support.whole_runs import opened, work_until_terminal
@@ -90,11 +91,10 @@ class Story:
         return found
 
     async def until(self, run_id: str, *statuses: str) -> None:
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            while True:
-                if (await self.snapshot(run_id))["status"] in statuses:
-                    return
-                await asyncio.sleep(0.05)
+        async def is_so() -> bool:
+            return bool((await self.snapshot(run_id))["status"] in statuses)
+
+        await eventually(is_so, seconds=PATIENCE_SECONDS)
 
 
 @asynccontextmanager

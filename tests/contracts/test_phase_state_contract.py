@@ -21,6 +21,7 @@ from outrider.testing.clock import ShiftedClock
 from outrider.testing.launches import target
 from outrider.testing.postgres import create_database, drop_database
 from tests.support.api_server import Answer, ApiServer, Stream, campaign, running_server
+from tests.support.eventually import observed_for
 from tests.support.raw_sql import raw_sql
 
 ROOT = Path(__file__).parents[2]
@@ -112,7 +113,7 @@ class Scene:
         async with asyncio.timeout(PATIENCE_SECONDS):
             while True:
                 before = self.sandbox.requests
-                await asyncio.sleep(0.4)
+                await observed_for(0.4)
                 seen = await self.snapshot()
                 sent = seen["phases"]["launch"]["accounting"]["sent"]
                 if before == self.sandbox.requests == sent:
@@ -281,7 +282,7 @@ async def test_scenario_7_progress_after_pause_ignored(scene: Scene) -> None:
     assert view.apply_event(late) is False
     assert view.states == {"launch": PhaseState.PAUSED}
     # The server itself tells no progress of a paused phase.
-    await asyncio.sleep(1.5)
+    await observed_for(1.5)
     assert (await scene.snapshot())["lastSequence"] == paused["lastSequence"]
 
 

@@ -13,21 +13,15 @@ from aiohttp import web
 
 from outrider.bootstrap import Outrider, open_outrider
 from outrider.documents.registry import parse_registry
+from outrider.domain.call_results import Accepted, Rejected
 from outrider.domain.errors import IdempotencyConflict, InvalidInput
 from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.retry import DIRECT, RetrySchedule
 from outrider.domain.states import IntentStatus, ItemStatus
-from outrider.domain.submission import (
-    Accepted,
-    AttemptFacts,
-    Contract,
-    Deadline,
-    Rejected,
-    judge,
-)
+from outrider.domain.submission import AttemptFacts, Contract, Deadline, judge
 from outrider.gateways.directory import GATEWAY_TYPES
 from outrider.kernel.submissions.submission_manager import Submission, intent_document
-from outrider.kernel.transactions.inspection import Attempt
+from outrider.kernel.transactions.ledger_items import Attempt
 from outrider.kernel.transactions.submissions import Intent
 from outrider.limits.kernel import Limits
 from outrider.settings import Settings

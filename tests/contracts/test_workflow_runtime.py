@@ -32,6 +32,7 @@ from outrider.domain.written_workflows import WrittenStep
 from outrider.kernel.transactions import domain_events
 from outrider.ports.store import Result, Store, Transaction
 from outrider.testing.slow_store import script_name
+from tests.support.eventually import observed_for
 from tests.support.raw_sql import raw_sql
 from tests.support.whole_runs import IMPATIENT, SteppedClock, working
 from tests.support.workflows import (
@@ -397,7 +398,7 @@ async def test_retry_after_is_honoured(stepped: Office) -> None:
         for _ in range(10):
             # Whoever would call before the time does so while it is looked at.
             await clock.step((opens_at - began).total_seconds() / 10 - 1)
-            await asyncio.sleep(0.05)
+            await observed_for(0.05)
         assert stepped.sandbox.requests == 1
         (row,) = await stepped.until(lambda rows: rows[0].status == "succeeded")
     assert clock.now() >= opens_at
@@ -461,7 +462,7 @@ async def test_a_retry_that_cannot_be_scheduled_is_logged_and_nothing_is_lost(
 @pytest.mark.parametrize(
     ("column", "value", "reason"),
     [
-        ("kind", "fax", "unsupported_kind: there is no kind 'fax'"),
+        ("kind", "fax", "unsupported_kind: 'fax' is not a known kind"),
         (
             "template",
             "email_sing",

@@ -15,9 +15,9 @@ from outrider.domain.run_events import FIRST_LOGICAL_ATTEMPT
 from outrider.domain.states import Channel, ItemStatus, RunStatus
 from outrider.gateways.sandbox import Sandbox
 from outrider.kernel.delivery.doubt_resolver import Reconciliation
-from outrider.kernel.transactions import inspection
+from outrider.kernel.transactions import ledger_items, run_records
 from outrider.kernel.transactions.doubts import Doubt, DoubtVerdict
-from outrider.kernel.transactions.inspection import Item
+from outrider.kernel.transactions.ledger_items import Item
 from outrider.limits.gateways import SMTP_CONNECTIONS
 from outrider.testing import launches
 from tests.crash.watcher import Watcher
@@ -104,7 +104,7 @@ class Scene:
             await self._watcher.stop()
 
     async def items(self) -> list[Item]:
-        page = inspection.items_of_run(DEFAULT_SCOPE, self.run_id, most=10_000)
+        page = ledger_items.items_of_run(DEFAULT_SCOPE, self.run_id, most=10_000)
         return await self.outrider.store.read(page)
 
     async def doubts(self) -> list[Doubt]:
@@ -158,7 +158,7 @@ class Scene:
 
     async def log_agrees(self) -> None:
         """Whoever died where, the run's log tells of every step once, and the rows follow it."""
-        run = await self.outrider.store.read(inspection.run(DEFAULT_SCOPE, self.run_id))
+        run = await self.outrider.store.read(run_records.run(DEFAULT_SCOPE, self.run_id))
         await check_against_log(self.outrider, run.campaign_id)
         told = await events_of(self.outrider, self.run_id)
         steps = [event for event in told if event.step_id]

@@ -18,14 +18,15 @@ from outrider.domain.errors import InvalidPhaseTransition
 from outrider.domain.ids import DEFAULT_SCOPE, CampaignId, RunId
 from outrider.domain.phases import AUDIENCE_IMPORT, Action
 from outrider.domain.states import Channel, ItemStatus, PhaseState, RunStatus
-from outrider.kernel.transactions import inspection
-from outrider.kernel.transactions.inspection import JobLine
+from outrider.kernel.transactions import paging, run_jobs
+from outrider.kernel.transactions.run_jobs import JobLine
 from outrider.limits.campaigns import UPLOAD_CHUNK_RECORDS
 from outrider.ports.phases import PhaseJob
 from outrider.testing import launches
 from outrider.testing.launches import observe
 from tests.crash.scene import ACTOR, MAIL_WINDOW_ITEMS, Provider, Scene
 from tests.support.controls import begun, control, phase_state, until_ended, until_run, until_state
+from tests.support.eventually import eventually
 from tests.support.raw_sql import raw_sql
 
 BATCH = MAIL_WINDOW_ITEMS + 4
@@ -44,15 +45,14 @@ async def launched(scene: Scene, provider: Provider, count: int = ITEMS) -> Camp
 
 
 async def jobs_of(scene: Scene, run_id: RunId) -> list[JobLine]:
-    return await scene.outrider.store.read(inspection.jobs_page(run_id, inspection.FIRST, 10_000))
+    return await scene.outrider.store.read(run_jobs.jobs_page(run_id, paging.FIRST, 10_000))
 
 
 async def nobody_holds_a_job(scene: Scene) -> None:
-    async with asyncio.timeout(60):
-        while True:
-            if "locked" not in {job.status for job in await jobs_of(scene, scene.run_id)}:
-                return
-            await asyncio.sleep(0.02)
+    async def is_so() -> bool:
+        return "locked" not in {job.status for job in await jobs_of(scene, scene.run_id)}
+
+    await eventually(is_so, seconds=60)
 
 
 def reached(scene: Scene) -> Counter[str]:

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from outrider.kernel.transactions import inspection
+from outrider.kernel.transactions import run_jobs
 from outrider.testing.postgres import PrivatePostgres, create_database
 from tests.crash.conftest import open_scene
 from tests.crash.scene import MAIL_WINDOW_ITEMS, Provider, Scene
@@ -86,7 +86,7 @@ async def test_a_short_restart_costs_a_job_neither_an_attempt_nor_its_lease(
 
     assert not await scene.comes_to_rest()
     await scene.ends_well()
-    counts = await scene.outrider.store.read(inspection.job_counts(scene.run_id))
+    counts = await scene.outrider.store.read(run_jobs.job_counts(scene.run_id))
     assert [count.attempts for count in counts] == [0]
     await worker.stop()
 

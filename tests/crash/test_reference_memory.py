@@ -21,9 +21,9 @@ from outrider.domain.reference_memory import FOR_GOOD, IN_FLIGHT, NEVER, Referen
 from outrider.domain.retry import CALL_REPEATS_MAX
 from outrider.domain.states import Channel, ItemStatus
 from outrider.kernel.submissions.submission_manager import Submission
-from outrider.kernel.transactions import inspection
+from outrider.kernel.transactions import ledger_items
 from outrider.kernel.transactions.doubts import Doubt, DoubtVerdict
-from outrider.kernel.transactions.inspection import Attempt, Item
+from outrider.kernel.transactions.ledger_items import Attempt, Item
 from outrider.kernel.transactions.submissions import Intent
 from outrider.limits.kernel import Limits
 from outrider.settings import Settings, TargetSettings
@@ -125,7 +125,7 @@ class Scene:
         return [each async for each in self.outrider.doubt_resolver.doubts(DEFAULT_SCOPE)]
 
     async def items(self, run_id: RunId) -> list[Item]:
-        page = inspection.items_of_run(DEFAULT_SCOPE, run_id, most=STORM.recipients)
+        page = ledger_items.items_of_run(DEFAULT_SCOPE, run_id, most=STORM.recipients)
         return await self.outrider.store.read(page)
 
     async def settle(self) -> None:

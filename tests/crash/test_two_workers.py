@@ -8,7 +8,7 @@ import asyncio
 import pytest
 
 from outrider.domain.ids import DEFAULT_SCOPE
-from outrider.kernel.transactions import inspection
+from outrider.kernel.transactions import audit_trail, paging
 from tests.crash.scene import MAIL_WINDOW_ITEMS, Provider, Scene
 
 BATCH = MAIL_WINDOW_ITEMS + 4
@@ -184,6 +184,6 @@ async def test_a_worker_back_from_the_dead_works_on_as_any_other(scene: Scene) -
 
 
 async def _actors(scene: Scene, event: str) -> set[str]:
-    entries = inspection.audit_of_run(DEFAULT_SCOPE, scene.run_id, inspection.FIRST, 10_000)
+    entries = audit_trail.audit_of_run(DEFAULT_SCOPE, scene.run_id, paging.FIRST, 10_000)
     rows = await scene.outrider.store.read(entries)
     return {actor for _, _, actor, named, *_ in rows if named == event}

@@ -13,10 +13,10 @@ from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.phases import Action
 from outrider.kernel.delivery.doubt_resolver import DoubtsOf
 from outrider.kernel.reports.item_explainer import explain_item
-from outrider.kernel.transactions import inspection
+from outrider.kernel.transactions import ledger_items, run_records
 from outrider.kernel.transactions.alerts import LAST, AlertCode, AlertRecord, alerts_page
 from outrider.kernel.transactions.doubts import Doubt, DoubtVerdict
-from outrider.kernel.transactions.inspection import LateAcceptance
+from outrider.kernel.transactions.ledger_items import LateAcceptance
 from tests.crash.scene import MAIL_WINDOW_ITEMS, Provider, Scene
 from tests.support.controls import control
 
@@ -35,7 +35,7 @@ async def late_acceptance(scene: Scene, doubt: Doubt) -> LateAcceptance:
     """The one of that item, once it has been recorded."""
     async with asyncio.timeout(PATIENCE_SECONDS):
         while True:
-            late = await scene.outrider.store.read(inspection.late_acceptances_of(doubt.id))
+            late = await scene.outrider.store.read(ledger_items.late_acceptances_of(doubt.id))
             if late:
                 return late[0]
             await asyncio.sleep(0.02)
@@ -54,7 +54,7 @@ async def test_a_verdict_on_a_frozen_workers_calls_waits_and_what_it_says_later_
     assert len(doubts) == MAIL_WINDOW_ITEMS
     resolver, of = scene.outrider.doubt_resolver, DoubtsOf(run_id=scene.run_id)
 
-    with pytest.raises(WorkerMayLive, match="may still be alive"):
+    with pytest.raises(WorkerMayLive, match="may still be running"):
         await resolver.resolve(
             DEFAULT_SCOPE, doubts[0].id, DoubtVerdict.FAILED, EVIDENCE, "somebody"
         )
@@ -73,13 +73,13 @@ async def test_a_verdict_on_a_frozen_workers_calls_waits_and_what_it_says_later_
     assert [late.attempt for late in found] == [doubt.attempts for doubt in doubts]
     (alert,) = await alerts(scene, AlertCode.LATE_ACCEPTANCE)
     assert alert.subject == scene.run_id
-    item = await store.read(inspection.item(DEFAULT_SCOPE, doubts[0].id))
+    item = await store.read(ledger_items.item(DEFAULT_SCOPE, doubts[0].id))
     assert item.status == "failed", "a settled row never changes"
-    said = explain_item(item, await store.read(inspection.attempts_of(item.id)), found[:1])
-    assert any("settled otherwise" in sentence for sentence in said)
+    said = explain_item(item, await store.read(ledger_items.attempts_of(item.id)), found[:1])
+    assert any("another outcome" in sentence for sentence in said)
 
-    run = await store.read(inspection.run(DEFAULT_SCOPE, scene.run_id))
-    with pytest.raises(PreconditionFailed, match="nobody over"):
+    run = await store.read(run_records.run(DEFAULT_SCOPE, scene.run_id))
+    with pytest.raises(PreconditionFailed, match="nobody to send to"):
         await control(scene.outrider, run.campaign_id, Action.RERUN)
     assert set(scene.witness.deliveries().values()) == {1}
     assert len(scene.witness.deliveries()) == 2 * MAIL_WINDOW_ITEMS

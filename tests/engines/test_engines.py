@@ -17,7 +17,7 @@ from outrider.domain.suppressions import OptOut
 from outrider.engines.temporal.engine import TemporalEngine, workflow_id
 from outrider.gateways.sandbox import Outcome, Sandbox
 from outrider.gateways.sandbox_files import ReceivedFile
-from outrider.kernel.transactions import inspection
+from outrider.kernel.transactions import audit_trail, ledger_items, paging
 from outrider.kernel.transactions.work import stalled
 from outrider.ports.engine import Work, WorkKind
 from outrider.settings import Settings
@@ -193,16 +193,16 @@ async def lived_through(bench: EngineBench) -> dict[str, Any]:
     return told
 
 
-def said(item: inspection.Item, error: str | None) -> str | None:
+def said(item: ledger_items.Item, error: str | None) -> str | None:
     """The provider's own words without the item's reference, which is an id."""
     return error and error.replace(item.reference, "its reference")
 
 
 async def history_of(bench: EngineBench, run_id: RunId) -> dict[str, Any]:
     store = bench.outrider.store
-    items = await store.read(inspection.items_of_run(DEFAULT_SCOPE, run_id, most=MOST))
-    attempts = await store.read(inspection.attempts_of_all([item.id for item in items]))
-    audit = await store.read(inspection.audit_of_run(DEFAULT_SCOPE, run_id, inspection.FIRST, MOST))
+    items = await store.read(ledger_items.items_of_run(DEFAULT_SCOPE, run_id, most=MOST))
+    attempts = await store.read(ledger_items.attempts_of_all([item.id for item in items]))
+    audit = await store.read(audit_trail.audit_of_run(DEFAULT_SCOPE, run_id, paging.FIRST, MOST))
     members: dict[str, list[str]] = {}
     for item in items:
         members.setdefault(item.job_id or "", []).append(f"{item.channel} {item.recipient_id}")

@@ -19,7 +19,7 @@ from temporalio.converter import DataConverter
 
 from outrider.engines.temporal.messages import STEER, QueueView, Steer
 from outrider.engines.temporal.workflows import EVENTS_A_JOB, HISTORY_EVENTS_MOST
-from outrider.kernel.transactions import inspection
+from outrider.kernel.transactions import paging, run_jobs
 from outrider.limits.campaigns import BATCH_SIZE_DEFAULT
 from outrider.limits.engines import (
     TEMPORAL_HISTORY_EVENTS,
@@ -71,7 +71,7 @@ async def planned(tmp_path: Path, database: str) -> list[str]:
                 " '+44' || (7000000000 + i), '{}' FROM n"
             )
         run_id = await begun(outrider, campaign_id)
-        page = inspection.jobs_page(run_id, inspection.FIRST, RECIPIENTS)
+        page = run_jobs.jobs_page(run_id, paging.FIRST, RECIPIENTS)
         jobs = await outrider.store.read(page)
         assert sum(job.items for job in jobs) == RECIPIENTS
         return [job.id for job in jobs]

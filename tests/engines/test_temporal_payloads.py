@@ -22,7 +22,7 @@ from outrider.domain.states import Channel
 from outrider.engines.temporal.codec import ENCODING
 from outrider.engines.temporal.engine import workflow_id
 from outrider.engines.temporal.messages import JOB_FAILED
-from outrider.kernel.transactions import inspection
+from outrider.kernel.transactions import paging, run_jobs
 from outrider.ports.engine import Work, WorkKind
 from outrider.ports.stages import Stage
 from outrider.testing.launches import launch, message, observe, people, target, until_terminal
@@ -119,7 +119,7 @@ async def test_with_the_codec_no_payload_can_be_read(
             handle = await workflow_of(temporal_server, run_id)
             with pytest.raises(KeyError, match="Unknown payload encoding"):
                 await handle.result()
-        jobs = await outrider.store.read(inspection.jobs_page(run_id, inspection.FIRST, 10))
+        jobs = await outrider.store.read(run_jobs.jobs_page(run_id, paging.FIRST, 10))
     history = [event async for event in handle.fetch_history_events()]
     found = [payload for event in history for payload in payloads(event)]
     sealed = [payload for payload in found if payload.metadata["encoding"] == ENCODING]

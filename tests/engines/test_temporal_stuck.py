@@ -1,4 +1,4 @@
-"""An execution that today's code cannot go on with, on a real Temporal server: it is begun anew."""
+"""An execution that today's code cannot go on with, on a real Temporal server: it is restarted."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -19,6 +19,7 @@ from outrider.kernel.transactions.alerts import LAST, AlertRecord, alerts_page
 from outrider.limits.engines import TEMPORAL_TASK_FAILURES
 from outrider.ports.engine import Stalled, Work, WorkKind
 from outrider.testing.engine_suite import EngineBench, engine_bench
+from tests.support.eventually import eventually, observed_for
 from tests.support.temporal_server import TemporalServer, on_temporal
 
 pytestmark = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
@@ -75,7 +76,7 @@ async def ends_well(bench: EngineBench, run_id: RunId, first: WorkflowHandle[Any
     assert bench.sandbox.requests == 5
     (alert,) = await told(bench, only_open=False)
     assert (alert.subject, alert.severity) == (run_id, "P2")
-    assert "begun anew" in alert.message
+    assert "restarted" in alert.message
     ended = await first.describe()
     assert ended.status is not None
     assert ended.status.name == "TERMINATED"
@@ -110,7 +111,7 @@ async def test_what_cannot_be_told_of_is_ended_and_begun_anew_all_the_same(
         seen.append((stalled.work.id, failed >= TEMPORAL_TASK_FAILURES, found.status))
         raise StoreUnavailable("the store is away")
 
-    monkeypatch.setattr(bench.outrider.engine, "_tell_stuck", tell)
+    monkeypatch.setattr(bench.outrider.engine, "_report_stuck", tell)
     async with bench.at_work(), asyncio.timeout(PATIENCE_SECONDS):
         while (await bench.types(run_id))[-1] != "RunCompleted":  # noqa: ASYNC110
             await asyncio.sleep(0.05)
@@ -132,9 +133,11 @@ async def test_an_execution_that_did_something_else_before_is_ended_and_begun_an
         workflows=[OlderWorkflow],
         workflow_runner=UnsandboxedWorkflowRunner(),
     ):
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            while not await has_begun(pinned):  # noqa: ASYNC110
-                await asyncio.sleep(0.05)
+
+        async def is_so() -> bool:
+            return bool(await has_begun(pinned))
+
+        await eventually(is_so, seconds=PATIENCE_SECONDS)
     await ends_well(bench, run_id, pinned)
 
 
@@ -148,7 +151,7 @@ async def test_an_execution_that_nobody_polls_for_is_left_alone(bench: EngineBen
     run_id = await bench.launched(5)
     for _ in range(TEMPORAL_TASK_FAILURES + 2):
         await bench.outrider.engine_notifier.recover_once()
-        await asyncio.sleep(0.1)
+        await observed_for(0.1)
     assert await told(bench, only_open=False) == []
     async with bench.at_work():
         assert (await bench.ended(run_id)).sent == 5

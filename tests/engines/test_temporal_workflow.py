@@ -4,15 +4,15 @@ Its own waits are made shorter here, and nothing else of it is changed.
 """
 
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from temporalio.client import Client
 
-from outrider.bootstrap import make_engine
+from outrider.bootstrap import open_outrider
 from outrider.domain.ids import DEFAULT_TENANT, JobId
 from outrider.engines.temporal import engine, workflows
 from outrider.engines.temporal.messages import STEER, Steer
-from outrider.limits.kernel import Limits
 from outrider.ports.engine import Stalled, Work, WorkKind
 from outrider.settings import Settings
 from tests.support.controls import until
@@ -80,28 +80,32 @@ async def test_a_slow_job_never_makes_a_history_longer_than_the_most(
 
 
 async def test_a_workflow_that_waits_for_a_slow_job_to_be_continued_is_not_told_of_the_others(
-    client: Client, temporal_server: TemporalServer, monkeypatch: pytest.MonkeyPatch
+    client: Client, temporal_server: TemporalServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(workflows, "DRAIN_SECONDS", DRAIN_SECONDS)
     monkeypatch.setattr(workflows, "HISTORY_EVENTS_MOST", MOST_EVENTS)
     stand_in = StandIn(["slow", *QUICK])
     let_go = stand_in.hold("slow")
     settings = Settings(
-        engine="temporal", temporal_address=temporal_server.address, temporal_window_jobs=WINDOW
-    )
-    recover = make_engine(settings, Limits()).recover
+        database_url=f"sqlite:///{tmp_path / 'outrider.db'}", engine="temporal",
+        temporal_address=temporal_server.address, temporal_window_jobs=WINDOW,
+    )  # fmt: skip
     run = Work(WorkKind.RUN, DEFAULT_TENANT, "a run")
     last = workflows.begins_nothing_from(WINDOW)
-    async with begun_with(
-        client, stand_in, WINDOW, SHORT_EVENTS, sandboxed=False, patience_seconds=PATIENCE_SECONDS
-    ) as handle:
+    async with (
+        open_outrider(settings) as outrider,
+        begun_with(
+            client, stand_in, WINDOW, SHORT_EVENTS, sandboxed=False,
+            patience_seconds=PATIENCE_SECONDS,
+        ) as handle,
+    ):  # fmt: skip
         monkeypatch.setattr(engine, "workflow_id", lambda _: handle.id)
         at_rest = await until_described(
             handle, lambda found: found.history_length >= last and given_out(found) == {"slow"}
         )
         waiting = [Stalled(run, JobId(each), datetime.now(UTC)) for each in stand_in.waiting]
         assert waiting
-        assert not await recover(waiting)
+        assert not await outrider.engine.recover(waiting)
         assert (await handle.describe()).history_length == at_rest.history_length
         let_go.set()
         await handle.result()

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from outrider.domain.submission import Accepted, AttemptError, CallResult, Progress
+from outrider.domain.call_results import Accepted, AttemptError, CallResult, Progress
 from outrider.gateways.directory import Gateways
-from outrider.secret_store import LocalSecrets
+from outrider.secrets.store import LocalSecrets
 from tests.support.broken_server import (
     MailServer,
     Reader,

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from outrider.domain.call_results import Accepted, Rejected
 from outrider.domain.message_content import Enclosure
-from outrider.domain.submission import Accepted, Rejected
 from outrider.gateways.directory import Gateways
 from outrider.gateways.sandbox import Sandbox
 from outrider.limits.workflows import ENCLOSURES_MAX_BYTES
@@ -117,7 +117,7 @@ async def test_a_family_without_files_says_so_in_words(
         gateway = gateways.gateway(family, family, sandbox.http_url)
         result = await gateway.call(reserve("+447700900123", enclosures=[PDF]))
         assert isinstance(result, Rejected), family
-        assert result.detail == f"{family} carries no attachments"
+        assert result.detail == f"{family} does not support attachments"
         reasons[family] = result.reason
     assert reasons.pop("push") == "invalid_request"
     assert set(reasons.values()) == {"invalid_message"}

@@ -11,11 +11,7 @@ from urllib.parse import parse_qs
 import aiohttp
 import pytest
 
-from outrider.domain.errors import InvalidInput
-from outrider.domain.ids import IdempotencyKey
-from outrider.domain.reference_memory import memory_of
-from outrider.domain.states import Channel, ItemStatus, success_status
-from outrider.domain.submission import (
+from outrider.domain.call_results import (
     DUPLICATE_REFERENCE,
     Accepted,
     AttemptError,
@@ -26,6 +22,10 @@ from outrider.domain.submission import (
     Rejected,
     Throttled,
 )
+from outrider.domain.errors import InvalidInput
+from outrider.domain.ids import IdempotencyKey
+from outrider.domain.reference_memory import memory_of
+from outrider.domain.states import Channel, ItemStatus, success_status
 from outrider.domain.workspaces import WorkspaceName
 from outrider.gateways.content import Content
 from outrider.gateways.directory import FAMILIES, GATEWAY_TYPES, Gateways
@@ -590,7 +590,7 @@ async def test_a_provider_that_repeats_the_credential_is_not_quoted(
 async def test_a_missing_credential_or_an_unknown_option_is_said_at_once(
     client: HttpClient, name: str
 ) -> None:
-    with pytest.raises(InvalidInput, match="needs the credential"):
+    with pytest.raises(InvalidInput, match="requires the credential"):
         make(name, "http://127.0.0.1", client, credentials={})
     with pytest.raises(InvalidInput, match="unknown options: colour"):
         make(name, "http://127.0.0.1", client, **option(name, colour="red"))
@@ -598,7 +598,7 @@ async def test_a_missing_credential_or_an_unknown_option_is_said_at_once(
 
 @pytest.mark.parametrize("name", ["twilio_sms", "twilio_voice", "whatsapp_cloud", "fcm"])
 async def test_a_missing_option_is_said_at_once(client: HttpClient, name: str) -> None:
-    with pytest.raises(InvalidInput, match="needs the option"):
+    with pytest.raises(InvalidInput, match="requires the option"):
         make(name, "http://127.0.0.1", client, options={})
 
 

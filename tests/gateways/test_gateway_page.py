@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from outrider.domain.submission import (
+from outrider.domain.call_results import (
     INVALID_ANSWER,
     Accepted,
     AttemptError,

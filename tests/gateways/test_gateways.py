@@ -14,9 +14,7 @@ from pathlib import Path
 import pytest
 from yarl import URL
 
-from outrider.domain.errors import InvalidInput
-from outrider.domain.states import Channel
-from outrider.domain.submission import (
+from outrider.domain.call_results import (
     Accepted,
     AttemptError,
     CallResult,
@@ -27,6 +25,8 @@ from outrider.domain.submission import (
     Rejected,
     Throttled,
 )
+from outrider.domain.errors import InvalidInput
+from outrider.domain.states import Channel
 from outrider.gateways.directory import GATEWAY_TYPES, Gateways
 from outrider.gateways.http import retry_after_seconds
 from outrider.gateways.http_client import HttpClient
@@ -36,7 +36,7 @@ from outrider.gateways.smtp import SmtpGateway, mail_server
 from outrider.gateways.smtp_message import Letterhead
 from outrider.limits.gateways import MAIL_FROM_DEFAULT
 from outrider.ports.gateway import GatewayDirectory
-from outrider.secret_store import LocalSecrets
+from outrider.secrets.store import LocalSecrets
 from outrider.settings import TargetSettings
 from tests.support.broken_server import (
     LATE_SECONDS,

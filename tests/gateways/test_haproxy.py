@@ -19,14 +19,14 @@ import msgspec
 import pytest
 
 from outrider.bootstrap import Outrider
+from outrider.domain.call_results import Accepted, AttemptError, Progress
 from outrider.domain.ids import RunId
 from outrider.domain.outbox import Accounting
 from outrider.domain.states import Channel
-from outrider.domain.submission import Accepted, AttemptError, Progress
 from outrider.gateways.http_client import HttpClient
 from outrider.gateways.json_family import sms_gateway
 from outrider.gateways.sandbox import Faults, Sandbox, references_delivered
-from outrider.kernel.transactions import inspection
+from outrider.kernel.transactions import ledger_items
 from outrider.testing.launches import launch, message, observe, people, target
 from tests.support.broken_server import closed_port, reservation
 from tests.support.whole_runs import items_of, opened, working
@@ -151,7 +151,7 @@ async def test_a_backend_killed_in_the_middle_of_a_launch_loses_nothing_and_doub
                 accounting = await at_rest(outrider, run_id)
             items = {item.reference: item for item in (await items_of(outrider, run_id)).values()}
             attempts = {
-                item.reference: await outrider.store.read(inspection.attempts_of(item.id))
+                item.reference: await outrider.store.read(ledger_items.attempts_of(item.id))
                 for item in items.values()
             }
     assert accounting.sent + accounting.in_doubt == accounting.intended == RECIPIENTS

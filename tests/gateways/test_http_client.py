@@ -22,7 +22,7 @@ import pytest
 import uvloop
 from yarl import URL
 
-from outrider.domain.submission import AttemptError, NotBegun, Progress
+from outrider.domain.call_results import AttemptError, NotBegun, Progress
 from outrider.gateways import address_guard, http_client
 from outrider.gateways.http import Answer
 from outrider.gateways.http_client import HttpClient

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from yarl import URL
 
-from outrider.domain.submission import AttemptError, Progress
+from outrider.domain.call_results import AttemptError, Progress
 from outrider.gateways.http import Answer
 from outrider.gateways.http_client import HttpClient
 from tests.gateways.test_http_client import calling, on_both_loops

@@ -20,7 +20,7 @@ from outrider.domain.ids import DEFAULT_SCOPE, CampaignId, RunId
 from outrider.domain.states import Channel
 from outrider.gateways.directory import FAMILIES
 from outrider.kernel.reports.item_explainer import explain_item
-from outrider.kernel.transactions import inspection
+from outrider.kernel.transactions import audit_trail, ledger_items, run_records
 from outrider.settings import Settings, TargetSettings
 from outrider.telemetry import configure_logging
 from outrider.testing.launches import (
@@ -161,13 +161,13 @@ async def _all_turned_away(outrider: Outrider, run_id: RunId, count: int) -> boo
 
 async def _told(outrider: Outrider, run_id: RunId) -> list[str]:
     read = outrider.store.read
-    run = await read(inspection.run(DEFAULT_SCOPE, run_id))
+    run = await read(run_records.run(DEFAULT_SCOPE, run_id))
     told = await outrider.run_explainer.explain(DEFAULT_SCOPE, run_id)
     for item in (await items_of(outrider, run_id)).values():
-        attempts = await read(inspection.attempts_of(item.id))
+        attempts = await read(ledger_items.attempts_of(item.id))
         assert attempts or item.reason, "it was never called"
         told += [repr(item), repr(attempts), *explain_item(item, attempts)]
-    audit = inspection.audit_of_campaign(DEFAULT_SCOPE, CampaignId(run.campaign_id), "", 1_000)
+    audit = audit_trail.audit_of_campaign(DEFAULT_SCOPE, CampaignId(run.campaign_id), "", 1_000)
     return [*told, repr(await read(audit))]
 
 

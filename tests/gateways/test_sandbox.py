@@ -9,10 +9,10 @@ from typing import Any
 import aiohttp
 import pytest
 
-from outrider.domain.submission import Accepted, AttemptError, Progress, Rejected, Throttled
+from outrider.domain.call_results import Accepted, AttemptError, Progress, Rejected, Throttled
 from outrider.gateways.directory import Gateways
 from outrider.gateways.sandbox import Faults, Sandbox, references_delivered
-from outrider.secret_store import LocalSecrets
+from outrider.secrets.store import LocalSecrets
 from tests.support.broken_server import REFERENCE, StallingSandbox, reservation
 
 SMS = {"referenceId": "r1", "to": "+447700900123", "message": "Hi"}

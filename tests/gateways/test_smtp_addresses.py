@@ -2,9 +2,9 @@
 
 import pytest
 
-from outrider.domain.submission import Accepted, CallResult, Rejected
+from outrider.domain.call_results import Accepted, CallResult, Rejected
 from outrider.gateways.directory import Gateways
-from outrider.secret_store import LocalSecrets
+from outrider.secrets.store import LocalSecrets
 from tests.support.broken_server import reservation
 from tests.support.mail_security import Mailroom, mail_serving
 

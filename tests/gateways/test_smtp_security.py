@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from outrider.domain.errors import InvalidInput
-from outrider.domain.submission import (
+from outrider.domain.call_results import (
     Accepted,
     AttemptError,
     CallResult,
@@ -14,9 +13,10 @@ from outrider.domain.submission import (
     Progress,
     Throttled,
 )
+from outrider.domain.errors import InvalidInput
 from outrider.gateways.directory import Gateways
-from outrider.gateways.smtp_connections import Login
-from outrider.secret_store import LocalSecrets
+from outrider.gateways.mail_server import Login
+from outrider.secrets.store import LocalSecrets
 from outrider.settings import TargetSettings
 from tests.support.broken_server import (
     REFERENCE,
@@ -164,7 +164,7 @@ async def test_a_password_is_not_sent_in_the_clear_to_another_host(
         assert isinstance(await send(url, username=USERNAME), Accepted), "loopback is no wire"
         # The one thing that cannot be had in a test is another host.
         monkeypatch.setattr(
-            "outrider.gateways.smtp_connections.SmtpConnection._stays_on_this_host", False
+            "outrider.gateways.smtp_connection.SmtpConnection._stays_on_this_host", False
         )
         assert held(await send(url, username=USERNAME)) == "tls_required"
     assert len(mailroom.logins) == 1

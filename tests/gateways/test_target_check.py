@@ -17,9 +17,9 @@ from outrider.cli.app import app
 from outrider.domain.submission import Contract, OneShot
 from outrider.domain.workspaces import WorkspaceName
 from outrider.gateways.directory import FAMILIES, Gateways
+from outrider.gateways.mail_server import Login
 from outrider.gateways.sandbox import Sandbox
 from outrider.gateways.smtp_check import without_password
-from outrider.gateways.smtp_connections import Login
 from outrider.gateways.target_checker import check_targets
 from outrider.limits.gateways import CHECK_SECONDS
 from outrider.ports.gateway import Gateway
@@ -30,7 +30,7 @@ from outrider.ports.target_check import (
     CheckStep,
     CheckWarning,
 )
-from outrider.secret_store import LocalSecrets
+from outrider.secrets.store import LocalSecrets
 from outrider.settings import TargetSettings
 from outrider.testing.launches import registry, target
 from tests.support.broken_server import (
@@ -290,7 +290,7 @@ async def test_a_password_is_not_sent_in_the_clear_to_find_out(
         assert await check_mail(url, username=USERNAME) is None, "loopback is no wire"
         # The one thing that cannot be had in a test is another host.
         monkeypatch.setattr(
-            "outrider.gateways.smtp_connections.SmtpConnection._stays_on_this_host", False
+            "outrider.gateways.smtp_connection.SmtpConnection._stays_on_this_host", False
         )
         failed(await check_mail(url, username=USERNAME), CheckStep.TLS, "without TLS")
     assert len(mailroom.logins) == 1
@@ -434,7 +434,7 @@ async def test_a_provider_that_fails_or_is_another_server_fails_the_check(
     failed(await check_at(gateway_type, answer(301)), CheckStep.REQUEST, "HTTP 301", "gatewayUrl")
     failed(await check_at(gateway_type, answer(404)), CheckStep.REQUEST, "HTTP 404", "gatewayUrl")
     page = HttpServer(http(200, b"<html>Welcome</html>"))
-    failed(await check_at(gateway_type, page), CheckStep.REQUEST, "not as this provider does")
+    failed(await check_at(gateway_type, page), CheckStep.REQUEST, "not the way this provider does")
     failed(await check_at(gateway_type, speak_first), CheckStep.CONNECT)
     warned(await check_at(gateway_type, answer(429)), CheckStep.REQUEST, "busy")
 
@@ -474,7 +474,7 @@ async def test_a_credential_that_may_send_but_not_read_is_a_warning(
 ) -> None:
     """A6: nobody can know without sending, so nobody claims to."""
     finding = await check_at(gateway_type, answer(status, document))
-    warned(finding, CheckStep.CREDENTIAL, "is not proven")
+    warned(finding, CheckStep.CREDENTIAL, "it is not proven")
 
 
 async def test_an_expired_token_is_known_by_its_code_whatever_the_status() -> None:
@@ -702,7 +702,7 @@ async def test_the_command_says_ok_for_targets_that_would_take_a_message(
         assert sandbox.requests == 0
     assert result.exit_code == 0, result.output
     assert result.stdout.splitlines() == [
-        "mail    ok", "resend  ok", "ok: settings, database, and 2 submission targets",
+        "mail    ok", "resend  ok", "ok: settings, database and 2 submission targets",
     ]  # fmt: skip
     told = json.loads(as_json.stdout)
     assert (told["targets"], told["success"]) == (["mail", "resend"], True)

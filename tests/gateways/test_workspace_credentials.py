@@ -17,13 +17,14 @@ from outrider.domain.errors import InvalidInput
 from outrider.domain.workspaces import DEFAULT_WORKSPACE_NAME, WorkspaceName
 from outrider.gateways.directory import Gateways
 from outrider.gateways.target_checker import check_targets
-from outrider.secret_scopes import ScopedSecrets, owners_of
-from outrider.secret_store import LocalSecrets
+from outrider.secrets.scopes import ScopedSecrets, owners_of
+from outrider.secrets.store import LocalSecrets
 from outrider.settings import Settings, TargetSettings
 from outrider.testing.launches import target
 from tests.gateways.test_target_check import contract
 from tests.support.api_server import Answer
 from tests.support.deployment import Deployment, deployed
+from tests.support.eventually import eventually
 
 TARGET = "mail.all"
 ACME = WorkspaceName("acme", "shop", "live")
@@ -90,9 +91,7 @@ async def submit(deployment: Deployment, name: str, workspace: WorkspaceName | N
 
 
 async def until_taken(provider: Provider, count: int) -> set[tuple[str, str]]:
-    async with asyncio.timeout(30):
-        while len(provider.taken) < count:  # noqa: ASYNC110 - the provider is no party to this
-            await asyncio.sleep(0.02)
+    await eventually(lambda: len(provider.taken) >= count, seconds=30)
     return set(provider.taken)
 
 
@@ -160,9 +159,7 @@ async def test_a_refused_credential_holds_back_its_own_workspace_alone(
     ):
         provider.refuses = {"re_acme"}
         await submit(world, "bob", ACME)
-        async with asyncio.timeout(30):
-            while not provider.refused["re_acme"]:  # noqa: ASYNC110
-                await asyncio.sleep(0.02)
+        await eventually(lambda: provider.refused["re_acme"], seconds=30)
         await submit(world, "ada", None)
         assert await until_taken(provider, 1) == {("re_default", "ada@example.test")}
         provider.refuses = set()

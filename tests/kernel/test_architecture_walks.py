@@ -60,7 +60,7 @@ def calls_noted() -> Iterator[list[Stop]]:
         yield calls
     finally:
         sys.setprofile(None)
-        threading.setprofile(None)  # type: ignore[arg-type]
+        threading.setprofile(None)
 
 
 def first_not_reached(walk: Sequence[Stop], calls: Sequence[Stop]) -> Stop | None:

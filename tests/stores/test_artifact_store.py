@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from outrider import artifact_store
-from outrider.artifact_store import LocalArtifacts
 from outrider.domain.errors import InvalidInput, NotFound
+from outrider.files import artifact_store
+from outrider.files.artifact_store import LocalArtifacts
 from outrider.limits.artifacts import ARTIFACT_LEFTOVER_SECONDS, ARTIFACT_PIECE_BYTES
 
 RUN = "01a1e212-4aac-7faa-b47f-af878338aa53"

@@ -12,16 +12,20 @@ from outrider.domain.outbox import Accounting
 from outrider.domain.states import PhaseState
 from outrider.domain.suppressions import OptOut
 from outrider.kernel.transactions import (
+    accountings,
     campaigns,
     doubts,
-    inspection,
+    ledger_items,
     overview,
+    run_records,
     suppressions,
     targets,
     trouble,
 )
-from outrider.kernel.transactions.inspection import FIRST, LAST, LedgerPosition, Settlings
+from outrider.kernel.transactions.accountings import Settlings
+from outrider.kernel.transactions.ledger_pages import LedgerPosition
 from outrider.kernel.transactions.overview import CampaignOverview, overview_page
+from outrider.kernel.transactions.paging import FIRST, LAST
 from outrider.kernel.transactions.suppressions import Addressed
 from outrider.kernel.transactions.targets import TargetLoad
 from outrider.kernel.transactions.trouble import Trouble
@@ -233,16 +237,16 @@ async def test_sequences_are_told_of_all_or_of_none(store: Store) -> None:
 
 async def test_throughput_is_what_settled_when(store: Store) -> None:
     run_id = await ended(Workshop(store), count=6, batch_size=2, wrong=1)
-    found = await store.read(inspection.throughput(run_id, NOON, 1.0, 3))
+    found = await store.read(accountings.throughput(run_id, NOON, 1.0, 3))
     assert found == {0: Settlings(sent=2), 1: Settlings(sent=2), 2: Settlings(sent=1, failed=1)}
     # What settled outside of the time that is looked at counts at its edges.
-    assert await store.read(inspection.throughput(run_id, at(1), 0.5, 2)) == {
+    assert await store.read(accountings.throughput(run_id, at(1), 0.5, 2)) == {
         0: Settlings(sent=4), 1: Settlings(sent=1, failed=1),
     }  # fmt: skip
-    assert await store.read(inspection.unsettled_items(run_id)) == 0
+    assert await store.read(accountings.unsettled_items(run_id)) == 0
     waiting = await Workshop(store).launch(3)
-    assert await store.read(inspection.throughput(waiting, NOON, 1.0, 3)) == {}
-    assert await store.read(inspection.unsettled_items(waiting)) == 3
+    assert await store.read(accountings.throughput(waiting, NOON, 1.0, 3)) == {}
+    assert await store.read(accountings.unsettled_items(waiting)) == 3
 
 
 async def test_items_are_paged_by_status_and_recipient_without_those_of_other_jobs(
@@ -254,7 +258,7 @@ async def test_items_are_paged_by_status_and_recipient_without_those_of_other_jo
         names, after = [], None
         while True:
             page = await store.read(
-                inspection.items_of_run(
+                ledger_items.items_of_run(
                     DEFAULT_SCOPE, run_id, most=2, status=status, recipient_id=recipient,
                     after=after,
                 )
@@ -271,7 +275,9 @@ async def test_items_are_paged_by_status_and_recipient_without_those_of_other_jo
     assert await paged("queued") == await paged("skipped") == []
     assert await paged(None, "lead-7") == await paged("failed", "lead-7") == ["lead-7"]
     assert await paged("sent", "lead-7") == await paged(None, "nobody") == []
-    assert await store.read(inspection.items_of_run(ELSEWHERE, run_id, most=9, status="sent")) == []
+    assert (
+        await store.read(ledger_items.items_of_run(ELSEWHERE, run_id, most=9, status="sent")) == []
+    )
 
 
 async def test_items_of_a_job_that_has_not_settled_are_found_too(store: Store) -> None:
@@ -282,7 +288,7 @@ async def test_items_of_a_job_that_has_not_settled_are_found_too(store: Store) -
     await shop.close(context, (first, ACCEPTED), (second, DOUBTED), now=at(1))
     for status, expected in (("sent", [first]), ("queued", [second]), ("failed", [])):
         found = await store.read(
-            inspection.items_of_run(DEFAULT_SCOPE, run_id, most=9, status=status)
+            ledger_items.items_of_run(DEFAULT_SCOPE, run_id, most=9, status=status)
         )
         assert [item.id for item in found] == expected
 
@@ -291,7 +297,7 @@ async def test_doubts_are_those_of_a_run_of_a_campaign_or_of_the_workspace(store
     shop = Workshop(store)
     run_id, ids = await doubted(shop, 2)
     other, others = await doubted(shop, 3)
-    campaign_id = (await store.read(inspection.run(DEFAULT_SCOPE, run_id))).campaign_id
+    campaign_id = (await store.read(run_records.run(DEFAULT_SCOPE, run_id))).campaign_id
 
     async def found(run: str | None, campaign: str | None) -> list[OutboxId]:
         page = await store.read(doubts.doubts_page(DEFAULT_SCOPE, run, FIRST, 10, campaign))

@@ -10,6 +10,7 @@ import pytest
 
 from outrider.testing.launches import target
 from tests.support.api_server import ApiServer, running_server
+from tests.support.eventually import eventually
 from tests.support.witness_gateway import WitnessGateway
 
 DISK_MEGABYTES = 48
@@ -51,11 +52,10 @@ def files_in(folder: Path) -> list[Path]:
 
 
 async def until_ready(server: ApiServer, status: int) -> None:
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while True:
-            if (await server.request("GET", "/readyz")).status == status:
-                return
-            await asyncio.sleep(0.05)
+    async def is_so() -> bool:
+        return (await server.request("GET", "/readyz")).status == status
+
+    await eventually(is_so, seconds=PATIENCE_SECONDS)
 
 
 async def test_uploads_on_a_full_temporary_disk_are_told_to_come_again(

@@ -10,6 +10,7 @@ from outrider.domain.errors import StoreUnavailable
 from outrider.stores.postgres import store as postgres
 from outrider.stores.postgres.store import PostgresStore
 from outrider.testing.postgres import create_database, drop_database
+from tests.support.eventually import eventually
 from tests.support.old_databases import migrate_to
 
 RELEASED = 14
@@ -44,9 +45,11 @@ async def test_a_server_goes_on_in_whatever_order_it_writes(
         async with server.transaction():
             await server.execute(f"LOCK TABLE {first} IN ROW EXCLUSIVE MODE")
             migrating = asyncio.create_task(store.migrate())
-            async with asyncio.timeout(PATIENCE_SECONDS):
-                while not await server.fetchval(WAITING):  # noqa: ASYNC110
-                    await asyncio.sleep(WATCH_SECONDS)
+
+            async def is_so() -> bool:
+                return bool(await server.fetchval(WAITING))
+
+            await eventually(is_so, seconds=PATIENCE_SECONDS)
             await server.execute(f"LOCK TABLE {second} IN ROW EXCLUSIVE MODE")
         assert await migrating == [each.name for each in postgres.MIGRATIONS[RELEASED:]]
     finally:

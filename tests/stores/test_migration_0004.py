@@ -8,7 +8,7 @@ from outrider.bootstrap import make_store
 from outrider.domain.states import Channel
 from outrider.gateways.sandbox import Sandbox
 from outrider.testing.launches import launch, message, people, target
-from tests.kernel.submissions.test_submission_manager import submit
+from tests.support.intents import submit
 from tests.support.old_databases import (
     OLD_TABLES,
     columns,

@@ -9,7 +9,7 @@ from outrider.domain.states import Channel
 from outrider.gateways.sandbox import Sandbox
 from outrider.testing.clock import ShiftedClock
 from outrider.testing.launches import launch, message, people, target, until_terminal
-from tests.kernel.submissions.test_submission_manager import ended, submit, until
+from tests.support.intents import ended, submit, until
 from tests.support.old_databases import (
     OLD_TABLES,
     columns,

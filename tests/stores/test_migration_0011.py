@@ -12,7 +12,7 @@ from outrider.gateways.sandbox import Sandbox
 from outrider.kernel.submissions.submission_manager import Submission
 from outrider.kernel.transactions import suppressions
 from outrider.testing.launches import target
-from tests.kernel.submissions.test_submission_manager import ended, until
+from tests.support.intents import ended, until
 from tests.support.old_databases import (
     OLD_TABLES,
     copy_rows,

@@ -7,7 +7,7 @@ import pytest
 from outrider.bootstrap import make_store
 from outrider.gateways.sandbox import Faults, Sandbox
 from outrider.testing.launches import target
-from tests.kernel.submissions.test_submission_manager import ended, submit, until
+from tests.support.intents import ended, submit, until
 from tests.support.old_databases import (
     OLD_TABLES,
     columns,

@@ -12,7 +12,7 @@ import outrider.kernel
 from outrider.bootstrap import make_store
 from outrider.domain.errors import SchemaMismatch
 from outrider.domain.ids import DEFAULT_SCOPE
-from outrider.kernel.transactions import inspection
+from outrider.kernel.transactions import paging
 from outrider.kernel.transactions.overview import overview_page
 from outrider.stores.migrations import Migration, load_migrations, pending
 from outrider.stores.postgres import store as postgres
@@ -93,7 +93,7 @@ async def test_a_migration_that_was_edited_after_it_landed_is_refused(database: 
     async with raw_sql(database) as raw:
         await raw.run(f"UPDATE schema_migrations SET sha256 = '{'0' * 64}'")
     for refused in (store.migrate, store.verify_schema):
-        with pytest.raises(SchemaMismatch, match="another form") as mismatch:
+        with pytest.raises(SchemaMismatch, match="a different form") as mismatch:
             await refused()
         assert mismatch.value.hint is not None
         assert "never be edited" in mismatch.value.hint
@@ -106,7 +106,7 @@ async def test_an_empty_database_says_to_run_outrider_migrate(database: str) -> 
         await store.verify_schema()
     assert mismatch.value.hint == "run `outrider migrate` first"
     with pytest.raises(SchemaMismatch) as unusable:
-        await store.read(overview_page(DEFAULT_SCOPE, inspection.LAST, 1))
+        await store.read(overview_page(DEFAULT_SCOPE, paging.LAST, 1))
     assert unusable.value.hint == "run `outrider migrate` first"
     await store.close()
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from outrider.stores.compiler import Dialect
 from outrider.stores.statements import load_statements
 
 FILE = """-- What this file is about.
@@ -53,3 +54,25 @@ def test_a_clause_that_is_not_there_and_words_of_its_own_are_refused(
     (tmp_path / "things.sql").write_text(wrong)
     with pytest.raises(AssertionError):
         load_statements(tmp_path)
+
+
+VARIANTS = """-- name: wait
+-- One at a time.
+-- postgres:
+SELECT pg_advisory_xact_lock(:id);
+-- sqlite:
+SELECT :id;
+
+-- name: take
+SELECT item.n::int FROM window(id uuid, n int) AS item;
+"""
+
+
+def test_each_database_has_its_own_variant_of_a_statement(tmp_path: Path) -> None:
+    (tmp_path / "things.sql").write_text(VARIANTS)
+    in_postgres = load_statements(tmp_path, Dialect.POSTGRES)
+    in_sqlite = load_statements(tmp_path, Dialect.SQLITE)
+    assert in_postgres["wait"].sql == "SELECT pg_advisory_xact_lock(:id)"
+    assert in_sqlite["wait"].sql == "SELECT :id"
+    assert in_sqlite["wait"].description == "One at a time."
+    assert in_sqlite["take"].window == in_postgres["take"].window == ("id", "n")

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from outrider import object_artifacts
-from outrider.artifact_store import LocalArtifacts
 from outrider.bootstrap import make_artifacts
 from outrider.domain.artifacts import ArtifactRef
 from outrider.domain.errors import InvalidInput, NotFound, StoreUnavailable
+from outrider.files import object_artifacts
+from outrider.files.artifact_store import LocalArtifacts
+from outrider.files.object_artifacts import ObjectArtifacts
 from outrider.limits.artifacts import ARTIFACT_PART_BYTES, ARTIFACT_PIECE_BYTES
-from outrider.object_artifacts import ObjectArtifacts
 from outrider.ports.artifacts import ArtifactStore
 from outrider.settings import Settings
 from tests.support.object_server import BUCKET, ObjectServer, serving_objects
@@ -26,7 +26,7 @@ LARGE_BYTES = 160 * 1024 * 1024
 MEMORY_PARTS_MAX = 8
 CHILD = """
 import asyncio, resource, sys
-from outrider.object_artifacts import ObjectArtifacts
+from outrider.files.object_artifacts import ObjectArtifacts
 
 PIECE = b"x" * 1024 * 1024
 

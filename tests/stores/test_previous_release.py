@@ -17,7 +17,7 @@ from outrider.domain.ids import DEFAULT_SCOPE, RunId, WorkerId
 from outrider.domain.projection import SnapshotStatus
 from outrider.domain.snapshot_documents import stored_document
 from outrider.domain.write_budget import WriteBudget
-from outrider.event_spool import LocalSpool
+from outrider.files.event_spool import LocalSpool
 from outrider.gateways.sandbox import references_delivered
 from outrider.kernel.work.job_step_recorder import StepRecorder
 from outrider.stores.sqlite import store as sqlite

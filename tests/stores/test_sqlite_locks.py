@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from outrider.domain.errors import StoreUnavailable
-from outrider.kernel.transactions import jobs
+from outrider.kernel.transactions import jobs, lost_jobs
 from outrider.stores.sqlite.store import SqliteStore
 
 OTHER_PROCESS = """
@@ -30,12 +30,12 @@ async def test_another_process_that_comes_and_goes_leaves_the_log_where_it_is(
     store = SqliteStore(path)
     await store.migrate()
     # More than one connection, and everything that looks after the file.
-    await asyncio.gather(*(store.read(jobs.lock_holders()) for _ in range(8)))
+    await asyncio.gather(*(store.read(lost_jobs.lock_holders()) for _ in range(8)))
     await store.ping()
     other = await asyncio.create_subprocess_exec(sys.executable, "-c", OTHER_PROCESS, str(path))
     assert await other.wait() == 0
     assert path.with_name("outrider.db-wal").exists()
-    assert await store.read(jobs.lock_holders()) == []
+    assert await store.read(lost_jobs.lock_holders()) == []
     await store.close()
 
 

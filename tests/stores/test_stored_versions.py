@@ -11,7 +11,7 @@ from outrider.domain.contract_versions import CONTRACT_VERSION, SNAPSHOT_FORMAT
 from outrider.domain.ids import DEFAULT_SCOPE, RunId, WorkerId
 from outrider.domain.run_events import RunEvent
 from outrider.domain.write_budget import WriteBudget
-from outrider.event_spool import BAD, LocalSpool
+from outrider.files.event_spool import BAD, LocalSpool
 from outrider.kernel.runs.projector import Projector
 from outrider.kernel.runs.run_reader import RunReader
 from outrider.kernel.work.job_step_recorder import StepRecorder

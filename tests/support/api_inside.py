@@ -14,6 +14,7 @@ from outrider.api.services import Services
 from outrider.bootstrap import Outrider
 from outrider.cli.web_server import Server
 from outrider.limits.api import ApiLimits
+from tests.support.eventually import eventually
 
 START_SECONDS = 60.0
 
@@ -49,11 +50,7 @@ class Inside:
 
 
 async def until(reached: Callable[[], bool], seconds: float = 60.0) -> None:
-    async with asyncio.timeout(seconds):
-        while True:
-            if reached():
-                return
-            await asyncio.sleep(0.01)
+    await eventually(reached, seconds=seconds)
 
 
 @asynccontextmanager

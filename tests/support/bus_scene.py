@@ -1,6 +1,5 @@
 """What tests of the bus share: runs with events, relays over them, and what the log says."""
 
-import asyncio
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -16,11 +15,12 @@ from outrider.limits.kernel import Limits
 from outrider.ports.bus import Sink
 from outrider.ports.clock import Clock
 from outrider.ports.store import Store
-from outrider.secret_store import LocalSecrets
+from outrider.secrets.store import LocalSecrets
 from outrider.settings import SinkSettings
 from outrider.sinks.directory import make_sink
 from outrider.system import SystemClock, SystemIds
 from outrider.testing.store_suite.workshop import NOON, Workshop
+from tests.support.eventually import eventually
 from tests.support.foundations import foundation
 
 SINK = "audit"
@@ -88,11 +88,11 @@ class Scene:
 
     async def told_all(self, seconds: float = 60.0) -> None:
         """Returns once nothing waits for the sink."""
-        async with asyncio.timeout(seconds):
-            while True:
-                if not (await self.record()).waiting:
-                    return
-                await asyncio.sleep(0.02)
+
+        async def is_so() -> bool:
+            return not (await self.record()).waiting
+
+        await eventually(is_so, seconds=seconds)
 
     async def record(self) -> bus.SinkRecord:
         (found,) = await self.keeper.sinks()

@@ -11,12 +11,13 @@ from outrider.domain.ids import DEFAULT_SCOPE, CampaignId, RunId
 from outrider.domain.outbox import Accounting
 from outrider.domain.phases import Action
 from outrider.domain.states import TERMINAL_RUNS, Channel, PhaseState, RunStatus
-from outrider.kernel.control.phase_controls import Control, ControlAnswer, RerunScope
-from outrider.kernel.transactions import jobs, phases
+from outrider.kernel.transactions import lost_jobs, phases
+from outrider.kernel.transactions.phase_controls import Control, ControlAnswer, RerunScope
 from outrider.kernel.transactions.phases import CampaignEvent
 from outrider.ports.store import Rows, Statement
 from outrider.stores.postgres import store as postgres
 from outrider.testing.launches import ACTOR, WATCH_SECONDS, message, observe, people
+from tests.support.eventually import eventually
 
 PATIENCE_SECONDS = 120
 CHANNEL_OF = {"sms": Channel.SMS, "smtp": Channel.EMAIL}
@@ -66,21 +67,16 @@ async def phase_state(
 
 async def until(reached: Callable[[], bool]) -> None:
     """Wait for something that no signal tells of."""
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while True:
-            if reached():
-                return
-            await asyncio.sleep(0.005)
+    await eventually(reached, seconds=PATIENCE_SECONDS)
 
 
 async def until_state(
     outrider: Outrider, campaign_id: CampaignId, state: PhaseState, phase: str = LAUNCH
 ) -> None:
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while True:
-            if await phase_state(outrider, campaign_id, phase) is state:
-                return
-            await asyncio.sleep(WATCH_SECONDS)
+    async def is_so() -> bool:
+        return await phase_state(outrider, campaign_id, phase) is state
+
+    await eventually(is_so, seconds=PATIENCE_SECONDS)
 
 
 async def until_run(
@@ -102,11 +98,11 @@ async def until_ended(outrider: Outrider, run_id: RunId) -> Accounting:
 
 async def until_nothing_is_held(outrider: Outrider) -> None:
     """Wait until no worker has a job any more: whatever was called has been answered."""
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while True:
-            if not await outrider.store.read(jobs.lock_holders()):
-                return
-            await asyncio.sleep(WATCH_SECONDS)
+
+    async def is_so() -> bool:
+        return not await outrider.store.read(lost_jobs.lock_holders())
+
+    await eventually(is_so, seconds=PATIENCE_SECONDS)
 
 
 async def events_of(outrider: Outrider, campaign_id: CampaignId) -> list[CampaignEvent]:

@@ -18,11 +18,14 @@ from typing import Self
 forkserver = multiprocessing.get_context("forkserver")
 forkserver.set_forkserver_preload(
     [
+        # First: it has what is installed remembered, for all that are forked.
+        "tests",
         "outrider.cli.web_server",
         "outrider.cli.app",
         "outrider.cli.serve",
         "outrider.engines.temporal.mover",
         "outrider.gateways.http_client",
+        "outrider.gateways.sandbox",
         "outrider.phases.link_checker",
         "outrider.phases.registry",
         "outrider.sinks.directory",

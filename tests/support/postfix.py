@@ -72,6 +72,8 @@ flush unix n - n 1000? 0 flush
 proxymap unix - - n - - proxymap
 smtp unix - - n - - smtp
 relay unix - - n - - smtp
+lmtp unix - - n - - lmtp
+local unix - n n - - local
 showq unix n - n - - showq
 error unix - - n - - error
 retry unix - - n - - error

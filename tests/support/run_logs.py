@@ -8,10 +8,11 @@ from outrider.domain.keys import KeyId, KeyScope, Principal
 from outrider.domain.projection import RunSnapshot, phase_state, project_run, row_status
 from outrider.domain.run_events import RunEvent
 from outrider.domain.signals import AskedSignal, Signal
-from outrider.kernel.control.run_signaller import SignalAnswer
-from outrider.kernel.transactions import campaigns, inspection, run_log
+from outrider.kernel.transactions import campaigns, paging, run_jobs, run_log, run_records
 from outrider.kernel.transactions.campaigns import PhaseRecord
-from outrider.kernel.transactions.inspection import JobLine, RunRecord
+from outrider.kernel.transactions.run_jobs import JobLine
+from outrider.kernel.transactions.run_records import RunRecord
+from outrider.kernel.transactions.signal_scripts import SignalAnswer
 from outrider.ports.store import Transaction
 
 MOST = 100_000
@@ -76,9 +77,9 @@ async def check_against_log(outrider: Outrider, campaign_id: CampaignId) -> list
 
 def _seen(campaign_id: CampaignId) -> Transaction[Seen]:
     runs = []
-    for run in (yield from inspection.runs_of(campaign_id)):
+    for run in (yield from run_records.runs_of(campaign_id)):
         events = yield from run_log.events_after(run.id, 0, MOST)
-        jobs = yield from inspection.jobs_page(run.id, inspection.FIRST, MOST)
+        jobs = yield from run_jobs.jobs_page(run.id, paging.FIRST, MOST)
         runs.append((run, events, jobs))
     return Seen(runs, (yield from campaigns.phases_of(campaign_id)))
 

@@ -9,6 +9,7 @@ import aiohttp
 import aiosmtplib
 import pytest
 
+from tests.support.eventually import eventually
 from tests.support.postfix import needs_postfix, running_postfix
 from tests.support.smtp_witness import THROTTLES, SmtpWitness
 from tests.support.witness_gateway import WitnessGateway
@@ -87,10 +88,10 @@ async def test_references_are_taken_again_unless_it_dedupes(gateway: WitnessGate
 async def test_a_throttle_lasts_as_long_as_it_was_told(
     gateway: WitnessGateway, status: int
 ) -> None:
-    await gateway.script(throttle_status=status, retry_after_seconds=7, seconds=0.3)  # type: ignore[arg-type]
+    told_at = await gateway.script(throttle_status=status, retry_after_seconds=7, seconds=0.3)  # type: ignore[arg-type]
     answer = await send(gateway)
     assert (answer.status, answer.headers["Retry-After"]) == (status, "7")
-    await asyncio.sleep(0.35)
+    await eventually(lambda: gateway.changed_at() > told_at)
     assert (await send(gateway)).status == 200
     assert [request.outcome for request in gateway.requests()] == [f"http_{status}", "accepted"]
 
@@ -104,10 +105,10 @@ async def test_a_throttle_can_hit_a_share_of_the_requests(gateway: WitnessGatewa
 async def test_gone_away_it_refuses_connections_and_comes_back_on_its_port(
     gateway: WitnessGateway,
 ) -> None:
-    await gateway.script(away=True, seconds=0.3)
+    told_at = await gateway.script(away=True, seconds=0.3)
     with pytest.raises(aiohttp.ClientConnectorError):
         await send(gateway)
-    await asyncio.sleep(0.35)
+    await eventually(lambda: gateway.changed_at() > told_at)
     assert (await send(gateway)).status == 200
     assert gateway.changed_at() < time.time()
 

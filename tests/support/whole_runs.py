@@ -11,8 +11,8 @@ from outrider.bootstrap import Outrider, open_outrider
 from outrider.domain.ids import DEFAULT_SCOPE, RunId, WorkerId
 from outrider.domain.outbox import Accounting
 from outrider.domain.retry import RetrySchedule
-from outrider.kernel.transactions import inspection
-from outrider.kernel.transactions.inspection import Item
+from outrider.kernel.transactions import ledger_items
+from outrider.kernel.transactions.ledger_items import Item
 from outrider.limits.kernel import Limits
 from outrider.ports.clock import Clock
 from outrider.ports.stages import StageObserver
@@ -128,7 +128,7 @@ async def work_until(
 
 async def items_of(outrider: Outrider, run_id: RunId) -> dict[str, Item]:
     """The run's ledger rows by recipient; only for runs of one message."""
-    rows = await outrider.store.read(inspection.items_of_run(DEFAULT_SCOPE, run_id, most=MOST))
+    rows = await outrider.store.read(ledger_items.items_of_run(DEFAULT_SCOPE, run_id, most=MOST))
     found = {row.recipient_id: row for row in rows}
     assert len(found) == len(rows)
     return found

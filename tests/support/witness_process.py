@@ -12,6 +12,7 @@ from typing import Any, Self
 import aiohttp
 import msgspec
 
+from tests.support.eventually import eventually
 from tests.support.forked import ForkedProcess
 from tests.support.witness_log import Request, WitnessReader
 
@@ -109,11 +110,7 @@ class WitnessProcess:
         return self._reader.script_changes()[-1][0]
 
     async def until_requests(self, count: int, seconds: float = START_SECONDS) -> None:
-        async with asyncio.timeout(seconds):
-            while True:
-                if self._reader.count() >= count:
-                    return
-                await asyncio.sleep(WATCH_SECONDS)
+        await eventually(lambda: self._reader.count() >= count, seconds=seconds)
 
 
 def overlapping(requests: Sequence[Request]) -> list[tuple[Request, Request]]:

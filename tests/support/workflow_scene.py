@@ -15,7 +15,7 @@ from outrider.domain.submission import Contract
 from outrider.engines.local import local_reference
 from outrider.kernel.contracts.contract_cache import snapshots
 from outrider.kernel.transactions import notifications, submissions
-from outrider.kernel.transactions.jobs import ClaimedLane, Claimer
+from outrider.kernel.transactions.claims import ClaimedLane, Claimer
 from outrider.kernel.transactions.notifications import NewNotification
 from outrider.kernel.transactions.submissions import DueItem
 from outrider.ports.store import Store

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from outrider import call_journal
-from outrider.call_journal import (
+from outrider.domain.ids import Fence, JobId, OutboxId, WorkerId
+from outrider.files import call_journal
+from outrider.files.call_journal import (
     HEADER_BYTES,
     RECORD_BYTES,
     RECORDS,
@@ -16,7 +17,6 @@ from outrider.call_journal import (
     MappedCallJournal,
     open_journal,
 )
-from outrider.domain.ids import Fence, JobId, OutboxId, WorkerId
 from outrider.system import SystemIds
 
 JOB = JobId("job")

@@ -1,13 +1,13 @@
 """Which legacy senders there are; a distribution that brings a wrong one stops the start."""
 
 import re
-import sys
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from tests.support.distributions import Install, installing
 
 from outrider.domain.errors import InvalidInput
 from outrider.domain.states import Channel
@@ -16,8 +16,6 @@ from outrider.legacy.registry import GROUP, load_senders
 from outrider.ports.legacy import Composition
 
 PAGE = Path(__file__).parents[2] / "docs/workflows.md"
-
-Installer = Callable[..., None]
 
 SENDER = """
 from outrider.domain.states import Channel
@@ -40,25 +38,10 @@ REPLACING = AT_THE_PROPOSAL.replace(
 
 
 @pytest.fixture
-def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Installer]:
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
     """Installs a distribution for this test: a module, and metadata that names its senders."""
-    monkeypatch.syspath_prepend(str(tmp_path))
-    modules = []
-
-    def install(entry_points: Mapping[str, str], code: str, module: str = "plugin") -> None:
-        (tmp_path / f"{module}.py").write_text(code)
-        metadata = tmp_path / f"acme_{module}-1.2.dist-info"
-        metadata.mkdir()
-        (metadata / "METADATA").write_text(
-            f"Metadata-Version: 2.1\nName: acme-{module}\nVersion: 1.2\n"
-        )
-        lines = [f"{name} = {value}" for name, value in entry_points.items()]
-        (metadata / "entry_points.txt").write_text("\n".join([f"[{GROUP}]", *lines, ""]))
-        modules.append(module)
-
-    yield install
-    for module in modules:
-        sys.modules.pop(module, None)
+    with installing(GROUP, tmp_path, monkeypatch) as install:
+        yield install
 
 
 def names() -> dict[str, tuple[str, RoutePlace]]:
@@ -73,14 +56,14 @@ def test_the_built_in_senders_are_always_there() -> None:
     }
 
 
-def test_a_registered_sender_is_loaded(installed: Installer) -> None:
+def test_a_registered_sender_is_loaded(installed: Install) -> None:
     installed({"visit_sms": "plugin:Sender"}, SENDER.format(name="visit_sms"))
     assert names()["visit_sms"] == ("visit_booked", RoutePlace(Channel.SMS, "lead"))
     assert len(names()) == 4
 
 
 @pytest.mark.parametrize("name", ["house_proposal", "proposal_email"])
-def test_a_built_in_sender_is_replaced_by_one_that_says_so(installed: Installer, name: str) -> None:
+def test_a_built_in_sender_is_replaced_by_one_that_says_so(installed: Install, name: str) -> None:
     installed({name: "plugin:Sender"}, REPLACING.format(name=name))
     senders = load_senders()
     assert len(senders) == 3
@@ -92,8 +75,8 @@ def test_a_built_in_sender_is_replaced_by_one_that_says_so(installed: Installer,
     [
         ("Visit", SENDER, "should have a name that matches"),
         ("v" * 65, SENDER, "should have a name that matches"),
-        ("email_send", SENDER, "should have a name of its own"),
-        ("agent_email", SENDER, "has a name that is taken by Outrider itself"),
+        ("email_send", SENDER, "should have another name"),
+        ("agent_email", SENDER, "has a name already used by Outrider itself"),
         ("visit", "Other = 5", "cannot be loaded: AttributeError"),
         ("visit", "import nowhere_at_all", "cannot be loaded: ModuleNotFoundError"),
         ("visit", "def Sender(): 1 / 0", "cannot be loaded: ZeroDivisionError"),
@@ -107,16 +90,16 @@ def test_a_built_in_sender_is_replaced_by_one_that_says_so(installed: Installer,
         ("visit", SENDER.replace("Channel.SMS", '"sms"'), "should have a place such as"),
         ("visit", SENDER.replace('"lead"', '"the lead"'), "should have a place such as"),
         ("visit", AT_THE_PROPOSAL,
-         "has a place that is taken (quote_sent, email to lead) by proposal_email of Outrider"),
+         "is for a place already used (quote_sent, email to lead) by proposal_email of Outrider"),
         ("visit", REPLACING.replace("proposal_email", "agent_email"),
          "replaces 'agent_email', which is not built in at its place"),
         ("visit", REPLACING.replace('"quote_sent"', '"visit_booked"'),
          "replaces 'proposal_email', which is not built in at its place"),
-        ("proposal_email", AT_THE_PROPOSAL, "has a place that is taken"),
+        ("proposal_email", AT_THE_PROPOSAL, "is for a place already used"),
     ],
 )  # fmt: skip
 def test_a_wrong_sender_stops_the_start_and_names_its_distribution(
-    installed: Installer, name: str, code: str, why: str
+    installed: Install, name: str, code: str, why: str
 ) -> None:
     installed({name: "plugin:Sender"}, code.replace("{name}", name))
     with pytest.raises(InvalidInput) as refused:
@@ -129,13 +112,13 @@ def test_a_wrong_sender_stops_the_start_and_names_its_distribution(
 @pytest.mark.parametrize(
     ("code", "other", "why"),
     [
-        (SENDER, SENDER, "has a place that is taken"),
+        (SENDER, SENDER, "is for a place already used"),
         (REPLACING, REPLACING, "replaces 'proposal_email', which is not built in"),
-        (REPLACING, AT_THE_PROPOSAL, "has a place that is taken"),
+        (REPLACING, AT_THE_PROPOSAL, "is for a place already used"),
     ],
 )
 def test_two_distributions_cannot_have_one_place(
-    installed: Installer, code: str, other: str, why: str
+    installed: Install, code: str, other: str, why: str
 ) -> None:
     installed({"first": "one:Sender"}, code.format(name="first"), "one")
     installed({"second": "two:Sender"}, other.format(name="second"), "two")
@@ -144,15 +127,15 @@ def test_two_distributions_cannot_have_one_place(
     assert "'second' of acme-two 1.2" in refused.value.message
 
 
-def test_two_distributions_cannot_have_one_name(installed: Installer) -> None:
+def test_two_distributions_cannot_have_one_name(installed: Install) -> None:
     elsewhere = SENDER.replace('"lead"', '"partner"')
     installed({"visit": "one:Sender"}, SENDER.format(name="visit"), "one")
     installed({"visit": "two:Sender"}, elsewhere.format(name="visit"), "two")
-    with pytest.raises(InvalidInput, match=re.escape("taken by acme-one 1.2")):
+    with pytest.raises(InvalidInput, match=re.escape("already used by acme-one 1.2")):
         load_senders()
 
 
-def test_the_sender_that_the_page_shows_works_as_it_stands_there(installed: Installer) -> None:
+def test_the_sender_that_the_page_shows_works_as_it_stands_there(installed: Install) -> None:
     section = PAGE.read_text().partition("\n## Legacy senders\n")[2].partition("\n## ")[0]
     [code] = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
     [lines] = re.findall(r"```toml\n(.*?)```", section, re.DOTALL)

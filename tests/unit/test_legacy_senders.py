@@ -143,8 +143,8 @@ def test_the_thank_you_brings_the_pdf_of_the_event_where_it_has_one(
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        ("quote.pdf", "is no attachment: an attachment is no object"),
-        ({"name": "x.pdf"}, "is no attachment: an attachment needs the texts"),
+        ("quote.pdf", "is not an attachment: an attachment is not an object"),
+        ({"name": "x.pdf"}, "is not an attachment: an attachment requires the strings"),
         ({"name": "x", "contentType": "application/pdf", "base64": "!"}, "is not in base64"),
         (
             {"name": "x.doc", "contentType": "application/msword", "base64": "eA=="},
@@ -152,7 +152,7 @@ def test_the_thank_you_brings_the_pdf_of_the_event_where_it_has_one(
         ),
         (
             {"name": "x.pdf", "contentType": "application/pdf", "base64": "eA=="},
-            "holds a file that is no PDF",
+            "contains a file that is not a PDF",
         ),
     ],
 )

@@ -40,7 +40,7 @@ def phase(state: str, **facts: Any) -> dict[str, Any]:
         (
             phase("in_progress", runStatus="queued", waitsFor="room"),
             "in_progress",
-            "waits for room",
+            "waiting for room",
         ),
     ],
 )

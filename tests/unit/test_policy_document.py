@@ -66,7 +66,7 @@ def test_every_problem_is_told_at_once() -> None:
         "sendingWindow.days[1]", "sendingWindow.to", "frequencyCap.messages",
         "frequencyCap.perHours", "frequencyCap.whenReached", "frequencyCap.channels[0]", "colour",
     }  # fmt: skip
-    assert "timeZone: is no time zone; write one like Europe/Amsterdam" in told
+    assert "timeZone: is not a time zone; use one such as Europe/Amsterdam" in told
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_every_problem_is_told_at_once() -> None:
     ],
 )
 def test_hours_that_leave_no_time_are_refused(document: dict[str, Any]) -> None:
-    assert "quiet hours and sending window leave no time for sms" in problems(document)
+    assert "quiet hours and the sending window leave no time to send sms" in problems(document)
 
 
 def test_a_whole_day_may_be_written_out() -> None:

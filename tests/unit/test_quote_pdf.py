@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from outrider.legacy import told
+from outrider.legacy import event_fields
+from outrider.legacy.event_fields import Quote, QuoteItem
 from outrider.legacy.quote_pdf import quote_pdf
-from outrider.legacy.told import Quote, QuoteItem
 from outrider.limits.workflows import QUOTE_LETTERS_MAX, QUOTE_TEXT_MAX_CHARACTERS
 
 QUOTE = Quote(
@@ -158,9 +158,11 @@ def test_the_widest_letters_in_every_cell_still_fit(widest: str) -> None:
 @given(st.lists(st.text(max_size=60), max_size=8), st.text(max_size=40))
 def test_no_text_breaks_the_document(texts: list[str], title: str) -> None:
     """As an event brings them: what cannot be printed is gone before."""
-    items = tuple(QuoteItem(told.shown(text), told.shown(text[::-1])) for text in texts)
-    quote = Quote(title=told.shown(title), items=items)
-    assert pages(quote_pdf(quote, told.shown(title)))
+    items = tuple(
+        QuoteItem(event_fields.shown(text), event_fields.shown(text[::-1])) for text in texts
+    )
+    quote = Quote(title=event_fields.shown(title), items=items)
+    assert pages(quote_pdf(quote, event_fields.shown(title)))
 
 
 def test_a_text_that_looks_like_a_page_count_stays_as_it_is() -> None:

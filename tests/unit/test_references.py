@@ -72,7 +72,7 @@ def test_a_value_is_refused_by_its_path_and_never_repeated(document: object, pat
         refuse_secrets(document, "the plan")
     assert [problem.path for problem in refused.value.problems] == [path]
     told = f"{refused.value} {refused.value.problems} {refused.value.hint}"
-    assert told.startswith("the plan holds a secret: ")
+    assert told.startswith("the plan contains a secret: ")
     assert VALUE not in told
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from outrider.domain.blame import Party
-from outrider.domain.submission import Accepted, AttemptError, Closes, Held, Rejected, Throttled
+from outrider.domain.call_results import Accepted, AttemptError, Closes, Held, Rejected, Throttled
 from outrider.gateways.smtp_answers import RULES, Step, judged, rule_for
 from outrider.gateways.smtp_suspicions import Suspicion, Suspicions
 from outrider.limits.gateways import SMTP_SUSPECTS_MAX

@@ -6,33 +6,35 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outrider.domain.contracts import contract_document, contract_from_document, contract_sha256
-from outrider.domain.reference_memory import FOR_GOOD, IN_FLIGHT, NEVER, ReferenceMemory
-from outrider.domain.states import SUCCESSES, Channel, IntentStatus, ItemStatus
-from outrider.domain.submission import (
+from outrider.domain.call_results import (
     CAUSED_BY_THE_MESSAGE,
-    DEFERRED_MAX_SECONDS,
     DUPLICATE_REFERENCE,
     TARGET_THROTTLED,
     Accepted,
     AttemptError,
-    AttemptFacts,
     CallResult,
     Closes,
+    Held,
+    NotBegun,
+    Progress,
+    Rejected,
+    Throttled,
+    is_unreachable,
+)
+from outrider.domain.contracts import contract_document, contract_from_document, contract_sha256
+from outrider.domain.reference_memory import FOR_GOOD, IN_FLIGHT, NEVER, ReferenceMemory
+from outrider.domain.states import SUCCESSES, Channel, IntentStatus, ItemStatus
+from outrider.domain.submission import (
+    DEFERRED_MAX_SECONDS,
+    AttemptFacts,
     Contract,
     Deadline,
     ExhaustedReason,
     GatewayType,
-    Held,
     MaxAttempts,
-    NotBegun,
     OneShot,
     Policy,
-    Progress,
-    Rejected,
-    Throttled,
     Verdict,
-    is_unreachable,
     judge,
 )
 

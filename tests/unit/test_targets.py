@@ -172,14 +172,14 @@ def test_a_long_retry_after_holds_the_workspace_that_was_told_and_the_others_for
     for_all, for_us = throttle_reports(3, 7, 3600, 5, "HTTP 429")
     assert for_all == Report(
         3, throttled=1, retry_after_seconds=60, in_flight=5,
-        reason="HTTP 429; it asks for 3,600 s, other workspaces try after 60 s",
+        reason="HTTP 429; it asked to wait 3,600 s; other workspaces try again after 60 s",
     )  # fmt: skip
     assert for_us == Report(
         7,
         throttled=1,
         retry_after_seconds=3600,
         in_flight=0,
-        reason="HTTP 429; it asks for 3,600 s",
+        reason="HTTP 429; it asked to wait 3,600 s",
     )
     assert throttle_reports(3, 7, None, 5, None) == (
         Report(3, throttled=1, in_flight=5),

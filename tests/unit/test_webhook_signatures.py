@@ -7,7 +7,7 @@ import hmac
 import pytest
 
 from outrider.domain.errors import InvalidInput
-from outrider.sinks.webhook_signatures import signed_headers, signing_keys
+from outrider.domain.webhook_signatures import signed_headers, signing_keys
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 MESSAGE, SENT_AT, BODY = "msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, b'{"test": 2432232314}'

@@ -222,7 +222,8 @@ def test_a_step_that_could_not_work_is_refused(written: dict[str, object], path:
 def test_ten_thousand_custom_recipients_are_one_mistake() -> None:
     config = {"customEmails": ["nobody"] * 10_000, "customPhones": ["+447700900123"] * 100}
     assert step_problems(recipientConfig=config) == {
-        "recipientConfig.customEmails": f"has 10000 addresses of at most {CUSTOM_RECIPIENTS_MAX}"
+        "recipientConfig.customEmails": "has 10000 addresses; the maximum is"
+        f" {CUSTOM_RECIPIENTS_MAX}"
     }
 
 

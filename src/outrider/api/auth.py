@@ -134,7 +134,7 @@ class Doorkeeper:
             raise ApiError(
                 429,
                 "TOO_MANY_FAILED_AUTHENTICATIONS",
-                "too many wrong keys came from this client",
+                "too many requests with an invalid key came from this client",
                 headers={"Retry-After": str(math.ceil(wait))},
             )
         self._failures.inc()
@@ -149,7 +149,7 @@ def _bearer(request: Request) -> str | None:
 
 
 def _no_key() -> ApiError:
-    return _unauthenticated("a key is needed: Authorization: Bearer KEY", CHALLENGE)
+    return _unauthenticated("an API key is required: Authorization: Bearer KEY", CHALLENGE)
 
 
 def _unauthenticated(message: str, challenge: str) -> ApiError:

@@ -53,7 +53,8 @@ class BodyBudget:
         return ApiError(
             503 if ours else 429,
             "TOO_MANY_BODIES",
-            f"{'this server' if ours else 'this workspace'} has too many large requests under way",
+            f"{'this server' if ours else 'this workspace'} has too many large requests in"
+            " progress",
             hint="send fewer at once, or try again in a moment",
             # Nothing of the body was read, so the connection cannot be used again.
             headers={

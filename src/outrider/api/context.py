@@ -38,15 +38,13 @@ Wired = Annotated[Outrider, Depends(_outrider)]
 Asker = Annotated[Principal, Depends(_principal)]
 NEEDS_REGISTRY = Depends(_registry)
 
-Limit = Annotated[
-    int, Query(ge=1, le=ApiLimits.page_max, description="How many items at the most.")
-]
+Limit = Annotated[int, Query(ge=1, le=ApiLimits.page_max, description="Maximum number of items.")]
 After = Annotated[
     str | None,
     Query(
         max_length=ApiLimits.cursor_max_characters,
         pattern=r"^[A-Za-z0-9_-]+$",
-        description="The `next` of the page before.",
+        description="The `next` of the previous page.",
     ),
 ]
 PAGE_DEFAULT = ApiLimits.page_default

@@ -41,6 +41,6 @@ def id_after(cursor: str | None, otherwise: str) -> str:
 
 def _invalid() -> InvalidInput:
     return InvalidInput(
-        "the cursor is not one of this list",
-        [Problem("after", "should be the `next` of a page before")],
+        "the cursor is not valid for this list",
+        [Problem("after", "should be the `next` of a previous page")],
     )

@@ -59,7 +59,7 @@ class DatabaseWatch:
         if task.done():
             task.result()
         elif name not in self._fine:
-            raise StoreUnavailable(f"the database is busy, and its {name} was not seen yet")
+            raise StoreUnavailable(f"the database is busy, and its {name} is not known yet")
 
     def _check(self, name: str, checking: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """One at a time of each: a writer that is busy has no use for a queue of them."""

@@ -106,7 +106,7 @@ def answer_to(error: Exception) -> Response | None:
 
 def unforeseen() -> Response:
     """Nothing of the error itself: it may hold anything. The log has it, under the same id."""
-    return problem(500, INTERNAL, "something went wrong here; the log says what")
+    return problem(500, INTERNAL, "an internal error occurred; see the server's log")
 
 
 def install(app: FastAPI, methods_of: Callable[[str], list[str]]) -> None:
@@ -139,11 +139,11 @@ def _kernel_error(error: OutriderError) -> Response:
         case StoreUnavailable():
             # What a driver says may name hosts and files: it is for the log.
             log.error("store_unavailable", error=error.message)
-            return problem(503, error.code, "the database cannot be used now", headers=retry)
+            return problem(503, error.code, "the database is unavailable", headers=retry)
         case SchemaMismatch():
             log.error("schema_mismatch", error=error.message)
             return problem(
-                503, error.code, "the database's schema is not the one this server needs",
+                503, error.code, "the database schema does not match this server",
                 hint="run `outrider migrate`", headers=retry,
             )  # fmt: skip
         case _:
@@ -156,9 +156,10 @@ def _framework_error(error: HTTPException) -> Response:
     code = {
         400: InvalidInput.code, 404: NotFound.code, 405: "METHOD_NOT_ALLOWED",
     }.get(status, HTTPStatus(status).name)  # fmt: skip
-    message = {404: "there is nothing at this path", 405: "this path has no such method"}.get(
-        status, str(error.detail)
-    )
+    message = {
+        404: "nothing was found at this path",
+        405: "this path does not support this method",
+    }.get(status, str(error.detail))
     return problem(status, code, message, headers=error.headers)
 
 

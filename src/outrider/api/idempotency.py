@@ -55,13 +55,13 @@ def key_of(headers: Headers) -> str | None:
     if len(values) > 1:
         raise InvalidInput(
             "two different idempotency keys were given",
-            [Problem(name, "is not the same as the other") for name in HEADERS if given[name]],
+            [Problem(name, "differs from the other one") for name in HEADERS if given[name]],
         )
     [key] = values
     if not (0 < len(key) <= KEY_MAX_CHARACTERS and key.isascii() and key.isprintable()):
         name = next(name for name in HEADERS if given[name])
         wrong = f"should have 1 to {KEY_MAX_CHARACTERS} printable ASCII characters"
-        raise InvalidInput("the idempotency key cannot be used", [Problem(name, wrong)])
+        raise InvalidInput("the idempotency key is not valid", [Problem(name, wrong)])
     return key
 
 
@@ -213,6 +213,6 @@ def _reused() -> ApiError:
     return ApiError(
         422,
         "IDEMPOTENCY_KEY_REUSED",
-        "this idempotency key was used for another request",
+        "this idempotency key was already used for a different request",
         hint="use a new key for a new request",
     )

@@ -42,7 +42,7 @@ class _Database(Collector):
             return
         yield CounterMetricFamily(
             "outrider_transition_bypass",
-            "Phase states that were changed past the state machine",
+            "Phase states changed without going through the state machine",
             self.figures.bypasses,
         )
         yield GaugeMetricFamily(
@@ -52,17 +52,15 @@ class _Database(Collector):
         )
         yield GaugeMetricFamily(
             "outrider_projection_lag_seconds",
-            "Age of the oldest run event that no snapshot tells of",
+            "Age of the oldest run event not in a snapshot yet",
             self.figures.projection_lag_seconds,
         )
         yield CounterMetricFamily(
             "outrider_projected_events",
-            "Run events that this process has projected",
+            "Run events projected by this process",
             self.figures.projected_events,
         )
-        jobs = GaugeMetricFamily(
-            "outrider_jobs", "Jobs that have not ended, by status", labels=["status"]
-        )
+        jobs = GaugeMetricFamily("outrider_jobs", "Unfinished jobs, by status", labels=["status"])
         for status, count in self.figures.jobs.items():
             jobs.add_metric([status], count)
         yield jobs
@@ -75,13 +73,13 @@ def _bus(figures: Figures) -> Iterator[Metric]:
         alerts.add_metric([code.value], figures.alerts.get(code, 0))
     yield alerts
     published = CounterMetricFamily(
-        "outrider_bus_published", "Run events that a sink was told", labels=["sink"]
+        "outrider_bus_published", "Run events delivered to a sink", labels=["sink"]
     )
     failed = CounterMetricFamily(
-        "outrider_bus_failed", "Attempts to tell a sink that failed", labels=["sink"]
+        "outrider_bus_failed", "Failed attempts to deliver to a sink", labels=["sink"]
     )
     waiting = GaugeMetricFamily(
-        "outrider_bus_waiting", "Run events that a sink has still to hear", labels=["sink"]
+        "outrider_bus_waiting", "Run events waiting for a sink", labels=["sink"]
     )
     for sink in figures.sinks:
         published.add_metric([sink.name], sink.published)
@@ -98,17 +96,15 @@ class Metrics:
             registry=self._registry,
         )  # fmt: skip
         self._durations = Histogram(
-            "outrider_http_request_duration_seconds", "How long requests took",
+            "outrider_http_request_duration_seconds", "Request duration",
             ["method", "route"], buckets=BUCKETS, registry=self._registry,
         )  # fmt: skip
-        self.streams = Gauge(
-            "outrider_sse_clients", "Event streams that are open", registry=self._registry
-        )
+        self.streams = Gauge("outrider_sse_clients", "Open event streams", registry=self._registry)
         self.auth_failures = Counter(
-            "outrider_auth_failures_total", "Requests with a key that is none",
+            "outrider_auth_failures_total", "Requests with an invalid key",
             registry=self._registry,
         )  # fmt: skip
-        Info("outrider_build", "What runs here", registry=self._registry).info(
+        Info("outrider_build", "Version information", registry=self._registry).info(
             {"version": __version__}
         )
         self._database = _Database()

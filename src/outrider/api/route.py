@@ -223,7 +223,8 @@ _KEY_PARAMETERS = [
         "name": name,
         "in": "header",
         "required": False,
-        "description": "Makes a repeat safe: it gets the first answer again, for five minutes.",
+        "description": "Makes retries safe: for five minutes, a repeated request gets the"
+        " first response again.",
         "schema": {
             "type": "string",
             "minLength": 1,

@@ -116,8 +116,8 @@ class Services:
             raise ApiError(
                 503,
                 "REGISTRY_UNAVAILABLE",
-                "this server has no registry of submission targets that it can use",
-                hint="PUT /api/v2/registry, or `outrider registry check`",
+                "this server has no usable registry of submission targets",
+                hint="use PUT /api/v2/registry, or run `outrider registry check`",
                 headers={"Retry-After": str(self.limits.retry_after_seconds)},
             ) from error
         self._has_registry = True

@@ -43,8 +43,8 @@ def require_own_page(request: Request, session: Session) -> None:
         raise ApiError(
             403,
             "CSRF_TOKEN_INVALID",
-            f"a change by session needs the session's own {CSRF_HEADER}",
-            hint="GET /session says what it is",
+            f"a change made with a session requires the session's {CSRF_HEADER}",
+            hint="GET /session returns it",
         )
 
 
@@ -87,6 +87,6 @@ def _set(response: Response, token: str, seconds: int, *, secure: bool) -> None:
 
 def _cross_site() -> ApiError:
     return ApiError(
-        403, "CROSS_SITE_REQUEST", "this was asked from a page of another origin",
-        hint="use the console of this server, or a key",
+        403, "CROSS_SITE_REQUEST", "this request came from a page of another origin",
+        hint="use the console of this server, or an API key",
     )  # fmt: skip

@@ -39,7 +39,7 @@ class Streams:
             most = limits.streams_per_workspace
             raise self._refusal(TOO_MANY, f"this workspace has {most} event streams open")
         if self.closing.is_set() or self.count >= limits.streams:
-            raise self._refusal(503, "no more event streams can be opened here now")
+            raise self._refusal(503, "no more event streams can be opened on this server now")
         self._of_key[who.scope, who.key_id] += 1
         self._of_workspace[who.scope] += 1
         self._gauge.set(self.count)

@@ -19,8 +19,8 @@ from outrider.api.errors import ApiError
 from outrider.api.idempotency import key_of, request_key
 from outrider.api.route import answered
 from outrider.domain.keys import Principal
+from outrider.files.private_files import new_private_file
 from outrider.limits.api import UPLOAD_PIECE_BYTES, ApiLimits
-from outrider.private_files import new_private_file
 
 log = structlog.get_logger()
 
@@ -55,7 +55,7 @@ def _not_kept() -> ApiError:
     return ApiError(
         503,
         "UPLOAD_NOT_KEPT",
-        "the upload could not be kept while it was read",
+        "the upload could not be stored while it was read",
         hint="the server's temporary folder may be full; try again later",
         # What is left of it will not be read, so the connection cannot be used again.
         headers={"Retry-After": str(ApiLimits.retry_after_seconds), "Connection": "close"},

@@ -8,6 +8,7 @@ from outrider.api import cursors
 from outrider.api.models.bus import AlertAnswer
 from outrider.api.models.common import Page
 from outrider.bootstrap import Outrider
+from outrider.cli import texts
 from outrider.cli.console import After, Json, Most, out, print_json, print_rows
 from outrider.cli.documents import Document, document_of
 from outrider.cli.session import execute
@@ -17,9 +18,7 @@ from outrider.kernel.transactions.alerts import LAST, alerts_page
 
 def alerts(
     context: typer.Context,
-    everything: Annotated[
-        bool, typer.Option("--all", help="Also those that were resolved.")
-    ] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Include resolved alerts.")] = False,
     limit: Most = 100,
     after: After = None,
     as_json: Json = False,
@@ -54,7 +53,7 @@ def alerts(
              each["lastSeenAt"][:19].replace("T", " "), each["resolvedAt"], each["message"])
             for each in page["items"]
         ],
-        "no alert stands",
+        texts.Alerts.NONE,
     )  # fmt: skip
     if page["next"]:
-        out.print(f"next: outrider alerts --after {page['next']}", style="dim")
+        out.print(texts.Alerts.NEXT_PAGE.format(next=page["next"]), style="dim")

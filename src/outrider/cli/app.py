@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar
 import typer
 
 from outrider import __version__
+from outrider.cli import texts
 from outrider.cli.lazy_group import LazyGroup
 
 
@@ -18,6 +19,7 @@ class Commands(LazyGroup):
         "serve": "outrider.cli.serve:serve",
         "work": "outrider.cli.work:work",
         "sandbox": "outrider.cli.sandbox:sandbox",
+        "receive-mail": "outrider.cli.receive_mail:receive_mail",
         "campaign": "outrider.cli.campaign_controls:app",
         "run": "outrider.cli.run_log:app",
         "doubts": "outrider.cli.doubts:app",
@@ -38,17 +40,17 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_show_locals=False,
     help=(
-        "Outrider sends campaigns through a durable ledger: kill any process at any moment and"
-        " still prove, for every recipient, what happened.\n\n"
-        "Try `outrider demo` first. Then: `outrider migrate`, `outrider campaign create FILE`,"
-        " `outrider campaign start ID --work`."
+        "Outrider sends messages through a durable ledger: kill any process at any time, "
+        "and you can still prove what happened for every recipient.\n\nTry `outrider demo` "
+        "first. Then: `outrider migrate`, `outrider campaign create FILE`, `outrider "
+        "campaign start ID --work`."
     ),
 )
 
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"outrider {__version__}")
+        typer.echo(texts.App.VERSION.format(version=__version__))
         raise typer.Exit
 
 
@@ -68,8 +70,10 @@ def root(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Contracts of the submission targets; default registry.json"
-            " (or OUTRIDER_REGISTRY)",
+            help=(
+                "Registry file with the submission targets; default registry.json (or "
+                "OUTRIDER_REGISTRY)"
+            ),
         ),
     ] = None,
     server: Annotated[
@@ -77,7 +81,9 @@ def root(
         typer.Option(
             metavar="URL",
             envvar="OUTRIDER_SERVER",
-            help="Ask this server instead of the database; its key comes from OUTRIDER_KEY.",
+            help=(
+                "Use this server instead of the database; the API key is read from OUTRIDER_KEY."
+            ),
         ),
     ] = None,
     version: Annotated[  # noqa: ARG001 - the callback answers it

@@ -9,26 +9,26 @@ from outrider.api import cursors
 from outrider.api.models.bus import AllRedriven, LetterAnswer, Redriven
 from outrider.api.models.common import Page
 from outrider.bootstrap import Outrider
+from outrider.cli import texts
 from outrider.cli.console import After, Json, Most, out, print_json, print_rows
 from outrider.cli.documents import Document, document_of
 from outrider.cli.remote import Remote
 from outrider.cli.session import actor, execute
 from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.times import rfc3339
-from outrider.kernel.bus.bus_keeper import Forgotten
-from outrider.kernel.transactions.bus import SinkRecord
-from outrider.kernel.transactions.inspection import FIRST
+from outrider.kernel.transactions.bus import Forgotten, SinkRecord
+from outrider.kernel.transactions.paging import FIRST
 
-app = typer.Typer(
-    no_args_is_help=True, help="Sinks of the event bus, and events they could not be told."
-)
+app = typer.Typer(no_args_is_help=True, help="Event bus: sinks for run events, and dead letters.")
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="As `outrider bus sinks` shows it.")]
+Name = Annotated[
+    str, typer.Argument(metavar="NAME", help="Sink name, as listed by `outrider bus sinks`.")
+]
 
 
 @app.command()
 def sinks(context: typer.Context, as_json: Json = False) -> None:
-    """Who hears of run events, how many wait for each, and who tells them now."""
+    """List the sinks, how many run events are waiting for each, and which process delivers them."""
 
     async def here(outrider: Outrider) -> Document:
         configured = outrider.settings.bus
@@ -40,13 +40,13 @@ def sinks(context: typer.Context, as_json: Json = False) -> None:
         print_json(page)
         return
     print_rows(
-        ["sink", "state", "waiting", "dead letters", "published", "failed", "told by"],
+        ["sink", "state", "waiting", "dead letters", "published", "failed", "relay"],
         [
             (each["name"], each["state"], each["waiting"], each["deadLetters"],
              each["published"], each["failed"], each["owner"])
             for each in page["items"]
         ],
-        "nobody hears of run events; docs/event-bus.md says how to set OUTRIDER_BUS",
+        texts.Bus.NO_SINKS,
     )  # fmt: skip
 
 
@@ -54,13 +54,13 @@ def sinks(context: typer.Context, as_json: Json = False) -> None:
 def dead_letters(
     context: typer.Context,
     everything: Annotated[
-        bool, typer.Option("--all", help="Also those that were redriven.")
+        bool, typer.Option("--all", help="Include those already redriven.")
     ] = False,
     limit: Most = 100,
     after: After = None,
     as_json: Json = False,
 ) -> None:
-    """Events that a sink could not be told, oldest first."""
+    """List run events that could not be delivered to a sink, oldest first."""
 
     async def here(outrider: Outrider) -> Document:
         begin = cursors.id_after(after, FIRST)
@@ -86,30 +86,34 @@ def dead_letters(
         print_json(page)
         return
     print_rows(
-        ["letter", "sink", "run or item", "sequence", "event", "attempts", "error", "redriven"],
+        ["dead letter", "sink", "run or item", "sequence", "event", "attempts", "error",
+         "redriven"],
         [
             (each["id"], each["sink"], each["runId"] or each["outboxId"], each["runSeq"],
              each["eventType"], each["attempts"], each["error"], each["redrivenAt"])
             for each in page["items"]
         ],
-        "everything could be told",
+        texts.Bus.NO_DEAD_LETTERS,
     )  # fmt: skip
     if page["next"]:
-        out.print(f"next: outrider bus dead-letters --after {page['next']}", style="dim")
+        out.print(texts.Bus.NEXT_PAGE.format(next=page["next"]), style="dim")
 
 
 @app.command()
 def redrive(
     context: typer.Context,
     letter_id: Annotated[
-        str | None, typer.Argument(metavar="ID", help="As `outrider bus dead-letters` shows it.")
+        str | None,
+        typer.Argument(
+            metavar="ID", help="Dead letter ID, as listed by `outrider bus dead-letters`."
+        ),
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="All that were given up on.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Redrive every dead letter.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Have dead letters told again, as if never tried."""
+    """Queue dead letters for delivery again, with a fresh set of attempts."""
     if (letter_id is None) is not everything:
-        raise typer.BadParameter("name one dead letter, or say --all", param_hint="ID")
+        raise typer.BadParameter(texts.Bus.ONE_OR_ALL, param_hint="ID")
 
     async def here(outrider: Outrider) -> Document:
         keeper = outrider.bus_keeper
@@ -127,14 +131,16 @@ def redrive(
     if as_json:
         print_json(done)
     elif letter_id is None:
-        out.print(f"{done['redriven']:,} dead letters are told again")
+        out.print(texts.Bus.ALL_REDRIVEN.format(redriven=done["redriven"]))
     else:
-        out.print(f"[green]redriven[/green] {done['id']}: {escape(done['sink'])} is told again")
+        out.print(texts.Bus.REDRIVEN.format(id=done["id"], sink=escape(done["sink"])))
 
 
 @app.command()
 def resume(context: typer.Context, name: Name, as_json: Json = False) -> None:
-    """Tell a sink again that had said it is gone (HTTP 410); what waits for it is told first."""
+    """Resume delivery to a sink that answered HTTP 410 (gone), starting with the oldest waiting
+    event.
+    """
 
     async def here(outrider: Outrider) -> None:
         await outrider.bus_keeper.resume(name, actor())
@@ -143,21 +149,19 @@ def resume(context: typer.Context, name: Name, as_json: Json = False) -> None:
     if as_json:
         print_json({"sink": name, "success": True})
     else:
-        out.print(f"[green]resumed[/green] {escape(name)}")
+        out.print(texts.Bus.RESUMED.format(name=escape(name)))
 
 
 @app.command()
 def forget(
     context: typer.Context,
     name: Name,
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Do not ask; say how many events are dropped.")
-    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Take a sink off the bus for good, with what waits for it and its dead letters."""
+    """Remove a sink from the bus permanently, with its waiting events and dead letters."""
     if as_json and not yes:
-        raise typer.BadParameter("nobody can be asked with --json: say --yes", param_hint="--yes")
+        raise typer.BadParameter(texts.Bus.NEEDS_YES, param_hint="--yes")
 
     async def count(outrider: Outrider) -> SinkRecord | None:
         found = await outrider.bus_keeper.sinks()
@@ -170,8 +174,7 @@ def forget(
         sink = execute(context, count, as_json=as_json)
         waiting, letters = (sink.waiting, sink.dead_letters) if sink else (0, 0)
         typer.confirm(
-            f"{waiting:,} events wait for '{name}' and {letters:,} are dead letters of it;"
-            " all are dropped. Forget it?",
+            texts.Bus.CONFIRM_FORGET.format(waiting=waiting, name=name, letters=letters),
             abort=True,
         )
     forgotten = execute(context, here, as_json=as_json)
@@ -182,13 +185,14 @@ def forget(
         )  # fmt: skip
         return
     out.print(
-        f"[green]forgotten[/green] {escape(name)}: {forgotten.waiting:,} waiting events and"
-        f" {forgotten.dead_letters:,} dead letters were dropped"
+        texts.Bus.FORGOTTEN.format(
+            name=escape(name), waiting=forgotten.waiting, dead_letters=forgotten.dead_letters
+        )
     )
 
 
 def _sink(each: SinkRecord, configured: bool) -> Document:
-    state = "disabled" if each.disabled_at else "told" if each.owner else "idle"
+    state = "disabled" if each.disabled_at else "active" if each.owner else "idle"
     return {
         "name": each.name,
         "state": state,

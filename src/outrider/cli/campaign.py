@@ -14,6 +14,7 @@ from rich.markup import escape
 from outrider.api.models.campaigns import CampaignCreated, CampaignLine
 from outrider.api.models.phases import CampaignStatus
 from outrider.bootstrap import Outrider
+from outrider.cli import texts
 from outrider.cli.console import Json, accounting_of, err, out, print_json, print_rows, shown
 from outrider.cli.documents import Document, document_of
 from outrider.cli.phase_words import (
@@ -32,14 +33,16 @@ from outrider.domain.campaigns import LAUNCH
 from outrider.domain.errors import Conflict, InvalidInput
 from outrider.domain.ids import DEFAULT_SCOPE, CampaignId
 from outrider.domain.states import PhaseState
-from outrider.kernel.transactions.inspection import LAST
 from outrider.kernel.transactions.overview import overview_page
+from outrider.kernel.transactions.paging import LAST
 from outrider.kernel.transactions.run_requests import HeldFor
 from outrider.rendering.checker import check_template
 
-app = typer.Typer(no_args_is_help=True, help="Create campaigns, control them, see how they stand.")
+app = typer.Typer(
+    no_args_is_help=True, help="Create campaigns, control them, and see their status."
+)
 
-Id = Annotated[str, typer.Argument(metavar="CAMPAIGN", help="The campaign's id.")]
+Id = Annotated[str, typer.Argument(metavar="CAMPAIGN", help="Campaign ID.")]
 Phase = Annotated[
     str | None,
     typer.Argument(
@@ -56,7 +59,9 @@ def create(
     file: Annotated[Path, typer.Argument(help="The campaign as JSON; see examples/campaign.json.")],
     as_json: Json = False,
 ) -> None:
-    """Create a campaign from FILE: all of it, or nothing and every mistake in it."""
+    """Create a campaign from FILE. If it has mistakes, nothing is created and all of them are
+    listed.
+    """
 
     async def here(outrider: Outrider) -> Document:
         document = parse_campaign(
@@ -67,7 +72,7 @@ def create(
         )
         definition = document.definition
         with progress_bar() as progress:
-            task = progress.add_task("importing recipients", total=None, note="")
+            task = progress.add_task(texts.Campaign.IMPORTING_RECIPIENTS, total=None, note="")
             campaign_id, size = await outrider.deployer.create(
                 DEFAULT_SCOPE,
                 definition,
@@ -91,10 +96,12 @@ def create(
         print_json(created)
         return
     campaign_id = created["campaignId"]
-    out.print(f"[green]created[/green] {campaign_id} with {created['recipients']:,} recipients")
+    out.print(
+        texts.Campaign.CREATED.format(campaign_id=campaign_id, recipients=created["recipients"])
+    )
     for warning in created["warnings"]:
-        err.print(f"[yellow]warning:[/yellow] {shown(warning)}")
-    out.print(f"next: outrider campaign start {campaign_id} --work", style="dim")
+        err.print(texts.Campaign.WARNING.format(warning=shown(warning)))
+    out.print(texts.Campaign.NEXT_START.format(campaign_id=campaign_id), style="dim")
 
 
 async def _send(server: Remote, file: Path) -> Document:
@@ -111,7 +118,7 @@ async def _send(server: Remote, file: Path) -> Document:
         return await server.send("campaigns", content=raw, media_type="application/json")
     path = file.parent / str(source)
     if not path.is_file():
-        raise InvalidInput(f"there is no file {path}, which audience.source names")
+        raise InvalidInput(texts.Campaign.NO_AUDIENCE_FILE.format(path=path))
     given["audience"] = {"recipients": []}
     created = await server.post("campaigns", json=given)
     media_type = MEDIA_TYPES.get(path.suffix.lower(), NDJSON)
@@ -125,16 +132,18 @@ def _read(file: Path) -> bytes:
     try:
         return file.read_bytes()
     except OSError as error:
-        raise InvalidInput(f"{file} cannot be read: {error.strerror}") from error
+        raise InvalidInput(
+            texts.Campaign.CANNOT_BE_READ.format(file=file, strerror=error.strerror)
+        ) from error
 
 
 @app.command(name="list")
 def list_campaigns(
     context: typer.Context,
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many, newest first.")] = 100,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="Maximum number to show.")] = 100,
     as_json: Json = False,
 ) -> None:
-    """The newest campaigns."""
+    """List campaigns, newest first."""
 
     async def here(outrider: Outrider) -> Document:
         page = await outrider.store.read(overview_page(DEFAULT_SCOPE, LAST, limit))
@@ -154,13 +163,13 @@ def list_campaigns(
              launch_word(line), line["createdAt"][:16].replace("T", " "))
             for line in page["items"]
         ],
-        "no campaigns yet; next: outrider campaign create FILE",
+        texts.Campaign.NONE,
     )  # fmt: skip
 
 
 @app.command()
 def status(context: typer.Context, campaign_id: Id, as_json: Json = False) -> None:
-    """Where the campaign stands: its phases, how far each is, and their accounting."""
+    """Show a campaign's phases, their progress and their accounting."""
     snapshot = execute(
         context,
         lambda outrider: snapshot_of(outrider, campaign_id),
@@ -170,16 +179,20 @@ def status(context: typer.Context, campaign_id: Id, as_json: Json = False) -> No
     if as_json:
         print_json(snapshot)
         return
-    out.print(f"[bold]{escape(snapshot['name'])}[/bold]  {snapshot['recipients']:,} recipients")
+    out.print(
+        texts.Campaign.HEADING.format(
+            name=escape(snapshot["name"]), recipients=snapshot["recipients"]
+        )
+    )
     phases = [(name, snapshot["phases"][name]) for name in snapshot["phaseOrder"]]
     print_rows(
-        ["phase", "state", "progress", "run", "why"],
+        ["phase", "state", "progress", "run", "reason"],
         [
             (name, state_word(phase), f"{phase['progressPercentage']:.0f} %", phase["runId"],
              why(phase))
             for name, phase in phases
         ],
-        "no phases",
+        texts.Campaign.NO_PHASES,
     )  # fmt: skip
     for name, phase in phases:
         if phase["accounting"]:
@@ -187,14 +200,17 @@ def status(context: typer.Context, campaign_id: Id, as_json: Json = False) -> No
         print_waiting(phase)
     if (command := next_control(snapshot)) is not None:
         action, phase = command
-        out.print(f"next: outrider campaign {action} {campaign_id} {phase}", style="dim")
+        out.print(
+            texts.Campaign.NEXT_CONTROL.format(action=action, campaign_id=campaign_id, phase=phase),
+            style="dim",
+        )
 
 
 @app.command(name="watch")
 def watch_command(
     context: typer.Context, campaign_id: Id, phase: Phase = None, as_json: Json = False
 ) -> None:
-    """Follow a phase until it ends, is paused, or only in-doubt items keep it open."""
+    """Follow a phase until it ends, is paused, or is only waiting for items in doubt."""
 
     async def follow(fetch: Callable[[], Awaitable[Document]]) -> Document:
         snapshot = await fetch()
@@ -206,8 +222,8 @@ def watch_command(
         chosen = phase or snapshot["controlPhase"] or (started[-1] if started else None)
         if chosen is None:
             raise Conflict(
-                f"campaign {campaign_id} was not started",
-                hint=f"outrider campaign start {campaign_id}",
+                texts.Campaign.NOT_STARTED.format(campaign_id=campaign_id),
+                hint=texts.Campaign.START_HINT.format(campaign_id=campaign_id),
             )
         return await watch_phase(fetch, chosen, snapshot["name"])
 
@@ -236,29 +252,33 @@ async def snapshot_of(outrider: Outrider, campaign_id: str) -> Document:
 def print_waiting(seen: Document) -> None:
     """What to do next for a run that waits for somebody."""
     if seen["waitsFor"] == HeldFor.APPROVAL:
-        out.print(f"next: outrider run signal {seen['runId']} APPROVE", style="dim")
+        out.print(texts.Campaign.NEXT_APPROVE.format(run_id=seen["runId"]), style="dim")
 
 
 def print_accounting(name: str, phase: Document) -> None:
     """Of a launch that was retried, every message's final outcome first."""
     latest = name
     if phase["runs"] > 1 and phase["outcome"]:
-        whole = f"[bold]{name}, all {phase['runs']} runs together[/bold]"
+        whole = texts.Campaign.ALL_RUNS.format(name=name, runs=phase["runs"])
         out.print(f"{whole}: {accounting_of(phase['outcome'])}")
-        latest = f"{name}, the latest run"
+        latest = texts.Campaign.LATEST_RUN.format(name=name)
     out.print(f"{latest}: {accounting_of(phase['accounting'], success_word(name))}")
 
 
 def print_ending(seen: Document) -> None:
-    out.print(f"{seen['phase']} is [bold]{state_word(seen)}[/bold]  run {seen['runId']}")
+    out.print(
+        texts.Campaign.ENDING.format(
+            phase=seen["phase"], state=state_word(seen), run_id=seen["runId"]
+        )
+    )
     if not seen["accounting"]:
         return
     if seen["waitsFor"]:
-        out.print(f"it waits for {seen['waitsFor']}")
+        out.print(texts.Campaign.WAITS_FOR.format(waits_for=seen["waitsFor"]))
         print_waiting(seen)
         return
     print_accounting(seen["phase"], seen)
     if seen["accounting"]["inDoubt"]:
-        out.print(f"next: outrider doubts list --run {seen['runId']}", style="dim")
+        out.print(texts.Campaign.NEXT_DOUBTS.format(run_id=seen["runId"]), style="dim")
     elif seen["phase"] == LAUNCH:
-        out.print(f"next: outrider run certificate {seen['runId']}", style="dim")
+        out.print(texts.Campaign.NEXT_RUN_CERTIFICATE.format(run_id=seen["runId"]), style="dim")

@@ -10,6 +10,7 @@ import typer
 
 from outrider.api.models.phases import ControlDone
 from outrider.bootstrap import Outrider
+from outrider.cli import texts
 from outrider.cli.campaign import (
     Id,
     Phase,
@@ -30,7 +31,7 @@ from outrider.domain.errors import InvalidInput
 from outrider.domain.ids import DEFAULT_SCOPE, CampaignId
 from outrider.domain.phases import STOPPED, Action
 from outrider.domain.states import PhaseState
-from outrider.kernel.control.phase_controls import Control, RerunScope
+from outrider.kernel.transactions.phase_controls import Control, RerunScope
 
 __all__ = ["app"]
 
@@ -40,12 +41,10 @@ Expected = Annotated[
 ]
 
 STEERING = {
-    Action.PAUSE: "Pause the phase under way: windows that are out are finished, none are begun.",
-    Action.RESUME: "Resume the paused phase where it was.",
-    Action.STOP: "Stop the phase under way for good: what was never attempted is skipped, until a"
-    " `retry`.",
-    Action.RETRY: "Retry a failed phase: a new run over what failed or was stopped, and nothing"
-    " else.",
+    Action.PAUSE: texts.CampaignControls.PAUSE_HELP,
+    Action.RESUME: texts.CampaignControls.RESUME_HELP,
+    Action.STOP: texts.CampaignControls.STOP_HELP,
+    Action.RETRY: texts.CampaignControls.RETRY_HELP,
 }
 
 
@@ -68,21 +67,24 @@ def start(
     campaign_id: Id,
     phase: Phase = None,
     here: Annotated[
-        bool, typer.Option("--work", help="Also work here until what was started has ended.")
+        bool, typer.Option("--work", help="Also run a worker here until the phase has ended.")
     ] = False,
     everything: Annotated[
-        bool, typer.Option("--all", help="With --work: this phase and all that follow, in order.")
+        bool,
+        typer.Option("--all", help="With --work: run this phase and all later ones, in order."),
     ] = False,
     expected: Expected = None,
     request_id: Annotated[
         str | None,
-        typer.Option(help="Asked for again under the same id, the run is the one there was."),
+        typer.Option(
+            help="Idempotency ID: repeating the command with the same ID returns the same run."
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Start a phase, by default the next one: a run of queued jobs that any worker takes up."""
+    """Start a phase, by default the next one. This creates a run whose jobs any worker can take."""
     if everything and not here:
-        raise typer.BadParameter("it needs --work: somebody has to wait", param_hint="--all")
+        raise typer.BadParameter(texts.CampaignControls.ALL_NEEDS_WORK, param_hint="--all")
 
     async def local(outrider: Outrider) -> Document:
         if not here:
@@ -97,7 +99,10 @@ def start(
 
     async def remote(server: Remote) -> Document:
         if here:
-            raise InvalidInput("--work works on the database itself", hint="leave --server out")
+            raise InvalidInput(
+                texts.CampaignControls.WORK_IS_LOCAL,
+                hint=texts.CampaignControls.WORK_IS_LOCAL_HINT,
+            )
         body = _expecting(expected) | ({"runRequestId": request_id} if request_id else {})
         return await _ask(server, campaign_id, phase, Action.START, body)
 
@@ -107,7 +112,10 @@ def start(
     elif not here:
         _print_control(done)
         print_waiting(done)
-        out.print(f"next: outrider work, and outrider campaign watch {campaign_id}", style="dim")
+        out.print(
+            texts.CampaignControls.NEXT_WORK.format(campaign_id=campaign_id),
+            style="dim",
+        )
 
 
 async def _through(
@@ -144,7 +152,7 @@ def rerun(
     phase: Phase = None,
     scope: Annotated[
         RerunScope | None,
-        typer.Option(help="Whom for; by default the remainder of a partial run."),
+        typer.Option(help="Who to run it for; by default those not reached by a partial run."),
     ] = None,
     confirm: Annotated[
         bool, typer.Option("--confirm", help="Confirm: everyone receives it again.")
@@ -152,7 +160,7 @@ def rerun(
     expected: Expected = None,
     as_json: Json = False,
 ) -> None:
-    """Run a completed phase again, for those it left over or for everybody."""
+    """Run a completed phase again, for those not reached yet or for everyone."""
     _steer(context, campaign_id, phase, Action.RERUN, expected, as_json, scope, confirm)
 
 
@@ -223,9 +231,9 @@ def _expecting(expected: PhaseState | None) -> Document:
 def _print_control(done: Document, action: Action = Action.START) -> None:
     state = STOPPED if done["changed"] and action is Action.STOP else done["state"]
     how = "[green]now[/green]" if done["changed"] else "already"
-    run = f"  run {done['runId']}" if done["runId"] else ""
+    run = texts.CampaignControls.IN_RUN.format(run_id=done["runId"]) if done["runId"] else ""
     if done["waitsFor"]:
-        run += f", which waits for {done['waitsFor']}"
+        run += texts.CampaignControls.WAITS_FOR.format(waits_for=done["waitsFor"])
     out.print(f"{done['phase']} is {how} [bold]{state}[/bold]{run}")
 
 

@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from outrider.cli import texts
 from outrider.domain.errors import InvalidInput, OutriderError
 from outrider.domain.outbox import Accounting
 
@@ -22,9 +23,10 @@ err = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
-Most = Annotated[int, typer.Option(min=1, max=1000, help="How many at the most.")]
+Most = Annotated[int, typer.Option(min=1, max=1000, help="Maximum number to show.")]
 After = Annotated[
-    str | None, typer.Option(help="Go on after a page: its `next`.", metavar="CURSOR")
+    str | None,
+    typer.Option(help="Continue after a page, using its `next` value.", metavar="CURSOR"),
 ]
 
 
@@ -70,12 +72,12 @@ def accounting_line(accounting: Accounting) -> str:
 
 def accounting_of(document: Mapping[str, int], success: str = "sent") -> str:
     """`success` is the word for what went well: only messages are sent."""
-    names = {"inDoubt": "in doubt", "sent": success}
+    names = {"inDoubt": texts.Console.IN_DOUBT, "sent": success}
     terms = [
         f"[{colour}]{document[key]:,} {names.get(key, key)}[/{colour}]"
         for key, colour in ACCOUNTING_COLOURS.items()
     ]
-    return f"{document['intended']:,} intended = {' + '.join(terms)}"
+    return texts.Console.INTENDED.format(intended=document["intended"], terms=" + ".join(terms))
 
 
 def fail(
@@ -100,9 +102,9 @@ def fail(
             }
         )
     else:
-        err.print(f"[bold red]error:[/bold red] {escape(error.message)}")
+        err.print(texts.Console.ERROR.format(message=escape(error.message)))
         for problem in problems:
             err.print(f"  [bold]{escape(problem.path)}[/bold] {escape(problem.message)}")
         if error.hint:
-            err.print(f"[dim]next:[/dim] {escape(error.hint)}")
+            err.print(texts.Console.NEXT.format(hint=escape(error.hint)))
     raise typer.Exit(1)

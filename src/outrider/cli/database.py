@@ -10,6 +10,7 @@ import uvloop
 from rich.markup import escape
 
 from outrider.bootstrap import Outrider, load_registry, make_gateways, open_outrider
+from outrider.cli import texts
 from outrider.cli.console import Json, err, fail, out, print_json, shown
 from outrider.cli.session import execute, refuse_server, settings_of
 from outrider.domain.errors import InvalidInput, OutriderError, Problem
@@ -23,7 +24,7 @@ from outrider.kernel.workflows.step_targets import StepTargets
 from outrider.kernel.workflows.workflow_checker import WorkflowFindings
 from outrider.limits.bus import SINK_REACH_SECONDS
 from outrider.ports.target_check import CheckFailure, CheckStep, CheckWarning
-from outrider.secret_store import LocalSecrets
+from outrider.secrets.store import LocalSecrets
 from outrider.settings import Settings, SinkSettings
 from outrider.system import SystemClock
 
@@ -40,7 +41,7 @@ PLACES = {
 
 
 def migrate(context: typer.Context, as_json: Json = False) -> None:
-    """Bring the database's schema up to date. Safe to run again, and from several machines."""
+    """Update the database schema. Safe to repeat, and to run from several machines at once."""
 
     async def work(outrider: Outrider) -> list[str]:
         return list(await outrider.store.migrate())
@@ -49,16 +50,16 @@ def migrate(context: typer.Context, as_json: Json = False) -> None:
     if as_json:
         print_json({"applied": applied, "success": True})
     elif applied:
-        out.print(f"[green]migrated:[/green] {', '.join(applied)}")
+        out.print(texts.Database.MIGRATED.format(applied=", ".join(applied)))
     else:
-        out.print("the schema is up to date")
+        out.print(texts.Database.UP_TO_DATE)
 
 
 def check(context: typer.Context, as_json: Json = False) -> None:
-    """Check settings, registry, database, engine, and every target in its own protocol.
+    """Check settings, registry, database, engine and every submission target.
 
-    Each target is asked what a first message would need: TLS, the credentials, the sender. Nothing
-    is sent, and every problem is listed at once.
+    For each target it checks what a first message would need, such as TLS, credentials and the
+    sender. Nothing is sent, and all problems are listed at once.
     """
     refuse_server(context, as_json=as_json)
     try:
@@ -70,7 +71,7 @@ def check(context: typer.Context, as_json: Json = False) -> None:
         _print_targets(checked.findings)
     documents = {"checks": _check_documents(checked.findings)}
     if checked.problems:
-        next_step = "Fix these, then run `outrider check` again."
+        next_step = texts.Database.FIX_HINT
         found = InvalidInput(_count(checked.problems), checked.problems, hint=next_step)
         fail(found, as_json=as_json, more=documents)
     targets, hints = sorted(checked.contracts), _hints(settings, checked.contracts.values())
@@ -78,9 +79,9 @@ def check(context: typer.Context, as_json: Json = False) -> None:
     if as_json:
         print_json({"targets": targets, "hints": hints, **documents, "success": True})
         return
-    out.print(f"[green]ok:[/green] settings, database, and {len(targets)} submission targets")
+    out.print(texts.Database.ALL_OK.format(targets=len(targets)))
     for hint in hints:
-        err.print(f"[yellow]hint:[/yellow] {escape(hint)}")
+        err.print(texts.Database.HINT.format(hint=escape(hint)))
 
 
 def _print_targets(findings: Findings) -> None:
@@ -93,10 +94,14 @@ def _print_targets(findings: Findings) -> None:
         for finding in found:
             match finding:
                 case CheckFailure():
-                    out.print(f"{name}  [red]failed[/red] at {finding.step.value}")
+                    out.print(texts.Database.FAILED_AT.format(name=name, step=finding.step.value))
                 case CheckWarning():
                     text = shown(f"{finding.message}. {finding.hint}")
-                    out.print(f"{name}  [yellow]warning[/yellow] at {finding.step.value}: {text}")
+                    out.print(
+                        texts.Database.WARNING_AT.format(
+                            name=name, step=finding.step.value, text=text
+                        )
+                    )
                 case _:
                     assert_never(finding)
 
@@ -121,7 +126,11 @@ def _check_documents(findings: Findings) -> list[dict[str, object]]:
 
 
 def _count(problems: list[Problem]) -> str:
-    return "one problem" if len(problems) == 1 else f"{len(problems)} problems"
+    return (
+        texts.Database.ONE_PROBLEM
+        if len(problems) == 1
+        else texts.Database.PROBLEMS.format(problems=len(problems))
+    )
 
 
 def _hints(settings: Settings, contracts: Iterable[Contract]) -> list[str]:
@@ -136,10 +145,7 @@ def _hints(settings: Settings, contracts: Iterable[Contract]) -> list[str]:
     )
     if not letters:
         return []
-    return [
-        f"e-mails of {', '.join(letters)} cannot be unsubscribed from with one click:"
-        " set OUTRIDER_PUBLIC_URL to where recipients reach this server"
-    ]
+    return [texts.Database.NO_UNSUBSCRIBE_LINK.format(targets=", ".join(letters))]
 
 
 def _unsubscribes(settings: Settings, submission_target: str) -> bool:

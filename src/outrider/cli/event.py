@@ -8,6 +8,7 @@ import typer
 
 from outrider.api import cursors
 from outrider.bootstrap import Outrider
+from outrider.cli import texts
 from outrider.cli.console import After, Json, Most, err, out, print_json, print_rows, shown
 from outrider.cli.documents import Document
 from outrider.cli.event_lines import (
@@ -29,14 +30,14 @@ from outrider.domain.emissions import Emission
 from outrider.domain.errors import Conflict, InvalidInput
 from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.workflows import AGENT, LEAD, PARTNER, EventStatus
-from outrider.kernel.transactions.inspection import LAST
+from outrider.kernel.transactions.paging import LAST
 from outrider.kernel.workflows.event_documents import event_document, whole_event_document
 
 app = typer.Typer(
-    no_args_is_help=True, help="Tell of what happened, and see which messages followed."
+    no_args_is_help=True, help="Record domain events, and see which messages they caused."
 )
 
-Event = Annotated[str, typer.Argument(metavar="EVENT", help="The id it was emitted with.")]
+Event = Annotated[str, typer.Argument(metavar="EVENT", help="Event ID, as given to `emit`.")]
 
 
 def _party(name: str) -> Any:
@@ -48,30 +49,37 @@ def emit(
     context: typer.Context,
     file: Annotated[
         str | None,
-        typer.Argument(metavar="FILE", help="A JSON object, or one a line; - is standard input."),
+        typer.Argument(
+            metavar="FILE", help="A JSON object, or one per line; - reads standard input."
+        ),
     ] = None,
-    trigger: Annotated[str | None, typer.Option(help="What happened, like quote_sent.")] = None,
-    event_id: Annotated[str | None, typer.Option(help="Your own id; a repeat is safe.")] = None,
+    trigger: Annotated[str | None, typer.Option(help="Kind of event, such as quote_sent.")] = None,
+    event_id: Annotated[
+        str | None, typer.Option(help="Your own event ID; repeating it is safe.")
+    ] = None,
     lead: Annotated[str | None, _party(LEAD)] = None,
     partner: Annotated[str | None, _party(PARTNER)] = None,
     agent: Annotated[str | None, _party(AGENT)] = None,
     variables: Annotated[
-        str | None, typer.Option(metavar="JSON", help="What templates may name.")
+        str | None, typer.Option(metavar="JSON", help="Variables for templates, as a JSON object.")
     ] = None,
     occurred_at: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Like 2026-12-01T09:00:00Z; default now.")
+        str | None,
+        typer.Option(
+            metavar="TIME", help="When it happened, such as 2026-12-01T09:00:00Z; default now."
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Tell of one event by flags, or of many by a file. Exit 1 if one of them was not taken."""
+    """Record one domain event from flags, or many from a file. Exits with 1 if any is refused."""
     flags = (trigger, event_id, lead, partner, agent, variables, occurred_at)
     if file is not None:
         if any(flag is not None for flag in flags):
-            raise typer.BadParameter("name a FILE, or say it by flags, not both", param_hint="FILE")
+            raise typer.BadParameter(texts.Event.FILE_OR_FLAGS, param_hint="FILE")
         _emit_file(context, file, as_json=as_json)
         return
     if trigger is None or event_id is None:
-        raise typer.BadParameter("say --trigger and --event-id, or name a FILE", param_hint="FILE")
+        raise typer.BadParameter(texts.Event.NO_EVENT_GIVEN, param_hint="FILE")
     told = {"trigger": trigger, "eventId": event_id}
     parties = {LEAD: lead, PARTNER: partner, AGENT: agent}
 
@@ -100,14 +108,14 @@ def emit(
     if as_json:
         print_json({**event, "success": True})
         return
-    how = "received" if event["new"] else "known already"
+    how = "received" if event["new"] else texts.Event.KNOWN
     out.print(f"[green]{how}[/green] {shown(event_id)}")
-    out.print(f"next: outrider work, and outrider event show {shown(event_id)}", style="dim")
+    out.print(texts.Event.NEXT_WORK.format(event_id=shown(event_id)), style="dim")
 
 
 @app.command()
 def show(context: typer.Context, event_id: Event, as_json: Json = False) -> None:
-    """The event, what was decided for each channel and audience, and the messages it made."""
+    """Show an event, the decision for each channel and audience, and its messages."""
 
     async def here(outrider: Outrider) -> Document:
         event, items = await outrider.event_intake.event(DEFAULT_SCOPE, event_id)
@@ -122,35 +130,37 @@ def show(context: typer.Context, event_id: Event, as_json: Json = False) -> None
         return
     out.print(_headline(event))
     print_rows(
-        ["channel", "audience", "decision", "sender", "messages", "why"],
+        ["channel", "audience", "decision", "sender", "messages", "reason"],
         [
             (each["channel"], each["audience"], each["decision"], each.get("sender"),
              each.get("items"), each.get("why"))
             for each in event["routes"]
         ],
-        "no routes",
+        texts.Event.NO_ROUTES,
     )  # fmt: skip
     print_rows(
-        ["item", "channel", "recipient", "address", "status", "attempts", "reason", "waits for"],
+        ["item", "channel", "recipient", "address", "status", "attempts", "reason", "waiting for"],
         [
             (each["outboxId"], each["channel"], each["recipientId"], each["address"],
              each["status"], each["attempts"], each["reason"], each["waitsFor"])
             for each in event["items"]
         ],
-        f"no messages; outrider event explain {event_id} says why",
+        texts.Event.NO_MESSAGES.format(event_id=event_id),
     )  # fmt: skip
 
 
 @app.command(name="list")
 def list_events(
     context: typer.Context,
-    status: Annotated[EventStatus | None, typer.Option(help="Only events that are so.")] = None,
-    trigger: Annotated[str | None, typer.Option(help="Only events of this trigger.")] = None,
+    status: Annotated[
+        EventStatus | None, typer.Option(help="Show only events with this status.")
+    ] = None,
+    trigger: Annotated[str | None, typer.Option(help="Show only events with this trigger.")] = None,
     limit: Most = 100,
     after: After = None,
     as_json: Json = False,
 ) -> None:
-    """Events, newest first."""
+    """List domain events, newest first."""
 
     async def here(outrider: Outrider) -> Document:
         found = await outrider.event_intake.page(
@@ -176,10 +186,10 @@ def list_events(
             (each["eventId"], each["trigger"], each["status"], each["createdAt"], each["error"])
             for each in page["items"]
         ],
-        "no events; `outrider event emit` tells of one",
+        texts.Event.NONE,
     )
     if page["next"]:
-        out.print(f"next: outrider event list --after {page['next']}", style="dim")
+        out.print(texts.Event.NEXT_PAGE.format(next=page["next"]), style="dim")
 
 
 @app.command()
@@ -187,11 +197,11 @@ def explain(
     context: typer.Context,
     event_id: Event,
     recipient: Annotated[
-        str | None, typer.Option(help="Only what concerns this address, or recipient's id.")
+        str | None, typer.Option(help="Limit to this address or recipient ID.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Why a message was or was not sent for an event, in sentences."""
+    """Explain why messages were or were not sent for an event."""
 
     async def here(outrider: Outrider) -> Document:
         told = await outrider.event_explainer.explain(DEFAULT_SCOPE, event_id, recipient)
@@ -212,11 +222,11 @@ def explain(
 
 @app.command()
 def reroute(context: typer.Context, event_id: Event, as_json: Json = False) -> None:
-    """Have what failed of an event routed again, by the rules as they are now."""
+    """Process the failed parts of an event again, using the current rules."""
 
     async def here(outrider: Outrider) -> Document:
         if not await outrider.event_intake.reroute(DEFAULT_SCOPE, event_id):
-            raise Conflict(f"nothing of the event '{event_id}' failed")
+            raise Conflict(texts.Event.NOTHING_FAILED.format(event_id=event_id))
         return {"eventId": event_id, "success": True}
 
     done = execute(
@@ -228,13 +238,13 @@ def reroute(context: typer.Context, event_id: Event, as_json: Json = False) -> N
     if as_json:
         print_json(done)
     else:
-        out.print(f"[green]routed again[/green] {shown(event_id)}")
+        out.print(texts.Event.ROUTED_AGAIN.format(event_id=shown(event_id)))
 
 
 def _emit_file(context: typer.Context, name: str, *, as_json: bool) -> None:
     def on_refused(refused: Refused) -> None:
         if not as_json:
-            err.print(f"[red]not taken[/red] {shown(str(refused))}")
+            err.print(texts.Event.REFUSED_LINE.format(refused=shown(str(refused))))
 
     async def emitted(take: Take) -> Tally:
         with opened(name) as file, progress_bar() as progress:
@@ -256,8 +266,10 @@ def _emit_file(context: typer.Context, name: str, *, as_json: bool) -> None:
     if as_json:
         print_json(tally.document())
     else:
-        refused = f", [red]{len(tally.refused):,} not taken[/red]" if tally.refused else ""
-        out.print(f"[green]{tally.new:,} received[/green], {tally.known:,} known already{refused}")
+        refused = (
+            texts.Event.SOME_REFUSED.format(refused=len(tally.refused)) if tally.refused else ""
+        )
+        out.print(texts.Event.TALLY.format(new=tally.new, known=tally.known, refused=refused))
     if tally.refused:
         raise typer.Exit(1)
 
@@ -273,7 +285,7 @@ def _object(name: str, text: str) -> dict[str, Any]:
     try:
         return msgspec.json.decode(text.encode(), type=dict[str, Any])
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        raise InvalidInput(f"--{name} is not a JSON object: {error}") from error
+        raise InvalidInput(texts.Event.NOT_AN_OBJECT.format(name=name, error=error)) from error
 
 
 def _plain(document: dict[str, object]) -> Document:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from outrider.bootstrap import Outrider
+from outrider.cli import texts
 from outrider.cli.documents import Document
 from outrider.cli.remote import Remote
 from outrider.documents.emission import parse_emission
@@ -45,7 +46,7 @@ class Refused(NamedTuple):
     def __str__(self) -> str:
         problems = self.error.problems if isinstance(self.error, InvalidInput) else []
         told = "; ".join(map(str, problems)) or self.error.message
-        return f"line {self.number}: {told}"
+        return texts.EventLines.LINE.format(number=self.number, told=told)
 
     def document(self) -> Document:
         problems = self.error.problems if isinstance(self.error, InvalidInput) else []
@@ -166,7 +167,9 @@ def opened(name: str) -> Iterator[BinaryIO]:
         with Path(name).open("rb") as file:
             yield file
     except OSError as error:
-        raise InvalidInput(f"{name} cannot be read: {error.strerror}") from error
+        raise InvalidInput(
+            texts.EventLines.CANNOT_BE_READ.format(name=name, strerror=error.strerror)
+        ) from error
 
 
 def _by_place(error: InvalidInput, count: int) -> dict[int, InvalidInput]:
@@ -189,7 +192,7 @@ def _read(file: BinaryIO) -> Iterator[Line | Refused]:
     written = ((number, raw) for number, raw in numbered if raw.strip())
     first = next(written, None)
     if first is None:
-        yield Refused(1, InvalidInput("there is no event in it"))
+        yield Refused(1, InvalidInput(texts.EventLines.EMPTY))
         return
     number, raw = first
     if raw.strip() == b"{" or _is_only_begun(raw):
@@ -224,7 +227,12 @@ def _is_only_begun(raw: bytes) -> bool:
 
 def _line(number: int, raw: bytes) -> Line | Refused:
     if len(raw) > EVENT_LINE_MAX_BYTES:
-        return Refused(number, InvalidInput(f"has more than {EVENT_LINE_MAX_BYTES:,} bytes"))
+        return Refused(
+            number,
+            InvalidInput(
+                texts.EventLines.TOO_LONG.format(event_line_max_bytes=EVENT_LINE_MAX_BYTES)
+            ),
+        )
     try:
         emission = parse_emission(raw)
         event_texts(emission)

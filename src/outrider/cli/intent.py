@@ -13,6 +13,7 @@ from outrider.api import cursors
 from outrider.api.models.common import Page
 from outrider.api.models.items import IntentLineAnswer
 from outrider.bootstrap import Outrider
+from outrider.cli import texts
 from outrider.cli.console import After, Json, Most, err, out, print_json, print_rows, shown
 from outrider.cli.documents import Document, document_of
 from outrider.cli.event_lines import STDIN, opened
@@ -27,10 +28,10 @@ from outrider.domain.purposes import Purpose
 from outrider.domain.states import IntentStatus
 from outrider.kernel.reports.item_explainer import explain_item
 from outrider.kernel.submissions.submission_manager import Submission, intent_document
-from outrider.kernel.transactions import inspection
-from outrider.kernel.transactions.inspection import LAST
+from outrider.kernel.transactions import ledger_items
+from outrider.kernel.transactions.paging import LAST
 
-app = typer.Typer(no_args_is_help=True, help="Submit single messages, and see what became of them.")
+app = typer.Typer(no_args_is_help=True, help="Submit single messages, and see their outcome.")
 
 WATCH_SECONDS = 0.05
 
@@ -39,57 +40,63 @@ WATCH_SECONDS = 0.05
 def submit(
     context: typer.Context,
     intent_id: Annotated[
-        str | None, typer.Argument(metavar="INTENT", help="Your own id; a repeat is safe.")
+        str | None, typer.Argument(metavar="INTENT", help="Your own ID; repeating it is safe.")
     ] = None,
     target: Annotated[
-        str | None, typer.Option(help="The submission target, as in the registry.")
+        str | None, typer.Option(help="A submission target from the registry.")
     ] = None,
     payload: Annotated[
         str | None,
-        typer.Option(help="A JSON object for the gateway, or @FILE.", metavar="JSON|@FILE"),
+        typer.Option(
+            help="The gateway's payload as a JSON object, or @FILE.", metavar="JSON|@FILE"
+        ),
     ] = None,
     topic: Annotated[
         str | None,
-        typer.Option(help="What its recipient can opt out of without leaving the channel."),
+        typer.Option(help="Topic that the recipient can opt out of separately."),
     ] = None,
     transactional: Annotated[
         bool,
         typer.Option(
             "--transactional",
-            help="Held back only by opt-outs that include transactional messages: bounces,"
-            " complaints, STOP, or said so.",
+            help=(
+                "Transactional: blocked only by opt-outs that include transactional "
+                "messages, such as bounces, complaints and STOP."
+            ),
         ),
     ] = False,
     callback_url: Annotated[
         str | None,
         typer.Option(
-            help="Told of its outcome, signed with `outrider key callback-secret`.", metavar="URL"
+            help="Receives its outcome, signed with the secret of `outrider key callback-secret`.",
+            metavar="URL",
         ),
     ] = None,
     batch: Annotated[
         str | None,
         typer.Option(
-            help="Many instead: a file with one intent a line, as `POST /intents` takes it; - is"
+            help="Submit many: a file with one intent per line, each as in `POST /intents`; - is"
             " standard input.",
             metavar="FILE",
         ),
     ] = None,
     here: Annotated[
-        bool, typer.Option("--work", help="Also work here until it has an outcome or is in doubt.")
+        bool,
+        typer.Option(
+            "--work",
+            help="Also run a worker here until the message has an outcome or is in doubt.",
+        ),
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Submit messages under their targets' contracts; time and attempts are ours from then on."""
+    """Submit messages. Outrider then delivers each within its target's contract."""
     if batch is not None:
         if here or any(each is not None for each in (intent_id, target, payload, callback_url)):
-            raise typer.BadParameter("a file says everything of its intents", param_hint="--batch")
+            raise typer.BadParameter(texts.Intent.BATCH_ALONE, param_hint="--batch")
         _submit_file(context, batch, as_json=as_json)
         return
     if intent_id is None or target is None or payload is None:
-        raise typer.BadParameter(
-            "name an INTENT with --target and --payload, or a file with --batch",
-            param_hint="INTENT",
-        )
+        raise typer.BadParameter(texts.Intent.ONE_OR_BATCH, param_hint="INTENT")
     _submit_one(
         context, intent_id, target, payload, Purpose(topic, transactional), callback_url, here=here,
         as_json=as_json,
@@ -121,7 +128,7 @@ def _submit_one(
 
     async def remote(server: Remote) -> Document:
         if here:
-            raise InvalidInput("--work works on the database itself", hint="leave --server out")
+            raise InvalidInput(texts.Intent.WORK_IS_LOCAL, hint=texts.Intent.WORK_IS_LOCAL_HINT)
         given = {
             "intentId": intent_id, "submissionTarget": target,
             "payload": msgspec.Raw(_payload(payload).encode()),
@@ -135,17 +142,17 @@ def _submit_one(
     if as_json:
         print_json({**intent, "success": True})
         return
-    how = "submitted" if intent["new"] else "known already"
+    how = "submitted" if intent["new"] else texts.Intent.KNOWN
     out.print(f"[green]{how}[/green] {escape(intent_id)}")
     out.print(_line(intent))
     if not here and intent["new"]:
-        out.print(f"next: outrider work, and outrider intent show {escape(intent_id)}", style="dim")
+        out.print(texts.Intent.NEXT_WORK.format(intent_id=escape(intent_id)), style="dim")
 
 
 def _submit_file(context: typer.Context, name: str, *, as_json: bool) -> None:
     def on_refused(refused: Document) -> None:
         if not as_json:
-            err.print(f"[red]not submitted[/red] {shown(told(refused))}")
+            err.print(texts.Intent.NOT_SUBMITTED.format(problem=shown(told(refused))))
 
     async def submitted(take: Take) -> Tally:
         with opened(name) as file, progress_bar() as progress:
@@ -167,8 +174,9 @@ def _submit_file(context: typer.Context, name: str, *, as_json: bool) -> None:
     if as_json:
         print_json(tally.document())
     else:
-        refused = f", [red]{len(tally.refused):,} not submitted[/red]" if tally.refused else ""
-        out.print(f"[green]{tally.new:,} submitted[/green], {tally.known:,} known already{refused}")
+        out.print(texts.Intent.SUBMITTED.format(new=tally.new, known=tally.known))
+        if tally.refused:
+            out.print(texts.Intent.REFUSED.format(refused=len(tally.refused)))
     if tally.refused:
         raise typer.Exit(1)
 
@@ -176,13 +184,17 @@ def _submit_file(context: typer.Context, name: str, *, as_json: bool) -> None:
 @app.command(name="list")
 def list_intents(
     context: typer.Context,
-    status: Annotated[IntentStatus | None, typer.Option(help="Only these.")] = None,
-    target: Annotated[str | None, typer.Option(help="Only those submitted to this target.")] = None,
+    status: Annotated[
+        IntentStatus | None, typer.Option(help="Only intents with this status.")
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option(help="Only intents for this submission target.")
+    ] = None,
     limit: Most = 100,
     after: After = None,
     as_json: Json = False,
 ) -> None:
-    """Intents of the workspace, the newest first."""
+    """List the intents of the workspace, newest first."""
 
     async def here(outrider: Outrider) -> Document:
         begin = cursors.id_after(after, LAST)
@@ -207,32 +219,32 @@ def list_intents(
         ["intent", "target", "status", "why", "attempts", "submitted"],
         [
             (each["intentId"], each["submissionTarget"],
-             "in doubt" if each["inDoubt"] else each["status"],
+             texts.Console.IN_DOUBT if each["inDoubt"] else each["status"],
              each["finalOutcome"] or each["exhaustedReason"] or each["reason"],
              each["attemptsMade"], each["createdAt"])
             for each in page["items"]
         ],
-        "no such intents",
+        texts.Intent.NONE,
     )  # fmt: skip
     if page["next"]:
-        out.print(f"next: outrider intent list --after {page['next']}", style="dim")
+        out.print(texts.Intent.NEXT_PAGE.format(next=page["next"]), style="dim")
 
 
 @app.command()
 def show(
     context: typer.Context,
     intent_id: Annotated[
-        str, typer.Argument(metavar="INTENT", help="The id it was submitted with.")
+        str, typer.Argument(metavar="INTENT", help="Intent ID, as given to `submit`.")
     ],
     as_json: Json = False,
 ) -> None:
-    """The intent's status under its contract, and every attempt in sentences."""
+    """Show an intent's status under its contract, and explain each attempt."""
 
     async def here(outrider: Outrider) -> tuple[Document, list[str]]:
         intent, attempts = await outrider.submissions.intent(DEFAULT_SCOPE, intent_id)
-        item = await outrider.store.read(inspection.item(DEFAULT_SCOPE, intent.outbox_id))
+        item = await outrider.store.read(ledger_items.item(DEFAULT_SCOPE, intent.outbox_id))
         contract = await outrider.submissions.contract_of(intent)
-        late = await outrider.store.read(inspection.late_acceptances_of(item.id))
+        late = await outrider.store.read(ledger_items.late_acceptances_of(item.id))
         return intent_document(intent, attempts, contract), explain_item(item, attempts, late)
 
     async def remote(server: Remote) -> tuple[Document, list[str]]:
@@ -251,7 +263,7 @@ def show(
 
 def _line(intent: Document) -> str:
     why = intent["finalOutcome"] or intent["exhaustedReason"]
-    doubt = " [yellow]in doubt[/yellow]" if intent["inDoubt"] else ""
+    doubt = texts.Intent.IN_DOUBT if intent["inDoubt"] else ""
     return f"[bold]{intent['status']}[/bold]{f' ({why})' if why else ''}{doubt}"
 
 
@@ -262,9 +274,11 @@ def _payload(text: str) -> str:
         msgspec.json.decode(raw, type=dict[str, Any])
         return raw.decode().strip()
     except OSError as error:
-        raise InvalidInput(f"{text[1:]} cannot be read: {error.strerror}") from error
+        raise InvalidInput(
+            texts.Intent.CANNOT_BE_READ.format(text=text[1:], strerror=error.strerror)
+        ) from error
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        raise InvalidInput(f"the payload is not a JSON object: {error}") from error
+        raise InvalidInput(texts.Intent.NOT_AN_OBJECT.format(error=error)) from error
 
 
 async def _settled(outrider: Outrider, intent_id: str) -> None:

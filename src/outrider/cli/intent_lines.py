@@ -11,6 +11,7 @@ import msgspec
 
 from outrider.api.intent_batches import CREATED, item_answer, read_line
 from outrider.bootstrap import Outrider
+from outrider.cli import texts
 from outrider.cli.documents import Document
 from outrider.cli.remote import Remote
 from outrider.domain.errors import InvalidInput
@@ -91,7 +92,8 @@ async def take_there(server: Remote, window: Sequence[Line]) -> list[Document]:
 def told(refused: Document) -> str:
     fields = refused["error"].get("fields", [])
     problems = "; ".join(f"{each['path']}: {each['message']}" for each in fields)
-    return f"line {refused['line']}: {problems or refused['error']['message']}"
+    problem = problems or refused["error"]["message"]
+    return texts.IntentLines.LINE.format(line=refused["line"], problem=problem)
 
 
 def _windows(file: BinaryIO) -> Iterator[list[Line | tuple[int, InvalidInput]]]:
@@ -115,7 +117,10 @@ def _lines(file: BinaryIO) -> Iterator[Line | tuple[int, InvalidInput]]:
         if len(raw) > INTENT_LINE_MAX_BYTES:
             while not raw.endswith(b"\n") and (raw := file.readline(INTENT_LINE_MAX_BYTES)):
                 pass
-            yield number, InvalidInput(f"has more than {INTENT_LINE_MAX_BYTES:,} bytes")
+            yield (
+                number,
+                InvalidInput(texts.IntentLines.TOO_LONG.format(most=INTENT_LINE_MAX_BYTES)),
+            )
         elif text := raw.strip():
             found = read_line(text)
             yield Line(number, text, found) if isinstance(found, Submission) else (number, found)

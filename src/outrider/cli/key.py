@@ -9,6 +9,7 @@ from outrider.api import cursors
 from outrider.api.models.admin import KeyAnswer, NewKey, RevokedKey
 from outrider.api.models.common import Page
 from outrider.bootstrap import Outrider
+from outrider.cli import texts
 from outrider.cli.console import After, Json, out, print_json, print_rows
 from outrider.cli.documents import Document, document_of
 from outrider.cli.remote import Remote
@@ -16,29 +17,34 @@ from outrider.cli.session import actor, execute
 from outrider.domain.errors import InvalidInput
 from outrider.domain.ids import DEFAULT_SCOPE, Scope
 from outrider.domain.keys import KeyId, KeyScope
-from outrider.kernel.transactions.inspection import FIRST
+from outrider.kernel.transactions.paging import FIRST
 from outrider.limits.api import ApiLimits
 
-app = typer.Typer(no_args_is_help=True, help="Make, list and revoke API keys.")
+app = typer.Typer(no_args_is_help=True, help="Create, list and revoke API keys.")
 
 Workspace = Annotated[
     str | None,
-    typer.Option(metavar="TENANT/PROJECT/ENVIRONMENT", help="Default is the default workspace."),
+    typer.Option(metavar="TENANT/PROJECT/ENVIRONMENT", help="Defaults to the default workspace."),
 ]
 
 
 @app.command()
 def create(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(help="Whose key it is; the audit log says key:NAME.")],
+    name: Annotated[
+        str, typer.Argument(help="A name for the key; the audit log shows it as key:NAME.")
+    ],
     scopes: Annotated[
         list[KeyScope] | None,
-        typer.Option("--scope", help="What it may do, again for each; default read and operate."),
+        typer.Option(
+            "--scope",
+            help="A scope of the key; repeat the option for several. Default: read and operate.",
+        ),
     ] = None,
     workspace: Workspace = None,
     as_json: Json = False,
 ) -> None:
-    """Make a key and show it, this once. A workspace that does not exist is made with it."""
+    """Create an API key and print it; it cannot be shown again. Creates the workspace if needed."""
 
     wanted = scopes or [KeyScope.READ, KeyScope.OPERATE]
 
@@ -57,9 +63,11 @@ def create(
     if as_json:
         print_json(made)
         return
-    out.print(f"[green]created[/green] {made['id']} {escape(made['name'])}: {_scopes(made)}")
+    out.print(
+        texts.Key.CREATED.format(id=made["id"], name=escape(made["name"]), scopes=_scopes(made))
+    )
     out.print(made["key"])
-    out.print("keep it now: it is not shown again", style="dim")
+    out.print(texts.Key.SHOWN_ONCE, style="dim")
 
 
 @app.command(name="list")
@@ -69,7 +77,7 @@ def list_keys(
     workspace: Workspace = None,
     as_json: Json = False,
 ) -> None:
-    """The workspace's keys, oldest first, also those that were revoked."""
+    """List the workspace's keys, oldest first, including revoked ones."""
 
     async def here(outrider: Outrider) -> Document:
         most = outrider.limits.page_items
@@ -95,20 +103,22 @@ def list_keys(
             (key["id"], key["name"], _scopes(key), key["createdAt"], key["revokedAt"])
             for key in page["items"]
         ],
-        "no keys; `outrider key create NAME` makes one",
+        texts.Key.NONE,
     )
     if page["next"]:
-        out.print(f"next: outrider key list --after {page['next']}", style="dim")
+        out.print(texts.Key.NEXT_PAGE.format(next=page["next"]), style="dim")
 
 
 @app.command()
 def revoke(
     context: typer.Context,
-    key_id: Annotated[str, typer.Argument(metavar="ID", help="As `outrider key list` shows it.")],
+    key_id: Annotated[
+        str, typer.Argument(metavar="ID", help="Key ID, as listed by `outrider key list`.")
+    ],
     workspace: Workspace = None,
     as_json: Json = False,
 ) -> None:
-    """Have a key refused from now on. Servers that have just seen it take a few seconds."""
+    """Revoke a key. Running servers may accept it for a few more seconds."""
 
     async def here(outrider: Outrider) -> Document:
         scope = await _found(outrider, workspace)
@@ -123,14 +133,14 @@ def revoke(
     if as_json:
         print_json(revoked)
         return
-    out.print(f"[green]revoked[/green] {revoked['id']} {escape(revoked['name'])}")
+    out.print(texts.Key.REVOKED.format(id=revoked["id"], name=escape(revoked["name"])))
 
 
 @app.command(name="callback-secret")
 def callback_secret(
     context: typer.Context, workspace: Workspace = None, as_json: Json = False
 ) -> None:
-    """Show what the workspace's callbacks are signed with; made when it is first asked for."""
+    """Show the secret that signs the workspace's callbacks; created on first use."""
 
     async def here(outrider: Outrider) -> Document:
         scope = await _found(outrider, workspace)
@@ -157,7 +167,8 @@ def _parts(workspace: str) -> tuple[str, str, str]:
     parts = workspace.split("/")
     if len(parts) != 3:
         raise InvalidInput(
-            f"'{workspace}' names no workspace", hint="write TENANT/PROJECT/ENVIRONMENT"
+            texts.Key.NOT_A_WORKSPACE.format(workspace=workspace),
+            hint=texts.Key.NOT_A_WORKSPACE_HINT,
         )
     tenant, project, environment = parts
     return tenant, project, environment
@@ -166,8 +177,8 @@ def _parts(workspace: str) -> tuple[str, str, str]:
 def _only_its_own(workspace: str | None) -> None:
     if workspace is not None:
         raise InvalidInput(
-            "a server answers for the workspace of the key it is asked with",
-            hint="leave --workspace out, or --server",
+            texts.Key.WORKSPACE_IS_LOCAL,
+            hint=texts.Key.WORKSPACE_IS_LOCAL_HINT,
         )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from outrider.cli import texts
 from outrider.domain.campaigns import LAUNCH
 from outrider.domain.phases import STOPPED
 from outrider.domain.states import PhaseState, RunStatus
@@ -30,10 +31,10 @@ def state_word(phase: Mapping[str, Any], now: datetime | None = None) -> str:
 def why(phase: Mapping[str, Any]) -> str | None:
     """What it waits for, or why it ended so; nothing where its state says all."""
     if phase["waitsFor"]:
-        return f"waits for {phase['waitsFor']}"
+        return texts.PhaseWords.WAITS_FOR.format(waits_for=phase["waitsFor"])
     word = state_word(phase)
     if word == SCHEDULED:
-        return f"for {_minute(phase['scheduledFor'])}"
+        return texts.PhaseWords.FOR.format(scheduled_for=_minute(phase["scheduledFor"]))
     return None if word == STOPPED else phase["reason"]
 
 

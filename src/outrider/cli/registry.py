@@ -7,6 +7,7 @@ import typer
 from rich.markup import escape
 
 from outrider.bootstrap import Outrider, load_registry
+from outrider.cli import texts
 from outrider.cli.console import Json, err, fail, out, print_json, print_rows
 from outrider.cli.documents import Document
 from outrider.cli.session import execute, refuse_server, settings_of
@@ -18,19 +19,19 @@ from outrider.gateways.directory import GATEWAY_TYPES
 from outrider.settings import Settings
 
 app = typer.Typer(
-    no_args_is_help=True, help="Check a registry of contracts, show the one in force."
+    no_args_is_help=True, help="Check a registry file, or show the registry in force."
 )
 
 File = Annotated[
-    Path | None, typer.Argument(help="A registry; default is the one that the settings name.")
+    Path | None, typer.Argument(help="Registry file; defaults to the one in the settings.")
 ]
 
 
 @app.command()
 def check(context: typer.Context, file: File = None, as_json: Json = False) -> None:
-    """Every mistake in a registry with its path, exit 1; or how many targets it has.
+    """Check a registry file and list every mistake in it. Exits with 1 if there are any.
 
-    Warns where the settings name targets or fallbacks that do not fit it.
+    Also warns about targets or fallbacks in the settings that do not match it.
     """
     refuse_server(context, as_json=as_json)
     settings, contracts = _loaded(context, file, as_json=as_json)
@@ -45,19 +46,24 @@ def check(context: typer.Context, file: File = None, as_json: Json = False) -> N
         )
         return
     many = (
-        "one submission target" if len(contracts) == 1 else f"{len(contracts)} submission targets"
+        texts.Registry.ONE_TARGET
+        if len(contracts) == 1
+        else texts.Registry.TARGETS.format(contracts=len(contracts))
     )
     out.print(f"[green]ok:[/green] {many}")
     for warning in warnings:
         err.print(
-            f"[yellow]warning:[/yellow] [bold]{escape(warning.path)}[/bold]"
-            f" {escape(warning.message)}"
+            texts.Registry.WARNING.format(
+                path=escape(warning.path), message=escape(warning.message)
+            )
         )
 
 
 @app.command()
 def show(context: typer.Context, as_json: Json = False) -> None:
-    """The contracts in force for what is submitted now. Older items keep the one they had."""
+    """Show the contracts in force for new submissions. Older items keep the contract they started
+    with.
+    """
 
     async def here(outrider: Outrider) -> Document:
         contracts = outrider.registry.contracts
@@ -75,7 +81,7 @@ def show(context: typer.Context, as_json: Json = False) -> None:
         print_json(registry)
         return
     print_rows(
-        ["target", "type", "gateway", "mode", "policy", "ends at"],
+        ["target", "type", "gateway", "mode", "policy", "limit"],
         [
             (
                 target["submissionTarget"],
@@ -87,7 +93,7 @@ def show(context: typer.Context, as_json: Json = False) -> None:
             )
             for target in registry["targets"]
         ],
-        "the registry has no submission targets; examples/registry.json has some",
+        texts.Registry.EMPTY,
     )
 
 
@@ -105,10 +111,12 @@ def _policy(contract: Document) -> str:
     name: PolicyName = contract["policy"]
     match name:
         case "deadline":
-            return f"within {contract['maxAcceptanceSeconds']:g} s"
+            return texts.Registry.WITHIN_S.format(
+                max_acceptance_seconds=contract["maxAcceptanceSeconds"]
+            )
         case "max_attempts":
-            return f"{contract['maxAttempts']} attempts"
+            return texts.Registry.ATTEMPTS.format(max_attempts=contract["maxAttempts"])
         case "one_shot":
-            return "one attempt"
+            return texts.Registry.ONE_ATTEMPT
         case other:
             assert_never(other)

@@ -12,9 +12,10 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
 
+from outrider.cli import texts
 from outrider.cli.documents import Document
+from outrider.domain.call_results import AttemptError
 from outrider.domain.errors import InvalidInput, OutriderError, Problem, StoreUnavailable
-from outrider.domain.submission import AttemptError
 
 if TYPE_CHECKING:
     from outrider.gateways.http import Answer
@@ -106,8 +107,8 @@ class Remote:
     def _told(self, answer: "Answer | AttemptError") -> tuple[int, bytes]:
         if isinstance(answer, AttemptError):
             raise StoreUnavailable(
-                f"the server at {self._url} does not answer: {answer.detail or answer.code}",
-                hint="check --server, and that `outrider serve` runs there",
+                texts.Remote.NO_ANSWER.format(url=self._url, reason=answer.detail or answer.code),
+                hint=texts.Remote.NO_ANSWER_HINT,
             )
         return answer.status, answer.body
 
@@ -133,7 +134,7 @@ def _document(status: int, body: bytes) -> Document:
         raise _stranger(status)
     hint = error.get("hint")
     if status == 401:
-        hint = f"set {KEY_VARIABLES[0]} to a key of that server"
+        hint = texts.Remote.WRONG_KEY_HINT.format(variable=KEY_VARIABLES[0])
     if fields := error.get("fields"):
         problems = [Problem(each["path"], each["message"]) for each in fields]
         raise InvalidInput(error["message"], problems, hint=hint)
@@ -142,23 +143,23 @@ def _document(status: int, body: bytes) -> Document:
 
 def _stranger(status: int) -> StoreUnavailable:
     return StoreUnavailable(
-        f"what answered {status} is not an Outrider server",
-        hint="check --server: is there an `outrider serve`?",
+        texts.Remote.NOT_OUTRIDER.format(status=status),
+        hint=texts.Remote.NOT_OUTRIDER_HINT,
     )
 
 
 @asynccontextmanager
 async def open_remote(url: str) -> AsyncIterator[Remote]:
     if not _is_address(url):
-        raise InvalidInput(f"'{url}' is no server's address", hint="write http://HOST:PORT")
+        raise InvalidInput(texts.Remote.NOT_A_URL.format(url=url), hint=texts.Remote.NOT_A_URL_HINT)
     key = next((found for name in KEY_VARIABLES if (found := os.environ.get(name))), None)
     if key is None:
         raise InvalidInput(
-            "an API key is required",
-            hint=f"set {KEY_VARIABLES[0]}; `outrider key create` makes one",
+            texts.Remote.NO_KEY,
+            hint=texts.Remote.NO_KEY_HINT.format(variable=KEY_VARIABLES[0]),
         )
     if not (key.isascii() and key.isprintable()):
-        raise InvalidInput("the key cannot be one: it has characters that no key has")
+        raise InvalidInput(texts.Remote.NOT_A_KEY)
     # Here, because most commands ask no server.
     from outrider.gateways.http_client import HttpClient
 

@@ -8,6 +8,7 @@ from rich.markup import escape
 
 from outrider.api.models.runs import CertificateAnswer, Explanation, RunAnswer, RunExplanation
 from outrider.bootstrap import Outrider
+from outrider.cli import texts
 from outrider.cli.console import Json, accounting_of, out, print_json, print_rows
 from outrider.cli.documents import Document, document_of
 from outrider.cli.phase_words import run_word, success_word
@@ -18,38 +19,36 @@ from outrider.domain.errors import NotFound
 from outrider.domain.ids import DEFAULT_SCOPE, OutboxId, RunId
 from outrider.kernel.reports.certifier import Certificate
 from outrider.kernel.reports.item_explainer import explain_item
-from outrider.kernel.reports.run_explainer import picture_of
-from outrider.kernel.transactions import inspection
+from outrider.kernel.transactions import ledger_items, run_pictures, run_records
 from outrider.limits.campaigns import MESSAGES_MAX
-from outrider.ports.store import Transaction
 
-app = typer.Typer(no_args_is_help=True, help="Inspect one run, prove it, and explain it.")
+app = typer.Typer(no_args_is_help=True, help="Inspect, prove and explain a run.")
 
-Id = Annotated[str, typer.Argument(metavar="RUN", help="The run's id.")]
+Id = Annotated[str, typer.Argument(metavar="RUN", help="Run ID.")]
 
 
 @app.command()
 def show(context: typer.Context, run_id: Id, as_json: Json = False) -> None:
-    """The run's status, its accounting, its jobs and the reasons of what was not sent."""
+    """Show a run's status, accounting and jobs, and why items were not sent."""
 
     async def here(outrider: Outrider) -> Document:
-        picture = await outrider.store.read(picture_of(DEFAULT_SCOPE, RunId(run_id)))
+        picture = await outrider.store.read(run_pictures.picture(DEFAULT_SCOPE, RunId(run_id)))
         return document_of(RunAnswer.whole(*picture))
 
     run = execute(context, here, as_json=as_json, remote=lambda server: server.get("runs", run_id))
     if as_json:
         print_json(run)
         return
-    told = f"run {run['runId']}  [bold]{run_word(run)}[/bold]  {run['phase']}"
+    told = texts.Run.HEADING.format(run_id=run["runId"], status=run_word(run), phase=run["phase"])
     out.print(f"{told}, {run['channel']}" if run["phase"] == LAUNCH else told)
     out.print(accounting_of(run["accounting"], success_word(run["phase"])))
     print_rows(
-        ["jobs", "status", "outcome", "attempts lost", "last error"],
+        ["jobs", "status", "outcome", "lost attempts", "last error"],
         [
             (job["jobs"], job["status"], job["outcome"], job["attempts"], job["lastError"])
             for job in run["jobs"]
         ],
-        "no jobs",
+        texts.Run.NO_JOBS,
     )
     if run["reasons"]:
         print_rows(
@@ -61,7 +60,7 @@ def show(context: typer.Context, run_id: Id, as_json: Json = False) -> None:
 
 @app.command()
 def certificate(context: typer.Context, run_id: Id, as_json: Json = False) -> None:
-    """The launch proof, counted from the ledger's rows. Exit 1 if it does not hold."""
+    """Show the launch certificate, counted from the ledger. Exits with 1 if it does not hold."""
 
     async def here(outrider: Outrider) -> Document:
         return certificate_document(await outrider.certifier.certify(DEFAULT_SCOPE, RunId(run_id)))
@@ -85,39 +84,46 @@ def certificate_document(proof: Certificate) -> Document:
 
 
 def print_certificate(proof: Document) -> None:
-    verdict = (
-        "[bold green]holds[/bold green]" if proof["holds"] else "[bold red]does not hold[/bold red]"
-    )
-    out.print(f"[bold]Launch certificate[/bold] of run {proof['runId']}: {verdict}")
+    verdict = texts.Run.HOLDS if proof["holds"] else texts.Run.DOES_NOT_HOLD
+    out.print(texts.Run.CERTIFICATE.format(run_id=proof["runId"], verdict=verdict))
     for criterion in proof["criteria"]:
         mark = "[green]✓[/green]" if criterion["holds"] else "[red]✗[/red]"
         out.print(f"  {mark} {criterion['name'].replace('_', ' ')}: {escape(criterion['detail'])}")
-    out.print(f"  ledger digest {proof['ledgerDigest']}", style="dim")
+    out.print(texts.Run.LEDGER_DIGEST.format(ledger_digest=proof["ledgerDigest"]), style="dim")
     if not proof["holds"]:
-        out.print(f"next: outrider run explain {proof['runId']}", style="dim")
+        out.print(texts.Run.NEXT_RUN_EXPLAIN.format(run_id=proof["runId"]), style="dim")
 
 
 @app.command()
 def explain(
     context: typer.Context,
     run_id: Annotated[
-        str, typer.Argument(metavar="RUN|ITEM", help="The run's id, or that of any ledger item.")
+        str, typer.Argument(metavar="RUN|ITEM", help="ID of a run or of a ledger item.")
     ],
     recipient: Annotated[
         str | None, typer.Option(help="Explain what happened to this recipient's items.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Why a run stands as it does, or why one item or recipient was (not) sent to."""
+    """Explain a run's status, or why an item or recipient was or was not sent to."""
 
     async def here(outrider: Outrider) -> Document:
         if recipient is None:
-            told = await outrider.store.read(_item(OutboxId(run_id)))
-            if told is not None:
+            found = await outrider.store.read(
+                ledger_items.whole_if_any(DEFAULT_SCOPE, OutboxId(run_id))
+            )
+            if found is not None:
+                told = Explanation(outbox_id=found.item.id, sentences=explain_item(*found))
                 return document_of(told)
             sentences = await outrider.run_explainer.explain(DEFAULT_SCOPE, RunId(run_id))
             return document_of(RunExplanation(run_id=run_id, sentences=sentences))
-        sentences = await outrider.store.read(_recipient(RunId(run_id), recipient))
+        run = await outrider.store.read(run_records.run(DEFAULT_SCOPE, RunId(run_id)))
+        items = await outrider.store.read(
+            ledger_items.whole_of_recipient(DEFAULT_SCOPE, run.id, recipient, MESSAGES_MAX)
+        )
+        if not items:
+            raise _no_row(run_id, recipient, run.status)
+        sentences = [sentence for item in items for sentence in explain_item(*item)]
         return {"runId": run_id, "sentences": sentences}
 
     async def remote(server: Remote) -> Document:
@@ -135,17 +141,6 @@ def explain(
         out.print(escape(sentence))
 
 
-def _item(outbox_id: OutboxId) -> Transaction[Explanation | None]:
-    """None where it is no item's id."""
-    try:
-        item = yield from inspection.item(DEFAULT_SCOPE, outbox_id)
-    except NotFound:
-        return None
-    attempts = yield from inspection.attempts_of(item.id)
-    late = yield from inspection.late_acceptances_of(item.id)
-    return Explanation(outbox_id=item.id, sentences=explain_item(item, attempts, late))
-
-
 async def _ask(server: Remote, run_id: str, recipient_id: str) -> list[str]:
     page = await server.get("runs", run_id, "outbox", recipientId=recipient_id, limit=MESSAGES_MAX)
     if not page["items"]:
@@ -160,21 +155,6 @@ async def _ask(server: Remote, run_id: str, recipient_id: str) -> list[str]:
 
 def _no_row(run_id: str, recipient_id: str, status: str) -> NotFound:
     return NotFound(
-        f"run {run_id} has no ledger row for recipient {recipient_id}",
-        hint=f"the run is {status}: either it was not its turn yet, or the id is wrong",
+        texts.Run.NO_ROW.format(run_id=run_id, recipient_id=recipient_id),
+        hint=texts.Run.NO_ROW_HINT.format(status=status),
     )
-
-
-def _recipient(run_id: RunId, recipient_id: str) -> Transaction[list[str]]:
-    run = yield from inspection.run(DEFAULT_SCOPE, run_id)
-    items = yield from inspection.items_of_run(
-        DEFAULT_SCOPE, run_id, recipient_id=recipient_id, most=MESSAGES_MAX
-    )
-    if not items:
-        raise _no_row(run_id, recipient_id, run.status)
-    sentences: list[str] = []
-    for item in items:
-        attempts = yield from inspection.attempts_of(item.id)
-        late = yield from inspection.late_acceptances_of(item.id)
-        sentences += explain_item(item, attempts, late)
-    return sentences

@@ -11,6 +11,7 @@ from rich.markup import escape
 
 from outrider.api.models.run_log import events_page
 from outrider.bootstrap import Outrider
+from outrider.cli import texts
 from outrider.cli.console import Json, out, print_json, print_rows
 from outrider.cli.documents import Document, document_of
 from outrider.cli.remote import Remote
@@ -19,7 +20,7 @@ from outrider.cli.run_repointing import app
 from outrider.cli.session import execute
 from outrider.domain.ids import DEFAULT_SCOPE, RunId
 from outrider.domain.snapshot_documents import snapshot_document
-from outrider.kernel.transactions import inspection
+from outrider.kernel.transactions import run_records
 from outrider.kernel.transactions.run_log import LAST_SEQ
 from outrider.limits.api import ApiLimits
 
@@ -36,7 +37,10 @@ Fetch = Callable[[int, int], Awaitable[Document]]
 HasEnded = Callable[[], Awaitable[bool]]
 
 After = Annotated[
-    int, typer.Option(min=0, max=LAST_SEQ, metavar="SEQ", help="Only events after this one.")
+    int,
+    typer.Option(
+        min=0, max=LAST_SEQ, metavar="SEQ", help="Show only events after this sequence number."
+    ),
 ]
 
 
@@ -46,16 +50,16 @@ def events(
     run_id: Id,
     after: After = 0,
     limit: Annotated[
-        int, typer.Option(min=1, max=ApiLimits.page_max, help="How many events at the most.")
+        int, typer.Option(min=1, max=ApiLimits.page_max, help="Maximum number of events to show.")
     ] = ApiLimits.page_max,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Go on with what comes, until the run has ended.")
+        bool, typer.Option("--follow", "-f", help="Keep following until the run has ended.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """What happened to the run, event by event, in the order of its sequence.
+    """Show the run's events in order.
 
-    With --json and --follow: one JSON document a line.
+    With --json and --follow, prints one JSON document per line.
     """
 
     async def here(outrider: Outrider) -> Document:
@@ -64,7 +68,7 @@ def events(
             return document_of(events_page(found, most))
 
         async def has_ended() -> bool:
-            run = await outrider.store.read(inspection.run(DEFAULT_SCOPE, RunId(run_id)))
+            run = await outrider.store.read(run_records.run(DEFAULT_SCOPE, RunId(run_id)))
             return run.finished_at is not None
 
         return await _events(fetch, has_ended, after, limit, follow=follow, as_json=as_json)
@@ -87,9 +91,9 @@ def events(
     for event in page["items"]:
         out.print(_line(event))
     if page["next"] is not None:
-        out.print(f"next: outrider run events {run_id} --after {page['next']}", style="dim")
+        out.print(texts.RunLog.NEXT_PAGE.format(run_id=run_id, next=page["next"]), style="dim")
     elif not page["items"]:
-        out.print("no events")
+        out.print(texts.RunLog.NO_EVENTS)
 
 
 async def _events(
@@ -153,12 +157,12 @@ def snapshot(
     at: Annotated[
         int | None,
         typer.Option(
-            "--at", min=0, max=LAST_SEQ, metavar="SEQ", help="As it was after this event."
+            "--at", min=0, max=LAST_SEQ, metavar="SEQ", help="The state after this event."
         ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """What the run's events come to, now or at one of them: its status and that of every step."""
+    """Show the run's state, now or after one of its events, including every job."""
 
     async def here(outrider: Outrider) -> Document:
         found = await outrider.run_reader.whole_snapshot(DEFAULT_SCOPE, RunId(run_id), at)
@@ -177,24 +181,27 @@ def snapshot(
 def _print_snapshot(document: Document) -> None:
     steps = document["steps"]
     out.print(
-        f"run {document['runId']}  [bold]{document['status']}[/bold]"
-        f"  at event {document['lastEventSeq']}"
+        texts.RunLog.HEADING.format(
+            run_id=document["runId"],
+            status=document["status"],
+            last_event_seq=document["lastEventSeq"],
+        )
     )
     if document.get("cancelRequested"):
-        out.print("somebody has cancelled it")
+        out.print(texts.RunLog.CANCEL_REQUESTED)
     if "rootCause" in document:
-        out.print(escape(f"root cause: {document['rootCause']}"))
+        out.print(escape(texts.RunLog.ROOT_CAUSE.format(root_cause=document["rootCause"])))
     counted = Counter(step["status"] for step in steps)
     counts = ", ".join(f"{count:,} {status}" for status, count in sorted(counted.items()))
-    out.print(f"{len(steps):,} steps" + (f": {counts}" if counts else ""))
+    out.print(texts.RunLog.JOBS.format(jobs=len(steps)) + (f": {counts}" if counts else ""))
     print_rows(
-        ["step", "status", "attempt", "started", "completed", "outcome", "sent", "failed",
-         "skipped", "why"],
+        ["job", "status", "attempt", "started", "completed", "outcome", "sent", "failed",
+         "skipped", "reason"],
         [_step_row(step) for step in steps[:STEPS_SHOWN_MAX]],
-        "none of its steps has begun",
+        texts.RunLog.NO_JOBS,
     )  # fmt: skip
     if len(steps) > STEPS_SHOWN_MAX:
-        out.print(f"and {len(steps) - STEPS_SHOWN_MAX:,} more: --json shows all", style="dim")
+        out.print(texts.RunLog.MORE.format(more=len(steps) - STEPS_SHOWN_MAX), style="dim")
 
 
 def _step_row(step: Mapping[str, Any]) -> tuple[object, ...]:

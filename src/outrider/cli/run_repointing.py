@@ -4,6 +4,7 @@ import typer
 
 from outrider.api.models.repointing import RepointedAnswer
 from outrider.bootstrap import Outrider
+from outrider.cli import texts
 from outrider.cli.console import Json, out, print_json, print_rows
 from outrider.cli.documents import Document, document_of
 from outrider.cli.run import Id, app
@@ -16,9 +17,9 @@ __all__ = ["app"]
 
 @app.command()
 def repoint(context: typer.Context, run_id: Id, as_json: Json = False) -> None:
-    """Send what was never attempted to where the registry has its target now.
+    """Move items not attempted yet to their target's current address in the registry.
 
-    What was attempted stays where it was: the provider there may have it.
+    Items already attempted stay with their provider, which may have received them.
     """
 
     async def here(outrider: Outrider) -> Document:
@@ -36,13 +37,13 @@ def repoint(context: typer.Context, run_id: Id, as_json: Json = False) -> None:
         print_json(answer)
         return
     print_rows(
-        ["target", "from", "to", "jobs moved", "items kept", "jobs with a worker"],
+        ["target", "from", "to", "jobs moved", "items kept", "busy jobs"],
         [
             (each["submissionTarget"], each["fromUrl"], each["toUrl"], each["jobs"], each["kept"],
              each["busyJobs"])
             for each in answer["targets"]
         ],
-        "the registry has no other address for its targets",
+        texts.RunRepointing.NOTHING_TO_MOVE,
     )  # fmt: skip
     if any(each["busyJobs"] for each in answer["targets"]):
-        out.print("run it again when those jobs are back", style="dim")
+        out.print(texts.RunRepointing.HELD_HINT, style="dim")

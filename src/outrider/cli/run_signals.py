@@ -8,6 +8,7 @@ import typer
 
 from outrider.api.models.signals import SignalDone
 from outrider.bootstrap import Outrider
+from outrider.cli import texts
 from outrider.cli.console import Json, out, print_json
 from outrider.cli.documents import Document, document_of
 from outrider.cli.run import Id, app
@@ -24,9 +25,12 @@ def signal(
     context: typer.Context,
     run_id: Id,
     sent: Annotated[Signal, typer.Argument(metavar="SIGNAL", case_sensitive=False)],
-    step: Annotated[str | None, typer.Option(help="The step, for RETRY_STEP.")] = None,
+    step: Annotated[str | None, typer.Option(help="Job to retry, for RETRY_STEP.")] = None,
     signal_id: Annotated[
-        str | None, typer.Option(help="Sent again under the same id, it is the same signal.")
+        str | None,
+        typer.Option(
+            help="Idempotency ID: repeating the signal with the same ID has no further effect."
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -50,8 +54,12 @@ def signal(
     if as_json:
         print_json(done)
         return
-    how = "[green]accepted[/green]" if done["changed"] else "accepted; it was so already"
-    out.print(f"{done['signal']} {how}  (event {done['runSeq']} of run {done['runId']})")
+    how = "[green]accepted[/green]" if done["changed"] else texts.RunSignals.NO_CHANGE
+    out.print(
+        texts.RunSignals.DONE.format(
+            signal=done["signal"], how=how, run_seq=done["runSeq"], run_id=done["runId"]
+        )
+    )
 
 
 def operator() -> Principal:

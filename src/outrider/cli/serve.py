@@ -10,11 +10,12 @@ import structlog
 import typer
 
 from outrider.bootstrap import Outrider
+from outrider.cli import texts
 from outrider.cli.console import Json, out, print_json
 from outrider.cli.session import actor, execute
 from outrider.domain.errors import InvalidInput
 from outrider.domain.ids import DEFAULT_SCOPE
-from outrider.kernel.transactions.inspection import FIRST
+from outrider.kernel.transactions.paging import FIRST
 from outrider.settings import Settings
 
 log = structlog.get_logger()
@@ -25,20 +26,27 @@ BACKLOG = 2_048
 def serve(
     context: typer.Context,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 picks one.")] = 8400,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port to listen on; 0 picks a free one.")
+    ] = 8400,
     workers: Annotated[
-        int, typer.Option(min=0, max=64, help="1 works in this process; more in others beside it.")
+        int,
+        typer.Option(
+            min=0,
+            max=64,
+            help="Number of workers. 1 runs in this process; more run as separate processes.",
+        ),
     ] = 1,
     behind_tls: Annotated[
         bool,
-        typer.Option("--behind-tls", help="Something in front of this server speaks TLS."),
+        typer.Option("--behind-tls", help="Set this when a TLS proxy is in front of the server."),
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Serve the API, and work on whatever is due.
+    """Serve the API and the console, and process jobs.
 
-    SIGTERM or Ctrl-C: no new requests and jobs, those under way are finished. SIGHUP: the registry
-    is read again.
+    SIGTERM or Ctrl-C: finish requests and jobs in progress, accept no new ones, then exit. SIGHUP:
+    reload the registry.
     """
 
     async def work(outrider: Outrider) -> None:
@@ -85,13 +93,13 @@ async def _check_exposure(outrider: Outrider, host: str, *, behind_tls: bool) ->
         return
     if not behind_tls:
         raise InvalidInput(
-            f"{host} can be reached from elsewhere, and keys would cross the network in the open",
-            hint="put TLS in front of it and say --behind-tls, or listen on 127.0.0.1",
+            texts.Serve.NO_TLS.format(host=host),
+            hint=texts.Serve.NO_TLS_HINT,
         )
     if outrider.settings.root_key is None and not await _has_key(outrider):
         raise InvalidInput(
-            f"{host} can be reached from elsewhere, and there is no key yet",
-            hint="`outrider key create NAME --scope admin` first, or set OUTRIDER_ROOT_KEY",
+            texts.Serve.NO_KEY.format(host=host),
+            hint=texts.Serve.NO_KEY_HINT,
         )
 
 
@@ -116,10 +124,13 @@ def bind(host: str, port: int) -> socket.socket:
         return socket.create_server(address[:2], family=family, backlog=BACKLOG)
     except OSError as error:
         why = (
-            "is in use" if error.errno == errno.EADDRINUSE else f"cannot be used: {error.strerror}"
+            texts.Serve.IN_USE
+            if error.errno == errno.EADDRINUSE
+            else texts.Serve.CANNOT_BE_USED.format(strerror=error.strerror)
         )
         raise InvalidInput(
-            f"the address {host} port {port} {why}", hint="choose another with --host or --port"
+            texts.Serve.CANNOT_LISTEN.format(host=host, port=port, why=why),
+            hint=texts.Serve.CANNOT_LISTEN_HINT,
         ) from error
 
 
@@ -133,11 +144,11 @@ def announce(url: str, key: str | None, *, as_json: bool) -> None:
     if as_json:
         print_json({"url": url, "key": key})
         return
-    out.print(f"[green]listening[/green] {url}")
+    out.print(texts.Serve.LISTENING.format(url=url))
     if key is not None:
-        out.print(f"[bold]key[/bold] {key}  [dim](shown once; keep it)[/dim]")
+        out.print(texts.Serve.KEY.format(key=key))
         shown = key
     else:
         shown = "$OUTRIDER_KEY"
-        out.print("with a key you have; `outrider key create NAME` makes another", style="dim")
-    out.print(f'try: curl -H "Authorization: Bearer {shown}" {url}/api/v2/campaigns', style="dim")
+        out.print(texts.Serve.KEY_HINT, style="dim")
+    out.print(texts.Serve.TRY.format(shown=shown, url=url), style="dim")

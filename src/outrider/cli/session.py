@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from outrider.bootstrap import Outrider, open_outrider
+from outrider.cli import texts
 from outrider.cli.console import fail
 from outrider.cli.remote import Remote, open_remote
 from outrider.domain.errors import InvalidInput, OutriderError, Problem
@@ -33,10 +34,11 @@ def settings_of(context: typer.Context) -> Settings:
         return Settings(**given)
     except ValidationError as error:
         problems = [_setting_problem(each) for each in error.errors()]
-        raise InvalidInput("the settings are not valid", problems) from error
+        raise InvalidInput(texts.Session.INVALID, problems) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
         raise InvalidInput(
-            f"outrider.toml cannot be read: {error}", hint="mend the file, or move it away"
+            texts.Session.UNREADABLE.format(error=error),
+            hint=texts.Session.UNREADABLE_HINT,
         ) from error
 
 
@@ -49,7 +51,7 @@ def _setting_problem(error: ErrorDetails) -> Problem:
     if not inside:
         return Problem(f"OUTRIDER_{name.upper()}", message)
     if "match pattern" in message and inside[-1] != "[key]":
-        message = "should be env:NAME or file:PATH, never the secret itself"
+        message = texts.Session.NOT_A_REFERENCE
     return Problem(f"outrider.toml: {name}.{'.'.join(inside)}", message)
 
 
@@ -57,10 +59,17 @@ def _unknown_setting(place: list[str]) -> Problem:
     *tables, name = place
     if name.upper().startswith(PREFIX):
         known = (f"{PREFIX}{each.upper()}" for each in Settings.model_fields)
-        return Problem(name, f"is not a setting{did_you_mean(name, [*known, *OTHER_VARIABLES])}")
+        return Problem(
+            name,
+            texts.Session.NOT_SETTING.format(
+                suggestion=did_you_mean(name, [*known, *OTHER_VARIABLES])
+            ),
+        )
     known_here = setting_names(tables[0]) if tables else [*Settings.model_fields, *CONTRACT_NAMES]
     path = f"outrider.toml: {'.'.join(place)}"
-    return Problem(path, f"is not a setting{did_you_mean(name, known_here)}")
+    return Problem(
+        path, texts.Session.NOT_SETTING.format(suggestion=did_you_mean(name, known_here))
+    )
 
 
 def actor() -> str:
@@ -79,8 +88,8 @@ def refuse_server(context: typer.Context, *, as_json: bool) -> None:
 
 def _cannot_be_asked(context: typer.Context) -> InvalidInput:
     return InvalidInput(
-        f"`{context.command_path}` works on this machine and cannot be asked of a server",
-        hint="leave --server and OUTRIDER_SERVER out",
+        texts.Session.LOCAL_ONLY.format(command_path=context.command_path),
+        hint=texts.Session.LOCAL_ONLY_HINT,
     )
 
 

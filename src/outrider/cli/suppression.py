@@ -7,6 +7,7 @@ from rich.markup import escape
 
 from outrider.api.suppression_lines import suppressions_page
 from outrider.bootstrap import Outrider
+from outrider.cli import texts
 from outrider.cli.console import After, Json, Most, out, print_json, print_rows
 from outrider.cli.documents import Document, document_of
 from outrider.cli.remote import Remote
@@ -21,18 +22,20 @@ from outrider.domain.suppressions import OptOut, SuppressionSource
 app = typer.Typer(
     no_args_is_help=True,
     help=(
-        "Opt-outs: addresses that must not be called, whoever asks.\n\n"
-        "An opt-out is for everything on a channel, or for one topic. Transactional messages are"
-        " held back only by a bounce, a complaint, a STOP, or by --include-transactional."
+        "Opt-outs: addresses that must not be contacted.\n\nAn opt-out covers a whole "
+        "channel or a single topic. Transactional messages are blocked only by a bounce, "
+        "a complaint, a STOP, or --include-transactional."
     ),
 )
 
 ACTOR = "cli"
 
-OnChannel = Annotated[Channel, typer.Argument(help="The channel of the addresses.")]
-Addresses = Annotated[list[str], typer.Argument(help="E-mail addresses, phone numbers, tokens.")]
+OnChannel = Annotated[Channel, typer.Argument(help="Channel of the addresses.")]
+Addresses = Annotated[
+    list[str], typer.Argument(help="Email addresses, phone numbers or push tokens.")
+]
 Topic = Annotated[
-    str | None, typer.Option(help="Of this topic alone; otherwise of everything on the channel.")
+    str | None, typer.Option(help="Only this topic; by default everything on the channel.")
 ]
 
 
@@ -40,7 +43,7 @@ Topic = Annotated[
 def list_(
     context: typer.Context, limit: Most = 100, after: After = None, as_json: Json = False
 ) -> None:
-    """Who has opted out of what, since when, and how that is known."""
+    """List opt-outs."""
 
     async def here(outrider: Outrider) -> Document:
         return document_of(await suppressions_page(outrider, DEFAULT_SCOPE, limit, after))
@@ -58,14 +61,14 @@ def list_(
         ["channel", "address", "topic", "source", "transactional", "since", "reason", "evidence"],
         [
             (each["channel"], each["address"], each["topic"] or "everything", each["source"],
-             "held back too" if each["includesTransactional"] else "",
+             texts.Suppression.ALSO_BLOCKED if each["includesTransactional"] else "",
              each["createdAt"][:19].replace("T", " "), each["reason"], each["evidence"])
             for each in page["items"]
         ],
-        "nobody has opted out",
+        texts.Suppression.NONE,
     )  # fmt: skip
     if page["next"]:
-        out.print(f"next: outrider suppression list --after {page['next']}", style="dim")
+        out.print(texts.Suppression.NEXT_PAGE.format(next=page["next"]), style="dim")
 
 
 @app.command()
@@ -74,20 +77,22 @@ def add(
     channel: OnChannel,
     addresses: Addresses,
     topic: Topic = None,
-    reason: Annotated[str, typer.Option(help="Why, in a word.")] = "opted_out",
+    reason: Annotated[str, typer.Option(help="A short reason.")] = "opted_out",
     source: Annotated[
         SuppressionSource,
-        typer.Option(help="How it is known; bounce, complaint and stop hold back everything."),
+        typer.Option(
+            help=(
+                "Where it came from; bounce, complaint and stop block transactional messages too."
+            )
+        ),
     ] = SuppressionSource.API,
-    evidence: Annotated[
-        str | None, typer.Option(help="What shows it, for whoever asks later.")
-    ] = None,
+    evidence: Annotated[str | None, typer.Option(help="Evidence, for later reference.")] = None,
     include_transactional: Annotated[
-        bool, typer.Option("--include-transactional", help="Hold back transactional messages too.")
+        bool, typer.Option("--include-transactional", help="Block transactional messages too.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Opt addresses out of a channel, or of one topic on it; what is due to them is skipped."""
+    """Opt addresses out of a channel or topic. Pending messages to them are skipped."""
 
     async def here(outrider: Outrider) -> Document:
         _check(topic)
@@ -105,20 +110,20 @@ def add(
         return await server.post("suppressions", json=body)
 
     done = execute(context, here, as_json=as_json, remote=remote)
-    _tell(done, "opted out", topic, as_json=as_json)
+    _tell(done, texts.Suppression.OPTED_OUT, topic, as_json=as_json)
 
 
 @app.command()
 def remove(
     context: typer.Context,
     channel: OnChannel,
-    address: Annotated[str, typer.Argument(help="The address that may be called again.")],
+    address: Annotated[str, typer.Argument(help="Address to remove from the opt-outs.")],
     topic: Annotated[
-        str | None, typer.Option(help="Lift this topic alone; otherwise everything.")
+        str | None, typer.Option(help="Only this topic; by default everything on the channel.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Let an address be called again. Only with its owner's consent: they opted out."""
+    """Remove an opt-out. Only do this with the recipient's consent."""
 
     async def here(outrider: Outrider) -> Document:
         _check(topic)
@@ -134,17 +139,17 @@ def remove(
             "suppressions", channel=channel.value, address=address, topic=topic
         ),
     )  # fmt: skip
-    _tell(done, "may be called again", topic, as_json=as_json)
+    _tell(done, texts.Suppression.LIFTED, topic, as_json=as_json)
 
 
 def _check(topic: str | None) -> None:
     if topic is not None and not is_topic(topic):
-        raise InvalidInput("this is no topic", [Problem("topic", TOPIC_RULE)])
+        raise InvalidInput(texts.Suppression.NOT_A_TOPIC, [Problem("topic", TOPIC_RULE)])
 
 
 def _tell(done: Document, what: str, topic: str | None, *, as_json: bool) -> None:
     if as_json:
         print_json(done)
         return
-    of = f", topic {escape(topic)}" if topic else ""
+    of = texts.Suppression.TOPIC.format(topic=escape(topic)) if topic else ""
     out.print(f"{done['addresses']} {what} ({done['channel']}{of})")

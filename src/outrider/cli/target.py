@@ -7,6 +7,7 @@ from rich.markup import escape
 
 from outrider.api.target_lines import target_line, target_lines
 from outrider.bootstrap import Outrider
+from outrider.cli import texts
 from outrider.cli.console import Json, out, print_json, print_rows
 from outrider.cli.documents import Document, document_of
 from outrider.cli.remote import Remote
@@ -17,17 +18,17 @@ from outrider.kernel.contracts.target_keeper import TargetKeeper
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Submission targets: how they fare; pause, resume or reset one.",
+    help="Show, pause, resume or reset submission targets.",
 )
 
 ACTOR = "cli"
 
-Name = Annotated[str, typer.Argument(help="A submission target of the registry.")]
+Name = Annotated[str, typer.Argument(help="A submission target from the registry.")]
 
 
 @app.command("list")
 def list_(context: typer.Context, as_json: Json = False) -> None:
-    """Every target: whether its door is open, since when not, and why."""
+    """List the targets, and whether calls to each are allowed (its door), since when, and why."""
 
     async def here(outrider: Outrider) -> Document:
         lines = await target_lines(outrider, DEFAULT_SCOPE)
@@ -38,15 +39,15 @@ def list_(context: typer.Context, as_json: Json = False) -> None:
         print_json(found)
         return
     print_rows(
-        ["target", "door", "since", "next try", "open jobs", "in doubt", "reason"],
+        ["target", "door", "since", "next attempt", "open jobs", "in doubt", "reason"],
         [_row(each) for each in found["targets"]],
-        "the registry has no submission targets; examples/registry.json has some",
+        texts.Target.EMPTY,
     )
 
 
 @app.command()
 def show(context: typer.Context, target: Name, as_json: Json = False) -> None:
-    """One target: its contract, how it is executed and how it fares."""
+    """Show one target: its contract, settings and current state."""
 
     async def here(outrider: Outrider) -> Document:
         return document_of(await target_line(outrider, DEFAULT_SCOPE, target))
@@ -61,33 +62,38 @@ def show(context: typer.Context, target: Name, as_json: Json = False) -> None:
         return
     state = line["state"] or {}
     out.print(f"[bold]{escape(target)}[/bold]  {line['gatewayType']}  {line['gatewayUrl'] or ''}")
-    out.print(f"door: {state.get('door', 'open')}")
+    out.print(texts.Target.DOOR.format(door=state.get("door", "open")))
     for label, name in (
-        ("since", "since"), ("reason", "reason"), ("calls begin again", "resumeAt"),
-        ("next probe", "probeAt"), ("calls at once, at most", "slots"), ("paused by", "pausedBy"),
+        ("since", "since"), ("reason", "reason"), (texts.Target.OPENS_AT, "resumeAt"),
+        (texts.Target.NEXT_PROBE, "probeAt"), (texts.Target.SLOTS, "slots"),
+        (texts.Target.PAUSED_BY, "pausedBy"),
     ):  # fmt: skip
         if state.get(name) is not None:
             out.print(f"{label}: {escape(str(state[name]))}")
     execution = {name: each for name, each in line["execution"].items() if each is not None}
     out.print("execution: " + ", ".join(f"{name} {each}" for name, each in execution.items()))
-    out.print(f"open jobs: {line['openJobs']}, in doubt: {line['inDoubt']}")
+    out.print(
+        texts.Target.OPEN_JOBS_IN_DOUBT.format(open_jobs=line["openJobs"], in_doubt=line["inDoubt"])
+    )
 
 
 @app.command()
 def pause(context: typer.Context, target: Name, as_json: Json = False) -> None:
-    """Send nothing through it until it is resumed. What waits keeps its attempts."""
+    """Stop sending through a target until it is resumed. Waiting messages keep their attempts."""
     _control(context, target, "pause", as_json=as_json)
 
 
 @app.command()
 def resume(context: typer.Context, target: Name, as_json: Json = False) -> None:
-    """Send through it again."""
+    """Resume sending through a target."""
     _control(context, target, "resume", as_json=as_json)
 
 
 @app.command()
 def reset(context: typer.Context, target: Name, as_json: Json = False) -> None:
-    """Open its door now and forget what went wrong there, for example after fixing a provider."""
+    """Allow calls to a target again now and forget its failures, for example after fixing a
+    provider.
+    """
     _control(context, target, "reset", as_json=as_json)
 
 
@@ -121,7 +127,7 @@ def _named(lines: list[Document], target: str) -> Document:
     for each in lines:
         if each["submissionTarget"] == target:
             return each
-    raise NotFound(f"there is no submission target '{target}'")
+    raise NotFound(texts.Target.NOT_FOUND.format(target=target))
 
 
 def _row(line: Document) -> tuple[object, ...]:

@@ -8,14 +8,15 @@ from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn,
 from rich.text import Text
 
 from outrider.bootstrap import Outrider
+from outrider.cli import texts
 from outrider.cli.console import err
 from outrider.cli.phase_words import SCHEDULED, state_word, why
 from outrider.domain.errors import NotFound, OutriderError
 from outrider.domain.ids import DEFAULT_SCOPE, RunId
 from outrider.domain.outbox import Accounting
 from outrider.domain.states import TERMINAL_RUNS, PhaseState, RunStatus
-from outrider.kernel.transactions import inspection
-from outrider.kernel.transactions.inspection import RunRecord
+from outrider.kernel.transactions import accountings
+from outrider.kernel.transactions.run_records import RunRecord
 from outrider.kernel.transactions.run_requests import HeldFor
 
 WATCH_SECONDS = 0.1
@@ -50,10 +51,12 @@ async def watch(
         task = progress.add_task(label, total=None, note="")
         while True:
             run, accounting = await outrider.store.read(
-                inspection.run_with_accounting(DEFAULT_SCOPE, run_id)
+                accountings.run_with_accounting(DEFAULT_SCOPE, run_id)
             )
             if not accounting.holds:
-                raise OutriderError(f"the accounting of run {run_id} does not add up: {accounting}")
+                raise OutriderError(
+                    texts.Watching.DOES_NOT_ADD_UP.format(run_id=run_id, accounting=accounting)
+                )
             progress.update(
                 task, total=run.intended, completed=accounting.terminal, note=_note(accounting)
             )
@@ -68,9 +71,9 @@ async def watch(
 def _note(accounting: Accounting) -> str:
     notes = []
     if accounting.in_doubt:
-        notes.append(f"[yellow]{accounting.in_doubt:,} in doubt[/yellow]")
+        notes.append(texts.Watching.IN_DOUBT_NOTE.format(in_doubt=accounting.in_doubt))
     if accounting.failed:
-        notes.append(f"[red]{accounting.failed:,} failed[/red]")
+        notes.append(texts.Watching.FAILED.format(failed=accounting.failed))
     return " ".join(notes)
 
 
@@ -83,14 +86,14 @@ async def watch_phase(
         while True:
             seen = (await fetch())["phases"].get(phase)
             if seen is None:
-                raise NotFound(f"the campaign has no phase '{phase}'")
+                raise NotFound(texts.Watching.NO_PHASE.format(phase=phase))
             accounting = seen["accounting"] or {}
             word, reason = state_word(seen), why(seen)
             note = "" if word == PhaseState.IN_PROGRESS else word
             if seen["waitsFor"] or word == SCHEDULED:
                 note = f"{note} {reason}".strip()
             if doubts := accounting.get("inDoubt"):
-                note += f" [yellow]{doubts:,} in doubt[/yellow]"
+                note += texts.Watching.IN_DOUBT.format(doubts=doubts)
             progress.update(task, completed=seen["progressPercentage"], note=note)
             stuck = accounting.get("inDoubt", 0) > 0 and accounting["waiting"] == 0
             # Room comes by itself; an approval does not.

@@ -13,6 +13,7 @@ from outrider.api.app import create_app
 from outrider.api.http_connections import bounded_protocol
 from outrider.api.services import Services
 from outrider.bootstrap import Outrider
+from outrider.cli import texts
 from outrider.cli.worker_children import WorkerChildren
 from outrider.domain.errors import OutriderError
 from outrider.limits.api import CONNECTIONS_MIN, HANDLES_RESERVED, ApiLimits
@@ -94,7 +95,7 @@ async def run_server(
             stop()
     log.info("server_stopped")
     if services.failure is not None:
-        raise OutriderError("a role of the server failed; the log says why") from services.failure
+        raise OutriderError(texts.WebServer.FAILED) from services.failure
 
 
 def _hear(outrider: Outrider, stop: Callable[[], None], children: WorkerChildren) -> None:

@@ -14,6 +14,7 @@ import structlog
 import typer
 
 from outrider.bootstrap import Outrider
+from outrider.cli import texts
 from outrider.cli.console import Json, print_json
 from outrider.cli.session import execute, refuse_server, settings_of
 from outrider.domain.errors import OutriderError
@@ -40,43 +41,46 @@ async def working(outrider: Outrider) -> AsyncIterator[None]:
 
 def work(
     context: typer.Context,
-    processes: Annotated[int, typer.Option(min=1, max=64, help="Worker processes.")] = 1,
+    processes: Annotated[int, typer.Option(min=1, max=64, help="Number of worker processes.")] = 1,
     concurrency: Annotated[
-        int | None, typer.Option(min=1, max=64, help="Jobs each process works on at once.")
+        int | None, typer.Option(min=1, max=64, help="Concurrent jobs per process.")
     ] = None,
     targets: Annotated[
         str | None,
         typer.Option(
             metavar="T,T",
-            help="Work for these submission targets only, for example to give one a worker of its"
-            " own. Phases that send nothing are left to workers without this.",
+            help=(
+                "Process only jobs for these submission targets, for example to dedicate"
+                " a worker to one. Phases that send nothing are left to workers without "
+                "this option."
+            ),
         ),
     ] = None,
     mode: Annotated[
         Literal["realtime", "batch"] | None,
-        typer.Option(help="Work for targets of this mode only."),
+        typer.Option(help="Process only jobs for targets with this mode."),
     ] = None,
     until_idle: Annotated[
         bool,
-        typer.Option("--until-idle", help="Leave once nothing is due, for cron and for scripts."),
+        typer.Option("--until-idle", help="Exit once no job is due. Useful for cron and scripts."),
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Work on whatever is due, until SIGTERM or Ctrl-C.
+    """Process jobs until SIGTERM or Ctrl-C.
 
-    With --until-idle it leaves by itself; what is due later stays for whoever works then. Any
-    number of workers may share a database. One that dies is noticed by the next that starts
-    on its host, or when its lease runs out.
+    With --until-idle it exits once no job is due; later jobs are left for the next worker. Any
+    number of workers may share a database. The jobs of a worker that dies are rescued by the next
+    one that starts on its host, or when its lease expires.
     """
     if concurrency is not None:
         context.obj = {**(context.obj or {}), "jobs_in_parallel": concurrency}
     if processes > 1:
         if until_idle:
-            raise typer.BadParameter("--until-idle is for one process")
+            raise typer.BadParameter(texts.Work.ONE_PROCESS)
         refuse_server(context, as_json=as_json)
         raise typer.Exit(_supervise(context, processes, concurrency, targets, mode))
     if until_idle and (targets or mode):
-        raise typer.BadParameter("--until-idle is for a worker that does everything")
+        raise typer.BadParameter(texts.Work.ALL_WORK)
     wanted = WorkFilter(frozenset(targets.split(",")) if targets else None, mode)
 
     async def run(outrider: Outrider) -> None:

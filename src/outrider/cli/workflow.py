@@ -19,6 +19,7 @@ from outrider.api.models.workflows import (
     WorkflowsAnswer,
 )
 from outrider.bootstrap import Outrider
+from outrider.cli import texts
 from outrider.cli.console import After, Json, fail, out, print_json, print_rows, shown
 from outrider.cli.documents import Document, document_of
 from outrider.cli.remote import Remote
@@ -33,13 +34,11 @@ from outrider.kernel.transactions.rules import FIRST_PLACE
 from outrider.limits.api import ApiLimits
 from outrider.rendering.checker import check_template
 
-app = typer.Typer(
-    no_args_is_help=True, help="Rules that turn domain events into messages: apply a file of them."
-)
+app = typer.Typer(no_args_is_help=True, help="Rules that turn domain events into messages.")
 app.add_typer(policy_app, name="policy")
 
 RuleName = Annotated[
-    str, typer.Argument(metavar="RULE", help="Its id, or TRIGGER/CHANNEL/AUDIENCE.")
+    str, typer.Argument(metavar="RULE", help="Rule ID, or TRIGGER/CHANNEL/AUDIENCE.")
 ]
 
 
@@ -47,21 +46,19 @@ RuleName = Annotated[
 def apply(
     context: typer.Context,
     file: Annotated[Path, typer.Argument(help="Rules and steps as TOML or JSON.")],
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only show what would change.")
     ] = False,
     prune: Annotated[
-        bool, typer.Option("--prune", help="Also remove what the file leaves out.")
+        bool, typer.Option("--prune", help="Also remove rules and steps that are not in the file.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Bring rules and steps to what FILE says, all at once; the difference is shown first."""
+    """Apply the rules and steps in FILE in one transaction, after showing the changes."""
     asks = not (yes or dry_run)
     if asks and (as_json or not sys.stdin.isatty()):
-        raise typer.BadParameter(
-            "nobody can be asked here: say --yes, or --dry-run to look only", param_hint="--yes"
-        )
+        raise typer.BadParameter(texts.Workflow.NEEDS_YES, param_hint="--yes")
     given = _loaded(file, as_json=as_json)
 
     def carried_out(*, look_only: bool, expected: str | None = None) -> Document:
@@ -99,9 +96,9 @@ def apply(
     if as_json:
         print_json(diff)
     elif diff["applied"]:
-        out.print(f"[green]applied[/green]: {summary(diff, applied=True)}")
+        out.print(texts.Workflow.APPLIED.format(summary=summary(diff, applied=True)))
     elif not changes_something(diff):
-        out.print("nothing to change: the rules are as the file says")
+        out.print(texts.Workflow.NO_CHANGE)
 
 
 def _print_diff(diff: Document) -> None:
@@ -110,7 +107,7 @@ def _print_diff(diff: Document) -> None:
     if changes_something(diff) and not diff["applied"]:
         out.print(summary(diff, applied=False))
     if diff["kept"]:
-        out.print("what is kept and not in the file goes with --prune", style="dim")
+        out.print(texts.Workflow.KEPT, style="dim")
 
 
 def _flag(said: bool) -> str | None:
@@ -121,7 +118,10 @@ def _loaded(file: Path, *, as_json: bool) -> object:
     try:
         return load_workflow_file(file.read_bytes(), file.name)
     except OSError as error:
-        fail(InvalidInput(f"{file} cannot be read: {error.strerror}"), as_json=as_json)
+        fail(
+            InvalidInput(texts.Workflow.CANNOT_BE_READ.format(file=file, strerror=error.strerror)),
+            as_json=as_json,
+        )
     except OutriderError as error:
         fail(error, as_json=as_json)
 
@@ -129,12 +129,12 @@ def _loaded(file: Path, *, as_json: bool) -> object:
 @app.command(name="list")
 def list_rules(
     context: typer.Context,
-    trigger: Annotated[str | None, typer.Option(help="Only rules of this trigger.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many at the most.")] = 1000,
+    trigger: Annotated[str | None, typer.Option(help="Show only rules for this trigger.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="Maximum number to show.")] = 1000,
     after: After = None,
     as_json: Json = False,
 ) -> None:
-    """Rules by their triggers."""
+    """List rules by trigger."""
     page = execute(
         context,
         lambda outrider: _page_here(outrider, trigger, after, limit),
@@ -153,15 +153,15 @@ def list_rules(
              "yes" if each["enabled"] else "no", "yes" if each["urgent"] else "")
             for each in page["items"]
         ],
-        "no rules; `outrider workflow apply FILE` makes some",
+        texts.Workflow.NONE,
     )  # fmt: skip
     if page["next"]:
-        out.print(f"next: outrider workflow list --after {page['next']}", style="dim")
+        out.print(texts.Workflow.NEXT_PAGE.format(next=page["next"]), style="dim")
 
 
 @app.command()
 def show(context: typer.Context, rule: RuleName, as_json: Json = False) -> None:
-    """A rule and its steps, in the order in which they are taken."""
+    """Show a rule and its steps in order."""
 
     async def here(outrider: Outrider) -> Document:
         rule_id = await _id_here(outrider, rule)
@@ -175,21 +175,21 @@ def show(context: typer.Context, rule: RuleName, as_json: Json = False) -> None:
     if as_json:
         print_json(found)
         return
-    words = ["enabled" if found["enabled"] else "disabled: nobody is written to"]
+    words = ["enabled" if found["enabled"] else texts.Workflow.DISABLED]
     words += ["urgent"] if found["urgent"] else []
-    words += [f"topic {shown(found['topic'])}"] if found["topic"] else []
+    words += [texts.Workflow.TOPIC.format(topic=shown(found["topic"]))] if found["topic"] else []
     words += ["transactional"] if found["transactional"] else []
     place = f"{found['trigger']}/{found['channel']}/{found['audience']}"
     out.print(f"[bold]{shown(place)}[/bold]  {found['id']}  {', '.join(words)}")
     for step in found["steps"]:
         _print_step(step)
     if not found["steps"]:
-        out.print("no steps: nobody is written to", style="dim")
+        out.print(texts.Workflow.NO_STEPS, style="dim")
 
 
 @app.command()
 def delete(context: typer.Context, rule: RuleName, as_json: Json = False) -> None:
-    """Remove a rule and its steps. What was sent under it stays on record."""
+    """Delete a rule and its steps. Messages already sent stay on record."""
 
     async def here(outrider: Outrider) -> str:
         rule_id = await _id_here(outrider, rule)
@@ -205,12 +205,12 @@ def delete(context: typer.Context, rule: RuleName, as_json: Json = False) -> Non
     if as_json:
         print_json({"id": rule_id, "success": True})
     else:
-        out.print(f"[green]deleted[/green] {shown(rule)}")
+        out.print(texts.Workflow.DELETED.format(rule=shown(rule)))
 
 
 @app.command()
 def export(context: typer.Context, as_json: Json = False) -> None:
-    """All rules and steps as the file that `apply` takes: TOML, or JSON with --json."""
+    """Print all rules and steps in the format that `apply` reads: TOML, or JSON with --json."""
 
     async def here(outrider: Outrider) -> Document:
         return document_of(WorkflowsAnswer.of(*await outrider.rule_keeper.export(DEFAULT_SCOPE)))
@@ -224,29 +224,51 @@ def export(context: typer.Context, as_json: Json = False) -> None:
 
 
 def _print_step(step: Document) -> None:
-    target = f" through {step['submissionTarget']}" if step["submissionTarget"] else ""
+    target = (
+        texts.Workflow.VIA.format(submission_target=step["submissionTarget"])
+        if step["submissionTarget"]
+        else ""
+    )
     state = "" if step["enabled"] else "  disabled"
-    out.print(shown(f"step {step['stepOrder']}  {step['channel']}{target}  {_when(step)}{state}"))
+    out.print(
+        shown(
+            texts.Workflow.STEP.format(
+                step_order=step["stepOrder"],
+                channel=step["channel"],
+                target=target,
+                when=_when(step),
+                state=state,
+            )
+        )
+    )
     out.print(shown(f"  id {step['id']}"), style="dim")
     config = step["recipientConfig"]
     named = [name for name, value in config.items() if value is True]
     custom = [*config["customPhones"], *config["customEmails"]]
     out.print(shown(f"  to {', '.join([*named, *custom]) or 'nobody'}"))
     if step["subject"]:
-        out.print(shown(f"  subject: {step['subject']}"))
+        out.print(shown(texts.Workflow.SUBJECT.format(subject=step["subject"])))
     for line in step["body"].splitlines():
         out.print(shown(f"  | {line}"))
 
 
 def _when(step: Document) -> str:
-    collected = f", collected for {step['digestMinutes']} min" if step["digestMinutes"] else ""
+    collected = (
+        texts.Workflow.DIGEST.format(digest_minutes=step["digestMinutes"])
+        if step["digestMinutes"]
+        else ""
+    )
     relative = step["relativeTo"]
     if relative is not None:
         seconds = relative["offsetSeconds"]
         side = "before" if seconds < 0 else "after"
-        past = f", {relative['ifPast']} if that is past"
+        past = texts.Workflow.IF_PAST.format(if_past=relative["ifPast"])
         return f"{abs(seconds):g} s {side} {relative['path']}{past}{collected}"
-    return (f"after {step['delaySeconds']:g} s" if step["delaySeconds"] else "at once") + collected
+    return (
+        texts.Workflow.AFTER_S.format(delay_seconds=step["delaySeconds"])
+        if step["delaySeconds"]
+        else texts.Workflow.IMMEDIATELY
+    ) + collected
 
 
 async def _page_here(
@@ -286,4 +308,4 @@ async def _id_of(rule: str, page_of: Callable[[str], Awaitable[Document]]) -> st
     for each in (await page_of(trigger))["items"]:
         if f"{each['channel']}/{each['audience']}" == rest:
             return str(each["id"])
-    raise NotFound(f"there is no rule {rule}", hint="`outrider workflow list` shows them")
+    raise NotFound(texts.Workflow.NOT_FOUND.format(rule=rule), hint=texts.Workflow.NOT_FOUND_HINT)

@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from outrider.cli import texts
 from outrider.cli.console import shown
 from outrider.cli.documents import Document
 from outrider.domain.workflow_diff import ChangeKind
@@ -16,7 +17,7 @@ SIGNS = {
     ChangeKind.KEPT: "[dim]=[/dim]",
     ChangeKind.SAME: " ",
 }
-KEPT = "[dim]kept, not in the file[/dim]"
+KEPT = texts.WorkflowDiffLines.KEPT_NOT_IN_FILE
 VALUE_SHOWN_CHARACTERS = 200
 
 
@@ -25,16 +26,19 @@ def diff_lines(diff: Document) -> Iterator[str]:
     for rule in diff["rules"]:
         yield from _rule_lines(rule)
     if diff["policies"]:
-        yield f"{SIGNS[ChangeKind.CHANGED]} policies"
+        yield texts.WorkflowDiffLines.POLICY_LINE.format(sign=SIGNS[ChangeKind.CHANGED])
         for field in diff["policies"]:
             yield from _field_lines(field, "    ")
 
 
 def summary(diff: Document, *, applied: bool) -> str:
     verbs = ("added", "changed", "removed")
-    counts = [f"{diff[verb]:,} {verb if applied else f'to be {verb}'}" for verb in verbs]
+    words = {
+        verb: verb if applied else texts.WorkflowDiffLines.TO_BE.format(verb=verb) for verb in verbs
+    }
+    counts = [f"{diff[verb]:,} {words[verb]}" for verb in verbs]
     if diff["policies"]:
-        counts.append(f"policies {'changed' if applied else 'to be changed'}")
+        counts.append(texts.WorkflowDiffLines.POLICY_COUNT.format(changed=words["changed"]))
     return ", ".join(counts)
 
 
@@ -45,7 +49,10 @@ def changes_something(diff: Document) -> bool:
 def _rule_lines(rule: Document) -> Iterator[str]:
     change = ChangeKind(rule["change"])
     place = shown(f"{rule['trigger']}/{rule['channel']}/{rule['audience']}")
-    note = {ChangeKind.KEPT: f": {KEPT}", ChangeKind.REMOVED: ", with its steps"}.get(change, "")
+    note = {
+        ChangeKind.KEPT: f": {KEPT}",
+        ChangeKind.REMOVED: texts.WorkflowDiffLines.WITH_STEPS,
+    }.get(change, "")
     yield f"{SIGNS[change]} [bold]{place}[/bold]{note}"
     if change is ChangeKind.CHANGED:
         for field in rule["fields"]:
@@ -57,7 +64,10 @@ def _rule_lines(rule: Document) -> Iterator[str]:
             for word, said in (
                 ("disabled", not marks["enabled"]),
                 ("urgent", marks["urgent"]),
-                (f"topic {marks.get('topic')}", marks.get("topic")),
+                (
+                    texts.WorkflowDiffLines.TOPIC.format(topic=marks.get("topic")),
+                    marks.get("topic"),
+                ),
                 ("transactional", marks.get("transactional")),
             )
             if said
@@ -70,8 +80,14 @@ def _rule_lines(rule: Document) -> Iterator[str]:
 
 def _step_lines(step: Document) -> Iterator[str]:
     change = ChangeKind(step["change"])
-    again = f", number {step['ordinal']} of this order" if step["ordinal"] > 1 else ""
-    line = f"    {SIGNS[change]} step {step['stepOrder']}{again}"
+    again = (
+        texts.WorkflowDiffLines.NUMBER_THIS_ORDER.format(ordinal=step["ordinal"])
+        if step["ordinal"] > 1
+        else ""
+    )
+    line = texts.WorkflowDiffLines.STEP.format(
+        change=SIGNS[change], step_order=step["stepOrder"], again=again
+    )
     if change is ChangeKind.KEPT:
         line += f": {KEPT}"
     if change is ChangeKind.ADDED:

@@ -7,6 +7,7 @@ import typer
 
 from outrider.api.models.policy import PolicyAnswer, PolicyPut
 from outrider.bootstrap import Outrider
+from outrider.cli import texts
 from outrider.cli.console import Json, out, print_json, print_rows
 from outrider.cli.documents import Document, document_of
 from outrider.cli.session import actor, execute
@@ -24,7 +25,7 @@ PLACE = ("workflows", "policy")
 
 @app.command()
 def show(context: typer.Context, as_json: Json = False) -> None:
-    """The policy in force."""
+    """Show the policy in force."""
 
     async def here(outrider: Outrider) -> Document:
         return document_of(PolicyAnswer.of(await outrider.policy_keeper.get(DEFAULT_SCOPE)))
@@ -36,10 +37,10 @@ def show(context: typer.Context, as_json: Json = False) -> None:
 @app.command(name="set")
 def replace(
     context: typer.Context,
-    file: Annotated[Path, typer.Argument(help="The policy as JSON; `{}` holds nothing back.")],
+    file: Annotated[Path, typer.Argument(help="The policy as JSON; `{}` removes all limits.")],
     as_json: Json = False,
 ) -> None:
-    """Put the policy of FILE in force: all of it, or nothing and every mistake in it."""
+    """Replace the policy with FILE. If it has mistakes, all are listed and nothing changes."""
 
     async def here(outrider: Outrider) -> Document:
         policies = _given(file)
@@ -65,22 +66,31 @@ def _print(policy: Document, *, as_json: bool) -> None:
             (name, words, ", ".join(section["channels"] or ["all"]))
             for name, words, section in _sections(policy)
         ],
-        "nothing is held back: there are no quiet hours, no sending window and no frequency cap",
+        texts.WorkflowPolicy.NONE,
     )
-    out.print(f"retries: {policy['retry']['summary']}", soft_wrap=True)
-    out.print(f"times are those of the recipient, or else of {policy['timeZone']}", style="dim")
+    out.print(
+        texts.WorkflowPolicy.RETRIES.format(summary=policy["retry"]["summary"]), soft_wrap=True
+    )
+    out.print(
+        texts.WorkflowPolicy.TIME_ZONE.format(time_zone=policy["timeZone"]),
+        style="dim",
+    )
 
 
 def _sections(policy: Document) -> list[tuple[str, str, Document]]:
     sections = []
     if quiet := policy["quietHours"]:
-        sections.append(("quiet hours", f"{quiet['from']} to {quiet['to']}", quiet))
+        sections.append(
+            (texts.WorkflowPolicy.QUIET_HOURS, f"{quiet['from']} to {quiet['to']}", quiet)
+        )
     if window := policy["sendingWindow"]:
         when = f"{', '.join(window['days'])}: {window['from']} to {window['to']}"
-        sections.append(("sending window", when, window))
+        sections.append((texts.WorkflowPolicy.SENDING_WINDOW, when, window))
     if cap := policy["frequencyCap"]:
-        many = f"{cap['messages']} in {cap['perHours']} h, then {cap['whenReached']}"
-        sections.append(("frequency cap", many, cap))
+        many = texts.WorkflowPolicy.CAP.format(
+            messages=cap["messages"], per_hours=cap["perHours"], when_reached=cap["whenReached"]
+        )
+        sections.append((texts.WorkflowPolicy.FREQUENCY_CAP, many, cap))
     return sections
 
 
@@ -88,4 +98,6 @@ def _given(file: Path) -> ScreenPolicies:
     try:
         return parse_policy(file.read_bytes())
     except OSError as error:
-        raise InvalidInput(f"{file} cannot be read: {error.strerror}") from error
+        raise InvalidInput(
+            texts.WorkflowPolicy.CANNOT_BE_READ.format(file=file, strerror=error.strerror)
+        ) from error

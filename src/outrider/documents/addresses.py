@@ -12,16 +12,17 @@ def normalised(channel: Channel, given: Sequence[str]) -> list[str]:
     kind = address_kind(channel)
     if kind is AddressKind.NONE:
         raise InvalidInput(
-            "the channel has no addresses", [Problem("channel", "has no addresses to opt out")]
+            "the channel has no addresses",
+            [Problem("channel", "does not have addresses to opt out")],
         )
     found = [_address(kind, address) for address in given]
     problems = [
-        Problem(f"addresses[{index}]", f"is no address of the channel {channel.value}")
+        Problem(f"addresses[{index}]", f"is not a valid address for the channel {channel.value}")
         for index, address in enumerate(found)
         if address is None
     ]
     if problems:
-        raise InvalidInput("some addresses are none", problems)
+        raise InvalidInput("some addresses are not valid", problems)
     # Once each: Postgres refuses to touch a row twice in one statement.
     return list(dict.fromkeys(address for address in found if address is not None))
 

@@ -105,7 +105,7 @@ class _Context(TemplateContext):
 def _phase(name: str, info: ValidationInfo) -> str:
     known = _Context.of(info).known_phases
     if name not in known:
-        raise ValueError(f"is not a known phase; those are {', '.join(known)}")
+        raise ValueError(f"is not a known phase; use one of {', '.join(known)}")
     return name
 
 
@@ -143,7 +143,7 @@ class _Message(Document):
     def _script_fits_channel(cls, version: str | None, info: ValidationInfo) -> str | None:
         channel = info.data.get("channel")
         if version is not None and channel not in (Channel.VOICE, None):
-            raise ValueError("is for the channel voice only")
+            raise ValueError("is only allowed for the channel voice")
         return version
 
     def message(self, purpose: Purpose) -> Message:
@@ -175,12 +175,12 @@ class _Audience(Document):
         if "recipients" not in info.data:
             return source
         if (source is None) == (info.data["recipients"] is None):
-            raise ValueError("exactly one of recipients and source should be given")
+            raise ValueError("exactly one of recipients and source is required")
         if source is None:
             return None
         root = _Context.of(info).source_root
         if root is None:
-            raise ValueError("files cannot be read from here; give recipients instead")
+            raise ValueError("files cannot be read here; give recipients instead")
         if wrong := source_problem(root / source):
             raise ValueError(wrong)
         return source
@@ -193,7 +193,7 @@ def _small_together(given: object) -> object:
     size = sum(len(body.encode(errors="surrogatepass")) for body in bodies if isinstance(body, str))
     if size > MESSAGES_MAX_BYTES:
         raise ValueError(
-            f"should have bodies of at most {MESSAGES_MAX_BYTES:,} bytes together, not {size:,};"
+            f"must have bodies of at most {MESSAGES_MAX_BYTES:,} bytes together, not {size:,};"
             " split the campaign"
         )
     return given
@@ -235,7 +235,7 @@ class _Campaign(Document):
     @classmethod
     def _launches_once(cls, phases: list[str]) -> list[str]:
         if repeated := twice(phases):
-            raise ValueError(f"should name each phase once, not {', '.join(repeated)} twice")
+            raise ValueError(f"names {', '.join(repeated)} more than once")
         if LAUNCH not in phases:
             raise ValueError(f"should contain {LAUNCH}")
         return phases
@@ -287,8 +287,8 @@ def _note_shared_scripts(given: object, problems: Problems) -> None:
             problems.add(
                 f"messages[{index}].scriptVersion",
                 f"is the same as messages[{earlier}].scriptVersion, so that the calls of"
-                f" '{other_id}' and '{message_id}' could not be told apart; give each its own, or"
-                " none",
+                f" '{other_id}' and '{message_id}' could not be distinguished; give each its own,"
+                " or none",
             )
 
 

@@ -53,7 +53,9 @@ def parse_policy(raw: bytes) -> ScreenPolicies:
         problems.add_all(error)
     policies = document.policies() if document is not None else ScreenPolicies()
     for channel in _never_open(policies):
-        problems.add("", f"quiet hours and sending window leave no time for {channel.value}")
+        problems.add(
+            "", f"quiet hours and the sending window leave no time to send {channel.value}"
+        )
     if problems:
         raise problems.error()
     return policies
@@ -75,13 +77,13 @@ def _never_open(policies: ScreenPolicies) -> list[Channel]:
 
 def _known_zone(name: str) -> str:
     if zone_named(name) is None:
-        raise ValueError("is no time zone; write one like Europe/Amsterdam")
+        raise ValueError("is not a time zone; use one such as Europe/Amsterdam")
     return name
 
 
 def _clock_time(text: str) -> str:
     if not _TIME.match(text):
-        raise ValueError("should be a time like 08:30")
+        raise ValueError("should be a time such as 08:30")
     return text
 
 
@@ -97,7 +99,7 @@ def _known_day(name: str) -> str:
 
 def _each_once(given: list[Any]) -> list[Any]:
     if len(set(given)) != len(given):
-        raise ValueError("should name each once")
+        raise ValueError("should not contain duplicates")
     return given
 
 
@@ -122,7 +124,7 @@ class _Span(Document):
         if begins is not None and minute_of_day(ends) % MINUTES_PER_DAY == minute_of_day(begins):
             if (begins, ends) == ("00:00", "24:00"):
                 return ends
-            raise ValueError("should be another time than 'from'; a whole day is 00:00 to 24:00")
+            raise ValueError("should differ from 'from'; for a whole day use 00:00 to 24:00")
         return ends
 
 

@@ -59,14 +59,14 @@ def _gateway_types(info: ValidationInfo) -> Mapping[str, GatewayType]:
 def _known_gateway_type(name: str, info: ValidationInfo) -> str:
     known = _gateway_types(info)
     if name not in known:
-        raise ValueError(f"is not a known gateway type; those are {', '.join(sorted(known))}")
+        raise ValueError(f"is not a known gateway type; use one of {', '.join(sorted(known))}")
     return name
 
 
 def _outcome(outcome: str) -> str:
     """Contract 001's reasons are not a closed list: a gateway may have names of its own."""
     if outcome == ACCEPTED:
-        raise ValueError("accepted is always terminal and is not listed")
+        raise ValueError("must not contain accepted, which is always terminal")
     if not OUTCOME.fullmatch(outcome):
         raise ValueError("should be a reason of the gateway: 1-64 visible ASCII characters")
     return outcome
@@ -156,7 +156,7 @@ class _Target(Document):
     @classmethod
     def _each_once(cls, outcomes: list[str]) -> list[str]:
         if len(set(outcomes)) != len(outcomes):
-            raise ValueError("should name each outcome once")
+            raise ValueError("should not contain duplicates")
         return outcomes
 
     def contract(self) -> Contract:

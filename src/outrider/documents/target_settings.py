@@ -25,7 +25,9 @@ def setting_warnings(
         for name, settings in targets.items():
             if name not in contracts:
                 known = ", ".join(sorted(contracts)) or "none"
-                yield Problem(f"targets.{name}", f"is not registered; registered are {known}")
+                yield Problem(
+                    f"targets.{name}", f"is not registered; the registered ones are {known}"
+                )
             else:
                 documented = gateway_types[contracts[name].gateway_type].remembers
                 declared = settings.reference_memory

@@ -119,7 +119,7 @@ def _without_ours(given: object, own_id: str | None, problems: Problems) -> obje
     if not isinstance(given, dict):
         return given
     if given.get("id") not in (None, own_id):
-        problems.add("id", "is not of the path: PUT to the id that is meant")
+        problems.add("id", "does not match the ID in the path")
     return {name: value for name, value in given.items() if name not in OURS}
 
 
@@ -137,13 +137,15 @@ def _checked_once(check: TemplateCheck) -> TemplateCheck:
 
 def _trigger(name: str) -> str:
     if not TRIGGER.fullmatch(name):
-        raise ValueError("should be a name like quote_sent: a-z, 0-9, '_' and '.', at most 64")
+        raise ValueError(
+            "should be a name such as quote_sent: a-z, 0-9, '_' and '.', at most 64 characters"
+        )
     return name
 
 
 def _audience(name: str) -> str:
     if not AUDIENCE.fullmatch(name):
-        raise ValueError("should be a name like lead: a-z, 0-9 and '_', at most 64")
+        raise ValueError("should be a name such as lead: a-z, 0-9 and '_', at most 64 characters")
     return name
 
 
@@ -176,7 +178,7 @@ def _rules(given: object, problems: Problems) -> Sequence[object]:
     if not isinstance(rules, list):
         return ()
     if len(rules) > WORKFLOW_RULES_MAX:
-        problems.add("rules", f"has {len(rules)} rules of at most {WORKFLOW_RULES_MAX}")
+        problems.add("rules", f"has {len(rules)} rules; the maximum is {WORKFLOW_RULES_MAX}")
         return ()
     return rules
 
@@ -220,7 +222,9 @@ def _read_policies(given: dict[str, Any] | None, problems: Problems) -> ScreenPo
             problems.add(f"policies.{problem.path}".rstrip("."), problem.message)
     except TypeError:
         # TOML has times of its own.
-        problems.add("policies", 'has a value that is no text or number: write times as "21:00"')
+        problems.add(
+            "policies", 'has a value that is neither text nor a number; write times as "21:00"'
+        )
     return None
 
 
@@ -229,4 +233,7 @@ def _note_repeated_places(rules: Mapping[int, WrittenRule], problems: Problems) 
     for index, rule in rules.items():
         same = first.setdefault(rule.place, index)
         if same != index:
-            problems.add(f"rules[{index}]", f"is for the same place as rules[{same}]: {rule.place}")
+            problems.add(
+                f"rules[{index}]",
+                f"is for the same trigger, channel and audience as rules[{same}]: {rule.place}",
+            )

@@ -69,7 +69,7 @@ def _note_more_than_one(
         return
     first, *more = [name for name in names if given.get(name) is not None] or [""]
     for name in more:
-        problems.add(json_path((*at, name)), f"should be left out where {first} is given")
+        problems.add(json_path((*at, name)), f"cannot be combined with {first}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,14 +84,14 @@ class _Context(TemplateContext):
 
 def _moment_path(path: str) -> str:
     if len(path) > MOMENT_PATH_MAX_CHARACTERS or not MOMENT_PATH.fullmatch(path):
-        raise ValueError("should be names with dots between them, like appointment.startsAt")
+        raise ValueError("should be names separated by dots, such as appointment.startsAt")
     return path
 
 
 def _few(given: Any) -> Any:
     """Before any of them is looked at: ten thousand bad addresses are one mistake."""
     if isinstance(given, list) and len(given) > CUSTOM_RECIPIENTS_MAX:
-        raise ValueError(f"has {len(given)} addresses of at most {CUSTOM_RECIPIENTS_MAX}")
+        raise ValueError(f"has {len(given)} addresses; the maximum is {CUSTOM_RECIPIENTS_MAX}")
     return given
 
 
@@ -105,8 +105,8 @@ def _normal(normalise: Callable[[str], str | None], wrong: str) -> Callable[[str
     return normal
 
 
-_phone = _normal(normalise_phone, "is no phone number with its country, like +447700900123")
-_email = _normal(normalise_email, "is no e-mail address")
+_phone = _normal(normalise_phone, "is not a phone number with country code, such as +447700900123")
+_email = _normal(normalise_email, "is not an email address")
 
 Phones = Annotated[list[Annotated[str, AfterValidator(_phone)]], BeforeValidator(_few)]
 Emails = Annotated[list[Annotated[str, AfterValidator(_email)]], BeforeValidator(_few)]
@@ -169,7 +169,7 @@ class _Step(Document):
         if subject is None and channel is Channel.EMAIL:
             raise ValueError("is required where the channel is email")
         if subject is not None and channel is not None and channel not in CHANNELS_WITH_SUBJECT:
-            raise ValueError("is for the channels email and push only")
+            raise ValueError("is only allowed for the channels email and push")
         return subject
 
     @field_validator("digest_minutes")
@@ -181,7 +181,9 @@ class _Step(Document):
             raise ValueError("cannot be combined with a delay or relativeTo")
         channel = info.data.get("channel") or _Context.of(info).rule_channel
         if channel is not None and address_kind(channel) is AddressKind.NONE:
-            raise ValueError(f"needs somebody to write to, and {channel.value} has no addresses")
+            raise ValueError(
+                f"requires recipients, and the channel {channel.value} has no addresses"
+            )
         return minutes
 
     def written(self, channel: Channel) -> WrittenStep:

@@ -59,9 +59,9 @@ def artifact_ref(document: Mapping[str, object]) -> ArtifactRef:
     uri, kind, sha256 = document.get("uri"), document.get("kind"), document.get("sha256")
     size, expires = document.get("sizeBytes"), document.get("expiresAt")
     if not isinstance(uri, str) or not isinstance(kind, str):
-        raise InvalidInput("an artifact reference needs the texts uri and kind")
+        raise InvalidInput("an artifact reference requires the strings uri and kind")
     if not isinstance(sha256, str | None) or not isinstance(expires, str | None):
-        raise InvalidInput("an artifact's sha256 and expiresAt should be texts")
+        raise InvalidInput("an artifact's sha256 and expiresAt should be strings")
     if not isinstance(size, int | None) or isinstance(size, bool):
         raise InvalidInput("an artifact's sizeBytes should be a whole number")
     return ArtifactRef(uri, kind, sha256, size, _time(expires))

@@ -68,7 +68,7 @@ def message_cloud_event(
             },
         }
     )
-    assert len(content) <= CLOUD_EVENT_MAX_BYTES, "whoever records a message event bounds its words"
+    assert len(content) <= CLOUD_EVENT_MAX_BYTES, "recording bounds message events"
     return content
 
 

@@ -24,7 +24,7 @@ def require_postgres_url(url: str) -> None:
     except ValueError:
         raise InvalidInput(
             "the database URL cannot be read",
-            hint="write postgresql://USER:PASSWORD@HOST:PORT/DATABASE; in the password, write"
+            hint="use postgresql://USER:PASSWORD@HOST:PORT/DATABASE; in the password, write"
             " %40 for @, %2F for /, %23 for # and %3A for :",
         ) from None
 

@@ -52,15 +52,20 @@ def event_texts(emission: Emission, where: str = "") -> EventTexts:
     if occurred is not None and (wrong := _time_problem(occurred)):
         problems.append(Problem(f"{where}occurredAt", wrong))
     if problems:
-        raise InvalidInput("the event cannot be taken", problems)
+        raise InvalidInput("the event was refused", problems)
     subject, variables = canonical(emission.subject), canonical(emission.variables)
     told = (emission.trigger, rfc3339(occurred) if occurred else "", subject, variables)
     size = len(subject.encode()) + len(variables.encode())
     if size > EVENT_MAX_BYTES:
         raise InvalidInput(
-            "the event cannot be taken",
-            [Problem(f"{where}variables", f"the event has {size:,} bytes of {EVENT_MAX_BYTES:,}")],
-            hint="send references to large things, not the things themselves",
+            "the event was refused",
+            [
+                Problem(
+                    f"{where}variables",
+                    f"the event has {size:,} bytes; the maximum is {EVENT_MAX_BYTES:,}",
+                )
+            ],
+            hint="send references to large objects instead of the objects",
         )
     return EventTexts(subject, variables, hashlib.sha256(json.dumps(told).encode()).hexdigest())
 
@@ -84,14 +89,14 @@ def _name_problems(emission: Emission, where: str) -> list[Problem]:
     trigger: object = emission.trigger
     if not isinstance(event_id, str) or not 0 < len(event_id) <= EVENT_ID_MAX_CHARACTERS:
         most = f"1 to {EVENT_ID_MAX_CHARACTERS} characters"
-        problems.append(Problem(f"{where}eventId", f"should be a text of {most}"))
+        problems.append(Problem(f"{where}eventId", f"should be a string of {most}"))
     elif event_id in DOTS:
-        problems.append(Problem(f"{where}eventId", "should be more than dots"))
+        problems.append(Problem(f"{where}eventId", "must not consist of dots only"))
     elif not event_id.isprintable():
         problems.append(Problem(f"{where}eventId", "must not contain control characters"))
     if not isinstance(trigger, str) or not TRIGGER.fullmatch(trigger):
         problems.append(
-            Problem(f"{where}trigger", "should be a name like quote_sent: a-z, 0-9, '_' and '.'")
+            Problem(f"{where}trigger", "should be a name such as quote_sent: a-z, 0-9, '_' and '.'")
         )
     return problems
 

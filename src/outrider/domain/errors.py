@@ -113,15 +113,15 @@ BLOCKED_BECAUSE = {
     "predecessor_not_completed": "'{blocking}' comes before it and is not completed",
     "predecessor_output_missing": "its audience is empty; add recipients, and complete its"
     " audience_import if it has one",
-    "previous_run_not_finished": "its last run has still items to end; try again in a moment",
-    "items_without_ending": "some items of its last run were given up without an ending, and only"
+    "previous_run_not_finished": "its last run still has unfinished items; try again in a moment",
+    "items_without_ending": "some items of its last run were given up without an outcome, and only"
     " a new campaign can send them; `outrider alerts` has the reason",
     "run_not_finished": "its run has not ended; a phase completes when its run does",
-    "confirmation_required": 'everybody would be sent to again; say "confirm": true',
-    "nothing_to_send": "its last run left nobody over to send to",
-    "run_not_let_go": "its run waits for approval or for room; approve it, or stop it",
-    "run_not_current": "that run is not the current one of '{blocking}'",
-    "no_handler": "no handler of this phase is installed here",
+    "confirmation_required": 'everyone would receive it again; to confirm, send "confirm": true',
+    "nothing_to_send": "its last run left nobody to send to",
+    "run_not_let_go": "its run is waiting for approval or capacity; approve it, or stop it",
+    "run_not_current": "that run is not the current run of '{blocking}'",
+    "no_handler": "no handler for this phase is installed here",
 }
 
 
@@ -164,14 +164,14 @@ class WorkerMayLive(Conflict):
 
     def __init__(self, items: int, try_again_at: str | None) -> None:
         when = (
-            "end that process, or wait until it has answered or ended"
+            "end that process, or wait until the call has finished"
             if try_again_at is None
-            else f"wait until {try_again_at}, when it can be taken for gone"
+            else f"wait until {try_again_at}, when the worker counts as lost"
         )
         super().__init__(
             f"the worker that called {'it' if items == 1 else f'{items} of them'} may still be"
-            " alive, and the message may still be sent",
-            hint=f"{when}; or say `force`",
+            " running, and the message may still be sent",
+            hint=f"{when}; or use `force`",
         )
         self.items, self.try_again_at = items, try_again_at
 

@@ -62,13 +62,13 @@ class MessageContent(NamedTuple):
 def read_letter(document: Any) -> MessageContent | str:
     """The letter, or what is wrong with it."""
     if not isinstance(document, Mapping):
-        return "the payload is no object"
+        return "the payload is not an object"
     subject, body = document.get("subject"), document.get("body")
     zone, given = document.get("timeZone"), document.get("attachments", [])
     if not isinstance(body, str):
-        return "the payload has no text 'body'"
+        return "the payload has no string 'body'"
     if not isinstance(subject, str | None) or not isinstance(zone, str | None):
-        return "the payload's 'subject' and 'timeZone' should be texts"
+        return "the payload's 'subject' and 'timeZone' should be strings"
     html = document.get("html", False)
     if not isinstance(html, bool):
         return "the payload's 'html' should be true or false"
@@ -85,21 +85,21 @@ def read_letter(document: Any) -> MessageContent | str:
 
 def read_attachment(document: Any) -> Attachment | str:
     if not isinstance(document, Mapping):
-        return "an attachment is no object"
+        return "an attachment is not an object"
     fields = ("name", "contentType", "base64", "artifact", "sha256")
     name, content_type, inline, artifact, sha256 = (document.get(field) for field in fields)
     if not isinstance(name, str) or not isinstance(content_type, str):
-        return "an attachment needs the texts 'name' and 'contentType'"
+        return "an attachment requires the strings 'name' and 'contentType'"
     if not 0 < len(name) <= ATTACHMENT_NAME_MAX_CHARACTERS:
         return f"an attachment's name should have 1-{ATTACHMENT_NAME_MAX_CHARACTERS} characters"
     if breaks_header(name):
         return "an attachment's name should have no control characters"
     if not content_type.isascii() or not content_type.isprintable() or "/" not in content_type:
-        return f"the attachment '{name}' has no content type like application/pdf"
+        return f"the attachment '{name}' has no content type such as application/pdf"
     if (inline is None) == (artifact is None):
-        return f"the attachment '{name}' needs either 'base64' or 'artifact'"
+        return f"the attachment '{name}' requires either 'base64' or 'artifact'"
     if artifact is not None and not (isinstance(artifact, str) and isinstance(sha256, str)):
-        return f"the attachment '{name}' needs the texts 'artifact' and 'sha256'"
+        return f"the attachment '{name}' requires the strings 'artifact' and 'sha256'"
     if inline is not None and (not isinstance(inline, str) or decoded(inline) is None):
         return f"the attachment '{name}' is not in base64"
     return Attachment(name, content_type, inline, artifact, sha256 if artifact else None)

@@ -26,11 +26,13 @@ def public_url(text: str) -> str:
     if parts.scheme not in ("http", "https") or not host:
         raise ValueError("should be an https URL, such as https://news.example.com")
     if parts.username is not None or "?" in text or "#" in text:
-        raise ValueError("should hold no user, no query and no fragment")
+        raise ValueError("must not contain a user, a query or a fragment")
     if not _PLAIN.match(text):
-        raise ValueError("should hold only the characters of a host and a path")
+        raise ValueError("must contain only characters of a host and a path")
     if parts.scheme == "http" and not _is_loopback(host):
-        raise ValueError("should be https: whoever reads along could opt out everybody else")
+        raise ValueError(
+            "should be https: over http, anyone on the network could opt out other people"
+        )
     return text.rstrip("/")
 
 

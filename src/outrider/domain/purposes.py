@@ -10,7 +10,9 @@ from typing import Final, NamedTuple
 _TOPIC: Final = re.compile(r"[a-z][a-z0-9_.-]{0,63}")
 TOPIC_PATTERN: Final = rf"^{_TOPIC.pattern}$"
 TOPIC_MAX_CHARACTERS: Final = 64
-TOPIC_RULE: Final = "should be a name like newsletter: a-z, 0-9, '_', '.' and '-', at most 64"
+TOPIC_RULE: Final = (
+    "should be a name such as newsletter: a-z, 0-9, '_', '.' and '-', at most 64 characters"
+)
 
 
 class Purpose(NamedTuple):

@@ -69,9 +69,9 @@ def refuse_secrets(
             break
     if problems:
         raise InvalidInput(
-            f"{what} holds a secret: {problems[0]}",
+            f"{what} contains a secret: {problems[0]}",
             problems,
-            hint="refer to secrets, as in env:NAME or file:PATH, never write them down",
+            hint="refer to secrets as env:NAME or file:PATH instead of writing them down",
         )
 
 

@@ -58,13 +58,13 @@ def sink_url(text: str) -> SinkUrl:
     kind = SCHEMES.get(parts.scheme)
     if kind is None:
         known = ", ".join(f"{scheme}://" for scheme in SCHEMES)
-        raise ValueError(f"'{parts.scheme}' is no kind of sink; known are {known}")
+        raise ValueError(f"'{parts.scheme}' is not a kind of sink; use one of {known}")
     if password is not None:
-        raise ValueError("should hold no password: write `secret`, as env:NAME or file:PATH")
+        raise ValueError("must not contain a password: use `secret`, as env:NAME or file:PATH")
     if user is not None and kind is SinkKind.WEBHOOK:
-        raise ValueError("should hold no user: a webhook is signed with its `secret`")
+        raise ValueError("must not contain a user: a webhook is signed with its `secret`")
     if parts.scheme != "unix" and not parts.hostname:
-        raise ValueError("names no host")
+        raise ValueError("has no host")
     if parts.fragment:
         raise ValueError("should have no fragment")
     return SinkUrl(
@@ -86,7 +86,7 @@ def _options(kind: SinkKind, query: str) -> dict[str, str]:
     unknown = sorted(found.keys() - known)
     if unknown:
         raise ValueError(
-            f"has options that a {kind.value} sink does not know: {', '.join(unknown)};"
+            f"has options that are unknown to a {kind.value} sink: {', '.join(unknown)};"
             f" known are {', '.join(sorted(known))}"
         )
     return found

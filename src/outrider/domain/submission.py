@@ -7,26 +7,32 @@ submitted under. Gateway semantics are never reinterpreted here, and silence is 
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from enum import Enum, StrEnum
+from enum import StrEnum
 from typing import NamedTuple, assert_never
 
+from outrider.domain.call_results import (
+    DUPLICATE_REFERENCE,
+    Accepted,
+    AttemptError,
+    CallResult,
+    Closes,
+    Held,
+    NotBegun,
+    Progress,
+    Rejected,
+    Throttled,
+    is_unreachable,
+)
 from outrider.domain.reference_memory import NEVER, ReferenceMemory
 from outrider.domain.states import Channel, IntentStatus, ItemStatus, success_status
 
-DUPLICATE_REFERENCE = "duplicate_reference"
 REALTIME, BATCH = "realtime", "batch"
 """The modes of a contract: what is realtime never waits behind what is batch."""
+DEFERRED_MAX_SECONDS = 5 * 86_400.0
+"""How long a message is brought back to a provider that keeps saying "later" of it alone; as long
+as mail servers do (RFC 5321, 4.5.4.1)."""
 SAYS_NOTHING_OF_IT = frozenset({"unauthorized"})
 """Rejections of the caller: they leave open whether an earlier call was taken."""
-
-
-class Progress(StrEnum):
-    """How far a call got, from what really happened on the socket. What came back and was no answer
-    of the gateway's protocol is recorded as none."""
-
-    NOT_SENT = "NOT_SENT"
-    SENT_NO_ANSWER = "SENT_NO_ANSWER"
-    ANSWERED = "ANSWERED"
 
 
 class ExhaustedReason(StrEnum):
@@ -90,104 +96,6 @@ class GatewayType:
     looks_up: bool = False
     reference_field: str | None = None
     """The field of a forwarded payload that carries our reference; a client's own would hide it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Accepted:
-    provider_message_id: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Rejected:
-    """The provider answered no. The reason is one of its gateway type's taxonomy."""
-
-    reason: str
-    detail: str = ""
-    retry_after_seconds: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class AttemptError:
-    """No usable answer: the line failed, or what came back made no sense (then ANSWERED)."""
-
-    progress: Progress
-    code: str
-    detail: str = ""
-    retry_after_seconds: float | None = None
-
-
-TARGET_THROTTLED = "target_throttled"
-TARGET_DOWN = "target_down"
-TARGET_SETUP = "target_setup"
-"""It cannot be called at all as it is set up: an option, a sender, a secret or a certificate."""
-SETUP_WRONG = f"{TARGET_SETUP}: its set-up is wrong, `outrider check` says why"
-"""What everybody is told of it: the words themselves may name a secret that is not theirs."""
-
-
-class Closes(Enum):
-    """What a provider that turns a call away is closed to: everybody, the workspace whose own
-    credentials it was called with, or this item for a while."""
-
-    THE_DOOR = "the door"
-    THE_WORKSPACE = "the workspace"
-    THE_ITEM = "the item"
-
-
-@dataclass(frozen=True, slots=True)
-class Throttled:
-    """The provider took nothing and said to come back later. That is nobody's attempt."""
-
-    detail: str = ""
-    retry_after_seconds: float | None = None
-    closes: Closes = Closes.THE_DOOR
-    reason: str = TARGET_THROTTLED
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """The provider took nothing and refused us or our set-up, not this message: nobody's attempt.
-
-    Nothing goes that way until a probe is answered. Where the refusal came when the recipient or
-    the message was already named, `closes` is THE_ITEM: then only this workspace is held back, and
-    the next probe is another message.
-    """
-
-    reason: str
-    detail: str = ""
-    closes: Closes = Closes.THE_DOOR
-
-
-@dataclass(frozen=True, slots=True)
-class NotBegun:
-    """The reservation said no at the last moment, and not a byte of the message has left."""
-
-    reason: str
-
-
-CallResult = Accepted | Rejected | AttemptError | Throttled | Held | NotBegun
-
-UNAUTHORIZED = "unauthorized"
-INVALID_ANSWER = "invalid_answer"
-
-DEFERRED_MAX_SECONDS = 5 * 86_400.0
-"""How long a message is brought back to a provider that keeps saying "later" of it alone; as long
-as mail servers do (RFC 5321, 4.5.4.1)."""
-
-CAUSED_BY_THE_MESSAGE = frozenset({"unencodable", "invalid_header"})
-"""Why a message could not be put on the line that no other time or target would change."""
-
-
-POOL_TIMEOUT = "pool_timeout"
-"""No connection of our own became free: that is our shortage, and no news of the target."""
-
-
-def is_unreachable(result: CallResult) -> bool:
-    """Not a byte of the message has left, and the message is not to blame."""
-    return (
-        isinstance(result, AttemptError)
-        and result.progress is Progress.NOT_SENT
-        and result.code not in CAUSED_BY_THE_MESSAGE
-    )
 
 
 class AttemptFacts(NamedTuple):

@@ -127,11 +127,11 @@ def throttle_reports(
             reason=said,
         )  # fmt: skip
         return shared, replace(shared, epoch=own_epoch, in_flight=0, others_first=again)
-    told = f"it asks for {asked_seconds:,.0f} s"
+    told = f"it asked to wait {asked_seconds:,.0f} s"
     reason = f"{said}; {told}" if said else told
     shared = Report(
         shared_epoch, throttled=1, retry_after_seconds=THROTTLE_MOST_SECONDS, in_flight=in_flight,
-        reason=f"{reason}, other workspaces try after {THROTTLE_MOST_SECONDS:.0f} s",
+        reason=f"{reason}; other workspaces try again after {THROTTLE_MOST_SECONDS:.0f} s",
     )  # fmt: skip
     return shared, Report(
         own_epoch, throttled=1, retry_after_seconds=asked_seconds, in_flight=0, reason=reason

@@ -37,7 +37,7 @@ class WorkflowRetry:
     def in_words(self) -> str:
         waits = [_short(each) for each in self.waits_seconds()]
         if not waits:
-            return "one call; gives up at once"
+            return "one call, no retries"
         told = ", ".join(waits[:WAITS_TOLD_MAX]) + (", …" if len(waits) > WAITS_TOLD_MAX else "")
         after = _long(self.gives_up_after_seconds)
         return f"{self.attempts} calls, with waits of {told}; gives up after {after}"

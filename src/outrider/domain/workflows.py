@@ -166,34 +166,36 @@ def in_order(steps: Iterable[WorkflowStep]) -> list[WorkflowStep]:
     )
 
 
-class MomentPassed(NamedTuple):
+class DueTimePassed(NamedTuple):
     moment: datetime
 
 
-class NoMoment(NamedTuple):
+class NoDueTime(NamedTuple):
     problem: str
 
 
-def moment(timing: Timing, event: DomainEvent, now: datetime) -> datetime | MomentPassed | NoMoment:
+def due_time(
+    timing: Timing, event: DomainEvent, now: datetime
+) -> datetime | DueTimePassed | NoDueTime:
     """When a step's message is due."""
     if isinstance(timing, Delay):
         return now + timedelta(seconds=timing.seconds)
     named = found_at(event, timing.path)
     if named is None:
-        return NoMoment(f"the event has no '{timing.path}'")
+        return NoDueTime(f"the event has no '{timing.path}'")
     try:
         base = datetime.fromisoformat(named) if isinstance(named, str) else None
     except ValueError:
         base = None
     if base is None or base.tzinfo is None:
-        return NoMoment(f"'{timing.path}' is no time with a zone, like 2026-12-01T09:00:00Z")
+        return NoDueTime(f"'{timing.path}' is not a time with a zone, such as 2026-12-01T09:00:00Z")
     try:
         due = (base + timedelta(seconds=timing.offset_seconds)).astimezone(UTC)
     except OverflowError:
-        return NoMoment(f"'{timing.path}' is too far away")
+        return NoDueTime(f"'{timing.path}' is too far in the past or future")
     if due >= now:
         return due
-    return now if timing.if_past is IfPast.SEND else MomentPassed(due)
+    return now if timing.if_past is IfPast.SEND else DueTimePassed(due)
 
 
 def found_at(event: DomainEvent, path: str) -> object:

@@ -3,21 +3,30 @@
 A worker in the same process is woken at once; any other by the database, or by its own look.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 
 from outrider.domain.ids import RunId, TenantId
 from outrider.domain.signals import Signal
+from outrider.engines.parts import EngineParts
+from outrider.kernel.foundation import Foundation
 from outrider.kernel.work.job_dispatcher import JobDispatcher
-from outrider.ports.engine import Stalled, Work
+from outrider.ports.engine import Engine, Jobs, Stalled, Work
 
 
 def local_reference(_tenant_id: TenantId, run_id: RunId) -> str:
     return f"local/{run_id}"
 
 
-class LocalEngine:
-    def __init__(self) -> None:
+def make_engine(parts: EngineParts) -> Engine:
+    return LocalEngine(parts.foundation)
+
+
+class LocalEngine(Engine):
+    polls_queue = True
+
+    def __init__(self, foundation: Foundation) -> None:
+        self._foundation = foundation
         self._dispatchers: set[JobDispatcher] = set()
 
     async def start(self, run: Work) -> None:  # noqa: ARG002 - the queue knows which
@@ -34,12 +43,13 @@ class LocalEngine:
     def reference(self, tenant_id: TenantId, run_id: RunId) -> str:
         return local_reference(tenant_id, run_id)
 
-    @contextmanager
-    def waking(self, dispatcher: JobDispatcher) -> Iterator[None]:
-        """This dispatcher hears of what this process decides, for as long as the block runs."""
+    @asynccontextmanager
+    async def worker(self, jobs: Jobs) -> AsyncIterator[JobDispatcher]:
+        """It hears of what this process decides for as long as the block runs."""
+        dispatcher = JobDispatcher(self._foundation, jobs)
         self._dispatchers.add(dispatcher)
         try:
-            yield
+            yield dispatcher
         finally:
             self._dispatchers.discard(dispatcher)
 

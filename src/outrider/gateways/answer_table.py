@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from outrider.domain.blame import Party, Proof
-from outrider.domain.submission import INVALID_ANSWER, TARGET_THROTTLED, UNAUTHORIZED
+from outrider.domain.call_results import INVALID_ANSWER, TARGET_THROTTLED, UNAUTHORIZED
 from outrider.gateways import json_family
 from outrider.gateways.fcm import FcmGateway
 from outrider.gateways.mastodon import MastodonGateway

@@ -7,12 +7,13 @@ The `sms` and `push` types forward a payload as it came; every other type reads 
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from outrider.domain.call_results import Rejected
 from outrider.domain.markup import is_html
 from outrider.domain.message_content import Enclosure
-from outrider.domain.submission import GatewayType, Rejected
+from outrider.domain.submission import GatewayType
 from outrider.ports.gateway import Reservation
 
-INCOMPLETE = "a direct payload needs the texts 'to' and 'body', and 'subject' is a text"
+INCOMPLETE = "a direct payload requires the strings 'to' and 'body'; 'subject' must be a string"
 
 
 class Content(NamedTuple):
@@ -53,4 +54,4 @@ def refuse_enclosures(gateway: GatewayType) -> Rejected:
     reason = "invalid_message"
     if reason not in gateway.rejection_reasons:
         reason = "invalid_request"
-    return Rejected(reason, f"{gateway.name} carries no attachments")
+    return Rejected(reason, f"{gateway.name} does not support attachments")

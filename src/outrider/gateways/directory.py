@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
 
 from outrider.domain.errors import InvalidInput
 from outrider.domain.submission import GatewayType
@@ -17,8 +18,10 @@ from outrider.gateways import (
     whatsapp_cloud,
 )
 from outrider.gateways.family import Family, Target
+from outrider.gateways.mail_receiver import ReturnMailbox, mailboxes_in
 from outrider.limits.gateways import MAIL_FROM_DEFAULT
 from outrider.ports.gateway import Gateway
+from outrider.ports.receipts import ReceiptReader
 from outrider.ports.secrets import SecretStore
 from outrider.settings import TargetSettings
 
@@ -60,13 +63,16 @@ class Gateways:
         mail_from: str = MAIL_FROM_DEFAULT,
         targets: Mapping[str, TargetSettings] | None = None,
         allow_private: bool = True,
+        public_url: str | None = None,
     ) -> None:
         self._secrets = secrets
+        self._public_url = public_url
         self._client = client
         self._allow_private = allow_private
         self._mail_from = mail_from
         self._targets = targets or {}
         self._gateways: dict[tuple[str, str, str, WorkspaceName | None], Gateway] = {}
+        self._readers: dict[tuple[str, str, WorkspaceName | None], ReceiptReader | None] = {}
 
     def gateway(
         self,
@@ -75,15 +81,53 @@ class Gateways:
         gateway_url: str,
         workspace: WorkspaceName = DEFAULT_WORKSPACE_NAME,
     ) -> Gateway:
-        settings = self._settings(submission_target)
         # Whoever has the same set-up shares a gateway, with its connections and its limits.
-        own = str(workspace) in settings.workspaces or not settings.is_shared_with(workspace)
+        own = self._has_its_own(submission_target, workspace)
         key = submission_target, gateway_type, gateway_url, workspace if own else None
         if key not in self._gateways:
             self._gateways[key] = self._make(
                 submission_target, gateway_type, gateway_url, workspace
             )
         return self._gateways[key]
+
+    def receipt_reader(
+        self,
+        submission_target: str,
+        gateway_type: str,
+        workspace: WorkspaceName = DEFAULT_WORKSPACE_NAME,
+    ) -> ReceiptReader | None:
+        """None where the provider reports nothing, or the target has no secret to check it with.
+
+        InvalidInput: the secret is set, and cannot be read or used.
+        """
+        family = FAMILIES.get(gateway_type)
+        if family is None or family.receipts is None:
+            return None
+        own = self._has_its_own(submission_target, workspace)
+        key = submission_target, gateway_type, workspace if own else None
+        if key not in self._readers:
+            target = self._target(submission_target, "", workspace)
+            self._readers[key] = family.receipts(target)
+        return self._readers[key]
+
+    def receipts_url(
+        self, submission_target: str, workspace: WorkspaceName = DEFAULT_WORKSPACE_NAME
+    ) -> str | None:
+        """Where a provider reports. Whoever shares a target has the default workspace's URL, as
+        they have its gateway: its reports say by their reference whose they are."""
+        if self._public_url is None:
+            return None
+        of_one = workspace != DEFAULT_WORKSPACE_NAME and self._has_its_own(
+            submission_target, workspace
+        )
+        path = (*workspace, submission_target) if of_one else (submission_target,)
+        return "/".join((self._public_url, "receipts", *(quote(part, safe="") for part in path)))
+
+    def return_mailboxes(self) -> list[ReturnMailbox]:
+        """Where bounces arrive, of every target that has a return path."""
+        return mailboxes_in(
+            self._targets, lambda name, workspace: self._target(name, "", workspace)
+        )
 
     def own_workspaces(self, submission_target: str) -> list[WorkspaceName]:
         return [
@@ -94,6 +138,10 @@ class Gateways:
     def is_scoped(self, submission_target: str, workspace: WorkspaceName) -> bool:
         settings = self._settings(submission_target)
         return bool(settings.workspaces) or not settings.is_shared_with(workspace)
+
+    def _has_its_own(self, submission_target: str, workspace: WorkspaceName) -> bool:
+        settings = self._settings(submission_target)
+        return str(workspace) in settings.workspaces or not settings.is_shared_with(workspace)
 
     def _settings(self, submission_target: str) -> TargetSettings:
         return self._targets.get(submission_target, NOTHING_SET)
@@ -122,12 +170,14 @@ class Gateways:
                 f"'{gateway_type}' is not a gateway type",
                 hint=f"known gateway types: {', '.join(sorted(FAMILIES))}",
             )
+        return family.make(self._target(submission_target, gateway_url, workspace))
+
+    def _target(self, submission_target: str, gateway_url: str, workspace: WorkspaceName) -> Target:
         settings = self._settings(submission_target).of(workspace)
-        return family.make(
-            Target(
-                submission_target, gateway_url, settings, self._http(), self._secrets,
-                self._mail_from, self._allow_private, workspace,
-            )
+        return Target(
+            submission_target, gateway_url, settings, self._http(), self._secrets,
+            self._mail_from, self._allow_private, workspace,
+            self.receipts_url(submission_target, workspace),
         )  # fmt: skip
 
     def _http(self) -> "HttpClient":

@@ -9,6 +9,7 @@ from outrider.domain.errors import InvalidInput
 from outrider.domain.submission import GatewayType
 from outrider.domain.workspaces import DEFAULT_WORKSPACE_NAME, WorkspaceName
 from outrider.ports.gateway import Gateway
+from outrider.ports.receipts import ReceiptReader
 from outrider.ports.secrets import SecretStore, not_given
 from outrider.settings import TargetSettings
 
@@ -30,6 +31,8 @@ class Target:
     workspace: WorkspaceName = DEFAULT_WORKSPACE_NAME
     """Whose messages go there. Its own credentials are resolved for it, shared ones for the default
     workspace, whose they are: whoever shares a gateway must get the same from it."""
+    receipts_url: str | None = None
+    """Where its provider reports what became of a message; None: this server has no public URL."""
 
     def refuse_options_but(self, gateway_type: str, known: Set[str]) -> None:
         """A misspelt `starttls = "required"` must not quietly mean "auto"."""
@@ -37,7 +40,7 @@ class Target:
         if unknown:
             raise InvalidInput(
                 f"submission target '{self.name}' has unknown options: {', '.join(unknown)}",
-                hint=f"{gateway_type} knows {', '.join(sorted(known)) or 'none'}",
+                hint=f"{gateway_type} supports: {', '.join(sorted(known)) or 'none'}",
             )
 
     def option(self, name: str, default: str | None = None) -> str:
@@ -45,10 +48,15 @@ class Target:
         value = self.settings.options.get(name, default)
         if value is None:
             raise InvalidInput(
-                f"submission target '{self.name}' needs the option '{name}'",
+                f"submission target '{self.name}' requires the option '{name}'",
                 hint=f'set it in outrider.toml: [targets."{self.name}".options] {name} = "…"',
             )
         return value
+
+    def has_credential(self, name: str) -> bool:
+        """Whether one of this name is set that is this workspace's to use."""
+        given = name in self.settings.credentials
+        return given and self.settings.owner_of(name, self.workspace) is not None
 
     def credential(self, name: str) -> str:
         """The value behind a credential's reference; it must not outlive the gateway."""
@@ -60,7 +68,7 @@ class Target:
         for name in names:
             if name not in given:
                 raise InvalidInput(
-                    f"submission target '{self.name}' needs the credential '{name}'",
+                    f"submission target '{self.name}' requires the credential '{name}'",
                     hint=f'[targets."{self.name}".credentials] {name} = "env:VARIABLE"',
                 )
             owner = self.settings.owner_of(name, self.workspace)
@@ -78,3 +86,5 @@ class Target:
 class Family:
     type: GatewayType
     make: Callable[[Target], Gateway]
+    receipts: Callable[[Target], ReceiptReader | None] | None = None
+    """Reads its provider's callbacks; None, or None for a target: there are none to be read."""

@@ -9,9 +9,10 @@ from typing import Final
 import msgspec
 
 from outrider.domain.addresses import normalise_push_token
+from outrider.domain.call_results import Rejected
 from outrider.domain.ids import IdempotencyKey
 from outrider.domain.states import Channel
-from outrider.domain.submission import GatewayType, Rejected
+from outrider.domain.submission import GatewayType
 from outrider.gateways.content import Content
 from outrider.gateways.family import Family, Target
 from outrider.gateways.http import base_url

@@ -9,9 +9,9 @@ from email.utils import parsedate_to_datetime
 
 from yarl import URL
 
+from outrider.domain.call_results import AttemptError
 from outrider.domain.errors import InvalidInput
 from outrider.domain.retry import RETRY_AFTER_CAP_SECONDS
-from outrider.domain.submission import AttemptError
 
 QUOTED_MAX_BYTES = 240
 

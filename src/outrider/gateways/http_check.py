@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import msgspec
 from yarl import URL
 
-from outrider.domain.submission import AttemptError
+from outrider.domain.call_results import AttemptError
 from outrider.gateways.http import Answer
 from outrider.gateways.reachability import CONNECT_HINTS, NO_ANSWER, unreachable, words
 from outrider.ports.target_check import CheckFailure, CheckFinding, CheckStep, CheckWarning
@@ -62,7 +62,7 @@ def unanswered(url: URL, error: AttemptError) -> CheckFailure:
     if error.code == "tls_failure":
         message = f"the TLS handshake with {host}:{port} failed ({why})"
         return CheckFailure(CheckStep.TLS, message, TRUST)
-    message = f"{host}:{port} gave no HTTP answer ({why})"
+    message = f"{host}:{port} gave no HTTP response ({why})"
     return CheckFailure(CheckStep.REQUEST, message, "Check that gatewayUrl is an HTTP server.")
 
 
@@ -101,8 +101,10 @@ def judged(
     said = words(f"HTTP {status} {detail}")
     name = f"the credential '{question.credential}' ({reference})"
     if {code, detail} & question.may_not_read:
-        message = f"{name} may not read, so whether it may send is not proven: {said}"
-        return CheckWarning(CheckStep.CREDENTIAL, message, "Let it read to have it checked.")
+        message = f"{name} has no read access, so it is not proven that it may send: {said}"
+        return CheckWarning(
+            CheckStep.CREDENTIAL, message, "Give it read access so that it can be checked."
+        )
     if status in REFUSED or unknown:
         hint = "Set it to one that the provider accepts, for this account and this use."
         return CheckFailure(CheckStep.CREDENTIAL, f"{name} was refused: {said}", hint)
@@ -115,7 +117,7 @@ def judged(
 def _trouble(question: Question, status: int, said: str) -> tuple[str, str]:
     """What is wrong with the provider or with where it was looked for, and what to do."""
     if status >= 500:
-        return f"the provider fails: {said}", SERVER_FAILS
+        return f"the provider failed: {said}", SERVER_FAILS
     if 300 <= status < 400:
         return f"the provider redirects: {said}", NOT_FOLLOWED
     suspects = " and ".join(("gatewayUrl", *(f"the option '{each}'" for each in question.options)))
@@ -130,5 +132,5 @@ def _is_document(body: bytes) -> bool:
 
 
 def _another_server(question: Question, status: int) -> CheckFailure:
-    message = f"{question.url.host} answers HTTP {status}, but not as this provider does"
+    message = f"{question.url.host} answers HTTP {status}, but not the way this provider does"
     return CheckFailure(CheckStep.REQUEST, message, "Check that gatewayUrl is the provider's API.")

@@ -18,8 +18,8 @@ from time import monotonic
 import msgspec
 from yarl import URL
 
+from outrider.domain.call_results import AttemptError, NotBegun, Progress
 from outrider.domain.own_limits import OWN_LIMIT, is_own_limit
-from outrider.domain.submission import AttemptError, NotBegun, Progress
 from outrider.gateways.address_guard import AddressRefused, connect
 from outrider.gateways.failure_words import why
 from outrider.gateways.http import Answer, retry_after_seconds
@@ -181,7 +181,7 @@ class HttpClient:
         # Under TLS a server speaks first: what is there to read may be its session tickets.
         if not (line.is_open if origin[0] == "https" else line.is_quiet()):
             self._drop(line)
-            raise ConnectionResetError("the connection ended before anything was asked")
+            raise ConnectionResetError("the connection closed before anything was sent")
         return line
 
     async def _connect(self, origin: Origin) -> HttpConnection:

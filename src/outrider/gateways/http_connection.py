@@ -12,7 +12,7 @@ from typing import cast
 
 import httptools
 
-from outrider.domain.submission import AttemptError, Progress
+from outrider.domain.call_results import AttemptError, Progress
 from outrider.limits.gateways import HTTP_HEADERS_MAX_BYTES
 
 INFORMATIONAL = range(100, 200)

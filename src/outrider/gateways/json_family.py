@@ -12,27 +12,28 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from outrider.domain.ids import IdempotencyKey
-from outrider.domain.reference_memory import memory_of
-from outrider.domain.states import Channel
-from outrider.domain.submission import (
+from outrider.domain.call_results import (
     DUPLICATE_REFERENCE,
     INVALID_ANSWER,
     UNAUTHORIZED,
     Accepted,
     AttemptError,
     CallResult,
-    GatewayType,
     Held,
     NotBegun,
     Progress,
     Rejected,
     Throttled,
 )
+from outrider.domain.ids import IdempotencyKey
+from outrider.domain.reference_memory import memory_of
+from outrider.domain.states import Channel
+from outrider.domain.submission import GatewayType
 from outrider.gateways.content import refuse_enclosures
 from outrider.gateways.family import Family, Target
 from outrider.gateways.http import Answer, base_url, is_about_certificates, words_of
 from outrider.gateways.http_check import reached, unanswered
+from outrider.gateways.json_receipts import receipt_reader
 from outrider.limits.gateways import HTTP_CONCURRENCY, HTTP_WINDOW_ITEMS
 from outrider.ports.gateway import Reservation
 from outrider.ports.target_check import CheckFinding
@@ -192,8 +193,8 @@ def _make_push(target: Target) -> JsonGateway:
     return push_gateway(target.url, target.client, target.settings)
 
 
-SMS_FAMILY = Family(SMS, _make_sms)
-PUSH_FAMILY = Family(PUSH, _make_push)
+SMS_FAMILY = Family(SMS, _make_sms, receipt_reader)
+PUSH_FAMILY = Family(PUSH, _make_push, receipt_reader)
 
 
 def interpret(reference: IdempotencyKey, answer: Answer) -> CallResult:

@@ -38,7 +38,7 @@ def mailbox(text: str) -> Mailbox:
     found = None if breaks_header(text) else _MAILBOX.match(text.strip())
     if found is None:
         raise InvalidInput(
-            f"'{text}' cannot be the sender of an e-mail",
+            f"'{text}' cannot be the sender of an email",
             hint="use news@example.test or News <news@example.test>",
         )
     if found["alone"] is not None:

@@ -8,10 +8,11 @@ from typing import Final
 
 import msgspec
 
+from outrider.domain.call_results import Rejected
 from outrider.domain.ids import IdempotencyKey
 from outrider.domain.reference_memory import ReferenceMemory
 from outrider.domain.states import Channel
-from outrider.domain.submission import GatewayType, Rejected
+from outrider.domain.submission import GatewayType
 from outrider.gateways.content import Content
 from outrider.gateways.family import Family, Target
 from outrider.gateways.http import base_url
@@ -64,7 +65,7 @@ class MastodonGateway(ProviderGateway):
 
     def compose(self, reference: IdempotencyKey, content: Content) -> Request | Rejected:
         if not content.body.strip():
-            return Rejected("invalid_message", "a post says something")
+            return Rejected("invalid_message", "a post must not be empty")
         fields = {
             "status": content.body,
             "visibility": self._visibility,

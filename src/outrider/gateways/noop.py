@@ -5,10 +5,11 @@ It is for measuring what the kernel itself costs; nothing ever leaves the machin
 
 from collections.abc import Sequence
 
+from outrider.domain.call_results import Accepted, CallResult, NotBegun
 from outrider.domain.ids import IdempotencyKey
 from outrider.domain.reference_memory import FOR_GOOD
 from outrider.domain.states import Channel
-from outrider.domain.submission import Accepted, CallResult, GatewayType, NotBegun
+from outrider.domain.submission import GatewayType
 from outrider.gateways.family import Family
 from outrider.limits.gateways import HTTP_WINDOW_ITEMS
 from outrider.ports.gateway import Reservation

@@ -17,22 +17,22 @@ from urllib.parse import urlencode
 import msgspec
 from yarl import URL
 
-from outrider.domain.errors import InvalidInput, OutriderError
-from outrider.domain.ids import IdempotencyKey
-from outrider.domain.reference_memory import memory_of
-from outrider.domain.submission import (
+from outrider.domain.call_results import (
     UNAUTHORIZED,
     Accepted,
     AttemptError,
     CallResult,
     Closes,
-    GatewayType,
     Held,
     NotBegun,
     Progress,
     Rejected,
     Throttled,
 )
+from outrider.domain.errors import InvalidInput, OutriderError
+from outrider.domain.ids import IdempotencyKey
+from outrider.domain.reference_memory import memory_of
+from outrider.domain.submission import GatewayType
 from outrider.gateways.content import INCOMPLETE, Content, content, refuse_enclosures
 from outrider.gateways.family import Target
 from outrider.gateways.http import Answer, is_about_certificates, words_of
@@ -298,7 +298,7 @@ class Credential:
             raise InvalidInput(
                 f"the credential '{self._name}' of submission target '{self._target.name}' "
                 "cannot be sent",
-                hint="it must be printable ASCII and not empty",
+                hint="it must be non-empty printable ASCII",
             )
         return value
 

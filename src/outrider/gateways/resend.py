@@ -10,11 +10,12 @@ from typing import Final
 import msgspec
 
 from outrider.domain.addresses import normalise_email
+from outrider.domain.call_results import DUPLICATE_REFERENCE, Rejected
 from outrider.domain.ids import IdempotencyKey
 from outrider.domain.message_content import Enclosure
 from outrider.domain.reference_memory import ReferenceMemory
 from outrider.domain.states import Channel
-from outrider.domain.submission import DUPLICATE_REFERENCE, GatewayType, Rejected
+from outrider.domain.submission import GatewayType
 from outrider.gateways.content import Content
 from outrider.gateways.family import Family, Target
 from outrider.gateways.http import base_url
@@ -29,6 +30,7 @@ from outrider.gateways.provider import (
     Request,
     json_request,
 )
+from outrider.gateways.resend_receipts import CREDENTIAL, receipt_reader, reference_tags
 from outrider.ports.target_check import CheckFinding
 
 MEMORY: Final = ReferenceMemory.parse("24h")
@@ -88,11 +90,12 @@ class ResendGateway(ProviderGateway):
         self._url = base_url(target.url) / "emails"
         self._sender = target.option("from", target.mail_from)
         mailbox(self._sender)
+        self._is_tagged = target.has_credential(CREDENTIAL)
 
     def compose(self, reference: IdempotencyKey, content: Content) -> Request | Rejected:
         recipient = normalise_email(content.to)
         if recipient is None:
-            return Rejected("invalid_recipient", "not an e-mail address")
+            return Rejected("invalid_recipient", "not an email address")
         kind = "html" if content.html else "text"
         document: dict[str, object] = {
             "from": self._sender,
@@ -104,6 +107,8 @@ class ResendGateway(ProviderGateway):
             document["attachments"] = [_attachment(each) for each in content.enclosures]
         if content.unsubscribe_url is not None:
             document["headers"] = unsubscribe_headers(content.unsubscribe_url)
+        if self._is_tagged and (tags := reference_tags(reference)):
+            document["tags"] = tags
         headers = {"Idempotency-Key": reference, **self.bearer("apiKey")}
         return json_request(self._url, document, headers)
 
@@ -128,4 +133,4 @@ def _attachment(enclosure: Enclosure) -> dict[str, str]:
     }
 
 
-FAMILY = Family(RESEND, ResendGateway)
+FAMILY = Family(RESEND, ResendGateway, receipt_reader)

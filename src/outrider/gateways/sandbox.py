@@ -17,6 +17,7 @@ from typing import Annotated, Any, BinaryIO, Self
 import msgspec
 from aiohttp import web
 
+from outrider.gateways.sandbox_emitter import Message, ReceiptEmitter, ReceiptPlan
 from outrider.gateways.sandbox_files import ReceivedFile
 from outrider.gateways.sandbox_mail import MailSession
 from outrider.gateways.sandbox_providers import (
@@ -26,11 +27,13 @@ from outrider.gateways.sandbox_providers import (
     Reply,
     harmless_at,
     is_rehearsal,
+    message_id_of,
     provider_at,
+    status_callback,
 )
 from outrider.limits.gateways import SANDBOX_BODY_MAX_BYTES, SANDBOX_STOP_SECONDS
 
-__all__ = ["Faults", "Outcome", "Sandbox", "references_delivered"]
+__all__ = ["Faults", "Outcome", "ReceiptPlan", "Sandbox", "references_delivered"]
 
 UNAUTHORISED = Reply({"error": "the authorisation is missing"}, 401)
 
@@ -61,8 +64,10 @@ class Sandbox:
         host: str = "127.0.0.1",
         http_port: int = 0,
         smtp_port: int = 0,
+        receipts: ReceiptPlan | None = None,
     ) -> None:
         self.faults = faults or Faults()
+        self.emitter = None if receipts is None else ReceiptEmitter(receipts, self.faults.seed)
         self.requests = 0
         self.outcomes: Counter[str] = Counter()
         self.deliveries: Counter[str] = Counter()
@@ -79,6 +84,8 @@ class Sandbox:
         if self._log_path is not None:
             # Unbuffered: a line that was written is with the operating system.
             self._log = self._log_path.open("ab", buffering=0)
+        if self.emitter is not None:
+            await self.emitter.start()
         self._http = web.ServerRunner(
             web.Server(self._serve_http, access_log=None), shutdown_timeout=SANDBOX_STOP_SECONDS
         )
@@ -97,6 +104,8 @@ class Sandbox:
             await asyncio.gather(*(session.hang_up() for session in list(self.mail_sessions)))
         if self._http is not None:
             await self._http.cleanup()
+        if self.emitter is not None:
+            await self.emitter.stop()
         if self._log is not None:
             self._log.close()
 
@@ -129,12 +138,15 @@ class Sandbox:
     def received(self) -> dict[str, object]:
         """`duplicates` counts harm done: deliveries of a reference beyond its first."""
         delivered = self.deliveries.total()
-        return {
+        received: dict[str, object] = {
             "requests": self.requests,
             "delivered": delivered,
             "duplicates": delivered - len(self.deliveries),
             "outcomes": dict(self.outcomes),
         }
+        if self.emitter is not None:
+            received["receipts"] = self.emitter.summary()
+        return received
 
     def decide(
         self,
@@ -225,8 +237,16 @@ class Sandbox:
             self.record(provider.protocol, reference, to, Outcome.REJECTED, files)
             await self.wait()
             return _json(*refusal)
+        before = self.deliveries[reference]
         outcome = self.decide(provider.protocol, reference, to, files, dedupes=provider.dedupes)
         number = self.requests
+        if self.emitter is not None and self.deliveries[reference] > before:
+            accepted = provider.reply(Outcome.ACCEPTED, reference, number)
+            callback_url, token = status_callback(provider, request.headers, body)
+            message_id = message_id_of(accepted)
+            self.emitter.delivered(
+                Message(provider.protocol, reference, message_id, to, "", callback_url, token)
+            )
         await self.wait()
         if outcome is Outcome.DROPPED:
             if request.transport is not None:

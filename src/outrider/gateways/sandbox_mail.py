@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from aiosmtpd.smtp import SMTP, Envelope, Session
 
+from outrider.gateways.sandbox_emitter import Message
 from outrider.gateways.sandbox_files import files_of_mail
 from outrider.gateways.sandbox_providers import Outcome
 from outrider.limits.gateways import SANDBOX_MAIL_MAX_BYTES
@@ -68,21 +69,26 @@ class _Mailroom:
 
     async def handle_DATA(self, server: SMTP, _session: Session, envelope: Envelope) -> str:
         sandbox = self._sandbox
-        message = envelope.original_content or b""
-        headers = BytesHeaderParser().parsebytes(message)
+        raw = envelope.original_content or b""
+        headers = BytesHeaderParser().parsebytes(raw)
         reference = str(headers.get("X-Outrider-Reference", ""))
         # Mail servers know nothing of references: whatever the faults say, this never dedupes.
+        before = sandbox.deliveries[reference]
         outcome = sandbox.decide(
-            "smtp", reference, ", ".join(envelope.rcpt_tos), files_of_mail(headers, message),
+            "smtp", reference, ", ".join(envelope.rcpt_tos), files_of_mail(headers, raw),
             dedupes=False,
         )  # fmt: skip
         number = sandbox.requests
+        if sandbox.emitter is not None and sandbox.deliveries[reference] > before:
+            to, sender = ", ".join(envelope.rcpt_tos), envelope.mail_from or ""
+            message = Message("smtp", reference, f"sandbox-{number}", to, sender)
+            sandbox.emitter.delivered(message)
         await sandbox.wait()
         match outcome:
             case Outcome.ACCEPTED:
                 return f"250 2.0.0 queued as sandbox-{number}"
             case Outcome.REJECTED:
-                return "554 5.6.0 the simulator was told to refuse this message"
+                return "554 5.6.0 the simulator refuses this message as configured"
             case Outcome.THROTTLED:
                 return "450 4.7.0 too many messages"
             case Outcome.DUPLICATE_REFERENCE:

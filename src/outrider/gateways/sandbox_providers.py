@@ -4,10 +4,12 @@ Each provider is a row of `PROVIDERS`: where it listens, how it reads a request,
 each outcome. Faults, the log and counting are the simulator's; nothing here misbehaves by itself.
 """
 
+import base64
 import hashlib
 import re
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
@@ -15,7 +17,7 @@ from urllib.parse import parse_qs
 
 import msgspec
 
-from outrider.domain.submission import DUPLICATE_REFERENCE
+from outrider.domain.call_results import DUPLICATE_REFERENCE
 from outrider.gateways.sandbox_files import ReceivedFile, files_of_resend
 from outrider.limits.gateways import SANDBOX_BODY_MAX_BYTES, SANDBOX_MAIL_MAX_BYTES
 
@@ -81,6 +83,34 @@ def harmless_at(method: str, path: str) -> Harmless | None:
 def is_rehearsal(provider: Provider, body: bytes) -> bool:
     """FCM's own way to say that a message is to be validated and not delivered."""
     return provider.protocol == "fcm" and _decode(body).get("validate_only") is True
+
+
+def message_id_of(reply: Reply) -> str:
+    """What the provider called the message in its answer."""
+    document = reply.document
+    if not isinstance(document, dict):
+        return ""
+    messages = document.get("messages")
+    if isinstance(messages, list) and messages:
+        document = messages[0]
+    found = (document.get(name) for name in ("gatewayMessageId", "sid", "id", "name"))
+    return str(next(filter(None, found), ""))
+
+
+def status_callback(
+    provider: Provider, headers: Headers, body: bytes
+) -> tuple[str | None, str | None]:
+    """Twilio's alone: where this message is reported, and the token that Twilio signs with, which
+    is what the caller signed in with."""
+    if not provider.protocol.startswith("twilio"):
+        return None, None
+    form = parse_qs(body.decode("latin-1"))
+    scheme, _, encoded = headers.get("Authorization", "").partition(" ")
+    token = None
+    if scheme == "Basic":
+        with suppress(ValueError):
+            token = base64.b64decode(encoded).decode().partition(":")[2] or None
+    return form.get("StatusCallback", [None])[0], token
 
 
 def provider_at(path: str) -> Provider | None:
@@ -154,7 +184,7 @@ def _read_resend(headers: Headers, body: bytes) -> Received:
 def _reply_resend(outcome: Outcome, reference: str, _number: int) -> Reply:
     match outcome:
         case Outcome.REJECTED:
-            return _resend_error(422, "validation_error", "The simulator was told to fail.")
+            return _resend_error(422, "validation_error", "The simulator is configured to fail.")
         case Outcome.THROTTLED:
             return _resend_error(429, "rate_limit_exceeded", "Too many requests.")
         case _:
@@ -187,7 +217,7 @@ def _reply_twilio(prefix: str, failure: int) -> Callable[[Outcome, str, int], Re
     def reply(outcome: Outcome, _reference: str, number: int) -> Reply:
         match outcome:
             case Outcome.REJECTED:
-                return _twilio_error(400, failure, "The simulator was told to fail.")
+                return _twilio_error(400, failure, "The simulator is configured to fail.")
             case Outcome.THROTTLED:
                 return _twilio_error(429, 20429, "Too many requests.")
             case _:
@@ -219,7 +249,7 @@ def _read_whatsapp(_headers: Headers, body: bytes) -> Received:
 def _reply_whatsapp(outcome: Outcome, _reference: str, number: int) -> Reply:
     match outcome:
         case Outcome.REJECTED:
-            return _graph_error(400, 131026, "The simulator was told to fail.")
+            return _graph_error(400, 131026, "The simulator is configured to fail.")
         case Outcome.THROTTLED:
             return _graph_error(429, 130429, "Rate limit hit.")
         case _:
@@ -249,7 +279,7 @@ def _read_fcm(headers: Headers, body: bytes) -> Received:
 def _reply_fcm(outcome: Outcome, _reference: str, number: int) -> Reply:
     match outcome:
         case Outcome.REJECTED:
-            text = "The simulator was told to fail."
+            text = "The simulator is configured to fail."
             return _fcm_error(400, "INVALID_ARGUMENT", "INVALID_ARGUMENT", text)
         case Outcome.THROTTLED:
             return _fcm_error(429, "RESOURCE_EXHAUSTED", "QUOTA_EXCEEDED", "Too many messages.")
@@ -277,7 +307,7 @@ def _read_mastodon(headers: Headers, body: bytes) -> Received:
 def _reply_mastodon(outcome: Outcome, reference: str, _number: int) -> Reply:
     match outcome:
         case Outcome.REJECTED:
-            return Reply({"error": "Validation failed: The simulator was told to fail"}, 422)
+            return Reply({"error": "Validation failed: The simulator is configured to fail"}, 422)
         case Outcome.THROTTLED:
             return Reply({"error": "Too many requests"}, 429)
         case _:

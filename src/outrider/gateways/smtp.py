@@ -6,38 +6,31 @@ no reference again: silence after the body is doubt.
 
 import asyncio
 import ssl
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from urllib.parse import urlsplit
 
 from outrider.domain.addresses import normalise_email
+from outrider.domain.call_results import POOL_TIMEOUT, AttemptError, CallResult, Progress, Rejected
 from outrider.domain.errors import InvalidInput
 from outrider.domain.ids import IdempotencyKey
 from outrider.domain.reference_memory import NEVER
 from outrider.domain.states import Channel
-from outrider.domain.submission import (
-    POOL_TIMEOUT,
-    AttemptError,
-    CallResult,
-    GatewayType,
-    Progress,
-    Rejected,
-)
+from outrider.domain.submission import GatewayType
 from outrider.domain.texts import breaks_header
+from outrider.domain.webhook_signatures import signing_keys
 from outrider.gateways.content import INCOMPLETE, Content, content
 from outrider.gateways.family import Family, Target
 from outrider.gateways.helo_name import checked as checked_helo
+from outrider.gateways.json_receipts import CREDENTIAL
+from outrider.gateways.mail_server import Login, Mail, MailServer, Waits
+from outrider.gateways.receipt_reading import ReceiptSecret
 from outrider.gateways.smtp_check import MailCheck
-from outrider.gateways.smtp_connections import (
-    Login,
-    Mail,
-    MailServer,
-    SmtpConnections,
-    Waits,
-    short,
-)
+from outrider.gateways.smtp_connection import short
+from outrider.gateways.smtp_connections import SmtpConnections
 from outrider.gateways.smtp_message import Letterhead, compose
+from outrider.gateways.smtp_receipts import RETURN_PATH_OPTION, receipt_reader, return_path_of
 from outrider.limits.gateways import SMTP_CONNECTIONS, SMTP_MESSAGES_PER_CONNECTION
 from outrider.ports.gateway import Reservation
 from outrider.ports.target_check import CheckFinding
@@ -59,7 +52,16 @@ SMTP = GatewayType(
 PORTS = {"smtp": 25, "smtps": 465}
 STARTTLS = ("auto", "required", "off")
 OPTIONS = frozenset(
-    {"from", "replyTo", "listUnsubscribe", "starttls", "caFile", "username", "helo"}
+    {
+        "from",
+        "replyTo",
+        "listUnsubscribe",
+        "starttls",
+        "caFile",
+        "username",
+        "helo",
+        RETURN_PATH_OPTION,
+    }
 )
 PLAIN = Letterhead()
 
@@ -90,17 +92,18 @@ class SmtpGateway:
         # Validated first: a line break in an address would become an SMTP command of its own.
         recipient = normalise_email(given.to)
         if recipient is None:
-            return Rejected("invalid_recipient", "not an e-mail address")
+            return Rejected("invalid_recipient", "not an email address")
         headed = (given.subject or "") + reservation.reference + (given.unsubscribe_url or "")
         if breaks_header(headed):
-            return Rejected("invalid_header", "a header holds a control character")
+            return Rejected("invalid_header", "a header contains a control character")
         try:
             message = await self._composed(given, recipient, reservation.reference)
         except UnicodeError as error:
             return Rejected("invalid_message", short(error))
         try:
             async with self._lines.borrow() as line:
-                mail = Mail(self._letterhead.address, recipient, message, reservation.reference)
+                sender = self._letterhead.envelope_sender(reservation.reference)
+                mail = Mail(sender, recipient, message, reservation.reference)
                 return await line.deliver(mail, reservation.begin)
         except TimeoutError:
             return AttemptError(Progress.NOT_SENT, POOL_TIMEOUT, "no connection became free")
@@ -125,7 +128,8 @@ class SmtpGateway:
         return await asyncio.to_thread(composed) if given.enclosures else composed()
 
     async def check(self, seconds: float) -> CheckFinding | None:
-        return await MailCheck(self._server).check(self._letterhead.address, seconds)
+        sender = self._letterhead.envelope_sender("")
+        return await MailCheck(self._server).check(sender, seconds)
 
 
 def mail_server(
@@ -177,7 +181,7 @@ def _make(target: Target) -> SmtpGateway:
     settings = target.settings
     target.refuse_options_but(SMTP.name, OPTIONS)
     login = None
-    if "username" in settings.options or settings.credentials:
+    if "username" in settings.options or settings.credentials.keys() - {CREDENTIAL}:
         password = partial(target.credential, "password")
         login = Login(target.option("username"), password(), password)
     server = mail_server(
@@ -193,10 +197,19 @@ def _make(target: Target) -> SmtpGateway:
         target.option("from", target.mail_from),
         settings.options.get("replyTo"),
         settings.options.get("listUnsubscribe"),
+        _envelope(target),
     )
     return SmtpGateway(
         server, letterhead=letterhead, connections=settings.concurrency or SMTP_CONNECTIONS
     )
 
 
-FAMILY = Family(SMTP, _make)
+def _envelope(target: Target) -> Callable[[str], str] | None:
+    return_path = return_path_of(target)
+    if return_path is None:
+        return None
+    secret = ReceiptSecret(target, CREDENTIAL, signing_keys)
+    return lambda reference: return_path.address(secret.keys()[0], reference)
+
+
+FAMILY = Family(SMTP, _make, receipt_reader)

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from outrider.domain.blame import Party
-from outrider.domain.submission import (
+from outrider.domain.call_results import (
     INVALID_ANSWER,
     UNAUTHORIZED,
     Accepted,

@@ -17,6 +17,7 @@ from aiosmtplib import (
 
 from outrider.gateways.address_guard import connect
 from outrider.gateways.helo_name import own_name
+from outrider.gateways.mail_server import Login
 from outrider.gateways.reachability import (
     NO_ANSWER,
     connect_code,
@@ -24,7 +25,7 @@ from outrider.gateways.reachability import (
     unreachable,
     words,
 )
-from outrider.gateways.smtp_connections import Login, SmtpConnection
+from outrider.gateways.smtp_connection import SmtpConnection
 from outrider.ports.target_check import CheckFailure, CheckStep
 
 TEMPORARY = range(400, 500)
@@ -134,7 +135,7 @@ class MailCheck(SmtpConnection):
         if not self._client.supports_extension("auth"):
             return self._failed("the server offers no AUTH")
         if not self._client.supported_auth_methods:
-            return self._failed("the server offers no AUTH method known here")
+            return self._failed("the server offers no supported AUTH method")
         await self._client.login(login.username, login.password)
         return None
 

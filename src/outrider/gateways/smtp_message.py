@@ -4,7 +4,7 @@ Headers hold nothing that could break out of them; the Message-ID is derived fro
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from email.header import Header
@@ -15,6 +15,7 @@ from outrider.domain.addresses import needs_smtputf8
 from outrider.domain.errors import InvalidInput
 from outrider.domain.message_content import Enclosure
 from outrider.gateways.mail_parts import Part, base64_lines, mixed
+from outrider.gateways.mail_reports import RETURN_HEADER
 from outrider.gateways.mailbox import mailbox
 from outrider.gateways.one_click import unsubscribe_headers
 from outrider.limits.gateways import MAIL_FROM_DEFAULT
@@ -34,6 +35,8 @@ class Letterhead:
     sender: str = MAIL_FROM_DEFAULT
     reply_to: str | None = None
     list_unsubscribe: str | None = None
+    envelope: Callable[[str], str] | None = None
+    """The envelope's sender for a reference, where bounces go to an address of their own."""
     address: str = field(init=False)
     _senders: str = field(init=False, repr=False)
 
@@ -51,6 +54,9 @@ class Letterhead:
                 hint="for example https://example.test/unsubscribe/{reference}",
             )
 
+    def envelope_sender(self, reference: str) -> str:
+        return self.address if self.envelope is None else self.envelope(reference)
+
     def headers(self, reference: str, unsubscribe_url: str | None = None) -> str:
         """A message's own way to unsubscribe comes before the target's."""
         headers = self._senders
@@ -60,6 +66,8 @@ class Letterhead:
         if url is not None:
             for name, value in unsubscribe_headers(url).items():
                 headers += f"{name}: {value}\n"
+        if self.envelope is not None:
+            headers += f"{RETURN_HEADER}: {self.envelope(reference)}\n"
         return headers
 
 

@@ -109,7 +109,7 @@ async def _ask(gateway: CheckableGateway, seconds: float) -> CheckFinding | None
             return await gateway.check(seconds)
     except TimeoutError:
         message = f"the check did not end within {seconds:g} seconds"
-        return CheckFailure(CheckStep.REQUEST, message, "Check the target's provider by hand.")
+        return CheckFailure(CheckStep.REQUEST, message, "Check the target's provider yourself.")
 
 
 async def _connect(gateway_url: str, *, allow_private: bool, seconds: float) -> CheckFailure | None:

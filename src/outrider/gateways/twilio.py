@@ -13,10 +13,11 @@ from xml.sax.saxutils import escape, quoteattr
 import msgspec
 
 from outrider.domain.addresses import normalise_phone
+from outrider.domain.call_results import Rejected
 from outrider.domain.errors import InvalidInput
 from outrider.domain.ids import IdempotencyKey
 from outrider.domain.states import Channel
-from outrider.domain.submission import GatewayType, Rejected
+from outrider.domain.submission import GatewayType
 from outrider.gateways.content import Content
 from outrider.gateways.family import Family, Target
 from outrider.gateways.http import base_url
@@ -29,6 +30,7 @@ from outrider.gateways.provider import (
     Request,
     form_request,
 )
+from outrider.gateways.twilio_receipts import callback_url, receipt_reader, secret_name
 from outrider.ports.target_check import CheckFinding
 
 API_VERSION: Final = "2010-04-01"
@@ -101,9 +103,13 @@ class TwilioGateway(ProviderGateway):
         self._url = base_url(target.url) / API_VERSION / "Accounts" / account / self.resource
         # An API key signs in with its own name, and its secret is then the token.
         self._user = target.option("apiKeySid", account)
+        # Only where we can check what comes back.
+        self._receipts_url = target.receipts_url if secret_name(target) is not None else None
 
     def send(self, reference: IdempotencyKey, fields: Mapping[str, str | None]) -> Request:
         headers = {"Authorization": f"Basic {self._basic()}", REFERENCE_HEADER: reference}
+        if self._receipts_url is not None:
+            fields = {**fields, "StatusCallback": callback_url(self._receipts_url, reference)}
         return form_request(self._url, fields, headers)
 
     def read(self, body: bytes) -> ProviderReply:
@@ -173,19 +179,19 @@ class TwilioVoiceGateway(TwilioGateway):
             f" {name}={quoteattr(value)}" for name, value in manner.items() if value
         )
         if _NOT_XML.search(self._manner):
-            raise InvalidInput(f"the voice of submission target '{target.name}' is not a text")
+            raise InvalidInput(f"the voice of submission target '{target.name}' is not a string")
 
     def compose(self, reference: IdempotencyKey, content: Content) -> Request | Rejected:
         number = normalise_phone(content.to)
         if number is None:
             return Rejected("invalid_recipient", "not an E.164 phone number")
         if not content.body.strip() or _NOT_XML.search(content.body):
-            return Rejected("invalid_message", "nothing that can be said")
+            return Rejected("invalid_message", "nothing to say")
         twiml = f"<Response><Say{self._manner}>{escape(content.body)}</Say></Response>"
         if len(twiml) > TWIML_MAX_CHARACTERS:
             return Rejected("invalid_message", f"TwiML of more than {TWIML_MAX_CHARACTERS}")
         return self.send(reference, {"To": number, "From": self._sender, "Twiml": twiml})
 
 
-SMS_FAMILY = Family(TWILIO_SMS, TwilioSmsGateway)
-VOICE_FAMILY = Family(TWILIO_VOICE, TwilioVoiceGateway)
+SMS_FAMILY = Family(TWILIO_SMS, TwilioSmsGateway, receipt_reader)
+VOICE_FAMILY = Family(TWILIO_VOICE, TwilioVoiceGateway, receipt_reader)

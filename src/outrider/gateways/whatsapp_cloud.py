@@ -9,9 +9,10 @@ from typing import Any, Final
 import msgspec
 
 from outrider.domain.addresses import normalise_phone
+from outrider.domain.call_results import Rejected
 from outrider.domain.ids import IdempotencyKey
 from outrider.domain.states import Channel
-from outrider.domain.submission import GatewayType, Rejected
+from outrider.domain.submission import GatewayType
 from outrider.gateways.content import Content
 from outrider.gateways.family import Family, Target
 from outrider.gateways.http import base_url
@@ -23,6 +24,7 @@ from outrider.gateways.provider import (
     Request,
     json_request,
 )
+from outrider.gateways.whatsapp_receipts import receipt_reader
 from outrider.ports.target_check import CheckFinding
 
 VERSION_DEFAULT: Final = "v23.0"
@@ -144,4 +146,4 @@ class WhatsAppCloudGateway(ProviderGateway):
         return await self.ask(question, seconds)
 
 
-FAMILY = Family(WHATSAPP_CLOUD, WhatsAppCloudGateway)
+FAMILY = Family(WHATSAPP_CLOUD, WhatsAppCloudGateway, receipt_reader)

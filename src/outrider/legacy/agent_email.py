@@ -5,7 +5,7 @@ from typing import Final
 from outrider.domain.states import Channel
 from outrider.domain.triggers import QUOTE_ACCEPTED
 from outrider.domain.workflows import AGENT, LEAD, DomainEvent, RecipientConfig, RoutePlace
-from outrider.legacy import told
+from outrider.legacy import event_fields
 from outrider.ports.legacy import Composition
 
 SUBJECT: Final = (
@@ -38,8 +38,8 @@ class AgentEmail:
             BODY,
             RecipientConfig(include_agent=True),
             variables={
-                "lead": told.person(event, LEAD),
-                "agent": told.person(event, AGENT),
-                "quote": told.quote(event).as_variables(),
+                "lead": event_fields.person(event, LEAD),
+                "agent": event_fields.person(event, AGENT),
+                "quote": event_fields.quote(event).as_variables(),
             },
         )

@@ -5,7 +5,7 @@ from typing import Final
 from outrider.domain.states import Channel
 from outrider.domain.triggers import QUOTE_SENT
 from outrider.domain.workflows import AGENT, LEAD, DomainEvent, RecipientConfig, RoutePlace
-from outrider.legacy import told
+from outrider.legacy import event_fields
 from outrider.ports.legacy import Composition
 
 SUBJECT: Final = "Your proposal{% if quote.number is defined %} {{ quote.number }}{% endif %}"
@@ -38,8 +38,8 @@ class ProposalEmail:
             BODY,
             RecipientConfig(include_lead_contact=True),
             variables={
-                "lead": told.person(event, LEAD),
-                "agent": told.person(event, AGENT),
-                "quote": told.quote(event).as_variables(),
+                "lead": event_fields.person(event, LEAD),
+                "agent": event_fields.person(event, AGENT),
+                "quote": event_fields.quote(event).as_variables(),
             },
         )

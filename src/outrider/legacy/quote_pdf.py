@@ -13,7 +13,7 @@ from importlib.resources import files
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
-from outrider.legacy.told import Quote
+from outrider.legacy.event_fields import Quote
 from outrider.limits.workflows import QUOTE_AMOUNT_MAX_CHARACTERS, QUOTE_LETTERS_MAX
 
 if TYPE_CHECKING:

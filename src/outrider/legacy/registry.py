@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 from outrider.domain.states import Channel
 from outrider.domain.workflows import RoutePlace, channel_kind
-from outrider.installed import OURSELVES, Installed, installed
 from outrider.legacy.agent_email import AgentEmail
 from outrider.legacy.proposal_email import ProposalEmail
 from outrider.legacy.thank_you_email import ThankYouEmail
+from outrider.plugins import OURSELVES, Installed, installed
 from outrider.ports.legacy import LegacySender
 
 GROUP = "outrider.legacy_senders"
@@ -36,14 +36,14 @@ def load_senders() -> dict[tuple[str, RoutePlace], LegacySender]:
     }
     for given in installed(GROUP, "legacy sender", NAME):
         if given.name in TEMPLATES_OF_STEPS:
-            raise given.refusal("should have a name of its own: this is a template of steps")
+            raise given.refusal("should have another name: this is the name of a step template")
         sender = _load(given)
         stand = sender.trigger, sender.place
         there = taken.pop(stand, None)
         _refuse_what_it_may_not_replace(given, sender, there)
         for other in taken.values():
             if other.sender.name == given.name:
-                raise given.refusal(f"has a name that is taken by {other.giver}")
+                raise given.refusal(f"has a name already used by {other.giver}")
         taken[stand] = _Taken(sender, given.giver)
     return {stand: each.sender for stand, each in taken.items()}
 
@@ -59,7 +59,7 @@ def _refuse_what_it_may_not_replace(
     if there is not None and replaces is None:
         where = f"{sender.trigger}, {sender.place.channel} to {sender.place.audience}"
         raise given.refusal(
-            f"has a place that is taken ({where}) by {there.sender.name} of {there.giver}"
+            f"is for a place already used ({where}) by {there.sender.name} of {there.giver}"
         )
 
 

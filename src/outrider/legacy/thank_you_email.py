@@ -12,7 +12,7 @@ from outrider.domain.message_content import Attachment, decoded, read_attachment
 from outrider.domain.states import Channel
 from outrider.domain.triggers import QUOTE_ACCEPTED
 from outrider.domain.workflows import AGENT, LEAD, DomainEvent, RecipientConfig, RoutePlace
-from outrider.legacy import told
+from outrider.legacy import event_fields
 from outrider.legacy.quote_pdf import quote_pdf
 from outrider.ports.legacy import Composition
 
@@ -46,7 +46,7 @@ class ThankYouEmail:
     place = RoutePlace(Channel.EMAIL, LEAD)
 
     def compose(self, event: DomainEvent) -> Composition | str:
-        quote, lead = told.quote(event), told.person(event, LEAD)
+        quote, lead = event_fields.quote(event), event_fields.person(event, LEAD)
         given = event.variables.get(VARIABLE)
         attachment = _made(quote, lead.get("name", "")) if given is None else _brought(given)
         if isinstance(attachment, str):
@@ -58,7 +58,7 @@ class ThankYouEmail:
             [attachment],
             {
                 "lead": lead,
-                "agent": told.person(event, AGENT),
+                "agent": event_fields.person(event, AGENT),
                 "quote": quote.as_variables(),
                 # In the place of the file itself, which no template should be rendered with.
                 VARIABLE: attachment.name,
@@ -69,16 +69,16 @@ class ThankYouEmail:
 def _brought(given: Any) -> Attachment | str:
     attachment = read_attachment(given)
     if isinstance(attachment, str):
-        return f"the variable '{VARIABLE}' is no attachment: {attachment}"
+        return f"the variable '{VARIABLE}' is not an attachment: {attachment}"
     if attachment.content_type.partition(";")[0].strip().lower() != PDF:
         return f"the variable '{VARIABLE}' should have the content type {PDF}"
     inline = attachment.base64
     if inline is not None and not (decoded(inline) or b"").startswith(PDF_BEGINS):
-        return f"the variable '{VARIABLE}' holds a file that is no PDF"
+        return f"the variable '{VARIABLE}' contains a file that is not a PDF"
     return attachment
 
 
-def _made(quote: told.Quote, customer: str) -> Attachment:
+def _made(quote: event_fields.Quote, customer: str) -> Attachment:
     content = base64.b64encode(quote_pdf(quote, customer)).decode("ascii")
     name = re.sub(r"[^A-Za-z0-9]+", "-", f"quote-{quote.number}")[:NAME_MAX_CHARACTERS]
     return Attachment(f"{name.rstrip('-')}.pdf", PDF, base64=content)

@@ -40,6 +40,12 @@ class Limits:
     beside_lanes_seconds: float = 1.0
     beside_lanes_items: int = 100
     """A campaign's window, for so long after a single message: both share loop and writer."""
+    right_of_way_seconds: float = 0.05
+    """How long a campaign waits at the most, each time, for single messages to reach their call."""
+    one_window_seconds: float = 0.5
+    """How long a campaign's window waits at the most for the one before it, beside messages."""
+    calls_in_a_row: int = 25
+    """Calls that never wait for anything let others go on after so many."""
     share_seconds: float = 1.0
     door_alert_seconds: float = 30.0
     """A target that turned everybody away for so long is an alert; one that is held, at once."""

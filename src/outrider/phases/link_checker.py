@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from yarl import URL
 
-from outrider.domain.submission import AttemptError
+from outrider.domain.call_results import AttemptError
 from outrider.gateways.http import is_about_certificates
 from outrider.gateways.http_client import HttpClient
 from outrider.limits.phases import (
@@ -23,7 +23,7 @@ from outrider.limits.phases import (
 )
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
-NO_URL: Final = "is not a URL that can be asked"
+NO_URL: Final = "is not a URL that can be requested"
 
 _REASONS: Final = {
     "timeout": "did not answer in time",
@@ -33,7 +33,7 @@ _REASONS: Final = {
     "address_refused": "leads to an address that is not public",
     "connect_failed": "no connection could be made",
     "invalid_url": NO_URL,
-    "invalid_answer": "its answer is not HTTP",
+    "invalid_answer": "its response is not HTTP",
 }
 
 
@@ -124,4 +124,4 @@ def without_credentials(link: str) -> str:
 def _reason(error: AttemptError) -> str:
     if is_about_certificates(error):
         return "its certificate is not valid"
-    return _REASONS.get(error.code, "the line was cut")
+    return _REASONS.get(error.code, "the connection was lost")

@@ -47,7 +47,7 @@ class Verdict(NamedTuple):
 
 HAS_MX = Verdict(Reception.RECEIVES, "has an MX record")
 HAS_ADDRESS = Verdict(Reception.RECEIVES, "has an address of its own")
-NULL_MX = Verdict(Reception.REFUSES, "says that it takes no mail (null MX)")
+NULL_MX = Verdict(Reception.REFUSES, "declares that it accepts no mail (null MX)")
 NO_DOMAIN = Verdict(Reception.REFUSES, "does not exist")
 NO_HOST = Verdict(Reception.REFUSES, "has neither an MX record nor an address")
 NO_TIME = Verdict(Reception.UNKNOWN, "its name servers did not answer in time")
@@ -160,5 +160,5 @@ def nameserver(text: str) -> Do53Nameserver:
     except ValueError:
         raise InvalidInput(
             f"'{text}' is not the address of a name server",
-            hint="write 127.0.0.1, 127.0.0.1:5353 or [::1]:5353",
+            hint="use 127.0.0.1, 127.0.0.1:5353 or [::1]:5353",
         ) from None

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from inspect import iscoroutinefunction
 
 from outrider.domain.campaigns import LAUNCH
-from outrider.installed import Installed, installed, with_own_names
 from outrider.phases.audience_import import AudienceImport
 from outrider.phases.dns_validation import DnsValidation
 from outrider.phases.http_validation import HttpValidation
 from outrider.phases.report import Report
+from outrider.plugins import Installed, installed, with_own_names
 from outrider.ports.phases import PhaseHandler
 
 GROUP = "outrider.phases"

@@ -41,7 +41,7 @@ async def _summary(context: PhaseContext) -> Mapping[str, object]:
     if summary is None:
         raise Conflict(
             "there is nothing to report on: the campaign has not been launched",
-            hint="launch it first, then start the phase report",
+            hint="launch it first, then start the report phase",
         )
     return summary
 

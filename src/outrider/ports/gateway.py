@@ -8,10 +8,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from outrider.domain.call_results import CallResult
 from outrider.domain.ids import IdempotencyKey, OutboxId
 from outrider.domain.message_content import Enclosure
 from outrider.domain.reference_memory import ReferenceMemory
-from outrider.domain.submission import CallResult, GatewayType
+from outrider.domain.submission import GatewayType
 from outrider.domain.workspaces import DEFAULT_WORKSPACE_NAME, WorkspaceName
 
 

@@ -44,7 +44,7 @@ class KeyUsed(Exception):
     """Raised inside a guarded transaction, which then changes nothing: the key is somebody's."""
 
     def __init__(self, found: Running | OtherRequest | StoredAnswer) -> None:
-        super().__init__("the idempotency key was used before")
+        super().__init__("the idempotency key was already used")
         self.found = found
 
 

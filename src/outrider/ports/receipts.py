@@ -68,3 +68,16 @@ class ReceiptReaders(Protocol):
     """Finds the reader of a target; what a family cannot report has none."""
 
     def reader(self, workspace: str, submission_target: str) -> ReceiptReader | None: ...
+
+
+class ReceiptInbox(Protocol):
+    """Where receipts go that did not come through the server, such as a mail server's bounces."""
+
+    async def take(
+        self, workspace: str, submission_target: str, receipts: Sequence[Receipt]
+    ) -> None:
+        """Returns when they are durable; whoever brought them is told "taken" only then.
+
+        `workspace` is TENANT/PROJECT/ENVIRONMENT. A receipt that is known already changes nothing.
+        """
+        ...

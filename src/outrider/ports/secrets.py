@@ -24,7 +24,7 @@ class SecretStore(Protocol):
 def not_given(workspace: WorkspaceName) -> InvalidInput:
     """Whose it is instead, and whether there is such a secret, is nobody's business."""
     return InvalidInput(
-        f"a secret that is asked for is not the workspace {workspace}'s",
+        f"a requested secret does not belong to the workspace {workspace}",
         hint=f'give it one in [targets."T".workspaces."{workspace}".credentials], or share the'
         " target's with shared_with",
     )

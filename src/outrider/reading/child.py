@@ -31,7 +31,7 @@ def main() -> None:
         answer = task.function(*task.arguments)
     except MemoryError:
         answer = InvalidInput(
-            "the document needs more memory to be read than one may have",
+            "reading the document needs more memory than allowed",
             hint="send the recipients as CSV or NDJSON: POST /campaigns/{campaignId}/audience",
         )
     except Exception as error:

@@ -181,7 +181,7 @@ class ProcessRenderer:
         except (TimeoutError, EOFError, ConnectionError) as error:
             await self._kill()
             raise OutriderError(
-                "the render process does not start",
+                "the render process did not start",
                 hint=f"run `{sys.executable} -m {child.__name__}` to see why",
             ) from error
         except BaseException:

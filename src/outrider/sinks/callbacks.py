@@ -10,9 +10,10 @@ from collections.abc import Awaitable, Callable, Sequence
 import structlog
 from yarl import URL
 
+from outrider.domain.call_results import AttemptError
 from outrider.domain.cloud_events import CONTENT_TYPE
 from outrider.domain.ids import Scope
-from outrider.domain.submission import AttemptError
+from outrider.domain.webhook_signatures import signed_headers
 from outrider.gateways.http import Answer
 from outrider.gateways.http_client import HttpClient
 from outrider.limits.bus import (
@@ -24,7 +25,6 @@ from outrider.limits.bus import (
 from outrider.limits.gateways import HTTP_CONNECT_SECONDS
 from outrider.ports.bus import DELIVERED, HELD, BusEvent, Delivery, Verdict
 from outrider.ports.clock import Clock
-from outrider.sinks.webhook_signatures import signed_headers
 
 log = structlog.get_logger()
 

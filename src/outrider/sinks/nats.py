@@ -178,5 +178,5 @@ def _require_library() -> None:
         import nats  # noqa: F401
     except ImportError as error:
         raise InvalidInput(
-            "a NATS sink needs the package nats-py", hint='pip install "outrider[nats]"'
+            "a NATS sink requires the package nats-py", hint='pip install "outrider[nats]"'
         ) from error

@@ -74,7 +74,7 @@ def _connect(url: SinkUrl, settings: SinkSettings, secrets: SecretStore) -> "Red
         from redis.backoff import NoBackoff
     except ImportError as error:
         raise InvalidInput(
-            "a Redis sink needs the package redis", hint='pip install "outrider[redis]"'
+            "a Redis sink requires the package redis", hint='pip install "outrider[redis]"'
         ) from error
     password = None if settings.secret is None else own_secret(secrets, settings.secret)
     try:

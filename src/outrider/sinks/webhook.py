@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import structlog
 from yarl import URL
 
+from outrider.domain.call_results import AttemptError
 from outrider.domain.cloud_events import CONTENT_TYPE
-from outrider.domain.submission import AttemptError
+from outrider.domain.webhook_signatures import signed_headers, signing_keys
 from outrider.gateways.http import Answer
 from outrider.gateways.http_client import HttpClient
 from outrider.limits.bus import WEBHOOK_ANSWER_MAX_BYTES, WEBHOOK_CONCURRENCY
@@ -16,7 +17,6 @@ from outrider.ports.clock import Clock
 from outrider.ports.secrets import SecretStore, own_secret
 from outrider.settings import SinkSettings
 from outrider.sinks.in_order import tell_in_order
-from outrider.sinks.webhook_signatures import signed_headers, signing_keys
 
 log = structlog.get_logger()
 

@@ -37,7 +37,7 @@ def pending(available: Sequence[Migration], applied: Mapping[str, str]) -> list[
     edited = sorted(name for name, sha256 in applied.items() if known[name] != sha256)
     if edited:
         raise SchemaMismatch(
-            f"{', '.join(edited)} was applied in another form than the code has",
+            f"{', '.join(edited)} was applied in a different form than in this code",
             hint="a landed migration must never be edited: restore the released file",
         )
     return [migration for migration in available if migration.name not in applied]
@@ -48,5 +48,5 @@ def verify(available: Sequence[Migration], applied: Mapping[str, str]) -> None:
     if missing:
         names = ", ".join(migration.name for migration in missing)
         raise SchemaMismatch(
-            f"the database schema lacks {names}", hint="run `outrider migrate` first"
+            f"the database schema is missing {names}", hint="run `outrider migrate` first"
         )

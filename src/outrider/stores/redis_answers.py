@@ -57,7 +57,7 @@ def _connect(url: str) -> "Redis":
         from redis.backoff import NoBackoff
     except ImportError as error:
         raise InvalidInput(
-            "answers in Redis need the package redis",
+            "idempotency in Redis requires the package redis",
             hint='pip install "outrider[redis]"',
         ) from error
     try:
@@ -72,8 +72,8 @@ def _connect(url: str) -> "Redis":
         )
     except ValueError as error:
         raise InvalidInput(
-            "the URL of Redis is not valid",
-            hint="write redis://HOST:6379/0, rediss://HOST:6379/0 or unix:///PATH",
+            "the Redis URL is not valid",
+            hint="use redis://HOST:6379/0, rediss://HOST:6379/0 or unix:///PATH",
         ) from error
     return Redis.from_pool(pool)
 
@@ -91,5 +91,5 @@ async def _answered(asked: Awaitable[Any]) -> Any:
         return await asked
     except (RedisError, OSError) as error:
         raise StoreUnavailable(
-            f"Redis did not do it: {error}", hint="check that it runs and that its URL is right"
+            f"Redis failed: {error}", hint="check that it is running and that its URL is correct"
         ) from error

@@ -1,16 +1,25 @@
 """Named statements: a folder of `.sql` files goes in, a table of name → SQL comes out.
 
 Each statement begins with `-- name: some_name`; the comment lines after it say what it is for.
+It is written once (`compiler.py` has the notation). Where two databases need different statements,
+`-- postgres:` and `-- sqlite:` stand before the one and the other.
 `-- as other_name`, or `-- as other_name without SOME CLAUSE`, is a statement that stands before it.
 """
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from outrider.stores.compiler import Dialect, columns_of, compile_for
+
 _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 _AS = re.compile(r"^-- as (\w+)(?: without (.+))?$")
+_VARIANT = re.compile(r"^-- (postgres|sqlite):$")
 _PARAMETER = re.compile(r"(?<!:):([a-z][a-z0-9_]*)")
+
+KERNEL_STATEMENTS = Path(__file__).parent / "statements"
+"""All that the kernel can name: a file per module of its transactions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,24 +27,53 @@ class NamedSql:
     name: str
     description: str
     sql: str
+    window: tuple[str, ...] = ()
+    """The columns of its window, by which a store orders what it is given."""
 
 
-def load_statements(folder: Path) -> dict[str, NamedSql]:
+def load_statements(folder: Path, dialect: Dialect | None = None) -> dict[str, NamedSql]:
+    """As they stand, or compiled for a dialect."""
+    statements: dict[str, NamedSql] = {}
+    for name, written in _written(folder):
+        assert name not in statements, f"statement {name} stands twice in {folder}"
+        description, sql = _read(name, written, dialect, statements)
+        window = columns_of(sql)
+        statements[name] = NamedSql(name, description, sql, window)
+    if dialect is None:
+        return statements
+    return {
+        name: NamedSql(name, each.description, compile_for(dialect, each.sql), each.window)
+        for name, each in statements.items()
+    }
+
+
+def _written(folder: Path) -> Sequence[tuple[str, str]]:
     files = sorted(folder.glob("*.sql"))
     pieces = [piece for file in files for piece in _NAME.split(file.read_text())[1:]]
-    statements: dict[str, NamedSql] = {}
-    for name, text in zip(pieces[::2], pieces[1::2], strict=True):
-        assert name not in statements, f"statement {name} stands twice in {folder}"
-        lines = text.strip().splitlines()
-        alike = next(filter(None, map(_AS.match, lines)), None)
-        comments = [line for line in lines if line.startswith("--") and not _AS.match(line)]
-        sql = "\n".join(line for line in lines if not line.startswith("--")).rstrip(";")
-        if alike is not None:
-            assert not sql, f"{name} is another statement, and has words of its own"
-            sql = _without(statements[alike[1]], alike[2])
-        description = " ".join(line.removeprefix("--").strip() for line in comments)
-        statements[name] = NamedSql(name, description, sql)
-    return statements
+    return list(zip(pieces[::2], pieces[1::2], strict=True))
+
+
+def _read(
+    name: str, written: str, dialect: Dialect | None, known: Mapping[str, NamedSql]
+) -> tuple[str, str]:
+    """What a statement is for, and its words in this dialect."""
+    comments: list[str] = []
+    body: list[str] = []
+    alike = of = None
+    for line in written.strip().splitlines():
+        if variant := _VARIANT.match(line):
+            of = variant[1]
+        elif found := _AS.match(line):
+            alike = found
+        elif line.startswith("--"):
+            comments.append(line.removeprefix("--").strip())
+        elif of in (None, dialect):
+            body.append(line)
+    sql = "\n".join(body).strip().rstrip(";")
+    if alike is not None:
+        assert not sql, f"{name} is another statement, and has words of its own"
+        sql = _without(known[alike[1]], alike[2])
+    return " ".join(comments), sql
 
 
 def _without(known: NamedSql, clause: str | None) -> str:

@@ -11,6 +11,7 @@ _HOMES = {
     "gateway_suite": "GatewayBench GatewayConformance",
     "idempotency_suite": "IdempotencyBench IdempotencyConformance",
     "postgres": "PrivatePostgres",
+    "receipt_suite": "ReceiptBench ReceiptConformance",
     "store_suite": "StoreConformance",
 }
 """Where each public name is defined; type checkers read it in the stub beside this file."""

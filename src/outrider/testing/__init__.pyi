@@ -9,4 +9,6 @@ from outrider.testing.gateway_suite import GatewayConformance as GatewayConforma
 from outrider.testing.idempotency_suite import IdempotencyBench as IdempotencyBench
 from outrider.testing.idempotency_suite import IdempotencyConformance as IdempotencyConformance
 from outrider.testing.postgres import PrivatePostgres as PrivatePostgres
+from outrider.testing.receipt_suite import ReceiptBench as ReceiptBench
+from outrider.testing.receipt_suite import ReceiptConformance as ReceiptConformance
 from outrider.testing.store_suite import StoreConformance as StoreConformance

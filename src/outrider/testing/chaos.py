@@ -18,7 +18,7 @@ from outrider.domain.errors import InvalidInput
 from outrider.ports.stages import Stage, StageObserver, Unobserved
 
 
-class Moment(StrEnum):
+class Side(StrEnum):
     BEFORE = "before"
     AFTER = "after"
 
@@ -28,14 +28,14 @@ class Boundary:
     """Where in the pipeline it happens, and the how manieth time."""
 
     stage: Stage
-    moment: Moment
+    moment: Side
     nth: int = 1
 
     @classmethod
     def parse(cls, text: str) -> Self:
         try:
             stage, moment, nth = (*text.split(":"), "1")[:3]
-            return cls(Stage(stage), Moment(moment), int(nth))
+            return cls(Stage(stage), Side(moment), int(nth))
         except ValueError as error:
             raise InvalidInput(
                 f"'{text}' is not a stage boundary", hint="write STAGE:before|after[:NTH]"
@@ -53,12 +53,12 @@ class _AtBoundary(ABC):
         self._passed = 0
 
     def before(self, stage: Stage) -> None:
-        self._pass(stage, Moment.BEFORE)
+        self._pass(stage, Side.BEFORE)
 
     def after(self, stage: Stage) -> None:
-        self._pass(stage, Moment.AFTER)
+        self._pass(stage, Side.AFTER)
 
-    def _pass(self, stage: Stage, moment: Moment) -> None:
+    def _pass(self, stage: Stage, moment: Side) -> None:
         if (stage, moment) != (self._boundary.stage, self._boundary.moment):
             return
         self._passed += 1

@@ -3,8 +3,8 @@
 from datetime import datetime
 
 from outrider.domain.submission import BATCH, REALTIME
-from outrider.kernel.transactions import jobs
-from outrider.kernel.transactions.jobs import Claim, Claimer, LaneTargets
+from outrider.kernel.transactions import claims
+from outrider.kernel.transactions.claims import Claim, Claimer, LaneTargets
 from outrider.ports.store import Store
 
 GROUPS_MAX = 1_000
@@ -15,9 +15,11 @@ async def claim_any(store: Store, claimer: Claimer, most: int, now: datetime) ->
     for mode in (REALTIME, BATCH):
         if len(claimed) < most:
             room = most - len(claimed)
-            claimed += await store.write(jobs.claim_lanes(claimer, mode, LaneTargets(), room, now))
-    for group in await store.read(jobs.queue_groups("", GROUPS_MAX)):
+            claimed += await store.write(
+                claims.claim_lanes(claimer, mode, LaneTargets(), room, now)
+            )
+    for group in await store.read(claims.queue_groups("", GROUPS_MAX)):
         if len(claimed) < most:
             wanted = {group.name: most - len(claimed)}
-            claimed += await store.write(jobs.claim(claimer, wanted, now))
+            claimed += await store.write(claims.claim(claimer, wanted, now))
     return claimed

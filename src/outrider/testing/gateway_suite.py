@@ -13,24 +13,21 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 
+from outrider.domain.call_results import (
+    DUPLICATE_REFERENCE,
+    Accepted,
+    AttemptError,
+    CallResult,
+    NotBegun,
+    Progress,
+    Rejected,
+    Throttled,
+)
 from outrider.domain.ids import IdempotencyKey, OutboxId
 from outrider.domain.markup import is_html
 from outrider.domain.message_content import Enclosure
 from outrider.domain.states import Channel, ItemStatus
-from outrider.domain.submission import (
-    DUPLICATE_REFERENCE,
-    Accepted,
-    AttemptError,
-    AttemptFacts,
-    CallResult,
-    Contract,
-    NotBegun,
-    OneShot,
-    Progress,
-    Rejected,
-    Throttled,
-    judge,
-)
+from outrider.domain.submission import AttemptFacts, Contract, OneShot, judge
 from outrider.gateways.sandbox import Sandbox
 from outrider.ports.gateway import Gateway, Reservation
 

@@ -12,9 +12,9 @@ from outrider.domain.outbox import Accounting
 from outrider.domain.phases import Action
 from outrider.domain.recipients import Recipient, recipient
 from outrider.domain.states import TERMINAL_RUNS, Channel, RunStatus
-from outrider.kernel.control.phase_controls import Control
-from outrider.kernel.transactions import inspection
-from outrider.kernel.transactions.inspection import RunRecord
+from outrider.kernel.transactions import accountings
+from outrider.kernel.transactions.phase_controls import Control
+from outrider.kernel.transactions.run_records import RunRecord
 from outrider.settings import TargetSettings
 
 ACTOR = "test"
@@ -105,7 +105,7 @@ async def launch(
 
 
 async def observe(outrider: Outrider, run_id: RunId) -> tuple[RunRecord, Accounting]:
-    return await outrider.store.read(inspection.run_with_accounting(DEFAULT_SCOPE, run_id))
+    return await outrider.store.read(accountings.run_with_accounting(DEFAULT_SCOPE, run_id))
 
 
 async def until_terminal(outrider: Outrider, run_id: RunId, *, seconds: float = 60) -> Accounting:

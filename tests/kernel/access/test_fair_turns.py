@@ -74,7 +74,7 @@ async def test_a_line_that_is_full_says_when_to_come_again() -> None:
     await bench.ask("a", HOG)
     await bench.ask("b", HOG)
     await bench.ask("c", HOG)
-    with pytest.raises(Overloaded, match="this workspace has too many reads under way") as full:
+    with pytest.raises(Overloaded, match="this workspace has too many reads in progress") as full:
         await bench.tasks["c"]
     assert full.value.retry_after_seconds > 0
     await bench.ask("other", OTHER)

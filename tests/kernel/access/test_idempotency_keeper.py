@@ -34,13 +34,17 @@ import asyncio, sys
 from outrider.bootstrap import make_store
 from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.kernel.access.idempotency_keeper import DatabaseIdempotency
+from outrider.kernel.foundation import Foundation
+from outrider.limits.kernel import Limits
 from outrider.ports.idempotency import RequestKey, Yours
 from outrider.system import SystemClock, SystemIds
 
 async def main(url, keys):
     store = make_store(url)
     await store.verify_schema()
-    keeper = DatabaseIdempotency(store, SystemClock(), SystemIds(), 300, 60)
+    keeper = DatabaseIdempotency(
+        Foundation(store, SystemClock(), SystemIds(), Limits()), 300, 60
+    )
     print("ready", flush=True)
     sys.stdin.readline()
     for number in range(keys):

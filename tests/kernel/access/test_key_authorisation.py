@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from outrider.authorisation_loader import load_authorisation
 from outrider.domain.errors import Forbidden, InvalidInput
 from outrider.domain.ids import RunId
 from outrider.domain.keys import Principal
 from outrider.domain.signals import Allowed, AuthorisationDecision, Denied, Signal
 from outrider.kernel.access.key_authorisation import KeyAuthorisation
+from outrider.plugins import load_authorisation
 from outrider.testing.launches import target
 from tests.support.api_server import campaign, running_server
 from tests.support.controls import begun, created

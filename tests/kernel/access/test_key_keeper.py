@@ -15,7 +15,7 @@ from outrider.domain.ids import DEFAULT_SCOPE, Scope
 from outrider.domain.keys import KeyId, KeyScope, Principal, is_secret, key_text
 from outrider.kernel.access import key_keeper as module
 from outrider.kernel.access.key_keeper import KeyKeeper
-from outrider.kernel.transactions.inspection import FIRST
+from outrider.kernel.transactions.paging import FIRST
 from outrider.limits.access import KEY_REMEMBER_SECONDS
 from outrider.limits.campaigns import NAME_MAX_CHARACTERS
 from outrider.ports.store import Result, Store, Transaction

@@ -24,10 +24,11 @@ from outrider.gateways.directory import GATEWAY_TYPES
 from outrider.gateways.sandbox import Faults, Sandbox
 from outrider.kernel.reports.item_explainer import explain_item
 from outrider.kernel.submissions.submission_manager import Submission, intent_document
-from outrider.kernel.transactions import inspection, suppressions
+from outrider.kernel.transactions import ledger_items, suppressions
 from outrider.ports.stages import Stage, Unobserved
 from outrider.ports.store import Store
 from outrider.testing.launches import launch, message, target
+from tests.support.eventually import eventually
 from tests.support.provider_targets import PLANTED, TARGETS
 from tests.support.raw_sql import raw_sql
 from tests.support.whole_runs import SteppedClock, opened, working
@@ -70,11 +71,7 @@ async def rows_of(database: str) -> list[tuple[Any, ...]]:
 
 
 async def until(reached: Callable[[], Any]) -> None:
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while True:
-            if await reached():
-                return
-            await asyncio.sleep(0.02)
+    await eventually(reached, seconds=PATIENCE_SECONDS)
 
 
 async def until_ended(database: str, rows: int) -> list[tuple[Any, ...]]:
@@ -183,7 +180,7 @@ async def test_an_intent_is_known_by_the_address_in_its_payload_however_it_is_sp
             async with working(outrider):
                 await until_ended(database, 1)
             intent, attempts = await outrider.submissions.intent(DEFAULT_SCOPE, "order-1")
-            item = await outrider.store.read(inspection.item(DEFAULT_SCOPE, intent.outbox_id))
+            item = await outrider.store.read(ledger_items.item(DEFAULT_SCOPE, intent.outbox_id))
             contract = await outrider.submissions.contract_of(intent)
         told = intent_document(intent, attempts, contract)
         assert (told["status"], told["finalOutcome"], told["attempts"]) == (

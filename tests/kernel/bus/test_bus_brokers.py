@@ -15,7 +15,7 @@ from redis.asyncio import Redis
 
 from outrider.domain.errors import InvalidInput
 from outrider.domain.ids import DEFAULT_SCOPE
-from outrider.kernel.transactions.inspection import FIRST
+from outrider.kernel.transactions.paging import FIRST
 from outrider.ports.bus import BusEvent, Delivery, Sink
 from outrider.ports.store import Store
 from outrider.stores.sqlite.store import SqliteStore

@@ -18,9 +18,9 @@ from outrider.domain.ids import DEFAULT_SCOPE, RunId, WorkerId
 from outrider.kernel.bus.bus_keeper import BusKeeper
 from outrider.kernel.transactions import bus
 from outrider.kernel.transactions.alerts import LAST, AlertRecord, alerts_page
-from outrider.kernel.transactions.inspection import FIRST
+from outrider.kernel.transactions.paging import FIRST
 from outrider.ports.store import Store
-from outrider.secret_store import LocalSecrets
+from outrider.secrets.store import LocalSecrets
 from outrider.settings import SinkSettings
 from outrider.sinks.directory import make_sink
 from outrider.stores.sqlite.store import SqliteStore
@@ -30,6 +30,7 @@ from tests.support.api_inside import until
 from tests.support.broken_server import closed_port
 from tests.support.bus_receiver import SECRET, Receiver, accept, answer, receiving
 from tests.support.bus_scene import SINK, Scene, by_run
+from tests.support.eventually import eventually
 from tests.support.foundations import foundation
 from tests.support.whole_runs import PATIENCE_SECONDS, SteppedClock
 
@@ -251,7 +252,7 @@ async def test_attempts_come_ever_later_then_it_is_a_dead_letter_with_an_alert(
         assert await standing(store) == [], "none is left"
         await relay.relay_all()
         assert receiver.ids == [*logged[1:], poison]
-        with pytest.raises(Conflict, match="redriven before"):
+        with pytest.raises(Conflict, match="already redriven"):
             await scene.keeper.redrive(DEFAULT_SCOPE, letter.id, "test")
     await sink.close()
     assert await letters(scene) == []
@@ -353,11 +354,11 @@ async def test_a_slow_window_keeps_its_lease(store: Store, receiver: Receiver) -
     for _ in range(9):
         before = await lease_ends(scene)
         await clock.step(scene.limits.bus_lease_seconds / 3)
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            while True:
-                if await lease_ends(scene) != before:
-                    break
-                await asyncio.sleep(0.01)
+
+        async def is_so(before: datetime | None = before) -> bool:
+            return await lease_ends(scene) != before
+
+        await eventually(is_so, seconds=PATIENCE_SECONDS)
         assert await other.relay_once() is None
     assert not telling.done()
     answered.set()
@@ -399,11 +400,11 @@ async def test_a_stopped_relay_ends_its_window_so_that_nothing_is_told_twice(
 ) -> None:
     scene = Scene(embedded)
     (run_id,) = await scene.runs(1, events=3)
-    begun = asyncio.Event()
+    begun, answered = asyncio.Event(), asyncio.Event()
 
     async def linger(_request: web.Request, _event: dict[str, Any]) -> web.Response:
         begun.set()
-        await asyncio.sleep(0.1)
+        await answered.wait()
         return web.Response(status=200)
 
     receiver.behave = linger
@@ -411,6 +412,7 @@ async def test_a_stopped_relay_ends_its_window_so_that_nothing_is_told_twice(
     loop = asyncio.create_task(scene.relay(sink).run())
     await begun.wait()
     loop.cancel()
+    answered.set()
     await asyncio.gather(loop, return_exceptions=True)
     assert (await scene.record()).waiting == 0
     assert by_run(receiver.asked) == await scene.logged(run_id)
@@ -510,7 +512,7 @@ async def test_a_forgotten_sink_takes_with_it_what_waited_and_no_more_is_written
     relay = scene.relay(sink, max_attempts=1)
     await relay.relay_all()
     assert len(await standing(store)) == 1
-    with pytest.raises(Conflict, match="settings still name"):
+    with pytest.raises(Conflict, match="settings still contain"):
         await scene.keeper.forget(SINK, "test")
     record = await scene.record()
     keeper = BusKeeper(foundation(store, clock=scene.clock, ids=scene.ids, limits=scene.limits), [])

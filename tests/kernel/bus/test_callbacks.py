@@ -18,9 +18,9 @@ from outrider.domain.ids import DEFAULT_SCOPE, OutboxId, Scope
 from outrider.domain.suppressions import OptOut, SuppressionSource
 from outrider.gateways.sandbox import Faults, Sandbox
 from outrider.kernel.submissions.submission_manager import Submission
-from outrider.kernel.transactions.bus import LetterRecord
+from outrider.kernel.transactions.bus_letters import LetterRecord
 from outrider.kernel.transactions.doubts import DoubtVerdict
-from outrider.kernel.transactions.inspection import FIRST
+from outrider.kernel.transactions.paging import FIRST
 from outrider.testing.launches import target
 from tests.support.bus_receiver import Receiver, answer, receiving
 from tests.support.controls import PATIENCE_SECONDS, until

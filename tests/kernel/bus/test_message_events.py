@@ -20,8 +20,8 @@ from outrider.domain.written_workflows import WrittenRule, WrittenStep
 from outrider.gateways.sandbox import Sandbox
 from outrider.kernel.submissions.submission_manager import Submission
 from outrider.kernel.transactions import message_events
-from outrider.kernel.transactions.inspection import FIRST
 from outrider.kernel.transactions.message_events import MessageReport
+from outrider.kernel.transactions.paging import FIRST
 from outrider.limits.bus import MESSAGE_WORDS_MAX_CHARACTERS
 from outrider.settings import SinkSettings
 from outrider.testing.launches import launch, message, target

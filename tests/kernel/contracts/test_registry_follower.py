@@ -16,6 +16,7 @@ from outrider.limits.kernel import Limits
 from outrider.settings import Settings
 from outrider.testing.launches import registry, target
 from tests.support.api_inside import Inside, serving
+from tests.support.eventually import eventually
 from tests.support.raw_sql import raw_sql
 
 OLD = registry(target("old", "noop", "noop:"))
@@ -61,11 +62,7 @@ async def shown(inside: Inside, key: str) -> Any:
 
 
 async def until(reached: Callable[[], bool]) -> None:
-    async with asyncio.timeout(60):
-        while True:
-            if reached():
-                return
-            await asyncio.sleep(0.02)
+    await eventually(reached, seconds=60)
 
 
 async def test_two_servers_agree_after_a_registry_was_put_to_one_of_them(

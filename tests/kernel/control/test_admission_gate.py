@@ -20,10 +20,11 @@ from outrider.domain.projection import SnapshotStatus
 from outrider.domain.signals import Signal
 from outrider.domain.states import Channel
 from outrider.gateways.sandbox import Sandbox
-from outrider.kernel.control.phase_controls import Control
-from outrider.kernel.control.run_reconciler import Dequeued, DequeueStatus, RunReconciler
-from outrider.kernel.transactions import admission, inspection
+from outrider.kernel.control.run_reconciler import Dequeued, RunReconciler
+from outrider.kernel.transactions import admission, paging, run_jobs, run_records
 from outrider.kernel.transactions.alerts import alerts_page
+from outrider.kernel.transactions.phase_controls import Control
+from outrider.kernel.transactions.run_starts import DequeueStatus
 from outrider.settings import AdmissionSettings, AdmissionTable, Settings
 from outrider.testing.clock import FakeClock
 from outrider.testing.launches import ACTOR, message, observe, people, registry, target
@@ -83,7 +84,7 @@ async def test_reject_answers_at_once_and_leaves_nothing(
         with pytest.raises(Overloaded) as refused:
             await control(outrider, second, Action.START)
         assert refused.value.retry_after_seconds == 7
-        assert await outrider.store.read(inspection.runs_of(second)) == []
+        assert await outrider.store.read(run_records.runs_of(second)) == []
         await work_until_terminal(outrider, first)
         await work_until_terminal(outrider, await begun(outrider, second))
 
@@ -125,7 +126,7 @@ async def test_delay_takes_the_run_and_lets_it_begin_later(
         await begun(outrider, await created(outrider, 5))
         run_id = await begun(outrider, await created(outrider, 5))
         assert (await projected(outrider, run_id)).status is SnapshotStatus.APPROVED
-        (job,) = await outrider.store.read(inspection.jobs_page(run_id, inspection.FIRST, 10))
+        (job,) = await outrider.store.read(run_jobs.jobs_page(run_id, paging.FIRST, 10))
         assert job.run_at is not None
         assert job.run_at - outrider.clock.now() > timedelta(seconds=590)
 
@@ -289,12 +290,12 @@ async def test_a_run_that_cannot_be_started_is_told_of_and_tried_again(
             broken.setattr(admission, "let_go", fail)
             told = await reconciler(outrider, "r").dequeue_and_start()
         assert told == [Dequeued(run_id, DequeueStatus.FAILED)]
-        page = alerts_page(DEFAULT_SCOPE, inspection.LAST, 10, only_standing=True)
+        page = alerts_page(DEFAULT_SCOPE, paging.LAST, 10, only_standing=True)
         (alert,) = await outrider.store.read(page)
         assert (alert.code, alert.subject) == ("RUN_NOT_STARTED", run_id)
         told = await reconciler(outrider, "r", LEASE_SECONDS).dequeue_and_start()
         assert told == [Dequeued(run_id, DequeueStatus.STARTED)]
-        page = alerts_page(DEFAULT_SCOPE, inspection.LAST, 10, only_standing=True)
+        page = alerts_page(DEFAULT_SCOPE, paging.LAST, 10, only_standing=True)
         assert await outrider.store.read(page) == []
 
 
@@ -318,7 +319,7 @@ async def test_the_same_run_request_is_one_run(
         rerun = Control(Action.RERUN, ACTOR, confirm=True, request_id="spring-1")
         again = await outrider.phase_controller.control(DEFAULT_SCOPE, campaign_id, LAUNCH, rerun)
         assert (again.run_id, again.changed) == (run_id, False)
-        runs = await outrider.store.read(inspection.runs_of(campaign_id))
+        runs = await outrider.store.read(run_records.runs_of(campaign_id))
         assert [run.id for run in runs] == [run_id]
         async with raw_sql(database) as raw:
             with pytest.raises(Refused):

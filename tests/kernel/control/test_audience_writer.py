@@ -13,10 +13,9 @@ from outrider.domain.ids import DEFAULT_SCOPE, CampaignId
 from outrider.domain.phases import AUDIENCE_IMPORT, Action
 from outrider.domain.recipients import Recipient, recipient
 from outrider.domain.states import Channel
-from outrider.kernel.control.audience_intake import AudienceAnswer
-from outrider.kernel.control.audience_writer import of_new_campaign
-from outrider.kernel.transactions import audience, campaigns, overview
-from outrider.kernel.transactions.inspection import LAST
+from outrider.kernel.transactions import audience, campaigns, intakes, overview
+from outrider.kernel.transactions.audience_scripts import AudienceAnswer
+from outrider.kernel.transactions.paging import LAST
 from outrider.limits.campaigns import IMPORT_WINDOW_ITEMS
 from outrider.limits.kernel import Limits
 from outrider.ports.store import Result, Transaction
@@ -188,7 +187,7 @@ async def test_no_phase_begins_and_no_other_file_is_taken_in_while_recipients_ar
     outrider: Outrider, tmp_path: Path
 ) -> None:
     campaign_id, _ = await outrider.deployer.create(DEFAULT_SCOPE, definition(), people(3), ACTOR)
-    begin = outrider.audience_intake._begin(DEFAULT_SCOPE, campaign_id)
+    begin = outrider.audience_intake._scripts.begin(DEFAULT_SCOPE, campaign_id)
     async with outrider.audience_writer.taking_in(begin) as intake:
         with pytest.raises(Conflict, match="recipients are being added") as refused:
             await control(outrider, campaign_id, Action.START)
@@ -199,7 +198,7 @@ async def test_no_phase_begins_and_no_other_file_is_taken_in_while_recipients_ar
                     DEFAULT_SCOPE, campaign_id, file_of(tmp_path, count), ACTOR
                 )
         await outrider.store.write(
-            outrider.audience_intake._closed(
+            outrider.audience_intake._scripts.closed(
                 DEFAULT_SCOPE, intake, None, AudienceAnswer(0, staged=False), ACTOR
             )
         )
@@ -211,7 +210,7 @@ async def test_what_a_dead_process_left_of_an_upload_is_taken_away(
 ) -> None:
     campaign_id = CampaignId(outrider.ids.new())
     writer = outrider.audience_writer
-    begin = of_new_campaign(campaign_id, outrider.ids.new(), outrider.clock.now())
+    begin = intakes.begin_of_new_campaign(campaign_id, outrider.ids.new(), outrider.clock.now())
     intake = await outrider.store.write(begin)
     # It wrote for a while, and was never heard of again.
     await outrider.store.write(

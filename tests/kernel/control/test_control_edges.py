@@ -16,14 +16,15 @@ from outrider.domain.keys import KeyScope
 from outrider.domain.phases import PROGRESS_EVENT, Action
 from outrider.domain.states import TERMINAL_RUNS, PhaseState
 from outrider.gateways.sandbox import Faults
-from outrider.kernel.control.phase_controls import RerunScope
-from outrider.kernel.transactions import inspection
+from outrider.kernel.transactions import paging, run_jobs
 from outrider.kernel.transactions.doubts import DoubtVerdict
+from outrider.kernel.transactions.phase_controls import RerunScope
 from outrider.kernel.work.progress_reporter import ProgressReporter
 from outrider.limits.api import ApiLimits
 from outrider.limits.kernel import Limits
 from outrider.ports.phases import PhaseContext, PhaseJob, PhaseJobPlan, PhaseResult
 from outrider.ports.store import Result, Transaction
+from outrider.testing.clock import FakeClock
 from outrider.testing.launches import ACTOR, observe, registry, target
 from tests.support.api_inside import serving, until
 from tests.support.broken_server import HoldingSandbox
@@ -83,7 +84,7 @@ async def test_recipients_that_come_while_the_audience_is_validated_do_not_break
         return
     async with working(outrider):
         await until_ended(outrider, run_id)
-    [jobs] = await outrider.store.read(inspection.job_counts(run_id))
+    [jobs] = await outrider.store.read(run_jobs.job_counts(run_id))
     assert (jobs.status, jobs.last_error) == ("completed", None)
 
 
@@ -160,7 +161,7 @@ async def test_a_launch_is_not_certified_while_the_run_it_went_on_from_has_doubt
         campaign_id, _ = await retried_past_doubts(outrider, sandbox)
         report = await begun(outrider, campaign_id, "report")
         await until_state(outrider, campaign_id, PhaseState.COMPLETED, "report")
-    [job] = await outrider.store.read(inspection.jobs_page(report, inspection.FIRST, 10))
+    [job] = await outrider.store.read(run_jobs.jobs_page(report, paging.FIRST, 10))
     assert not msgspec.json.decode(str(job.result))["certificateHolds"]
 
 
@@ -182,14 +183,16 @@ async def test_what_was_in_doubt_at_a_retry_and_never_arrived_can_be_sent_withou
 
 
 async def test_progress_is_told_of_every_phase_however_many_there_are(outrider: Outrider) -> None:
-    limits = Limits(progress_seconds=0.02, progress_phases=2)
-    reporter = ProgressReporter(replace(outrider.foundation, limits=limits), outrider.hub)
+    clock, limits = FakeClock(outrider.clock.now()), Limits(progress_phases=2)
+    reporter = ProgressReporter(
+        replace(outrider.foundation, clock=clock, limits=limits), outrider.hub
+    )
     campaigns = [await created(outrider, 2) for _ in range(5)]
     for campaign_id in campaigns:
         await begun(outrider, campaign_id)
     for _ in range(20):
         await reporter.report_once()
-        await asyncio.sleep(0.02)
+        clock.advance(limits.progress_seconds)
     told = [
         any(event.type == PROGRESS_EVENT for event in await events_of(outrider, campaign_id))
         for campaign_id in campaigns

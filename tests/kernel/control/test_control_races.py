@@ -25,9 +25,9 @@ from outrider.domain.phases import AUDIENCE_IMPORT, PROGRESS_EVENT, Action
 from outrider.domain.retry import RetrySchedule
 from outrider.domain.states import ItemStatus, PhaseState, RunStatus
 from outrider.gateways.sandbox import Faults, references_delivered
-from outrider.kernel.control.audience_intake import AudienceAnswer
 from outrider.kernel.control.phase_restorer import PhaseRestorer
-from outrider.kernel.transactions import inspection, jobs
+from outrider.kernel.transactions import jobs, lost_jobs, run_jobs
+from outrider.kernel.transactions.audience_scripts import AudienceAnswer
 from outrider.kernel.transactions.doubts import DoubtVerdict
 from outrider.kernel.work.progress_reporter import ProgressReporter
 from outrider.limits.kernel import Limits
@@ -212,7 +212,7 @@ async def test_a_stop_does_not_wait_until_a_job_that_failed_meanwhile_is_due_aga
             await until_run(outrider, run_id, lambda _, counted: counted.sent == 10)
             async with asyncio.timeout(PATIENCE_SECONDS):
                 while True:
-                    (count,) = await outrider.store.read(inspection.job_counts(run_id))
+                    (count,) = await outrider.store.read(run_jobs.job_counts(run_id))
                     if count.attempts:
                         break
                     await asyncio.sleep(0.01)
@@ -252,7 +252,7 @@ async def test_a_retry_is_refused_while_all_that_is_left_is_in_doubt(
         await control(outrider, campaign_id, Action.STOP)
         sandbox.answers.set()
         await until_run(outrider, run_id, lambda _, counted: counted.in_doubt == 5)
-        with pytest.raises(PreconditionFailed, match="left nobody over"):
+        with pytest.raises(PreconditionFailed, match="left nobody to send to"):
             await control(outrider, campaign_id, Action.RETRY)
         await settle_doubts(outrider, run_id, DoubtVerdict.FAILED)
         await until_ended(outrider, run_id)
@@ -327,7 +327,7 @@ async def test_a_rerun_asked_for_just_before_the_phase_ends_has_its_jobs_all_the
 ) -> None:
     campaign_id = await created(outrider, 10, order=(AUDIENCE_IMPORT, LAUNCH))
     first = await begun(outrider, campaign_id, AUDIENCE_IMPORT)
-    look = outrider.phase_controller._standing
+    look = outrider.phase_controller._scripts.standing
     looks: list[object] = []
 
     def looked(*given: object) -> object:
@@ -344,7 +344,7 @@ async def test_a_rerun_asked_for_just_before_the_phase_ends_has_its_jobs_all_the
                 await until_ended(outrider, first)
         return found
 
-    monkeypatch.setattr(outrider.phase_controller, "_standing", looked)
+    monkeypatch.setattr(outrider.phase_controller._scripts, "standing", looked)
     monkeypatch.setattr(outrider.store, "read", read_and_end)
     rerun = await control(outrider, campaign_id, Action.RERUN, AUDIENCE_IMPORT)
     monkeypatch.undo()
@@ -515,7 +515,7 @@ async def test_the_accounting_of_a_progress_event_adds_up_whatever_ends_while_it
             await until_run(outrider, run_id, lambda _, counted: counted.sent == 10)
             async with asyncio.timeout(PATIENCE_SECONDS):
                 while True:
-                    counts = await outrider.store.read(inspection.job_counts(run_id))
+                    counts = await outrider.store.read(run_jobs.job_counts(run_id))
                     if "completed" in {count.status for count in counts}:
                         break
                     await asyncio.sleep(0.01)
@@ -668,7 +668,9 @@ async def test_whoever_writes_many_jobs_at_once_cannot_deadlock_with_a_control(
             lock = "SELECT 1 FROM job_queue WHERE id = $1 FOR NO KEY UPDATE"
             await control_like.execute(lock, ids[0])
             if role == "rescue":
-                meanwhile = outrider.store.write(jobs.rescue_expired(now, ONE, outrider.ids, now))
+                meanwhile = outrider.store.write(
+                    lost_jobs.rescue_expired(now, ONE, outrider.ids, now)
+                )
                 writing: asyncio.Task[object] = asyncio.create_task(meanwhile)
             elif role == "verdict":
                 writing = asyncio.create_task(settle_doubts(outrider, run_id, DoubtVerdict.FAILED))

@@ -15,6 +15,7 @@ import pytest
 
 from outrider.testing.launches import target
 from tests.support.deployment import Deployment, deployed
+from tests.support.eventually import observed_for
 from tests.support.witness_gateway import WitnessGateway
 from tests.support.witness_log import Request
 
@@ -94,7 +95,7 @@ async def test_no_call_begins_after_a_pause_has_answered(
         answer = await deployment.control(campaign.campaign_id, "pause")
         watch = Watch(time.time())
         assert answer["state"] == "paused", answer
-        await asyncio.sleep(LATENCY_SECONDS + 0.05)
+        await observed_for(LATENCY_SECONDS + 0.05)
         watch.ended_at = time.time()
         late = watch.broken_by(gateway.requests())
         assert not late, f"{len(late)} calls began after the pause, up to {max(late)} s after it"

@@ -21,17 +21,17 @@ from outrider.domain.outbox import Accounting
 from outrider.domain.phases import Action
 from outrider.domain.states import Channel, PhaseState
 from outrider.gateways.sandbox import Faults, references_delivered
-from outrider.kernel.control.phase_controls import Control, ControlAnswer, RerunScope
-from outrider.kernel.transactions import artifacts, doubts, phases
+from outrider.kernel.transactions import artifacts, doubts
 from outrider.kernel.transactions.doubts import DoubtVerdict
-from outrider.kernel.transactions.inspection import FIRST
+from outrider.kernel.transactions.paging import FIRST
+from outrider.kernel.transactions.phase_controls import Control, ControlAnswer, RerunScope
 from outrider.kernel.transactions.phase_repairs import count_bypasses
-from outrider.kernel.transactions.phases import CampaignEvent
 from outrider.kernel.work.progress_reporter import ProgressReporter
 from outrider.limits.kernel import Limits
 from outrider.testing.launches import ACTOR, WATCH_SECONDS, message, observe, people, target
 from tests.support.broken_server import HoldingSandbox
-from tests.support.controls import until_nothing_is_held
+from tests.support.controls import events_of, lifecycle, until_nothing_is_held
+from tests.support.eventually import eventually, observed_for
 from tests.support.raw_sql import raw_sql
 from tests.support.whole_runs import items_of, opened, working
 
@@ -91,15 +91,6 @@ async def control(
     )
 
 
-async def events_of(outrider: Outrider, campaign_id: CampaignId) -> list[CampaignEvent]:
-    return await outrider.store.read(phases.events_after(campaign_id, 0, 10_000))
-
-
-async def lifecycle(outrider: Outrider, campaign_id: CampaignId) -> list[str]:
-    events = await events_of(outrider, campaign_id)
-    return [event.type for event in events if event.type != "campaign_progress"]
-
-
 async def phase_state(outrider: Outrider, campaign_id: CampaignId, phase: str = LAUNCH) -> str:
     snapshot = await outrider.phase_controller.snapshot(DEFAULT_SCOPE, campaign_id)
     return next(each.state.value for each in snapshot.phases if each.phase == phase)
@@ -108,11 +99,10 @@ async def phase_state(outrider: Outrider, campaign_id: CampaignId, phase: str = 
 async def until_state(
     outrider: Outrider, campaign_id: CampaignId, state: str, phase: str = LAUNCH
 ) -> None:
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while True:
-            if await phase_state(outrider, campaign_id, phase) == state:
-                return
-            await asyncio.sleep(WATCH_SECONDS)
+    async def is_so() -> bool:
+        return await phase_state(outrider, campaign_id, phase) == state
+
+    await eventually(is_so, seconds=PATIENCE_SECONDS)
 
 
 async def until_accounting(
@@ -132,7 +122,7 @@ async def settled(outrider: Outrider, sandbox: HoldingSandbox) -> int:
     """How many requests the provider has had when nobody is at work any more."""
     await until_nothing_is_held(outrider)
     before = sandbox.requests
-    await asyncio.sleep(0.3)
+    await observed_for(0.3)
     assert sandbox.requests == before
     return before
 
@@ -172,15 +162,11 @@ async def test_a_paused_phase_stays_paused_when_its_last_call_ends_and_completes
     campaign_id = await created(outrider, 5)
     started = await control(outrider, campaign_id, Action.START)
     async with working(outrider):
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            while True:
-                if sandbox.requests == 5:
-                    break
-                await asyncio.sleep(0.01)
+        await eventually(lambda: sandbox.requests == 5, seconds=PATIENCE_SECONDS)
         await control(outrider, campaign_id, Action.PAUSE)
         sandbox.answers.set()
         await until_accounting(outrider, started.run_id, lambda a: a.sent == 5)
-        await asyncio.sleep(0.2)
+        await observed_for(0.2)
         assert await phase_state(outrider, campaign_id) == "paused"
         await control(outrider, campaign_id, Action.RESUME)
         await until_state(outrider, campaign_id, "completed")
@@ -393,7 +379,7 @@ async def test_a_rerun_for_everybody_must_be_confirmed(outrider: Outrider, log_p
             await control(outrider, campaign_id, Action.RERUN)
         assert refused.value.code == "RERUN_PRECONDITION_FAILED"
         assert refused.value.details["reason"] == "confirmation_required"
-        with pytest.raises(PreconditionFailed, match="left nobody over"):
+        with pytest.raises(PreconditionFailed, match="left nobody to send to"):
             await control(outrider, campaign_id, Action.RERUN, scope=RerunScope.REMAINDER)
         await control(outrider, campaign_id, Action.RERUN, scope=RerunScope.ALL, confirm=True)
         await until_state(outrider, campaign_id, "completed")

@@ -12,10 +12,10 @@ from outrider.domain.ids import DEFAULT_SCOPE, CampaignId, RunId
 from outrider.domain.outbox import Accounting
 from outrider.domain.phases import Action
 from outrider.domain.states import RunStatus
-from outrider.kernel.control.phase_controls import Control
 from outrider.kernel.control.phase_restorer import PhaseRestorer
 from outrider.kernel.transactions import phase_repairs
-from outrider.kernel.transactions.inspection import FIRST
+from outrider.kernel.transactions.paging import FIRST
+from outrider.kernel.transactions.phase_controls import Control
 from outrider.kernel.transactions.phase_repairs import (
     ChangedMeanwhile,
     RunLeftRunning,
@@ -26,13 +26,13 @@ from tests.kernel.control.test_phase_controller import (
     PATIENCE_SECONDS,
     control,
     created,
-    events_of,
-    lifecycle,
     log_path,
     outrider,
     phase_state,
     sandbox,
 )
+from tests.support.controls import events_of, lifecycle
+from tests.support.eventually import eventually
 from tests.support.raw_sql import raw_sql
 from tests.support.whole_runs import working
 
@@ -248,9 +248,11 @@ async def test_a_stop_that_the_hand_took_back_meanwhile_leaves_nothing_behind(
                 "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "
                 "AND wait_event_type = 'Lock'"
             )
-            async with asyncio.timeout(PATIENCE_SECONDS):
-                while not await hand.fetchval(waiting):  # noqa: ASYNC110
-                    await asyncio.sleep(WATCH_SECONDS)
+
+            async def is_so() -> bool:
+                return bool(await hand.fetchval(waiting))
+
+            await eventually(is_so, seconds=PATIENCE_SECONDS)
             await written(database, campaign_id, "state = 'in_progress'")
     finally:
         await hand.close()

@@ -16,9 +16,9 @@ from outrider.domain.ids import DEFAULT_SCOPE, RunId, Scope, TenantId, WorkerId,
 from outrider.domain.states import Channel
 from outrider.engines.local import local_reference
 from outrider.gateways.sandbox import Faults, Sandbox, references_delivered
-from outrider.kernel.transactions import inspection, repointing
-from outrider.kernel.transactions.inspection import FIRST
-from outrider.kernel.transactions.jobs import ClaimedJob, Claimer
+from outrider.kernel.transactions import audit_trail, contract_documents, repointing
+from outrider.kernel.transactions.claims import ClaimedJob, Claimer
+from outrider.kernel.transactions.paging import FIRST
 from outrider.settings import TargetSettings
 from outrider.testing.claims import claim_any
 from outrider.testing.launches import (
@@ -111,7 +111,7 @@ async def test_a_run_says_which_target_and_address_it_waits_for_and_can_be_moved
         rows = await items_of(outrider, run_id)
         assert {name for name, row in rows.items() if row.status == "sent"}.isdisjoint(tried)
         assert set(references_delivered(log).values()) == {1}
-        audit = inspection.audit_of_run(DEFAULT_SCOPE, run_id, FIRST, 100)
+        audit = audit_trail.audit_of_run(DEFAULT_SCOPE, run_id, FIRST, 100)
         assert "run.repointed" in {entry.event for entry in await outrider.store.read(audit)}
 
 
@@ -200,7 +200,7 @@ async def test_only_the_address_moves_and_the_terms_stay(database: str, tmp_path
         outrider.registry_keeper.replace(registry(sms("http://two.test", maxAttempts=1)))
         await outrider.run_repointer.repoint(DEFAULT_SCOPE, run_id, "test")
         (found,) = await outrider.store.read(repointing.contracts_of(run_id))
-        text = await outrider.store.read(inspection.contract_document(found.contract_id))
+        text = await outrider.store.read(contract_documents.contract_document(found.contract_id))
         document = json.loads(text)
         assert (document["gatewayUrl"], document["maxAttempts"]) == ("http://two.test", 7)
         assert await outrider.run_repointer.repoint(DEFAULT_SCOPE, run_id, "test") == []
@@ -232,7 +232,7 @@ async def test_whether_a_worker_is_missing_is_said_of_what_is_due_and_nobody_hol
         first = await launched(outrider)
         told = await explained(outrider, first)
         assert f"The target {TARGET} at http://one.test is open." in told
-        assert "no worker holds any job: start one with `outrider work`" in told
+        assert "no worker is processing any job: start one with `outrider work`" in told
         await claimed(outrider)
         second = await launched(outrider)
         told = await explained(outrider, second)
@@ -246,7 +246,7 @@ async def test_a_paused_target_is_named(database: str, tmp_path: Path) -> None:
         run_id = await launched(outrider)
         await outrider.target_keeper.pause(DEFAULT_SCOPE, TARGET, "ada")
         told = await explained(outrider, run_id)
-        assert "is paused since" in told
+        assert "has been paused since" in told
         assert f"by ada: `outrider target resume {TARGET}`" in told
         assert "outrider work" not in told
 

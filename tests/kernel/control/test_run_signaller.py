@@ -26,7 +26,7 @@ from outrider.domain.projection import SnapshotStatus
 from outrider.domain.retry import RetrySchedule
 from outrider.domain.signals import Signal
 from outrider.domain.states import Channel, PhaseState
-from outrider.kernel.transactions import inspection, jobs
+from outrider.kernel.transactions import jobs, lost_jobs, paging, run_jobs
 from outrider.ports.store import Result, Transaction
 from outrider.testing.launches import ACTOR, message, observe, people, target
 from outrider.testing.slow_store import script_name
@@ -41,6 +41,7 @@ from tests.support.controls import (
     until_ended,
     until_run,
 )
+from tests.support.eventually import observed_for
 from tests.support.raw_sql import raw_sql
 from tests.support.run_logs import (
     ADMIN,
@@ -86,7 +87,7 @@ async def test_a_run_that_requires_approval_is_pending_until_it_is_approved(
     assert await types_of(outrider, run_id) == []
     assert (await projected(outrider, run_id)).status is SnapshotStatus.PENDING
     async with working(outrider):
-        await asyncio.sleep(0.3)
+        await observed_for(0.3)
         assert sandbox.requests == 0
         assert (await signal(outrider, run_id, Signal.APPROVE)).changed
         await until_ended(outrider, run_id)
@@ -195,7 +196,7 @@ async def test_what_the_runs_state_does_not_allow_is_rejected_and_recorded(
     with pytest.raises(SignalRefused, match="ended"):
         await signal(outrider, run_id, Signal.APPROVE)
     again = await control(outrider, campaign_id, Action.RERUN, confirm=True)
-    with pytest.raises(PreconditionFailed, match="not the current one"):
+    with pytest.raises(PreconditionFailed, match="not the current run"):
         await signal(outrider, run_id, Signal.CANCEL)
     assert (await types_of(outrider, run_id))[-3:] == ["SignalRejected"] * 3
     assert again.run_id is not None
@@ -295,7 +296,9 @@ async def failed_step(outrider: Outrider) -> str:
     now = outrider.clock.now()
     (job,) = await shop.claim(ONE, now=now)
     await outrider.step_recorder(ONE).started([job])
-    assert await outrider.store.write(jobs.fail(job, "broken", now + FAR, ONE, outrider.ids, now))
+    assert await outrider.store.write(
+        lost_jobs.fail(job, "broken", now + FAR, ONE, outrider.ids, now)
+    )
     return job.id
 
 
@@ -330,11 +333,11 @@ async def test_retry_step_needs_a_step_that_can_be_retried(outrider: Outrider) -
     for unknown in (outrider.ids.new(), "no-such-step"):
         with pytest.raises(NotFound, match="no step"):
             await signal(outrider, run_id, Signal.RETRY_STEP, step_id=unknown)
-    found = await outrider.store.read(inspection.jobs_page(run_id, inspection.FIRST, 10))
-    with pytest.raises(SignalRefused, match="nobody has begun"):
+    found = await outrider.store.read(run_jobs.jobs_page(run_id, paging.FIRST, 10))
+    with pytest.raises(SignalRefused, match="has not started"):
         await signal(outrider, run_id, Signal.RETRY_STEP, step_id=found[0].id)
     (job,) = await Workshop(outrider.store).claim(ONE, now=outrider.clock.now())
-    with pytest.raises(SignalRefused, match="worker is at"):
+    with pytest.raises(SignalRefused, match="worker is already processing"):
         await signal(outrider, run_id, Signal.RETRY_STEP, step_id=job.id)
     await outrider.store.write(jobs.release(job, outrider.clock.now(), outrider.clock.now()))
     await work_until_terminal(outrider, run_id)
@@ -354,7 +357,7 @@ async def test_retry_step_hurries_items_that_wait_for_their_next_attempt(
         async with working(outrider, retry=RetrySchedule(first_seconds=3_600)):
             await until_parked(outrider, run_id)
             sandbox.change_faults({"failRate": 0.0})
-            (job,) = await outrider.store.read(inspection.jobs_page(run_id, inspection.FIRST, 10))
+            (job,) = await outrider.store.read(run_jobs.jobs_page(run_id, paging.FIRST, 10))
             await signal(outrider, run_id, Signal.RETRY_STEP, step_id=job.id)
             accounting = await until_ended(outrider, run_id)
         assert accounting.sent == 5
@@ -365,7 +368,7 @@ async def until_parked(outrider: Outrider, run_id: RunId) -> None:
     soon = outrider.clock.now() + timedelta(seconds=60)
     async with asyncio.timeout(60):
         while True:
-            found = await outrider.store.read(inspection.jobs_page(run_id, inspection.FIRST, 10))
+            found = await outrider.store.read(run_jobs.jobs_page(run_id, paging.FIRST, 10))
             if all(job.status == "queued" and job.run_at and job.run_at > soon for job in found):
                 return
             await asyncio.sleep(0.02)
@@ -376,7 +379,7 @@ async def test_retry_step_runs_a_dead_step_of_a_handlers_phase_again(
 ) -> None:
     campaign_id = await created(outrider, 20, order=("dns_validation", LAUNCH))
     run_id = await begun(outrider, campaign_id, "dns_validation")
-    found = await outrider.store.read(inspection.jobs_page(run_id, inspection.FIRST, 10))
+    found = await outrider.store.read(run_jobs.jobs_page(run_id, paging.FIRST, 10))
     assert found
     async with raw_sql(database) as raw:
         await raw.run(
@@ -385,7 +388,7 @@ async def test_retry_step_runs_a_dead_step_of_a_handlers_phase_again(
         )
     await control(outrider, campaign_id, Action.PAUSE, "dns_validation")
     await signal(outrider, run_id, Signal.RETRY_STEP, step_id=found[0].id)
-    (job, *_) = await outrider.store.read(inspection.jobs_page(run_id, inspection.FIRST, 10))
+    (job, *_) = await outrider.store.read(run_jobs.jobs_page(run_id, paging.FIRST, 10))
     assert (job.status, job.outcome, job.failed) == ("queued", None, 0)
     assert job.paused, "nothing begins while its phase is paused"
     assert await phase_state(outrider, campaign_id, "dns_validation") == PhaseState.PAUSED

@@ -1,6 +1,5 @@
 """Steps that begin anew, by a signal or by the plan of their run, and whose attempt is whose."""
 
-import asyncio
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import NoReturn
@@ -8,6 +7,7 @@ from typing import NoReturn
 import pytest
 
 from outrider.bootstrap import Outrider
+from outrider.domain.call_results import Progress
 from outrider.domain.campaigns import LAUNCH, CampaignDefinition, StepRetries
 from outrider.domain.errors import Forbidden, OutriderError, SignalRefused
 from outrider.domain.ids import DEFAULT_SCOPE, CampaignId, Fence, RecipientId, RunId
@@ -17,17 +17,21 @@ from outrider.domain.recipients import Recipient
 from outrider.domain.run_events import event_key
 from outrider.domain.signals import Signal
 from outrider.domain.states import Channel, IntentStatus, ItemStatus
-from outrider.domain.submission import Progress, Verdict
+from outrider.domain.submission import Verdict
 from outrider.kernel.delivery.item_drafter import ItemDrafter
-from outrider.kernel.transactions import inspection, ledger
+from outrider.kernel.transactions import closing, ledger_items, paging, run_jobs, run_records
 from outrider.kernel.transactions.alerts import LAST, alerts_page
-from outrider.kernel.transactions.inspection import Item, JobLine
-from outrider.kernel.transactions.ledger import ClosedAttempt, Draft, JobContext, Member
+from outrider.kernel.transactions.closing import ClosedAttempt
+from outrider.kernel.transactions.ledger import JobContext, Member
+from outrider.kernel.transactions.ledger_items import Item
+from outrider.kernel.transactions.reserving import Draft
+from outrider.kernel.transactions.run_jobs import JobLine
 from outrider.limits.kernel import Limits
 from outrider.ports.stages import Stage, Unobserved
 from outrider.testing.launches import ACTOR, message, people, target
 from tests.support.broken_server import HoldingSandbox
 from tests.support.controls import begun, control, until_ended, until_nothing_is_held, until_run
+from tests.support.eventually import eventually
 from tests.support.raw_sql import raw_sql
 from tests.support.run_logs import OPERATOR, READER, check_against_log, events_of, signal
 from tests.support.whole_runs import opened, work_until_terminal, working
@@ -53,7 +57,7 @@ async def outrider(
 
 
 async def jobs_of(outrider: Outrider, run_id: RunId) -> list[JobLine]:
-    return await outrider.store.read(inspection.jobs_page(run_id, inspection.FIRST, 100))
+    return await outrider.store.read(run_jobs.jobs_page(run_id, paging.FIRST, 100))
 
 
 async def with_a_failed_step(
@@ -85,7 +89,7 @@ def by_person(items: Sequence[Item]) -> dict[str, Item]:
 
 
 async def items_of(outrider: Outrider, run_id: RunId) -> dict[str, Item]:
-    script = inspection.items_of_run(DEFAULT_SCOPE, run_id, most=100)
+    script = ledger_items.items_of_run(DEFAULT_SCOPE, run_id, most=100)
     return by_person(await outrider.store.read(script))
 
 
@@ -106,7 +110,7 @@ async def test_retry_step_sends_to_those_who_failed_under_the_keys_they_have(
         assert after[who].id == item.id
         assert (after[who].status, after[who].attempts) == ("sent", 3)
     assert max(sandbox.deliveries.values()) == 1
-    history = await outrider.store.read(inspection.attempts_of(next(iter(failed.values())).id))
+    history = await outrider.store.read(ledger_items.attempts_of(next(iter(failed.values())).id))
     assert [attempt.outcome for attempt in history] == ["rejected", "rejected", "accepted"]
     about = [
         (event.type, event.logical_attempt)
@@ -176,9 +180,9 @@ async def test_what_is_accepted_late_from_before_a_step_began_anew_stays_on_reco
     late = ClosedAttempt(item.id, 2, Fence(1), now, verdict)
     own = ClosedAttempt(item.id, 3, Fence(2), now, verdict)
     for closed in (late, own):
-        await outrider.store.write(ledger.close([closed], now))
-        await outrider.store.write(ledger.note_late([closed], outrider.ids, now))
-    noted = await outrider.store.read(inspection.late_acceptances_of(item.id))
+        await outrider.store.write(closing.close([closed], now))
+        await outrider.store.write(closing.note_late([closed], outrider.ids, now))
+    noted = await outrider.store.read(ledger_items.late_acceptances_of(item.id))
     assert [each.attempt for each in noted] == [2], "and not that of its own attempt"
     page = alerts_page(DEFAULT_SCOPE, LAST, 100, only_standing=True)
     assert "LATE_ACCEPTANCE" in [alert.code for alert in await outrider.store.read(page)]
@@ -192,7 +196,7 @@ async def test_a_step_that_succeeded_is_not_retried(
     async with working(outrider):
         await until_run(outrider, run_id, lambda _, counted: counted.sent == 5)
         await until_nothing_is_held(outrider)
-    with pytest.raises(SignalRefused, match="nothing of this step has failed"):
+    with pytest.raises(SignalRefused, match="nothing in this job has failed"):
         await signal(outrider, run_id, Signal.RETRY_STEP, step_id=step_id)
     await worked_to_the_end(outrider, run_id)
     with pytest.raises(SignalRefused, match="ended"):
@@ -271,7 +275,7 @@ async def test_a_phases_retry_policy_begins_a_dead_step_anew(database: str, tmp_
         assert "retryAt" in failed.payload
         page = alerts_page(DEFAULT_SCOPE, LAST, 100, only_standing=True)
         assert "JOB_DEAD" not in [alert.code for alert in await outrider.store.read(page)]
-        run = await outrider.store.read(inspection.run(DEFAULT_SCOPE, run_id))
+        run = await outrider.store.read(run_records.run(DEFAULT_SCOPE, run_id))
         await check_against_log(outrider, run.campaign_id)
 
 
@@ -287,7 +291,9 @@ async def test_who_cannot_be_called_costs_nobody_else_of_a_step_that_begins_anew
         run_id = await launched_with_policy(outrider, StepRetries(max_attempts=2), who)
         accounting = await work_until_terminal(outrider, run_id, observer=Stumbling(2))
         assert (accounting.sent, accounting.skipped) == (3, 2)
-        items = await outrider.store.read(inspection.items_of_run(DEFAULT_SCOPE, run_id, most=100))
+        items = await outrider.store.read(
+            ledger_items.items_of_run(DEFAULT_SCOPE, run_id, most=100)
+        )
         reasons = {item.recipient_id: item.reason for item in items if item.status == "skipped"}
         assert reasons == {"lead-0": "no_address", "twice": "duplicate_address"}
         async with raw_sql(database) as raw:
@@ -296,7 +302,7 @@ async def test_who_cannot_be_called_costs_nobody_else_of_a_step_that_begins_anew
                     "UPDATE channel_outbox SET status = 'queued', skipped = false, step_attempt = 9"
                     " WHERE status = 'skipped'"
                 )
-        run = await outrider.store.read(inspection.run(DEFAULT_SCOPE, run_id))
+        run = await outrider.store.read(run_records.run(DEFAULT_SCOPE, run_id))
         await check_against_log(outrider, run.campaign_id)
 
 
@@ -322,10 +328,12 @@ async def test_a_run_whose_plan_waits_to_begin_a_step_anew_can_be_stopped(
     async with opened(database, tmp_path, noop, limits=IMPATIENT) as outrider:
         run_id = await launched_with_policy(outrider, StepRetries(2, delay_seconds=3_600))
         async with working(outrider, observer=Stumbling(2)):
-            async with asyncio.timeout(60):
-                while "StepFailed" not in [e.type for e in await events_of(outrider, run_id)]:  # noqa: ASYNC110
-                    await asyncio.sleep(0.02)
-            run = await outrider.store.read(inspection.run(DEFAULT_SCOPE, run_id))
+
+            async def is_so() -> bool:
+                return "StepFailed" in [e.type for e in await events_of(outrider, run_id)]
+
+            await eventually(is_so, seconds=60)
+            run = await outrider.store.read(run_records.run(DEFAULT_SCOPE, run_id))
             await control(outrider, run.campaign_id, Action.STOP)
             accounting = await until_ended(outrider, run_id)
         assert accounting.skipped == 4
@@ -339,7 +347,7 @@ async def test_a_stop_during_the_last_try_of_a_step_ends_it_whatever_its_policy_
     noop = target("noop.all", "noop", "noop://here")
     async with opened(database, tmp_path, noop, limits=IMPATIENT) as outrider:
         run_id = await launched_with_policy(outrider, StepRetries(2, delay_seconds=3_600))
-        run = await outrider.store.read(inspection.run(DEFAULT_SCOPE, run_id))
+        run = await outrider.store.read(run_records.run(DEFAULT_SCOPE, run_id))
         tries = 0
 
         async def draft(*_: object) -> NoReturn:

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from outrider.artifact_store import LocalArtifacts
 from outrider.domain.errors import StoreUnavailable
 from outrider.domain.message_content import Attachment, Enclosure, MessageContent
+from outrider.files.artifact_store import LocalArtifacts
+from outrider.files.object_artifacts import ObjectArtifacts
 from outrider.kernel.delivery.attachment_reader import EnclosureReader
 from outrider.limits.workflows import ENCLOSURES_MAX_BYTES
-from outrider.object_artifacts import ObjectArtifacts
 from outrider.ports.artifacts import ArtifactStore, StoredArtifact
 
 PDF = "application/pdf"
@@ -36,7 +36,7 @@ def stored(reference: str, content: bytes = CONTENT, name: str = "quote.pdf") ->
 
 def not_there(name: str) -> str:
     """The same for all that is wrong with an artifact, so that guessing names tells nothing."""
-    return f"the attachment '{name}' is not among the artifacts with this sha256, or is too large"
+    return f"the attachment '{name}' has no artifact with this sha256, or is too large"
 
 
 def letter(*attachments: Attachment) -> MessageContent:
@@ -71,7 +71,9 @@ async def test_files_of_an_object_store_are_read_and_bounded_too() -> None:
     assert await EnclosureReader(artifacts).read(attached) == [Enclosure("quote.pdf", PDF, CONTENT)]
     assert await EnclosureReader(artifacts, 5).read(attached) == not_there("quote.pdf")
     elsewhere = letter(stored("s3://somebodys/else/quote.pdf"))
-    assert "not among the artifacts" in str(await EnclosureReader(artifacts).read(elsewhere))
+    assert "has no artifact with this sha256" in str(
+        await EnclosureReader(artifacts).read(elsewhere)
+    )
 
 
 async def test_the_limit_is_for_all_files_of_a_letter_together(artifacts: LocalArtifacts) -> None:

@@ -15,12 +15,13 @@ from pathlib import Path
 import pytest
 
 from outrider.bootstrap import Outrider
+from outrider.domain.call_results import SETUP_WRONG, Accepted, AttemptError, Held, Progress
 from outrider.domain.ids import DEFAULT_SCOPE, RunId
 from outrider.domain.retry import DIRECT, MAIL, usual_schedule
 from outrider.domain.states import Channel
-from outrider.domain.submission import SETUP_WRONG, Accepted, AttemptError, Held, Progress
+from outrider.gateways.mail_server import Mail, Waits
 from outrider.gateways.smtp import mail_server
-from outrider.gateways.smtp_connections import Mail, SmtpConnection, Waits
+from outrider.gateways.smtp_connection import SmtpConnection
 from outrider.gateways.target_checker import check_targets
 from outrider.kernel.transactions import alerts
 from outrider.kernel.transactions.alerts import AlertRecord

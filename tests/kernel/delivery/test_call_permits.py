@@ -8,7 +8,7 @@ import pytest
 from outrider.domain.errors import StoreUnavailable
 from outrider.domain.ids import CampaignId, Fence, JobId, RunId, TenantId, WorkspaceId
 from outrider.kernel.delivery.call_permits import CallPermits
-from outrider.kernel.transactions.jobs import Claim, ClaimedLane, ClaimedPhaseJob
+from outrider.kernel.transactions.claims import Claim, ClaimedLane, ClaimedPhaseJob
 from outrider.limits.kernel import Limits
 from outrider.ports.store import Store, Transaction
 from outrider.testing.clock import FakeClock

@@ -10,28 +10,28 @@ from pathlib import Path
 import pytest
 
 from outrider.bootstrap import Outrider
+from outrider.domain.call_results import SETUP_WRONG, Accepted, CallResult, Rejected
 from outrider.domain.campaigns import LAUNCH, Message
 from outrider.domain.errors import InvalidInput, OutriderError
 from outrider.domain.ids import DEFAULT_SCOPE, CampaignId, IdempotencyKey, RunId
 from outrider.domain.phases import Action
 from outrider.domain.recipients import recipient
 from outrider.domain.states import TERMINAL_RUNS, Channel, RunStatus
-from outrider.domain.submission import SETUP_WRONG, Accepted, CallResult, Rejected
 from outrider.domain.suppressions import OptOut
 from outrider.domain.targets import DoorState
 from outrider.gateways.directory import Gateways
 from outrider.gateways.noop import NoopGateway
 from outrider.gateways.sandbox import Faults, Sandbox, references_delivered
-from outrider.kernel.control.phase_controls import Control
-from outrider.kernel.transactions import inspection, suppressions
+from outrider.kernel.transactions import paging, run_jobs, run_records, suppressions
 from outrider.kernel.transactions.alerts import LAST, AlertCode, alerts_page
 from outrider.kernel.transactions.doubts import DoubtVerdict
 from outrider.kernel.transactions.overview import overview_page
+from outrider.kernel.transactions.phase_controls import Control
 from outrider.kernel.transactions.targets import doors_that_hold
 from outrider.limits.kernel import Limits
 from outrider.ports.gateway import Gateway, Reservation
 from outrider.ports.stages import Stage, Unobserved
-from outrider.secret_store import LocalSecrets
+from outrider.secrets.store import LocalSecrets
 from outrider.settings import TargetSettings
 from outrider.testing.launches import (
     WATCH_SECONDS,
@@ -42,6 +42,7 @@ from outrider.testing.launches import (
     target,
     until_terminal,
 )
+from tests.support.eventually import eventually
 from tests.support.raw_sql import raw_sql
 from tests.support.whole_runs import (
     QUICK,
@@ -112,7 +113,7 @@ async def test_two_recipients_with_one_id_are_refused_and_nothing_is_left(
 ) -> None:
     with pytest.raises(InvalidInput, match="two recipients have the same id"):
         await launch(outrider, [SMS], [*people(3), *people(1)])
-    assert await outrider.store.read(overview_page(DEFAULT_SCOPE, inspection.LAST, 2)) == ([], None)
+    assert await outrider.store.read(overview_page(DEFAULT_SCOPE, paging.LAST, 2)) == ([], None)
 
 
 async def test_recipients_who_must_not_be_called_are_skipped_with_the_reason(
@@ -217,7 +218,7 @@ async def test_throttling_parks_the_job_and_the_run_finishes_later(
     run_id = await launch(outrider, [SMS], people(5))
     # The worker finishes what it holds before it stops, so every answer is in the ledger.
     await work_until(outrider, run_id, lambda _seen: sandbox.requests > 0)
-    (job,) = await outrider.store.read(inspection.job_counts(run_id))
+    (job,) = await outrider.store.read(run_jobs.job_counts(run_id))
     assert (job.status, job.attempts) == ("queued", 0)
     refused = sandbox.requests
     items = (await items_of(outrider, run_id)).values()
@@ -237,7 +238,7 @@ async def test_throttling_parks_the_job_and_the_run_finishes_later(
         assert (door.opens_at - door.since).total_seconds() >= 2
         opens.append(door.opens_at)
     words = " ".join(await outrider.run_explainer.explain(DEFAULT_SCOPE, run_id))
-    assert words.count("says to come back later") == 1
+    assert words.count("asks to retry later") == 1
     sandbox.change_faults({"throttleRate": 0.0})
     counted = await work_until_terminal(outrider, run_id)
     assert datetime.now(UTC) >= max(opens)
@@ -357,14 +358,14 @@ async def test_a_job_whose_handler_always_raises_ends_dead_and_fails_nobody(
                     await clock.step(10)
                     await asyncio.sleep(WATCH_SECONDS)
         assert await status_of(outrider, run_id) == "failed"
-        (job,) = await outrider.store.read(inspection.job_counts(run_id))
+        (job,) = await outrider.store.read(run_jobs.job_counts(run_id))
         assert (job.status, job.outcome, job.attempts) == ("dead", "failed", 3)
         items = await items_of(outrider, run_id)
         assert {(item.status, item.reason) for item in items.values()} == {("skipped", "job_dead")}
         assert len(items) == 4
         assert await certificate_holds(outrider, run_id)
         assert set(await open_alerts(outrider)) - LOOKS_LATE == {AlertCode.JOB_DEAD}
-        run = await outrider.store.read(inspection.run(DEFAULT_SCOPE, run_id))
+        run = await outrider.store.read(run_records.run(DEFAULT_SCOPE, run_id))
         again = await outrider.phase_controller.control(
             DEFAULT_SCOPE, CampaignId(run.campaign_id), LAUNCH, Control(Action.RETRY, "test")
         )
@@ -416,10 +417,12 @@ async def test_a_job_whose_gateway_cannot_be_made_waits_and_marks_nobody_failed(
         sound, outrider.gateways = outrider.gateways, NoGateways(LocalSecrets())
         run_id = await launch(outrider, [message(Channel.SMS, "noop.all")], people(4))
         async with working(outrider, retry=QUICK):
-            async with asyncio.timeout(60):
-                while await open_alerts(outrider, times=3) != ["TARGET_HELD"]:  # noqa: ASYNC110
-                    await asyncio.sleep(WATCH_SECONDS)
-        (job,) = await outrider.store.read(inspection.job_counts(run_id))
+
+            async def is_so() -> bool:
+                return await open_alerts(outrider, times=3) == ["TARGET_HELD"]
+
+            await eventually(is_so, seconds=60)
+        (job,) = await outrider.store.read(run_jobs.job_counts(run_id))
         assert (job.status, job.attempts) == ("queued", 0)
         assert await items_of(outrider, run_id) == {}
         doors = await outrider.store.read(doors_that_hold(DEFAULT_SCOPE, run_id, 10))
@@ -512,7 +515,7 @@ async def test_a_worker_that_is_stopped_finishes_its_window_and_gives_the_job_ba
     sandbox.faults.latency_ms = 50
     run_id = await launch(outrider, [SMS], people(2000), batch_size=2000)
     await work_until(outrider, run_id, lambda accounting: accounting.sent > 0)
-    jobs = await outrider.store.read(inspection.job_counts(run_id))
+    jobs = await outrider.store.read(run_jobs.job_counts(run_id))
     assert [(count.status, count.attempts) for count in jobs] == [("queued", 0)]
     _, accounting = await observe(outrider, run_id)
     assert 0 < accounting.sent < 2000

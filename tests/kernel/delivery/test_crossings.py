@@ -1,6 +1,5 @@
 """Where several rules meet in one item: what is on record stays true, and nobody gets stuck."""
 
-import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,10 +16,12 @@ from outrider.domain.suppressions import OptOut, SuppressionSource
 from outrider.gateways.sandbox import Faults, Sandbox
 from outrider.kernel.delivery.item_drafter import ItemDrafter
 from outrider.kernel.delivery.reservations import Reserver
-from outrider.kernel.transactions import doubts, inspection, jobs, ledger, suppressions
+from outrider.kernel.transactions import closing, doubts, jobs, ledger, ledger_items, suppressions
+from outrider.kernel.transactions.closing import ClosedAttempt
 from outrider.kernel.transactions.doubts import DoubtVerdict
 from outrider.kernel.transactions.jobs import Hold
-from outrider.kernel.transactions.ledger import ClosedAttempt, Draft, JobContext, Member
+from outrider.kernel.transactions.ledger import JobContext, Member
+from outrider.kernel.transactions.reserving import Draft
 from outrider.limits.kernel import Limits
 from outrider.ports.store import Store
 from outrider.testing.clock import FakeClock
@@ -37,6 +38,7 @@ from outrider.testing.store_suite.workshop import (
     at,
 )
 from tests.support.controls import control
+from tests.support.eventually import eventually
 from tests.support.foundations import foundation
 from tests.support.raw_sql import raw_sql
 from tests.support.whole_runs import IMPATIENT, opened, work_until, work_until_terminal
@@ -72,9 +74,9 @@ async def test_an_acceptance_is_kept_that_comes_after_a_verdict_had_the_call_rep
 
     thawed = ClosedAttempt(item, 1, frozen.job.fence, at(70), ACCEPTED)
     own = ClosedAttempt(item, 1, second.job.fence, at(63), ACCEPTED)
-    await store.write(ledger.close([thawed], at(70)))
-    await store.write(ledger.note_late([thawed, own], shop.ids, at(70)))
-    late = await store.read(inspection.late_acceptances_of(item))
+    await store.write(closing.close([thawed], at(70)))
+    await store.write(closing.note_late([thawed, own], shop.ids, at(70)))
+    late = await store.read(ledger_items.late_acceptances_of(item))
     assert [each.answered_at for each in late] == [at(70)]
 
 
@@ -88,10 +90,10 @@ async def test_an_acceptance_that_still_counts_is_not_late(store: Store) -> None
     await store.write(ledger.doubt(second.job, [item], at(60)))
     await resubmit(shop, item, 61)
     thawed = ClosedAttempt(item, 1, frozen.job.fence, at(70), ACCEPTED)
-    await store.write(ledger.close([thawed], at(70)))
-    await store.write(ledger.note_late([thawed], shop.ids, at(70)))
+    await store.write(closing.close([thawed], at(70)))
+    await store.write(closing.note_late([thawed], shop.ids, at(70)))
     assert (await shop.item(item)).status == ItemStatus.SENT
-    assert await store.read(inspection.late_acceptances_of(item)) == []
+    assert await store.read(ledger_items.late_acceptances_of(item)) == []
 
 
 async def test_a_repeat_that_met_an_opt_out_can_be_called_again_and_archived(store: Store) -> None:
@@ -216,8 +218,8 @@ async def test_a_job_that_is_given_up_while_calls_are_out_leaves_them_in_doubt(
     ) -> list[Draft]:
         windows[context.job.fence] += 1
         if windows[context.job.fence] > 1:
-            # Its first window is being called by now.
-            await asyncio.sleep(0.3)
+            # Its first window is being called by now, as were those of earlier holders.
+            await eventually(lambda: sandbox.requests >= len(windows))
             raise RuntimeError("the same each time")
         return await draft(self, context, members)
 

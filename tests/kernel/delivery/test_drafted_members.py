@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from outrider.domain.ids import IdempotencyKey, OutboxId, RecipientId
 from outrider.domain.states import ItemStatus
 from outrider.kernel.delivery.drafted_members import DraftedMembers
-from outrider.kernel.transactions.ledger import Draft, Member
+from outrider.kernel.transactions.ledger import Member
+from outrider.kernel.transactions.reserving import Draft
 
 
 def member(number: int) -> Member:

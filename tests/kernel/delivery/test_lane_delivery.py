@@ -1,28 +1,29 @@
 """Lanes at their edges: late answers, verdicts that race with a release, and lost holders."""
 
-import asyncio
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from outrider.bootstrap import Outrider
+from outrider.domain.call_results import Progress
 from outrider.domain.ids import DEFAULT_SCOPE, WorkerId
 from outrider.domain.states import IntentStatus, ItemStatus
-from outrider.domain.submission import Progress, Verdict
+from outrider.domain.submission import Verdict
 from outrider.engines.local import local_reference
 from outrider.gateways.sandbox import Sandbox
 from outrider.kernel.submissions.submission_manager import intent_key
-from outrider.kernel.transactions import doubts, jobs, ledger, submissions
+from outrider.kernel.transactions import closing, doubts, ledger, lost_jobs, reserving, submissions
+from outrider.kernel.transactions.claims import ClaimedLane, Claimer
+from outrider.kernel.transactions.closing import ClosedAttempt
 from outrider.kernel.transactions.doubts import DoubtVerdict
-from outrider.kernel.transactions.jobs import ClaimedLane, Claimer
-from outrider.kernel.transactions.ledger import ClosedAttempt
 from outrider.kernel.transactions.submissions import DueItem
 from outrider.limits.campaigns import LANES_PER_TARGET
 from outrider.testing.claims import claim_any
 from outrider.testing.launches import target
 from outrider.testing.store_suite.workshop import WORD
-from tests.kernel.submissions.test_submission_manager import at_work, ended, opened, submit, until
+from tests.support.eventually import observed_for
+from tests.support.intents import at_work, ended, opened, submit, until
 
 LEASE = timedelta(seconds=30)
 IDLE_SECONDS = 0.5
@@ -49,14 +50,16 @@ async def open_only_item(outrider: Outrider, lane: ClaimedLane) -> DueItem:
     began = outrider.clock.now()
     [row] = await outrider.store.read(submissions.due(lane, 10, began))
     assert await outrider.store.write(
-        ledger.reopen(lane, [row.id], None, WORD, began + LEASE, began)
+        reserving.reopen(lane, [row.id], None, WORD, began + LEASE, began)
     )
     return row
 
 
 async def lose(outrider: Outrider, worker: str) -> ClaimedLane:
     """That worker's lane goes to another, who doubts what was left open and lets go again."""
-    await outrider.store.write(jobs.rescue_from([worker], WorkerId("rescuer"), outrider.ids, now()))
+    await outrider.store.write(
+        lost_jobs.rescue_from([worker], WorkerId("rescuer"), outrider.ids, now())
+    )
     taken = await claim(outrider, "another")
     [row] = await outrider.store.read(submissions.due(taken, 10, now()))
     await outrider.store.write(ledger.doubt(taken, [row.id], now()))
@@ -65,7 +68,7 @@ async def lose(outrider: Outrider, worker: str) -> ClaimedLane:
 
 async def answer(outrider: Outrider, lane: ClaimedLane, row: DueItem, verdict: Verdict) -> None:
     closed = ClosedAttempt(row.id, row.attempts + 1, lane.fence, now(), verdict)
-    await outrider.store.write(ledger.close([closed], now()))
+    await outrider.store.write(closing.close([closed], now()))
 
 
 @pytest.mark.parametrize(
@@ -144,7 +147,7 @@ async def test_an_acceptance_counts_even_after_a_verdict_said_it_never_arrived(
             await outrider.store.write(submissions.release(taken, now(), now()))
             async with at_work(outrider):
                 intent, _ = await until(outrider, "a", ended)
-                await asyncio.sleep(0.1)
+                await observed_for(0.1)
         assert intent.item_status == "sent"
         assert sandbox.requests == 0
 
@@ -156,7 +159,7 @@ async def test_a_lane_with_nothing_to_do_is_not_claimed_again_and_again(
         async with at_work(outrider):
             await submit(outrider, "a", to="x")
             await until(outrider, "a", ended)
-            await asyncio.sleep(IDLE_SECONDS)
+            await observed_for(IDLE_SECONDS)
         await submit(outrider, _of_the_same_lane_as("a"), to="x")
         lane = await claim(outrider, "counter")
         # Each claim raises the fence by one: for the first intent, perhaps once more, and now.

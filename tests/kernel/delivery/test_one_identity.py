@@ -9,21 +9,33 @@ from pathlib import Path
 import pytest
 
 from outrider.bootstrap import Outrider
+from outrider.domain.call_results import Progress
 from outrider.domain.campaigns import LAUNCH, CampaignDefinition, Message
 from outrider.domain.errors import PreconditionFailed
 from outrider.domain.ids import DEFAULT_SCOPE, CampaignId, OutboxId, RunId
 from outrider.domain.outbox import Accounting
 from outrider.domain.phases import Action
 from outrider.domain.states import Channel, IntentStatus, ItemStatus
-from outrider.domain.submission import Progress, Verdict
+from outrider.domain.submission import Verdict
 from outrider.domain.times import rfc3339
 from outrider.gateways.sandbox import Faults, Sandbox, references_delivered
-from outrider.kernel.control.phase_controls import Control, RerunScope
 from outrider.kernel.control.stop_sweeper import StopSweeper
-from outrider.kernel.transactions import alerts, campaigns, inspection, jobs, ledger, overview
+from outrider.kernel.transactions import (
+    alerts,
+    campaigns,
+    ledger,
+    ledger_items,
+    lost_jobs,
+    overview,
+    paging,
+    run_jobs,
+)
 from outrider.kernel.transactions.alerts import AlertRecord
 from outrider.kernel.transactions.doubts import DoubtVerdict
-from outrider.kernel.transactions.inspection import FIRST, Item, JobLine
+from outrider.kernel.transactions.ledger_items import Item
+from outrider.kernel.transactions.paging import FIRST
+from outrider.kernel.transactions.phase_controls import Control, RerunScope
+from outrider.kernel.transactions.run_jobs import JobLine
 from outrider.limits.kernel import Limits
 from outrider.settings import TargetSettings
 from outrider.testing.launches import (
@@ -86,11 +98,11 @@ def post(message_id: str, network: str) -> Message:
 
 
 async def rows_of(outrider: Outrider, run_id: RunId) -> list[Item]:
-    return await outrider.store.read(inspection.items_of_run(DEFAULT_SCOPE, run_id, most=MOST))
+    return await outrider.store.read(ledger_items.items_of_run(DEFAULT_SCOPE, run_id, most=MOST))
 
 
 async def jobs_of(outrider: Outrider, run_id: RunId) -> list[JobLine]:
-    return await outrider.store.read(inspection.jobs_page(run_id, FIRST, MOST))
+    return await outrider.store.read(run_jobs.jobs_page(run_id, FIRST, MOST))
 
 
 async def open_alerts(outrider: Outrider) -> list[AlertRecord]:
@@ -175,9 +187,9 @@ async def test_a_job_that_cannot_get_on_is_dead_at_its_maximum_and_raises_an_ale
     assert (job.status, job.outcome, job.attempts) == ("dead", "partial", 2)
     (alert,) = await open_alerts(outrider)
     assert (alert.code, alert.subject) == ("JOB_DEAD", run_id)
-    assert "1 of its 3 items have no ending" in alert.message
+    assert "1 of its 3 items have no outcome" in alert.message
     run, _ = await observe(outrider, run_id)
-    with pytest.raises(PreconditionFailed, match="given up without an ending"):
+    with pytest.raises(PreconditionFailed, match="given up without an outcome"):
         await control(outrider, run.campaign_id, Action.RERUN)
     assert not (await outrider.certifier.certify(DEFAULT_SCOPE, run_id)).holds
     await control(outrider, run.campaign_id, Action.RERUN, scope=RerunScope.ALL, confirm=True)
@@ -254,12 +266,12 @@ async def test_doubts_of_a_stopped_run_can_be_settled_after_its_end(
     expected = Accounting(intended=5, in_doubt=1, sent=2, failed=2)
     run, accounting = await observe(outrider, run_id)
     assert (run.status, accounting) == ("failed", expected)
-    page = await outrider.store.read(overview.overview_page(DEFAULT_SCOPE, inspection.LAST, 10))
+    page = await outrider.store.read(overview.overview_page(DEFAULT_SCOPE, paging.LAST, 10))
     assert [each.accounting for each in page.campaigns] == [expected]
     lines = await jobs_of(outrider, run_id)
     assert sum(line.sent for line in lines) == 2
     assert sum(line.failed for line in lines) == 2
-    never_arrived = await outrider.store.read(inspection.item(DEFAULT_SCOPE, rows[3].id))
+    never_arrived = await outrider.store.read(ledger_items.item(DEFAULT_SCOPE, rows[3].id))
     assert (never_arrived.status, never_arrived.reason) == ("failed", "cancelled")
     assert not (await outrider.certifier.certify(DEFAULT_SCOPE, run_id)).holds
     await outrider.doubt_resolver.resolve(
@@ -320,7 +332,7 @@ async def test_a_run_status_that_a_hand_wrote_does_not_certify(
         await raw.run(f"UPDATE campaign_runs SET status = 'completed' WHERE id = '{run_id}'")
     certificate = await outrider.certifier.certify(DEFAULT_SCOPE, run_id)
     assert [each.name for each in certificate.criteria if not each.holds] == ["run_terminal"]
-    assert "its log and its jobs do not say" in certificate.criteria[0].detail
+    assert "its log and jobs do not confirm" in certificate.criteria[0].detail
 
 
 async def test_what_a_worker_gives_back_after_its_stopped_run_has_ended_gets_an_ending(
@@ -332,7 +344,7 @@ async def test_what_a_worker_gives_back_after_its_stopped_run_has_ended_gets_an_
     asleep = await shop.claim_one(ONE, now=now)
     never_begun, called = await shop.open(asleep, 0, 1, now=now)
     run, _ = await observe(outrider, run_id)
-    await outrider.store.write(jobs.rescue_from([ONE], OTHER, shop.ids, now))
+    await outrider.store.write(lost_jobs.rescue_from([ONE], OTHER, shop.ids, now))
     await stop(outrider, run.campaign_id)
     later = outrider.clock.now()
     sweeping = await shop.claim_one(OTHER, now=later)

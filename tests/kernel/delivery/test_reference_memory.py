@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from outrider.bootstrap import Outrider
 from outrider.documents.target_settings import setting_warnings
+from outrider.domain.call_results import Progress
 from outrider.domain.errors import Conflict
 from outrider.domain.ids import DEFAULT_SCOPE, RunId, WorkerId
 from outrider.domain.reference_memory import (
@@ -24,25 +25,25 @@ from outrider.domain.reference_memory import (
     memory_of,
 )
 from outrider.domain.states import Channel, IntentStatus, ItemStatus
-from outrider.domain.submission import Contract, OneShot, Progress, Verdict
+from outrider.domain.submission import Contract, OneShot, Verdict
 from outrider.engines.local import local_reference
 from outrider.gateways.directory import GATEWAY_TYPES
 from outrider.kernel.delivery.doubt_resolver import DoubtsOf
 from outrider.kernel.reports.certifier import Certificate
 from outrider.kernel.reports.item_explainer import explain_item
 from outrider.kernel.submissions.submission_manager import Submission
-from outrider.kernel.transactions import inspection, ledger, submissions
+from outrider.kernel.transactions import closing, ledger_items, reserving, submissions
+from outrider.kernel.transactions.claims import ClaimedLane, Claimer
+from outrider.kernel.transactions.closing import ClosedAttempt
 from outrider.kernel.transactions.doubts import DoubtVerdict
-from outrider.kernel.transactions.inspection import Attempt
-from outrider.kernel.transactions.jobs import ClaimedLane, Claimer
-from outrider.kernel.transactions.ledger import ClosedAttempt
+from outrider.kernel.transactions.ledger_items import Attempt
 from outrider.kernel.transactions.submissions import Intent
 from outrider.settings import TargetSettings
 from outrider.testing.claims import claim_any
 from outrider.testing.clock import FakeClock
 from outrider.testing.launches import launch, message, people, target
 from outrider.testing.store_suite.workshop import ACCEPTED, WORD, Workshop
-from tests.kernel.submissions.test_submission_manager import ended, until
+from tests.support.intents import ended, until
 from tests.support.raw_sql import raw_sql
 from tests.support.remembering_gateway import RememberingGateway
 from tests.support.whole_runs import opened, work_until_terminal, working
@@ -118,7 +119,7 @@ async def test_a_duplicate_within_the_declared_memory_is_a_proof_that_stays_visi
             (1, 0, "timeout"),
             (2, 0, "duplicate_reference"),
         ]
-        item = await outrider.store.read(inspection.item(DEFAULT_SCOPE, intent.outbox_id))
+        item = await outrider.store.read(ledger_items.item(DEFAULT_SCOPE, intent.outbox_id))
         assert item.reason == "duplicate_reference"
         assert "proves that the earlier call arrived" in explain_item(item, attempts)[-1]
         assert gateway.deliveries.total() == 1
@@ -168,7 +169,7 @@ async def test_an_exhausted_item_in_doubt_takes_no_resubmission(
             await resolver.resolve_all(
                 DEFAULT_SCOPE, DoubtsOf(), DoubtVerdict.RESUBMIT, "their log", "test"
             )
-        item = await outrider.store.read(inspection.item(DEFAULT_SCOPE, doubt.id))
+        item = await outrider.store.read(ledger_items.item(DEFAULT_SCOPE, doubt.id))
         assert "--verdict sent|failed " in explain_item(item, [])[-1]
         settled = await resolver.reconcile(
             DEFAULT_SCOPE, run_id=None, received=set(), absent=DoubtVerdict.RESUBMIT,
@@ -193,13 +194,13 @@ async def test_what_may_have_arrived_is_not_called_again_after_its_deadline(
         [lane] = await claim_any(store, claimer, 10, began)
         assert isinstance(lane, ClaimedLane)
         [row] = await store.read(submissions.due(lane, 10, began))
-        await store.write(ledger.reopen(lane, [row.id], None, WORD, began + LEASE, began))
+        await store.write(reserving.reopen(lane, [row.id], None, WORD, began + LEASE, began))
         silence = Verdict(
             ItemStatus.QUEUED, IntentStatus.PENDING, Progress.SENT_NO_ANSWER, "timeout",
             next_attempt_at=began + timedelta(seconds=29), maybe_received=True,
         )  # fmt: skip
         await store.write(
-            ledger.close([ClosedAttempt(row.id, 1, lane.fence, began, silence)], began)
+            closing.close([ClosedAttempt(row.id, 1, lane.fence, began, silence)], began)
         )
         clock.advance(29)
         assert [each.id for each in await store.read(submissions.due(lane, 10, clock.now()))]
@@ -238,7 +239,7 @@ async def test_without_repeats_the_certificate_rests_on_the_ledger_alone(
         await work_until_terminal(outrider, run_id)
         proof, detail = await certified(outrider, run_id)
         assert proof.holds
-        assert "no call was repeated, so our own ledger says it" in detail
+        assert "no call was repeated, so the ledger alone proves it" in detail
         nothing = {"remembered": [], "undeclared": [], "disproved": 0}
         assert proof.as_document()["repeats"] == nothing
 

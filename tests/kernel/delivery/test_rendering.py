@@ -299,7 +299,7 @@ async def test_the_child_sees_nothing_of_the_workers_environment(
 async def test_a_child_that_cannot_start_is_no_items_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(renderer_module, "child_command", lambda _limits: ["false"])
     renderer = ProcessRenderer()
-    with pytest.raises(OutriderError, match="does not start"):
+    with pytest.raises(OutriderError, match="did not start"):
         await render(renderer, "{{ n }}", {"n": 1})
     await renderer.close()
 

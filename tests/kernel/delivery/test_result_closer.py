@@ -9,15 +9,18 @@ from typing import cast
 
 import pytest
 
+from outrider.domain.call_results import Progress
 from outrider.domain.errors import StoreError, StoreRefused, StoreUnavailable
 from outrider.domain.ids import Fence, JobId, OutboxId
 from outrider.domain.states import IntentStatus, ItemStatus
-from outrider.domain.submission import Progress, Verdict
+from outrider.domain.submission import Verdict
 from outrider.kernel.delivery.result_closer import ResultCloser
-from outrider.kernel.transactions.ledger import ClosedAttempt
+from outrider.kernel.delivery.right_of_way import RightOfWay
+from outrider.kernel.transactions.closing import ClosedAttempt
 from outrider.limits.kernel import Limits
 from outrider.ports.stages import Unobserved
 from outrider.ports.store import Store, Transaction
+from outrider.system import SystemClock
 from tests.support.foundations import foundation
 
 ACCEPTED = Verdict(ItemStatus.SENT, IntentStatus.ACCEPTED, Progress.ANSWERED)
@@ -242,3 +245,35 @@ async def test_a_store_that_fails_for_a_moment_costs_no_result(patience_seconds:
     finally:
         running.cancel()
         await asyncio.wait({running})
+
+
+async def test_a_single_message_is_closed_however_much_campaigns_have_to_close() -> None:
+    async with closing() as (closer, store):
+        for name in ("one", "two", "three"):
+            closer.put(closed(name))
+            await store.until_groups(min(len(store.groups) + 1, 2))
+        closer.put(closed("message"), first=True)
+        single = asyncio.create_task(closer.barrier(first=True))
+        await store.until_groups(3)
+        assert store.groups[2] == ["message"]
+        store.ends[2].set_result(None)
+        await single
+        assert not store.ends[0].done()
+
+
+async def test_beside_single_messages_a_group_is_cut_and_who_waits_hears_after_the_last() -> None:
+    limits = replace(LIMITS, beside_lanes_items=2, beside_lanes_seconds=3_600.0)
+    async with closing(limits) as (closer, store):
+        closer.right_of_way = RightOfWay(SystemClock(), limits)
+        closer.right_of_way.seen()
+        for name in ("a", "b", "c"):
+            closer.put(closed(name))
+        waiting = asyncio.create_task(closer.barrier())
+        await store.until_groups(1)
+        assert store.groups == [["a", "b"]]
+        store.ends[0].set_result(None)
+        await store.until_groups(2)
+        assert store.groups[1] == ["c"]
+        assert not waiting.done()
+        store.ends[1].set_result(None)
+        await waiting

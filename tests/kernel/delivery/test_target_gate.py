@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from outrider.bootstrap import Outrider
+from outrider.domain.call_results import Accepted, Closes, Held, Throttled
 from outrider.domain.ids import DEFAULT_SCOPE, Scope, TenantId, WorkerId, WorkspaceId
-from outrider.domain.submission import Accepted, Closes, Held, Throttled
 from outrider.domain.targets import TargetPolicy
 from outrider.kernel.delivery.gateway_routes import Route
-from outrider.kernel.delivery.target_gate import ComeBack, Passes, TargetGate
+from outrider.kernel.delivery.local_doors import ComeBack, Passes
+from outrider.kernel.delivery.target_gate import TargetGate
 from outrider.kernel.transactions.alerts import LAST, alerts_page
 from outrider.ports.gateway import Gateway
 from outrider.testing.launches import target
@@ -62,7 +63,9 @@ async def test_a_long_retry_after_holds_one_workspace_and_the_others_for_a_minut
     assert isinstance(waits, ComeBack)
     assert (waits.at - began).total_seconds() == 60
     doors = (await outrider.target_keeper.overview()).doors
-    assert all("it asks for 3,600 s" in str(door.reason) for door in doors.values() if door.reason)
+    assert all(
+        "it asked to wait 3,600 s" in str(door.reason) for door in doors.values() if door.reason
+    )
 
     await clock.step(60)
     probe = await gate.ask(other, gateway, 1)

@@ -10,11 +10,12 @@ from outrider.domain.ids import OutboxId
 from outrider.domain.notification_status import NotificationStatus, notification_status
 from outrider.domain.states import ItemStatus
 from outrider.domain.workflows import DomainEventId, StepId
-from outrider.kernel.reports.event_explainer import Story, explain_event
+from outrider.kernel.reports.event_explainer import explain_event
 from outrider.kernel.reports.item_explainer import explain_item
 from outrider.kernel.transactions.digests import DigestId, EventDigest
 from outrider.kernel.transactions.domain_events import StoredEvent
-from outrider.kernel.transactions.inspection import Item
+from outrider.kernel.transactions.event_stories import Story
+from outrider.kernel.transactions.ledger_items import Item
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
 LATER = NOON + timedelta(hours=8)
@@ -55,26 +56,26 @@ def digest(**changes: Any) -> EventDigest:
     [
         (
             route("steps", ruleId="r", items=2, collected=0),
-            "Email to lead: the rule's steps were enqueued, which made 2 messages.",
+            "Email to lead: the rule's steps were enqueued and created 2 messages.",
         ),
         (
             route("steps", ruleId="r", items=0, collected=1),
-            "Email to lead: the rule's steps were enqueued, which made no message and 1 digest"
+            "Email to lead: the rule's steps were enqueued and created no message and 1 digest"
             " entry.",
         ),
         (
             route("suppressed", ruleId="r"),
-            "Email to lead: the rule is disabled, so nobody was written to.",
+            "Email to lead: the rule is disabled, so nothing was sent.",
         ),
         (
             route("legacy", sender="proposal_email", items=1, collected=0),
-            "Email to lead: there is no rule, so the legacy sender proposal_email was used, which"
-            " made 1 message.",
+            "Email to lead: there is no rule, so the legacy sender proposal_email was used and"
+            " created 1 message.",
         ),
         (
             route("legacy_fallback", sender="proposal_email", why="no x", items=1, collected=0),
             "Email to lead: the rule could not be enqueued (no x), so the legacy sender"
-            " proposal_email was used, which made 1 message.",
+            " proposal_email was used and created 1 message.",
         ),
         (
             route("failed", ruleId="r", why="'quoteNumber' is undefined"),
@@ -91,16 +92,16 @@ def test_each_decision_is_told(told: dict[str, Any], sentence: str) -> None:
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"status": "received", "routes": None}, "It waits to be routed."),
+        ({"status": "received", "routes": None}, "It is waiting to be processed."),
         (
             {"status": "received", "routes": None, "error": "no registry"},
-            "It could not be routed yet and is tried again: no registry.",
+            "It could not be processed yet and will be retried: no registry.",
         ),
         (
-            {"status": "failed", "error": "the trigger 'x' is known to nobody"},
-            "It could not be routed: the trigger 'x' is known to nobody.",
+            {"status": "failed", "error": "'x' is not a known trigger"},
+            "It could not be processed: 'x' is not a known trigger.",
         ),
-        ({}, "Its trigger has neither a rule nor a legacy sender, so nobody was written to."),
+        ({}, "Its trigger has neither a rule nor a legacy sender, so nothing was sent."),
     ],
 )
 def test_an_event_without_routes_says_why(changes: dict[str, Any], sentence: str) -> None:
@@ -109,7 +110,7 @@ def test_an_event_without_routes_says_why(changes: dict[str, Any], sentence: str
 
 def test_what_failed_says_how_it_is_routed_again() -> None:
     told = explain_event(Story(event(route("failed", why="w"), status="failed", error="w"), [], []))
-    assert told[-1] == "Once that is mended, `outrider event reroute` has it routed again."
+    assert told[-1] == "Once that is fixed, run `outrider event reroute` to process it again."
 
 
 def test_an_event_that_was_told_late_says_when_it_happened() -> None:
@@ -120,9 +121,7 @@ def test_an_event_that_was_told_late_says_when_it_happened() -> None:
 def test_a_recipient_of_whom_no_route_knows_is_told_so() -> None:
     routed = event(route("suppressed"))
     told = explain_event(Story(routed, [], []), "bo@example.test")
-    assert told[-1] == (
-        "Nothing was planned for bo@example.test: no route that was taken names them."
-    )
+    assert told[-1] == ("Nothing was planned for bo@example.test: no route includes them.")
     waiting = event(status="received", routes=None)
     told = explain_event(Story(waiting, [], []), "bo@example.test")
     assert told[-1] == "Nothing is planned for bo@example.test yet."
@@ -131,16 +130,16 @@ def test_a_recipient_of_whom_no_route_knows_is_told_so() -> None:
 @pytest.mark.parametrize(
     ("waits_for", "why"),
     [
-        ("delay", "its step's moment has not come"),
-        ("quiet_hours", "it is in the recipient's quiet hours"),
+        ("delay", "its workflow step is not due yet"),
+        ("quiet_hours", "the recipient is in quiet hours"),
         ("sending_window", "the sending window is closed"),
-        ("frequency_cap", "the address has had as many messages as the frequency cap allows"),
+        ("frequency_cap", "the address has received as many messages as the frequency cap allows"),
     ],
 )
 def test_a_message_says_what_it_waits_for_and_until_when(waits_for: str, why: str) -> None:
     assert explain_item(item(waits_for=waits_for, next_attempt_at=LATER), []) == [
-        "lead-1 (ada@example.test) is not settled yet.",
-        "It followed from the event q-17 (quote_sent) by step 2 of its rule.",
+        "lead-1 (ada@example.test) is not finished yet.",
+        "It was caused by the event q-17 (quote_sent), by step 2 of its rule.",
         f"It waits until 2026-06-01T20:00:00Z, because {why}.",
     ]
 
@@ -150,7 +149,7 @@ def test_a_message_says_what_it_waits_for_and_until_when(waits_for: str, why: st
     [
         (
             {"reason": "moment_passed"},
-            "lead-1 (ada@example.test) was skipped before any call: its moment had gone when the"
+            "lead-1 (ada@example.test) was skipped before any call: its time had passed when the"
             " event arrived.",
         ),
         (
@@ -160,8 +159,8 @@ def test_a_message_says_what_it_waits_for_and_until_when(waits_for: str, why: st
         ),
         (
             {"reason": "frequency_cap", "error": "3 in 24 h"},
-            "lead-1 (ada@example.test) was skipped before any call: the address has had as many"
-            " messages as the frequency cap allows (3 in 24 h).",
+            "lead-1 (ada@example.test) was skipped before any call: the address has received as"
+            " many messages as the frequency cap allows (3 in 24 h).",
         ),
         (
             {"reason": "suppressed"},
@@ -176,29 +175,29 @@ def test_a_message_that_was_skipped_says_why(changes: dict[str, Any], sentence: 
 def test_a_message_says_what_it_followed_from() -> None:
     legacy = item(step_id=None, step_order=None, template="proposal_email")
     assert explain_item(legacy, [])[1] == (
-        "It followed from the event q-17 (quote_sent) by the legacy sender proposal_email."
+        "It was caused by the event q-17 (quote_sent), by the legacy sender proposal_email."
     )
     gone = item(step_order=None)
-    assert explain_item(gone, [])[1].endswith("by a step of its rule that is gone since.")
+    assert explain_item(gone, [])[1].endswith("by a step of its rule that has been deleted since.")
     collected = item(domain_event_id=None, event_id=None, trigger=None)
     assert explain_item(collected, [])[1] == (
         "It is a digest of the events that step 2 collected for this recipient."
     )
     single = item(template=None, domain_event_id=None, step_id=None)
-    assert explain_item(single, []) == ["lead-1 is not settled yet."]
+    assert explain_item(single, []) == ["lead-1 is not finished yet."]
 
 
 def test_a_digest_is_told_with_its_moment_and_then_with_its_message() -> None:
     who = "For lead-1 (ada@example.test) it"
     waiting = explain_event(Story(event(route("steps", items=0, collected=1)), [], [digest()]))
-    assert waiting[-1] == f"{who} is collected for a digest due at 2026-06-01T20:00:00Z."
+    assert waiting[-1] == f"{who} is being collected for a digest due at 2026-06-01T20:00:00Z."
     late = digest(error="no target")
     told = explain_event(Story(event(), [], [late]))[-1]
-    assert told.endswith("; making it failed so far: no target.")
+    assert told.endswith("; creating it has failed so far: no target.")
     closed = digest(closed_at=LATER, outbox_id=OutboxId("item"))
     sent = item(status="sent", domain_event_id=None, provider_message_id="m-1")
     told = "\n".join(explain_event(Story(event(), [(sent, [])], [closed])))
-    assert f"{who} was collected for a digest that was made at 2026-06-01T20:00:00Z.\n" in told
+    assert f"{who} was collected for a digest that was created at 2026-06-01T20:00:00Z.\n" in told
     assert told.count("was sent by smtp as m-1") == 1
     dropped = digest(closed_at=LATER, error="the step was deleted")
     told = explain_event(Story(event(), [], [dropped]))[-1]
@@ -207,7 +206,7 @@ def test_a_digest_is_told_with_its_moment_and_then_with_its_message() -> None:
 
 def test_of_many_messages_the_rest_is_counted() -> None:
     told = explain_event(Story(event(route("steps", items=300)), [(item(), [])], [], 299))
-    assert told[-1] == "299 more messages followed; name a recipient to hear of theirs."
+    assert told[-1] == "299 more messages were created; name a recipient to see theirs."
 
 
 def test_the_contracts_words_for_an_item() -> None:

@@ -12,11 +12,11 @@ from outrider.domain.ids import DEFAULT_SCOPE, CampaignId
 from outrider.domain.outbox import Accounting
 from outrider.domain.phases import Action
 from outrider.domain.states import PhaseState
-from outrider.kernel.control.phase_controls import RerunScope
 from outrider.kernel.transactions import artifacts
 from outrider.kernel.transactions.doubts import DoubtVerdict
-from outrider.kernel.transactions.inspection import FIRST, LAST
 from outrider.kernel.transactions.overview import overview_page
+from outrider.kernel.transactions.paging import FIRST, LAST
+from outrider.kernel.transactions.phase_controls import RerunScope
 from outrider.ports.store import Result, Transaction
 from outrider.testing.launches import observe
 from tests.kernel.control.test_control_races import (

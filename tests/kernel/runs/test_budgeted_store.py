@@ -18,7 +18,7 @@ from outrider.domain.run_events import RunEventType
 from outrider.domain.write_budget import WriteBudget
 from outrider.gateways.sandbox import Sandbox
 from outrider.kernel.runs.budgeted_store import BudgetedStore, BudgetExceeded
-from outrider.kernel.transactions import inspection
+from outrider.kernel.transactions import paging, run_jobs
 from outrider.kernel.work.background_loops import BackgroundLoops
 from outrider.ports.store import Transaction, ask
 from outrider.settings import Settings, StateStoreSettings
@@ -29,6 +29,7 @@ from outrider.testing.postgres import create_database, drop_database
 from outrider.testing.slow_store import SlowStore
 from outrider.testing.store_suite.workshop import ONE, Workshop
 from tests.support.controls import PATIENCE_SECONDS, begun, created, until, until_ended
+from tests.support.eventually import eventually
 from tests.support.run_logs import check_against_log, events_of, types_of
 from tests.support.whole_runs import IMPATIENT, working
 
@@ -116,9 +117,7 @@ async def test_step_completed_never_fails_open_it_fails_the_step(
         async with working(outrider):
             async with asyncio.timeout(60):
                 while True:
-                    (job,) = await outrider.store.read(
-                        inspection.jobs_page(run_id, inspection.FIRST, 10)
-                    )
+                    (job,) = await outrider.store.read(run_jobs.jobs_page(run_id, paging.FIRST, 10))
                     if job.attempts:
                         break
                     await asyncio.sleep(0.02)
@@ -210,15 +209,18 @@ async def test_a_line_that_swallows_everything_is_given_up_in_time(
 ) -> None:
     """Neither an answer nor an end: to clean up such a connection takes a driver minutes."""
 
+    begun = asyncio.Event()
+
     def long() -> Transaction[None]:
         while True:
             yield from ask("lock_holders")
+            begun.set()
 
     url = await create_database(postgres_url)
     swallowing = asyncio.Event()
     async with line_to(url, swallowing) as store:
         writing = asyncio.create_task(BudgetedStore(store, WriteBudget(BUDGET_MS)).write(long()))
-        await asyncio.sleep(0.05)
+        await begun.wait()
         swallowing.set()
         with pytest.raises(BudgetExceeded):
             async with asyncio.timeout(30):
@@ -328,14 +330,14 @@ async def test_a_store_that_only_reads_for_a_while_loses_nothing_of_the_spool(
 async def until_nothing_is_open(url: str) -> None:
     """Until no session of this database is within a transaction and does nothing there."""
     connection = await asyncpg.connect(url)
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while True:
-            if not await connection.fetchval(
-                "SELECT count(*) FROM pg_stat_activity"
-                " WHERE datname = current_database() AND state = 'idle in transaction'"
-            ):
-                break
-            await asyncio.sleep(0.05)
+
+    async def is_so() -> bool:
+        return not await connection.fetchval(
+            "SELECT count(*) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND state = 'idle in transaction'"
+        )
+
+    await eventually(is_so, seconds=PATIENCE_SECONDS)
     await connection.close()
 
 

@@ -20,12 +20,13 @@ from outrider.kernel.runs.projector import LAG, NON_CONTIGUOUS, Projector
 from outrider.kernel.runs.run_reader import RunReader
 from outrider.kernel.transactions import alerts
 from outrider.kernel.transactions.alerts import AlertRecord
-from outrider.kernel.transactions.inspection import LAST
+from outrider.kernel.transactions.paging import LAST
 from outrider.limits.kernel import Limits
 from outrider.ports.store import Store
 from outrider.system import SystemIds
 from outrider.testing.clock import FakeClock
 from outrider.testing.store_suite.workshop import ELSEWHERE, NOON, Workshop
+from tests.support.eventually import eventually
 from tests.support.foundations import foundation
 from tests.support.raw_logs import (
     Crash,
@@ -271,11 +272,7 @@ async def test_a_store_that_is_gone_for_a_while_is_tried_again(
     crashing = CrashingStore(store)
     crashing.read_errors = [StoreUnavailable("gone") for _ in range(3)]
     running = asyncio.create_task(projector_of(crashing).run())
-    async with asyncio.timeout(60):
-        while True:
-            if await watermark(raw, run_id):
-                break
-            await asyncio.sleep(0.01)
+    await eventually(lambda: watermark(raw, run_id), seconds=60)
     running.cancel()
     await asyncio.wait({running})
     assert running.cancelled()

@@ -14,8 +14,8 @@ from outrider.domain.ids import DEFAULT_SCOPE, RunId
 from outrider.domain.run_events import RunEvent
 from outrider.domain.states import Channel
 from outrider.gateways.sandbox import Faults, Sandbox
-from outrider.kernel.transactions import inspection
-from outrider.kernel.transactions.inspection import Item
+from outrider.kernel.transactions import ledger_items
+from outrider.kernel.transactions.ledger_items import Item
 from outrider.ports.phases import PhaseContext, PhaseJob, PhaseJobPlan, PhaseResult
 from outrider.ports.stages import Stage, Unobserved
 from outrider.testing.launches import launch, message, people, target
@@ -64,7 +64,7 @@ async def test_a_failed_run_names_the_providers_reason_and_its_category(
 
 
 async def items(outrider: Outrider, run_id: RunId) -> list[Item]:
-    script = inspection.items_of_run(DEFAULT_SCOPE, run_id, most=100)
+    script = ledger_items.items_of_run(DEFAULT_SCOPE, run_id, most=100)
     return list(await outrider.store.read(script))
 
 
@@ -81,7 +81,7 @@ async def test_a_run_whose_jobs_died_says_so_and_names_nobody(outrider: Outrider
     step, run = await endings(outrider, run_id)
     assert step.payload["error"] == {
         "category": "INFRASTRUCTURE", "code": "JOB_DEAD", "retryable": True,
-        "message": "its attempts are used up; the last one ended with OutriderError",
+        "message": "it has no attempts left; the last one ended with OutriderError",
     }  # fmt: skip
     assert run.payload["rootCause"] == (
         "1 job given up; the last attempt of one ended with OutriderError"
@@ -108,7 +108,7 @@ async def test_a_handlers_own_reason_is_told(outrider: Outrider) -> None:
     error = step.payload["error"]
     assert isinstance(error, dict)
     assert (error["category"], error["reason"]) == ("HANDLER", "no_consent")
-    assert run.payload["rootCause"] == "1 job failed, without any item that succeeded"
+    assert run.payload["rootCause"] == "1 job failed without a single successful item"
 
 
 async def test_a_snapshot_has_every_step_of_the_plan_before_anybody_begins_it(

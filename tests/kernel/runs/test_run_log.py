@@ -14,7 +14,7 @@ from outrider.domain.projection import SnapshotStatus, StepStatus
 from outrider.domain.run_events import EMITTERS, RunEventType, event_key
 from outrider.domain.states import Channel, PhaseState
 from outrider.gateways.sandbox import Sandbox
-from outrider.kernel.transactions import inspection, jobs
+from outrider.kernel.transactions import claims, jobs, run_records
 from outrider.ports.store import Transaction
 from outrider.testing.launches import ACTOR, message, observe, people, target
 from outrider.testing.store_suite.workshop import ONE, OTHER, Workshop
@@ -228,13 +228,13 @@ async def test_nothing_of_a_refused_transaction_is_in_the_log(outrider: Outrider
 
     def aborted() -> Transaction[None]:
         version, now = before[0].plan_version, outrider.clock.now()
-        yield from jobs.start_run(run_id, version, "nobody", "nowhere", now)
+        yield from claims.start_run(run_id, version, "nobody", "nowhere", now)
         raise RuntimeError("killed here")
 
     with pytest.raises(RuntimeError, match="killed here"):
         await outrider.store.write(aborted())
     assert await events_of(outrider, run_id) == before
-    run = await outrider.store.read(inspection.run(DEFAULT_SCOPE, run_id))
+    run = await outrider.store.read(run_records.run(DEFAULT_SCOPE, run_id))
     assert run.status == "queued"
     assert (await projected(outrider, run_id)).status is SnapshotStatus.APPROVED
     await check_against_log(outrider, campaign_id)

@@ -5,7 +5,7 @@ They look by themselves only once an hour here, so whatever they take they were 
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from itertools import pairwise
@@ -31,6 +31,7 @@ from outrider.stores.postgres.store import PostgresStore
 from outrider.testing.launches import launch, message, people, target, until_terminal
 from outrider.testing.slow_store import script_name
 from tests.kernel.work.test_engine_notifier import KnowingEngine
+from tests.support.eventually import eventually, observed_for
 from tests.support.raw_sql import raw_sql
 from tests.support.whole_runs import opened, working
 
@@ -52,14 +53,6 @@ async def submit(outrider: Outrider, intent_id: str) -> None:
 async def intent_of(outrider: Outrider, intent_id: str) -> Intent:
     intent, _ = await outrider.submissions.intent(DEFAULT_SCOPE, intent_id)
     return intent
-
-
-async def eventually(condition: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(WAIT_SECONDS):
-        while True:
-            if await condition():
-                return
-            await asyncio.sleep(0.01)
 
 
 async def accepted(outrider: Outrider, *intent_ids: str) -> None:
@@ -303,7 +296,7 @@ async def test_an_idle_worker_asks_the_database_a_few_times_a_second(
         settled(database, outrider),
     ):
         runs = counting(outrider)
-        await asyncio.sleep(seconds)
+        await observed_for(seconds)
         assert runs.total() <= 12 * seconds, runs
         assert runs["claim_lanes"] <= 4, "nothing new was due"
 
@@ -315,7 +308,7 @@ async def test_a_herald_is_woken_by_a_message_that_somebody_submits(
         opened(database, tmp_path, SMS, limits=NEVER_LOOKS) as outrider,
         opened(database, tmp_path, SMS, limits=NEVER_LOOKS) as elsewhere,
     ):
-        engine = KnowingEngine(knows=False)
+        engine = KnowingEngine(outrider.foundation, knows=False)
         engine_notifier = EngineNotifier(replace(outrider.foundation, limits=NEVER_LOOKS), engine)
         looking = asyncio.create_task(engine_notifier.run())
         await submit(elsewhere, "order")

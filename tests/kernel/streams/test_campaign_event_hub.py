@@ -20,6 +20,7 @@ from outrider.ports.store import Announced, Result, Store, Transaction, ask
 from outrider.stores.postgres.store import PostgresStore
 from outrider.testing.store_suite.workshop import NOON, Workshop
 from tests.support.controls import until
+from tests.support.eventually import observed_for
 
 POSTGRES = pytest.mark.parametrize("database", ["postgres"], indirect=True)
 QUICK = Limits(event_poll_seconds=0.02, store_backoff_seconds=0.05)
@@ -301,7 +302,7 @@ async def test_nobody_watching_means_nothing_read_and_nothing_kept(store: Store)
         await tell(store, campaign_id)
         before = counted.reads
         hub.wake()
-        await asyncio.sleep(5 * QUICK.event_poll_seconds)
+        await observed_for(5 * QUICK.event_poll_seconds)
         assert counted.reads == before
 
 

@@ -12,8 +12,8 @@ from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.purposes import Purpose
 from outrider.domain.states import IntentStatus
 from outrider.kernel.submissions.submission_manager import Submission
-from outrider.kernel.transactions import submissions
-from outrider.kernel.transactions.inspection import LAST
+from outrider.kernel.transactions import intent_lists, submissions
+from outrider.kernel.transactions.paging import LAST
 from outrider.kernel.transactions.submissions import Intent
 from outrider.ports.store import Statement
 from outrider.testing.launches import target
@@ -182,7 +182,7 @@ async def test_a_page_looks_at_so_many_and_says_where_to_go_on(
 
         async def page(after: str) -> tuple[list[str], str | None]:
             lines, end = await outrider.store.read(
-                submissions.intents_page(DEFAULT_SCOPE, after, 5, 4, submission_target="other")
+                intent_lists.intents_page(DEFAULT_SCOPE, after, 5, 4, submission_target="other")
             )
             return [line.intent_id for line in lines], end
 

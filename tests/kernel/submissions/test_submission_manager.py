@@ -1,26 +1,21 @@
 """Single messages from submit to outcome, against real sockets, on both stores."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from outrider.bootstrap import Outrider, open_outrider
+from outrider.bootstrap import open_outrider
 from outrider.domain.errors import IdempotencyConflict, InvalidInput
 from outrider.domain.ids import DEFAULT_SCOPE
-from outrider.domain.retry import RetrySchedule
 from outrider.domain.states import Channel
-from outrider.domain.targets import Door, DoorState
+from outrider.domain.targets import DoorState
 from outrider.gateways.sandbox import Faults, Sandbox
 from outrider.kernel.submissions.submission_manager import Submission, intent_key
-from outrider.kernel.transactions import inspection
+from outrider.kernel.transactions import ledger_items
 from outrider.kernel.transactions.doubts import DoubtVerdict
-from outrider.kernel.transactions.inspection import Attempt
-from outrider.kernel.transactions.submissions import Intent
-from outrider.limits.kernel import Limits
 from outrider.settings import Settings, TargetSettings
 from outrider.testing.clock import ShiftedClock
 from outrider.testing.launches import (
@@ -33,91 +28,18 @@ from outrider.testing.launches import (
     target,
     until_terminal,
 )
-
-WAIT_SECONDS = 60
-FAST = Limits(idle_poll_seconds=0.01, rescue_interval_seconds=0.1)
-SOON = RetrySchedule(first_seconds=0.05)
-
-
-@asynccontextmanager
-async def opened(
-    database: str,
-    folder: Path,
-    *entries: dict[str, object],
-    targets: dict[str, TargetSettings] | None = None,
-) -> AsyncIterator[Outrider]:
-    file = folder / "registry.json"
-    file.write_bytes(registry(*entries))
-    # Behind most of these targets is a sandbox, which knows every reference again.
-    taken_by_sandboxes = [str(e["submissionTarget"]) for e in entries if e["gatewayType"] == "sms"]
-    settings = Settings(
-        database_url=database,
-        registry=file,
-        targets=remembering(*taken_by_sandboxes, given=targets),
-        spool=folder / "spool",
-    )
-    async with open_outrider(settings, limits=FAST) as outrider:
-        await outrider.store.migrate()
-        yield outrider
-
-
-@asynccontextmanager
-async def at_work(outrider: Outrider) -> AsyncIterator[None]:
-    async with outrider.worker(retry=SOON) as worker, asyncio.TaskGroup() as group:
-        group.create_task(worker.run())
-        yield
-        worker.stop()
-
-
-def sms(number: str = "+447700900123", text: str = "Hello") -> dict[str, Any]:
-    return {"to": number, "message": text}
-
-
-async def submit(
-    outrider: Outrider, intent_id: str, target_name: str = "sms", **payload: Any
-) -> Intent:
-    intent, _ = await outrider.submissions.submit(
-        DEFAULT_SCOPE, Submission(intent_id, target_name, payload or sms())
-    )
-    return intent
-
-
-async def until(
-    outrider: Outrider, intent_id: str, reached: Callable[[Intent], bool]
-) -> tuple[Intent, list[Attempt]]:
-    async with asyncio.timeout(WAIT_SECONDS):
-        while True:
-            intent, attempts = await outrider.submissions.intent(DEFAULT_SCOPE, intent_id)
-            if reached(intent):
-                return intent, attempts
-            await asyncio.sleep(0.01)
-
-
-async def eventually(condition: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(WAIT_SECONDS):
-        while True:
-            if await condition():
-                return
-            await asyncio.sleep(0.01)
-
-
-async def door_of(outrider: Outrider) -> Door | None:
-    """The one that keeps this workspace out of the target, if there is one."""
-    overview = await outrider.target_keeper.overview()
-    return overview.door(outrider.registry_keeper.contracts()["sms"], DEFAULT_SCOPE.workspace_id)
-
-
-async def until_door(outrider: Outrider, state: DoorState) -> Door:
-    async with asyncio.timeout(WAIT_SECONDS):
-        while True:
-            door = await door_of(outrider)
-            if door is not None and door.state is state:
-                return door
-            await asyncio.sleep(0.01)
-
-
-def ended(intent: Intent) -> bool:
-    return intent.status != "PENDING"
+from tests.support.eventually import eventually, observed_for
+from tests.support.intents import (
+    FAST,
+    SOON,
+    at_work,
+    door_of,
+    ended,
+    opened,
+    submit,
+    until,
+    until_door,
+)
 
 
 async def test_an_intent_is_accepted_and_its_payload_forwarded_as_it_came(
@@ -291,7 +213,7 @@ async def test_retry_after_slows_the_target_down_and_not_just_the_item(
             for number in range(20):
                 await submit(outrider, f"later-{number}")
             run_id = await launch(outrider, [message(Channel.SMS, "sms")], people(5))
-            await asyncio.sleep(0.3)
+            await observed_for(0.3)
             assert sandbox.requests == 1
             _, accounting = await observe(outrider, run_id)
             assert accounting.waiting == 5
@@ -355,7 +277,7 @@ async def test_an_open_breaker_makes_items_wait_without_using_up_attempts(
         await until_door(outrider, DoorState.DOWN)
         for number in range(5):
             await submit(outrider, f"later-{number}")
-        await asyncio.sleep(0.3)
+        await observed_for(0.3)
         for number in range(5):
             intent, attempts = await outrider.submissions.intent(DEFAULT_SCOPE, f"later-{number}")
             assert (intent.status, attempts) == ("PENDING", [])
@@ -398,7 +320,7 @@ async def test_a_fallback_is_used_after_a_proven_failure(database: str, tmp_path
                 await submit(outrider, "direct")
                 intent, attempts = await until(outrider, "direct", ended)
             rows = await outrider.store.read(
-                inspection.items_of_run(DEFAULT_SCOPE, run_id, most=100)
+                ledger_items.items_of_run(DEFAULT_SCOPE, run_id, most=100)
             )
         assert intent.status == "ACCEPTED"
         assert [attempt.outcome for attempt in attempts] == ["rejected", "accepted"]
@@ -424,7 +346,7 @@ async def test_a_fallback_is_used_where_the_target_cannot_be_reached_which_is_no
                 await submit(outrider, "direct")
                 intent, attempts = await until(outrider, "direct", ended)
             rows = await outrider.store.read(
-                inspection.items_of_run(DEFAULT_SCOPE, run_id, most=100)
+                ledger_items.items_of_run(DEFAULT_SCOPE, run_id, most=100)
             )
         assert intent.status == "ACCEPTED"
         assert [attempt.outcome for attempt in attempts] == ["accepted"]
@@ -570,7 +492,8 @@ async def test_no_call_is_made_after_the_acceptance_deadline(database: str, tmp_
         entry = target("sms", "sms", sandbox.http_url, policy="deadline", maxAcceptanceSeconds=0.2)
         async with opened(database, tmp_path, entry) as outrider:
             await submit(outrider, "a")
-            await asyncio.sleep(0.3)
+            passed = outrider.clock.now() + timedelta(seconds=0.2)
+            await eventually(lambda: outrider.clock.now() > passed)
             async with at_work(outrider):
                 intent, _ = await until(outrider, "a", ended)
         assert (intent.status, intent.exhausted_reason) == ("EXHAUSTED", "deadline_exceeded")

@@ -11,13 +11,14 @@ import pytest
 from outrider.bootstrap import Outrider, open_outrider
 from outrider.domain.ids import DEFAULT_SCOPE, RunId, WorkerId
 from outrider.domain.states import Channel
-from outrider.kernel.transactions import inspection, ledger_clock
+from outrider.kernel.transactions import audit_trail, ledger_clock, paging, run_records
 from outrider.kernel.transactions.alerts import LAST, AlertCode, alerts_page
 from outrider.kernel.work.database_clock import DatabaseClock
 from outrider.limits.kernel import Limits
 from outrider.settings import Settings
 from outrider.system import SystemClock
 from outrider.testing.launches import launch, message, people, registry, target, until_terminal
+from tests.support.eventually import eventually
 from tests.support.whole_runs import working
 
 TWO_HOURS = 7_200.0
@@ -57,15 +58,14 @@ async def standing(outrider: Outrider, code: AlertCode) -> set[str]:
 
 
 async def until_alerts(outrider: Outrider, *, stand: bool) -> None:
-    async with asyncio.timeout(60):
-        while True:
-            if bool(await standing(outrider, AlertCode.CLOCK_SKEW)) is stand:
-                return
-            await asyncio.sleep(0.02)
+    async def is_so() -> bool:
+        return bool(await standing(outrider, AlertCode.CLOCK_SKEW)) is stand
+
+    await eventually(is_so, seconds=60)
 
 
 async def losses(outrider: Outrider, run_id: RunId) -> int:
-    page = inspection.audit_of_run(DEFAULT_SCOPE, run_id, inspection.FIRST, 1_000)
+    page = audit_trail.audit_of_run(DEFAULT_SCOPE, run_id, paging.FIRST, 1_000)
     entries = await outrider.store.read(page)
     return sum(entry.event == "job.rescued" for entry in entries)
 
@@ -92,7 +92,7 @@ async def test_a_worker_whose_clock_is_two_hours_off_takes_no_lease_and_loses_no
             await asyncio.gather(*both)
         assert accounting.sent == 400
         assert await losses(right, run_id) == 0
-        run = await right.store.read(inspection.run(DEFAULT_SCOPE, run_id))
+        run = await right.store.read(run_records.run(DEFAULT_SCOPE, run_id))
         assert abs((run.created_at - datetime.now(UTC)).total_seconds()) < 60
         assert len(await standing(right, AlertCode.CLOCK_SKEW)) == 1, "and somebody is told"
 

@@ -10,7 +10,7 @@ from outrider.bootstrap import Outrider, open_outrider
 from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.targets import Door, Report, TargetPolicy, report
 from outrider.kernel.submissions.submission_manager import Submission
-from outrider.kernel.transactions import inspection, submissions, targets
+from outrider.kernel.transactions import ledger_items, submissions, targets
 from outrider.kernel.transactions.submissions import Intent
 from outrider.kernel.transactions.targets import DoorKey
 from outrider.settings import Settings
@@ -94,5 +94,5 @@ async def test_an_item_that_ended_says_that_its_target_was_throttled(
         await outrider.deadline_expirer.expire()
         explained = await outrider.submissions.intent(DEFAULT_SCOPE, intent.intent_id)
         assert explained[1] == [], "nobody was called, so there is no attempt"
-        [item] = await outrider.store.read(inspection.items(DEFAULT_SCOPE, [intent.outbox_id]))
+        [item] = await outrider.store.read(ledger_items.items(DEFAULT_SCOPE, [intent.outbox_id]))
         assert item.reason == "target_throttled"

@@ -12,8 +12,9 @@ from outrider.bootstrap import Outrider
 from outrider.domain.ids import DEFAULT_SCOPE, DEFAULT_TENANT, RunId, WorkerId
 from outrider.domain.signals import Signal
 from outrider.engines.local import LocalEngine
+from outrider.kernel.foundation import Foundation
 from outrider.kernel.submissions.submission_manager import Submission
-from outrider.kernel.transactions.jobs import Claimer
+from outrider.kernel.transactions.claims import Claimer
 from outrider.kernel.work.engine_notifier import EngineNotifier
 from outrider.ports.engine import Stalled, Work
 from outrider.system import SystemClock
@@ -39,8 +40,8 @@ SQLITE = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 class HangingEngine(LocalEngine):
     """Whoever tells it something waits until his patience is at an end."""
 
-    def __init__(self, clock: FakeClock) -> None:
-        super().__init__()
+    def __init__(self, foundation: Foundation, clock: FakeClock) -> None:
+        super().__init__(foundation)
         self._clock = clock
         self.asked = 0
 
@@ -59,8 +60,8 @@ class HangingEngine(LocalEngine):
 class SlowEngine(LocalEngine):
     """Answers in time where it is asked about one at once, and not where it is about more."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, foundation: Foundation) -> None:
+        super().__init__(foundation)
         self.told: list[Stalled] = []
 
     async def recover(self, stalled: Sequence[Stalled]) -> Sequence[Stalled]:
@@ -73,8 +74,8 @@ class SlowEngine(LocalEngine):
 class KnowingEngine(LocalEngine):
     """Remembers what it was asked about, and says whether it had to be told."""
 
-    def __init__(self, *, knows: bool) -> None:
-        super().__init__()
+    def __init__(self, foundation: Foundation, *, knows: bool) -> None:
+        super().__init__(foundation)
         self._knows = knows
         self.asked: list[Stalled] = []
 
@@ -108,7 +109,7 @@ async def submit_to_lanes(outrider: Outrider) -> None:
 async def test_who_comes_after_a_telling_that_took_too_long_does_not_wait_too(
     outrider: Outrider, clock: FakeClock
 ) -> None:
-    engine = HangingEngine(clock)
+    engine = HangingEngine(outrider.foundation, clock)
     engine_notifier = EngineNotifier(
         replace(outrider.foundation, clock=clock, limits=LIMITS), engine
     )
@@ -129,7 +130,7 @@ async def test_nobody_waits_for_an_engine_that_does_not_answer_not_even_the_firs
     outrider: Outrider,
 ) -> None:
     """RM: the first control while Temporal was down took as long as an engine may take."""
-    engine, clock = HangingEngine(FakeClock()), SystemClock()
+    engine, clock = HangingEngine(outrider.foundation, FakeClock()), SystemClock()
     patient = replace(LIMITS, engine_tell_seconds=60.0, engine_wait_seconds=0.1)
     engine_notifier = EngineNotifier(
         replace(outrider.foundation, clock=clock, limits=patient), engine
@@ -150,7 +151,7 @@ async def test_nobody_waits_for_an_engine_that_does_not_answer_not_even_the_firs
 async def test_the_engine_is_asked_again_soon_about_what_it_knew_and_later_about_the_rest(
     outrider: Outrider, clock: FakeClock, knows: bool, again_seconds: float
 ) -> None:
-    engine = KnowingEngine(knows=knows)
+    engine = KnowingEngine(outrider.foundation, knows=knows)
     engine_notifier = EngineNotifier(
         replace(outrider.foundation, clock=clock, limits=LIMITS), engine
     )
@@ -172,7 +173,7 @@ async def test_an_engine_that_is_slow_is_told_of_everything_bit_by_bit(
     outrider: Outrider, clock: FakeClock
 ) -> None:
     await submit_to_lanes(outrider)
-    engine = SlowEngine()
+    engine = SlowEngine(outrider.foundation)
     engine_notifier = EngineNotifier(
         replace(outrider.foundation, clock=clock, limits=replace(LIMITS, stalled_told_at_once=1)),
         engine,
@@ -186,7 +187,7 @@ async def test_work_that_the_engine_knows_hides_none_that_it_does_not(
     outrider: Outrider, clock: FakeClock
 ) -> None:
     await submit_to_lanes(outrider)
-    engine = KnowingEngine(knows=True)
+    engine = KnowingEngine(outrider.foundation, knows=True)
     engine_notifier = EngineNotifier(
         replace(outrider.foundation, clock=clock, limits=replace(LIMITS, stalled_page=1)), engine
     )
@@ -200,7 +201,7 @@ async def test_the_more_the_engine_knows_the_less_often_it_is_asked_about_each(
     outrider: Outrider, clock: FakeClock
 ) -> None:
     await submit_to_lanes(outrider)
-    engine = KnowingEngine(knows=True)
+    engine = KnowingEngine(outrider.foundation, knows=True)
     engine_notifier = EngineNotifier(
         replace(
             outrider.foundation, clock=clock, limits=replace(LIMITS, stalled_asked_per_second=1.0)
@@ -225,7 +226,7 @@ async def test_each_job_that_is_taken_of_a_run_is_no_reason_to_ask_about_the_nex
     ) as outrider:
         await begun(outrider, await created(outrider, 20, batch_size=5))
         clock.advance(LIMITS.stalled_after_seconds)
-        engine = KnowingEngine(knows=True)
+        engine = KnowingEngine(outrider.foundation, knows=True)
         engine_notifier = EngineNotifier(
             replace(outrider.foundation, clock=clock, limits=LIMITS), engine
         )

@@ -1,6 +1,5 @@
 """What late and lost workers leave behind: an ending for every item, and nothing kept for ever."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import timedelta
@@ -9,17 +8,18 @@ from pathlib import Path
 import pytest
 
 from outrider.bootstrap import Outrider
-from outrider.call_journal import MappedCallJournal
+from outrider.domain.call_results import Progress
 from outrider.domain.ids import DEFAULT_SCOPE, OutboxId, RunId
 from outrider.domain.outbox import Accounting
 from outrider.domain.phases import Action
 from outrider.domain.states import Channel, IntentStatus, ItemStatus
-from outrider.domain.submission import Progress, Verdict
+from outrider.domain.submission import Verdict
+from outrider.files.call_journal import MappedCallJournal
 from outrider.gateways.sandbox import Faults, Sandbox
 from outrider.kernel.control.stop_sweeper import StopSweeper
 from outrider.kernel.delivery import item_drafter as drafter
 from outrider.kernel.delivery.item_drafter import ItemDrafter
-from outrider.kernel.transactions import jobs, ledger, settlement
+from outrider.kernel.transactions import ledger
 from outrider.kernel.transactions.alerts import (
     LAST,
     Alert,
@@ -27,19 +27,19 @@ from outrider.kernel.transactions.alerts import (
     alerts_page,
     raise_alert,
 )
-from outrider.kernel.transactions.ledger import Draft, JobContext, Member
+from outrider.kernel.transactions.ledger import JobContext, Member
+from outrider.kernel.transactions.reserving import Draft
 from outrider.testing.launches import launch, message, observe, people, target
 from outrider.testing.store_suite.workshop import (
-    ACCEPTED,
     CONTRACT,
     NOON,
-    ONE,
     OTHER,
     REJECTED,
     Workshop,
 )
 from tests.kernel.delivery.test_crossings import accept_late
 from tests.support.controls import control
+from tests.support.eventually import eventually
 from tests.support.raw_sql import raw_sql
 from tests.support.whole_runs import (
     IMPATIENT,
@@ -94,30 +94,6 @@ async def test_whoever_the_first_run_reached_late_is_not_sent_to_by_the_third(
     accounting = await work_until_terminal(outrider, third)
     assert accounting == Accounting(intended=2, sent=1, skipped=1)
     assert (await shop.items(third))["lead-0"].reason == "accepted_late"
-
-
-async def test_what_is_given_back_to_a_job_that_was_given_up_gets_an_ending(
-    outrider: Outrider,
-) -> None:
-    """Only what a stop had ended was swept: in a job that was given up it waited for ever."""
-    shop, now = Workshop(outrider.store), outrider.clock.now()
-    run_id = await shop.launch(2)
-    asleep = await shop.claim_one(ONE, now=now)
-    never_begun, called = await shop.open(asleep, 0, 1, now=now)
-    await outrider.store.write(jobs.rescue_from([ONE], OTHER, shop.ids, now))
-    later = outrider.clock.now()
-    holder = await shop.claim_one(OTHER, now=later)
-    assert await outrider.store.write(
-        settlement.give_up_job(holder.job, "broken", OTHER, shop.ids, later)
-    )
-    assert await shop.accounting(run_id) == Accounting(intended=2, in_doubt=2)
-    await shop.close(asleep, (called, ACCEPTED), (never_begun, GIVEN_BACK), now=later)
-    assert await shop.accounting(run_id) == Accounting(intended=2, waiting=1, sent=1)
-    sweeper = StopSweeper(outrider.foundation)
-    assert await sweeper.sweep_once() == 1
-    assert await shop.accounting(run_id) == Accounting(intended=2, sent=1, skipped=1)
-    assert (await shop.item(never_begun)).reason == "job_dead"
-    assert await sweeper.sweep_once() == 0
 
 
 async def test_lost_leases_are_forgotten_when_nothing_of_their_jobs_is_in_doubt(
@@ -185,7 +161,7 @@ async def test_calls_that_were_broken_off_leave_the_journal_with_their_job(
         calls += 1
         if calls % 2 == 0:
             # Its first window is being called by now.
-            await asyncio.sleep(0.3)
+            await eventually(lambda: sandbox.requests > 0)
             raise RuntimeError("the same each time")
         return await draft(self, context, members[:1])
 

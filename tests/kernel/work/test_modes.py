@@ -6,7 +6,7 @@ from pathlib import Path
 from outrider.domain.ids import DEFAULT_SCOPE, RunId
 from outrider.domain.states import Channel
 from outrider.gateways.sandbox import Sandbox, references_delivered
-from outrider.kernel.transactions import inspection
+from outrider.kernel.transactions import ledger_items
 from outrider.testing.launches import launch, message, people, target, until_terminal
 from tests.support.whole_runs import IMPATIENT, MOST, opened, working
 
@@ -33,7 +33,7 @@ async def test_a_realtime_campaign_goes_before_a_batch_one_that_was_there_first(
                 for run_id in (slow, urgent):
                     await until_terminal(outrider, run_id)
             rows = await outrider.store.read(
-                inspection.items_of_run(DEFAULT_SCOPE, urgent, most=MOST)
+                ledger_items.items_of_run(DEFAULT_SCOPE, urgent, most=MOST)
             )
     called = list(references_delivered(log_path))
     assert len(called) == 60

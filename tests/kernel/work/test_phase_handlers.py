@@ -6,7 +6,6 @@ import io
 import json
 import re
 import socket
-import sys
 import time
 import tomllib
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -51,6 +50,7 @@ from outrider.ports.phases import (
 )
 from outrider.testing.clock import FakeClock
 from tests.support.broken_server import Reader, Writer, serving
+from tests.support.distributions import Install, installing
 from tests.support.dns_server import NameServer, Trouble, Zone, name_server
 
 SHORT_SECONDS = 1.0
@@ -272,7 +272,7 @@ def asking(server: NameServer, **options: Any) -> DnsValidation:
         ("a.test", Reception.RECEIVES, "has an address of its own"),
         ("aaaa.test", Reception.RECEIVES, "has an address of its own"),
         ("once.test", Reception.RECEIVES, "has an MX record"),
-        ("null.test", Reception.REFUSES, "says that it takes no mail (null MX)"),
+        ("null.test", Reception.REFUSES, "declares that it accepts no mail (null MX)"),
         ("empty.test", Reception.REFUSES, "has neither an MX record nor an address"),
         ("missing.test", Reception.REFUSES, "does not exist"),
         ("servfail.test", Reception.UNKNOWN, "no name server could answer"),
@@ -321,7 +321,7 @@ async def test_members_at_domains_without_mail_are_marked_and_doubts_are_failure
         "domains": [
             {
                 "domain": "null.test",
-                "why": "says that it takes no mail (null MX)",
+                "why": "declares that it accepts no mail (null MX)",
                 "recipients": 2,
             },
             {"domain": "missing.test", "why": "does not exist", "recipients": 1},
@@ -604,7 +604,7 @@ async def test_a_link_that_answers_succeeds(site: str, path: str) -> None:
         ("/six", {"reason": "redirects more than 5 times"}),
         ("/to-file", {"reason": "leads to something other than http and https"}),
         ("/to-credentials", {"reason": "carries credentials"}),
-        ("/to-nonsense", {"reason": "is not a URL that can be asked"}),
+        ("/to-nonsense", {"reason": "is not a URL that can be requested"}),
     ],
 )
 async def test_a_link_that_does_not_answer_fails_with_its_status_or_reason(
@@ -643,11 +643,11 @@ async def test_what_is_not_http_or_not_there_fails_with_a_reason() -> None:
         nobody = socket.socket()
         nobody.bind(("127.0.0.1", 0))
         links = {
-            f"http://127.0.0.1:{strange}": "its answer is not HTTP",
-            f"http://127.0.0.1:{rude}": "the line was cut",
+            f"http://127.0.0.1:{strange}": "its response is not HTTP",
+            f"http://127.0.0.1:{rude}": "the connection was lost",
             f"http://127.0.0.1:{nobody.getsockname()[1]}": "no connection could be made",
             f"https://127.0.0.1:{strange}": "no TLS connection could be made",
-            "http://127.0.0.1:99999": "is not a URL that can be asked",
+            "http://127.0.0.1:99999": "is not a URL that can be requested",
             "http://nowhere.invalid/": "its host name has no address",
             "http://127.0.0.1/" + "x" * LINK_MAX_CHARACTERS: "is longer than 2048 characters",
         }
@@ -826,25 +826,10 @@ def test_every_cell_comes_back_whole_and_none_is_an_order(cells: list[tuple[str,
 
 
 @pytest.fixture
-def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
     """Installs distributions for a test: their code, and the entry points they register."""
-    monkeypatch.syspath_prepend(str(tmp_path))
-    modules: list[str] = []
-
-    def install(entry_points: Mapping[str, str], code: str, module: str = "plugin") -> None:
-        (tmp_path / f"{module}.py").write_text(code)
-        metadata = tmp_path / f"acme_{module}-1.2.dist-info"
-        metadata.mkdir()
-        (metadata / "METADATA").write_text(
-            f"Metadata-Version: 2.1\nName: acme-{module}\nVersion: 1.2\n"
-        )
-        lines = [f"{name} = {value}" for name, value in entry_points.items()]
-        (metadata / "entry_points.txt").write_text("\n".join([f"[{GROUP}]", *lines, ""]))
-        modules.append(module)
-
-    yield install
-    for module in modules:
-        sys.modules.pop(module, None)
+    with installing(GROUP, tmp_path, monkeypatch) as install:
+        yield install
 
 
 HANDLER = """
@@ -863,7 +848,7 @@ def test_the_built_in_phases_are_always_there() -> None:
         assert f"**`{name}`**" in PAGE
 
 
-def test_a_registered_phase_is_loaded(installed: Any) -> None:
+def test_a_registered_phase_is_loaded(installed: Install) -> None:
     installed({"quiet_hours": "plugin:Handler"}, HANDLER.format(name="quiet_hours"))
     assert load_handlers([], allow_private=True)["quiet_hours"].name == "quiet_hours"
 
@@ -871,8 +856,8 @@ def test_a_registered_phase_is_loaded(installed: Any) -> None:
 @pytest.mark.parametrize(
     ("name", "target", "code", "why"),
     [
-        ("launch", "Handler", HANDLER, "has a name that is taken by Outrider itself"),
-        ("report", "Handler", HANDLER, "has a name that is taken by Outrider itself"),
+        ("launch", "Handler", HANDLER, "has a name already used by Outrider itself"),
+        ("report", "Handler", HANDLER, "has a name already used by Outrider itself"),
         ("Quiet", "Handler", HANDLER, "should have a name that matches"),
         ("q" * 65, "Handler", HANDLER, "should have a name that matches"),
         ("quiet", "Missing", HANDLER, "cannot be loaded: AttributeError"),
@@ -890,7 +875,7 @@ def test_a_registered_phase_is_loaded(installed: Any) -> None:
     ],
 )
 def test_a_phase_that_is_wrong_is_refused_and_its_distribution_named(
-    installed: Any, name: str, target: str, code: str, why: str
+    installed: Install, name: str, target: str, code: str, why: str
 ) -> None:
     installed({name: f"plugin:{target}"}, code.replace("{name}", name))
     with pytest.raises(InvalidInput) as caught:
@@ -898,14 +883,14 @@ def test_a_phase_that_is_wrong_is_refused_and_its_distribution_named(
     assert f"the phase '{name}' of acme-plugin 1.2 {why}" in caught.value.message
 
 
-def test_two_distributions_cannot_have_the_same_phase(installed: Any) -> None:
+def test_two_distributions_cannot_have_the_same_phase(installed: Install) -> None:
     for module in ("first", "second"):
         installed({"quiet": f"{module}:Handler"}, HANDLER.format(name="quiet"), module)
     with pytest.raises(InvalidInput, match=r"acme-second 1\.2 .* taken by acme-first 1\.2"):
         load_handlers([], allow_private=True)
 
 
-async def test_the_handler_that_the_page_shows_works_as_it_stands(installed: Any) -> None:
+async def test_the_handler_that_the_page_shows_works_as_it_stands(installed: Install) -> None:
     [code] = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     [lines] = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
     installed(tomllib.loads(lines)["project"]["entry-points"][GROUP], code, "home_numbers")

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outrider.kernel.transactions.jobs import CANCELLED_GROUP, QueueGroup
+from outrider.kernel.transactions.claims import CANCELLED_GROUP, QueueGroup
 from outrider.kernel.work.queue_turns import QueueTurns, WorkFilter
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

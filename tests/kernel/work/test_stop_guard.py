@@ -20,6 +20,7 @@ from outrider.testing.launches import target
 from outrider.testing.postgres import create_database, drop_database
 from tests.support.api_server import ApiServer, campaign, running_server
 from tests.support.cut_line import CutLine, line_to
+from tests.support.eventually import eventually
 from tests.support.forked import ForkedProcess
 
 LIMITS = Limits()
@@ -58,9 +59,10 @@ async def at_work(
             created = await server.post("/campaigns", campaign(PEOPLE, batchSize=20))
             campaign_id = created["campaignId"]
             await server.post(f"/campaigns/{campaign_id}/phases/launch/start")
-            async with asyncio.timeout(60):
-                while workers and sum(references_delivered(log).values()) < ENOUGH:  # noqa: ASYNC110
-                    await asyncio.sleep(0.02)
+            await eventually(
+                lambda: not workers or sum(references_delivered(log).values()) >= ENOUGH,
+                seconds=60,
+            )
             yield server, campaign_id, log
 
 

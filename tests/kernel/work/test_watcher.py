@@ -11,7 +11,7 @@ from outrider.bootstrap import Outrider
 from outrider.domain.ids import DEFAULT_SCOPE, RunId, Scope, WorkspaceId
 from outrider.domain.phases import Action
 from outrider.domain.times import rfc3339
-from outrider.event_spool import LocalSpool
+from outrider.files.event_spool import LocalSpool
 from outrider.kernel.transactions import run_snapshots, watching
 from outrider.kernel.transactions.alerts import (
     LAST,
@@ -21,11 +21,12 @@ from outrider.kernel.transactions.alerts import (
     alerts_page,
     raise_alert,
 )
-from outrider.kernel.transactions.inspection import FIRST
+from outrider.kernel.transactions.paging import FIRST
 from outrider.kernel.work.watcher import Look
 from outrider.testing.launches import target
 from outrider.testing.store_suite.workshop import ONE, Workshop
 from tests.support.controls import begun, control, created
+from tests.support.eventually import eventually
 from tests.support.raw_sql import Raw, raw_sql
 from tests.support.whole_runs import IMPATIENT, SteppedClock, opened, work_until_terminal
 
@@ -99,9 +100,11 @@ async def test_a_projector_that_is_stuck_is_told_of_by_the_watcher_beside_it(
         await begun(outrider, await created(outrider, 5))
         keeping = asyncio.create_task(outrider.background_loops.run())
         try:
-            async with asyncio.timeout(30):
-                while "PROJECTOR_LAG_HIGH" not in await open_alerts(outrider):  # noqa: ASYNC110
-                    await asyncio.sleep(0.02)
+
+            async def is_so() -> bool:
+                return "PROJECTOR_LAG_HIGH" in await open_alerts(outrider)
+
+            await eventually(is_so, seconds=30)
         finally:
             keeping.cancel()
             await asyncio.gather(keeping, return_exceptions=True)

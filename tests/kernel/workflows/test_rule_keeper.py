@@ -17,8 +17,8 @@ from outrider.domain.states import Channel
 from outrider.domain.workflow_diff import ChangeKind
 from outrider.domain.workflows import Delay, IfPast, RecipientConfig, Relative
 from outrider.domain.written_workflows import WrittenRule, WrittenStep
-from outrider.kernel.transactions import inspection
-from outrider.kernel.transactions.inspection import FIRST
+from outrider.kernel.transactions import audit_trail
+from outrider.kernel.transactions.paging import FIRST
 from outrider.kernel.transactions.rules import FIRST_PLACE
 from outrider.limits.workflows import WORKFLOW_RULES_MAX, WORKFLOW_STEPS_MAX
 from outrider.settings import Settings
@@ -75,7 +75,7 @@ async def only_rule(outrider: Outrider) -> str:
 
 
 async def audited(outrider: Outrider) -> list[str]:
-    found = await outrider.store.read(inspection.audit_of_workspace(DEFAULT_SCOPE, FIRST, 100))
+    found = await outrider.store.read(audit_trail.audit_of_workspace(DEFAULT_SCOPE, FIRST, 100))
     return [entry.event for entry in found]
 
 
@@ -200,7 +200,7 @@ async def test_a_rule_goes_where_there_is_none_and_keeps_the_channel_of_its_step
     keeper = outrider.rule_keeper
     await keeper.apply(DEFAULT_SCOPE, [rule("a", text(1, "x")), rule("b")], ACTOR, prune=False)
     first, second = await keeper.rules_page(DEFAULT_SCOPE, FIRST_PLACE, 10)
-    with pytest.raises(Conflict, match="another rule is at b/sms/lead"):
+    with pytest.raises(Conflict, match="another rule exists for b/sms/lead"):
         await keeper.put_rule(DEFAULT_SCOPE, rule("b"), ACTOR, first.rule.id)
     other = replace(rule("a"), channel=Channel.VOICE)
     with pytest.raises(Conflict, match="steps that were written for sms"):

@@ -18,7 +18,7 @@ from outrider.domain.emissions import Emission
 from outrider.domain.errors import Conflict, IdempotencyConflict, InvalidInput
 from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.states import Channel
-from outrider.kernel.transactions.inspection import LAST
+from outrider.kernel.transactions.paging import LAST
 from outrider.stores.statements import to_positional
 from outrider.transactional import emit_in_postgres, emit_in_sqlite
 from tests.support.raw_sql import raw_sql
@@ -122,7 +122,7 @@ async def test_what_is_rolled_back_was_never_emitted_and_what_is_committed_goes_
     assert row.recipient == "Ada@example.test"
     assert list(desk.sandbox.deliveries.values()) == [1]
     told = await desk.outrider.event_explainer.explain(DEFAULT_SCOPE, "q-17", "ada@example.test")
-    assert "It followed from the event q-17 (quote_sent) by step 1 of its rule." in told
+    assert "It was caused by the event q-17 (quote_sent), by step 1 of its rule." in told
     assert [sentence for sentence in told if sentence.startswith("Attempt 1 was opened at")]
 
 
@@ -158,9 +158,9 @@ async def test_a_trigger_that_nobody_knows_is_recorded_as_failed_when_it_is_rout
     event, _ = await desk.outrider.event_intake.event(DEFAULT_SCOPE, "x-1")
     assert event.status == "failed"
     assert event.error is not None
-    assert "'quote_lost' is known to nobody" in event.error
+    assert "'quote_lost' is is not a known trigger" in event.error
     told = await desk.outrider.event_explainer.explain(DEFAULT_SCOPE, "x-1")
-    assert any("known to nobody" in sentence for sentence in told)
+    assert any("is not a known trigger" in sentence for sentence in told)
 
 
 async def test_the_row_is_the_one_that_the_kernel_would_have_written(

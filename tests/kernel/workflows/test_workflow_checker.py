@@ -104,7 +104,7 @@ async def test_a_failed_event_is_counted_alerted_and_logged_with_its_reason(desk
     [alert] = await standing(desk)
     assert (alert.subject, alert.times) == ("quote_sent", 2)
     assert alert.message.startswith(
-        "2 events of quote_sent could not be routed, the latest is q-2: proposal_email: the"
+        "2 events of quote_sent could not be processed; the latest is q-2: proposal_email: the"
         " registry has more than one submission target for email"
     )
     async with serving(desk.outrider, ApiLimits()) as server:

@@ -53,7 +53,7 @@ async def test_a_party_without_an_address_makes_no_record_and_explain_says_why(
         " them." in told
     )
     told = await explain(DEFAULT_SCOPE, "event-1", "partner-1")
-    assert told[-1] == "Nothing was planned for partner-1: the event has no address of theirs."
+    assert told[-1] == "Nothing was planned for partner-1: the event has no address for them."
 
 
 async def test_a_legacy_mail_to_a_lead_without_an_address_makes_no_record(desk: Office) -> None:
@@ -77,7 +77,7 @@ async def test_an_enabled_rule_without_steps_leaves_the_legacy_mail_as_it_was(
     [route] = await desk.routed("lead_welcome")
     assert (route["decision"], route["why"]) == ("steps", "the rule has no enabled step")
     told = await desk.outrider.event_explainer.explain(DEFAULT_SCOPE, "event-2")
-    assert told[-1] == ("Email to lead: the rule has no enabled step, so nobody was written to.")
+    assert told[-1] == ("Email to lead: the rule has no enabled step, so nothing was sent.")
 
 
 async def test_where_the_database_refuses_to_enqueue_the_legacy_sender_is_used(
@@ -94,7 +94,7 @@ async def test_where_the_database_refuses_to_enqueue_the_legacy_sender_is_used(
         told = {route["audience"]: route for route in routes}
         assert told["lead"]["decision"] == "legacy_fallback"
         assert told["lead"]["sender"] == "thank_you_email"
-        assert "the database refused it" in told["lead"]["why"]
+        assert "the database refused the statement" in told["lead"]["why"]
         assert told["agent"]["decision"] == "steps"
         rows = await desk.notifications()
         assert sorted(row.template for row in rows) == ["email_send", "thank_you_email"]
@@ -201,4 +201,4 @@ async def test_a_workspace_decides_how_often_its_messages_are_tried(
 
 def test_a_retry_policy_is_told_in_words() -> None:
     assert WorkflowRetry().in_words().endswith("gives up after 31 minutes")
-    assert WorkflowRetry(attempts=1).in_words() == "one call; gives up at once"
+    assert WorkflowRetry(attempts=1).in_words() == "one call, no retries"

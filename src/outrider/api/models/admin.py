@@ -14,7 +14,7 @@ from outrider.domain.submission import Contract
 from outrider.domain.suppressions import Suppression, SuppressionSource
 from outrider.domain.targets import Door, DoorState
 from outrider.kernel.transactions.artifacts import ArtifactRecord
-from outrider.kernel.transactions.inspection import AuditRecord
+from outrider.kernel.transactions.audit_trail import AuditRecord
 from outrider.kernel.transactions.keys import ApiKeyRecord, in_order
 from outrider.kernel.transactions.targets import Overview, PausedTarget
 from outrider.limits.campaigns import NAME_MAX_CHARACTERS
@@ -27,7 +27,8 @@ SUPPRESSION_EVIDENCE_MAX_CHARACTERS = 1_000
 class Health(Answer):
     status: Literal["alive", "ready"]
     degraded: list[str] = Field(
-        default=[], description="What is away that this server can do without, in a sentence each."
+        default=[],
+        description="Unavailable parts that the server can work without, one sentence each.",
     )
 
 
@@ -38,8 +39,8 @@ class TargetStanding(Answer):
         description="Whether calls begin: the provider said to come back later, it cannot be "
         "reached, or somebody paused it."
     )
-    since: datetime | None = Field(description="Since when the door is closed.")
-    reason: str | None = Field(description="What the provider last said, or what failed.")
+    since: datetime | None = Field(description="When the door was closed.")
+    reason: str | None = Field(description="The provider's last error, or what failed.")
     slots: int | None = Field(
         description="How many calls it takes at once, where that is known to be few."
     )
@@ -138,7 +139,7 @@ class KeyAnswer(Answer):
 
 
 class NewKey(KeyAnswer, Success):
-    key: str | None = Field(description="Shown once: a repeat of the request has null here.")
+    key: str | None = Field(description="Shown only once: null when the request is repeated.")
 
 
 class RevokedKey(KeyAnswer, Success):
@@ -170,10 +171,10 @@ class SuppressionsBody(Document):
     )
     evidence: Annotated[
         Annotated[Text, Field(min_length=1, max_length=SUPPRESSION_EVIDENCE_MAX_CHARACTERS)] | None,
-        Field(description="What shows it, for whoever asks later."),
+        Field(description="Evidence, for later reference."),
     ] = None
     include_transactional: bool = Field(
-        default=False, description="Hold back transactional messages too."
+        default=False, description="Block transactional messages too."
     )
 
 
@@ -188,7 +189,7 @@ class UnsuppressBody(Document):
 class SuppressionAnswer(Answer):
     channel: Channel
     address: str
-    topic: str | None = Field(description="Null is everything on the channel.")
+    topic: str | None = Field(description="Null means everything on the channel.")
     reason: str
     source: SuppressionSource
     evidence: str | None

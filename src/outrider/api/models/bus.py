@@ -9,14 +9,14 @@ from pydantic import Field
 from outrider.api.models.common import Answer, Success
 from outrider.domain.bus_queues import holds_messages, sink_of
 from outrider.kernel.transactions.alerts import AlertRecord
-from outrider.kernel.transactions.bus import LetterRecord
+from outrider.kernel.transactions.bus_letters import LetterRecord
 
 
 class LetterAnswer(Answer):
     """An event that a sink could not be told, and why."""
 
     id: str
-    sink: str = Field(description="`@callbacks` where it was for whoever submitted an intent.")
+    sink: str = Field(description="`@callbacks` for the callback of an intent.")
     run_id: str | None = Field(description="Null for an event of a message.")
     run_seq: int | None
     outbox_id: str | None = Field(description="The item, for an event of a message.")
@@ -59,7 +59,7 @@ class AlertAnswer(Answer):
     subject: str = Field(description="What it is about: a run, or a sink.")
     message: str
     detail: dict[str, Any]
-    times: int = Field(description="How often it was raised since it stands.")
+    times: int = Field(description="How often it was raised since it was opened.")
     raised_at: datetime
     last_seen_at: datetime
     resolved_at: datetime | None

@@ -11,8 +11,8 @@ from outrider.domain.campaign_states import CampaignState
 from outrider.domain.campaigns import LAUNCH
 from outrider.domain.purposes import TOPIC_PATTERN
 from outrider.domain.states import Channel, PhaseState, RunStatus
-from outrider.kernel.control.phase_controls import RerunScope
 from outrider.kernel.transactions.overview import CampaignOverview, PhaseLine
+from outrider.kernel.transactions.phase_controls import RerunScope
 from outrider.limits.campaigns import (
     NAME_MAX_CHARACTERS,
     RECIPIENT_ID_MAX_CHARACTERS,
@@ -52,7 +52,7 @@ class CampaignCreated(Success):
     phases: list[str]
     warnings: list[str] = Field(
         default=[],
-        description="Variables of the templates that its first recipients do not have.",
+        description="Template variables missing from the first recipients.",
     )
 
 
@@ -80,20 +80,21 @@ class CampaignLine(Answer):
     recipients: int
     launch: PhaseState | None
     state: CampaignState = Field(
-        description="As a whole; `ready` where some phases are completed and the next can start."
+        description="Overall state; `ready` when some phases are completed and the next can start."
     )
     control_phase: str | None
     phases: list[PhaseStanding]
     phase: str | None = Field(
-        description="Whose numbers follow: the control phase, else the launch, else the last."
+        description="The phase the figures are for: the control phase, else the launch, else"
+        " the last."
     )
     run_id: str | None
     progress_percentage: float
     accounting: AccountingAnswer | None = Field(
-        description="Of a phase in progress what was last told, a second ago or so."
+        description="For a phase in progress, the latest reported progress, about a second old."
     )
     outcome: AccountingAnswer | None = Field(
-        description="The same over all runs of a launch that was retried."
+        description="The same over all runs of a retried launch."
     )
     last_sequence: int
     created_at: datetime
@@ -127,8 +128,8 @@ class MessageAnswer(Answer):
     subject: str | None
     body: str
     script_version: str | None
-    topic: str | None = Field(default=None, description="Where it is not the campaign's own.")
-    transactional: bool | None = Field(default=None, description="Null is the campaign's own.")
+    topic: str | None = Field(default=None, description="Null means that of the campaign.")
+    transactional: bool | None = Field(default=None, description="Null means that of the campaign.")
 
 
 class StepRetriesAnswer(Answer):
@@ -153,7 +154,7 @@ class CampaignAnswer(Answer):
         default=False, description="Held back only by opt-outs that include transactional messages."
     )
     retry_policy: dict[str, StepRetriesAnswer] = Field(
-        default={}, description="By phase: how often a step is begun anew when its job is dead."
+        default={}, description="By phase: how often a job is retried after it has died."
     )
     recipients: int
     last_sequence: int
@@ -163,17 +164,17 @@ class CampaignAnswer(Answer):
 class AudienceAdded(Success):
     campaign_id: str
     recipients: int
-    staged: bool = Field(description="True where they wait for the campaign's audience_import.")
+    staged: bool = Field(description="True if they wait for the campaign's audience_import.")
 
 
 class PreviewBody(Document):
     recipient_id: Annotated[
         Annotated[Line, Field(min_length=1, max_length=RECIPIENT_ID_MAX_CHARACTERS)] | None,
-        Field(description="The first recipient where it is left out."),
+        Field(description="Defaults to the first recipient."),
     ] = None
     message_id: Annotated[
         Annotated[Line, Field(min_length=1, max_length=NAME_MAX_CHARACTERS)] | None,
-        Field(description="The first message where it is left out."),
+        Field(description="Defaults to the first message."),
     ] = None
 
 
@@ -192,7 +193,9 @@ class Preview(Answer):
     subject: str | None
     body: str | None
     html: bool
-    problem: str | None = Field(description="Why the message cannot be rendered for them.")
+    problem: str | None = Field(
+        description="Why the message cannot be rendered for this recipient."
+    )
     skipped_because: str | None
 
 
@@ -200,7 +203,7 @@ class MessageDryRun(Answer):
     message_id: str
     channel: Channel
     would_send: int
-    would_fail: int = Field(description="Of those that were rendered.")
+    would_fail: int = Field(description="Among the rendered messages.")
     skipped: dict[str, int]
 
 
@@ -208,8 +211,8 @@ class DryRunFailure(Answer):
     message_id: str
     reason: str
     detail: str
-    recipients: int = Field(description="How many would fail so, of those that were rendered.")
-    examples: list[str] = Field(description="The first of them.")
+    recipients: int = Field(description="How many of the rendered messages would fail this way.")
+    examples: list[str] = Field(description="The first few of them.")
 
 
 class DryRun(Answer):
@@ -217,13 +220,13 @@ class DryRun(Answer):
     scope: RerunScope
     messages: list[MessageDryRun]
     would_send: int
-    would_fail: int = Field(description="Those for whom the message cannot be rendered.")
+    would_fail: int = Field(description="Recipients for whom the message cannot be rendered.")
     failures: list[DryRunFailure]
     rendered: int = Field(
         description="How many messages were rendered to find out; of a large audience not all."
     )
     skipped: dict[str, int] = Field(description="How many, by reason.")
-    already_sent: int = Field(description="By the last launch.")
+    already_sent: int = Field(description="Sent by the last launch.")
 
 
 def campaign_document() -> dict[str, Any]:
@@ -256,11 +259,11 @@ def campaign_document() -> dict[str, Any]:
             "topic": {
                 "type": ["string", "null"],
                 "pattern": TOPIC_PATTERN,
-                "description": "Instead of the campaign's.",
+                "description": "Overrides that of the campaign.",
             },
             "transactional": {
                 "type": ["boolean", "null"],
-                "description": "Instead of the campaign's.",
+                "description": "Overrides that of the campaign.",
             },
         },
     }
@@ -284,7 +287,7 @@ def campaign_document() -> dict[str, Any]:
             "transactional": {"type": "boolean", "default": False},
             "retryPolicy": {
                 "type": "object",
-                "description": "By phase: how often a step is begun anew when its job is dead.",
+                "description": "By phase: how often a job is retried after it has died.",
                 "additionalProperties": {
                     "type": "object",
                     "required": ["maxAttempts"],

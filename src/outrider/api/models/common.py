@@ -26,7 +26,7 @@ class Answer(BaseModel):
 
 class Page(Answer, Generic[Item]):
     items: list[Item]
-    next: str | None = Field(description="The `after` of the next page; null where this is all.")
+    next: str | None = Field(description="The `after` of the next page; null on the last page.")
 
 
 class Success(Answer):

@@ -16,12 +16,13 @@ class RouteAnswer(Answer):
     audience: str
     decision: Decision
     rule_id: str | None = None
-    sender: str | None = Field(default=None, description="The legacy sender that was used.")
+    sender: str | None = Field(default=None, description="The legacy sender used.")
     why: str | None = Field(default=None, description="Why the rule could not be enqueued.")
-    items: int | None = Field(default=None, description="How many messages it made.")
-    collected: int | None = Field(default=None, description="How many entries of digests.")
+    items: int | None = Field(default=None, description="Number of messages created.")
+    collected: int | None = Field(default=None, description="Number of digest entries created.")
     without_address: list[str] = Field(
-        default=[], description="Whom it includes and the event has no address of: nothing is made."
+        default=[],
+        description="Recipients without an address in the event; no message is created for them.",
     )
 
 
@@ -37,7 +38,7 @@ class EventAnswer(Answer):
 
 
 class EventItemAnswer(Answer):
-    outbox_id: str = Field(description="Its ledger item, which can be explained.")
+    outbox_id: str = Field(description="Its ledger item.")
     channel: Channel
     recipient_id: str
     address: str | None

@@ -7,13 +7,14 @@ from pydantic import ConfigDict, Field
 
 from outrider.api.models.common import Answer, Success, Text, TopicName
 from outrider.documents import Document
+from outrider.domain.call_results import Progress
 from outrider.domain.callback_urls import URL_MAX_CHARACTERS
 from outrider.domain.contracts import PolicyName
 from outrider.domain.states import Channel, IntentStatus, ItemStatus
-from outrider.domain.submission import ExhaustedReason, Progress
+from outrider.domain.submission import ExhaustedReason
 from outrider.kernel.transactions.doubts import Doubt, DoubtVerdict
-from outrider.kernel.transactions.inspection import Attempt, Item, LateAcceptance
-from outrider.kernel.transactions.submissions import IntentLine
+from outrider.kernel.transactions.intent_lists import IntentLine
+from outrider.kernel.transactions.ledger_items import Attempt, Item, LateAcceptance
 from outrider.limits.campaigns import (
     INTENT_BATCH_ITEMS,
     INTENT_ID_MAX_CHARACTERS,
@@ -44,9 +45,9 @@ class ItemLine(Answer):
     doubted_at: datetime | None
     next_attempt_at: datetime | None
     provider_message_id: str | None
-    reference: str = Field(description="What the provider was told; look for it there.")
-    event_id: str | None = Field(description="The domain event that it followed from.")
-    waits_for: str | None = Field(description="Why `nextAttemptAt` is later than it could be.")
+    reference: str = Field(description="The reference sent to the provider; look it up there.")
+    event_id: str | None = Field(description="The domain event that caused it.")
+    waits_for: str | None = Field(description="Why `nextAttemptAt` is delayed.")
     created_at: datetime
     updated_at: datetime
 
@@ -89,7 +90,7 @@ class ItemAnswer(ItemLine):
     subject: str | None
     attempts: list[AttemptAnswer]
     late_acceptances: list[LateAcceptanceAnswer] = Field(
-        description="What the provider accepted after the item had been settled otherwise."
+        description="Acceptances that arrived after the item had another outcome."
     )
 
     @classmethod
@@ -112,7 +113,9 @@ class DoubtAnswer(Answer):
     provider: str
     reference: str
     attempts: int
-    progress: Progress | None = Field(description="How far the last attempt is known to have got.")
+    progress: Progress | None = Field(
+        description="How far the last attempt got, as far as is known."
+    )
     reason: str | None
     error: str | None
     opened_at: datetime | None
@@ -156,12 +159,12 @@ class VerdictBody(Document):
             min_length=1,
             max_length=EVIDENCE_MAX_CHARACTERS,
             pattern=r"\S",
-            description="How you know; it is kept in the audit log for good.",
+            description="How you know. Kept permanently in the audit log.",
         ),
     ]
     force: bool = Field(
         default=False,
-        description="Settle it although the worker that called it may still be alive.",
+        description="Resolve it even if the worker that made the call may still be running.",
     )
 
 
@@ -187,13 +190,15 @@ class VerdictsBody(VerdictBody):
         list[Annotated[str, Field(min_length=1, max_length=ID_CHARACTERS)]] | None,
         Field(min_length=1, max_length=RESOLVED_IDS_MAX),
     ] = None
-    confirm: bool = Field(default=False, description="Without it they are only counted.")
+    confirm: bool = Field(default=False, description="Without it, matching items are only counted.")
 
 
 class AllResolved(Success):
-    matching: int = Field(description="How many were meant before.")
+    matching: int = Field(description="How many items matched before.")
     resolved: int
-    left: int = Field(description="How many are meant now; ask again where it is not 0.")
+    left: int = Field(
+        description="How many items still match; repeat the request if this is not 0."
+    )
     confirmed: bool
 
 
@@ -217,7 +222,9 @@ class IntentBody(Document):
 
     intent_id: Annotated[
         str,
-        Field(min_length=1, max_length=INTENT_ID_MAX_CHARACTERS, description="A repeat is safe."),
+        Field(
+            min_length=1, max_length=INTENT_ID_MAX_CHARACTERS, description="Repeating it is safe."
+        ),
     ]
     submission_target: Annotated[str, Field(min_length=1, max_length=NAME_MAX_CHARACTERS)]
     payload: dict[str, Any]
@@ -232,9 +239,9 @@ class IntentBody(Document):
         Field(
             min_length=1,
             max_length=URL_MAX_CHARACTERS,
-            description="Told of the outcome, and of what receipts say later, as CloudEvents signed"
-            " per Standard Webhooks. https, and a public address, unless the server allows others."
-            " A repeat may name another one, and is the same intent with the first.",
+            description="Receives the outcome and later receipts, as CloudEvents signed per"
+            " Standard Webhooks. Must be https and a public address, unless the server allows"
+            " others. A repeat with another URL is the same intent and keeps the first.",
             examples=["https://shop.example.com/outrider"],
         ),
     ] = None
@@ -262,8 +269,8 @@ class IntentBatchBody(Document):
         Field(
             min_length=1,
             max_length=INTENT_BATCH_ITEMS,
-            description="Each as the body of `POST /intents`; what is wrong with one is its own"
-            " answer, and costs the others nothing.",
+            description="Each as in the body of `POST /intents`. An invalid one gets its own"
+            " error and does not affect the others.",
         ),
     ]
 
@@ -278,8 +285,8 @@ class BatchError(Answer):
 class IntentBatchItem(Answer):
     """What `POST /intents` would have answered."""
 
-    status: int = Field(description="201 new, 200 known already, 400 or 409 refused.")
-    intent_id: str | None = Field(description="Null where it could not be read.")
+    status: int = Field(description="201 new, 200 already known, 400 or 409 refused.")
+    intent_id: str | None = Field(description="Null if it could not be read.")
     outbox_id: str | None = None
     intent_status: IntentStatus | None = None
     error: BatchError | None = None
@@ -334,7 +341,9 @@ class IntentAttempt(Answer):
     opened_at: datetime
     closed_at: datetime | None
     outcome: str | None
-    reason: str | None = Field(description="Its name for why it did not accept, or ours.")
+    reason: str | None = Field(
+        description="The gateway's reason for not accepting it, or Outrider's."
+    )
     error: str | None = Field(description="What the gateway said, in its own words.")
     progress: Progress | None
 
@@ -356,7 +365,7 @@ class IntentAnswer(Answer):
     """Contract 001's intent as it stands."""
 
     intent_id: str
-    outbox_id: str = Field(description="Its ledger item, which can be explained.")
+    outbox_id: str = Field(description="Its ledger item.")
     submission_target: str
     payload: dict[str, Any]
     topic: str | None
@@ -367,9 +376,11 @@ class IntentAnswer(Answer):
     exhausted_reason: ExhaustedReason | None
     in_doubt: bool
     contract: IntentContract
-    reason: str | None = Field(description="Of the last call, whether or not it was an attempt.")
+    reason: str | None = Field(
+        description="The last call, whether or not it counted as an attempt."
+    )
     error: str | None = Field(description="What the gateway said then, in its own words.")
-    waits_for: str | None = Field(description="Of what waits: the state of its target.")
+    waits_for: str | None = Field(description="For waiting items: the state of the target.")
     created_at: datetime
     attempts: list[IntentAttempt]
 

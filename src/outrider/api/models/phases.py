@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field
 from outrider.api.models.common import AccountingAnswer, Answer, Line, Success
 from outrider.documents import Document
 from outrider.domain.states import PhaseState, RunStatus
-from outrider.kernel.control.phase_controls import ControlAnswer, RerunScope
+from outrider.kernel.transactions.phase_controls import ControlAnswer, RerunScope
 from outrider.kernel.transactions.run_requests import HeldFor
 from outrider.kernel.transactions.snapshots import CampaignSnapshot, PhaseSnapshot
 from outrider.limits.campaigns import REQUEST_ID_MAX_CHARACTERS
@@ -18,7 +18,7 @@ ExpectedState = Annotated[
     Field(
         alias="expected_state",
         strict=False,
-        description="Refuse, and change nothing, unless the phase is in this state.",
+        description="Refuse the request unless the phase is in this state.",
     ),
 ]
 
@@ -37,7 +37,7 @@ class BeginBody(ControlBody):
         min_length=1,
         max_length=REQUEST_ID_MAX_CHARACTERS,
         pattern=r"^[^|]+$",
-        description="Asked for again under the same id, the run is the one there was.",
+        description="Repeating the request with the same ID returns the same run.",
     )
 
 
@@ -53,7 +53,7 @@ class RerunBody(BeginBody):
         ),
     ] = None
     confirm: bool = Field(
-        default=False, description="Needed for everybody: they are sent to a second time."
+        default=False, description="Required with scope `all`: everyone receives it again."
     )
 
 
@@ -61,8 +61,8 @@ class ControlDone(Success):
     campaign_id: str
     phase: str
     state: PhaseState
-    sequence: int = Field(description="Of the event that brought the phase into this state.")
-    changed: bool = Field(description="False where it was so already.")
+    sequence: int = Field(description="Sequence of the event that put the phase into this state.")
+    changed: bool = Field(description="False if nothing had to change.")
     run_id: str | None
     waits_for: Annotated[HeldFor | None, Field(strict=False)] = Field(
         description="What the run waits for before it is let go: an APPROVE, or room."
@@ -85,7 +85,8 @@ class PhaseStatus(Answer):
     updated_at: datetime
     accounting: AccountingAnswer | None
     earlier_in_doubt: int = Field(
-        description="Items that the runs this one retried left in doubt; not in the accounting."
+        description="Items left in doubt by earlier runs that this one retried; not in the"
+        " accounting."
     )
     waits_for: HeldFor | None = Field(
         description="What the run waits for that was not let go yet: an APPROVE, or room."
@@ -95,9 +96,9 @@ class PhaseStatus(Answer):
         description="Of a launch: the final outcome of every message, over this run and the"
         " earlier ones that it retried."
     )
-    runs: int = Field(description="How many runs the outcome is of.")
+    runs: int = Field(description="Number of runs that the outcome covers.")
     scheduled_for: datetime | None = Field(
-        description="When the run begins to send; null where it was not scheduled."
+        description="When the run starts sending; null if it is not scheduled."
     )
 
     @classmethod

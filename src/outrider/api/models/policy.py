@@ -22,7 +22,7 @@ Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 class QuietHoursAnswer(Answer):
     begins: str = Field(alias="from")
     ends: str = Field(alias="to")
-    channels: list[Channel] | None = Field(default=None, description="Null: all of them.")
+    channels: list[Channel] | None = Field(default=None, description="Null means all of them.")
 
 
 class SendingWindowAnswer(QuietHoursAnswer):
@@ -33,7 +33,7 @@ class FrequencyCapAnswer(Answer):
     messages: int
     per_hours: int
     when_reached: WhenReached
-    channels: list[Channel] | None = Field(default=None, description="Null: all of them.")
+    channels: list[Channel] | None = Field(default=None, description="Null means all of them.")
 
 
 class RetryAnswer(Answer):
@@ -43,7 +43,7 @@ class RetryAnswer(Answer):
     first_seconds: float
     factor: float
     cap_seconds: float
-    summary: str = Field(description="The same in words. Ignored where it is written.")
+    summary: str = Field(description="The same in words. Ignored in requests.")
 
 
 class PolicyAnswer(Answer):

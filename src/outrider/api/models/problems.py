@@ -39,17 +39,17 @@ _REQUEST_ID = {HEADER: {"schema": {"type": "string"}, "required": True}}
 _RETRY_AFTER = {"Retry-After": {"schema": {"type": "integer", "minimum": 0}, "required": True}}
 
 DESCRIPTIONS = {
-    400: "Something of the request is wrong; `error.fields` names everything that is.",
-    401: "No key, or one that is not valid.",
-    403: "The key's scopes do not include what this needs.",
+    400: "The request is invalid; `error.fields` lists every problem.",
+    401: "The API key is missing or invalid.",
+    403: "The key does not have the required scope.",
     404: "There is no such object in the key's workspace.",
-    409: "The object is not in a state that allows this.",
+    409: "The object's state does not allow this.",
     413: "The body is too large.",
-    415: "The body is of another media type than this takes.",
-    422: "The idempotency key was used for another request.",
-    429: "Too many wrong keys came from this address.",
-    500: "The server failed; its log says why, under the same request id.",
-    503: "The server cannot do it now.",
+    415: "The media type of the body is not supported.",
+    422: "The idempotency key was already used for a different request.",
+    429: "Too many requests with an invalid key came from this address.",
+    500: "Internal error; the server's log has details under the same request ID.",
+    503: "The server is temporarily unavailable.",
 }
 
 

@@ -36,9 +36,9 @@ class RehearsedRoute(Answer):
     sender: str | None = None
     why: str | None = None
     items: int = 0
-    collected: int = Field(default=0, description="How many would wait in digests.")
+    collected: int = Field(default=0, description="How many would be collected in digests.")
     without_address: list[str] = Field(
-        default=[], description="Whom it includes and the event has no address of."
+        default=[], description="Recipients without an address in the event."
     )
 
 
@@ -82,7 +82,7 @@ class RehearsedDigest(Answer):
     audience: str
     recipient_id: str
     address: str
-    due_at: datetime = Field(description="Where no digest of theirs is open already.")
+    due_at: datetime = Field(description="If the recipient has no open digest yet.")
 
     @classmethod
     def of(cls, entry: DigestEntry, now: datetime) -> "RehearsedDigest":

@@ -6,16 +6,16 @@ from pydantic import Field
 
 from outrider.api.models.common import Answer
 from outrider.domain.ids import DEFAULT_SCOPE, Scope
-from outrider.kernel.control.run_repointer import Repointed
+from outrider.kernel.transactions.repointing import Repointed
 
 
 class RepointedTarget(Answer):
     submission_target: str
     from_url: str | None = Field(description="Null for other workspaces than the default one.")
     to_url: str | None = Field(description="Null for other workspaces than the default one.")
-    jobs: int = Field(description="Moved, with all of theirs that was never attempted.")
-    kept: int = Field(description="Items that wait, and stay where they were attempted.")
-    busy_jobs: int = Field(description="With a worker, and so not moved yet.")
+    jobs: int = Field(description="Jobs moved, with their items that were not attempted yet.")
+    kept: int = Field(description="Waiting items that stay where they were attempted.")
+    busy_jobs: int = Field(description="Jobs held by a worker, and therefore not moved yet.")
 
 
 class RepointedAnswer(Answer):

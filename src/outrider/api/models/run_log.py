@@ -12,14 +12,14 @@ from outrider.domain.states import JobOutcome
 
 
 class RunEventLine(Answer):
-    contract_version: str = Field(description="The version of the contract it was written under.")
+    contract_version: str = Field(description="The contract version it was written under.")
     run_id: str
-    run_seq: int = Field(description="Grows within the run; numbers may be missing.")
-    event_type: str = Field(description="There may be types that a client does not know.")
+    run_seq: int = Field(description="Increases within the run; there may be gaps.")
+    event_type: str = Field(description="Clients must tolerate unknown types.")
     emitted_by: str
     step_id: str | None
-    logical_attempt_id: str = Field(description="Grows when a step is tried again on purpose.")
-    engine_attempt_id: str | None = Field(description="Grows when a worker was lost.")
+    logical_attempt_id: str = Field(description="Increases when a job is retried on purpose.")
+    engine_attempt_id: str | None = Field(description="Increases when a worker is lost.")
     plan_version: str
     idempotency_key: str
     occurred_at: datetime
@@ -84,7 +84,9 @@ class RunSnapshotAnswer(Answer):
     contract_version: str
     run_id: str
     status: SnapshotStatus
-    last_event_seq: int = Field(description="The last event that this tells of: the watermark.")
+    last_event_seq: int = Field(
+        description="The last event included in this snapshot: the watermark."
+    )
     steps: list[StepSnapshotAnswer]
     artifacts: list[dict[str, Any]]
     failed_steps: int

@@ -10,13 +10,9 @@ from outrider.api.models.common import AccountingAnswer, Answer
 from outrider.domain.ids import RunId
 from outrider.domain.outbox import Accounting
 from outrider.domain.states import JobOutcome, JobStatus, RunStatus
-from outrider.kernel.transactions.inspection import (
-    JobCount,
-    JobLine,
-    ReasonCount,
-    RunRecord,
-    Settlings,
-)
+from outrider.kernel.transactions.accountings import Settlings
+from outrider.kernel.transactions.run_jobs import JobCount, JobLine, ReasonCount
+from outrider.kernel.transactions.run_records import RunRecord
 from outrider.kernel.transactions.run_requests import HeldFor
 
 
@@ -26,13 +22,15 @@ class RunLine(Answer):
     phase: str
     channel: str
     status: RunStatus
-    retry_of: str | None = Field(description="The run whose remainder this one took up.")
+    retry_of: str | None = Field(
+        description="The earlier run whose remaining items this run sends."
+    )
     scheduled_for: datetime
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
     stopped_at: datetime | None
-    waits_for: HeldFor | None = Field(description="What a run waits for that was not let go yet.")
+    waits_for: HeldFor | None = Field(description="What the run is waiting for before it starts.")
     accounting: AccountingAnswer
 
     @classmethod
@@ -44,7 +42,7 @@ class JobsByStatus(Answer):
     status: JobStatus
     outcome: JobOutcome | None
     jobs: int
-    attempts: int = Field(description="Attempts that were lost.")
+    attempts: int = Field(description="Number of lost attempts.")
     last_error: str | None
 
 
@@ -88,7 +86,7 @@ class JobAnswer(Answer):
     cancelled: bool
     last_error: str | None
     run_at: datetime | None
-    result: dict[str, Any] | None = Field(description="What a phase's own job came to.")
+    result: dict[str, Any] | None = Field(description="Result of the phase's own job.")
     updated_at: datetime
 
     @classmethod
@@ -112,7 +110,7 @@ class ThroughputAnswer(Answer):
     end: datetime = Field(alias="to")
     bucket_seconds: float
     buckets: list[ThroughputBucket]
-    unsettled_items: int = Field(description="In jobs that have not settled, and in no bucket.")
+    unsettled_items: int = Field(description="In unfinished jobs, and therefore in no bucket.")
 
     @classmethod
     def of(
@@ -162,10 +160,10 @@ class RepeatsAnswer(Answer):
     """On whose word nothing was doubled; where all is empty, the ledger alone says it."""
 
     remembered: list[RememberedRepeats] = Field(
-        description="Items called again after a silence, by what their target declares."
+        description="Unanswered items called again, as their target's declared memory allows."
     )
     undeclared: list[UndeclaredRepeats] = Field(
-        description="Items called again where nobody declared it: then nothing is proven."
+        description="Items called again without a declared memory: uniqueness is then not proven."
     )
     disproved: int = Field(
         description="Items called again on evidence that the first call never arrived."

@@ -27,10 +27,10 @@ class WorkspaceAnswer(Answer):
 
 
 class SessionAnswer(Answer):
-    name: str = Field(description="What the key is called.")
-    scopes: list[KeyScope] = Field(description="Everything that the key allows.")
+    name: str = Field(description="Name of the key.")
+    scopes: list[KeyScope] = Field(description="All scopes of the key.")
     workspace: WorkspaceAnswer
-    csrf_token: str = Field(description="Goes with every change, as X-CSRF-Token.")
+    csrf_token: str = Field(description="Send it with every change, as X-CSRF-Token.")
     expires_at: datetime
 
     @classmethod

@@ -7,7 +7,7 @@ from pydantic import ConfigDict, Field
 from outrider.api.models.common import Line, Success
 from outrider.documents import Document
 from outrider.domain.signals import Signal
-from outrider.kernel.control.run_signaller import SignalAnswer
+from outrider.kernel.transactions.signal_scripts import SignalAnswer
 from outrider.limits.campaigns import SIGNAL_ID_MAX_CHARACTERS
 
 
@@ -16,13 +16,15 @@ class SignalBody(Document):
 
     signal: Annotated[Signal, Field(strict=False)]
     step_id: Line | None = Field(
-        default=None, max_length=SIGNAL_ID_MAX_CHARACTERS, description="For RETRY_STEP, its step."
+        default=None,
+        max_length=SIGNAL_ID_MAX_CHARACTERS,
+        description="The job to retry, for RETRY_STEP.",
     )
     signal_id: Line | None = Field(
         default=None,
         min_length=1,
         max_length=SIGNAL_ID_MAX_CHARACTERS,
-        description="Sent again under the same id, a signal gets the decision it got before.",
+        description="Repeating the signal with the same ID returns the same decision.",
     )
 
 
@@ -31,8 +33,8 @@ class SignalDone(Success):
     signal: Signal
     signal_id: str
     step_id: str | None
-    run_seq: int = Field(description="The decision's place in the run's log.")
-    changed: bool = Field(description="False where it was so already.")
+    run_seq: int = Field(description="Position of the decision in the run's log.")
+    changed: bool = Field(description="False if nothing had to change.")
 
     @classmethod
     def of(cls, answer: SignalAnswer) -> "SignalDone":

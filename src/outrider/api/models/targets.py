@@ -24,8 +24,10 @@ class TargetExecution(Answer):
     retry_first_seconds: float
     retry_factor: float
     retry_cap_seconds: float
-    timeout_seconds: float | None = Field(description="Null where it is the family's own.")
-    concurrency: int | None = Field(description="Null where it is the family's own.")
+    timeout_seconds: float | None = Field(
+        description="Null if the gateway family's default applies."
+    )
+    concurrency: int | None = Field(description="Null if the gateway family's default applies.")
     fallback: str | None
 
     @classmethod
@@ -56,8 +58,8 @@ class TargetLine(TargetAnswer):
     )
     looks_up: bool = Field(description="Whether its provider can be asked what it received.")
     execution: TargetExecution
-    open_jobs: int = Field(description="Of the workspace, not settled yet.")
-    in_doubt: int = Field(description="Items of the workspace.")
+    open_jobs: int = Field(description="Unfinished jobs of the workspace.")
+    in_doubt: int = Field(description="Items of the workspace in doubt.")
 
     @classmethod
     def whole(

@@ -12,11 +12,11 @@ from outrider.kernel.transactions.trouble import Bypass
 
 class TroubleAnswer(Answer):
     doubts: int
-    alerts: int = Field(description="Those that stand.")
-    dead_letters: int = Field(description="Those that were not redriven.")
-    bypasses: int = Field(description="Phase states that came without their event, ever.")
+    alerts: int = Field(description="Open alerts.")
+    dead_letters: int = Field(description="Dead letters not redriven yet.")
+    bypasses: int = Field(description="All phase state changes made without their lifecycle event.")
     failed_events: int = Field(description="Domain events that could not be routed.")
-    most: int = Field(description="No more than this is counted of each.")
+    most: int = Field(description="Each figure stops counting at this number.")
 
 
 class BypassAnswer(Answer):

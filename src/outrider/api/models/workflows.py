@@ -19,8 +19,8 @@ from outrider.domain.workflow_diff import (
 )
 from outrider.domain.workflows import IfPast
 from outrider.domain.written_workflows import WrittenRule, WrittenStep, file_document
+from outrider.kernel.transactions.rule_changes import RuleWithSteps
 from outrider.kernel.transactions.rules import RuleRecord, StepRecord
-from outrider.kernel.workflows.rule_keeper import RuleWithSteps
 from outrider.limits.campaigns import SUBJECT_MAX_CHARACTERS
 from outrider.limits.workflows import (
     CUSTOM_RECIPIENTS_MAX,
@@ -44,7 +44,7 @@ class RuleAnswer(Answer):
     channel: Channel
     audience: str
     enabled: bool
-    urgent: bool = Field(description="Waits for no quiet hours, sending window or frequency cap.")
+    urgent: bool = Field(description="Ignores quiet hours, sending window and frequency cap.")
     topic: str | None = Field(
         description="What a recipient can opt out of without leaving the channel."
     )
@@ -86,7 +86,8 @@ class StepAnswer(Answer):
     enabled: bool
     channel: Channel
     submission_target: str | None = Field(
-        description="Null: the registry's only target of the channel, when the event is routed."
+        description="Null means the registry's only target for the channel, when the event is"
+        " routed."
     )
     subject: str | None
     body: str
@@ -149,7 +150,7 @@ class WorkflowsAnswer(Answer):
     """All rules with their steps, as `PUT /workflows` and `outrider workflow apply` take them."""
 
     rules: list[dict[str, Any]]
-    policies: dict[str, Any] | None = Field(description="Null where none was ever set.")
+    policies: dict[str, Any] | None = Field(description="Null if none was ever set.")
 
     @classmethod
     def of(cls, rules: Sequence[WrittenRule], policies: ScreenPolicies) -> "WorkflowsAnswer":
@@ -169,7 +170,7 @@ class FieldChangeAnswer(Answer):
 class StepChangeAnswer(Answer):
     change: ChangeKind
     step_order: int
-    ordinal: int = Field(description="Which of the steps of this order it is, from 1.")
+    ordinal: int = Field(description="Its number among the steps with this order, from 1.")
     step_id: str | None
     fields: list[FieldChangeAnswer]
 
@@ -211,12 +212,12 @@ class RuleChangeAnswer(Answer):
 class DiffAnswer(Success):
     """What was applied, or would be; what stays as it is, is counted and not listed."""
 
-    applied: bool = Field(description="False where it was asked only, or where nothing changes.")
+    applied: bool = Field(description="False for a dry run, or if nothing changes.")
     fingerprint: str = Field(description="The `expected` of an apply that agrees to this diff.")
     added: int
     changed: int
     removed: int
-    kept: int = Field(description="What is there and was not written.")
+    kept: int = Field(description="Existing rules and steps that the document does not contain.")
     same: int
     rules: list[RuleChangeAnswer]
     policies: list[FieldChangeAnswer]

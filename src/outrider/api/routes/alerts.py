@@ -18,7 +18,7 @@ router = api_router("alerts")
 async def list_alerts(
     outrider: Wired,
     asker: Asker,
-    standing: Annotated[bool, Query(description="Only those that stand.")] = False,
+    standing: Annotated[bool, Query(description="Only open alerts.")] = False,
     limit: Limit = PAGE_DEFAULT,
     after: After = None,
 ) -> Page[AlertAnswer]:

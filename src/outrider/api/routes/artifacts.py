@@ -10,11 +10,9 @@ from outrider.api.context import PAGE_DEFAULT, After, Asker, Limit, Wired
 from outrider.api.models.admin import ArtifactAnswer
 from outrider.api.models.common import Page
 from outrider.api.route import api_router
-from outrider.domain.ids import CampaignId, Scope
-from outrider.kernel.transactions import artifacts, campaigns
-from outrider.kernel.transactions.artifacts import ArtifactRecord
-from outrider.kernel.transactions.inspection import FIRST
-from outrider.ports.store import Transaction
+from outrider.domain.ids import CampaignId
+from outrider.kernel.transactions import artifacts
+from outrider.kernel.transactions.paging import FIRST
 
 router = api_router("artifacts")
 
@@ -25,7 +23,7 @@ BYTES = {"schema": {"type": "string", "format": "binary"}}
 @router.get(
     "/campaigns/{campaign_id}/artifacts",
     operation_id="listArtifacts",
-    summary="What the phases of a campaign wrote",
+    summary="List the artifacts that a campaign's phases wrote",
 )
 async def list_artifacts(
     campaign_id: str,
@@ -35,7 +33,9 @@ async def list_artifacts(
     after: After = None,
 ) -> Page[ArtifactAnswer]:
     begin = cursors.id_after(after, FIRST)
-    found = await outrider.store.read(_page(asker.scope, CampaignId(campaign_id), begin, limit))
+    found = await outrider.store.read(
+        artifacts.page_of(asker.scope, CampaignId(campaign_id), begin, limit)
+    )
     return Page(
         items=[ArtifactAnswer.of(artifact) for artifact in found],
         next=cursors.encode(found[-1].id) if len(found) == limit else None,
@@ -45,7 +45,7 @@ async def list_artifacts(
 @router.get(
     "/artifacts/{artifact_id}",
     operation_id="getArtifact",
-    summary="What is known of an artifact: its size and hash",
+    summary="Get an artifact's size and hash",
 )
 async def show(artifact_id: str, outrider: Wired, asker: Asker) -> ArtifactAnswer:
     return ArtifactAnswer.of(
@@ -56,7 +56,7 @@ async def show(artifact_id: str, outrider: Wired, asker: Asker) -> ArtifactAnswe
 @router.get(
     "/artifacts/{artifact_id}/content",
     operation_id="downloadArtifact",
-    summary="The artifact itself, to be saved",
+    summary="Download an artifact",
     response_class=Response,
     responses={
         200: {
@@ -85,10 +85,3 @@ async def _content(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[by
     yield first
     async for piece in rest:
         yield piece
-
-
-def _page(
-    scope: Scope, campaign_id: CampaignId, after: str, most: int
-) -> Transaction[list[ArtifactRecord]]:
-    yield from campaigns.campaign(scope, campaign_id)
-    return (yield from artifacts.page(campaign_id, after, most))

@@ -22,7 +22,7 @@ _TEXT = {"schema": {"type": "string"}}
 @router.post(
     "/campaigns/{campaign_id}/audience",
     operation_id="addAudience",
-    summary="Add recipients as CSV or NDJSON: all of them, or nothing and every mistake",
+    summary="Add recipients from CSV or NDJSON; on mistakes, nothing is added and all are listed",
     response_model=AudienceAdded,
     openapi_extra=options(
         body=BodyKind.STREAM,
@@ -61,7 +61,7 @@ def _suffix(request: Request) -> str:
         raise ApiError(
             415,
             "UNSUPPORTED_MEDIA_TYPE",
-            "the body should be CSV or NDJSON",
+            "the body must be CSV or NDJSON",
             hint=f"send Content-Type: {' or '.join(SUFFIXES)}",
         )
     return SUFFIXES[given]

@@ -9,7 +9,7 @@ from outrider.api.context import PAGE_DEFAULT, After, Asker, Limit, Wired
 from outrider.api.models.bus import AllRedriven, LetterAnswer, Redriven
 from outrider.api.models.common import Page
 from outrider.api.route import api_router
-from outrider.kernel.transactions.inspection import FIRST
+from outrider.kernel.transactions.paging import FIRST
 
 router = api_router("bus")
 
@@ -17,12 +17,12 @@ router = api_router("bus")
 @router.get(
     "/bus/dead-letters",
     operation_id="listDeadLetters",
-    summary="Events that a sink could not be told, oldest first",
+    summary="List run events that could not be delivered to a sink, oldest first",
 )
 async def list_dead_letters(
     outrider: Wired,
     asker: Asker,
-    waiting: Annotated[bool, Query(description="Only those that were not redriven.")] = False,
+    waiting: Annotated[bool, Query(description="Only dead letters not redriven yet.")] = False,
     limit: Limit = PAGE_DEFAULT,
     after: After = None,
 ) -> Page[LetterAnswer]:
@@ -37,7 +37,7 @@ async def list_dead_letters(
 @router.post(
     "/bus/dead-letters/redrive",
     operation_id="redriveDeadLetters",
-    summary="Have everything told again that was given up on",
+    summary="Redrive all dead letters",
 )
 async def redrive_all(outrider: Wired, asker: Asker) -> AllRedriven:
     redriven = await outrider.bus_keeper.redrive_all(asker.scope, asker.actor)
@@ -47,7 +47,7 @@ async def redrive_all(outrider: Wired, asker: Asker) -> AllRedriven:
 @router.post(
     "/bus/dead-letters/{letter_id}/redrive",
     operation_id="redriveDeadLetter",
-    summary="Have one event told again, as if never tried",
+    summary="Redrive one dead letter",
 )
 async def redrive(letter_id: str, outrider: Wired, asker: Asker) -> Redriven:
     sink = await outrider.bus_keeper.redrive(asker.scope, letter_id, asker.actor)

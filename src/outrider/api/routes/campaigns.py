@@ -24,7 +24,7 @@ from outrider.api.uploads import answer_once, received
 from outrider.domain.campaign_states import CampaignState
 from outrider.domain.ids import CampaignId
 from outrider.kernel.transactions import campaigns, overview
-from outrider.kernel.transactions.inspection import LAST
+from outrider.kernel.transactions.paging import LAST
 from outrider.limits.api import ApiLimits
 from outrider.limits.campaigns import NAME_MAX_CHARACTERS
 
@@ -35,7 +35,7 @@ router = api_router("campaigns")
     "/campaigns",
     status_code=201,
     operation_id="createCampaign",
-    summary="Create a campaign: all of it, or nothing and every mistake in it",
+    summary="Create a campaign; on mistakes, nothing is created and all are listed",
     response_model=CampaignCreated,
     dependencies=[NEEDS_REGISTRY],
     openapi_extra=options(
@@ -75,13 +75,13 @@ async def create(request: Request, outrider: Wired, asker: Asker) -> Response:
 @router.get(
     "/campaigns",
     operation_id="listCampaigns",
-    summary="Campaigns with how they stand, newest first",
+    summary="List campaigns with their state, newest first",
 )
 async def list_campaigns(
     outrider: Wired,
     asker: Asker,
     state: Annotated[
-        CampaignState | None, Query(description="Only campaigns that stand so as a whole.")
+        CampaignState | None, Query(description="Only campaigns in this overall state.")
     ] = None,
     words: Annotated[
         str | None,
@@ -90,7 +90,7 @@ async def list_campaigns(
             min_length=1,
             max_length=NAME_MAX_CHARACTERS,
             pattern=r"^[^\x00-\x1f]+$",
-            description="Only campaigns with this in their name, or of this id.",
+            description="Only campaigns with this text in their name, or with this ID.",
         ),
     ] = None,
     limit: Limit = PAGE_DEFAULT,
@@ -116,7 +116,7 @@ async def list_campaigns(
 @router.get(
     "/campaigns/{campaign_id}",
     operation_id="getCampaign",
-    summary="A campaign's definition, without its audience",
+    summary="Get a campaign's definition, without its audience",
 )
 async def show(campaign_id: str, outrider: Wired, asker: Asker) -> CampaignAnswer:
     record = await outrider.store.read(campaigns.campaign(asker.scope, CampaignId(campaign_id)))
@@ -135,7 +135,7 @@ async def show(campaign_id: str, outrider: Wired, asker: Asker) -> CampaignAnswe
 @router.post(
     "/campaigns/{campaign_id}/preview",
     operation_id="previewMessage",
-    summary="What one recipient would read; nothing is sent",
+    summary="Preview a message for one recipient; nothing is sent",
 )
 async def preview(
     campaign_id: str, outrider: Wired, asker: Asker, body: PreviewBody | None = None

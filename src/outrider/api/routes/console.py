@@ -27,7 +27,7 @@ async def asset(name: str, request: Request) -> Response:
 def _answer(request: Request, name: str) -> Response:
     found = _console().get(name)
     if found is None:
-        raise ApiError(404, "NOT_FOUND", "there is nothing at this path")
+        raise ApiError(404, "NOT_FOUND", "nothing was found at this path")
     headers = {**HEADERS, "ETag": found.etag}
     if found.is_known_to(request.headers.get("if-none-match")):
         return Response(None, 304, headers)

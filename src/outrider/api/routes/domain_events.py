@@ -20,7 +20,7 @@ from outrider.api.tracing import trace_parent
 from outrider.documents.emission import TRIGGER_PATTERN, EmissionDocument
 from outrider.domain.errors import Conflict
 from outrider.domain.workflows import EventStatus
-from outrider.kernel.transactions.inspection import LAST
+from outrider.kernel.transactions.paging import LAST
 from outrider.kernel.workflows.event_documents import event_document, whole_event_document
 
 router = api_router("events", RawPathRoute)
@@ -30,9 +30,9 @@ router = api_router("events", RawPathRoute)
     "/events",
     status_code=201,
     operation_id="emitEvent",
-    summary="Tell of something that happened; the workflows of its trigger follow",
+    summary="Record a domain event, which starts the workflows for its trigger",
     response_model=EventAnswer,
-    responses={200: {"model": EventAnswer, "description": "It was received before."}},
+    responses={200: {"model": EventAnswer, "description": "The event was received before."}},
     openapi_extra=options(idempotent=False),
 )
 async def emit(body: EmissionDocument, outrider: Wired, asker: Asker) -> Response:
@@ -43,7 +43,7 @@ async def emit(body: EmissionDocument, outrider: Wired, asker: Asker) -> Respons
 @router.get(
     "/events",
     operation_id="listEvents",
-    summary="Domain events, newest first",
+    summary="List domain events, newest first",
     response_model=Page[EventAnswer],
 )
 async def list_events(
@@ -65,13 +65,13 @@ async def list_events(
 @router.get(
     "/events/{event_id:path}/explain",
     operation_id="explainEvent",
-    summary="What became of an event, for everybody or for one recipient, in sentences",
+    summary="Explain what happened to an event, for everyone or for one recipient",
 )
 async def explain(
     event_id: str,
     outrider: Wired,
     asker: Asker,
-    recipient: Annotated[str | None, Query(description="An id or an address.")] = None,
+    recipient: Annotated[str | None, Query(description="A recipient ID or an address.")] = None,
 ) -> EventExplanation:
     sentences = await outrider.event_explainer.explain(asker.scope, event_id, recipient)
     return EventExplanation(event_id=event_id, sentences=sentences)
@@ -80,7 +80,7 @@ async def explain(
 @router.get(
     "/events/{event_id:path}",
     operation_id="getEvent",
-    summary="An event with its routes and the messages that followed",
+    summary="Get an event with its routes and messages",
     response_model=WholeEvent,
 )
 async def show(event_id: str, outrider: Wired, asker: Asker) -> Response:
@@ -93,11 +93,11 @@ async def show(event_id: str, outrider: Wired, asker: Asker) -> Response:
     "/events/{event_id:path}/reroute",
     status_code=202,
     operation_id="rerouteEvent",
-    summary="Have what failed of an event routed again",
+    summary="Process the failed parts of an event again",
 )
 async def reroute(event_id: str, outrider: Wired, asker: Asker) -> Rerouted:
     if not await outrider.event_intake.reroute(asker.scope, event_id):
-        raise Conflict(f"nothing of the event '{event_id}' failed, so there is nothing to reroute")
+        raise Conflict(f"event '{event_id}' has no failed routes, so there is nothing to reroute")
     return Rerouted(event_id=event_id)
 
 

@@ -18,13 +18,13 @@ from outrider.api.route import api_router
 from outrider.domain.errors import InvalidInput, Problem
 from outrider.domain.ids import OutboxId
 from outrider.kernel.delivery.doubt_resolver import DoubtsOf
-from outrider.kernel.transactions import doubts, inspection
-from outrider.kernel.transactions.inspection import FIRST
+from outrider.kernel.transactions import doubts, ledger_items
+from outrider.kernel.transactions.paging import FIRST
 
 router = api_router("doubts")
 
 
-@router.get("/doubts", operation_id="listDoubts", summary="What is in doubt, and since when")
+@router.get("/doubts", operation_id="listDoubts", summary="List items in doubt")
 async def list_doubts(
     outrider: Wired,
     asker: Asker,
@@ -50,14 +50,14 @@ async def list_doubts(
 @router.post(
     "/doubts/resolve",
     operation_id="resolveDoubts",
-    summary="Say what became of many items at once; without `confirm` they are only counted",
+    summary="Resolve many items at once; without `confirm` they are only counted",
 )
 async def resolve_all(body: VerdictsBody, outrider: Wired, asker: Asker) -> AllResolved:
     ids = [OutboxId(each) for each in body.ids] if body.ids is not None else None
     if ids is not None and (body.run_id is not None or body.campaign_id is not None):
         raise InvalidInput(
-            "either items are named, or a run or campaign of theirs",
-            [Problem("ids", "cannot stand together with runId or campaignId")],
+            "give either item IDs, or a run or campaign",
+            [Problem("ids", "cannot be combined with runId or campaignId")],
         )
     of = DoubtsOf(body.run_id, body.campaign_id, ids)
     resolver = outrider.doubt_resolver
@@ -74,10 +74,10 @@ async def resolve_all(body: VerdictsBody, outrider: Wired, asker: Asker) -> AllR
 @router.post(
     "/doubts/{outbox_id}/resolve",
     operation_id="resolveDoubt",
-    summary="Say what became of an item, and how you know",
+    summary="Resolve an item in doubt, with evidence",
 )
 async def resolve(outbox_id: str, body: VerdictBody, outrider: Wired, asker: Asker) -> Resolved:
-    item = await outrider.store.read(inspection.item(asker.scope, OutboxId(outbox_id)))
+    item = await outrider.store.read(ledger_items.item(asker.scope, OutboxId(outbox_id)))
     await outrider.doubt_resolver.resolve(
         asker.scope, item.id, body.verdict, body.evidence, asker.actor, force=body.force
     )

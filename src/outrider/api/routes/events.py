@@ -29,7 +29,7 @@ CAMPAIGNS_MAX_CHARACTERS = ApiLimits.stream_campaigns * (36 + 1 + SEQUENCE_MAX_D
     responses={
         200: {
             "description": "Resumes behind `Last-Event-ID`, which wins, or `after`; without either"
-            " only new events come. Whoever asks for events after a sequence that the campaign has"
+            " only new events come. A request for events after a sequence that the campaign has"
             " not reached is first sent `snapshot_required`, then what comes from now on.",
             "model": EventEnvelope,
             "content": {"text/event-stream": {}},
@@ -41,8 +41,10 @@ async def events(
     request: Request,
     outrider: Wired,
     asker: Asker,
-    after: Annotated[str | None, Query(description="A sequence: only later events.")] = None,
-    last_event_id: Annotated[str | None, Header(description="What browsers resume with.")] = None,
+    after: Annotated[str | None, Query(description="Only events after this sequence.")] = None,
+    last_event_id: Annotated[
+        str | None, Header(description="Sent by browsers when they reconnect.")
+    ] = None,
 ) -> Response:
     record = await outrider.store.read(campaigns.campaign(asker.scope, CampaignId(campaign_id)))
     given = last_event_id if last_event_id is not None else after
@@ -89,7 +91,9 @@ async def stream(
             f" sequence only new events come. At most {ApiLimits.stream_campaigns}.",
         ),
     ],
-    last_event_id: Annotated[str | None, Header(description="What browsers resume with.")] = None,
+    last_event_id: Annotated[
+        str | None, Header(description="Sent by browsers when they reconnect.")
+    ] = None,
 ) -> Response:
     services = services_of(request)
     asked = _positions(given, "campaigns", services.limits.stream_campaigns)
@@ -119,7 +123,7 @@ def _cursor(positions: Positions) -> str:
 def _positions(given: str, where: str, most: int) -> dict[CampaignId, int | None]:
     positions: dict[CampaignId, int | None] = {}
     pieces = given.split(",")
-    problem = "the streams cannot begin there"
+    problem = "the streams cannot start at this position"
     if len(pieces) > most:
         raise InvalidInput(problem, [Problem(where, f"should name at most {most} campaigns")])
     for piece in pieces:
@@ -136,7 +140,8 @@ def _sequence(given: str, in_header: bool) -> int:
     if not _is_sequence(given):
         where = "Last-Event-ID" if in_header else "after"
         raise InvalidInput(
-            "the stream cannot begin there", [Problem(where, "should be an event's sequence")]
+            "the stream cannot start at this position",
+            [Problem(where, "should be an event's sequence")],
         )
     return int(given)
 

@@ -23,15 +23,15 @@ from outrider.limits.api import ApiLimits
 log = structlog.get_logger()
 
 NOT_READY = {
-    False: "the database cannot be used or written to now",
-    True: "the database's schema is not the one this server needs",
+    False: "the database is unavailable or read-only",
+    True: "the database schema does not match this server",
 }
-REDIS_AWAY = "Redis does not answer; idempotency keys are looked up in the database alone"
+REDIS_AWAY = "Redis does not answer; idempotency keys are only looked up in the database"
 
 router = APIRouter(route_class=NotedRoute, tags=["health"])
 
 
-@router.get("/healthz", operation_id="getHealth", summary="The process is alive")
+@router.get("/healthz", operation_id="getHealth", summary="Liveness: the process is running")
 async def healthz() -> Health:
     return Health(status="alive")
 
@@ -39,7 +39,7 @@ async def healthz() -> Health:
 @router.get(
     "/readyz",
     operation_id="getReadiness",
-    summary="The database has the right schema, can be written to, and has room on its disk",
+    summary="Readiness: the database has the right schema, is writable and has disk space",
     responses={503: PROBLEMS[503]},
 )
 async def readyz(request: Request) -> Health:

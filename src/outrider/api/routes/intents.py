@@ -29,7 +29,8 @@ from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.keys import KeyScope, Principal
 from outrider.domain.states import IntentStatus
 from outrider.kernel.submissions.submission_manager import Submission, intent_document
-from outrider.kernel.transactions.inspection import LAST, Attempt
+from outrider.kernel.transactions.ledger_items import Attempt
+from outrider.kernel.transactions.paging import LAST
 from outrider.kernel.transactions.submissions import Intent
 from outrider.limits.api import ApiLimits
 from outrider.limits.campaigns import NAME_MAX_CHARACTERS
@@ -41,9 +42,9 @@ router = api_router("intents")
     "/intents",
     status_code=201,
     operation_id="submitIntent",
-    summary="Submit one message under its target's contract",
+    summary="Submit a single message",
     response_model=IntentAnswer,
-    responses={200: {"model": IntentAnswer, "description": "It was submitted before."}},
+    responses={200: {"model": IntentAnswer, "description": "The intent was submitted before."}},
     dependencies=[NEEDS_REGISTRY],
     openapi_extra=options(idempotent=False),
 )
@@ -59,7 +60,7 @@ async def submit(request: Request, body: IntentBody, outrider: Wired, asker: Ask
 @router.post(
     "/intents/batch",
     operation_id="submitIntents",
-    summary="Submit up to 1,000 messages in one commit, each answered for itself",
+    summary="Submit up to 1,000 messages in one commit, each with its own answer",
     response_model=IntentBatchAnswer,
     dependencies=[NEEDS_REGISTRY],
     openapi_extra=options(idempotent=False, body_most=ApiLimits.intent_batch_max_bytes),
@@ -82,21 +83,23 @@ async def submit_batch(
 @router.get(
     "/intents",
     operation_id="listIntents",
-    summary="Intents of the workspace, the newest first",
-    description="With `status` or `submissionTarget` a page looks at 10,000 intents at the most:"
-    " it may have fewer items than asked for, and a `next` all the same.",
+    summary="List the intents of the workspace, newest first",
+    description="With `status` or `submissionTarget`, a page examines at most 10,000 intents:"
+    " it may have fewer items than requested and still have a `next`.",
 )
 async def list_intents(
     outrider: Wired,
     asker: Asker,
-    status: Annotated[IntentStatus | None, Query(description="Only these.")] = None,
+    status: Annotated[
+        IntentStatus | None, Query(description="Only intents with this status.")
+    ] = None,
     target: Annotated[
         str | None,
         Query(
             alias="submissionTarget",
             min_length=1,
             max_length=NAME_MAX_CHARACTERS,
-            description="Only those submitted to it.",
+            description="Only intents for this target.",
         ),
     ] = None,
     limit: Limit = PAGE_DEFAULT,
@@ -114,7 +117,7 @@ async def list_intents(
 @router.get(
     "/callbacks/secret",
     operation_id="getCallbackSecret",
-    summary="What the workspace's callbacks are signed with",
+    summary="Get the secret that signs the workspace's callbacks",
     openapi_extra=options(scope=KeyScope.ADMIN),
 )
 async def callback_secret(
@@ -127,7 +130,7 @@ async def callback_secret(
 @router.get(
     "/intents/{intent_id:path}",
     operation_id="getIntent",
-    summary="An intent's status under its contract, with its attempts",
+    summary="Get an intent's status and attempts",
     response_model=IntentAnswer,
 )
 async def show(intent_id: str, outrider: Wired, asker: Asker) -> Response:

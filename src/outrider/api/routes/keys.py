@@ -9,7 +9,7 @@ from outrider.api.models.admin import KeyAnswer, KeyBody, NewKey, RevokedKey
 from outrider.api.models.common import Page
 from outrider.api.route import api_router, options
 from outrider.domain.keys import KeyId, KeyScope
-from outrider.kernel.transactions.inspection import FIRST
+from outrider.kernel.transactions.paging import FIRST
 
 router = api_router("keys")
 
@@ -17,7 +17,7 @@ router = api_router("keys")
 @router.get(
     "/keys",
     operation_id="listKeys",
-    summary="Keys of the workspace, revoked ones included, without their text",
+    summary="List API keys, including revoked ones; their secrets are not shown",
     openapi_extra=options(scope=KeyScope.ADMIN),
 )
 async def list_keys(
@@ -34,7 +34,7 @@ async def list_keys(
     "/keys",
     status_code=201,
     operation_id="createKey",
-    summary="Make a key; its text is in this answer and nowhere else",
+    summary="Create an API key; its secret is only shown in this response",
     response_model=NewKey,
     openapi_extra=options(scope=KeyScope.ADMIN),
 )
@@ -49,7 +49,7 @@ async def create(body: KeyBody, outrider: Wired, asker: Asker) -> ShownOnce:
 @router.delete(
     "/keys/{key_id}",
     operation_id="revokeKey",
-    summary="Revoke a key for good",
+    summary="Revoke an API key permanently",
     openapi_extra=options(scope=KeyScope.ADMIN),
 )
 async def revoke(key_id: str, request: Request, outrider: Wired, asker: Asker) -> RevokedKey:

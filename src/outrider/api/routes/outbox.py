@@ -4,34 +4,28 @@ from outrider.api.context import Asker, Wired
 from outrider.api.models.items import ItemAnswer
 from outrider.api.models.runs import Explanation
 from outrider.api.route import api_router
-from outrider.domain.ids import OutboxId, Scope
+from outrider.domain.ids import OutboxId
 from outrider.kernel.reports.item_explainer import explain_item
-from outrider.kernel.transactions import inspection
-from outrider.kernel.transactions.inspection import Attempt, Item, LateAcceptance
-from outrider.ports.store import Transaction
+from outrider.kernel.transactions import ledger_items
 
 router = api_router("outbox")
 
 
-@router.get("/outbox/{outbox_id}", operation_id="getItem", summary="One item with its attempts")
+@router.get("/outbox/{outbox_id}", operation_id="getItem", summary="Get an item with its attempts")
 async def show(outbox_id: str, outrider: Wired, asker: Asker) -> ItemAnswer:
-    item, attempts, late = await outrider.store.read(_whole(asker.scope, OutboxId(outbox_id)))
+    item, attempts, late = await outrider.store.read(
+        ledger_items.whole(asker.scope, OutboxId(outbox_id))
+    )
     return ItemAnswer.whole(item, attempts, late)
 
 
 @router.get(
     "/outbox/{outbox_id}/explain",
     operation_id="explainItem",
-    summary="Why one item was or was not sent, in sentences",
+    summary="Explain why an item was or was not sent",
 )
 async def explain(outbox_id: str, outrider: Wired, asker: Asker) -> Explanation:
-    item, attempts, late = await outrider.store.read(_whole(asker.scope, OutboxId(outbox_id)))
+    item, attempts, late = await outrider.store.read(
+        ledger_items.whole(asker.scope, OutboxId(outbox_id))
+    )
     return Explanation(outbox_id=item.id, sentences=explain_item(item, attempts, late))
-
-
-def _whole(
-    scope: Scope, outbox_id: OutboxId
-) -> Transaction[tuple[Item, list[Attempt], list[LateAcceptance]]]:
-    item = yield from inspection.item(scope, outbox_id)
-    attempts = yield from inspection.attempts_of(item.id)
-    return item, attempts, (yield from inspection.late_acceptances_of(item.id))

@@ -23,7 +23,7 @@ from outrider.domain.ids import CampaignId
 from outrider.domain.keys import Principal
 from outrider.domain.phases import Action
 from outrider.domain.states import PhaseState
-from outrider.kernel.control.phase_controls import Control, ControlAnswer
+from outrider.kernel.transactions.phase_controls import Control, ControlAnswer
 from outrider.ports.idempotency import RequestKey, StoredAnswer
 from outrider.ports.store import Transaction
 
@@ -35,7 +35,8 @@ Guard = Callable[[Transaction[ControlAnswer]], Transaction[ControlAnswer]]
 def _one_expectation(
     request: Request,
     expected_state: Annotated[
-        PhaseState | None, Query(description="The same as in the body; both have to agree.")
+        PhaseState | None,
+        Query(description="Same as in the body; if both are given they must agree."),
     ] = None,
 ) -> PhaseState | None:
     given = request.query_params.getlist("expected_state")
@@ -62,18 +63,18 @@ JSON = "application/json"
 
 SUMMARIES = {
     Action.START: "Start a phase",
-    Action.PAUSE: "Pause a phase: windows under way are finished, no attempt is opened any more",
+    Action.PAUSE: "Pause a phase: calls in progress finish, no new attempt is opened",
     Action.RESUME: "Resume a paused phase",
-    Action.STOP: "Stop a phase for good: what was not attempted is skipped",
+    Action.STOP: "Stop a phase: items not attempted yet are skipped",
     Action.RETRY: "Retry a failed phase",
-    Action.COMPLETE: "Always refused: only its run completes a phase",
+    Action.COMPLETE: "Always refused: a phase is completed by its run",
 }
 
 
 @router.get(
     "/campaigns/{campaign_id}/status",
     operation_id="getCampaignStatus",
-    summary="The snapshot of a campaign (contract 003)",
+    summary="Get the snapshot of a campaign (contract 003)",
 )
 async def status(campaign_id: str, outrider: Wired, asker: Asker) -> CampaignStatus:
     snapshot = await outrider.phase_controller.snapshot(asker.scope, CampaignId(campaign_id))
@@ -83,7 +84,7 @@ async def status(campaign_id: str, outrider: Wired, asker: Asker) -> CampaignSta
 @router.post(
     f"/campaigns/{{campaign_id}}/phases/{LAUNCH}/dry-run",
     operation_id="dryRunLaunch",
-    summary="Who would be sent to, who skipped and why; nothing is sent",
+    summary="Count recipients that would be sent to or skipped, and why; nothing is sent",
     openapi_extra=options(reads=True),
 )
 async def dry_run(
@@ -99,7 +100,7 @@ async def dry_run(
 @router.post(
     "/campaigns/{campaign_id}/stop",
     operation_id="stopCampaign",
-    summary="Stop whichever phase is under way",
+    summary="Stop the running phase",
     response_model=ControlDone,
     openapi_extra=options(controls=True),
 )
@@ -120,7 +121,7 @@ async def stop_campaign(
 @router.post(
     "/campaigns/{campaign_id}/phases/{phase}/rerun",
     operation_id="rerunPhase",
-    summary="Run a completed phase again, for the remainder or for everybody",
+    summary="Run a completed phase again, for the remainder or for everyone",
     dependencies=[NEEDS_REGISTRY],
     response_model=ControlDone,
     openapi_extra=options(controls=True),

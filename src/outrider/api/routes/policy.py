@@ -16,7 +16,7 @@ router = api_router("workflows")
 @router.get(
     "/workflows/policy",
     operation_id="getWorkflowPolicy",
-    summary="When this workspace's messages may go, and how often to one address",
+    summary="Get the sending policy of the workspace",
 )
 async def show(outrider: Wired, asker: Asker) -> PolicyAnswer:
     return PolicyAnswer.of(await outrider.policy_keeper.get(asker.scope))
@@ -25,7 +25,7 @@ async def show(outrider: Wired, asker: Asker) -> PolicyAnswer:
 @router.put(
     "/workflows/policy",
     operation_id="replaceWorkflowPolicy",
-    summary="Put another policy in force: all of it, or nothing and every mistake in it",
+    summary="Replace the sending policy; on mistakes, nothing changes and all are listed",
     openapi_extra=options(
         scope=KeyScope.ADMIN,
         body=BodyKind.RAW,

@@ -78,7 +78,7 @@ DOCUMENT = {
 @router.get(
     "/registry",
     operation_id="getRegistry",
-    summary="The contracts in force, and how their targets fare",
+    summary="List the contracts in force, with the state of their targets",
     dependencies=[NEEDS_REGISTRY],
 )
 async def show(outrider: Wired, asker: Asker) -> RegistryAnswer:
@@ -91,7 +91,7 @@ async def show(outrider: Wired, asker: Asker) -> RegistryAnswer:
 @router.put(
     "/registry",
     operation_id="replaceRegistry",
-    summary="Put another registry in force: all of it, or nothing and every mistake in it",
+    summary="Replace the registry; on mistakes, nothing changes and all are listed",
     openapi_extra=options(
         scope=KeyScope.ADMIN,
         body=BodyKind.RAW,
@@ -108,7 +108,7 @@ async def replace(
     asker: Asker,
     accept_problems: Annotated[
         bool,
-        Query(alias="acceptProblems", description="Put it in force though it breaks workflows."),
+        Query(alias="acceptProblems", description="Apply it even if it breaks workflows."),
     ] = False,
 ) -> RegistryAnswer:
     if asker.scope != DEFAULT_SCOPE:
@@ -116,7 +116,7 @@ async def replace(
         raise ApiError(
             403,
             "INSUFFICIENT_SCOPE",
-            "the registry is all tenants', and only the default workspace may change it",
+            "the registry is shared by all tenants, and only the default workspace may change it",
             hint="use the root key, or an admin key of the default workspace",
         )
     require_json(request)
@@ -132,7 +132,7 @@ async def replace(
         raise ApiError(
             503,
             "REGISTRY_NOT_WRITTEN",
-            "the registry could not be written; the old one is still in force",
+            "the registry could not be written; the previous one stays in force",
             headers={"Retry-After": str(ApiLimits.retry_after_seconds)},
         ) from error
     answer = await _answer(outrider, in_force, with_urls=True)
@@ -150,7 +150,7 @@ async def _rehearsed(outrider: Outrider, raw: bytes, *, accept_problems: bool) -
     broken = [problem for problem in found.problems if problem not in before.problems]
     if broken and not accept_problems:
         raise InvalidInput(
-            "the registry would break workflows that work now",
+            "the registry would break existing workflows",
             broken,
             hint="change the rules or workflow_targets first, or repeat with ?acceptProblems=true",
         )

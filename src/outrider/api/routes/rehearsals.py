@@ -10,7 +10,7 @@ router = api_router("workflows")
 @router.post(
     "/workflows/dry-run",
     operation_id="rehearseEvent",
-    summary="What would follow from an event: decisions, recipients, messages; nothing is written",
+    summary="Show what an event would do: decisions, recipients and messages; nothing is stored",
     dependencies=[NEEDS_REGISTRY],
     openapi_extra=options(idempotent=False),
 )

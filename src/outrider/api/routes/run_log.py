@@ -20,7 +20,7 @@ router = api_router("runs")
 @router.get(
     "/runs/{run_id}/events",
     operation_id="listRunEvents",
-    summary="What happened to a run, in the order of its sequence",
+    summary="List a run's events in order",
 )
 async def list_events(
     run_id: str,
@@ -39,7 +39,7 @@ async def list_events(
 @router.get(
     "/runs/{run_id}/snapshot",
     operation_id="getRunSnapshot",
-    summary="What the run's events come to, now or at one of them",
+    summary="Get a run's snapshot, now or after one of its events",
     response_model=RunSnapshotAnswer,
 )
 async def show_snapshot(
@@ -48,7 +48,7 @@ async def show_snapshot(
     asker: Asker,
     at: Annotated[
         int | None,
-        Query(ge=0, le=LAST_SEQ, description="As it was after the event of this `runSeq`."),
+        Query(ge=0, le=LAST_SEQ, description="The state after the event with this `runSeq`."),
     ] = None,
 ) -> Response:
     snapshot = await outrider.run_reader.whole_snapshot(asker.scope, RunId(run_id), at)

@@ -20,7 +20,7 @@ HEADERS = {"Cache-Control": "public, max-age=3600"}
 async def schema(version: str, name: str) -> Response:
     found = _schemas().get(f"{version}/{name}")
     if found is None:
-        raise ApiError(404, "NOT_FOUND", "there is no schema of this name")
+        raise ApiError(404, "NOT_FOUND", "there is no schema with this name")
     return Response(found, 200, HEADERS, MEDIA_TYPE)
 
 

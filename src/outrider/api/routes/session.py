@@ -32,7 +32,7 @@ def _failures(*statuses: int) -> dict[int | str, dict[str, object]]:
 @router.post(
     PATH,
     operation_id="signIn",
-    summary="Exchange a key for a session, kept in a cookie",
+    summary="Sign in: exchange an API key for a session cookie",
     response_model=SessionAnswer,
     responses=_failures(400, 401, 403, 413, 415, 429),
     openapi_extra=_BODY,
@@ -50,7 +50,7 @@ async def sign_in(request: Request) -> Response:
 @router.get(
     PATH,
     operation_id="getSession",
-    summary="Who is signed in",
+    summary="Get the current session",
     response_model=SessionAnswer,
     responses=_failures(401),
 )
@@ -62,7 +62,7 @@ async def show(request: Request) -> Response:
 @router.delete(
     PATH,
     operation_id="signOut",
-    summary="Forget the session; without one there is nothing to forget",
+    summary="Sign out",
     response_model=Success,
     responses=_failures(403),
 )

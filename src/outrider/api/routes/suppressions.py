@@ -24,7 +24,7 @@ from outrider.domain.suppressions import OptOut
 router = api_router("suppressions")
 
 
-@router.get("/suppressions", operation_id="listSuppressions", summary="Who has opted out")
+@router.get("/suppressions", operation_id="listSuppressions", summary="List opt-outs")
 async def list_suppressions(
     outrider: Wired, asker: Asker, limit: Limit = PAGE_DEFAULT, after: After = None
 ) -> Page[SuppressionAnswer]:
@@ -34,7 +34,7 @@ async def list_suppressions(
 @router.post(
     "/suppressions",
     operation_id="suppress",
-    summary="Opt addresses out of a channel or a topic; what is due to them is skipped from now on",
+    summary="Opt addresses out of a channel or topic; pending messages to them are skipped",
 )
 async def suppress(body: SuppressionsBody, outrider: Wired, asker: Asker) -> SuppressionsDone:
     addresses = normalised(body.channel, body.addresses)
@@ -50,7 +50,7 @@ async def suppress(body: SuppressionsBody, outrider: Wired, asker: Asker) -> Sup
 @router.delete(
     "/suppressions",
     operation_id="unsuppress",
-    summary="Let addresses be written to again; in the body, or one in the query",
+    summary="Remove opt-outs, given in the body, or one in the query",
 )
 async def unsuppress(
     outrider: Wired,
@@ -63,7 +63,7 @@ async def unsuppress(
     if body is None:
         if channel is None or address is None:
             raise InvalidInput(
-                "nothing was named",
+                "no address was given",
                 [Problem("channel", "is required"), Problem("addresses", "is required")],
             )
         body = UnsuppressBody(channel=channel, addresses=[_checked(address)], topic=topic)
@@ -76,5 +76,5 @@ async def unsuppress(
 
 def _checked(address: str) -> str:
     if not address.isprintable():
-        raise InvalidInput("this is no address", [Problem("address", "should be printable")])
+        raise InvalidInput("this is not an address", [Problem("address", "should be printable")])
     return address

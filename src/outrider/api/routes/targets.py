@@ -17,7 +17,7 @@ router = api_router("registry")
 @router.get(
     "/targets",
     operation_id="listTargets",
-    summary="The submission targets in force, with how they are executed and how they fare",
+    summary="List the submission targets with their settings and state",
     dependencies=[NEEDS_REGISTRY],
 )
 async def list_targets(outrider: Wired, asker: Asker) -> TargetsAnswer:
@@ -27,7 +27,7 @@ async def list_targets(outrider: Wired, asker: Asker) -> TargetsAnswer:
 @router.post(
     "/targets/{submission_target}/pause",
     operation_id="pauseTarget",
-    summary="Send nothing through it until it is resumed; what waits keeps its attempts",
+    summary="Pause a target; waiting messages keep their attempts",
     dependencies=[NEEDS_REGISTRY],
     openapi_extra=options(scope=KeyScope.ADMIN),
 )
@@ -38,7 +38,7 @@ async def pause(submission_target: str, outrider: Wired, asker: Asker) -> Target
 @router.post(
     "/targets/{submission_target}/resume",
     operation_id="resumeTarget",
-    summary="Send through it again",
+    summary="Resume a target",
     dependencies=[NEEDS_REGISTRY],
     openapi_extra=options(scope=KeyScope.ADMIN),
 )
@@ -49,7 +49,7 @@ async def resume(submission_target: str, outrider: Wired, asker: Asker) -> Targe
 @router.post(
     "/targets/{submission_target}/reset",
     operation_id="resetTarget",
-    summary="Open its door now and forget what went wrong there",
+    summary="Reset a target: allow calls now and forget its failures",
     dependencies=[NEEDS_REGISTRY],
     openapi_extra=options(scope=KeyScope.ADMIN),
 )

@@ -6,7 +6,7 @@ from outrider.api.models.common import Page
 from outrider.api.models.trouble import BypassAnswer, TroubleAnswer
 from outrider.api.route import api_router
 from outrider.kernel.transactions import trouble
-from outrider.kernel.transactions.inspection import LAST
+from outrider.kernel.transactions.paging import LAST
 
 router = api_router("alerts")
 
@@ -14,7 +14,7 @@ router = api_router("alerts")
 @router.get(
     "/trouble",
     operation_id="countTrouble",
-    summary="How many doubts, alerts, dead letters and bypasses the workspace has",
+    summary="Count doubts, alerts, dead letters and bypasses of the workspace",
 )
 async def count(outrider: Wired, asker: Asker) -> TroubleAnswer:
     most = outrider.limits.trouble_counted
@@ -25,7 +25,7 @@ async def count(outrider: Wired, asker: Asker) -> TroubleAnswer:
 @router.get(
     "/bypasses",
     operation_id="listBypasses",
-    summary="Phase states that came without their event, newest first",
+    summary="List phase state changes made without their lifecycle event, newest first",
 )
 async def list_bypasses(
     outrider: Wired, asker: Asker, limit: Limit = PAGE_DEFAULT, after: After = None

@@ -29,11 +29,11 @@ TEMPLATE = f"/{PATH}/{{token:path}}"
 _HTML = {"text/html": {"schema": {"type": "string"}}}
 _RESPONSES: dict[int | str, dict[str, Any]] = {
     404: {
-        "description": "This is no token of ours.",
+        "description": "The token is not valid.",
         "content": {**_HTML, **PROBLEMS[404]["content"]},
     },
-    429: {"description": "Too many that were none came from this address.", "content": _HTML},
-    503: {"description": "The database cannot be used now.", "content": _HTML},
+    429: {"description": "Too many invalid tokens came from this address.", "content": _HTML},
+    503: {"description": "The database is unavailable.", "content": _HTML},
 }
 _FORM = {
     "requestBody": {
@@ -60,7 +60,7 @@ _FORM = {
 @router.get(
     TEMPLATE,
     operation_id="askToUnsubscribe",
-    summary="A page that asks whether to unsubscribe; nothing is changed",
+    summary="Show a page that asks whether to unsubscribe; nothing is changed",
     response_class=HTMLResponse,
     responses=_RESPONSES,
 )
@@ -73,7 +73,7 @@ async def ask(token: str, request: Request, outrider: Wired) -> Response:
 @router.post(
     TEMPLATE,
     operation_id="unsubscribe",
-    summary="Opt the recipient of a message out of its topic, or of its channel where it has none",
+    summary="Opt the recipient out of the message's topic, or of the channel if it has none",
     response_class=HTMLResponse,
     responses={**_RESPONSES, 413: PROBLEMS[413]},
     openapi_extra=_FORM,

@@ -28,7 +28,7 @@ from outrider.domain.errors import NotFound
 from outrider.domain.keys import KeyScope, Principal
 from outrider.domain.states import Channel
 from outrider.domain.written_workflows import WrittenStep
-from outrider.kernel.transactions.inspection import FIRST
+from outrider.kernel.transactions.paging import FIRST
 from outrider.kernel.transactions.rules import FIRST_PLACE, RuleRecord, StepRecord
 from outrider.limits.api import ApiLimits
 from outrider.limits.workflows import WORKFLOW_FILE_MAX_BYTES
@@ -36,7 +36,7 @@ from outrider.rendering.checker import check_template
 
 router = api_router("workflows")
 
-RuleFilter = Annotated[str | None, Query(alias="ruleId", description="Only those of this rule.")]
+RuleFilter = Annotated[str | None, Query(alias="ruleId", description="Only steps of this rule.")]
 
 
 def _written(schema: dict[str, Any], body_most: int = ApiLimits.body_max_bytes) -> dict[str, Any]:
@@ -64,7 +64,7 @@ async def _given(request: Request) -> object:
 @router.get(
     "/workflows",
     operation_id="getWorkflows",
-    summary="All rules with their steps, as one document that can be put back",
+    summary="Export all rules with their steps as one document",
 )
 async def export(outrider: Wired, asker: Asker) -> WorkflowsAnswer:
     return WorkflowsAnswer.of(*await outrider.rule_keeper.export(asker.scope))
@@ -73,7 +73,7 @@ async def export(outrider: Wired, asker: Asker) -> WorkflowsAnswer:
 @router.put(
     "/workflows",
     operation_id="applyWorkflows",
-    summary="Bring the rules to what a document says, all at once; the answer is the difference",
+    summary="Apply a document of rules in one transaction and return the changes",
     dependencies=[NEEDS_REGISTRY],
     openapi_extra=dict(FILE),
 )
@@ -81,13 +81,19 @@ async def apply(
     request: Request,
     outrider: Wired,
     asker: Asker,
-    prune: Annotated[bool, Query(description="Also remove what the document leaves out.")] = False,
+    prune: Annotated[
+        bool, Query(description="Also remove rules and steps that are not in the document.")
+    ] = False,
     dry_run: Annotated[
-        bool, Query(alias="dryRun", description="Only say what would change.")
+        bool, Query(alias="dryRun", description="Only return what would change.")
     ] = False,
     expected: Annotated[
         str | None,
-        Query(pattern="^[0-9a-f]{64}$", description="The `fingerprint` of the diff agreed to."),
+        Query(
+            pattern="^[0-9a-f]{64}$",
+            description="The `fingerprint` of the approved diff. Refuses a diff that has"
+            " changed since.",
+        ),
     ] = None,
 ) -> DiffAnswer:
     require_json(request)
@@ -102,7 +108,7 @@ async def apply(
     return DiffAnswer.of(found, applied=True)
 
 
-@router.get("/workflows/rules", operation_id="listRules", summary="Rules, by their triggers")
+@router.get("/workflows/rules", operation_id="listRules", summary="List rules by trigger")
 async def list_rules(
     outrider: Wired,
     asker: Asker,
@@ -125,7 +131,7 @@ async def list_rules(
 
 
 @router.get(
-    "/workflows/rules/{rule_id}", operation_id="getRule", summary="A rule with all its steps"
+    "/workflows/rules/{rule_id}", operation_id="getRule", summary="Get a rule with all its steps"
 )
 async def show_rule(rule_id: str, outrider: Wired, asker: Asker) -> RuleWithStepsAnswer:
     return RuleWithStepsAnswer.of_both(await outrider.rule_keeper.rule(asker.scope, rule_id))
@@ -134,8 +140,8 @@ async def show_rule(rule_id: str, outrider: Wired, asker: Asker) -> RuleWithStep
 @router.put(
     "/workflows/rules",
     operation_id="putRule",
-    summary="Make the rule of a trigger, channel and audience, or change it",
-    responses={201: {"model": RulePut, "description": "There was none."}},
+    summary="Create or change the rule for a trigger, channel and audience",
+    responses={201: {"model": RulePut, "description": "It was created."}},
     openapi_extra=dict(RULE),
 )
 async def put_rule(request: Request, response: Response, outrider: Wired, asker: Asker) -> RulePut:
@@ -162,7 +168,7 @@ async def replace_rule(rule_id: str, request: Request, outrider: Wired, asker: A
     "/workflows/rules/{rule_id}",
     status_code=204,
     operation_id="deleteRule",
-    summary="Remove a rule and its steps; what was sent under it stays on record",
+    summary="Delete a rule and its steps; messages already sent stay on record",
     openapi_extra=dict(ADMIN),
 )
 async def delete_rule(rule_id: str, outrider: Wired, asker: Asker) -> None:
@@ -172,7 +178,7 @@ async def delete_rule(rule_id: str, outrider: Wired, asker: Asker) -> None:
 @router.get(
     "/workflows/steps",
     operation_id="listSteps",
-    summary="Steps of a rule in their order, or of all rules, oldest first",
+    summary="List workflow steps of one rule in order, or of all rules, oldest first",
 )
 async def list_steps(
     outrider: Wired,
@@ -200,7 +206,7 @@ def _in_order(record: StepRecord) -> tuple[Any, ...]:
     return record.step.step_order, record.step.created_at, record.step.id
 
 
-@router.get("/workflows/steps/{step_id}", operation_id="getStep", summary="One step")
+@router.get("/workflows/steps/{step_id}", operation_id="getStep", summary="Get a workflow step")
 async def show_step(step_id: str, outrider: Wired, asker: Asker) -> StepAnswer:
     return StepAnswer.of(await outrider.rule_keeper.step(asker.scope, step_id))
 
@@ -209,7 +215,7 @@ async def show_step(step_id: str, outrider: Wired, asker: Asker) -> StepAnswer:
     "/workflows/steps",
     status_code=201,
     operation_id="createStep",
-    summary="Add a step to a rule, also where there is one of the same order",
+    summary="Add a workflow step to a rule, even if one with the same order exists",
     dependencies=[NEEDS_REGISTRY],
     openapi_extra=dict(STEP_OF_RULE),
 )
@@ -224,8 +230,8 @@ async def create_step(request: Request, outrider: Wired, asker: Asker) -> StepPu
 @router.put(
     "/workflows/steps",
     operation_id="putStep",
-    summary="Make the step of a rule and an order, or change it",
-    responses={201: {"model": StepPut, "description": "There was none."}},
+    summary="Create or change the workflow step of a rule and order",
+    responses={201: {"model": StepPut, "description": "It was created."}},
     dependencies=[NEEDS_REGISTRY],
     openapi_extra=dict(STEP_OF_RULE),
 )
@@ -239,7 +245,7 @@ async def put_step(request: Request, response: Response, outrider: Wired, asker:
 @router.put(
     "/workflows/steps/{step_id}",
     operation_id="replaceStep",
-    summary="Change a step; it keeps its rule and its age",
+    summary="Change a workflow step; it stays with its rule",
     dependencies=[NEEDS_REGISTRY],
     openapi_extra=dict(STEP),
 )
@@ -250,7 +256,10 @@ async def replace_step(step_id: str, request: Request, outrider: Wired, asker: A
     given = await _given(request)
     stays = isinstance(given, dict) and given.get("ruleId") not in (None, rule_id)
     written = await _parsed(
-        given, rule.channel, "is another: a step stays with its rule" if stays else None, step_id
+        given,
+        rule.channel,
+        "cannot be changed: a step stays with its rule" if stays else None,
+        step_id,
     )
     record, _ = await keeper.put_step(asker.scope, rule_id, written, asker.actor, step_id=step_id)
     return StepPut.of(record)
@@ -260,7 +269,7 @@ async def replace_step(step_id: str, request: Request, outrider: Wired, asker: A
     "/workflows/steps/{step_id}",
     status_code=204,
     operation_id="deleteStep",
-    summary="Remove a step; what was sent by it stays on record",
+    summary="Delete a workflow step; messages already sent stay on record",
     openapi_extra=dict(ADMIN),
 )
 async def delete_step(step_id: str, outrider: Wired, asker: Asker) -> None:
@@ -275,7 +284,7 @@ async def _step_of_rule(
     rule_id = given.get("ruleId") if isinstance(given, dict) else None
     channel, problem = None, None
     if not isinstance(rule_id, str):
-        problem = "is required" if rule_id is None else "should be a rule's id"
+        problem = "is required" if rule_id is None else "should be the ID of a rule"
     else:
         try:
             channel = (await outrider.rule_keeper.rule(asker.scope, rule_id)).record.rule.channel

@@ -2,6 +2,7 @@
 // key, so that a repeat over a bad network happens once.
 
 import { hearDate } from "./server_clock.js";
+import { api as texts } from "./texts.js";
 
 const BASE = "/api/v2";
 const REPEATS_MOST = 2;
@@ -14,7 +15,7 @@ let onSignedOut = () => {};
 export class ApiError extends Error {
   constructor(status, document) {
     const error = document?.error ?? {};
-    super(error.message ?? document?.detail ?? "The server did not answer as expected.");
+    super(error.message ?? document?.detail ?? texts.unexpectedAnswer);
     this.status = status;
     this.code = error.code ?? "UNKNOWN";
     this.error = error;
@@ -31,7 +32,7 @@ export class ApiError extends Error {
 /** The line died: nobody knows what the server did. */
 export class NoAnswer extends Error {
   constructor() {
-    super("The server could not be reached.");
+    super(texts.unreachable);
   }
 }
 
@@ -50,7 +51,7 @@ export const session = {
     const found = await request("GET", "/session", { quiet: true });
     if (owner !== null && ownerOf(found) !== owner) {
       onSignedOut();
-      throw new ApiError(401, { error: { message: "Somebody else is signed in now." } });
+      throw new ApiError(401, { error: { message: texts.otherUser } });
     }
     return keepToken(found);
   },

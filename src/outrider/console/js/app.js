@@ -21,6 +21,7 @@ import { signInPage } from "./pages/sign_in.js";
 import { show as targets } from "./pages/targets.js";
 import { show as trouble } from "./pages/trouble.js";
 import { show as workflows } from "./pages/workflows.js";
+import { app as texts } from "./texts.js";
 
 /**
  * All of them from the beginning: one that is fetched when it is wanted may be out of reach then,
@@ -56,7 +57,7 @@ async function signedIn(found) {
 
 function signedOut() {
   if (who !== null) {
-    showSignIn("Your session has ended. Sign in again to go on.");
+    showSignIn(texts.sessionEnded);
   }
 }
 
@@ -80,7 +81,7 @@ function showSignIn(words = null) {
   shown = null;
   leave();
   render(root, signInPage(words, signedIn));
-  document.title = "Sign in · Outrider";
+  document.title = texts.signInTitle;
   root.querySelector("input")?.focus();
 }
 
@@ -119,10 +120,10 @@ async function open() {
     await pageOf(page, id)({ main, id, query, signal, frame: frame.of(signal) });
   } catch (error) {
     if (!signal.aborted && error.status !== 401) {
-      frame.head({ title: error.status === 404 ? "Not found" : "This did not load" });
+      frame.head({ title: error.status === 404 ? texts.notFound : texts.notLoaded });
       render(main, h("div", { class: "stack" }, problemNote(error),
-        h("div", { class: "button-row" }, button("Try again", { onclick: open }),
-          linkButton("See the campaigns", "#/campaigns", { look: "plain" }))));
+        h("div", { class: "button-row" }, button(texts.tryAgain, { onclick: open }),
+          linkButton(texts.goToCampaigns, "#/campaigns", { look: "plain" }))));
     }
   }
 }

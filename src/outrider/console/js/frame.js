@@ -7,22 +7,23 @@ import { count } from "./state/format.js";
 import { stream } from "./stream.js";
 import { button, segmented } from "./parts/controls.js";
 import { icon } from "./parts/icons.js";
+import { frame as texts } from "./texts.js";
 
 const LINKS = [
-  ["campaigns", "Campaigns", "campaigns"],
-  ["doubts", "In doubt", "doubt"],
-  ["trouble", "Trouble", "trouble"],
+  ["campaigns", texts.campaigns, "campaigns"],
+  ["doubts", texts.inDoubt, "doubt"],
+  ["trouble", texts.problems, "trouble"],
   null,
-  ["workflows", "Workflows", "workflows"],
-  ["targets", "Targets", "targets"],
-  ["settings", "Settings", "settings"],
+  ["workflows", texts.workflows, "workflows"],
+  ["targets", texts.targets, "targets"],
+  ["settings", texts.settings, "settings"],
 ];
 const PARENTS = { runs: "campaigns", items: "campaigns", new: "campaigns" };
 const CONNECTIONS = {
-  live: "Live",
-  connecting: "Connecting",
-  resyncing: "Catching up",
-  offline: "Offline",
+  live: texts.live,
+  connecting: texts.connecting,
+  resyncing: texts.catchingUp,
+  offline: texts.offline,
 };
 const TICK_MS = 1_000;
 const UNTOLD_MS = 500;
@@ -44,7 +45,7 @@ export class Frame {
   constructor(root, who, signOut) {
     this.#who = who;
     this.#signOut = signOut;
-    this.#nav = h("nav", { class: "nav", id: "nav", "aria-label": "Console" });
+    this.#nav = h("nav", { class: "nav", id: "nav", "aria-label": texts.console });
     this.#head = h("header", { class: "page-head" });
     this.#main = h("main", { id: "main", tabindex: "-1" });
     this.#shell = h(
@@ -106,13 +107,13 @@ export class Frame {
   /** title, crumbs: [[words, link]], beside: what stands beside the title, actions */
   head(headed) {
     const { title, crumbs = [], beside, actions = [], under } = headed;
-    document.title = `${title} · Outrider`;
+    document.title = texts.windowTitle(title);
     render(
       this.#head,
       h(
         "div",
         { class: "page-titles" },
-        crumbs.length > 0 && h("nav", { "aria-label": "Where you are" },
+        crumbs.length > 0 && h("nav", { "aria-label": texts.breadcrumb },
           h("ol", { class: "crumbs" },
             crumbs.map(([words, link]) => h("li", {}, h("a", { href: link }, words))))),
         h("div", { class: "title-row" }, h("h1", {}, title), beside),
@@ -142,7 +143,7 @@ export class Frame {
       this.#nav,
       brand(),
       LINKS.map((link) => (link === null
-        ? h("div", { class: "nav-heading" }, "Setup")
+        ? h("div", { class: "nav-heading" }, texts.setup)
         : this.#link(link, here))),
       this.#foot(),
     );
@@ -175,19 +176,20 @@ export class Frame {
       h(
         "div",
         { class: "switches" },
-        segmented("Theme", [["light", "Light", "sun"], ["dark", "Dark", "moon"],
-          ["system", "As the system", "screen"]], preference("theme"), draw("theme")),
-        segmented("Times", [["local", "Local"], ["utc", "UTC"]], preference("zone"), draw("zone")),
+        segmented(texts.theme, [["light", texts.light, "sun"], ["dark", texts.dark, "moon"],
+          ["system", texts.system, "screen"]], preference("theme"), draw("theme")),
+        segmented(texts.times, [["local", texts.local], ["utc", "UTC"]],
+          preference("zone"), draw("zone")),
       ),
       h(
         "div",
         { class: "who" },
         h("div", { class: "who-row" }, h("span", { class: "strong" }, name),
-          h("button", { class: "copy", type: "button", title: "Sign out", "aria-label": "Sign out",
-            onclick: () => this.#signOut() }, icon("exit", 15))),
+          h("button", { class: "copy", type: "button", title: texts.signOut,
+            "aria-label": texts.signOut, onclick: () => this.#signOut() }, icon("exit", 15))),
         h("span", { class: "muted" },
           `${workspace.project} · ${workspace.environment} · `,
-          most === "read" ? "read only" : most),
+          most === "read" ? texts.readOnly : most),
       ),
     );
   }
@@ -196,7 +198,7 @@ export class Frame {
     return button("", {
       sign: "menu",
       look: "plain icon",
-      "aria-label": "Menu",
+      "aria-label": texts.menu,
       "aria-controls": "nav",
       "aria-expanded": "false",
       onclick: () => this.#openNav(!this.#shell.classList.contains("nav-open")),
@@ -233,7 +235,7 @@ export class Frame {
   #connection() {
     const { phase, seconds } = stream.status;
     const told = this.#told;
-    const words = told === "waiting" ? `Reconnecting in ${seconds} s` : CONNECTIONS[told];
+    const words = told === "waiting" ? texts.reconnecting(seconds) : CONNECTIONS[told];
     return words && h(
       "span",
       { class: `connection connection-${told}`, "data-connection": phase },
@@ -255,6 +257,6 @@ function brand() {
     "a",
     { class: "brand", href: "#/campaigns" },
     h("img", { class: "brand-mark", src: "/console/mark.svg", alt: "" }),
-    "Outrider",
+    texts.outrider,
   );
 }

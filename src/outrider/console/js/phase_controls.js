@@ -9,11 +9,12 @@ import { button } from "./parts/controls.js";
 import { ask } from "./parts/dialog.js";
 import { failureToast } from "./parts/feedback.js";
 import { actionLook } from "./parts/words.js";
+import { phaseControls as texts } from "./texts.js";
 
 const REASONS = {
-  another_phase_in_progress: "another phase is in progress",
-  another_phase_paused: "another phase is paused",
-  predecessor_not_completed: "a phase before it is not completed",
+  another_phase_in_progress: texts.anotherPhaseInProgress,
+  another_phase_paused: texts.anotherPhasePaused,
+  predecessor_not_completed: texts.predecessorNotCompleted,
 };
 
 /** `say` is given the short note of a refusal, to be shown beside the phase. */
@@ -36,7 +37,7 @@ export function phaseButtons(live, view, phase, say) {
 
 /** The one thing to do next, where nothing is under way and a phase waits for its turn. */
 export function nextButton(live, view, phase, say) {
-  return button(`Start ${title(phase)}`, {
+  return button(texts.start(title(phase)), {
     sign: "play",
     look: "primary",
     "data-action": "start",
@@ -64,10 +65,10 @@ async function act(live, campaignId, phase, action, say) {
 function refusalWords({ error, message }, phase) {
   if (error.current_state) {
     const state = error.current_state.replaceAll("_", " ");
-    return `${title(phase)} was ${state} already, so nothing was changed.`;
+    return texts.alreadyInState(title(phase), state);
   }
   const reason = REASONS[error.reason];
-  return reason ? `${title(phase)} cannot begin: ${reason}.` : message;
+  return reason ? texts.cannotStart(title(phase), reason) : message;
 }
 
 /** What cannot be undone is asked for first; each gives the request's body, or null. */
@@ -75,11 +76,9 @@ const QUESTIONS = {
   stop: async (view, phase) => {
     const waiting = view.phases[phase].accounting?.waiting ?? 0;
     const agreed = await ask({
-      heading: `Stop ${title(phase)}?`,
-      words: `Up to ${plural(waiting, phase === "launch" ? "message" : "item")} not attempted yet `
-        + `${waiting === 1 ? "is" : "are"} skipped. Calls already under way finish and are `
-        + "recorded. You can retry later: a retry is a new run for what was not reached.",
-      confirm: "Stop it",
+      heading: texts.stopHeading(title(phase)),
+      words: texts.stopHint(plural(waiting, phase === "launch" ? "message" : "item")),
+      confirm: texts.stopConfirm,
       isDanger: true,
     });
     return agreed && {};
@@ -88,14 +87,14 @@ const QUESTIONS = {
     const isLaunch = phase === "launch";
     const expected = isLaunch ? await dryRuns(view.campaignId) : null;
     return ask({
-      heading: `Run ${title(phase)} again?`,
+      heading: texts.rerunHeading(title(phase)),
       content: [
-        scopeChoice("remainder", "Only those not reached yet", expected?.remainder, true),
-        scopeChoice("all", "Everyone", expected?.all, false),
+        scopeChoice("remainder", texts.remainder, expected?.remainder, true),
+        scopeChoice("all", texts.everyone, expected?.all, false),
       ],
       words: isLaunch
-        ? "Everyone includes people who already received it: they receive it again." : null,
-      confirm: "Run again",
+        ? texts.rerunHint : null,
+      confirm: texts.rerunConfirm,
       isDanger: isLaunch,
       act: async (form) => {
         const scope = form.get("scope");
@@ -112,7 +111,7 @@ function scopeChoice(scope, words, expected, isChosen) {
     h("input", { type: "radio", name: "scope", value: scope, checked: isChosen }),
     h("span", {}, words,
       expected && h("span", { class: "field-hint" },
-        ` · ${count(expected.wouldSend)} would receive it`)),
+        texts.wouldReceive(count(expected.wouldSend)))),
   );
 }
 

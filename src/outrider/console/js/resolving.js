@@ -6,20 +6,21 @@ import { count, plural } from "./state/format.js";
 import { field } from "./parts/controls.js";
 import { ask } from "./parts/dialog.js";
 import { note } from "./parts/feedback.js";
+import { resolving as texts } from "./texts.js";
 
 const VERDICTS = [
-  ["sent", "It was sent", "The provider has it, or the recipient does."],
-  ["failed", "It failed", "It never arrived; a later retry may send it."],
-  ["resubmit", "Send it again", "Only where you know that it never arrived."],
+  ["sent", texts.sent, texts.sentHint],
+  ["failed", texts.failed, texts.failedHint],
+  ["resubmit", texts.sendAgain, texts.sendAgainHint],
 ];
 const EVIDENCE_MOST = 4_000;
 const COUNTED_MOST = 10_000;
 
 export function resolveOne(item) {
   return ask({
-    heading: `What became of ${item.recipientId}?`,
+    heading: texts.heading(item.recipientId),
     content: form(item.reference),
-    confirm: "Settle it",
+    confirm: texts.resolve,
     isDanger: true,
     act: (given) => post(`/doubts/${segment(item.outboxId)}/resolve`, verdictOf(given)),
   });
@@ -31,11 +32,11 @@ export async function resolveMany(matching) {
     { ...matching, verdict: "failed", evidence: "counting", confirm: false });
   const isMore = asked.matching > COUNTED_MOST;
   return ask({
-    heading: isMore ? `Settle more than ${count(COUNTED_MOST)} items at once?`
-      : `Settle ${plural(asked.matching, "item")} at once?`,
-    words: "The verdict is final for each of them, and is kept in the audit log.",
+    heading: isMore ? texts.resolveMoreThan(count(COUNTED_MOST))
+      : texts.resolveAtOnce(plural(asked.matching, "item")),
+    words: texts.verdictHint,
     content: form(null),
-    confirm: isMore ? "Settle all" : `Settle ${count(asked.matching)}`,
+    confirm: isMore ? texts.resolveAll : texts.resolveCount(count(asked.matching)),
     isDanger: true,
     // Once: what was sent again may come into doubt again, and nobody agreed to a third time.
     act: (given) => post("/doubts/resolve", { ...matching, ...verdictOf(given), confirm: true }),
@@ -45,15 +46,15 @@ export async function resolveMany(matching) {
 function form(reference) {
   return [
     h("fieldset", { class: "choices" },
-      h("legend", {}, "Verdict"),
+      h("legend", {}, texts.verdict),
       VERDICTS.map(([verdict, words, hint]) =>
         h("label", { class: "check" },
           h("input", { type: "radio", name: "verdict", value: verdict, required: true }),
           h("span", {}, words, h("span", { class: "field-hint" }, ` · ${hint}`))))),
-    field("How do you know?", { kind: "textarea", name: "evidence", required: true,
-      maxlength: EVIDENCE_MOST, placeholder: "Found in the provider's export of today" }),
-    reference && note(["Look for the reference ", h("code", { class: "breakable" }, reference),
-      " at the provider."]),
+    field(texts.evidence, { kind: "textarea", name: "evidence", required: true,
+      maxlength: EVIDENCE_MOST, placeholder: texts.evidenceExample }),
+    reference && note([texts.lookUp, h("code", { class: "breakable" }, reference),
+      texts.atProvider]),
   ];
 }
 

@@ -23,15 +23,13 @@ from outrider.engines.temporal.messages import (
 )
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import work
-from outrider.kernel.transactions.jobs import JobState
-from outrider.kernel.work.job_processor import JobProcessor
-from outrider.ports.engine import WorkKind
+from outrider.ports.engine import Jobs, JobView, WorkKind
 
 JOB_HELD = "JobHeld"
 
 
 class WorkActivities:
-    def __init__(self, foundation: Foundation, processor: JobProcessor) -> None:
+    def __init__(self, foundation: Foundation, processor: Jobs) -> None:
         self._processor = processor
         self._store = foundation.store
         self._clock = foundation.clock
@@ -65,7 +63,7 @@ class WorkActivities:
         except Exception as error:
             raise _nameless(error) from None
 
-    def _fate(self, standing: JobState | None) -> JobResult:
+    def _fate(self, standing: JobView | None) -> JobResult:
         """Ended, parked or to be woken by somebody: that is an answer. Another worker's: Temporal
         asks again soon. Failed: the workflow asks again when it is due, or when told to."""
         if standing is None or standing.status in (JobStatus.COMPLETED, JobStatus.DEAD):

@@ -41,7 +41,7 @@ class EncryptionCodec(PayloadCodec):
         try:
             return Payload.FromString(self._cipher.decrypt(nonce, sealed, ENCODING))
         except InvalidTag as error:
-            raise ValueError("a payload was sealed with another key") from error
+            raise ValueError("a payload was encrypted with another key") from error
 
 
 def codec_of(secret: str) -> EncryptionCodec:
@@ -53,6 +53,6 @@ def codec_of(secret: str) -> EncryptionCodec:
     if len(key) != KEY_BYTES:
         raise InvalidInput(
             "the key of the Temporal codec is not 64 hexadecimal digits",
-            hint="`openssl rand -hex 32` makes one",
+            hint="`openssl rand -hex 32` creates one",
         )
     return EncryptionCodec(key)

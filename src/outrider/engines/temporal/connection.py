@@ -4,11 +4,14 @@ import asyncio
 import logging
 import re
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
 
 import structlog
+from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.client import Client
 from temporalio.converter import (
     DataConverter,
@@ -22,7 +25,7 @@ from temporalio.runtime import (
     TelemetryConfig,
     TelemetryFilter,
 )
-from temporalio.service import RPCError, TLSConfig
+from temporalio.service import RPCError, RPCStatusCode, TLSConfig
 
 from outrider.domain.errors import EngineUnavailable, InvalidInput
 from outrider.limits.engines import TEMPORAL_CONNECT_SECONDS
@@ -59,6 +62,23 @@ class TemporalConnection:
                 self._renew_key(self._client)
             return self._client
 
+    async def reach(self) -> Client:
+        """The same, and it is certain that a worker could begin with it."""
+        client = await self.client()
+        asked = DescribeNamespaceRequest(namespace=client.namespace)
+        with unavailable():
+            try:
+                await client.workflow_service.describe_namespace(asked)
+            except RPCError as error:
+                if error.status is not RPCStatusCode.NOT_FOUND:
+                    raise
+                raise EngineUnavailable(
+                    f"Temporal has no namespace '{client.namespace}'",
+                    hint="run `temporal operator namespace create`, or set"
+                    " OUTRIDER_TEMPORAL_NAMESPACE",
+                ) from error
+        return client
+
     def _renew_key(self, client: Client) -> None:
         """For the worker that has this client, too. A key that is not there just now may be on its
         way, and the one before it may still be good."""
@@ -90,13 +110,13 @@ class TemporalConnection:
         except ValueError as error:
             raise InvalidInput(
                 f"Temporal cannot be reached at '{settings.temporal_address}': {error}",
-                hint="OUTRIDER_TEMPORAL_ADDRESS is HOST:PORT",
+                hint="set OUTRIDER_TEMPORAL_ADDRESS to HOST:PORT",
             ) from error
         except (RPCError, RuntimeError) as error:
             raise EngineUnavailable(
                 f"no Temporal server answers at {settings.temporal_address}: {_reason(str(error))}",
                 hint=(
-                    "see OUTRIDER_TEMPORAL_ADDRESS and OUTRIDER_TEMPORAL_TLS*"
+                    "check OUTRIDER_TEMPORAL_ADDRESS and OUTRIDER_TEMPORAL_TLS*"
                     if settings.temporal_tls
                     else "start one with `temporal server start-dev`, or set OUTRIDER_TEMPORAL_*"
                 ),
@@ -125,6 +145,20 @@ class TemporalConnection:
         )
 
 
+@contextmanager
+def unavailable() -> Iterator[None]:
+    """Whatever Temporal answers, or does not, is one kind of trouble to who asked."""
+    try:
+        yield
+    except* RPCError as group:
+        raise EngineUnavailable(f"Temporal: {_first(group)}") from group
+
+
+def _first(group: BaseExceptionGroup[RPCError]) -> RPCError:
+    inner = group.exceptions[0]
+    return _first(inner) if isinstance(inner, BaseExceptionGroup) else inner
+
+
 @cache
 def _runtime() -> Runtime:
     """Once a process. What Temporal's library has to say comes out as our own lines do."""
@@ -149,5 +183,5 @@ def _read(path: Path | None) -> bytes | None:
         return path.read_bytes()
     except OSError as error:
         raise InvalidInput(
-            f"{path} cannot be read: {error.strerror}", hint="see OUTRIDER_TEMPORAL_TLS_*"
+            f"{path} cannot be read: {error.strerror}", hint="check OUTRIDER_TEMPORAL_TLS_*"
         ) from error

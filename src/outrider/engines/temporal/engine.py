@@ -5,27 +5,30 @@ Temporal forgets, or somebody ends there by hand, is begun anew from the job que
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 
 import structlog
 from temporalio.api.enums.v1 import TaskQueueType
 from temporalio.api.taskqueue.v1 import TaskQueue
-from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest, DescribeTaskQueueRequest
+from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
 from temporalio.client import Client, WorkflowExecutionStatus
 from temporalio.common import WorkflowIDReusePolicy
 from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode
 
-from outrider.domain.errors import EngineUnavailable, OutriderError
+from outrider.domain.errors import OutriderError
 from outrider.domain.ids import RunId, TenantId
 from outrider.domain.signals import Signal
-from outrider.engines.temporal.connection import TemporalConnection
+from outrider.engines.parts import EngineParts, ReportStuck
+from outrider.engines.temporal.activities import WorkActivities
+from outrider.engines.temporal.connection import TemporalConnection, unavailable
 from outrider.engines.temporal.messages import STEER, WORKFLOW, Steer, WorkOrder
+from outrider.engines.temporal.mover import TemporalMover, task_queue
 from outrider.engines.temporal.workflows import begins_nothing_from
+from outrider.kernel.foundation import Foundation
 from outrider.limits.engines import TEMPORAL_CALLS, TEMPORAL_HISTORY_EVENTS, TEMPORAL_TASK_FAILURES
-from outrider.limits.kernel import Limits
-from outrider.ports.engine import Stalled, Work, WorkKind
+from outrider.ports.engine import Engine, Jobs, Stalled, Work, WorkKind
 from outrider.settings import Settings
 
 log = structlog.get_logger()
@@ -34,57 +37,51 @@ STALLED = "STALLED"
 """Not a signal that anybody sends to a run: its work was found standing still."""
 
 
-def task_queue(name: str, kind: WorkKind) -> str:
-    """Lanes have a queue, and places at each worker, of their own: a single message waits behind no
-    campaign."""
-    return name if kind is WorkKind.RUN else f"{name}-lanes"
-
-
 def workflow_id(work: Work) -> str:
     """From ids alone: whoever reads the list of workflows learns nothing of a person."""
     return f"outrider/{work.tenant_id}/{work.kind.value}/{work.id}"
 
 
-TellStuck = Callable[[Stalled, int], Awaitable[None]]
-"""Told of work whose workflow failed so many times over one task, before it is begun anew."""
+def make_engine(parts: EngineParts) -> Engine:
+    connection = TemporalConnection(parts.settings, parts.secrets, parts.worker_id)
+    return TemporalEngine(parts.foundation, connection, parts.settings, parts.report_stuck)
 
 
-class TemporalEngine:
+class TemporalEngine(Engine):
+    polls_queue = False
+
     def __init__(
         self,
+        foundation: Foundation,
         connection: TemporalConnection,
         settings: Settings,
-        limits: Limits,
-        tell_stuck: TellStuck | None = None,
+        report_stuck: ReportStuck | None = None,
     ) -> None:
+        self._foundation = foundation
+        self._limits = foundation.limits
         self._connection = connection
         self._settings = settings
-        self._limits = limits
-        self._tell_stuck = tell_stuck
+        self._report_stuck = report_stuck
         self._calls = asyncio.Semaphore(TEMPORAL_CALLS)
 
     async def client(self) -> Client:
         return await self._connection.client()
 
-    async def reach(self) -> Client:
-        """The same, and it is certain that a worker could begin with it."""
-        client = await self.client()
-        asked = DescribeNamespaceRequest(namespace=client.namespace)
-        with _unavailable():
-            try:
-                await client.workflow_service.describe_namespace(asked)
-            except RPCError as error:
-                if error.status is not RPCStatusCode.NOT_FOUND:
-                    raise
-                raise EngineUnavailable(
-                    f"Temporal has no namespace '{client.namespace}'",
-                    hint="`temporal operator namespace create`, or set OUTRIDER_TEMPORAL_NAMESPACE",
-                ) from error
-        return client
+    async def check(self) -> None:
+        await self._connection.reach()
+
+    @asynccontextmanager
+    async def worker(self, jobs: Jobs) -> AsyncIterator[TemporalMover]:
+        yield TemporalMover(
+            self._connection,
+            WorkActivities(self._foundation, jobs),
+            self._settings.temporal_task_queue,
+            self._limits,
+        )
 
     async def start(self, run: Work) -> None:
         client = await self.client()
-        with _unavailable():
+        with unavailable():
             try:
                 await client.start_workflow(
                     WORKFLOW, self._order(run), id=workflow_id(run), task_queue=self._queue_of(run),
@@ -96,7 +93,7 @@ class TemporalEngine:
     async def signal(self, run: Work, signal: Signal, step_id: str | None = None) -> None:
         client = await self.client()
         handle = client.get_workflow_handle(workflow_id(run))
-        with _unavailable():
+        with unavailable():
             try:
                 await handle.signal(STEER, Steer(signal.value, step_id))
             except RPCError as error:
@@ -112,7 +109,7 @@ class TemporalEngine:
         )
         failures = [each for each in answers if isinstance(each, BaseException)]
         if failures and len(failures) == len(stalled):
-            with _unavailable():
+            with unavailable():
                 raise failures[0]
         return [each for each, told in zip(stalled, answers, strict=True) if told is True]
 
@@ -147,7 +144,7 @@ class TemporalEngine:
         # This execution, and not one that somebody else has begun by now.
         seen = client.get_workflow_handle(found.id, run_id=found.run_id)
         if await self._is_out_of_reach(client, found.task_queue, stalled.work):
-            await seen.terminate("nobody polls its task queue any more")
+            await seen.terminate("no worker polls its task queue")
             return False
         raw = found.raw_description
         failed = raw.pending_workflow_task.attempt - 1
@@ -168,10 +165,10 @@ class TemporalEngine:
     async def _tell_of(self, stalled: Stalled, failed: int) -> None:
         """Before it is ended: afterwards nobody could see any more that it was stuck. Whoever
         cannot be told keeps no work waiting."""
-        if self._tell_stuck is None:
+        if self._report_stuck is None:
             return
         try:
-            await self._tell_stuck(stalled, failed)
+            await self._report_stuck(stalled, failed)
         except OutriderError as error:
             log.error("stuck_workflow_not_told", work_id=stalled.work.id, error=error.message)
 
@@ -198,17 +195,3 @@ class TemporalEngine:
             TEMPORAL_HISTORY_EVENTS,
             self._limits.lease_seconds,
         )
-
-
-@contextmanager
-def _unavailable() -> Iterator[None]:
-    """Whatever Temporal answers, or does not, is one kind of trouble to who asked."""
-    try:
-        yield
-    except* RPCError as group:
-        raise EngineUnavailable(f"Temporal: {_first(group)}") from group
-
-
-def _first(group: BaseExceptionGroup[RPCError]) -> RPCError:
-    inner = group.exceptions[0]
-    return _first(inner) if isinstance(inner, BaseExceptionGroup) else inner

@@ -8,7 +8,7 @@ from temporalio.client import Client
 from temporalio.worker import Worker
 
 from outrider.engines.temporal.activities import WorkActivities
-from outrider.engines.temporal.engine import TemporalEngine, task_queue
+from outrider.engines.temporal.connection import TemporalConnection
 from outrider.engines.temporal.workflows import WorkWorkflow
 from outrider.limits.engines import (
     TEMPORAL_STICKY_SECONDS,
@@ -20,11 +20,21 @@ from outrider.limits.kernel import Limits
 from outrider.ports.engine import WorkKind
 
 
+def task_queue(name: str, kind: WorkKind) -> str:
+    """Lanes have a queue, and places at each worker, of their own: a single message waits behind no
+    campaign."""
+    return name if kind is WorkKind.RUN else f"{name}-lanes"
+
+
 class TemporalMover:
     def __init__(
-        self, engine: TemporalEngine, activities: WorkActivities, task_queue: str, limits: Limits
+        self,
+        connection: TemporalConnection,
+        activities: WorkActivities,
+        task_queue: str,
+        limits: Limits,
     ) -> None:
-        self._engine = engine
+        self._connection = connection
         self._activities = activities
         self._task_queue = task_queue
         self._limits = limits
@@ -35,13 +45,13 @@ class TemporalMover:
         self._stopping.set()
 
     async def run(self) -> None:
-        client = await self._engine.reach()
+        client = await self._connection.reach()
         runs = self._worker(client, WorkKind.RUN, self._limits.jobs_in_parallel)
         lanes = self._worker(client, WorkKind.LANE, self._limits.lanes_in_parallel)
         async with runs, lanes:
             while not self._stopping.is_set():
                 # An idle worker has nobody else who asks for it, and then reads its key anew.
-                await self._engine.client()
+                await self._connection.client()
                 with suppress(TimeoutError):
                     async with asyncio.timeout(CREDENTIAL_REREAD_SECONDS):
                         await self._stopping.wait()

@@ -69,7 +69,7 @@ class AnswerFinder:
         if self._rests_until is None:
             log.warning(
                 "redis_unavailable", error=error.message,
-                effect="idempotency keys are looked up in the database alone",
+                effect="idempotency keys are only looked up in the database",
             )  # fmt: skip
         self._rests_until = self._clock.monotonic() + self._rest_seconds
 

@@ -39,7 +39,7 @@ class FairTurns:
         line = self._lines.setdefault(scope, deque())
         if self._waiting_most is not None and len(line) >= self._waiting_most:
             raise Overloaded(
-                f"this workspace has too many {self._what} under way", TURNS_RETRY_SECONDS
+                f"this workspace has too many {self._what} in progress", TURNS_RETRY_SECONDS
             )
         mine: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         line.append(mine)

@@ -39,8 +39,8 @@ class KeyKeeper:
     ) -> None:
         if root_key is not None and len(root_key) < ROOT_KEY_MIN_CHARACTERS:
             raise InvalidInput(
-                f"the root key has less than {ROOT_KEY_MIN_CHARACTERS} characters",
-                hint="set OUTRIDER_ROOT_KEY to a long random text",
+                f"the root key has fewer than {ROOT_KEY_MIN_CHARACTERS} characters",
+                hint="set OUTRIDER_ROOT_KEY to a long random string",
             )
         self._store = foundation.store
         self._clock = foundation.clock
@@ -134,7 +134,7 @@ class KeyKeeper:
         if found is None:
             raise NotFound(
                 f"there is no workspace {'/'.join(named)}",
-                hint="`outrider key create --workspace` makes it with its first key",
+                hint="`outrider key create --workspace` creates it with its first key",
             )
         return found
 
@@ -158,7 +158,7 @@ class KeyKeeper:
 def _check_key(name: str, scopes: Collection[KeyScope]) -> None:
     problems = _name_problems("name", name)
     if name == ROOT_NAME:
-        problems.append(Problem("name", f"'{ROOT_NAME}' is what the root key is called"))
+        problems.append(Problem("name", f"'{ROOT_NAME}' is reserved for the root key"))
     if not scopes:
         problems.append(Problem("scopes", f"should have one of {', '.join(KeyScope)}"))
     if problems:
@@ -176,8 +176,8 @@ def _checked(named: WorkspaceName) -> WorkspaceName:
     ]
     if problems:
         raise InvalidInput(
-            f"'{'/'.join(named)}' names no workspace", problems,
-            hint="write TENANT/PROJECT/ENVIRONMENT",
+            f"'{'/'.join(named)}' is not a workspace", problems,
+            hint="use the form TENANT/PROJECT/ENVIRONMENT",
         )  # fmt: skip
     return named
 

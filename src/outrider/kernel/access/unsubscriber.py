@@ -16,12 +16,10 @@ from outrider.domain.unsubscribe import (
 )
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import signing_keys, suppressions
-from outrider.kernel.transactions.audit import AuditEntry, record
-from outrider.ports.store import Transaction
 
 SIGNING_KEY = "unsubscribe"
 REASON = "unsubscribed"
-EVIDENCE = "the signed link of a message"
+EVIDENCE = "the signed link in a message"
 ACTOR = "recipient"
 
 
@@ -59,22 +57,18 @@ class Unsubscriber:
         if found is not None and everything:
             found = found._replace(topic=None)
         if found is not None:
-            await self._store.write(self._suppress(found))
+            opt_out = OptOut(REASON, SuppressionSource.UNSUBSCRIBE, EVIDENCE, found.topic)
+            script = suppressions.unsubscribe(
+                found.scope,
+                found.channel.value,
+                found.address,
+                opt_out,
+                ACTOR,
+                self._ids,
+                self._clock.now(),
+            )
+            await self._store.write(script)
         return found
-
-    def _suppress(self, found: Unsubscription) -> Transaction[None]:
-        now = self._clock.now()
-        channel = found.channel.value
-        opt_out = OptOut(REASON, SuppressionSource.UNSUBSCRIBE, EVIDENCE, found.topic)
-        if not (yield from suppressions.suppress(
-            found.scope, channel, [found.address], opt_out, now
-        )):  # fmt: skip
-            return
-        detail: dict[str, object] = {
-            "channel": channel, "addresses": 1, "reason": REASON, "topic": found.topic,
-        }  # fmt: skip
-        entry = AuditEntry(found.scope, "suppression.added", ACTOR, detail=detail)
-        yield from record([entry], self._ids, now)
 
     async def _loaded(self) -> bytes:
         if self._secret is None:

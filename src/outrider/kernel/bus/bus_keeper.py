@@ -2,25 +2,16 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple
 
 from outrider.domain.bus_queues import CALLBACKS, message_queue, sink_of
 from outrider.domain.errors import Conflict
-from outrider.domain.ids import DEFAULT_SCOPE, Scope
+from outrider.domain.ids import Scope
 from outrider.kernel.foundation import Foundation
-from outrider.kernel.transactions import bus
-from outrider.kernel.transactions.alerts import AlertCode, resolve_alert
-from outrider.kernel.transactions.audit import AuditEntry, record
-from outrider.kernel.transactions.bus import LetterRecord, SinkRecord
-from outrider.kernel.transactions.inspection import FIRST
+from outrider.kernel.transactions import bus, bus_letters
+from outrider.kernel.transactions.bus import Forgotten, SinkRecord
+from outrider.kernel.transactions.bus_letters import LetterRecord
+from outrider.kernel.transactions.paging import FIRST
 from outrider.ports.store import Transaction
-
-
-class Forgotten(NamedTuple):
-    """What went with a sink: events that waited for it, and dead letters of it."""
-
-    waiting: int
-    dead_letters: int
 
 
 class BusKeeper:
@@ -48,23 +39,19 @@ class BusKeeper:
 
     async def resume(self, sink: str, actor: str) -> None:
         """Tell a sink again that had said it is gone."""
-
-        def resumed() -> Transaction[None]:
-            yield from bus.enable(sink, self._clock.now())
-            yield from bus.enable_messages(message_queue(sink), self._clock.now())
-            yield from self._recorded(DEFAULT_SCOPE, "bus.sink_resumed", actor, sink=sink)
-
-        await self._store.write(resumed())
+        await self._store.write(bus.resume(sink, actor, self._ids, self._clock.now()))
 
     async def forget(self, sink: str, actor: str) -> Forgotten:
         """The sink goes first, so that nothing more is written down for it; then what waits."""
         if sink in self._configured:
             raise Conflict(
-                f"the settings still name the sink '{sink}', and would register it again",
-                hint="take it out of OUTRIDER_BUS and outrider.toml, then forget it",
+                f"the settings still contain the sink '{sink}' and would register it again",
+                hint="remove it from OUTRIDER_BUS and outrider.toml, then forget it",
             )
         if sink == CALLBACKS:
-            raise Conflict("callbacks belong to their intents, and are told or given up on")
+            raise Conflict(
+                "callbacks cannot be removed: each is delivered, or becomes a dead letter"
+            )
         known, waiting, letters = False, 0, 0
         for queue in (sink, message_queue(sink)):
             known = await self._store.write(bus.forget_sink(queue)) or known
@@ -72,26 +59,25 @@ class BusKeeper:
             letters += await self._emptied(partial(bus.forget_letters, queue))
         if not (known or waiting or letters):
             raise bus.no_sink(sink)
-        await self._store.write(self._forgotten(sink, Forgotten(waiting, letters), actor))
-        return Forgotten(waiting, letters)
+        forgotten = Forgotten(waiting, letters)
+        await self._store.write(
+            bus.record_forgotten(sink, forgotten, actor, self._ids, self._clock.now())
+        )
+        return forgotten
 
     async def letters(
         self, scope: Scope, after: str, most: int, *, only_waiting: bool
     ) -> list[LetterRecord]:
         return await self._store.read(
-            bus.letters_page(scope, after, most, only_waiting=only_waiting)
+            bus_letters.letters_page(scope, after, most, only_waiting=only_waiting)
         )
 
     async def redrive(self, scope: Scope, letter_id: str, actor: str) -> str:
         """Returns the sink that will be told again."""
-
-        def redriven() -> Transaction[str]:
-            queue = yield from bus.redrive_one(scope, letter_id, self._clock.now())
-            sink = sink_of(queue)
-            yield from self._recorded(scope, "bus.redriven", actor, sink=sink, letters=1)
-            return sink
-
-        return await self._store.write(redriven())
+        script = bus_letters.redrive_one_recorded(
+            scope, letter_id, actor, self._ids, self._clock.now()
+        )
+        return await self._store.write(script)
 
     async def redrive_all(self, scope: Scope, actor: str) -> int:
         """Every letter of the workspace whose sink there still is; how many they were."""
@@ -100,24 +86,13 @@ class BusKeeper:
             most = self._limits.page_items
             page = await self.letters(scope, after, most, only_waiting=True)
             if page:
-                redriven += await self._store.write(self._redriven(scope, page, actor))
+                script = bus_letters.redrive_recorded(
+                    scope, page, actor, self._ids, self._clock.now()
+                )
+                redriven += await self._store.write(script)
             if len(page) < most:
                 return redriven
             after = page[-1].id
-
-    def _redriven(self, scope: Scope, page: Sequence[LetterRecord], actor: str) -> Transaction[int]:
-        count = yield from bus.redrive(scope, [letter.id for letter in page], self._clock.now())
-        if count:
-            yield from self._recorded(scope, "bus.redriven", actor, letters=count)
-        return count
-
-    def _forgotten(self, sink: str, forgotten: Forgotten, actor: str) -> Transaction[None]:
-        for queue in (sink, message_queue(sink)):
-            for code in (AlertCode.EVENT_BUS_DEAD_LETTER, AlertCode.EVENT_BUS_SINK_GONE):
-                yield from resolve_alert(code, queue, self._clock.now())
-        yield from self._recorded(
-            DEFAULT_SCOPE, "bus.sink_forgotten", actor, sink=sink, **forgotten._asdict()
-        )
 
     async def _emptied(self, drop: Callable[[int], Transaction[int]]) -> int:
         dropped = 0
@@ -126,12 +101,6 @@ class BusKeeper:
             dropped += count
             if count < self._limits.bus_forget_items:
                 return dropped
-
-    def _recorded(
-        self, scope: Scope, event: str, actor: str, **detail: object
-    ) -> Transaction[None]:
-        entry = AuditEntry(scope, event, actor, detail=detail)
-        yield from record([entry], self._ids, self._clock.now())
 
 
 def _together(first: SinkRecord, second: SinkRecord) -> SinkRecord:

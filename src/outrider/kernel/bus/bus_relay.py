@@ -9,7 +9,6 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
-from itertools import groupby, takewhile
 from typing import assert_never
 
 import structlog
@@ -27,12 +26,11 @@ from outrider.domain.ids import WorkerId
 from outrider.domain.retry import BUS
 from outrider.domain.run_events import RunEvent
 from outrider.kernel.foundation import Foundation
-from outrider.kernel.transactions import bus
+from outrider.kernel.transactions import bus, message_queues
 from outrider.kernel.transactions.bus import DeadLetter, Delay, Settled, Waiting
-from outrider.kernel.transactions.inspection import FIRST
+from outrider.kernel.transactions.paging import FIRST
 from outrider.limits.gateways import ERROR_DETAIL_MAX_CHARACTERS
 from outrider.ports.bus import BusEvent, Delivery, Sink, Verdict, first_fails
-from outrider.ports.store import Transaction
 
 log = structlog.get_logger()
 
@@ -92,7 +90,9 @@ class BusRelay:
 
     async def _pass(self) -> int | None:
         """A queue of messages is empty for most: it is looked into before its lease is taken."""
-        if holds_messages(self.name) and not await self._store.read(bus.is_any_waiting(self.name)):
+        if holds_messages(self.name) and not await self._store.read(
+            message_queues.is_any_waiting(self.name)
+        ):
             return 0
         return await self.relay_all()
 
@@ -112,7 +112,11 @@ class BusRelay:
         if not await self._has_lease():
             return None
         now = self._clock.now()
-        waiting = await self._store.read(self._due(now))
+        limits = self._limits
+        script = bus.due(
+            self.name, self._after, limits.bus_window_runs, limits.bus_window_events, now
+        )
+        waiting, self._after = await self._store.read(script)
         if not waiting:
             return 0
         settled = self._judge(waiting, await self._publish(waiting))
@@ -145,22 +149,6 @@ class BusRelay:
 
     def _lease_until(self) -> datetime:
         return self._clock.now() + timedelta(seconds=self._limits.bus_lease_seconds)
-
-    def _due(self, now: datetime) -> Transaction[list[Waiting]]:
-        """The next runs' events that are due: of each run only what no earlier event holds up."""
-        most = self._limits.bus_window_runs
-        found = yield from bus.heads(self.name, self._after, most)
-        self._after = found[-1].run_id if len(found) == most else FIRST
-        due = [head for head in found if head.due_at <= now]
-        if not due:
-            return []
-        span = max(1, self._limits.bus_window_events // len(due))
-        waiting = yield from bus.window(self.name, due, span)
-        return [
-            each
-            for _, of_run in groupby(waiting, key=lambda each: each.run_id)
-            for each in takewhile(lambda each: each.due_at <= now, of_run)
-        ]
 
     async def _publish(self, waiting: Sequence[Waiting]) -> Sequence[Delivery]:
         """The lease is kept for as long as it takes, and one bad sink is nobody else's trouble."""

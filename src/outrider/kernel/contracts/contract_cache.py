@@ -12,7 +12,7 @@ from cachetools import LRUCache
 from outrider.domain.contracts import contract_from_document, contract_sha256, contract_text
 from outrider.domain.errors import InvalidInput
 from outrider.domain.submission import Contract
-from outrider.kernel.transactions import inspection
+from outrider.kernel.transactions import contract_documents
 from outrider.kernel.transactions.deployment import ContractSnapshot
 from outrider.ports.store import Store
 
@@ -28,7 +28,7 @@ class ContractCache:
         """Snapshots are immutable, so what was read once stays true."""
         known = self._by_id.get(contract_id)
         if known is None:
-            text = await self._store.read(inspection.contract_document(contract_id))
+            text = await self._store.read(contract_documents.contract_document(contract_id))
             known = self._by_id[contract_id] = _contract(text)
         return known
 
@@ -45,7 +45,7 @@ def snapshots(
         if contract is None:
             raise InvalidInput(
                 f"the registry has no submission target '{target}'",
-                hint=f"add it; the registry has: {', '.join(sorted(in_force)) or 'none'}",
+                hint=f"add it to the registry, which has: {', '.join(sorted(in_force)) or 'none'}",
             )
         fallback = in_force.get(fallback_of(target) or "")
         for each in (contract, fallback) if fallback else (contract,):

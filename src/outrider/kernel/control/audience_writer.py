@@ -15,7 +15,6 @@ import structlog
 from outrider.domain import batches
 from outrider.domain.address_census import AddressCensus
 from outrider.domain.errors import StoreError
-from outrider.domain.ids import CampaignId
 from outrider.domain.recipients import Recipient
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import audience, intakes
@@ -138,17 +137,4 @@ class AudienceWriter:
                 return
 
     async def _write(self, intake: Intake, script: Transaction[None]) -> None:
-        def kept() -> Transaction[None]:
-            yield from script
-            yield from intakes.keep(intake, self.expiry())
-
-        await self._store.write(kept())
-
-
-def of_new_campaign(
-    campaign_id: CampaignId, intake_id: str, expires_at: datetime
-) -> Transaction[Intake]:
-    """Nobody knows the campaign's id yet, so nobody is in the way."""
-    intake = Intake(campaign_id, intake_id, 0, 0)
-    yield from intakes.begin(intake, expires_at)
-    return intake
+        await self._store.write(intakes.kept_while(script, intake, self.expiry()))

@@ -16,13 +16,12 @@ from outrider.kernel.contracts.contract_cache import snapshots
 from outrider.kernel.control.audience_writer import (
     AudienceWriter,
     chained,
-    of_new_campaign,
     windows_of,
 )
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import audience, campaigns, deployment, intakes
-from outrider.kernel.transactions.deployment import Deployment, RunStart
-from outrider.kernel.transactions.intakes import Intake
+from outrider.kernel.transactions.audience import unwatched
+from outrider.kernel.transactions.deployment import ContractSnapshot, RunStart
 from outrider.limits.campaigns import IMPORT_WINDOW_ITEMS
 from outrider.ports.store import Transaction
 
@@ -70,38 +69,31 @@ class CampaignDeployer:
                 if len(first) < IMPORT_WINDOW_ITEMS:
                     whole = _whole(campaign_id, first, watch, staged=staged)
                     return campaign_id, await self._store.write(created(whole))
-                begin = of_new_campaign(campaign_id, self._ids.new(), self._writer.expiry())
+                begin = intakes.begin_of_new_campaign(
+                    campaign_id, self._ids.new(), self._writer.expiry()
+                )
                 async with self._writer.taking_in(begin) as intake:
                     all_windows = chained(first, windows)
                     size = await self._writer.write(
                         intake, all_windows, staged=staged, is_new=True, progress=watch
                     )
-                    last = created(_closed(intake, size, staged=staged))
+                    last = created(intakes.close_new(intake, size, staged=staged))
                     return campaign_id, await self._store.write(last)
         except StoreRefused as refused:
             raise InvalidInput(
-                "two recipients have the same id", hint="give every recipient an id of its own"
+                "two recipients have the same id", hint="give every recipient a unique id"
             ) from refused
 
     def launch(self, beginning: RunStart) -> Transaction[int]:
         """The script of a launch, for whoever has more to do in the same transaction."""
-        campaign_id = beginning.campaign_id
-        record = yield from campaigns.campaign(beginning.scope, campaign_id)
-        assets = yield from campaigns.assets_of(campaign_id)
-        definition = campaigns.read_definition(record.definition)
-        targets = {asset.message.submission_target for asset in assets}
-        plan = Deployment(
-            beginning=beginning,
-            assets=assets,
-            contracts=snapshots(targets, self._contracts(), self._fallback_of),
-            fallbacks={
-                target: fallback for target in targets if (fallback := self._fallback_of(target))
-            },
-            batch_size=definition.batch_size,
-            scheduled_for=definition.scheduled_for,
-            max_attempts=self._limits.job_max_attempts,
+        most = self._limits.job_max_attempts
+        now = self._clock.now()
+        return deployment.launch(
+            beginning, self._snapshots, self._fallback_of, most, self._ids, now
         )
-        return (yield from deployment.deploy(plan, self._ids, self._clock.now()))
+
+    def _snapshots(self, targets: set[str]) -> Mapping[str, ContractSnapshot]:
+        return snapshots(targets, self._contracts(), self._fallback_of)
 
     def _check_targets(self, definition: CampaignDefinition) -> None:
         """A campaign that could never be sent is refused when it is written, not when it is due."""
@@ -125,7 +117,7 @@ class CampaignDeployer:
                     )
                 )
         if problems:
-            raise InvalidInput("the campaign does not fit the registry", problems)
+            raise InvalidInput("the campaign does not match the registry", problems)
 
 
 def _whole(
@@ -139,14 +131,3 @@ def _whole(
     if staged:
         return audience.stage(campaign_id, recipients, progress)
     return audience.insert(campaign_id, recipients, progress, is_new=True)
-
-
-def _closed(intake: Intake, size: int, *, staged: bool) -> Transaction[int]:
-    yield from intakes.close(intake)
-    if not staged:
-        yield from audience.set_size(intake.campaign_id, size)
-    return size
-
-
-def unwatched(_imported: int) -> None:
-    """Nobody watches this import."""

@@ -15,7 +15,7 @@ from outrider.domain.ids import CampaignId
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.streams.campaign_event_hub import EventHub
 from outrider.kernel.transactions import phase_repairs
-from outrider.kernel.transactions.inspection import FIRST
+from outrider.kernel.transactions.paging import FIRST
 from outrider.kernel.transactions.phase_repairs import PhaseKey, RunLeftRunning, UnreadBypass
 from outrider.kernel.transactions.steering import SIGNALS
 from outrider.kernel.work.engine_notifier import EngineNotifier

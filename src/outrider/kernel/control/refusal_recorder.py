@@ -6,21 +6,19 @@ fills a log with what they may not do.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 
 import structlog
 
 from outrider.domain.errors import OutriderError, StoreError
 from outrider.domain.ids import CampaignId, RunId, Scope
-from outrider.domain.phases import Action, control_phase
+from outrider.domain.phases import Action
 from outrider.domain.signals import AskedSignal
-from outrider.domain.states import PhaseState
 from outrider.kernel.control.tried_again import tried_again
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import campaigns, signals
 from outrider.kernel.transactions.steering import SIGNALS
-from outrider.ports.store import Transaction, ask
+from outrider.ports.store import Transaction
 
 log = structlog.get_logger()
 
@@ -46,7 +44,7 @@ class RefusalRecorder:
             "signal_rejected", run_id=run_id, signal=asked.signal.value, reason=refused.message
         )
         await self._written(
-            lambda: self._reject(
+            lambda: self._script(
                 run_id, asked, actor, refused.message, refused.code, under_id=under_id
             )
         )
@@ -64,14 +62,14 @@ class RefusalRecorder:
         phase: the one that is under way."""
         if action not in SIGNALS:
             return
-        run_id = await self._store.read(current_run(scope, campaign_id, phase))
+        run_id = await self._store.read(campaigns.current_run(scope, campaign_id, phase))
         if run_id is None:
             return
         asked = AskedSignal(SIGNALS[action], self._ids.new())
         code, reason = refused
         log.warning("signal_rejected", run_id=run_id, signal=asked.signal.value, reason=reason)
         await self._written(
-            lambda: self._reject(run_id, asked, actor, reason, code, under_id=False)
+            lambda: self._script(run_id, asked, actor, reason, code, under_id=False)
         )
 
     async def run(self) -> None:
@@ -95,7 +93,7 @@ class RefusalRecorder:
     async def _written(self, script: Callable[[], Transaction[None]]) -> None:
         await tried_again(self._store, script, self._clock, self._limits)
 
-    def _reject(
+    def _script(
         self,
         run_id: RunId,
         asked: AskedSignal,
@@ -105,32 +103,7 @@ class RefusalRecorder:
         *,
         under_id: bool,
     ) -> Transaction[None]:
-        *_, plan_version, _ = (yield from ask("lock_run", run_id=run_id))[0]
-        told = yield from ask("signal_of_run", run_id=run_id, signal_id=asked.signal_id)
-        if told and under_id:
-            return
-        now, limits = self._clock.now(), self._limits
-        room = yield from signals.room_for_refusal(
-            run_id, limits.refusals_recorded, timedelta(seconds=limits.refusals_seconds), now
-        )
-        if room is None:
-            return
-        number = yield from signals.next_signal(run_id)
-        more: dict[str, object] = {"code": code}
-        if room:
-            more[signals.COUNTED] = room
-        draft = signals.decision(asked, number, actor, denied=reason, **more)
-        if not under_id:
-            draft = replace(draft, signal_id=None)
-        yield from signals.append_decision(run_id, plan_version, draft, now)
-
-
-def current_run(
-    scope: Scope, campaign_id: CampaignId, phase: str | None
-) -> Transaction[RunId | None]:
-    yield from campaigns.campaign(scope, campaign_id)
-    standing = yield from campaigns.phases_of(campaign_id)
-    if phase is None:
-        phase = control_phase((each.phase, PhaseState(each.state)) for each in standing)
-    found = next((each.run_id for each in standing if each.phase == phase), None)
-    return RunId(found) if found else None
+        refused = signals.Refused(asked, actor, reason, code, under_id)
+        period = timedelta(seconds=self._limits.refusals_seconds)
+        most = self._limits.refusals_recorded
+        return signals.refuse(run_id, refused, most, period, self._clock.now())

@@ -6,34 +6,21 @@ whoever holds its request's lease, in the one transaction that also says so.
 
 from dataclasses import dataclass
 from datetime import timedelta
-from enum import StrEnum
-from typing import assert_never
 
 import structlog
 
-from outrider.domain.admission import Admitted, Delayed, Queued, Rejected
+from outrider.domain.admission import Admitted, Delayed
 from outrider.domain.errors import StoreError
 from outrider.domain.ids import RunId, Scope, WorkerId
-from outrider.domain.states import TERMINAL_RUNS, RunStatus
-from outrider.kernel.control.admission_gate import AdmissionGate, later
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.streams.campaign_event_hub import EventHub
-from outrider.kernel.transactions import admission
+from outrider.kernel.transactions import admission, run_starts
 from outrider.kernel.transactions.admission import LeasedRequest
-from outrider.kernel.transactions.alerts import Alert, AlertCode, raise_alert, resolve_alert
-from outrider.kernel.transactions.run_requests import RequestStatus
+from outrider.kernel.transactions.admission_gate import AdmissionGate
+from outrider.kernel.transactions.run_starts import DequeueStatus
 from outrider.kernel.work.engine_notifier import EngineNotifier
-from outrider.ports.store import Transaction, ask
 
 log = structlog.get_logger()
-
-PLANNER = "planner"
-
-
-class DequeueStatus(StrEnum):
-    STARTED = "STARTED"
-    FAILED = "FAILED"
-    SKIPPED = "SKIPPED"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,51 +94,23 @@ class RunReconciler:
     async def _start(self, request: LeasedRequest) -> DequeueStatus | None:
         """None where there is no room."""
         try:
-            status = await self._store.write(self._started(request))
+            status = await self._store.write(
+                run_starts.start(request, self._worker_id, self._gate, self._clock.now())
+            )
         except StoreError:
             raise
         except Exception as error:
             # One run that cannot be started must not keep the others from it. Its lease is kept,
             # so that it is not tried again at once.
             log.exception("run_not_started", run_id=request.run_id)
-            await self._store.write(self._failed(request, f"{type(error).__name__}: {error}"))
+            await self._store.write(
+                run_starts.failed(
+                    request, f"{type(error).__name__}: {error}", self._ids, self._clock.now()
+                )
+            )
             return DequeueStatus.FAILED
         if status is DequeueStatus.STARTED:
             log.info("run_dequeued", run_id=request.run_id)
             self._hub.wake(request.campaign_id)
             await self._engine_notifier.let_go(request.scope.tenant_id, request.run_id)
         return status
-
-    def _started(self, request: LeasedRequest) -> Transaction[DequeueStatus | None]:
-        yield from ask("serialise_controls", campaign_id=request.campaign_id)
-        rows = yield from ask("lock_run", run_id=request.run_id)
-        status, _, _, stopped_at, plan_version, approved_at = rows[0]
-        if not (yield from admission.hold_request(request, self._worker_id)):
-            return DequeueStatus.SKIPPED
-        now = self._clock.now()
-        if stopped_at is not None or approved_at is not None or RunStatus(status) in TERMINAL_RUNS:
-            skipped = RequestStatus.SKIPPED
-            yield from admission.end_request(request.run_id, skipped, "not_waiting", now)
-            return DequeueStatus.SKIPPED
-        verdict = yield from self._gate.decide(request.scope)
-        match verdict:
-            case Admitted() | Delayed():
-                not_before = later(verdict, now)
-            case Queued() | Rejected():
-                return None
-            case other:
-                assert_never(other)
-        approved_by = request.approved_by or PLANNER
-        yield from admission.let_go(request.run_id, plan_version, approved_by, not_before, [], now)
-        yield from resolve_alert(AlertCode.RUN_NOT_STARTED, request.run_id, now)
-        return DequeueStatus.STARTED
-
-    def _failed(self, request: LeasedRequest, why: str) -> Transaction[None]:
-        alert = Alert(
-            request.scope,
-            AlertCode.RUN_NOT_STARTED,
-            request.run_id,
-            "the run waits, and could not be started; it is tried again",
-            {"runId": request.run_id, "error": why},
-        )
-        yield from raise_alert(alert, self._ids, self._clock.now())

@@ -5,31 +5,17 @@ changed, its terms stay and the URL alone is taken from the registry in force. W
 stays where it was: the provider there may have it.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from outrider.domain.errors import Conflict
-from outrider.domain.ids import DEFAULT_SCOPE, RunId, Scope
+from outrider.domain.ids import RunId, Scope
 from outrider.domain.states import TERMINAL_RUNS, RunStatus
 from outrider.domain.submission import Contract
 from outrider.kernel.contracts.contract_cache import ContractCache, snapshot_of
 from outrider.kernel.contracts.registry_keeper import RegistryKeeper
 from outrider.kernel.foundation import Foundation
-from outrider.kernel.transactions import inspection, repointing, targets
-from outrider.kernel.transactions.audit import AuditEntry, record
-from outrider.kernel.transactions.repointing import RunContract
-from outrider.ports.store import Transaction
-
-
-@dataclass(frozen=True, slots=True)
-class Repointed:
-    """`kept` items were attempted and stay; `busy_jobs` were with a worker and stay for now."""
-
-    submission_target: str
-    from_url: str
-    to_url: str
-    jobs: int
-    kept: int
-    busy_jobs: int
+from outrider.kernel.transactions import repointing, run_records
+from outrider.kernel.transactions.repointing import Repointed, RunContract
 
 
 class RunRepointer:
@@ -43,11 +29,11 @@ class RunRepointer:
 
     async def repoint(self, scope: Scope, run_id: RunId, actor: str) -> list[Repointed]:
         """What was moved, by contract; nothing where the registry has no other URL."""
-        run = await self._store.read(inspection.run(scope, run_id))
+        run = await self._store.read(run_records.run(scope, run_id))
         if RunStatus(run.status) in TERMINAL_RUNS:
             raise Conflict(
-                f"the run is {run.status}, so nothing of it waits",
-                hint="retry its phase: the new run goes where the registry says",
+                f"the run is {run.status}, so nothing in it is waiting",
+                hint="retry its phase: the new run uses the registry's current address",
             )
         moves = []
         for found in await self._store.read(repointing.contracts_of(run.id)):
@@ -86,27 +72,17 @@ class RunRepointer:
                 break
         kept = await self._store.read(repointing.kept(run_id, old_id))
         done = Repointed(target, contract.gateway_url, to_url, jobs, kept, found.busy_jobs)
-        await self._store.write(self._told(scope, run_id, done, actor))
+        await self._store.write(
+            repointing.record_move(scope, run_id, done, actor, self._ids, self._clock.now())
+        )
         return done
-
-    def _told(self, scope: Scope, run_id: RunId, done: Repointed, actor: str) -> Transaction[None]:
-        now = self._clock.now()
-        yield from targets.wake(done.submission_target, now)
-        detail: dict[str, object] = {
-            "submissionTarget": done.submission_target, "jobs": done.jobs, "kept": done.kept,
-        }  # fmt: skip
-        if scope == DEFAULT_SCOPE:
-            # Where a gateway is belongs to who runs the server.
-            detail |= {"from": done.from_url, "to": done.to_url}
-        entry = AuditEntry(scope, "run.repointed", actor, run_id=run_id, detail=detail)
-        yield from record([entry], self._ids, now)
 
 
 def _refuse_another_type(contract: Contract, present: Contract) -> None:
     """The messages were made for the family that the run was launched with."""
     if present.gateway_type != contract.gateway_type:
         raise Conflict(
-            f"the target {contract.submission_target} is of another gateway type now:"
+            f"the target {contract.submission_target} has another gateway type now:"
             f" {present.gateway_type} instead of {contract.gateway_type}",
-            hint="stop the phase and retry it: the new run goes where the registry says",
+            hint="stop the phase and retry it: the new run uses the registry's current address",
         )

@@ -12,7 +12,7 @@ import structlog
 from outrider.domain.errors import StoreError
 from outrider.domain.jobs import CANCELLED, JOB_DEAD
 from outrider.kernel.foundation import Foundation
-from outrider.kernel.transactions import jobs
+from outrider.kernel.transactions import lost_jobs
 
 log = structlog.get_logger()
 
@@ -40,7 +40,7 @@ class StopSweeper:
         since = now - timedelta(seconds=self._limits.stop_swept_seconds)
         swept = 0
         for reason in (CANCELLED, JOB_DEAD):
-            swept += await self._store.write(jobs.bury_left_waiting(reason, since, now))
+            swept += await self._store.write(lost_jobs.bury_left_waiting(reason, since, now))
         if swept:
             log.info("left_over_items_swept", items=swept)
         return swept
@@ -48,5 +48,5 @@ class StopSweeper:
     async def forget_once(self) -> int:
         before = self._clock.now() - timedelta(seconds=self._limits.lost_leases_kept_seconds)
         return await self._store.write(
-            jobs.forget_lost_leases(before, self._limits.lost_leases_forgotten)
+            lost_jobs.forget_lost_leases(before, self._limits.lost_leases_forgotten)
         )

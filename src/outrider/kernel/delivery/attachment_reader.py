@@ -47,7 +47,7 @@ class EnclosureReader:
         except OSError as error:
             raise ArtifactsUnavailable(
                 f"the artifacts cannot be read: {error.strerror}",
-                hint="look at OUTRIDER_ARTIFACTS, and at the disk behind it",
+                hint="check OUTRIDER_ARTIFACTS and its disk",
             ) from error
         if content is None:
             return _not_there(name)
@@ -70,7 +70,7 @@ class EnclosureReader:
 
 def _not_there(name: str) -> str:
     """The same whether it is missing, another or too large: who guesses names learns nothing."""
-    return f"the attachment '{name}' is not among the artifacts with this sha256, or is too large"
+    return f"the attachment '{name}' has no artifact with this sha256, or is too large"
 
 
 async def _read(pieces: AsyncIterator[bytes], most: int) -> bytes | None:

@@ -16,7 +16,7 @@ from outrider.domain.errors import StoreError
 from outrider.domain.ids import JobId
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import jobs
-from outrider.kernel.transactions.jobs import Claim, ClaimedLane
+from outrider.kernel.transactions.claims import Claim, ClaimedLane
 
 log = structlog.get_logger()
 

@@ -24,17 +24,9 @@ from outrider.domain.jobs import CANCELLED, JOB_DEAD, Completed, Parked, Settlem
 from outrider.domain.recipients import address_kind
 from outrider.domain.states import ItemStatus
 from outrider.kernel.contracts.contract_cache import ContractCache
+from outrider.kernel.delivery.call_sources import Listed
 from outrider.kernel.delivery.drafted_members import DraftedMembers
-from outrider.kernel.delivery.gateway_caller import (
-    Deferred,
-    Done,
-    GatewayCaller,
-    Listed,
-    Lost,
-    Suspended,
-    WindowOutcome,
-    earliest,
-)
+from outrider.kernel.delivery.gateway_caller import GatewayCaller
 from outrider.kernel.delivery.gateway_routes import (
     GatewayRoutes,
     Route,
@@ -43,11 +35,21 @@ from outrider.kernel.delivery.gateway_routes import (
 )
 from outrider.kernel.delivery.item_drafter import ItemDrafter
 from outrider.kernel.delivery.reservations import OpenAttempt, Reserver
+from outrider.kernel.delivery.window_outcomes import (
+    Deferred,
+    Done,
+    Lost,
+    Suspended,
+    WindowOutcome,
+    earliest,
+)
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.runs.budgeted_store import BudgetedStore
-from outrider.kernel.transactions import campaigns, jobs, ledger
-from outrider.kernel.transactions.jobs import Claim, ClaimedJob, Hold
-from outrider.kernel.transactions.ledger import Draft, JobContext, LedgerRow, Member
+from outrider.kernel.transactions import campaigns, jobs, ledger, lost_jobs
+from outrider.kernel.transactions.claims import Claim, ClaimedJob
+from outrider.kernel.transactions.jobs import Hold
+from outrider.kernel.transactions.ledger import JobContext, LedgerRow, Member
+from outrider.kernel.transactions.reserving import Draft
 from outrider.kernel.transactions.screening import Ending, HeldBack, hold_back
 from outrider.kernel.transactions.settlement import LeaseLost, settle_job
 from outrider.limits.campaigns import DRAFT_WINDOW_ITEMS
@@ -145,7 +147,7 @@ class Delivery:
                     )
                 if job.is_exhausted and isinstance(settled, Completed | Parked):
                     now = self._clock.now()
-                    await self._store.write(jobs.tell_of_progress(job.run_id, now))
+                    await self._store.write(lost_jobs.tell_of_progress(job.run_id, now))
                 return settled
             case other:
                 assert_never(other)

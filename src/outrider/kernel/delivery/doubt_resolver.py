@@ -16,7 +16,7 @@ from outrider.kernel.access.workspace_names import WorkspaceNames
 from outrider.kernel.contracts.contract_cache import ContractCache
 from outrider.kernel.delivery.gateway_routes import remembers
 from outrider.kernel.foundation import Foundation
-from outrider.kernel.transactions import doubts, inspection
+from outrider.kernel.transactions import doubts, paging
 from outrider.kernel.transactions.doubts import Doubt, DoubtVerdict
 from outrider.ports.gateway import Gateway, GatewayDirectory
 from outrider.ports.presence import Presence, PresenceOf, unseen
@@ -58,7 +58,7 @@ class DoubtResolver:
     async def doubts(
         self, scope: Scope, run_id: str | None = None, campaign_id: str | None = None
     ) -> AsyncIterator[Doubt]:
-        after, most = inspection.FIRST, self._limits.reconcile_items
+        after, most = paging.FIRST, self._limits.reconcile_items
         while True:
             page = await self._store.read(
                 doubts.doubts_page(scope, run_id, after, most, campaign_id)
@@ -124,7 +124,7 @@ class DoubtResolver:
                 await self._refuse_exhausted(scope, [outbox_id])
             raise Conflict(
                 f"item {outbox_id} is not in doubt",
-                hint="`outrider doubts list` shows those that are",
+                hint="`outrider doubts list` shows the items in doubt",
             )
 
     async def _wait_for_the_living(

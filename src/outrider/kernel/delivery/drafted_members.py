@@ -9,7 +9,8 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 
 from outrider.domain.states import ItemStatus
-from outrider.kernel.transactions.ledger import Draft, Member
+from outrider.kernel.transactions.ledger import Member
+from outrider.kernel.transactions.reserving import Draft
 
 
 class DraftedMembers:

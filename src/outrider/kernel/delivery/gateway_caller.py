@@ -9,42 +9,40 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 import structlog
 
-from outrider.domain.errors import OutriderError, StoreUnavailable
-from outrider.domain.own_limits import OWN_LIMIT, is_own_limit
-from outrider.domain.reference_memory import ReferenceMemory
-from outrider.domain.retry import DIRECT, RetrySchedule
-from outrider.domain.states import IntentStatus, ItemStatus
-from outrider.domain.submission import (
+from outrider.domain.call_results import (
     Accepted,
     AttemptError,
-    AttemptFacts,
     CallResult,
-    Contract,
     Held,
     NotBegun,
     Progress,
     Throttled,
-    Verdict,
-    accept,
-    is_unreachable,
-    judge,
 )
-from outrider.domain.times import rfc3339
+from outrider.domain.errors import OutriderError, StoreUnavailable
+from outrider.domain.own_limits import OWN_LIMIT, is_own_limit
+from outrider.domain.reference_memory import ReferenceMemory
+from outrider.domain.submission import Contract, accept
+from outrider.kernel.delivery.attempt_judge import AttemptJudge, log_verdict
 from outrider.kernel.delivery.call_permits import CallPermits
+from outrider.kernel.delivery.call_sources import Source
 from outrider.kernel.delivery.gateway_routes import Route
-from outrider.kernel.delivery.reservations import AttemptIdentity, OpenAttempt
+from outrider.kernel.delivery.local_doors import ComeBack, Passes
+from outrider.kernel.delivery.reservations import OpenAttempt
 from outrider.kernel.delivery.result_closer import ResultCloser
+from outrider.kernel.delivery.right_of_way import RightOfWay
 from outrider.kernel.delivery.shortage_teller import ShortageTeller
-from outrider.kernel.delivery.target_gate import ComeBack, Passes, TargetGate
+from outrider.kernel.delivery.target_gate import TargetGate
+from outrider.kernel.delivery.window_outcomes import Deferred, Done, Lost, Suspended, WindowOutcome
 from outrider.kernel.foundation import Foundation
-from outrider.kernel.transactions.jobs import Claim, ClaimedLane, Hold
-from outrider.kernel.transactions.ledger import ClosedAttempt
+from outrider.kernel.transactions.claims import Claim, ClaimedLane
+from outrider.kernel.transactions.closing import ClosedAttempt
+from outrider.kernel.transactions.jobs import Hold
 from outrider.kernel.transactions.targets import DoorKey
 from outrider.ports.call_journal import CallJournal
 from outrider.ports.gateway import Gateway
@@ -53,89 +51,13 @@ from outrider.ports.stages import Stage, StageObserver
 log = structlog.get_logger()
 
 Element = TypeVar("Element")
-ElementToCome = TypeVar("ElementToCome", covariant=True)
 
-BEHIND_THE_PROBE = 1.25
-"""What a held target refused waits so many times as long as its door is closed."""
 CAREFUL_SHIFT = 2
 """With every loss in a row, a quarter as many calls are out at once."""
 CAREFUL_SHIFTS_MAX = 16
-NOT_DELIVERED = frozenset({ItemStatus.QUEUED, ItemStatus.FAILED})
 WITHHELD = "withheld"
 """Its job was paused or stopped or lost, its door closed, or its deadline passed, before a byte
 left."""
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """Everything was sent on its way."""
-
-
-@dataclass(frozen=True, slots=True)
-class Deferred:
-    """The target takes no more for now; what is left waits without using up an attempt."""
-
-    until: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class Lost:
-    """The job is no longer ours."""
-
-
-@dataclass(frozen=True, slots=True)
-class Suspended:
-    """The job's phase was paused or stopped, or this worker stops: calls that were out have ended,
-    and no more are made."""
-
-
-WindowOutcome = Done | Deferred | Lost | Suspended
-
-
-def earliest(known: Deferred | None, passage: Done | Deferred) -> Deferred | None:
-    if not isinstance(passage, Deferred):
-        return known
-    return passage if known is None or passage.until < known.until else known
-
-
-class Source(Protocol[ElementToCome]):
-    """Where the items of one route come from, in the order in which they are to be called."""
-
-    def waiting(self) -> int:
-        """How many could be called now."""
-        ...
-
-    async def prepare(self) -> None:
-        """Whatever takes its time before items can be taken, once it is known that some will be."""
-        ...
-
-    def take(self, most: int) -> Sequence[ElementToCome]: ...
-
-    async def more(self) -> bool:
-        """Wait until there may be more; False: there will be none."""
-        ...
-
-
-class Listed(Generic[Element]):
-    """A source that is known from the beginning."""
-
-    def __init__(self, elements: Sequence[Element]) -> None:
-        self._elements = elements
-        self._taken = 0
-
-    def waiting(self) -> int:
-        return len(self._elements) - self._taken
-
-    async def prepare(self) -> None:
-        pass
-
-    def take(self, most: int) -> Sequence[Element]:
-        taken = self._elements[self._taken : self._taken + most]
-        self._taken += len(taken)
-        return taken
-
-    async def more(self) -> bool:
-        return False
 
 
 @dataclass
@@ -167,19 +89,13 @@ class GatewayCaller:
         self.permits = permits
         self._journal = journal
         self.clock = foundation.clock
-        self._ids = foundation.ids
+        self._judge = AttemptJudge(foundation, gate)
         self.limits = foundation.limits
         self._observer = observer
         self.stopping = False
-        self.lane_begun_at = float("-inf")
+        self.right_of_way = closer.right_of_way = RightOfWay(foundation.clock, foundation.limits)
         self._paces: dict[DoorKey, Pace] = {}
         self.yields: Callable[[Claim], bool] = lambda _job: False
-
-    @property
-    def lanes_are_busy(self) -> bool:
-        """Whether single messages go out here too, which should not wait behind large windows."""
-        since = self.clock.monotonic() - self.lane_begun_at
-        return since < self.limits.beside_lanes_seconds
 
     def stop(self) -> None:
         """Begin no more windows; what is open is called to its end."""
@@ -201,7 +117,7 @@ class GatewayCaller:
 
     async def durable(self, job: Claim) -> None:
         """Wait until all that was said of the job's calls is committed."""
-        await self._closer.barrier(job.id)
+        await self._closer.barrier(job.id, first=isinstance(job, ClaimedLane))
 
     async def hold(
         self, job: Claim, contract: Contract, problem: OutriderError, *, own_door: bool
@@ -211,7 +127,9 @@ class GatewayCaller:
         door = key if own_door else key.shared
         return await self.gate.hold(key, problem.message, door)
 
-    async def call(self, route: Route, key: DoorKey, passes: Passes, attempt: OpenAttempt) -> None:
+    async def call(
+        self, route: Route, key: DoorKey, passes: Passes, attempt: OpenAttempt, *, first: bool
+    ) -> None:
         """One call, from the last look before it to its end in the ledger's queue."""
         gateway = route.gateway
         result: CallResult
@@ -229,7 +147,7 @@ class GatewayCaller:
                 )
         self._observer.after(Stage.CALL)
         self.gate.note(key, passes, route.as_the_door_sees(result))
-        self._close(gateway, attempt, result)
+        self._close(gateway, attempt, result, first=first)
         if passes.is_probe or isinstance(result, AttemptError | Throttled | Held):
             await self._tell_others(key)
         if isinstance(result, AttemptError) and result.code == OWN_LIMIT:
@@ -244,11 +162,13 @@ class GatewayCaller:
         except StoreUnavailable as error:
             log.warning("door_not_told", error=error.message)
 
-    def give_back(self, route: Route, key: DoorKey, passes: Passes, attempt: OpenAttempt) -> None:
+    def give_back(
+        self, route: Route, key: DoorKey, passes: Passes, attempt: OpenAttempt, *, first: bool
+    ) -> None:
         """It was opened, and is not called after all."""
         result = NotBegun(WITHHELD)
         self.gate.note(key, passes, route.as_the_door_sees(result))
-        self._close(route.gateway, attempt, result)
+        self._close(route.gateway, attempt, result, first=first)
 
     def may_begin(self, passes: Passes, memory: ReferenceMemory, attempt: OpenAttempt) -> bool:
         who = attempt.identity
@@ -268,65 +188,24 @@ class GatewayCaller:
         self._journal.begin(attempt.outbox_id, who.job_id, who.fence)
         return True
 
-    def _close(self, gateway: Gateway, attempt: OpenAttempt, result: CallResult) -> None:
+    def _close(
+        self, gateway: Gateway, attempt: OpenAttempt, result: CallResult, *, first: bool
+    ) -> None:
         closed_at, who = self.clock.now(), attempt.identity
         if isinstance(result, Accepted):
             # Of all ends this is the one that comes a million times.
             verdict = accept(gateway.type, who.deadline, closed_at, result.provider_message_id)
         else:
-            verdict = self._judged(gateway, who, closed_at, result)
-            overdue = who.deadline is not None and closed_at >= who.deadline
-            if overdue and isinstance(result, NotBegun):
-                # Whoever ends it by the clock is about to; nobody is to open it again meanwhile.
-                again = closed_at + timedelta(seconds=self.limits.expire_seconds)
-                verdict = verdict._replace(next_attempt_at=again)
+            verdict = self._judge.judge(gateway, who, closed_at, result)
         if who.patience is not None:
-            _tell(attempt, verdict)
+            log_verdict(attempt, verdict)
         self._closer.put(
             ClosedAttempt(
                 attempt.outbox_id, who.number, who.fence, closed_at, verdict, who.job_id,
                 who.call_by,
-            )
+            ),
+            first=first,
         )  # fmt: skip
-
-    def _judged(
-        self, gateway: Gateway, who: AttemptIdentity, closed_at: datetime, result: CallResult
-    ) -> Verdict:
-        facts = AttemptFacts(
-            who.number - who.attempts_before, who.submitted_at, closed_at, who.maybe_received,
-            uncounted_calls=who.uncounted_calls, repeats=who.repeats, memory=gateway.memory,
-        )  # fmt: skip
-        if who.patience is not None:
-            facts = facts._replace(
-                most_attempts=who.patience.most_attempts,
-                final_reasons=who.patience.final_reasons,
-            )
-        # When a target is there again its door finds out, whatever the schedule of its messages is.
-        retry = DIRECT if is_unreachable(result) else None
-        delay_seconds = partial(self._delay_seconds, who, retry)
-        verdict = judge(who.contract, gateway.type, facts, result, delay_seconds)
-        if isinstance(result, Held) and verdict.next_attempt_at is None and verdict.given_back:
-            # Behind the others: should it be about this message after all, the next probe is not.
-            held = self.gate.policy(who.contract.submission_target).breaker_seconds
-            again = closed_at + timedelta(seconds=BEHIND_THE_PROBE * held)
-            verdict = verdict._replace(next_attempt_at=again)
-        return verdict
-
-    def _delay_seconds(
-        self,
-        who: AttemptIdentity,
-        usual: RetrySchedule | None,
-        attempts: int,
-        retry_after_seconds: float | None,
-    ) -> float:
-        retry = (
-            self.gate.retry_schedule(who.contract, usual)
-            if who.patience is None
-            else who.patience.schedule
-        )
-        return retry.delay_seconds(
-            attempts, retry_after_seconds=retry_after_seconds, jitter=self._ids.jitter()
-        )
 
 
 class _RouteCalls(Generic[Element]):
@@ -353,7 +232,8 @@ class _RouteCalls(Generic[Element]):
         self._pace = caller.pace(self._key)
         self._goes_first = isinstance(job, ClaimedLane)
         if self._goes_first:
-            caller.lane_begun_at = caller.clock.monotonic()
+            caller.right_of_way.seen()
+        self._in_a_row = 0
         self._opened: deque[tuple[OpenAttempt, Passes]] = deque()
         self._opening = asyncio.Lock()
         self._idle = 0
@@ -403,16 +283,20 @@ class _RouteCalls(Generic[Element]):
             self._give_back(attempt, passes)
             return
         try:
-            await self._caller.call(self._route, self._key, passes, attempt)
+            await self._caller.call(self._route, self._key, passes, attempt, first=self._goes_first)
         finally:
             self._slots.leave()
             self._out -= 1
             if self._when_ended is not None:
                 self._when_ended(attempt)
+        self._in_a_row += 1
+        if self._in_a_row >= self._caller.limits.calls_in_a_row:
+            self._in_a_row = 0
+            await asyncio.sleep(0)
 
     def _give_back(self, attempt: OpenAttempt, passes: Passes) -> None:
         self._out -= 1
-        self._caller.give_back(self._route, self._key, passes, attempt)
+        self._caller.give_back(self._route, self._key, passes, attempt, first=self._goes_first)
         if self._when_ended is not None:
             self._when_ended(attempt)
 
@@ -467,7 +351,11 @@ class _RouteCalls(Generic[Element]):
             return
         await self._source.prepare()
         elements = self._source.take(passes.granted)
-        attempts = await self._open_window(elements)
+        if self._goes_first:
+            attempts = await self._open_window(elements)
+        else:
+            async with caller.right_of_way.behind():
+                attempts = await self._open_window(elements)
         if isinstance(attempts, Hold):
             self._ended = Lost() if attempts is Hold.LOST else Suspended()
             attempts = []
@@ -502,7 +390,7 @@ class _RouteCalls(Generic[Element]):
             return min(gateway.window_items, max(self._slots.capacity, 1))
         ahead = int(pace * self._caller.limits.opened_ahead_seconds)
         most = gateway.window_items
-        if not self._goes_first and self._caller.lanes_are_busy:
+        if not self._goes_first and self._caller.right_of_way.was_used_lately:
             most = min(most, self._caller.limits.beside_lanes_items)
         return min(most, max(ahead, self._idle, 1))
 
@@ -511,18 +399,3 @@ def _careful(concurrency: int, losses: int) -> int:
     """How many calls may be out at once. If it was an item that killed the last worker, it is among
     fewer each time, and the others of its job get past it."""
     return max(1, concurrency >> (CAREFUL_SHIFT * min(losses, CAREFUL_SHIFTS_MAX)))
-
-
-def _tell(attempt: OpenAttempt, verdict: Verdict) -> None:
-    """What a team wants to see of a message that did not go through at once."""
-    told = {
-        "outbox_id": attempt.outbox_id,
-        "attempt": attempt.identity.number,
-        "reason": verdict.reason,
-    }
-    if verdict.next_attempt_at is not None:
-        log.info("retry_scheduled", **told, next_retry_at=rfc3339(verdict.next_attempt_at))
-    elif verdict.exhausted_reason is not None and verdict.status in NOT_DELIVERED:
-        log.warning("retries_exhausted", **told, ended_by=verdict.exhausted_reason.value)
-    elif verdict.intent_status is IntentStatus.REJECTED:
-        log.warning("delivery_rejected", **told)

@@ -11,14 +11,15 @@ from typing import NamedTuple, Protocol, TypeVar
 
 import structlog
 
+from outrider.domain.call_results import CallResult, Closes, Held, Throttled
 from outrider.domain.errors import OutriderError
 from outrider.domain.ids import Scope
 from outrider.domain.retry import CALL_REPEATS_MAX
-from outrider.domain.submission import CallResult, Closes, Contract, Held, Throttled
+from outrider.domain.submission import Contract
 from outrider.domain.workspaces import WorkspaceName
 from outrider.kernel.access.workspace_names import WorkspaceNames
 from outrider.kernel.contracts.contract_cache import ContractCache
-from outrider.kernel.transactions.ledger import RepeatWord
+from outrider.kernel.transactions.reserving import RepeatWord
 from outrider.ports.gateway import Gateway, GatewayDirectory
 
 log = structlog.get_logger()

@@ -13,7 +13,8 @@ from outrider.domain.texts import breaks_header
 from outrider.domain.times import rfc3339
 from outrider.domain.unsubscribe import shows_link, with_link
 from outrider.kernel.access.unsubscriber import Unsubscriber
-from outrider.kernel.transactions.ledger import Draft, JobContext, Member
+from outrider.kernel.transactions.ledger import JobContext, Member
+from outrider.kernel.transactions.reserving import Draft
 from outrider.ports.clock import IdSource
 from outrider.ports.renderer import Rendered, Renderer, RenderProblem
 from outrider.ports.stages import Stage, StageObserver, observed
@@ -141,7 +142,7 @@ def _compose(
     subject = text.subject
     if subject is not None and breaks_header(subject):
         draft = _drop(outbox_id, member, key, ItemStatus.FAILED, INVALID_HEADER)
-        return draft._replace(error="the rendered subject holds a control character")
+        return draft._replace(error="the rendered subject contains a control character")
     return Draft(
         OutboxId(outbox_id), member.recipient_id, member.address, subject, text.body, key,
         ItemStatus.QUEUED, None, None, unsubscribe_url=unsubscribe_url, html=html,

@@ -9,7 +9,7 @@ from cachetools import LRUCache
 
 from outrider.domain.ids import JobId, Scope
 from outrider.kernel.transactions.deployment import ContractSnapshot
-from outrider.kernel.transactions.submissions import Lane, Places
+from outrider.kernel.transactions.submissions import Lane, LaneTargets
 
 REMEMBERED_MAX = 5_000
 """Of contracts, and of lanes."""
@@ -22,10 +22,10 @@ class LaneCache:
 
     def find(
         self, scope: Scope, contracts: Mapping[str, ContractSnapshot], wanted: Collection[Lane]
-    ) -> Places | None:
+    ) -> LaneTargets | None:
         """None unless all of them are known."""
         try:
-            return Places(
+            return LaneTargets(
                 {target: self._contract_ids[each.sha256] for target, each in contracts.items()},
                 {lane: self._lanes[scope, lane] for lane in wanted},
             )
@@ -33,7 +33,7 @@ class LaneCache:
             return None
 
     def put(
-        self, scope: Scope, contracts: Mapping[str, ContractSnapshot], committed: Places
+        self, scope: Scope, contracts: Mapping[str, ContractSnapshot], committed: LaneTargets
     ) -> None:
         for target, contract_id in committed.contract_ids.items():
             self._contract_ids[contracts[target].sha256] = contract_id

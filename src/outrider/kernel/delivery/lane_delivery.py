@@ -7,7 +7,7 @@ may have changed since.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -15,25 +15,18 @@ from datetime import datetime, timedelta
 import msgspec
 import structlog
 
+from outrider.domain.call_results import TARGET_SETUP
 from outrider.domain.errors import OutriderError, StoreUnavailable
 from outrider.domain.ids import OutboxId, RecipientId
 from outrider.domain.message_content import Enclosure, MessageContent
 from outrider.domain.retry import Patience
 from outrider.domain.states import Channel, ItemStatus
-from outrider.domain.submission import TARGET_SETUP, Contract
+from outrider.domain.submission import REALTIME, Contract
 from outrider.domain.unsubscribe import UnsubscribeUrls
 from outrider.kernel.access.unsubscriber import Unsubscriber
 from outrider.kernel.contracts.contract_cache import ContractCache
 from outrider.kernel.delivery.attachment_reader import EnclosureReader
-from outrider.kernel.delivery.gateway_caller import (
-    Deferred,
-    Done,
-    GatewayCaller,
-    Lost,
-    Suspended,
-    WindowOutcome,
-    earliest,
-)
+from outrider.kernel.delivery.gateway_caller import GatewayCaller
 from outrider.kernel.delivery.gateway_routes import (
     GatewayRoutes,
     Route,
@@ -42,12 +35,22 @@ from outrider.kernel.delivery.gateway_routes import (
 )
 from outrider.kernel.delivery.lane_backlog import AddressTurns, Backlog, Due
 from outrider.kernel.delivery.reservations import OpenAttempt, Reserver
+from outrider.kernel.delivery.right_of_way import RightOfWay
 from outrider.kernel.delivery.screener import Screener
 from outrider.kernel.delivery.screens import INVALID_PAYLOAD, readable
+from outrider.kernel.delivery.window_outcomes import (
+    Deferred,
+    Done,
+    Lost,
+    Suspended,
+    WindowOutcome,
+    earliest,
+)
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import ledger, submissions
-from outrider.kernel.transactions.jobs import ClaimedLane, Hold
-from outrider.kernel.transactions.ledger import Draft
+from outrider.kernel.transactions.claims import ClaimedLane
+from outrider.kernel.transactions.jobs import Hold
+from outrider.kernel.transactions.reserving import Draft
 from outrider.kernel.transactions.screening import Deferral, Ending, HeldBack
 from outrider.kernel.transactions.settlement import LeaseLost
 from outrider.kernel.transactions.submissions import DueItem
@@ -99,24 +102,41 @@ class LaneDelivery:
         self._limits = foundation.limits
         self._observer = observer
         self._visits: set[_Visit] = set()
+        self.wakes = 0
+        """How often somebody said that something may have come."""
+        self.when_missed: Callable[[ClaimedLane], None] = lambda _lane: None
 
     async def process(self, lane: ClaimedLane) -> LeaseLost | None:
         """Deliver what is due, for as long as there is something, then give the lane back."""
-        visit = _Visit(self, lane)
-        passage = await visit.run()
-        await self._caller.durable(lane)
+        for _ in range(self._limits.lane_rounds):
+            visit = _Visit(self, lane)
+            passage = await visit.run()
+            await self._caller.durable(lane)
+            if not isinstance(passage, Done) or visit.wakes == self.wakes or self.is_stopping:
+                break
+            # Something came while the last of it was closed: it need not wait for another claim.
         if isinstance(passage, Lost):
             return LeaseLost()
         now = self._clock.now()
         not_before = passage.until if isinstance(passage, Deferred) else now
         with observed(self._observer, Stage.SETTLE):
             ours = await self._store.write(submissions.release(lane, not_before, now))
+        if visit.wakes != self.wakes:
+            # Whoever looked for a lane meanwhile did not find this one.
+            self.when_missed(lane)
         return None if ours else LeaseLost()
 
     def wake(self) -> None:
-        """There may be something new in a lane that is held here."""
+        """There may be something new in a lane that is held here, or in another one."""
+        self.wakes += 1
+        self._caller.right_of_way.expect()
         for visit in self._visits:
             visit.wake()
+
+    def nothing_came(self) -> None:
+        """No lane was to be claimed; those that are held here look for themselves."""
+        if not self._visits:
+            self._caller.right_of_way.looked()
 
     async def load(self, lane: ClaimedLane, most: int) -> list[DueItem]:
         with observed(self._observer, Stage.LOAD):
@@ -150,11 +170,16 @@ class LaneDelivery:
                 if each.row.id not in going:
                     source.ended(each.row.id)
             source.opened()
+            self.right_of_way.leave(each.row.id for each in window)
             return opened
 
         return await self._caller.deliver(
             lane, route, source, open_window, lambda attempt: source.ended(attempt.outbox_id)
         )
+
+    @property
+    def right_of_way(self) -> RightOfWay:
+        return self._caller.right_of_way
 
     @property
     def limits(self) -> Limits:
@@ -318,6 +343,9 @@ class _Visit:
         """How many of what was loaded last wait for a route whose door is closed."""
         self._has_other_routes = False
         self._looked_at = float("-inf")
+        self.wakes = delivery.wakes
+        """What had been said when it looked for the last time."""
+        self._entered: set[OutboxId] = set()
         self._woken = asyncio.Event()
 
     def wake(self) -> None:
@@ -331,6 +359,7 @@ class _Visit:
             self._delivery.end(self)
             for backlog in self._backlogs.values():
                 backlog.close()
+            self._delivery.right_of_way.leave(self._entered)
             if self._calls:
                 await asyncio.wait(self._calls.values())
 
@@ -338,7 +367,9 @@ class _Visit:
         rounds = 0
         while True:
             self._woken.clear()
+            self.wakes = self._delivery.wakes
             found = await self._look()
+            self._delivery.right_of_way.looked()
             if isinstance(found, Lost | Suspended):
                 return found
             rounds += found > 0
@@ -364,6 +395,7 @@ class _Visit:
         fresh = [row for row in rows if not any(b.has(row.id) for b in self._backlogs.values())]
         if not fresh:
             return 0
+        self._go_first(fresh)
         routed = await self._delivery.routed(self._lane, fresh)
         if isinstance(routed, Lost | Suspended):
             return routed
@@ -381,6 +413,15 @@ class _Visit:
         fallbacks = any(row.fallback_contract_id is not None for row in fresh)
         self._has_other_routes = self._has_other_routes or fallbacks or len(routed.groups) > 1
         return added
+
+    def _go_first(self, fresh: Sequence[DueItem]) -> None:
+        """Each of them once: what has to wait for its door waits like everybody else."""
+        if self._lane.mode != REALTIME:
+            return
+        new = {row.id for row in fresh} - self._entered
+        if new:
+            self._entered |= new
+            self._delivery.right_of_way.enter(new)
 
     def _has_enough(self, least: int) -> bool:
         """Whether there is enough to go on with for a moment: a look reads all that is known here

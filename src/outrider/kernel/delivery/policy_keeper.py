@@ -9,7 +9,6 @@ from outrider.domain.ids import Scope
 from outrider.domain.screen_policies import ScreenPolicies
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import rules, screening
-from outrider.kernel.transactions.audit import AuditEntry, record
 from outrider.ports.store import Transaction
 
 
@@ -42,10 +41,4 @@ class PolicyKeeper:
 
     def replacing(self, scope: Scope, policies: ScreenPolicies, actor: str) -> Transaction[None]:
         """The script, for whoever has more to do in the same transaction."""
-        now = self._clock.now()
-        document = policies.as_document()
-        # With the rules: who agreed to a diff of both is not to overwrite what came meanwhile.
-        yield from rules.lock(scope)
-        yield from screening.set_policies(scope, policies, now)
-        entry = AuditEntry(scope, "workflow_policy.replaced", actor, detail=document)
-        yield from record([entry], self._ids, now)
+        return rules.replace_policies(scope, policies, actor, self._ids, self._clock.now())

@@ -16,9 +16,11 @@ from outrider.domain.submission import Contract
 from outrider.kernel.delivery.call_permits import CallPermits
 from outrider.kernel.delivery.gateway_routes import Route
 from outrider.kernel.foundation import Foundation
-from outrider.kernel.transactions import ledger
-from outrider.kernel.transactions.jobs import Claim, ClaimedLane, Hold
-from outrider.kernel.transactions.ledger import Draft, JobContext, Reopened
+from outrider.kernel.transactions import reserving
+from outrider.kernel.transactions.claims import Claim, ClaimedLane
+from outrider.kernel.transactions.jobs import Hold
+from outrider.kernel.transactions.ledger import JobContext
+from outrider.kernel.transactions.reserving import Draft, Reopened
 from outrider.ports.gateway import Reservation
 
 Drafts = Mapping[OutboxId, tuple[Draft, Contract]]
@@ -130,7 +132,7 @@ class Reserver:
         now, job, asked_at = self._clock.now(), context.job, self._clock.monotonic()
         if drafts and not job.was_held_before and job.lease_expires_at - now > self._lease / 2:
             try:
-                fresh = await self._store.write(ledger.reserve_fresh(context, drafts, now))
+                fresh = await self._store.write(reserving.reserve_fresh(context, drafts, now))
             except StoreRefused:
                 # Another item holds one of the keys. `reserve` finds out which.
                 fresh = None
@@ -138,7 +140,7 @@ class Reserver:
                 self._confirm(job, job.lease_expires_at, asked_at)
                 return _first_attempts(context, drafts, fresh, now, job.lease_expires_at)
         lease_end = now + self._lease
-        opened = await self._store.write(ledger.reserve(context, drafts, lease_end, now))
+        opened = await self._store.write(reserving.reserve(context, drafts, lease_end, now))
         if isinstance(opened, Hold):
             return opened
         self._confirm(job, lease_end, asked_at)
@@ -158,7 +160,7 @@ class Reserver:
         if lane.lease_expires_at - now < self._lease / 2:
             return await self.reopen(lane, route, drafts, abandoned=False)
         rows = await self._store.write(
-            ledger.open_due(lane, list(drafts), route.contract_id, route.word, now)
+            reserving.open_due(lane, list(drafts), route.contract_id, route.word, now)
         )
         opened = _attempts(lane, rows, drafts, lane.lease_expires_at)
         found = {row.id for row in rows}
@@ -184,7 +186,7 @@ class Reserver:
         now, asked_at = self._clock.now(), self._clock.monotonic()
         lease_end = now + self._lease
         reopened = await self._store.write(
-            ledger.reopen(
+            reserving.reopen(
                 job,
                 list(drafts),
                 route.contract_id,

@@ -6,6 +6,7 @@ results are kept and tried again. One that the store refuses costs no other.
 """
 
 import asyncio
+from contextlib import AbstractAsyncContextManager, nullcontext
 from datetime import datetime
 
 import structlog
@@ -13,15 +14,38 @@ import structlog
 from outrider.domain.errors import StoreError, StoreRefused, StoreUnavailable
 from outrider.domain.ids import JobId
 from outrider.domain.states import SUCCESSES
+from outrider.kernel.delivery.right_of_way import RightOfWay
 from outrider.kernel.foundation import Foundation
-from outrider.kernel.transactions import ledger
-from outrider.kernel.transactions.ledger import ClosedAttempt
+from outrider.kernel.transactions import closing
+from outrider.kernel.transactions.closing import ClosedAttempt
 from outrider.ports.call_journal import CallJournal
 from outrider.ports.stages import Stage, StageObserver
 
 log = structlog.get_logger()
 
 TOLD_ITEMS = 10
+
+
+class _Queue:
+    """Results that wait for their group, and who waits for them."""
+
+    def __init__(self, groups_in_parallel: int) -> None:
+        self.pending: list[ClosedAttempt] = []
+        self.waiters: list[asyncio.Future[None]] = []
+        self.arrived = asyncio.Event()
+        self.full = asyncio.Event()
+        self.room = asyncio.Semaphore(groups_in_parallel)
+        self.under_way: set[asyncio.Task[None]] = set()
+
+    def take(self, most: int) -> tuple[list[ClosedAttempt], list[asyncio.Future[None]]]:
+        """A group. Whoever waits, waits for the last of what is here."""
+        group, self.pending = self.pending[:most], self.pending[most:]
+        if self.pending:
+            return group, []
+        waiters, self.waiters = self.waiters, []
+        self.arrived.clear()
+        self.full.clear()
+        return group, waiters
 
 
 class ResultCloser:
@@ -34,31 +58,32 @@ class ResultCloser:
         self._clock = foundation.clock
         self._limits = foundation.limits
         self._observer = observer
-        self._pending: list[ClosedAttempt] = []
-        self._waiters: list[asyncio.Future[None]] = []
-        self._arrived = asyncio.Event()
-        self._full = asyncio.Event()
-        self._room = asyncio.Semaphore(foundation.limits.close_groups_in_parallel)
-        self._under_way: set[asyncio.Task[None]] = set()
+        self._single = _Queue(foundation.limits.close_groups_in_parallel)
+        self._of_campaigns = _Queue(foundation.limits.close_groups_in_parallel)
+        self.right_of_way: RightOfWay | None = None
+        """Of the single messages that go out beside what is closed here."""
         self._unrecorded: dict[JobId, StoreError] = {}
         """Jobs of which a result was given up, until they hear of it."""
 
-    def put(self, closed: ClosedAttempt) -> None:
-        """Hand over one result; `barrier` says when it is durable."""
-        self._pending.append(closed)
-        if not self._arrived.is_set():
-            self._arrived.set()
-        if len(self._pending) >= self._limits.close_group_items:
-            self._full.set()
+    def put(self, closed: ClosedAttempt, *, first: bool = False) -> None:
+        """Hand over one result; `barrier` says when it is durable. `first` is for single messages:
+        their lane is free again as soon as they are closed, whatever campaigns have to close."""
+        queue = self._single if first else self._of_campaigns
+        queue.pending.append(closed)
+        if not queue.arrived.is_set():
+            queue.arrived.set()
+        if len(queue.pending) >= self._limits.close_group_items:
+            queue.full.set()
 
-    async def barrier(self, job_id: JobId | None = None) -> None:
+    async def barrier(self, job_id: JobId | None = None, *, first: bool = False) -> None:
         """Wait until everything handed over so far is committed. StoreError: a result of that job
         could not be, in this group or in one that left before."""
+        queue = self._single if first else self._of_campaigns
         durable = asyncio.get_running_loop().create_future()
-        self._waiters.append(durable)
-        self._arrived.set()
+        queue.waiters.append(durable)
+        queue.arrived.set()
         # Whoever waits has no more results to add, so the group need not wait for company.
-        self._full.set()
+        queue.full.set()
         try:
             await durable
         finally:
@@ -68,52 +93,67 @@ class ResultCloser:
 
     async def run(self) -> None:
         """The loop of the role; runs until cancelled."""
-        async with asyncio.TaskGroup() as closing:
-            while True:
-                await self._arrived.wait()
-                await self._company()
-                await self._room.acquire()
-                group, self._pending = self._pending, []
-                waiters, self._waiters = self._waiters, []
-                self._arrived.clear()
-                self._full.clear()
-                earlier = frozenset(self._under_way)
-                task = closing.create_task(self._close(group, waiters, earlier))
-                self._under_way.add(task)
-                task.add_done_callback(self._under_way.discard)
+        async with asyncio.TaskGroup() as endings:
+            endings.create_task(self._close_all(self._single, endings))
+            await self._close_all(self._of_campaigns, endings)
+
+    async def _close_all(self, queue: "_Queue", endings: asyncio.TaskGroup) -> None:
+        while True:
+            await queue.arrived.wait()
+            await self._company(queue)
+            await queue.room.acquire()
+            group, waiters = queue.take(self._most_items(queue))
+            earlier = frozenset(queue.under_way)
+            task = endings.create_task(self._close(queue, group, waiters, earlier))
+            queue.under_way.add(task)
+            task.add_done_callback(queue.under_way.discard)
+
+    def _most_items(self, queue: "_Queue") -> int:
+        """All there is; or, beside single messages, no more than one of a campaign's windows."""
+        way = None if queue is self._single else self.right_of_way
+        if way is not None and way.was_used_lately:
+            return self._limits.beside_lanes_items
+        return len(queue.pending)
 
     async def _close(
         self,
+        queue: "_Queue",
         group: list[ClosedAttempt],
         waiters: list[asyncio.Future[None]],
         earlier: frozenset[asyncio.Task[None]],
     ) -> None:
         failure = None
         try:
-            await self._commit(group, self._clock.now())
+            await self._commit(queue, group, self._clock.now())
         except StoreUnavailable as error:
             failure = error
             jobs = (closed.job_id for closed in group if closed.job_id is not None)
             self._unrecorded |= dict.fromkeys(jobs, error)
         finally:
-            self._room.release()
+            queue.room.release()
         if waiters and earlier:
             # Some of what they handed over may be in a group that left before.
             await asyncio.wait(earlier)
         _answer(waiters, failure)
 
-    async def _company(self) -> None:
+    def _in_turn(self, queue: "_Queue") -> AbstractAsyncContextManager[None]:
+        if queue is self._single or self.right_of_way is None:
+            return nullcontext()
+        return self.right_of_way.behind()
+
+    async def _company(self, queue: "_Queue") -> None:
         try:
             async with asyncio.timeout(self._limits.close_group_seconds):
-                await self._full.wait()
+                await queue.full.wait()
         except TimeoutError:
             return
 
-    async def _commit(self, group: list[ClosedAttempt], began: datetime) -> None:
+    async def _commit(self, queue: "_Queue", group: list[ClosedAttempt], began: datetime) -> None:
         while group:
             try:
                 self._observer.before(Stage.CLOSE)
-                await self._store.write(ledger.close(group, self._clock.now()))
+                async with self._in_turn(queue):
+                    await self._store.write(closing.close(group, self._clock.now()))
                 await self._note_late(group)
                 self._journal.end([closed.id for closed in group])
                 self._observer.after(Stage.CLOSE)
@@ -126,18 +166,20 @@ class ResultCloser:
                     _tell_unscheduled(group, error)
                     raise
                 if is_over or isinstance(error, StoreRefused):
-                    await self._part(group, error, began)
+                    await self._part(queue, group, error, began)
                     return
                 log.warning("close_waits_for_store", items=len(group), error=error.message)
                 await self._clock.sleep(self._limits.close_backoff_seconds)
 
-    async def _part(self, group: list[ClosedAttempt], error: StoreError, began: datetime) -> None:
+    async def _part(
+        self, queue: "_Queue", group: list[ClosedAttempt], error: StoreError, began: datetime
+    ) -> None:
         """The store will not take something of this group, however often it is asked: the others
         are committed without it. Its attempt stays open, and its job hears of it."""
         if len(group) > 1:
             middle = len(group) // 2
-            await self._commit(group[:middle], began)
-            await self._commit(group[middle:], began)
+            await self._commit(queue, group[:middle], began)
+            await self._commit(queue, group[middle:], began)
             return
         (refused,) = group
         log.error("result_refused", outbox_id=refused.id, error=error.message)
@@ -156,7 +198,7 @@ class ResultCloser:
             and closed.verdict.status in SUCCESSES
         ]
         if late:
-            await self._store.write(ledger.note_late(late, self._ids, now))
+            await self._store.write(closing.note_late(late, self._ids, now))
 
 
 def _tell_unscheduled(group: list[ClosedAttempt], error: StoreUnavailable) -> None:

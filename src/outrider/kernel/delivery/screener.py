@@ -31,7 +31,8 @@ from outrider.kernel.delivery.screens import (
 )
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import screening
-from outrider.kernel.transactions.jobs import ClaimedLane, Hold
+from outrider.kernel.transactions.claims import ClaimedLane
+from outrider.kernel.transactions.jobs import Hold
 from outrider.kernel.transactions.screening import Deferral, Ending, HeldBack
 from outrider.kernel.transactions.submissions import DueItem
 from outrider.limits.workflows import UNKNOWN_ZONES_REMEMBERED

@@ -91,7 +91,7 @@ class SupportedTemplate:
     def __call__(self, item: Screened) -> Fail | None:
         templates = self._templates.get(item.kind or "")
         if templates is None:
-            return Fail(UNSUPPORTED_KIND, f"there is no kind '{item.kind}'")
+            return Fail(UNSUPPORTED_KIND, f"'{item.kind}' is not a known kind")
         if item.template not in templates:
             return Fail(
                 UNSUPPORTED_TEMPLATE, f"the kind '{item.kind}' has no template '{item.template}'"
@@ -176,5 +176,5 @@ class FrequencyCapScreen:
             return Wait(until, WaitsFor.FREQUENCY_CAP)
         return Skip(
             WaitsFor.FREQUENCY_CAP.value,
-            f"{cap.messages} in {cap.per_hours} h have gone to this address already",
+            f"{cap.messages} messages in {cap.per_hours} h were already sent to this address",
         )

@@ -32,7 +32,9 @@ class ShortageTeller:
             return
         self._told_at, self.stands = now, True
         log.error("out_of_handles", error=detail)
-        message = f"{self._host} is out of a resource of its own, and calls wait for it: {detail}"
+        message = (
+            f"{self._host} has run out of a local resource, and calls are waiting for it: {detail}"
+        )
         alert = Alert(DEFAULT_SCOPE, AlertCode.OUT_OF_HANDLES, self._host, message)
         try:
             await self._store.write(raise_alert(alert, self._ids, self._clock.now()))

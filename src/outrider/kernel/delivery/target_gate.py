@@ -6,17 +6,13 @@ this process sees of trouble closes the door here at once, and for the others a 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import structlog
 from cachetools import LRUCache
 
-from outrider.domain.errors import StoreUnavailable
-from outrider.domain.ids import DEFAULT_SCOPE, Scope, WorkerId
-from outrider.domain.own_limits import OWN_LIMIT
-from outrider.domain.retry import RetrySchedule, usual_schedule
-from outrider.domain.submission import (
+from outrider.domain.call_results import (
     POOL_TIMEOUT,
     SETUP_WRONG,
     TARGET_SETUP,
@@ -24,16 +20,19 @@ from outrider.domain.submission import (
     AttemptError,
     CallResult,
     Closes,
-    Contract,
     Held,
     NotBegun,
     Throttled,
     is_unreachable,
 )
+from outrider.domain.errors import StoreUnavailable
+from outrider.domain.ids import DEFAULT_SCOPE, Scope, WorkerId
+from outrider.domain.own_limits import OWN_LIMIT
+from outrider.domain.retry import RetrySchedule, usual_schedule
+from outrider.domain.submission import Contract
 from outrider.domain.targets import (
     Admission,
     Door,
-    DoorState,
     Report,
     TargetPolicy,
     admit,
@@ -44,18 +43,12 @@ from outrider.domain.targets import (
     throttle_reports,
 )
 from outrider.kernel.delivery.call_slots import CallSlots
+from outrider.kernel.delivery.door_writer import DoorWriter
+from outrider.kernel.delivery.local_doors import ComeBack, LocalDoor, Passes
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import targets
-from outrider.kernel.transactions.alerts import (
-    Alert,
-    AlertCode,
-    raise_alert,
-    resolve_alert,
-    resolve_in_workspace,
-)
 from outrider.kernel.transactions.targets import DoorKey, TargetState
 from outrider.ports.gateway import Gateway
-from outrider.ports.store import Transaction
 
 log = structlog.get_logger()
 
@@ -65,47 +58,6 @@ PAUSED_LOOK_SECONDS = 1.0
 FULL_LOOK_SECONDS = 0.5
 REFUSED_SECONDS = 1.0
 REFUSED_MAX = 5
-
-
-@dataclass
-class LocalDoor:
-    """What this process knows of a door, and what it has yet to tell the others of it."""
-
-    epoch: int = 0
-    trusted_until: datetime | None = None
-    is_untroubled: bool = False
-    closed_until: datetime | None = None
-    failures: int = 0
-    answered_at: float = float("-inf")
-    refused: int = 0
-    """Connections refused since `answered_at`, while others went through."""
-    untold: list[Report] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class Passes:
-    """Leave to begin `granted` calls, for as long as neither door has closed since."""
-
-    granted: int
-    shared: LocalDoor
-    own: LocalDoor
-    shared_epoch: int
-    own_epoch: int
-    is_probe: bool = False
-    is_own_probe: bool = False
-    """It tries the door of its workspace alone: the others go through."""
-
-    @property
-    def stand(self) -> bool:
-        """Whether neither door has closed since; asked at the last moment before a call."""
-        return self.shared.epoch == self.shared_epoch and self.own.epoch == self.own_epoch
-
-
-@dataclass(frozen=True, slots=True)
-class ComeBack:
-    """No call may begin before then."""
-
-    at: datetime
 
 
 class TargetGate:
@@ -118,7 +70,7 @@ class TargetGate:
     ) -> None:
         self._store = foundation.store
         self._clock = foundation.clock
-        self._ids = foundation.ids
+        self._writer = DoorWriter(foundation)
         self._limits = foundation.limits
         self._policies = policies
         self._default = default
@@ -142,6 +94,9 @@ class TargetGate:
     def door_key(self, scope: Scope, submission_target: str, gateway_url: str) -> DoorKey:
         self._scopes[str(scope.workspace_id)] = scope
         return DoorKey(submission_target, gateway_url, str(scope.workspace_id))
+
+    def _scope_of(self, key: DoorKey) -> Scope:
+        return self._scopes.get(key.workspace_id, DEFAULT_SCOPE)
 
     def slots(self, key: DoorKey, gateway: Gateway) -> CallSlots:
         """How many calls this process may have out there."""
@@ -179,19 +134,19 @@ class TargetGate:
         shared, own = self._door(key.shared), self._door(key)
         await self._tell(key, key.shared, shared)
         await self._tell(key, key, own)
-        if policy.rate_per_second is None and self._is_trusted(shared, own, now):
+        if policy.rate_per_second is None and shared.is_trusted(now) and own.is_trusted(now):
             return Passes(want, shared, own, shared.epoch, own.epoch)
         standing = await self._store.read(targets.standing(key))
         if standing.is_paused:
             shared.trusted_until = None
             shared.closed_until = now + timedelta(seconds=PAUSED_LOOK_SECONDS)
             return ComeBack(shared.closed_until)
-        self._learn(shared, standing.shared, now)
-        self._learn(own, standing.own, now)
+        shared.learn(standing.shared, now, self._limits.gate_trust_seconds)
+        own.learn(standing.own, now, self._limits.gate_trust_seconds)
         if await self._is_full(key.shared, gateway, standing, now):
             shared.closed_until = now + timedelta(seconds=FULL_LOOK_SECONDS)
             return ComeBack(shared.closed_until)
-        if policy.rate_per_second is None and self._is_trusted(shared, own, now):
+        if policy.rate_per_second is None and shared.is_trusted(now) and own.is_trusted(now):
             return Passes(want, shared, own, shared.epoch, own.epoch)
         return await self._admitted(key, policy, want, now)
 
@@ -254,21 +209,6 @@ class TargetGate:
             self._doors[key] = LocalDoor()
         return self._doors[key]
 
-    def _is_trusted(self, shared: LocalDoor, own: LocalDoor, now: datetime) -> bool:
-        return all(
-            door.is_untroubled and door.trusted_until is not None and now < door.trusted_until
-            for door in (shared, own)
-        )
-
-    def _learn(self, local: LocalDoor, door: Door | None, now: datetime) -> None:
-        local.trusted_until = now + timedelta(seconds=self._limits.gate_trust_seconds)
-        if door is None:
-            local.is_untroubled, local.closed_until = True, None
-            return
-        local.is_untroubled = door.is_untroubled
-        local.epoch = max(local.epoch, door.epoch)
-        local.closed_until = None if door.is_open else door.opens_at
-
     def _held(self, passes: Passes, result: Held) -> None:
         words = f"{result.reason}: {result.detail}" if result.detail else result.reason
         door, epoch = passes.shared, passes.shared_epoch
@@ -280,7 +220,7 @@ class TargetGate:
             passes.own.untold.append(Report(passes.own_epoch, unused=1))
         door.untold.append(Report(epoch, held=1, reason=words))
         if door.epoch == epoch:
-            self._shut(door)
+            door.shut()
 
     async def hold(self, key: DoorKey, problem: str, door_key: DoorKey | None = None) -> datetime:
         """Close the door because calls cannot even be made; returns when to look again.
@@ -302,11 +242,13 @@ class TargetGate:
             after = hold(door, policy, reason, now)
             return after, (door, after)
 
-        before, after = await self._changed(key, closing, policy, change, now, words)
-        self._shut(local)
-        self._learn(local, after, now)
+        before, after = await self._writer.change(
+            self._scope_of(key), closing, policy, change, now, words
+        )
+        local.shut()
+        local.learn(after, now, self._limits.gate_trust_seconds)
         assert after.opens_at is not None
-        self._say(closing, before, replace(after, reason=words))
+        self._writer.log_change(closing, before, replace(after, reason=words))
         return after.opens_at
 
     async def held_for(self, why: str) -> set[DoorKey]:
@@ -327,9 +269,11 @@ class TargetGate:
             after = reset(door, now) if mended else door
             return after, (door, after)
 
-        before, after = await self._changed(key, key.shared, policy, change, now)
-        self._learn(self._door(key.shared), after, now)
-        self._say(key.shared, before, after)
+        before, after = await self._writer.change(
+            self._scope_of(key), key.shared, policy, change, now
+        )
+        self._door(key.shared).learn(after, now, self._limits.gate_trust_seconds)
+        self._writer.log_change(key.shared, before, after)
 
     def _throttled(self, key: DoorKey, passes: Passes, result: Throttled) -> None:
         slots = self._slots.get(key.shared)
@@ -343,10 +287,10 @@ class TargetGate:
         else:
             passes.shared.untold.append(for_all)
             if passes.shared.epoch == passes.shared_epoch:
-                self._shut(passes.shared)
+                passes.shared.shut()
         passes.own.untold.append(for_us)
         if passes.own.epoch == passes.own_epoch:
-            self._shut(passes.own)
+            passes.own.shut()
 
     def _unreachable(self, key: DoorKey, shared: LocalDoor, passes: Passes, words: str) -> None:
         """Where others have just got through, refused connections mean: too many at once."""
@@ -363,14 +307,7 @@ class TargetGate:
         door.untold.append(Report(epoch, failures=1, reason=words))
         most = self.policy(key.submission_target).breaker_failures
         if door.epoch == epoch and door.failures >= most:
-            self._shut(door)
-
-    def _shut(self, door: LocalDoor) -> None:
-        """Nobody here begins a call that was admitted before; when it opens, the store says."""
-        door.epoch += 1
-        door.is_untroubled = False
-        door.failures = 0
-        door.trusted_until = None
+            door.shut()
 
     async def _tell(self, asked: DoorKey, key: DoorKey, local: LocalDoor) -> None:
         if not local.untold:
@@ -385,62 +322,16 @@ class TargetGate:
             return after, (door, after)
 
         try:
-            before, after = await self._changed(asked, key, policy, change, now)
+            before, after = await self._writer.change(
+                self._scope_of(asked), key, policy, change, now
+            )
         except StoreUnavailable:
             # The others are told when it is back.
             local.untold = told + local.untold
             raise
         local.epoch = after.epoch
-        self._learn(local, after, now)
-        self._say(key, before, after)
-
-    async def _changed(
-        self,
-        asked: DoorKey,
-        key: DoorKey,
-        policy: TargetPolicy,
-        change: targets.Change[tuple[Door, Door]],
-        now: datetime,
-        owner_told: str | None = None,
-    ) -> tuple[Door, Door]:
-        """Change a door, and raise or resolve its alert with it, for the workspace that asked."""
-
-        def script() -> Transaction[tuple[Door, Door]]:
-            before, after = yield from targets.change_door(key, policy, change, now)
-            target = key.submission_target
-            scope = self._scopes.get(asked.workspace_id, DEFAULT_SCOPE)
-            if not before.is_open and after.is_open:
-                if key.workspace_id:
-                    yield from resolve_in_workspace(AlertCode.TARGET_HELD, target, scope, now)
-                else:
-                    yield from resolve_alert(AlertCode.TARGET_HELD, target, now)
-            elif after != before and self._is_alarming(after, now):
-                detail = {"submissionTarget": target, "state": after.state.value}
-                told = owner_told if scope == DEFAULT_SCOPE else None
-                reason = told or after.reason
-                alert = Alert(
-                    scope, AlertCode.TARGET_HELD, target, _alarm(target, reason),
-                    {**detail, "reason": reason},
-                )  # fmt: skip
-                yield from raise_alert(alert, self._ids, now)
-            return before, after
-
-        return await self._store.write(script())
-
-    def _is_alarming(self, door: Door, now: datetime) -> bool:
-        """Being told to come back later is every day's business, for a while."""
-        if door.is_open or door.since is None or door.probe_until is not None:
-            return False
-        lasted = (now - door.since).total_seconds()
-        return door.state is DoorState.DOWN or lasted >= self._limits.door_alert_seconds
-
-    def _say(self, key: DoorKey, before: Door, after: Door) -> None:
-        if before.state != after.state:
-            log.warning(
-                "target_door_" + after.state.value, submission_target=key.submission_target,
-                gateway_url=key.gateway_url, workspace_id=key.workspace_id or None,
-                reason=after.reason, opens_at=after.opens_at,
-            )  # fmt: skip
+        local.learn(after, now, self._limits.gate_trust_seconds)
+        self._writer.log_change(key, before, after)
 
     async def _is_full(
         self, shared: DoorKey, gateway: Gateway, standing: TargetState, now: datetime
@@ -481,11 +372,11 @@ class TargetGate:
 
         own = await self._store.write(targets.change_door(key, policy, change_own, now))
         if own.wait_until is not None:
-            self._learn(self._door(key), own.door, now)
+            self._door(key).learn(own.door, now, self._limits.gate_trust_seconds)
             return ComeBack(own.wait_until)
         shared = await self._store.write(targets.change_door(key.shared, policy, change, now))
-        self._learn(self._door(key.shared), shared.door, now)
-        self._learn(self._door(key), own.door, now)
+        self._door(key.shared).learn(shared.door, now, self._limits.gate_trust_seconds)
+        self._door(key).learn(own.door, now, self._limits.gate_trust_seconds)
         if shared.wait_until is not None:
             if own.is_probe:
                 self._door(key).untold.append(Report(own.door.epoch, unused=1))
@@ -501,11 +392,3 @@ def _words(result: CallResult) -> str:
     if not isinstance(result, AttemptError):
         return ""
     return f"{result.code}: {result.detail}" if result.detail else result.code
-
-
-def _alarm(target: str, reason: str | None) -> str:
-    why = reason or "it says to come back later"
-    return (
-        f"The target '{target}' takes no messages: {why}. What is for it waits and uses up no"
-        " attempt; it is tried again by itself."
-    )

@@ -14,13 +14,9 @@ from outrider.domain.reference_memory import ReferenceMemory
 from outrider.domain.states import SUCCESSES, TERMINAL_ITEMS, TERMINAL_RUNS, ItemStatus, RunStatus
 from outrider.domain.times import rfc3339
 from outrider.kernel.foundation import Foundation
-from outrider.kernel.transactions import inspection
-from outrider.kernel.transactions.inspection import (
-    LedgerLine,
-    LedgerPosition,
-    RunEnding,
-    RunRecord,
-)
+from outrider.kernel.transactions import accountings, ledger_pages, run_records
+from outrider.kernel.transactions.ledger_pages import LedgerLine, LedgerPosition
+from outrider.kernel.transactions.run_records import RunEnding, RunRecord
 
 DeclaredMemory = Callable[[str], ReferenceMemory]
 """How long a submission target is declared to remember references today."""
@@ -111,7 +107,7 @@ class Certifier:
         self._declared = declared
 
     async def certify(self, scope: Scope, run_id: RunId) -> Certificate:
-        run, accounting = await self._store.read(inspection.run_with_accounting(scope, run_id))
+        run, accounting = await self._store.read(accountings.run_with_accounting(scope, run_id))
         statuses: Counter[ItemStatus] = Counter()
         references: set[bytes] = set()
         repeated, repeats = 0, Repeats()
@@ -123,9 +119,9 @@ class Certifier:
             repeated += reference in references
             references.add(reference)
             repeats.note(line, self._declared)
-        unique = await self._store.read(inspection.key_is_unique_in_schema())
-        left = await self._store.read(inspection.left_in_doubt(run.campaign_id))
-        ending = await self._store.read(inspection.run_ending(run_id))
+        unique = await self._store.read(ledger_pages.key_is_unique_in_schema())
+        left = await self._store.read(run_records.left_in_doubt(run.campaign_id))
+        ending = await self._store.read(run_records.run_ending(run_id))
         return Certificate(
             run,
             accounting,
@@ -145,7 +141,7 @@ class Certifier:
         after = LedgerPosition()
         most = self._limits.certificate_page_items
         while True:
-            page = await self._store.read(inspection.ledger_page(run_id, after, most))
+            page = await self._store.read(ledger_pages.ledger_page(run_id, after, most))
             for line in page:
                 yield line
             if len(page) < most:
@@ -158,7 +154,7 @@ def _run_terminal(run: RunRecord, ending: RunEnding) -> Criterion:
     detail = f"the run is {run.status}"
     terminal = RunStatus(run.status) in TERMINAL_RUNS
     if terminal and not ending.agrees_with(run.status):
-        detail += ", which its log and its jobs do not say"
+        detail += ", which its log and jobs do not confirm"
         terminal = False
     return Criterion("run_terminal", terminal, detail)
 
@@ -176,7 +172,7 @@ def _duplicates_impossible(unique: bool, repeated: int, repeats: Repeats) -> Cri
     if not unique:
         detail = "the database lacks the unique constraint on idempotency keys"
     elif repeated:
-        detail = f"{repeated:,} keys stand twice in the ledger"
+        detail = f"{repeated:,} keys are in the ledger twice"
     elif undeclared:
         detail = "; ".join(
             f"{items:,} items were called again at {target}, which is not declared to remember"
@@ -190,8 +186,7 @@ def _duplicates_impossible(unique: bool, repeated: int, repeats: Repeats) -> Cri
 
 def _on_whose_word(repeats: Repeats) -> str:
     words = [
-        f"{items:,} items were called again on the word of {target} (remembers_references ="
-        f' "{memory}")'
+        f'{items:,} items were called again as {target} allows (remembers_references = "{memory}")'
         for (target, memory), items in sorted(repeats.remembered.items())
     ]
     if repeats.disproved:
@@ -199,7 +194,7 @@ def _on_whose_word(repeats: Repeats) -> str:
             f"{repeats.disproved:,} items were called again on evidence that the first call never"
             " arrived"
         )
-    return "; ".join(words) or "no call was repeated, so our own ledger says it"
+    return "; ".join(words) or "no call was repeated, so the ledger alone proves it"
 
 
 def _earlier_settled(left: int) -> Criterion:

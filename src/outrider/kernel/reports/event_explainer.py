@@ -4,33 +4,23 @@ It tells from the event's own record of its routes, from the digests that it wen
 ledger, so that what it says stays true when rules are changed afterwards.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
-from outrider.domain.ids import OutboxId, Scope
+from outrider.domain.ids import Scope
 from outrider.domain.times import rfc3339
 from outrider.domain.workflows import Decision, EventStatus
 from outrider.kernel.reports.item_explainer import explain_item
-from outrider.kernel.transactions import digests, domain_events, inspection
+from outrider.kernel.transactions import event_stories
 from outrider.kernel.transactions.digests import EventDigest
 from outrider.kernel.transactions.domain_events import StoredEvent
-from outrider.kernel.transactions.inspection import Attempt, Item
+from outrider.kernel.transactions.event_stories import Story
 from outrider.limits.kernel import Limits
-from outrider.limits.workflows import EXPLAINED_ITEMS_MAX
-from outrider.ports.store import Store, Transaction
+from outrider.ports.store import Store
 
 Route = Mapping[str, Any]
-
-
-class Story(NamedTuple):
-    """Everything that is known of an event; of its items only those that are told of."""
-
-    event: StoredEvent
-    items: Sequence[tuple[Item, Sequence[Attempt]]]
-    digests: Sequence[EventDigest]
-    untold: int = 0
 
 
 class EventExplainer:
@@ -41,7 +31,7 @@ class EventExplainer:
     async def explain(self, scope: Scope, event_id: str, recipient: str | None = None) -> list[str]:
         """`recipient` is an id or an address, whatever its spelling."""
         most = self._limits.event_items
-        story = await self._store.read(_story(scope, event_id, recipient, most))
+        story = await self._store.read(event_stories.story(scope, event_id, recipient, most))
         return explain_event(story, recipient)
 
 
@@ -50,7 +40,7 @@ def explain_event(story: Story, recipient: str | None = None) -> list[str]:
     for route in _routes(story.event):
         sentences += [_route(route), *without_address(route)]
     if story.event.status == EventStatus.FAILED:
-        sentences.append("Once that is mended, `outrider event reroute` has it routed again.")
+        sentences.append("Once that is fixed, run `outrider event reroute` to process it again.")
     told = {item.id: explain_item(item, attempts) for item, attempts in story.items}
     for digest in story.digests:
         sentences.append(_digest(digest))
@@ -59,7 +49,7 @@ def explain_event(story: Story, recipient: str | None = None) -> list[str]:
         sentences += of_item
     if story.untold:
         sentences.append(
-            f"{story.untold:,} more messages followed; name a recipient to hear of theirs."
+            f"{story.untold:,} more messages were created; name a recipient to see theirs."
         )
     if recipient is not None and not story.items and not story.digests:
         sentences.append(_nothing_for(story.event, recipient))
@@ -74,14 +64,14 @@ def _event(event: StoredEvent) -> list[str]:
     ]
     match EventStatus(event.status):
         case EventStatus.RECEIVED if event.error:
-            sentences.append(f"It could not be routed yet and is tried again: {event.error}.")
+            sentences.append(f"It could not be processed yet and will be retried: {event.error}.")
         case EventStatus.RECEIVED:
-            sentences.append("It waits to be routed.")
+            sentences.append("It is waiting to be processed.")
         case EventStatus.FAILED if not any(map(_has_failed, _routes(event))):
-            sentences.append(f"It could not be routed: {event.error}.")
+            sentences.append(f"It could not be processed: {event.error}.")
         case EventStatus.ROUTED if not _routes(event):
             sentences.append(
-                "Its trigger has neither a rule nor a legacy sender, so nobody was written to."
+                "Its trigger has neither a rule nor a legacy sender, so nothing was sent."
             )
         case _:
             pass
@@ -93,20 +83,20 @@ def _route(route: Route) -> str:
     made = enqueued(route)
     match Decision(route["decision"]):
         case Decision.STEPS if route.get("why"):
-            return f"{where}: {route['why']}, so nobody was written to."
+            return f"{where}: {route['why']}, so nothing was sent."
         case Decision.STEPS:
-            return f"{where}: the rule's steps were enqueued, which made {made}."
+            return f"{where}: the rule's steps were enqueued and created {made}."
         case Decision.SUPPRESSED:
-            return f"{where}: the rule is disabled, so nobody was written to."
+            return f"{where}: the rule is disabled, so nothing was sent."
         case Decision.LEGACY:
             return (
-                f"{where}: there is no rule, so the legacy sender {route['sender']} was used,"
-                f" which made {made}."
+                f"{where}: there is no rule, so the legacy sender {route['sender']} was used"
+                f" and created {made}."
             )
         case Decision.LEGACY_FALLBACK:
             return (
                 f"{where}: the rule could not be enqueued ({route.get('why')}), so the legacy"
-                f" sender {route['sender']} was used, which made {made}."
+                f" sender {route['sender']} was used and created {made}."
             )
         case Decision.FAILED:
             return f"{where}: nothing was enqueued ({route.get('why')})."
@@ -117,7 +107,7 @@ def enqueued(route: Route) -> str:
     items, collected = route.get("items", 0), route.get("collected", 0)
     made = "no message" if not items else f"{items:,} message{'s' if items > 1 else ''}"
     if collected:
-        made += f" and {collected:,} {'entries of digests' if collected > 1 else 'digest entry'}"
+        made += f" and {collected:,} {'digest entries' if collected > 1 else 'digest entry'}"
     return made
 
 
@@ -125,7 +115,7 @@ def without_address(route: Route) -> list[str]:
     """Why somebody whom a route includes got nothing, in a sentence each."""
     where = f"{route['channel']} to {route['audience']}".capitalize()
     return [
-        f"{where}: the event has no {route['channel']} address of {each}, so no message was made"
+        f"{where}: the event has no {route['channel']} address of {each}, so no message was created"
         " for them."
         for each in route.get("withoutAddress", ())
     ]
@@ -134,9 +124,11 @@ def without_address(route: Route) -> list[str]:
 def _digest(digest: EventDigest) -> str:
     who = f"{digest.recipient_id} ({digest.address})"
     if digest.closed_at is None:
-        failed = f"; making it failed so far: {digest.error}" if digest.error else ""
-        return f"For {who} it is collected for a digest due at {rfc3339(digest.due_at)}{failed}."
-    closed = f"For {who} it was collected for a digest that was made at"
+        failed = f"; creating it has failed so far: {digest.error}" if digest.error else ""
+        return (
+            f"For {who} it is being collected for a digest due at {rfc3339(digest.due_at)}{failed}."
+        )
+    closed = f"For {who} it was collected for a digest that was created at"
     if digest.outbox_id is None:
         return f"{closed} {rfc3339(digest.closed_at)} without a message: {digest.error}."
     return f"{closed} {rfc3339(digest.closed_at)}."
@@ -146,8 +138,8 @@ def _nothing_for(event: StoredEvent, recipient: str) -> str:
     if event.status == EventStatus.RECEIVED:
         return f"Nothing is planned for {recipient} yet."
     if any(recipient.lower() == str(each).lower() for each in _without_address(event)):
-        return f"Nothing was planned for {recipient}: the event has no address of theirs."
-    return f"Nothing was planned for {recipient}: no route that was taken names them."
+        return f"Nothing was planned for {recipient}: the event has no address for them."
+    return f"Nothing was planned for {recipient}: no route includes them."
 
 
 def _without_address(event: StoredEvent) -> list[str]:
@@ -161,26 +153,3 @@ def _routes(event: StoredEvent) -> list[Route]:
 
 def _has_failed(route: Route) -> bool:
     return bool(route["decision"] == Decision.FAILED)
-
-
-def _story(scope: Scope, event_id: str, recipient: str | None, most: int) -> Transaction[Story]:
-    event = yield from domain_events.event(scope, event_id)
-    items = yield from domain_events.items(scope, event.id, most)
-    collected = yield from digests.of_events(scope, [event.id], most)
-    asked = recipient.lower() if recipient is not None else None
-    collected = [each for each in collected if _is_for(asked, each.recipient_id, each.address)]
-    chosen = [item.id for item in items if _is_for(asked, item.recipient_id, item.address)]
-    chosen += [each.outbox_id for each in collected if each.outbox_id is not None]
-    shown = _once(chosen)[:EXPLAINED_ITEMS_MAX]
-    whole = yield from inspection.items(scope, shown)
-    attempts = yield from inspection.attempts_of_all(shown)
-    told = [(item, attempts[item.id]) for item in whole]
-    return Story(event, told, collected[:EXPLAINED_ITEMS_MAX], len(_once(chosen)) - len(shown))
-
-
-def _is_for(asked: str | None, recipient_id: str, address: str | None) -> bool:
-    return asked is None or asked in (recipient_id.lower(), (address or "").lower())
-
-
-def _once(ids: Iterable[OutboxId]) -> list[OutboxId]:
-    return list(dict.fromkeys(ids))

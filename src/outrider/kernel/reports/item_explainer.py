@@ -2,12 +2,7 @@
 
 from collections.abc import Sequence
 
-from outrider.domain.jobs import JOB_DEAD
-from outrider.domain.own_limits import OWN_LIMIT
-from outrider.domain.recipients import SkipReason
-from outrider.domain.screen_policies import WaitsFor
-from outrider.domain.states import SUCCESSES, IntentStatus, ItemStatus
-from outrider.domain.submission import (
+from outrider.domain.call_results import (
     DUPLICATE_REFERENCE,
     INVALID_ANSWER,
     TARGET_DOWN,
@@ -15,29 +10,34 @@ from outrider.domain.submission import (
     TARGET_THROTTLED,
     Progress,
 )
+from outrider.domain.jobs import JOB_DEAD
+from outrider.domain.own_limits import OWN_LIMIT
+from outrider.domain.recipients import SkipReason
+from outrider.domain.screen_policies import WaitsFor
+from outrider.domain.states import SUCCESSES, IntentStatus, ItemStatus
 from outrider.domain.times import rfc3339
 from outrider.domain.workflows import STEP_DELAY, STEP_PASSED
-from outrider.kernel.transactions.inspection import Attempt, Item, LateAcceptance
+from outrider.kernel.transactions.ledger_items import Attempt, Item, LateAcceptance
 
 SKIPPED_BECAUSE = {
     SkipReason.NO_ADDRESS: "the recipient has no address for this channel",
     SkipReason.INVALID_ADDRESS: "the recipient's address is not valid",
     SkipReason.DUPLICATE_ADDRESS: "an earlier recipient of the campaign has the same address",
     SkipReason.SUPPRESSED: "the address has opted out",
-    SkipReason.ACCEPTED_LATE: "the provider had accepted it after all, in the run before",
-    JOB_DEAD: "its job was given up before its turn came; a retry of the phase sends it",
-    STEP_PASSED: "its moment had gone when the event arrived",
-    WaitsFor.FREQUENCY_CAP: "the address has had as many messages as the frequency cap allows",
+    SkipReason.ACCEPTED_LATE: "the provider had accepted it in the previous run after all",
+    JOB_DEAD: "its job was given up before it was reached; retrying the phase sends it",
+    STEP_PASSED: "its time had passed when the event arrived",
+    WaitsFor.FREQUENCY_CAP: "the address has received as many messages as the frequency cap allows",
 }
 WAITS_UNTIL = {
-    OWN_LIMIT: "this machine was out of a resource of its own, such as file handles",
-    STEP_DELAY: "its step's moment has not come",
-    WaitsFor.QUIET_HOURS: "it is in the recipient's quiet hours",
+    OWN_LIMIT: "this machine had run out of a resource such as file handles",
+    STEP_DELAY: "its workflow step is not due yet",
+    WaitsFor.QUIET_HOURS: "the recipient is in quiet hours",
     WaitsFor.SENDING_WINDOW: "the sending window is closed",
-    WaitsFor.FREQUENCY_CAP: "the address has had as many messages as the frequency cap allows",
-    TARGET_SETUP: "its target cannot be used as it is set up: `outrider check` says why",
-    TARGET_DOWN: "its target is closed: `outrider target list` says why",
-    TARGET_THROTTLED: "its target says to come back later",
+    WaitsFor.FREQUENCY_CAP: "the address has received as many messages as the frequency cap allows",
+    TARGET_SETUP: "its target is not set up correctly: run `outrider check`",
+    TARGET_DOWN: "its target is not accepting calls: run `outrider target list`",
+    TARGET_THROTTLED: "its target asked to retry later",
 }
 
 
@@ -59,14 +59,15 @@ def explain_item(
                 " might send it."
             )
         sentences.append(
-            f"It is in doubt since {rfc3339(item.doubted_at)}: the provider may or may not have it,"
-            " and it will not be called again until evidence says which."
+            f"It has been in doubt since {rfc3339(item.doubted_at)}: the provider may or may"
+            " not have it,"
+            " and it is not sent again until evidence shows which."
         )
         verdicts = "sent|failed"
         if item.intent_status != IntentStatus.EXHAUSTED:
             verdicts += "|resubmit"
         sentences.append(
-            f"Look for reference {item.reference} at the provider, then run"
+            f"Look up reference {item.reference} at the provider, then run"
             f" `outrider doubts resolve {item.id} --verdict {verdicts} --evidence TEXT`."
         )
     elif item.waits_for is not None and item.next_attempt_at is not None:
@@ -86,18 +87,18 @@ def _verdict(item: Item, who: str) -> str:
     if status is ItemStatus.SKIPPED:
         why = _skipped_because(item)
         detail = f" ({item.error})" if item.error else ""
-        when = "after an attempt that was not taken" if item.attempts else "before any call"
+        when = "after an attempt that was not accepted" if item.attempts else "before any call"
         return f"{who} was skipped {when}: {why}{detail}."
     if status is ItemStatus.FAILED:
         policy = f" and the contract allows no more ({item.exhausted_reason})"
         detail = f" ({item.error})" if item.error else ""
         return f"{who} failed: {item.reason}{detail}{policy if item.exhausted_reason else ''}."
-    return f"{who} is not settled yet."
+    return f"{who} is not finished yet."
 
 
 def _skipped_because(item: Item) -> str:
     if item.reason == SkipReason.SUPPRESSED and item.transactional:
-        return "the address must not be used at all, not even for transactional messages"
+        return "the address must not be used, not even for transactional messages"
     if item.reason == SkipReason.SUPPRESSED and item.topic is not None:
         return f"the address has opted out of the topic '{item.topic}', or of the channel"
     return SKIPPED_BECAUSE.get(item.reason or "", item.reason or "no reason was recorded")
@@ -108,11 +109,11 @@ def _origin(item: Item) -> str:
     if item.domain_event_id is None:
         step = "a step" if item.step_order is None else f"step {item.step_order}"
         return f"It is a digest of the events that {step} collected for this recipient."
-    event = f"It followed from the event {item.event_id} ({item.trigger})"
+    event = f"It was caused by the event {item.event_id} ({item.trigger}),"
     if item.step_id is None:
         return f"{event} by the legacy sender {item.template}."
     if item.step_order is None:
-        return f"{event} by a step of its rule that is gone since."
+        return f"{event} by a step of its rule that has been deleted since."
     return f"{event} by step {item.step_order} of its rule."
 
 
@@ -122,13 +123,13 @@ def _attempt(attempt: Attempt) -> str:
         which = f"Repeat {attempt.repeat} of attempt {attempt.number}"
     opened = f"{which} was opened at {rfc3339(attempt.opened_at)}"
     if attempt.closed_at is None:
-        return f"{opened} and its answer is not known."
+        return f"{opened} and its outcome is not known."
     took_ms = (attempt.closed_at - attempt.opened_at).total_seconds() * 1000
     match attempt.outcome:
         case "accepted" if attempt.reason == DUPLICATE_REFERENCE:
             return (
-                f"{opened}; after {took_ms:,.0f} ms the provider said that it has the reference"
-                " already, which proves that the earlier call arrived."
+                f"{opened}; after {took_ms:,.0f} ms the provider reported that it already has the"
+                " reference, which proves that the earlier call arrived."
             )
         case "accepted":
             return f"{opened} and accepted after {took_ms:,.0f} ms."
@@ -138,18 +139,18 @@ def _attempt(attempt: Attempt) -> str:
             return f"{opened}; evidence showed that the provider never received it."
         case _:
             far = {
-                Progress.NOT_SENT: "nothing left this machine",
-                Progress.SENT_NO_ANSWER: "it left, and no answer came",
+                Progress.NOT_SENT: "the request was not sent",
+                Progress.SENT_NO_ANSWER: "the request was sent, and no response came",
             }.get(Progress(attempt.progress or Progress.ANSWERED), "the provider answered")
             if (attempt.reason or "").startswith((INVALID_ANSWER, "http_")):
-                far = "what came back was no valid answer"
+                far = "the response was not valid"
             return f"{opened} and ended after {took_ms:,.0f} ms with {attempt.reason}: {far}."
 
 
 def _late(late: LateAcceptance) -> str:
     proof = f" as {late.provider_message_id}" if late.provider_message_id else ""
     return (
-        f"The provider accepted attempt {late.attempt}{proof}, and its answer came at"
-        f" {rfc3339(late.answered_at)}, when the item had been settled otherwise. A retry leaves it"
-        " out."
+        f"The provider accepted attempt {late.attempt}{proof}, but its response arrived at"
+        f" {rfc3339(late.answered_at)}, after the item had another outcome. A retry skips"
+        " it."
     )

@@ -6,12 +6,11 @@ before two hundred people are, and with the same words that their items would ha
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import msgspec
 
 from outrider.domain.campaigns import Message
-from outrider.domain.ids import CampaignId, JobId, RunId, Scope
+from outrider.domain.ids import CampaignId, Scope
 from outrider.domain.recipients import AddressKind, address_kind, screen
 from outrider.domain.states import Channel
 from outrider.domain.texts import breaks_header
@@ -19,9 +18,9 @@ from outrider.domain.unsubscribe import VARIABLE as UNSUBSCRIBE_URL
 from outrider.domain.unsubscribe import shows_link, with_link
 from outrider.kernel.access.unsubscriber import Unsubscriber
 from outrider.kernel.delivery.item_drafter import INVALID_HEADER, RENDER_FAILED
-from outrider.kernel.transactions import suppressions
-from outrider.kernel.transactions.inspection import FIRST
+from outrider.kernel.transactions import previews, suppressions
 from outrider.kernel.transactions.ledger import Member
+from outrider.kernel.transactions.previews import LeftOver
 from outrider.kernel.transactions.suppressions import Addressed
 from outrider.limits.campaigns import (
     DRY_RUN_EXAMPLES_MAX,
@@ -31,20 +30,13 @@ from outrider.limits.campaigns import (
     REHEARSED_COLUMNS_MAX,
 )
 from outrider.ports.renderer import Rendered, Renderer, RenderProblem
-from outrider.ports.store import Store, Transaction, ask
+from outrider.ports.store import Store
 
 PREVIEWED_ADDRESS = "preview@example.invalid"
 """Whoever may look must not be able to opt somebody out."""
 
 Variables = Callable[[str], set[str]]
 """Which variables a template cannot do without."""
-
-
-class LeftOver(NamedTuple):
-    """A job of the last launch, some of whose items would be tried again."""
-
-    run_id: RunId
-    job_id: JobId
 
 
 @dataclass
@@ -107,7 +99,9 @@ class LaunchRehearser:
                 if rehearsal.is_full:
                     break
                 last = min(first + DRY_RUN_WINDOW_ITEMS, audience_size) - 1
-                members = await self._store.read(_members(campaign_id, message, first, last))
+                members = await self._store.read(
+                    previews.members(campaign_id, message, first, last)
+                )
                 await self._render(scope, message, members, rehearsal)
         return rehearsal
 
@@ -132,7 +126,7 @@ class LaunchRehearser:
         warnings = []
         last = min(most, audience_size) - 1
         for message in messages if audience_size else ():
-            members = await self._store.read(_members(campaign_id, message, 0, last))
+            members = await self._store.read(previews.members(campaign_id, message, 0, last))
             columns = {
                 name for member in members for name in msgspec.json.decode(member.attributes)
             }
@@ -151,7 +145,7 @@ class LaunchRehearser:
         self, campaign_id: CampaignId, jobs: Sequence[tuple[LeftOver, Message]]
     ) -> AsyncIterator[tuple[Message, list[Member]]]:
         for job, message in jobs:
-            yield message, await self._store.read(_left_members(campaign_id, message, job))
+            yield message, await self._store.read(previews.left_members(campaign_id, message, job))
 
     async def _render(
         self,
@@ -197,33 +191,5 @@ def _wrong(text: Rendered | RenderProblem) -> tuple[str, str] | None:
     if isinstance(text, RenderProblem):
         return RENDER_FAILED, text.detail
     if text.subject is not None and breaks_header(text.subject):
-        return INVALID_HEADER, "the rendered subject holds a control character"
+        return INVALID_HEADER, "the rendered subject contains a control character"
     return None
-
-
-def _members(
-    campaign_id: CampaignId, message: Message, first: int, last: int
-) -> Transaction[list[Member]]:
-    rows = yield from ask(
-        "load_members",
-        campaign_id=campaign_id,
-        kind=int(address_kind(message.channel)),
-        first_position=first,
-        last_position=last,
-        message_id=message.id,
-    )
-    return [Member(*row) for row in rows]
-
-
-def _left_members(
-    campaign_id: CampaignId, message: Message, job: LeftOver
-) -> Transaction[list[Member]]:
-    rows = yield from ask(
-        "load_remainder",
-        campaign_id=campaign_id,
-        kind=int(address_kind(message.channel)),
-        previous_run_id=job.run_id,
-        previous_job_id=job.job_id,
-        run_id=FIRST,
-    )
-    return [Member(*row) for row in rows]

@@ -4,11 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from operator import attrgetter
-from typing import NamedTuple
 
 from outrider.domain.errors import InvalidInput
 from outrider.domain.ids import DEFAULT_SCOPE, RunId, Scope
-from outrider.domain.outbox import Accounting
 from outrider.domain.states import ItemStatus, JobStatus, RunStatus
 from outrider.domain.submission import Contract
 from outrider.domain.targets import DoorState
@@ -16,18 +14,11 @@ from outrider.domain.times import rfc3339
 from outrider.kernel.contracts.contract_cache import ContractCache
 from outrider.kernel.contracts.registry_keeper import RegistryKeeper
 from outrider.kernel.foundation import Foundation
-from outrider.kernel.transactions import inspection, repointing, targets
-from outrider.kernel.transactions.inspection import JobCount, ReasonCount, RunRecord
+from outrider.kernel.transactions import repointing, run_pictures, targets
 from outrider.kernel.transactions.repointing import QueueView
+from outrider.kernel.transactions.run_pictures import Picture
+from outrider.kernel.transactions.run_records import RunRecord
 from outrider.kernel.transactions.targets import ClosedDoor, PausedTarget
-from outrider.ports.store import Transaction
-
-
-class Picture(NamedTuple):
-    run: RunRecord
-    accounting: Accounting
-    jobs: list[JobCount]
-    reasons: list[ReasonCount]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +47,7 @@ class RunExplainer:
         self._limits = foundation.limits
 
     async def explain(self, scope: Scope, run_id: RunId) -> list[str]:
-        picture = await self._store.read(picture_of(scope, run_id))
+        picture = await self._store.read(run_pictures.picture(scope, run_id))
         run, accounting = picture.run, picture.accounting
         if run.waits_for is not None or not accounting.waiting:
             return explain_run(picture)
@@ -98,13 +89,6 @@ class RunExplainer:
             return {}
 
 
-def picture_of(scope: Scope, run_id: RunId) -> Transaction[Picture]:
-    run, accounting = yield from inspection.run_with_accounting(scope, run_id)
-    jobs = yield from inspection.job_counts(run_id)
-    reasons = yield from inspection.reason_counts(run_id)
-    return Picture(run, accounting, jobs, reasons)
-
-
 def explain_run(
     picture: Picture,
     routes: Sequence[RunRoute] = (),
@@ -119,13 +103,15 @@ def explain_run(
     if run.waits_for is not None:
         how = {
             "approval": f"an approval: `outrider run signal {run.id} APPROVE`",
-            "room": "room in its workspace, and begins by itself",
+            "room": "capacity in its workspace, and starts automatically",
         }[run.waits_for]
-        sentences.append(f"It waits for {how}.")
+        sentences.append(f"It is waiting for {how}.")
     elif accounting.waiting:
         locked = sum(count.jobs for count in jobs if count.status == JobStatus.LOCKED)
-        doing = f"{locked} jobs are with a worker" if locked else "no worker holds a job of it"
-        sentences.append(f"{accounting.waiting:,} items wait; {doing}.")
+        doing = (
+            f"{locked} jobs are being processed" if locked else "no worker is processing its jobs"
+        )
+        sentences.append(f"{accounting.waiting:,} items are waiting; {doing}.")
         for route in routes:
             sentences += _route(run, route)
         is_free = all(route.is_open for route in routes)
@@ -157,16 +143,16 @@ def _route(run: RunRecord, route: RunRoute) -> list[str]:
     sentences = []
     if route.paused is not None:
         sentences.append(
-            f"The target {where} is paused since {rfc3339(route.paused.paused_at)} by"
+            f"The target {where} has been paused since {rfc3339(route.paused.paused_at)} by"
             f" {route.paused.paused_by}: `outrider target resume {route.submission_target}`."
         )
     if route.doors:
         # Everybody's and the workspace's own may be closed for one cause: the later counts.
         door = max(route.doors, key=attrgetter("opens_at"))
-        how = "says to come back later" if door.state == DoorState.THROTTLED else "is closed"
+        how = "asks to retry later" if door.state == DoorState.THROTTLED else "is closed"
         sentences.append(
-            f"The target {where} {how} since {rfc3339(door.since)}: {door.reason or door.state}."
-            f" It is tried again at {rfc3339(door.opens_at)}, and waiting uses up nobody's attempt."
+            f"The target {where} {how} (since {rfc3339(door.since)}): {door.reason or door.state}."
+            f" It is tried again at {rfc3339(door.opens_at)}, and waiting does not use up attempts."
         )
     if route.is_open:
         sentences.append(f"The target {where} is open.")
@@ -174,7 +160,7 @@ def _route(run: RunRecord, route: RunRoute) -> list[str]:
         there = f" at {route.registry_url}" if route.registry_url else " at another address"
         sentences.append(
             f"The registry has {route.submission_target}{there} now:"
-            f" `outrider run repoint {run.id}` moves what was never attempted there."
+            f" `outrider run repoint {run.id}` moves the items not attempted yet."
         )
     return sentences
 
@@ -182,12 +168,12 @@ def _route(run: RunRecord, route: RunRoute) -> list[str]:
 def _turn(queue: QueueView | None, now: datetime | None) -> str:
     """What nobody holds, although its targets are open."""
     if queue is None or now is None or queue.due_at is None:
-        return "No job of it is due."
+        return "None of its jobs is due."
     if queue.due_at > now:
         return f"Its next job is due at {rfc3339(queue.due_at)}."
-    due = f"Its next job is due since {rfc3339(queue.due_at)}"
+    due = f"Its next job has been due since {rfc3339(queue.due_at)}"
     if queue.busy_workers:
         one = queue.busy_workers == 1
         workers = "1 worker is" if one else f"{queue.busy_workers} workers are"
-        return f"{due}; {workers} alive and busy with other jobs, so it will have its turn."
-    return f"{due} and no worker holds any job: start one with `outrider work`."
+        return f"{due}; {workers} running and busy with other jobs; it will be processed in turn."
+    return f"{due} and no worker is processing any job: start one with `outrider work`."

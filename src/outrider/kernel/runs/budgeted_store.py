@@ -32,7 +32,7 @@ class BudgetedStore:
             return writing.result()
         raise BudgetExceeded(
             f"the store took longer than {self._budget.milliseconds} ms",
-            hint="look at the database's load; stateStore.writeLatencyBudgetMs is the budget",
+            hint="check the database's load; stateStore.writeLatencyBudgetMs sets the budget",
         )
 
     def _over(self, task: asyncio.Task[object]) -> None:

@@ -30,7 +30,7 @@ from outrider.kernel.foundation import Foundation
 from outrider.kernel.runs.run_reader import decoded
 from outrider.kernel.transactions import run_log, run_snapshots
 from outrider.kernel.transactions.alerts import Alert, AlertCode, raise_alert
-from outrider.kernel.transactions.inspection import FIRST
+from outrider.kernel.transactions.paging import FIRST
 from outrider.kernel.transactions.run_snapshots import Behind, Projected
 
 log = structlog.get_logger()

@@ -25,10 +25,10 @@ from outrider.domain.snapshot_documents import (
     snapshot_document,
     snapshot_from_stored,
 )
-from outrider.kernel.transactions import inspection, run_log, run_snapshots
+from outrider.kernel.transactions import run_log, run_snapshots
 from outrider.kernel.transactions.run_log import LAST_SEQ
 from outrider.limits.kernel import Limits
-from outrider.ports.store import Store, Transaction
+from outrider.ports.store import Store
 
 log = structlog.get_logger()
 
@@ -41,7 +41,7 @@ class RunReader:
         self._limits = limits
 
     async def events(self, scope: Scope, run_id: RunId, after: int, most: int) -> list[RunEvent]:
-        return await self._store.read(_events(scope, run_id, after, most))
+        return await self._store.read(run_log.events_of(scope, run_id, after, most))
 
     async def snapshot(self, scope: Scope, run_id: RunId, at: int | None = None) -> RunSnapshot:
         """The run now, or after the events up to `at` and none later."""
@@ -92,11 +92,6 @@ class RunReader:
             snapshot = await asyncio.to_thread(incremental_project, snapshot, page)
             if len(page) < most:
                 return snapshot
-
-
-def _events(scope: Scope, run_id: RunId, after: int, most: int) -> Transaction[list[RunEvent]]:
-    run = yield from inspection.run(scope, run_id)
-    return (yield from run_log.events_after(run.id, after, most))
 
 
 def decoded(run_id: RunId, document: str | None) -> RunSnapshot:

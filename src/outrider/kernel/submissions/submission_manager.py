@@ -15,12 +15,11 @@ from outrider.domain.contracts import contract_document
 from outrider.domain.errors import (
     IdempotencyConflict,
     InvalidInput,
-    NotFound,
     OutriderError,
     Problem,
     StoreRefused,
 )
-from outrider.domain.ids import IdempotencyKey, OutboxId, Scope, idempotency_key
+from outrider.domain.ids import IdempotencyKey, Scope, idempotency_key
 from outrider.domain.json_values import is_same
 from outrider.domain.purposes import TOPIC_RULE, UNSTATED, Purpose, is_topic
 from outrider.domain.recipients import payload_address
@@ -31,9 +30,10 @@ from outrider.kernel.contracts.contract_cache import ContractCache, snapshots
 from outrider.kernel.delivery.lane_cache import LaneCache
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.submissions.shared_commits import SharedCommits
-from outrider.kernel.transactions import inspection, submissions
-from outrider.kernel.transactions.inspection import Attempt
-from outrider.kernel.transactions.submissions import Intent, IntentLine, NewIntent, lane_in
+from outrider.kernel.transactions import intent_lists, submissions
+from outrider.kernel.transactions.intent_lists import IntentLine
+from outrider.kernel.transactions.ledger_items import Attempt
+from outrider.kernel.transactions.submissions import Intent, NewIntent, lane_in
 from outrider.limits.campaigns import (
     INTENT_ID_MAX_CHARACTERS,
     INTENT_PAYLOAD_MAX_BYTES,
@@ -41,7 +41,6 @@ from outrider.limits.campaigns import (
     LANES_PER_TARGET,
     SHARED_COMMIT_ITEMS,
 )
-from outrider.ports.store import Transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +200,7 @@ class SubmissionManager:
     ) -> tuple[list[IntentLine], str | None]:
         """The newest first, and behind which one the next page begins."""
         return await self._store.read(
-            submissions.intents_page(
+            intent_lists.intents_page(
                 scope, after, most, INTENTS_LOOKED_AT, status=status,
                 submission_target=submission_target,
             )
@@ -234,7 +233,9 @@ class SubmissionManager:
         return await self._contract_cache.by_id(intent.contract_id)
 
     async def intent(self, scope: Scope, intent_id: str) -> tuple[Intent, list[Attempt]]:
-        return await self._store.read(_with_attempts(scope, intent_id))
+        return await self._store.read(
+            submissions.with_attempts(scope, intent_id, intent_key(intent_id))
+        )
 
     def _intent(self, given: Submission, in_force: Mapping[str, Contract]) -> NewIntent:
         contract = in_force[given.submission_target]
@@ -320,16 +321,7 @@ def intent_document(
     }
 
 
-def _with_attempts(scope: Scope, intent_id: str) -> Transaction[tuple[Intent, list[Attempt]]]:
-    key = intent_key(intent_id)
-    found = yield from submissions.intents_by_key(scope, [key])
-    if key not in found:
-        raise NotFound(f"there is no intent '{intent_id}'")
-    intent = found[key]
-    return intent, (yield from inspection.attempts_of(OutboxId(intent.outbox_id)))
-
-
-REFUSED = "the intent cannot be submitted"
+REFUSED = "the intent is not valid"
 
 
 def _id_problems(intent_id: str) -> list[Problem]:
@@ -376,7 +368,7 @@ def _refusals(
         if field is not None and field in given.payload:
             refused[index] = Problem(
                 f"{_where(batch, index)}payload.{field}",
-                "is set by Outrider, which recognises a repeat by it; use another field",
+                "is set by Outrider to recognise repeats; use another field",
             )
     return refused
 
@@ -398,6 +390,6 @@ def _same(stored: str, given: str) -> bool:
 
 def _conflict(intent_id: str) -> IdempotencyConflict:
     return IdempotencyConflict(
-        f"the intent '{intent_id}' was submitted before with another target or payload",
+        f"the intent '{intent_id}' was already submitted with a different target or payload",
         hint="use a new intentId for a new message",
     )

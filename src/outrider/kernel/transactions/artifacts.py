@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from outrider.domain.errors import NotFound
 from outrider.domain.ids import CampaignId, RunId, Scope, is_uuid
+from outrider.kernel.transactions import campaigns
 from outrider.ports.artifacts import StoredArtifact
 from outrider.ports.store import Rows, Transaction, ask
 
@@ -57,3 +58,11 @@ def artifact(scope: Scope, artifact_id: str) -> Transaction[ArtifactRecord]:
     if not found:
         raise NotFound(f"there is no artifact {artifact_id}")
     return ArtifactRecord(*found[0])
+
+
+def page_of(
+    scope: Scope, campaign_id: CampaignId, after: str, most: int
+) -> Transaction[list[ArtifactRecord]]:
+    """Of a campaign of this workspace."""
+    yield from campaigns.campaign(scope, campaign_id)
+    return (yield from page(campaign_id, after, most))

@@ -18,8 +18,7 @@ def stage(
     campaign_id: CampaignId, recipients: Sequence[Recipient], progress: Callable[[int], None]
 ) -> Transaction[int]:
     """Keep recipients for the campaign's import; returns how many came."""
-    totals = yield from ask("upload_totals", campaign_id=campaign_id)
-    chunk, position = totals[0]
+    chunk, position = yield from upload_totals(campaign_id)
     require_room(position + len(recipients))
     yield from stage_window(campaign_id, chunk, position, recipients)
     progress(len(recipients))
@@ -127,9 +126,14 @@ def _as_given(recipient: Recipient) -> dict[str, object]:
 
 def uploaded(campaign_id: CampaignId) -> Transaction[int]:
     """How many chunks were uploaded; none is ever taken away."""
-    totals = yield from ask("upload_totals", campaign_id=campaign_id)
-    chunks: int = totals[0][0]
+    chunks, _ = yield from upload_totals(campaign_id)
     return chunks
+
+
+def upload_totals(campaign_id: CampaignId) -> Transaction[tuple[int, int]]:
+    """How many chunks were uploaded, and how many recipients they hold."""
+    chunks, recipients = (yield from ask("upload_totals", campaign_id=campaign_id))[0]
+    return chunks, recipients
 
 
 def uploads(campaign_id: CampaignId) -> Transaction[list[AudienceChunk]]:
@@ -202,3 +206,7 @@ def mark_invalid(
     campaign_id: CampaignId, kind: AddressKind, positions: Sequence[int]
 ) -> Transaction[None]:
     yield from ask("mark_invalid", {"position": positions}, campaign_id=campaign_id, kind=int(kind))
+
+
+def unwatched(_imported: int) -> None:
+    """Nobody watches this import."""

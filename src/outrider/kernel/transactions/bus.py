@@ -7,28 +7,26 @@ are told, put off, given up on and redriven in the same way.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import groupby, takewhile
 from typing import NamedTuple
 
-import msgspec
-
-from outrider.domain.bus_queues import CALLBACKS, holds_messages, sink_of
-from outrider.domain.errors import Conflict, NotFound
+from outrider.domain.bus_queues import holds_messages, message_queue, sink_of
+from outrider.domain.errors import NotFound
 from outrider.domain.ids import (
     DEFAULT_SCOPE,
-    OutboxId,
     Scope,
     TenantId,
     WorkspaceId,
-    is_uuid,
 )
 from outrider.domain.message_events import CallbackAddress, MessageEvent
 from outrider.domain.run_events import RunEvent
-from outrider.kernel.transactions import run_log
-from outrider.kernel.transactions.alerts import Alert, AlertCode, raise_alert
+from outrider.kernel.transactions import callbacks, message_queues, run_log
+from outrider.kernel.transactions.alerts import Alert, AlertCode, raise_alert, resolve_alert
+from outrider.kernel.transactions.audit import AuditEntry, record
+from outrider.kernel.transactions.paging import FIRST
 from outrider.ports.clock import IdSource
-from outrider.ports.store import Row, Rows, Transaction, Window, ask, ask_alone
+from outrider.ports.store import Row, Rows, Transaction, Window, ask
 
-ADDRESS_GONE = "http_410"
 EVENT_COLUMNS = 12
 """How many columns of a row are the event's own."""
 
@@ -96,20 +94,6 @@ class Settled:
     """The streams of callbacks whose address said that it is gone."""
 
 
-class LetterRecord(NamedTuple):
-    id: str
-    sink: str
-    run_id: str
-    run_seq: int
-    type: str
-    attempts: int
-    error: str
-    created_at: datetime
-    redriven_at: datetime | None
-    outbox_id: str | None = None
-    """The item that a message event is about; a run event has none."""
-
-
 def register(names: Sequence[str], now: datetime) -> Transaction[None]:
     yield from ask("insert_bus_sinks", {"name": names}, now=now)
 
@@ -154,15 +138,16 @@ def window(sink: str, due: Sequence[Head], span: int) -> Transaction[list[Waitin
     runs, sequences = [head.run_id for head in due], [head.run_seq for head in due]
     place: Window = {"run_id": runs, "run_seq": sequences}
     if holds_messages(sink):
-        rows = yield from ask("message_window", place, sink=sink, span=span)
-        return [_waiting_message(row) for row in rows]
+        messages = yield from message_queues.window(sink, place, span)
+        return [
+            Waiting(
+                each.event, each.scope, each.attempts, each.due_at, each.stream, each.seq,
+                each.address,
+            )
+            for each in messages
+        ]  # fmt: skip
     rows = yield from ask("bus_window", place, sink=sink, span=span)
     return [_waiting(row) for row in rows]
-
-
-def is_any_waiting(sink: str) -> Transaction[bool]:
-    rows = yield from ask_alone("bus_any_waiting", sink=sink)
-    return bool(rows)
 
 
 def _waiting(row: Row) -> Waiting:
@@ -170,21 +155,6 @@ def _waiting(row: Row) -> Waiting:
     scope = Scope(TenantId(tenant_id), WorkspaceId(workspace_id))
     event = run_log.event_of(row)
     return Waiting(event, scope, attempts, due_at, event.run_id, event.run_seq)
-
-
-def _waiting_message(row: Row) -> Waiting:
-    stream, seq, type_, occurred_at, outbox_id, data, version = row[:7]
-    tenant_id, workspace_id, attempts, due_at, url, disabled = row[7:]
-    document = msgspec.json.decode(data, type=dict[str, object])
-    return Waiting(
-        MessageEvent(seq, type_, occurred_at, OutboxId(outbox_id), document, version),
-        Scope(TenantId(tenant_id), WorkspaceId(workspace_id)),
-        attempts,
-        due_at,
-        stream,
-        seq,
-        None if url is None else CallbackAddress(url, bool(disabled)),
-    )
 
 
 def settle(
@@ -221,25 +191,20 @@ def settle(
     if settled.gone is not None:
         yield from _disable(sink, settled.gone, ids, now)
     if settled.addresses_gone:
-        gone = {"id": sorted(set(settled.addresses_gone))}
-        yield from ask("disable_callback_endpoints", gone, why=ADDRESS_GONE, now=now)
+        yield from callbacks.disable(set(settled.addresses_gone), now)
     if holds_messages(sink) and settled.delivered:
-        yield from ask("drop_told_message_events", _sequences(settled.delivered))
+        yield from message_queues.drop_told({each.run_seq for each in settled.delivered})
     return True
 
 
 def _take_out(sink: str, done: Sequence[Waiting]) -> Transaction[None]:
     if holds_messages(sink):
-        yield from ask("lock_message_events", _sequences(done))
+        yield from message_queues.lock({each.run_seq for each in done})
     place: Window = {
         "run_id": [each.run_id for each in done],
         "run_seq": [each.run_seq for each in done],
     }
     yield from ask("delete_bus_rows", place, sink=sink)
-
-
-def _sequences(done: Sequence[Waiting]) -> Window:
-    return {"seq": sorted(each.run_seq for each in done)}
 
 
 def _give_up(
@@ -267,7 +232,7 @@ def _give_up(
             scope,
             AlertCode.EVENT_BUS_DEAD_LETTER,
             sink,
-            f"the sink '{sink_of(sink)}' could not be told of events: {letter.error}",
+            f"events could not be delivered to the sink '{sink_of(sink)}': {letter.error}",
             {"sink": sink, "error": letter.error, "attempts": letter.attempts},
         )
         yield from raise_alert(alert, ids, now)
@@ -276,7 +241,7 @@ def _give_up(
 def _disable(sink: str, why: str, ids: IdSource, now: datetime) -> Transaction[None]:
     disabled = yield from ask("disable_bus_sink", sink=sink, why=why, now=now)
     if disabled:
-        message = f"the sink '{sink_of(sink)}' said it is gone; what it has not heard waits"
+        message = f"the sink '{sink_of(sink)}' answered that it is gone; its events are waiting"
         detail: dict[str, object] = {"sink": sink, "error": why}
         alert = Alert(DEFAULT_SCOPE, AlertCode.EVENT_BUS_SINK_GONE, sink, message, detail)
         yield from raise_alert(alert, ids, now)
@@ -286,66 +251,13 @@ def enable(sink: str, now: datetime) -> Transaction[None]:
     enabled = yield from ask("enable_bus_sink", sink=sink)
     if not enabled:
         raise no_sink(sink)
-    yield from _resolve(AlertCode.EVENT_BUS_SINK_GONE, sink, DEFAULT_SCOPE, now)
+    yield from resolve(AlertCode.EVENT_BUS_SINK_GONE, sink, DEFAULT_SCOPE, now)
 
 
 def enable_messages(queue: str, now: datetime) -> Transaction[None]:
     """A sink of an older release has no queue of messages yet."""
     yield from ask("enable_bus_sink", sink=queue)
-    yield from _resolve(AlertCode.EVENT_BUS_SINK_GONE, queue, DEFAULT_SCOPE, now)
-
-
-def letters_page(
-    scope: Scope, after: str, most: int, *, only_waiting: bool
-) -> Transaction[list[LetterRecord]]:
-    rows = yield from ask(
-        "bus_letters_page", **scope._asdict(), after=after, only_waiting=only_waiting, most=most
-    )
-    return [LetterRecord(*row) for row in rows]
-
-
-def redrive_one(scope: Scope, letter_id: str, now: datetime) -> Transaction[str]:
-    """Returns the sink that will be told again."""
-    found = []
-    if is_uuid(letter_id):
-        found = list((yield from ask("bus_letter", **scope._asdict(), id=letter_id)))
-    if not found:
-        raise NotFound(f"there is no dead letter {letter_id}")
-    sink: str = found[0][0]
-    redriven = yield from redrive(scope, [letter_id], now)
-    if not redriven:
-        if found[0][1] is not None:
-            raise Conflict(f"the dead letter {letter_id} was redriven before")
-        raise Conflict(
-            f"the sink '{sink}' of the dead letter {letter_id} is not registered",
-            hint="start a process whose settings name it, then redrive again",
-        )
-    return sink
-
-
-def redrive(scope: Scope, letter_ids: Sequence[str], now: datetime) -> Transaction[int]:
-    """Put letters back into the outbox, as if never tried; how many they were.
-
-    Where a sink has none left of the workspace, its alert is over.
-    """
-    marked = yield from ask("mark_bus_letters", {"id": letter_ids}, **scope._asdict(), now=now)
-    if not marked:
-        return 0
-    again = {
-        "sink": [row[1] for row in marked],
-        "run_id": [row[2] for row in marked],
-        "run_seq": [row[3] for row in marked],
-    }
-    yield from ask("requeue_bus_rows", again, now=now)
-    addresses = sorted({row[2] for row in marked if row[1] == CALLBACKS})
-    if addresses:
-        # Who asks for it once more says that somebody is there again.
-        yield from ask("enable_callback_endpoints", {"id": addresses})
-    for sink in sorted({row[1] for row in marked}):
-        left = yield from ask("bus_letters_left", sink=sink, workspace_id=scope.workspace_id)
-        if not left[0][0]:
-            yield from _resolve(AlertCode.EVENT_BUS_DEAD_LETTER, sink, scope, now)
-    return len(marked)
+    yield from resolve(AlertCode.EVENT_BUS_SINK_GONE, queue, DEFAULT_SCOPE, now)
 
 
 def forget_sink(sink: str) -> Transaction[bool]:
@@ -354,29 +266,24 @@ def forget_sink(sink: str) -> Transaction[bool]:
 
 
 def forget_waiting(sink: str, most: int) -> Transaction[int]:
-    if holds_messages(sink):
-        gone = yield from ask("forget_message_rows", sink=sink, most=most)
-        return (yield from _without_events(gone))
     rows = yield from ask("forget_bus_rows", sink=sink, most=most)
-    return len(rows)
+    return (yield from _with_their_events(sink, rows))
 
 
 def forget_letters(sink: str, most: int) -> Transaction[int]:
-    if holds_messages(sink):
-        gone = yield from ask("forget_message_letters", sink=sink, most=most)
-        return (yield from _without_events(gone))
     rows = yield from ask("forget_bus_letters", sink=sink, most=most)
-    return len(rows)
+    return (yield from _with_their_events(sink, rows))
 
 
-def _without_events(gone: Rows) -> Transaction[int]:
-    """The events go with them, where nobody else has still to hear of them."""
-    if gone:
-        yield from ask("drop_told_message_events", {"seq": sorted({row[0] for row in gone})})
+def _with_their_events(sink: str, gone: Rows) -> Transaction[int]:
+    """A run's log keeps its events; message events go, where nobody else has still to hear of
+    them."""
+    if gone and holds_messages(sink):
+        yield from message_queues.drop_told({row[0] for row in gone})
     return len(gone)
 
 
-def _resolve(code: AlertCode, sink: str, scope: Scope, now: datetime) -> Transaction[None]:
+def resolve(code: AlertCode, sink: str, scope: Scope, now: datetime) -> Transaction[None]:
     yield from ask(
         "resolve_bus_alert",
         code=code.value,
@@ -387,4 +294,52 @@ def _resolve(code: AlertCode, sink: str, scope: Scope, now: datetime) -> Transac
 
 
 def no_sink(sink: str) -> NotFound:
-    return NotFound(f"there is no sink '{sink}'", hint="`outrider bus sinks` shows those there are")
+    return NotFound(f"there is no sink '{sink}'", hint="`outrider bus sinks` lists the sinks")
+
+
+class Forgotten(NamedTuple):
+    """What went with a sink: events that waited for it, and dead letters of it."""
+
+    waiting: int
+    dead_letters: int
+
+
+def resume(sink: str, actor: str, ids: IdSource, now: datetime) -> Transaction[None]:
+    yield from enable(sink, now)
+    yield from enable_messages(message_queue(sink), now)
+    yield from recorded(DEFAULT_SCOPE, "bus.sink_resumed", actor, ids, now, sink=sink)
+
+
+def record_forgotten(
+    sink: str, forgotten: Forgotten, actor: str, ids: IdSource, now: datetime
+) -> Transaction[None]:
+    for queue in (sink, message_queue(sink)):
+        for code in (AlertCode.EVENT_BUS_DEAD_LETTER, AlertCode.EVENT_BUS_SINK_GONE):
+            yield from resolve_alert(code, queue, now)
+    told = forgotten._asdict()
+    yield from recorded(DEFAULT_SCOPE, "bus.sink_forgotten", actor, ids, now, sink=sink, **told)
+
+
+def recorded(
+    scope: Scope, event: str, actor: str, ids: IdSource, now: datetime, **detail: object
+) -> Transaction[None]:
+    yield from record([AuditEntry(scope, event, actor, detail=detail)], ids, now)
+
+
+def due(
+    sink: str, after: str, most_runs: int, most_events: int, now: datetime
+) -> Transaction[tuple[list[Waiting], str]]:
+    """The next runs' events that are due, and after which run to look next. Of each run only what
+    no earlier event holds up."""
+    found = yield from heads(sink, after, most_runs)
+    after = found[-1].run_id if len(found) == most_runs else FIRST
+    of_runs = [head for head in found if head.due_at <= now]
+    if not of_runs:
+        return [], after
+    waiting = yield from window(sink, of_runs, max(1, most_events // len(of_runs)))
+    ready = [
+        each
+        for _, of_run in groupby(waiting, key=lambda each: each.run_id)
+        for each in takewhile(lambda each: each.due_at <= now, of_run)
+    ]
+    return ready, after

@@ -8,9 +8,10 @@ import msgspec
 
 from outrider.domain.campaigns import Asset, CampaignDefinition, Message, StepRetries
 from outrider.domain.errors import NotFound
-from outrider.domain.ids import AssetId, CampaignId, Scope, is_uuid
+from outrider.domain.ids import AssetId, CampaignId, RunId, Scope, is_uuid
+from outrider.domain.phases import control_phase
 from outrider.domain.purposes import Purpose
-from outrider.domain.states import Channel
+from outrider.domain.states import Channel, PhaseState
 from outrider.domain.times import rfc3339
 from outrider.kernel.transactions.audit import AuditEntry, record
 from outrider.ports.clock import IdSource
@@ -251,3 +252,15 @@ def _asset(row: Row) -> Asset:
         Purpose(topic, bool(transactional)),
     )  # fmt: skip
     return Asset(asset_id, version, message)
+
+
+def current_run(
+    scope: Scope, campaign_id: CampaignId, phase: str | None
+) -> Transaction[RunId | None]:
+    """The run of a phase; of the one that a control means, where none is named."""
+    yield from campaign(scope, campaign_id)
+    standing = yield from phases_of(campaign_id)
+    if phase is None:
+        phase = control_phase((each.phase, PhaseState(each.state)) for each in standing)
+    found = next((each.run_id for each in standing if each.phase == phase), None)
+    return RunId(found) if found else None

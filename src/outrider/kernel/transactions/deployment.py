@@ -4,7 +4,7 @@ A launch's job is a range of positions: a million recipients at a batch size of 
 thousand rows a message. A retry takes up, job by job, what an earlier run left over.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -16,7 +16,7 @@ from outrider.domain.ids import CampaignId, JobId, RunId, Scope
 from outrider.domain.run_events import RunEventType
 from outrider.domain.run_requests import plan_version
 from outrider.domain.states import TERMINAL_RUNS, Channel, RunStatus
-from outrider.kernel.transactions import campaigns, inspection, run_log, run_requests
+from outrider.kernel.transactions import campaigns, run_log, run_records, run_requests
 from outrider.kernel.transactions.audit import AuditEntry, record
 from outrider.kernel.transactions.phases import transition_phase
 from outrider.kernel.transactions.run_log import EventDraft
@@ -69,6 +69,8 @@ class RunStart:
     held: HeldFor | None = None
     not_before: datetime | None = None
     request_id: str | None = None
+    definition: str | None = None
+    """The campaign's, where it was read already: it never changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +163,7 @@ def _plan_remainder(deployment: Deployment, previous: RunId) -> Transaction[list
     if not left and not (
         beginning.trigger == "retry"
         and (yield from _has_ended(previous))
-        and not (yield from inspection.left_in_doubt(campaign_id))
+        and not (yield from run_records.left_in_doubt(campaign_id))
     ):
         raise PreconditionFailed(beginning.trigger, "nothing_to_send", beginning.phase)
     assets = {asset.id: asset for asset in deployment.assets}
@@ -172,15 +174,21 @@ def _plan_remainder(deployment: Deployment, previous: RunId) -> Transaction[list
 
 
 def _has_ended(run_id: RunId) -> Transaction[bool]:
-    return RunStatus((yield from inspection.run_anywhere(run_id)).status) in TERMINAL_RUNS
+    return RunStatus((yield from run_records.run_anywhere(run_id)).status) in TERMINAL_RUNS
+
+
+def _definition_of(beginning: RunStart) -> Transaction[str]:
+    if beginning.definition is not None:
+        return beginning.definition
+    return (yield from campaigns.campaign(beginning.scope, beginning.campaign_id)).definition
 
 
 def _insert_run(
     beginning: RunStart, channel: str, intended: int, scheduled_for: datetime, now: datetime
 ) -> Transaction[tuple[str, StepRetries]]:
     """Returns the version of the plan that the run is of, and how that plan retries its steps."""
-    stored = yield from campaigns.campaign(beginning.scope, beginning.campaign_id)
-    version = plan_version(stored.definition)
+    definition = yield from _definition_of(beginning)
+    version = plan_version(definition)
     yield from ask(
         "insert_run",
         **beginning.scope._asdict(),
@@ -203,8 +211,8 @@ def _insert_run(
         beginning.request_id or beginning.run_id,
     )
     yield from run_requests.insert(request, beginning.run_id, beginning.held, now)
-    definition = campaigns.read_definition(stored.definition)
-    return version, definition.retry_policy.get(beginning.phase, NO_RETRIES)
+    plan = campaigns.read_definition(definition)
+    return version, plan.retry_policy.get(beginning.phase, NO_RETRIES)
 
 
 def _approve(beginning: RunStart, version: str, now: datetime) -> Transaction[None]:
@@ -342,3 +350,28 @@ def _insert_jobs(
         held=deployment.beginning.held is not None,
         now=now,
     )
+
+
+def launch(
+    beginning: RunStart,
+    snapshots: Callable[[set[str]], Mapping[str, ContractSnapshot]],
+    fallback_of: Callable[[str], str | None],
+    max_attempts: int,
+    ids: IdSource,
+    now: datetime,
+) -> Transaction[int]:
+    """Deploy a launch as its campaign is defined; how many items it intends."""
+    campaign_id = beginning.campaign_id
+    assets = yield from campaigns.assets_of(campaign_id)
+    definition = campaigns.read_definition((yield from _definition_of(beginning)))
+    targets = {asset.message.submission_target for asset in assets}
+    plan = Deployment(
+        beginning=beginning,
+        assets=assets,
+        contracts=snapshots(targets),
+        fallbacks={target: fallback for target in targets if (fallback := fallback_of(target))},
+        batch_size=definition.batch_size,
+        scheduled_for=definition.scheduled_for,
+        max_attempts=max_attempts,
+    )
+    return (yield from deploy(plan, ids, now))

@@ -215,3 +215,11 @@ def of_events(
 ) -> Transaction[list[EventDigest]]:
     rows = yield from ask("digests_of_events", {"id": event_ids}, **scope._asdict(), most=most)
     return [EventDigest(*row) for row in rows]
+
+
+def contents(
+    claimed: Sequence[ClaimedDigest], most_bytes: int
+) -> Transaction[tuple[dict[StepId, DigestStep], dict[DigestId, list[str]]]]:
+    """The steps of these digests, and what each of them collected."""
+    of_steps = yield from steps(digest.step_id for digest in claimed)
+    return of_steps, (yield from variables([digest.id for digest in claimed], most_bytes))

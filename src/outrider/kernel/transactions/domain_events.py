@@ -1,13 +1,14 @@
 """Domain events: taken once by their sender's id, claimed by a router, settled with routes."""
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from datetime import datetime
 from typing import NamedTuple
 
 import msgspec
 
 from outrider.domain.emissions import Emission, EventTexts, is_event_id
-from outrider.domain.errors import NotFound
+from outrider.domain.errors import InvalidInput, NotFound, Problem
 from outrider.domain.ids import OutboxId, Scope, TenantId, WorkspaceId
 from outrider.domain.purposes import Purpose
 from outrider.domain.states import Channel
@@ -151,7 +152,7 @@ def event(scope: Scope, event_id: str) -> Transaction[StoredEvent]:
         found = yield from by_event_id(scope, [event_id])
     if event_id not in found:
         raise NotFound(
-            f"there is no event '{event_id}'", hint="`outrider event list` shows those there are"
+            f"there is no event '{event_id}'", hint="`outrider event list` lists the events"
         )
     return found[event_id]
 
@@ -283,3 +284,45 @@ def rules_with_steps(
     for step in (yield from steps_of([rule.id for rule in found if rule.enabled])):
         by_rule.setdefault(step.rule_id, []).append(step)
     return by_trigger, by_rule
+
+
+def with_items(
+    scope: Scope, event_id: str, most: int
+) -> Transaction[tuple[StoredEvent, list[EventItem]]]:
+    found = yield from event(scope, event_id)
+    return found, (yield from items(scope, found.id, most))
+
+
+def take(
+    scope: Scope,
+    told: Sequence[EventFields],
+    triggers: AbstractSet[str],
+    ids: IdSource,
+    now: datetime,
+) -> Transaction[tuple[set[str], dict[str, StoredEvent]]]:
+    """Those that are new, and all of them as they are stored. Without a rule, only what is among
+    these triggers is known."""
+    yield from _refuse_unknown(scope, told, triggers)
+    new = yield from insert(scope, told, ids, now)
+    return new, (yield from by_event_id(scope, [each.emission.event_id for each in told]))
+
+
+def _refuse_unknown(
+    scope: Scope, told: Sequence[EventFields], triggers: AbstractSet[str]
+) -> Transaction[None]:
+    """Known is what is built in, what a legacy sender hears, and what a rule names."""
+    others = {each.emission.trigger for each in told} - triggers
+    if not others:
+        return
+    ruled = {rule.trigger for rule in (yield from rules_of(scope, sorted(others)))}
+    problems = [
+        Problem(
+            f"[{index}].trigger" if len(told) > 1 else "trigger",
+            f"'{emission.trigger}' is not a known trigger; add a rule for it first."
+            f" Known without one: {', '.join(sorted(triggers))}",
+        )
+        for index, (emission, _, _) in enumerate(told)
+        if emission.trigger in others - ruled
+    ]
+    if problems:
+        raise InvalidInput("the event was refused", problems)

@@ -10,7 +10,7 @@ from outrider.domain.jobs import CANCELLED, JOB_DEAD
 from outrider.domain.states import Channel, success_status
 from outrider.kernel.transactions.audit import AuditEntry, record
 from outrider.kernel.transactions.campaigns import campaign
-from outrider.kernel.transactions.inspection import run
+from outrider.kernel.transactions.run_records import run
 from outrider.ports.clock import IdSource
 from outrider.ports.store import Rows, Transaction, Window, ask
 

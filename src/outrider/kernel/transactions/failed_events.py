@@ -31,7 +31,7 @@ def tell(
         count = yield from count_failed(scope, trigger, most)
         many = f"{count:,} events" if count != 1 else "1 event"
         message = (
-            f"{many} of {trigger} could not be routed, the latest is {event_id}: {why}."
+            f"{many} of {trigger} could not be processed; the latest is {event_id}: {why}."
             " See `outrider event list --status failed`; `outrider event reroute` tries again."
         )
         detail: dict[str, object] = {"failed": count, "eventId": event_id, "why": why}

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from outrider.domain.errors import Conflict
 from outrider.domain.ids import CampaignId
+from outrider.kernel.transactions import audience
 from outrider.ports.store import Transaction, ask
 
 
@@ -54,7 +55,7 @@ def close(intake: Intake) -> Transaction[None]:
 def _require_ours(rows: Sequence[object]) -> None:
     if not rows:
         raise Conflict(
-            "the upload took too long and was given up; nothing of it was kept",
+            "the upload took too long and was cancelled; nothing was stored",
             hint="send it again",
         )
 
@@ -73,11 +74,36 @@ def take_away(intake: Intake, most_members: int, most_chunks: int) -> Transactio
     """Remove the last of what an abandoned one wrote; whether there is more."""
     rows = yield from ask("next_position", campaign_id=intake.campaign_id)
     members = max(intake.first_position, rows[0][0] - most_members)
-    rows = yield from ask("upload_totals", campaign_id=intake.campaign_id)
-    chunks = max(intake.first_chunk, rows[0][0] - most_chunks)
+    uploaded = yield from audience.uploaded(intake.campaign_id)
+    chunks = max(intake.first_chunk, uploaded - most_chunks)
     yield from ask("take_members_away", campaign_id=intake.campaign_id, first=members)
     yield from ask("take_uploads_away", campaign_id=intake.campaign_id, first=chunks)
     if members > intake.first_position or chunks > intake.first_chunk:
         return True
     yield from ask("forget_intake", campaign_id=intake.campaign_id, id=intake.id)
     return False
+
+
+def begin_of_new_campaign(
+    campaign_id: CampaignId, intake_id: str, expires_at: datetime
+) -> Transaction[Intake]:
+    """Nobody knows the campaign's id yet, so nobody is in the way."""
+    intake = Intake(campaign_id, intake_id, 0, 0)
+    yield from begin(intake, expires_at)
+    return intake
+
+
+def close_new(intake: Intake, size: int, *, staged: bool) -> Transaction[int]:
+    """The audience of a new campaign is whole; its size."""
+    yield from close(intake)
+    if not staged:
+        yield from audience.set_size(intake.campaign_id, size)
+    return size
+
+
+def kept_while(
+    script: Transaction[None], intake: Intake, expires_at: datetime
+) -> Transaction[None]:
+    """The script, and the intake is kept for longer with it."""
+    yield from script
+    yield from keep(intake, expires_at)

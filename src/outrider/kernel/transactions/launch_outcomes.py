@@ -10,8 +10,8 @@ from typing import NamedTuple
 from outrider.domain.ids import CampaignId, OutboxId, RunId
 from outrider.domain.outbox import Accounting
 from outrider.domain.states import ItemStatus
-from outrider.kernel.transactions import inspection
-from outrider.kernel.transactions.told_accountings import final_accounting
+from outrider.kernel.transactions import accountings, ledger_items
+from outrider.kernel.transactions.reported_accountings import final_accounting
 from outrider.limits.campaigns import RETRY_CHAIN_MAX_RUNS
 from outrider.ports.store import Transaction, ask
 
@@ -45,7 +45,7 @@ def earlier_runs(latest: Mapping[RunId, CampaignId]) -> Transaction[dict[RunId, 
             told[RunId(run_id)] = final
     retried = {last: chain for last, chain in chains.items() if len(chain) > 1}
     before = {run_id: intended for chain in retried.values() for run_id, intended in chain[1:]}
-    counted = yield from inspection.accountings(
+    counted = yield from accountings.accountings(
         {run_id: intended for run_id, intended in before.items() if run_id not in told}
     )
     known = told | counted
@@ -80,7 +80,7 @@ def _settled(
 
 
 def taken_up(
-    campaign_id: CampaignId, items: Sequence[inspection.Item]
+    campaign_id: CampaignId, items: Sequence[ledger_items.Item]
 ) -> Transaction[set[OutboxId]]:
     """Of an earlier run's items, those that a later run took up: theirs is another outcome now."""
     candidates = [item.id for item in items if _is_remainder(item)]
@@ -90,7 +90,7 @@ def taken_up(
     return set(candidates) - {OutboxId(row[0]) for row in rows}
 
 
-def _is_remainder(item: inspection.Item) -> bool:
+def _is_remainder(item: ledger_items.Item) -> bool:
     return item.status == ItemStatus.FAILED or (
         item.status == ItemStatus.SKIPPED and item.reason in TAKEN_UP_REASONS
     )

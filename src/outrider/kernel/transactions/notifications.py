@@ -4,7 +4,7 @@ An item that exists already, by its key, is left as it is; what cannot be sent i
 its reason, so that nobody is left out without a record.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -14,7 +14,9 @@ from outrider.domain.purposes import UNSTATED, Purpose
 from outrider.domain.states import Channel, ItemStatus
 from outrider.domain.texts import storable
 from outrider.domain.workflows import DomainEventId, StepId
+from outrider.kernel.transactions import digests
 from outrider.kernel.transactions.deployment import ContractSnapshot
+from outrider.kernel.transactions.digests import ClosedDigest
 from outrider.kernel.transactions.submissions import Lane, lane_in, places
 from outrider.ports.clock import IdSource
 from outrider.ports.store import Transaction, ask
@@ -22,6 +24,9 @@ from outrider.ports.store import Transaction, ask
 WINDOW_BYTES = 4 * 1024 * 1024
 """What one statement is given at most, unless a single row is larger."""
 ROW_BYTES = 1_024
+
+Snapshots = Callable[[set[str]], Mapping[str, ContractSnapshot]]
+"""The contracts in force of these targets, and of their fallbacks."""
 
 
 class NewNotification(NamedTuple):
@@ -127,3 +132,19 @@ def _insert(
         now=now,
     )
     return {OutboxId(row[0]) for row in rows}
+
+
+def of_digests(
+    scope: Scope,
+    closed: Sequence[ClosedDigest],
+    rows: Sequence[NewNotification],
+    snapshots: Snapshots,
+    ids: IdSource,
+    now: datetime,
+) -> Transaction[None]:
+    """The rows of those digests that nobody else has closed meanwhile."""
+    ours = yield from digests.close(closed, now)
+    outbox_ids = {each.outbox_id for each in closed if each.id in ours}
+    mine = [row for row in rows if row.id in outbox_ids]
+    contracts = snapshots({row.submission_target for row in mine})
+    yield from insert(scope, mine, contracts, ids, now)

@@ -16,11 +16,11 @@ from outrider.domain.ids import CampaignId, RunId, Scope
 from outrider.domain.outbox import Accounting, total
 from outrider.domain.phases import control_phase
 from outrider.domain.states import PhaseState
-from outrider.kernel.transactions import inspection
-from outrider.kernel.transactions.inspection import FIRST
+from outrider.kernel.transactions import accountings
 from outrider.kernel.transactions.launch_outcomes import earlier_runs
+from outrider.kernel.transactions.paging import FIRST
+from outrider.kernel.transactions.reported_accountings import final_accounting, reported_accounting
 from outrider.kernel.transactions.snapshots import progress_percentage
-from outrider.kernel.transactions.told_accountings import final_accounting, told_accounting
 from outrider.limits.kernel import Limits
 from outrider.ports.store import Rows, Transaction, ask
 
@@ -115,7 +115,7 @@ def _with_phases(found: list[CampaignOverview]) -> Transaction[list[CampaignOver
     shown = {each.id: _shown(phases.get(each.id, [])) for each in found}
     lines = [line for line in shown.values() if line is not None]
     known = {line.run_id: told for line in lines if line.run_id and (told := told_of(line))}
-    known |= yield from inspection.accountings(
+    known |= yield from accountings.accountings(
         {
             line.run_id: line.intended or 0
             for line in lines
@@ -160,4 +160,4 @@ def told_of(line: PhaseLine) -> Accounting | None:
         # A pause lets the calls that are under way end, and nobody tells of them.
         return None
     document = msgspec.json.decode(line.progress)
-    return told_accounting(document) if document.get("runId") == line.run_id else None
+    return reported_accounting(document) if document.get("runId") == line.run_id else None

@@ -19,14 +19,20 @@ from outrider.domain.phase_repairs import (
 from outrider.domain.phases import Action
 from outrider.domain.signals import AskedSignal
 from outrider.domain.states import TERMINAL_RUNS, PhaseState, RunStatus
-from outrider.kernel.transactions import settlement
+from outrider.kernel.transactions import run_records, settlement
 from outrider.kernel.transactions.audit import AuditEntry, record
 from outrider.kernel.transactions.phases import (
     append_event,
     lock_phases,
     transition_phase_direct,
 )
-from outrider.kernel.transactions.steering import SIGNALS, hold_run, log_steering, tell_jobs
+from outrider.kernel.transactions.steering import (
+    SIGNALS,
+    hold_run,
+    log_steering,
+    one_at_a_time,
+    tell_jobs,
+)
 from outrider.ports.clock import IdSource
 from outrider.ports.store import Rows, Transaction, ask
 
@@ -66,7 +72,7 @@ class ChangedMeanwhile(Exception):
     """What was looked at is not so any more: nothing of what was begun stays."""
 
 
-class _Standing(NamedTuple):
+class _FoundPhase(NamedTuple):
     scope: Scope
     state: PhaseState
     run_id: RunId | None
@@ -103,8 +109,8 @@ def reconcile(
 
     Raises ChangedMeanwhile.
     """
-    yield from ask("serialise_controls", campaign_id=campaign_id)
-    seen = yield from _standing(campaign_id, phase)
+    yield from one_at_a_time(campaign_id)
+    seen = yield from _found_phase(campaign_id, phase)
     if seen is None:
         return None
     verdict = repair(seen.state, seen.run)
@@ -114,9 +120,9 @@ def reconcile(
         elif isinstance(verdict, PhaseFollows) and verdict.state is not PhaseState.IN_PROGRESS:
             # Of a run that was ended by hand, jobs may be left; nobody is called for them any more.
             yield from ask("cancel_jobs", run_id=seen.run_id, now=now)
-        yield from ask("lock_run", run_id=seen.run_id)
+        yield from run_records.find_locked(seen.run_id)
     yield from lock_phases(campaign_id)
-    found = yield from _standing(campaign_id, phase)
+    found = yield from _found_phase(campaign_id, phase)
     if found is None or (found.state, found.run_id) != (seen.state, seen.run_id):
         raise ChangedMeanwhile  # By its own end, or by a hand, and then it is noted again.
     match verdict:
@@ -133,13 +139,13 @@ def reconcile(
 
 def stop_left_over(left: RunLeftRunning, ids: IdSource, now: datetime) -> Transaction[bool]:
     """Stop a run that no phase names any more; raises ChangedMeanwhile."""
-    yield from ask("serialise_controls", campaign_id=left.campaign_id)
-    seen = yield from _standing(left.campaign_id, left.phase)
+    yield from one_at_a_time(left.campaign_id)
+    seen = yield from _found_phase(left.campaign_id, left.phase)
     if seen is None or seen.run_id == left.id:
         return False
     yield from tell_jobs(left.id, Action.STOP, now)
-    locked = yield from ask("lock_run", run_id=left.id)
-    if not locked or locked[0][0] in TERMINAL_RUNS:
+    locked = yield from run_records.find_locked(left.id)
+    if locked is None or locked.status in TERMINAL_RUNS:
         raise ChangedMeanwhile
     yield from _log(left.campaign_id, left.phase, seen.scope, left.id, Action.STOP, ids, now)
     return True
@@ -148,7 +154,7 @@ def stop_left_over(left: RunLeftRunning, ids: IdSource, now: datetime) -> Transa
 def _steer(
     campaign_id: CampaignId,
     phase: str,
-    found: _Standing,
+    found: _FoundPhase,
     action: Action,
     ids: IdSource,
     now: datetime,
@@ -182,7 +188,7 @@ def _log(
 
 
 def _tell_stream(
-    campaign_id: CampaignId, phase: str, found: _Standing, now: datetime
+    campaign_id: CampaignId, phase: str, found: _FoundPhase, now: datetime
 ) -> Transaction[bool]:
     """Streams are told of a state that came without its event; False where they know it."""
     event = phase_rules.event_of(found.state)
@@ -197,7 +203,7 @@ def _tell_stream(
     return True
 
 
-def _standing(campaign_id: CampaignId, phase: str) -> Transaction[_Standing | None]:
+def _found_phase(campaign_id: CampaignId, phase: str) -> Transaction[_FoundPhase | None]:
     rows: Rows = yield from ask("phase_beside_run", campaign_id=campaign_id, phase=phase)
     if not rows:
         return None
@@ -205,7 +211,7 @@ def _standing(campaign_id: CampaignId, phase: str) -> Transaction[_Standing | No
     run = RunBeside(RunStatus(status), *map(bool, facts)) if status else None
     scope = Scope(TenantId(tenant_id), WorkspaceId(workspace_id))
     named = RunId(run_id) if run_id else None
-    return _Standing(scope, PhaseState(state), named, run, last_event)
+    return _FoundPhase(scope, PhaseState(state), named, run, last_event)
 
 
 def count_bypasses() -> Transaction[int]:

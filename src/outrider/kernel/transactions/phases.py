@@ -34,6 +34,15 @@ class LockedPhase(NamedTuple):
     last_sequence: int
 
 
+def lock_phase(campaign_id: CampaignId, phase: str) -> Transaction[tuple[str, RunId | None]]:
+    """Its state and its run, which nobody changes before the commit."""
+    found = yield from ask("lock_phase", campaign_id=campaign_id, phase=phase)
+    if not found:
+        raise NotFound(f"campaign {campaign_id} has no phase '{phase}'")
+    state, run_id = found[0]
+    return state, run_id
+
+
 def transition_phase(
     campaign_id: CampaignId,
     phase: str,
@@ -45,10 +54,7 @@ def transition_phase(
     payload: dict[str, object] | None = None,
 ) -> Transaction[int]:
     """Returns the sequence of the event. Raises InvalidTransition where the table says no."""
-    found = yield from ask("lock_phase", campaign_id=campaign_id, phase=phase)
-    if not found:
-        raise NotFound(f"campaign {campaign_id} has no phase '{phase}'")
-    state, current_run = found[0]
+    state, current_run = yield from lock_phase(campaign_id, phase)
     after, event = phases.transition(PhaseState(state), trigger)
     told = {**(payload or {}), **({"reason": reason} if reason else {})}
     sequence = yield from append_event(campaign_id, event, phase, told, now)

@@ -1,11 +1,15 @@
 """Where a run's open jobs go, and how what was never attempted of them goes elsewhere."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from outrider.domain.ids import RunId
+from outrider.domain.ids import DEFAULT_SCOPE, RunId, Scope
+from outrider.kernel.transactions import targets
+from outrider.kernel.transactions.audit import AuditEntry, record
 from outrider.kernel.transactions.deployment import ContractSnapshot, snapshot_contracts
+from outrider.ports.clock import IdSource
 from outrider.ports.store import Transaction, ask
 
 
@@ -66,3 +70,30 @@ def kept(run_id: RunId, contract_id: int) -> Transaction[int]:
     ((count,),) = yield from ask("count_items_kept", run_id=run_id, contract_id=contract_id)
     found: int = count
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Repointed:
+    """`kept` items were attempted and stay; `busy_jobs` were with a worker and stay for now."""
+
+    submission_target: str
+    from_url: str
+    to_url: str
+    jobs: int
+    kept: int
+    busy_jobs: int
+
+
+def record_move(
+    scope: Scope, run_id: RunId, done: Repointed, actor: str, ids: IdSource, now: datetime
+) -> Transaction[None]:
+    """Wakes who waits for the target, with what was moved on record."""
+    yield from targets.wake(done.submission_target, now)
+    detail: dict[str, object] = {
+        "submissionTarget": done.submission_target, "jobs": done.jobs, "kept": done.kept,
+    }  # fmt: skip
+    if scope == DEFAULT_SCOPE:
+        # Where a gateway is belongs to who runs the server.
+        detail |= {"from": done.from_url, "to": done.to_url}
+    entry = AuditEntry(scope, "run.repointed", actor, run_id=run_id, detail=detail)
+    yield from record([entry], ids, now)

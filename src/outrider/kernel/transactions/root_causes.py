@@ -28,7 +28,7 @@ def step_error(
 ) -> Transaction[dict[str, object]]:
     """A dead job may be tried again; what a provider refused would be refused again."""
     if ended is JobStatus.DEAD:
-        message = "its attempts are used up"
+        message = "it has no attempts left"
         if kind := (yield from _last_error(job_id)):
             message += f"; the last one ended with {kind}"
         return _error(INFRASTRUCTURE, "JOB_DEAD", message, retryable=True)
@@ -62,7 +62,7 @@ def run_error(run_id: RunId, accounting: Mapping[str, int]) -> Transaction[dict[
         return _error(_category(reason), "ITEMS_FAILED", message, reason=reason)
     found = yield from ask("failed_job_of_run", run_id=run_id)
     if not found:
-        return _error(INFRASTRUCTURE, "RUN_FAILED", "nothing of it was done")
+        return _error(INFRASTRUCTURE, "RUN_FAILED", "nothing was done")
     job_id, status, count = found[0]
     jobs = f"{count:,} {'job' if count == 1 else 'jobs'}"
     if status == JobStatus.DEAD:
@@ -70,7 +70,7 @@ def run_error(run_id: RunId, accounting: Mapping[str, int]) -> Transaction[dict[
         if kind := (yield from _last_error(job_id)):
             message += f"; the last attempt of one ended with {kind}"
         return _error(INFRASTRUCTURE, "JOB_DEAD", message, retryable=True, reason=JOB_DEAD)
-    message = f"{jobs} failed, without any item that succeeded"
+    message = f"{jobs} failed without a single successful item"
     return _error(HANDLER, "STEPS_FAILED", message)
 
 

@@ -12,10 +12,12 @@ import msgspec
 
 from outrider.domain.errors import InvalidInput, NotFound
 from outrider.domain.ids import Scope, is_uuid
+from outrider.domain.screen_policies import ScreenPolicies
 from outrider.domain.workflow_diff import ChangeKind, RuleChange, StepChange, WorkflowDiff
 from outrider.domain.workflow_documents import config_document, timing_document
 from outrider.domain.workflows import Rule, RuleId, StepId, WorkflowStep
 from outrider.domain.written_workflows import RulePlace, WrittenStep
+from outrider.kernel.transactions import screening
 from outrider.kernel.transactions.audit import AuditEntry, record
 from outrider.kernel.transactions.domain_events import rule_from, step_from
 from outrider.limits.workflows import WORKFLOW_RULES_MAX, WORKFLOW_STEPS_MAX
@@ -168,8 +170,8 @@ def require_steps_room(steps_now: int, change: RuleChange) -> None:
 def _require_room(what: str, of: str, would_be: int, most: int) -> None:
     if would_be > most:
         raise InvalidInput(
-            f"{what} at most {most:,} {of}; this would make {would_be:,}",
-            hint="remove some that are not used any more",
+            f"{what} at most {most:,} {of}; this would be {would_be:,}",
+            hint="remove some that are no longer used",
         )
 
 
@@ -299,3 +301,14 @@ def _rule(row: Row) -> RuleRecord:
 def _step(row: Row) -> StepRecord:
     *step, updated_at = row
     return StepRecord(step_from(step), updated_at)
+
+
+def replace_policies(
+    scope: Scope, policies: ScreenPolicies, actor: str, ids: IdSource, now: datetime
+) -> Transaction[None]:
+    """With the rules: who agreed to a diff of both is not to overwrite what came meanwhile."""
+    yield from lock(scope)
+    yield from screening.set_policies(scope, policies, now)
+    document = policies.as_document()
+    entry = AuditEntry(scope, "workflow_policy.replaced", actor, detail=document)
+    yield from record([entry], ids, now)

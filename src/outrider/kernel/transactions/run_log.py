@@ -4,20 +4,21 @@ Whoever appends holds the run's row until the commit, so commit order is `run_se
 log has already, by its key, is not written again: telling it twice changes nothing.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 import msgspec
 
 from outrider.domain.contract_versions import CONTRACT_VERSION
 from outrider.domain.errors import NotFound
-from outrider.domain.ids import RunId
+from outrider.domain.ids import RunId, Scope
 from outrider.domain.run_events import (
     EMITTERS,
     RunEvent,
     RunEventType,
     event_key,
 )
+from outrider.kernel.transactions import run_records
 from outrider.ports.event_log import Appended as Appended
 from outrider.ports.event_log import EventDraft as EventDraft
 from outrider.ports.store import Row, Transaction, Window, ask, ask_alone
@@ -73,6 +74,7 @@ def _window(
         by_key.setdefault(key, draft)
     drafts = list(by_key.values())
     return {
+        "place": range(len(drafts)),
         "key": list(by_key),
         "type": [draft.type.value for draft in drafts],
         "emitter": [EMITTERS[draft.type].value for draft in drafts],
@@ -118,3 +120,22 @@ def _payload(text: str) -> dict[str, object]:
 def sequence_of(appended: Iterable[Appended], *types: RunEventType) -> int:
     """The sequence of the latest appended event of these types."""
     return max(each.run_seq for each in appended if each.type in types)
+
+
+def events_of(scope: Scope, run_id: RunId, after: int, most: int) -> Transaction[list[RunEvent]]:
+    """Of a run of this workspace."""
+    found = yield from run_records.run(scope, run_id)
+    return (yield from events_after(found.id, after, most))
+
+
+def append_of_runs(
+    by_run: Mapping[tuple[RunId, str], Sequence[EventDraft]], now: datetime
+) -> Transaction[None]:
+    """By run and version of its plan. In the order of the runs' ids, so that two workers never wait
+    for each other in turn."""
+    if len(by_run) == 1:
+        ((run_id, version), drafts), *_ = by_run.items()
+        yield from append_alone(run_id, version, drafts, now)
+        return
+    for run_id, version in sorted(by_run):
+        yield from append(run_id, version, by_run[run_id, version], now)

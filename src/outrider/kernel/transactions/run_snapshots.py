@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from outrider.domain.ids import RunId, Scope, TenantId, WorkspaceId
 from outrider.domain.projection import RunSnapshot
-from outrider.kernel.transactions import inspection
+from outrider.kernel.transactions import run_records
 from outrider.kernel.transactions.alerts import AlertCode, resolve_alert
 from outrider.kernel.transactions.run_log import LAST_SEQ
 from outrider.ports.store import Transaction, ask, ask_alone
@@ -59,7 +59,7 @@ def stored(run_id: RunId, until: int = LAST_SEQ) -> Transaction[Stored]:
 
 def stored_of(scope: Scope, run_id: RunId, until: int) -> Transaction[Stored]:
     """The same for whoever may see the run; NotFound for others."""
-    run = yield from inspection.run(scope, run_id)
+    run = yield from run_records.run(scope, run_id)
     return (yield from stored(run.id, until))
 
 

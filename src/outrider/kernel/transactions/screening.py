@@ -12,7 +12,8 @@ import msgspec
 from outrider.domain.ids import OutboxId, Scope
 from outrider.domain.screen_policies import ScreenPolicies, policies_from
 from outrider.domain.texts import storable
-from outrider.kernel.transactions.jobs import Claim, Hold, hold
+from outrider.kernel.transactions.claims import Claim
+from outrider.kernel.transactions.jobs import Hold, hold
 from outrider.ports.store import Transaction, ask
 
 

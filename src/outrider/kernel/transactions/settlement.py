@@ -34,17 +34,20 @@ from outrider.domain.states import (
     RunStatus,
 )
 from outrider.domain.times import rfc3339
-from outrider.kernel.transactions import audience, inspection, root_causes, run_log, step_retries
+from outrider.kernel.transactions import (
+    accountings,
+    audience,
+    root_causes,
+    run_log,
+    run_records,
+    step_retries,
+)
 from outrider.kernel.transactions.alerts import Alert, AlertCode, raise_alert
 from outrider.kernel.transactions.audit import AuditEntry, record
-from outrider.kernel.transactions.jobs import (
-    ClaimedJob,
-    ClaimedPhaseJob,
-    start_run,
-    tell_of_progress,
-)
+from outrider.kernel.transactions.claims import ClaimedJob, ClaimedPhaseJob, start_run
 from outrider.kernel.transactions.ledger import doubt_abandoned
-from outrider.kernel.transactions.phases import transition_phase
+from outrider.kernel.transactions.lost_jobs import tell_of_progress
+from outrider.kernel.transactions.phases import lock_phase, transition_phase
 from outrider.kernel.transactions.run_log import EventDraft
 from outrider.ports.clock import IdSource
 from outrider.ports.store import Transaction, ask
@@ -235,9 +238,9 @@ def _alert(
     job: ClaimedJob | ClaimedPhaseJob, tally: Tally, ids: IdSource, now: datetime
 ) -> Transaction[None]:
     """One alert stands for all dead jobs of a run; the next run of its phase resolves it."""
-    message = f"a job was given up after {job.attempts} tries"
+    message = f"a job was given up after {job.attempts} attempts"
     if left := tally.unended:
-        message += f"; {left} of its {tally.intended} items have no ending"
+        message += f"; {left} of its {tally.intended} items have no outcome"
     detail = {"jobId": job.id, "campaignId": job.campaign_id, **_numbers(tally)}
     yield from raise_alert(
         Alert(job.scope, AlertCode.JOB_DEAD, job.run_id, message, detail), ids, now
@@ -254,12 +257,11 @@ def finish_run_if_done(
     again. A phase that was stopped has failed already, and may have gone on with another run;
     then this one ends quietly.
     """
-    locked = yield from ask("lock_run", run_id=run_id)
-    status, campaign_id, phase, stopped_at, version, _ = locked[0]
+    status, campaign_id, phase, stopped_at, version, _ = yield from run_records.lock(run_id)
     if RunStatus(status) in TERMINAL_RUNS or (yield from _has_unfinished_jobs(run_id)):
         # It has jobs left, or was ended by a hand in the database while it had.
         return False
-    state, current_run = (yield from ask("lock_phase", campaign_id=campaign_id, phase=phase))[0]
+    state, current_run = yield from lock_phase(campaign_id, phase)
     is_current = current_run == run_id
     if is_current and state == PhaseState.PAUSED:
         return False
@@ -272,7 +274,7 @@ def finish_run_if_done(
             # No engine has seen it, and none will.
             yield from start_run(run_id, version, actor, f"none/{run_id}", now)
     assert RUN_MACHINE.after(RunStatus(status), RUN_TRIGGER[ended]) is ended
-    accounting = (yield from inspection.run_accounting(run_id)).as_document()
+    accounting = (yield from accountings.run_accounting(run_id)).as_document()
     error = None
     if ended is RunStatus.FAILED and stopped_at is None:
         error = yield from root_causes.run_error(run_id, accounting)

@@ -4,17 +4,34 @@ The number is the signal's own identity in its run: what follows at once from it
 signal is nobody's attempt, whatever step it is about.
 """
 
+from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from outrider.domain.ids import RunId
 from outrider.domain.run_events import RunEventType, signal_step
 from outrider.domain.signals import AskedSignal
-from outrider.kernel.transactions import run_log
+from outrider.kernel.transactions import run_log, run_records
 from outrider.kernel.transactions.run_log import EventDraft
 from outrider.ports.store import Transaction, ask
 
 COUNTED = "refusedBesides"
 """How many refused signals an event stands for that have none of their own."""
+
+
+class SignalDecision(NamedTuple):
+    """What the log says of a signal."""
+
+    run_seq: int
+    kind: str
+    payload: str
+    about: str | None
+
+
+def decided(run_id: RunId, signal_id: str) -> Transaction[SignalDecision | None]:
+    """None: no signal of this id has come yet."""
+    rows = yield from ask("signal_of_run", run_id=run_id, signal_id=signal_id)
+    return SignalDecision(*rows[0]) if rows else None
 
 
 def next_signal(run_id: RunId) -> Transaction[int]:
@@ -78,7 +95,7 @@ def unrecorded(since: datetime, most: int) -> Transaction[list[RunId]]:
 
 def record_counted(run_id: RunId, since: datetime, now: datetime) -> Transaction[bool]:
     """One event for all that were only counted, if nobody has told of them meanwhile."""
-    *_, plan_version, _ = (yield from ask("lock_run", run_id=run_id))[0]
+    run = yield from run_records.lock(run_id)
     began, _, counted = (yield from ask("refusals_of_run", run_id=run_id))[0]
     if not counted or began > since:
         return False
@@ -86,10 +103,10 @@ def record_counted(run_id: RunId, since: datetime, now: datetime) -> Transaction
     number = yield from next_signal(run_id)
     payload: dict[str, object] = {
         COUNTED: counted,
-        "reason": "more signals were refused than are recorded one by one",
+        "reason": "more signals were refused than are recorded individually",
     }
     draft = EventDraft(RunEventType.SIGNAL_REJECTED, signal_step(number), payload=payload)
-    yield from append_decision(run_id, plan_version, draft, now)
+    yield from append_decision(run_id, run.plan_version, draft, now)
     return True
 
 
@@ -97,3 +114,35 @@ def append_decision(
     run_id: RunId, plan_version: str, draft: EventDraft, now: datetime
 ) -> Transaction[None]:
     yield from run_log.append(run_id, plan_version, [draft], now)
+
+
+class Refused(NamedTuple):
+    """A signal that is not carried out. Under its id, it gets this decision whenever it is sent
+    again; otherwise its id is still free for somebody who may."""
+
+    asked: AskedSignal
+    actor: str
+    reason: str
+    code: str
+    under_id: bool
+
+
+def refuse(
+    run_id: RunId, refused: Refused, most: int, period: timedelta, now: datetime
+) -> Transaction[None]:
+    """On record, or only counted, where so many are on record in this period already."""
+    run = yield from run_records.lock(run_id)
+    before = yield from decided(run_id, refused.asked.signal_id)
+    if before is not None and refused.under_id:
+        return
+    room = yield from room_for_refusal(run_id, most, period, now)
+    if room is None:
+        return
+    number = yield from next_signal(run_id)
+    more: dict[str, object] = {"code": refused.code}
+    if room:
+        more[COUNTED] = room
+    draft = decision(refused.asked, number, refused.actor, denied=refused.reason, **more)
+    if not refused.under_id:
+        draft = replace(draft, signal_id=None)
+    yield from append_decision(run_id, run.plan_version, draft, now)

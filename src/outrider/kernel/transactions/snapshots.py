@@ -8,7 +8,7 @@ from outrider.domain.ids import CampaignId, RunId, Scope
 from outrider.domain.outbox import Accounting, total
 from outrider.domain.phases import control_phase
 from outrider.domain.states import PhaseState
-from outrider.kernel.transactions import campaigns, inspection
+from outrider.kernel.transactions import accountings, campaigns, run_records
 from outrider.kernel.transactions.launch_outcomes import earlier_runs
 from outrider.ports.store import Transaction
 
@@ -64,13 +64,13 @@ def snapshot(scope: Scope, campaign_id: CampaignId) -> Transaction[CampaignSnaps
         accounting, status, earlier, waits_for = None, None, 0, None
         outcome, runs, scheduled_for = None, 0, None
         if phase.run_id is not None:
-            run = yield from inspection.run_anywhere(RunId(phase.run_id))
-            accounting, status = (yield from inspection.accounting(run)), run.status
+            run = yield from run_records.run_anywhere(RunId(phase.run_id))
+            accounting, status = (yield from accountings.accounting(run)), run.status
             waits_for = run.waits_for
             outcome, runs = (accounting, 1) if phase.phase == LAUNCH else (None, 1)
             scheduled_for = run.scheduled_for if run.scheduled_for > run.created_at else None
             if run.retry_of is not None and phase.phase == LAUNCH:
-                earlier = yield from inspection.left_in_doubt(record.id)
+                earlier = yield from run_records.left_in_doubt(record.id)
                 before = (yield from earlier_runs({run.id: record.id}))[run.id]
                 outcome, runs = total([before.settled, accounting]), 1 + before.runs
         phases.append(

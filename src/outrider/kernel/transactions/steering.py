@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from outrider.domain.errors import PreconditionFailed
-from outrider.domain.ids import RunId
+from outrider.domain.ids import CampaignId, RunId
 from outrider.domain.phases import STOPPED, Action
 from outrider.domain.run_events import RunEventType, signal_step
 from outrider.domain.signals import AskedSignal, Signal
 from outrider.domain.states import PhaseState
-from outrider.kernel.transactions import admission, run_log
+from outrider.kernel.transactions import admission, run_log, run_records
 from outrider.kernel.transactions.run_log import EventDraft
 from outrider.kernel.transactions.run_requests import RequestStatus
 from outrider.kernel.transactions.signals import decision, next_signal
@@ -26,6 +26,11 @@ SIGNALS = {
 """A control of a phase is a signal to its run."""
 
 RUN_EVENTS = {"pause": RunEventType.RUN_PAUSED, "resume": RunEventType.RUN_RESUMED}
+
+
+def one_at_a_time(campaign_id: CampaignId) -> Transaction[None]:
+    """Controls of a campaign wait for each other from here to the commit."""
+    yield from ask("serialise_controls", campaign_id=campaign_id)
 
 
 def tell_jobs(run_id: RunId, action: Action, now: datetime) -> Transaction[None]:
@@ -43,17 +48,16 @@ def tell_jobs(run_id: RunId, action: Action, now: datetime) -> Transaction[None]
 
 def hold_run(run_id: RunId, phase: str, action: Action, now: datetime) -> Transaction[str | None]:
     """Lock the run, after its jobs and before its phase; the version of its plan."""
-    rows = yield from ask("lock_run", run_id=run_id)
-    if not rows:
-        # Gone by a hand in the database; the restorer repairs its phase.
+    run = yield from run_records.find_locked(run_id)
+    if run is None:
+        # The restorer repairs its phase.
         return None
-    *_, plan_version, approved_at = rows[0]
-    if approved_at is None and action is Action.PAUSE:
+    if run.approved_at is None and action is Action.PAUSE:
         state = PhaseState.IN_PROGRESS.value
         raise PreconditionFailed(action.value, "run_not_let_go", phase, state)
     if action is Action.STOP:
         yield from admission.end_request(run_id, RequestStatus.SKIPPED, STOPPED, now)
-    return str(plan_version)
+    return run.plan_version
 
 
 def hold_runs(

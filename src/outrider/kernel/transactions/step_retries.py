@@ -11,8 +11,8 @@ import msgspec
 
 from outrider.domain.contracts import contract_from_document
 from outrider.domain.ids import JobId, RunId
-from outrider.kernel.transactions import inspection
-from outrider.kernel.transactions.jobs import ClaimedJob, ClaimedPhaseJob
+from outrider.kernel.transactions import contract_documents
+from outrider.kernel.transactions.claims import ClaimedJob, ClaimedPhaseJob
 from outrider.ports.store import Transaction, ask
 
 
@@ -57,7 +57,7 @@ def begin_anew(
     number = int(rows[0][0])
     if contract_id is None:
         return NextAttempt(number, 0)
-    document = yield from inspection.contract_document(contract_id)
+    document = yield from contract_documents.contract_document(contract_id)
     contract = contract_from_document(msgspec.json.decode(document))
     yield from ask("archive_failed_items", run_id=run_id, job_id=job_id)
     retried = yield from ask(

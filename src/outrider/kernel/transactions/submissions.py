@@ -7,13 +7,15 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from outrider.domain.bus_queues import CALLBACKS
+from outrider.domain.errors import NotFound
 from outrider.domain.ids import IdempotencyKey, JobId, OutboxId, Scope
 from outrider.domain.purposes import UNSTATED, Purpose
 from outrider.domain.states import IntentStatus, ItemStatus
 from outrider.domain.submission import REALTIME
+from outrider.kernel.transactions import callbacks, ledger_items
+from outrider.kernel.transactions.claims import ClaimedLane
 from outrider.kernel.transactions.deployment import ContractSnapshot, snapshot_contracts
-from outrider.kernel.transactions.jobs import ClaimedLane
+from outrider.kernel.transactions.ledger_items import Attempt
 from outrider.limits.campaigns import LANES_PER_TARGET
 from outrider.ports.clock import IdSource
 from outrider.ports.store import Transaction, Window, ask, ask_alone
@@ -27,7 +29,7 @@ def lane_in(mode: str, number: int) -> int:
     return number + (LANES_PER_TARGET if mode == REALTIME else 0)
 
 
-class Places(NamedTuple):
+class LaneTargets(NamedTuple):
     """Contracts' ids by target, and lanes' jobs. Neither ever changes or goes away."""
 
     contract_ids: dict[str, int]
@@ -74,24 +76,6 @@ class Intent(NamedTuple):
     callback_url: str | None = None
 
 
-class IntentLine(NamedTuple):
-    """An intent in a list."""
-
-    outbox_id: OutboxId
-    intent_id: str
-    submission_target: str
-    status: str
-    final_outcome: str | None
-    exhausted_reason: str | None
-    attempts: int
-    doubted_at: datetime | None
-    topic: str | None
-    transactional: bool
-    reason: str | None
-    created_at: datetime
-    updated_at: datetime
-
-
 class DueItem(NamedTuple):
     """A single message that is due: an intent, or what followed from a domain event."""
 
@@ -129,15 +113,15 @@ def submit(
     contracts: Mapping[str, ContractSnapshot],
     ids: IdSource,
     now: datetime,
-    known: Places | None = None,
-) -> Transaction[tuple[dict[IdempotencyKey, Intent], Places]]:
+    known: LaneTargets | None = None,
+) -> Transaction[tuple[dict[IdempotencyKey, Intent], LaneTargets]]:
     """Returns those that are new, as they stand now, and their places. Where these are known, one
     statement is all it takes, or two where a store cannot wake lanes by the same."""
     wanted = {(intent.submission_target, intent.lane) for intent in intents}
     found = known or (yield from places(scope, contracts, wanted, ids, now))
     contract_ids, lanes = found
     urls = {intent.callback_url for intent in intents if intent.callback_url is not None}
-    callbacks = (yield from callbacks_of(scope, urls, ids, now)) if urls else {}
+    endpoints = (yield from callbacks.endpoints_of(scope, urls, ids, now)) if urls else {}
     # Ids as they were given: of one batch, too, the first is the first to go. Rows in one order for
     # everybody, so that two batches with the same intents cannot block each other.
     placed = sorted(
@@ -162,7 +146,7 @@ def submit(
         "address": [intent.address for intent in intents],
         "topic": [intent.purpose.topic for intent in intents],
         "transactional": [intent.purpose.transactional for intent in intents],
-        "callback_id": [callbacks.get(intent.callback_url or "") for intent in intents],
+        "callback_id": [endpoints.get(intent.callback_url or "") for intent in intents],
     }
     if known is None or urls:
         rows = yield from ask("insert_intents", window, **scope._asdict(), now=now)
@@ -189,51 +173,6 @@ def _as_new(outbox_id: OutboxId, intent: NewIntent, contract_id: int, now: datet
     )  # fmt: skip
 
 
-def callbacks_of(
-    scope: Scope, urls: Collection[str], ids: IdSource, now: datetime
-) -> Transaction[dict[str, str]]:
-    """The endpoints of these addresses, by address. Those that are new are made, and with the first
-    of a database the queue in which callbacks wait."""
-    window: Window = {"url": sorted(urls)}
-    rows = yield from ask("callback_endpoint_ids", window, **scope._asdict())
-    missing = sorted(set(urls) - {row[0] for row in rows})
-    if missing:
-        yield from ask("insert_bus_sinks", {"name": [CALLBACKS]}, now=now)
-        new: Window = {"id": ids.batch(len(missing)), "url": missing}
-        yield from ask("insert_callback_endpoints", new, **scope._asdict(), now=now)
-        rows = yield from ask("callback_endpoint_ids", window, **scope._asdict())
-    return {row[0]: row[1] for row in rows}
-
-
-def intents_page(
-    scope: Scope,
-    after: str,
-    most: int,
-    looked: int,
-    *,
-    status: IntentStatus | None = None,
-    submission_target: str | None = None,
-) -> Transaction[tuple[list[IntentLine], str | None]]:
-    """The newest first, and behind which one the next page begins. Where only some are asked for,
-    `looked` of all are looked at: a page may then have fewer, and there may still be more."""
-    if status is None and submission_target is None:
-        looked = most
-    rows = yield from ask(
-        "intents_page",
-        **scope._asdict(),
-        after=after,
-        looked=looked,
-        most=most,
-        status=status.value if status else None,
-        submission_target=submission_target,
-    )
-    lines = [IntentLine(*row) for row in rows]
-    if len(lines) == most:
-        return lines, lines[-1].outbox_id
-    end = yield from ask("intents_looked_until", **scope._asdict(), after=after, passed=looked - 1)
-    return lines, end[0][0] if end else None
-
-
 def intents_by_key(
     scope: Scope, keys: Sequence[IdempotencyKey]
 ) -> Transaction[dict[IdempotencyKey, Intent]]:
@@ -247,7 +186,7 @@ def places(
     wanted: Collection[Lane],
     ids: IdSource,
     now: datetime,
-) -> Transaction[Places]:
+) -> Transaction[LaneTargets]:
     """Those that were missing are made."""
     found = yield from _found(scope, contracts, wanted)
     if len(found[0]) < len(contracts):
@@ -264,7 +203,7 @@ def places(
 
 def _found(
     scope: Scope, contracts: Mapping[str, ContractSnapshot], wanted: Collection[Lane]
-) -> Transaction[Places]:
+) -> Transaction[LaneTargets]:
     """In one statement, because somebody waits for it."""
     shas = [snapshot.sha256 for snapshot in contracts.values()]
     rows = yield from ask(
@@ -282,7 +221,7 @@ def _found(
         if snapshot.sha256 in by_sha256
     }
     lanes = {(name, lane): JobId(id_) for name, lane, id_ in rows if lane is not None}
-    return Places(contract_ids, lanes)
+    return LaneTargets(contract_ids, lanes)
 
 
 def due(lane: ClaimedLane, most: int, now: datetime) -> Transaction[list[DueItem]]:
@@ -297,3 +236,13 @@ def release(lane: ClaimedLane, not_before: datetime, now: datetime) -> Transacti
         "release_lane", job_id=lane.id, fence=lane.fence, not_before=not_before, now=now
     )
     return bool(rows)
+
+
+def with_attempts(
+    scope: Scope, intent_id: str, key: IdempotencyKey
+) -> Transaction[tuple[Intent, list[Attempt]]]:
+    found = yield from intents_by_key(scope, [key])
+    if key not in found:
+        raise NotFound(f"there is no intent '{intent_id}'")
+    intent = found[key]
+    return intent, (yield from ledger_items.attempts_of(OutboxId(intent.outbox_id)))

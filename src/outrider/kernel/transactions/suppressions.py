@@ -10,6 +10,8 @@ from typing import NamedTuple
 from outrider.domain.ids import Scope
 from outrider.domain.purposes import UNSTATED, Purpose
 from outrider.domain.suppressions import EVERYTHING, OptOut, Suppression, SuppressionSource
+from outrider.kernel.transactions.audit import AuditEntry, record
+from outrider.ports.clock import IdSource
 from outrider.ports.store import Transaction, ask
 
 Cursor = tuple[str, str, str]
@@ -84,3 +86,57 @@ def suppressed_among(scope: Scope, addressed: Sequence[Addressed]) -> Transactio
     }
     rows = yield from ask("suppressed_among", window, **scope._asdict())
     return {addressed[row[0]] for row in rows}
+
+
+def suppress_recorded(
+    scope: Scope,
+    channel: str,
+    addresses: Sequence[str],
+    opt_out: OptOut,
+    actor: str,
+    ids: IdSource,
+    now: datetime,
+) -> Transaction[None]:
+    """The audit log says how many; the addresses themselves stay out of it."""
+    yield from suppress(scope, channel, addresses, opt_out, now)
+    detail: dict[str, object] = {
+        "channel": channel,
+        "addresses": len(addresses),
+        "source": opt_out.source.value,
+        "topic": opt_out.topic,
+        "includesTransactional": opt_out.includes_transactional,
+    }
+    yield from record([AuditEntry(scope, "suppression.added", actor, detail=detail)], ids, now)
+
+
+def lift_recorded(
+    scope: Scope,
+    channel: str,
+    addresses: Sequence[str],
+    topic: str | None,
+    actor: str,
+    ids: IdSource,
+    now: datetime,
+) -> Transaction[int]:
+    removed = yield from lift(scope, channel, addresses, topic)
+    detail: dict[str, object] = {"channel": channel, "addresses": removed, "topic": topic}
+    yield from record([AuditEntry(scope, "suppression.removed", actor, detail=detail)], ids, now)
+    return removed
+
+
+def unsubscribe(
+    scope: Scope,
+    channel: str,
+    address: str,
+    opt_out: OptOut,
+    actor: str,
+    ids: IdSource,
+    now: datetime,
+) -> Transaction[None]:
+    """A repeat changes nothing, and is not recorded."""
+    if not (yield from suppress(scope, channel, [address], opt_out, now)):
+        return
+    detail: dict[str, object] = {
+        "channel": channel, "addresses": 1, "reason": opt_out.reason, "topic": opt_out.topic,
+    }  # fmt: skip
+    yield from record([AuditEntry(scope, "suppression.added", actor, detail=detail)], ids, now)

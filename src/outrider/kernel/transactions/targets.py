@@ -8,7 +8,16 @@ from typing import NamedTuple
 
 from outrider.domain.ids import RunId, Scope, WorkerId
 from outrider.domain.submission import Contract
-from outrider.domain.targets import Door, DoorState, TargetPolicy, share_of
+from outrider.domain.targets import Door, DoorState, TargetPolicy, reset, share_of
+from outrider.kernel.transactions.alerts import (
+    Alert,
+    AlertCode,
+    raise_alert,
+    resolve_alert,
+    resolve_in_workspace,
+)
+from outrider.kernel.transactions.audit import AuditEntry, record
+from outrider.ports.clock import IdSource
 from outrider.ports.store import Result, Row, Transaction, ask, ask_alone
 
 EVERYBODYS = ""
@@ -201,3 +210,71 @@ def loads(scope: Scope) -> Transaction[dict[str, TargetLoad]]:
 def _door(row: Row) -> Door:
     tokens, refilled_at, state, *rest = row
     return Door(tokens, refilled_at, DoorState(state), *rest)
+
+
+def pause_recorded(
+    scope: Scope, target: str, actor: str, ids: IdSource, now: datetime
+) -> Transaction[bool]:
+    """Whether it was not paused before; if so, with who did it on record."""
+    changed = yield from pause(target, actor, now)
+    if changed:
+        yield from _recorded(scope, "target.paused", target, actor, ids, now)
+    return changed
+
+
+def resume_recorded(
+    scope: Scope, target: str, actor: str, ids: IdSource, now: datetime
+) -> Transaction[bool]:
+    changed = yield from resume(target)
+    if changed:
+        yield from wake(target, now)
+        yield from _recorded(scope, "target.resumed", target, actor, ids, now)
+    return changed
+
+
+def reset_recorded(
+    scope: Scope, target: str, actor: str, most: int, ids: IdSource, now: datetime
+) -> Transaction[bool]:
+    """Opens all its doors and forgets what went wrong there; whether there was anything."""
+
+    def anew(door: Door) -> tuple[Door, None]:
+        return reset(door, now), None
+
+    troubled = yield from troubled_doors(target, most)
+    for key in troubled:
+        yield from change_door(key, TargetPolicy(), anew, now)
+    if troubled:
+        yield from wake(target, now)
+        yield from resolve_alert(AlertCode.TARGET_HELD, target, now)
+        yield from _recorded(scope, "target.reset", target, actor, ids, now)
+    return bool(troubled)
+
+
+def _recorded(
+    scope: Scope, event: str, target: str, actor: str, ids: IdSource, now: datetime
+) -> Transaction[None]:
+    entry = AuditEntry(scope, event, actor, detail={"submissionTarget": target})
+    yield from record([entry], ids, now)
+
+
+def change_door_telling(
+    key: DoorKey,
+    policy: TargetPolicy,
+    change: Change[tuple[Door, Door]],
+    scope: Scope,
+    alert_of: Callable[[Door], Alert | None],
+    ids: IdSource,
+    now: datetime,
+) -> Transaction[tuple[Door, Door]]:
+    """Change a door, and raise or resolve its alert with it, for the workspace that asked."""
+    before, after = yield from change_door(key, policy, change, now)
+    if not before.is_open and after.is_open:
+        if key.workspace_id:
+            yield from resolve_in_workspace(
+                AlertCode.TARGET_HELD, key.submission_target, scope, now
+            )
+        else:
+            yield from resolve_alert(AlertCode.TARGET_HELD, key.submission_target, now)
+    elif after != before and (alert := alert_of(after)) is not None:
+        yield from raise_alert(alert, ids, now)
+    return before, after

@@ -138,8 +138,8 @@ class DatabaseClock:
         )  # fmt: skip
         await self._alert(
             DATABASE, behind_seconds,
-            f"the database's clock was set back by {behind_seconds:.0f} s; until it has caught up,"
-            " times go on from where they were",
+            f"the database's clock was set back by {behind_seconds:.0f} s; until it catches up,"
+            " times continue from the previous value",
         )  # fmt: skip
 
     async def _alert(self, subject: str, off_seconds: float, message: str) -> None:

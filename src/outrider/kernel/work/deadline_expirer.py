@@ -10,8 +10,8 @@ import structlog
 from outrider.domain.errors import StoreUnavailable
 from outrider.domain.submission import ExhaustedReason
 from outrider.kernel.foundation import Foundation
-from outrider.kernel.transactions import ledger
-from outrider.kernel.transactions.ledger import Expired
+from outrider.kernel.transactions import expiry
+from outrider.kernel.transactions.expiry import Expired
 
 log = structlog.get_logger()
 
@@ -44,7 +44,7 @@ class DeadlineExpirer:
         expired = 0
         while True:
             ended = await self._store.write(
-                ledger.expire(self._limits.expire_items, self._clock.now())
+                expiry.expire(self._limits.expire_items, self._clock.now())
             )
             expired += len(ended)
             _tell_exhausted(ended)
@@ -58,7 +58,7 @@ class DeadlineExpirer:
         """The loop of the role; runs until cancelled."""
         while True:
             try:
-                if await self._store.read(ledger.is_any_expired(self._clock.now())):
+                if await self._store.read(expiry.is_any_expired(self._clock.now())):
                     await self.expire()
             except StoreUnavailable as error:
                 log.warning("deadlines_not_read", error=error.message)

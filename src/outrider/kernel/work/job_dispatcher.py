@@ -11,14 +11,14 @@ import structlog
 from outrider.domain.errors import StoreUnavailable
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.streams.announcement_listener import woken_by
-from outrider.kernel.work.job_processor import JobProcessor
+from outrider.ports.engine import Jobs
 from outrider.ports.store import Announced
 
 log = structlog.get_logger()
 
 
 class JobDispatcher:
-    def __init__(self, foundation: Foundation, processor: JobProcessor) -> None:
+    def __init__(self, foundation: Foundation, processor: Jobs) -> None:
         self._processor = processor
         self._store = foundation.store
         self._clock = foundation.clock

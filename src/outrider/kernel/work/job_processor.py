@@ -29,17 +29,17 @@ from outrider.kernel.delivery.campaign_delivery import Delivery
 from outrider.kernel.delivery.lane_delivery import LaneDelivery
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.runs.budgeted_store import BudgetExceeded
-from outrider.kernel.transactions import jobs
-from outrider.kernel.transactions.jobs import (
+from outrider.kernel.transactions import claims, jobs, lost_jobs
+from outrider.kernel.transactions.claims import (
     Claim,
     ClaimedJob,
     ClaimedLane,
     ClaimedPhaseJob,
     Claimer,
-    JobState,
     LaneTargets,
     QueueGroup,
 )
+from outrider.kernel.transactions.jobs import JobState
 from outrider.kernel.transactions.settlement import LeaseLost, give_up_job
 from outrider.kernel.work.job_step_recorder import StepRecorder
 from outrider.kernel.work.phase_work import PhaseWork
@@ -107,6 +107,7 @@ class JobProcessor:
         self._groups_after = ""
         self._lanes_due: dict[str, datetime] = {}
         self._tell_room: Callable[[], None] = lambda: None
+        lane_delivery.when_missed = self._missed
 
     @property
     def held(self) -> frozenset[asyncio.Task[None]]:
@@ -146,7 +147,7 @@ class JobProcessor:
         """Ask as many questions at once as there will be jobs, so that a store that opens lines for
         them does so now, and not under the first campaign."""
         questions = range(self._limits.jobs_in_parallel)
-        groups = (jobs.queue_groups("", 1) for _ in questions)
+        groups = (claims.queue_groups("", 1) for _ in questions)
         await asyncio.gather(*(self._store.read(each) for each in groups))
 
     async def take_due(self, *, told: bool, rested: bool = False) -> Taken:
@@ -155,7 +156,7 @@ class JobProcessor:
         after a mere rest only looked at, which costs less."""
         taken = 0
         if rested and not told:
-            self._lanes_due = await self._store.read(jobs.next_lanes_due(self._lane_targets({})))
+            self._lanes_due = await self._store.read(claims.next_lanes_due(self._lane_targets({})))
         if told or self._a_lane_is_due():
             taken += await self._take_lanes()
         taken += await self._take_jobs(fresh=told or rested)
@@ -169,14 +170,20 @@ class JobProcessor:
             room = self.lane_room(mode)
             if room > 0 and self._filter.takes_mode(mode):
                 now = self._clock.now()
-                taken += await self._take(jobs.claim_lanes(self._claimer(), mode, of, room, now))
-        self._lanes_due = await self._store.read(jobs.next_lanes_due(of))
+                taken += await self._take(claims.claim_lanes(self._claimer(), mode, of, room, now))
+            if mode == REALTIME and not taken:
+                self._lane_delivery.nothing_came()
+        self._lanes_due = await self._store.read(claims.next_lanes_due(of))
         if closed:
             # Whichever of them opens first may have lanes that are due.
             opens_at = min(closed.values())
             for mode in (REALTIME, BATCH):
                 self._lanes_due[mode] = min(opens_at, self._lanes_due.get(mode, opens_at))
         return taken
+
+    def _missed(self, lane: ClaimedLane) -> None:
+        """Something may have come for it while it was being given back."""
+        self._lanes_due[lane.mode] = self._clock.now()
 
     def _a_lane_is_due(self) -> bool:
         now = self._clock.now()
@@ -199,7 +206,7 @@ class JobProcessor:
 
     async def _claim_from(self, wanted: Mapping[str, int]) -> int:
         """A group that has less than was wanted of it is not asked again before the next look."""
-        script = jobs.claim(self._claimer(), wanted, self._clock.now())
+        script = claims.claim(self._claimer(), wanted, self._clock.now())
         claimed = await self._claimed(script)
         for job in claimed:
             self._groups[job.id] = job.queue_group
@@ -222,12 +229,12 @@ class JobProcessor:
         """All of them; or, where there are more than one look may find, those that are urgent and
         as many of the others, each time the next ones."""
         most = self._limits.queue_groups
-        groups = await self._store.read(jobs.queue_groups("", most))
+        groups = await self._store.read(claims.queue_groups("", most))
         if len(groups) < most:
             self._groups_after = ""
             return groups
-        urgent = await self._store.read(jobs.queue_groups(AFTER_BATCH, most))
-        page = await self._store.read(jobs.queue_groups(self._groups_after, most))
+        urgent = await self._store.read(claims.queue_groups(AFTER_BATCH, most))
+        page = await self._store.read(claims.queue_groups(self._groups_after, most))
         self._groups_after = page[-1].name if len(page) == most else ""
         return urgent + [each for each in page if each.mode == BATCH]
 
@@ -303,7 +310,7 @@ class JobProcessor:
         task = self._task_of(job_id)
         if task is None:
             now = self._clock.now()
-            claimed = await self._claimed(jobs.claim_given(self._claimer(), job_id, now))
+            claimed = await self._claimed(claims.claim_given(self._claimer(), job_id, now))
             self._begin(claimed)
             task = self._task_of(job_id)
         if task is not None:
@@ -426,7 +433,7 @@ class JobProcessor:
 
     async def _let_go_of_lost(self, job: Claim) -> None:
         try:
-            await self._store.write(jobs.let_go_of_lost(job))
+            await self._store.write(lost_jobs.let_go_of_lost(job))
         except StoreError as error:
             # Then whoever judges its items waits for longer than need be.
             log.warning("lost_lease_kept", job_id=job.id, error=error.message)
@@ -468,7 +475,7 @@ class JobProcessor:
         delay = JOB.delay_seconds(job.attempts + 1, jitter=self._ids.jitter())
         try:
             await self._store.write(
-                jobs.fail(
+                lost_jobs.fail(
                     job, error, now + timedelta(seconds=delay), self._worker_id, self._ids, now
                 )
             )

@@ -25,7 +25,7 @@ from outrider.domain.write_budget import WriteBudget
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.runs.budgeted_store import BudgetedStore
 from outrider.kernel.transactions import run_log
-from outrider.kernel.transactions.jobs import Claim, ClaimedLane
+from outrider.kernel.transactions.claims import Claim, ClaimedLane
 from outrider.kernel.transactions.run_log import Appended, EventDraft
 from outrider.ports.spool import Spool
 from outrider.ports.store import Transaction
@@ -98,7 +98,11 @@ class StepRecorder:
         if not by_run:
             return
         try:
-            await self._budgeted.write(_append_all(by_run, now))
+            await self._budgeted.write(
+                run_log.append_of_runs(
+                    {run: [each.draft() for each in events] for run, events in by_run.items()}, now
+                )
+            )
         except StoreUnavailable as error:
             if not self._budget.fails_open(RunEventType.STEP_STARTED):
                 raise
@@ -154,14 +158,3 @@ def _append_spooled(entry: SpooledEvents, now: datetime) -> Transaction[list[App
     return run_log.append(
         RunId(entry.run_id), entry.plan_version, drafts, now, entry.contract_version
     )
-
-
-def _append_all(by_run: ByRun, now: datetime) -> Transaction[None]:
-    """In the order of the runs' ids, so that two workers never wait for each other in turn."""
-    if len(by_run) == 1:
-        ((run_id, version), events), *_ = by_run.items()
-        yield from run_log.append_alone(run_id, version, [each.draft() for each in events], now)
-        return
-    for run_id, version in sorted(by_run):
-        drafts = [event.draft() for event in by_run[run_id, version]]
-        yield from run_log.append(run_id, version, drafts, now)

@@ -12,7 +12,7 @@ import structlog
 from outrider.domain.errors import StoreUnavailable
 from outrider.domain.ids import WorkerId
 from outrider.kernel.foundation import Foundation
-from outrider.kernel.transactions import jobs
+from outrider.kernel.transactions import jobs, lost_jobs
 from outrider.ports.call_journal import CallJournals
 
 log = structlog.get_logger()
@@ -43,18 +43,18 @@ class LeaseRescuer:
     async def free_the_dead(self) -> int:
         """Take back the jobs of processes that are provably gone. Where such a process has left
         word of the calls it had begun, the others that it had open were never called."""
-        holders = await self._store.read(jobs.lock_holders())
+        holders = await self._store.read(lost_jobs.lock_holders())
         dead = [holder for holder in holders if self._is_dead(holder)]
         if not dead:
             return 0
         for worker_id in dead:
             begun = self._journals.begun_by(worker_id)
             if begun is not None:
-                script = jobs.take_back_unbegun(worker_id, begun, self._clock.now())
+                script = lost_jobs.take_back_unbegun(worker_id, begun, self._clock.now())
                 taken_back = await self._store.write(script)
                 log.info("calls_never_begun", worker=worker_id, items=taken_back, begun=len(begun))
         rescued = await self._store.write(
-            jobs.rescue_from(dead, self._worker_id, self._ids, self._clock.now())
+            lost_jobs.rescue_from(dead, self._worker_id, self._ids, self._clock.now())
         )
         for worker_id in dead:
             self._journals.forget(worker_id)
@@ -68,7 +68,7 @@ class LeaseRescuer:
             return freed + await self._store.write(jobs.requeue(now))
         stale_before = now - timedelta(seconds=self._limits.stale_lock_seconds)
         rescued = await self._store.write(
-            jobs.rescue_expired(stale_before, self._worker_id, self._ids, now)
+            lost_jobs.rescue_expired(stale_before, self._worker_id, self._ids, now)
         )
         if rescued:
             log.info("jobs_rescued", jobs=rescued, why="lease_expired")

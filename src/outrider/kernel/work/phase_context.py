@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import timedelta
 
 from outrider.domain.artifacts import ArtifactRef
-from outrider.domain.campaigns import LAUNCH, CampaignDefinition
+from outrider.domain.campaigns import CampaignDefinition
 from outrider.domain.errors import InvalidInput
 from outrider.domain.ids import CampaignId, RunId, Scope
 from outrider.domain.outbox import total
@@ -16,13 +16,19 @@ from outrider.domain.recipients import AddressKind, Recipient
 from outrider.domain.times import rfc3339
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.reports.certifier import Certifier
-from outrider.kernel.transactions import artifacts, audience, campaigns, inspection
-from outrider.kernel.transactions.inspection import LedgerPosition, RunRecord
+from outrider.kernel.transactions import (
+    artifacts,
+    audience,
+    campaigns,
+    ledger_items,
+    run_jobs,
+    run_records,
+)
 from outrider.kernel.transactions.launch_outcomes import earlier_runs, launch_chain, taken_up
+from outrider.kernel.transactions.ledger_pages import LedgerPosition
 from outrider.limits.campaigns import BATCH_SIZE_MAX
 from outrider.ports.artifacts import ArtifactStore
 from outrider.ports.phases import AudienceChunk, AudienceMember, ResultLine
-from outrider.ports.store import Transaction
 
 EVERY_KIND = "*"
 
@@ -120,12 +126,12 @@ class StoredPhaseContext:
         return await self._store.write(audience.add_members(self._campaign_id, first, recipients))
 
     async def launch_summary(self) -> Mapping[str, object] | None:
-        last = await self._store.read(self._last_launch())
+        last = await self._store.read(run_records.last_launch(self._campaign_id))
         if last is None:
             return None
         certificate = await self._certifier.certify(self._scope, last.id)
         earlier = (await self._store.read(earlier_runs({last.id: self._campaign_id}))).get(last.id)
-        reasons = await self._store.read(inspection.reason_counts(last.id))
+        reasons = await self._store.read(run_jobs.reason_counts(last.id))
         counted = certificate.accounting
         outcome = total([earlier.settled, counted]) if earlier else counted
         return {
@@ -143,14 +149,14 @@ class StoredPhaseContext:
         }
 
     async def launch_lines(self) -> AsyncIterator[Sequence[ResultLine]]:
-        last = await self._store.read(self._last_launch())
+        last = await self._store.read(run_records.last_launch(self._campaign_id))
         if last is None:
             return
         for run_id in await self._store.read(launch_chain(last.id)):
             after = LedgerPosition()
             while True:
                 page = await self._store.read(
-                    inspection.items_of_run(
+                    ledger_items.items_of_run(
                         self._scope, run_id, most=self._limits.page_items, after=after
                     )
                 )
@@ -182,12 +188,8 @@ class StoredPhaseContext:
         kept = ArtifactRef(stored.reference, name, stored.sha256, stored.size_bytes, expires_at)
         self.kept.append(kept.as_document())
 
-    def _last_launch(self) -> Transaction[RunRecord | None]:
-        runs = yield from inspection.runs_of(self._campaign_id)
-        return next((run for run in reversed(runs) if run.phase == LAUNCH), None)
 
-
-def _result_line(item: inspection.Item) -> ResultLine:
+def _result_line(item: ledger_items.Item) -> ResultLine:
     return ResultLine(
         item.id,
         item.recipient_id,

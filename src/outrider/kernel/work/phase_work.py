@@ -13,7 +13,7 @@ from outrider.domain.jobs import CANCELLED, Settlement, Tally
 from outrider.domain.references import refuse_secrets
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.runs.budgeted_store import BudgetedStore
-from outrider.kernel.transactions.jobs import ClaimedPhaseJob
+from outrider.kernel.transactions.claims import ClaimedPhaseJob
 from outrider.kernel.transactions.settlement import LeaseLost, settle_phase_job
 from outrider.kernel.work.phase_context import PhaseContexts, StoredPhaseContext
 from outrider.limits.phases import PHASE_DETAIL_MAX_BYTES
@@ -64,7 +64,7 @@ class PhaseWork:
     async def _handled(self, job: ClaimedPhaseJob, context: StoredPhaseContext) -> PhaseResult:
         handler = self._handlers.get(job.phase)
         if handler is None:
-            raise OutriderError(f"no handler of the phase '{job.phase}' is installed here")
+            raise OutriderError(f"no handler for the phase '{job.phase}' is installed here")
         task = PhaseJob(job.id, job.item_count, msgspec.json.decode(job.detail))
         result = await handler.process(context, task)
         parts = result.succeeded, result.failed, result.skipped

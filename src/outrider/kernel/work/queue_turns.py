@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from outrider.domain.submission import REALTIME
-from outrider.kernel.transactions.jobs import QueueGroup
+from outrider.kernel.transactions.claims import QueueGroup
 
 
 @dataclass(frozen=True, slots=True)

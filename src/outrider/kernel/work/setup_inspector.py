@@ -9,8 +9,9 @@ from collections.abc import Iterable
 
 import structlog
 
+from outrider.domain.call_results import TARGET_SETUP
 from outrider.domain.ids import DEFAULT_SCOPE
-from outrider.domain.submission import TARGET_SETUP, Contract
+from outrider.domain.submission import Contract
 from outrider.kernel.delivery.gateway_routes import GatewayRoutes, WorkspaceRoutes
 from outrider.kernel.delivery.target_gate import TargetGate
 from outrider.kernel.work.queue_turns import WorkFilter

@@ -65,35 +65,35 @@ class Watcher:
             ),
             Look(
                 AlertCode.RUN_STALLED,
-                "a job of the run is due and nobody takes it",
+                "a job of the run is due and no worker takes it",
                 ask(watching.unmoved_runs, stall),
             ),
             Look(
                 AlertCode.EVENTS_STUCK,
-                "domain events wait and nobody routes them",
+                "domain events are waiting and no worker processes them",
                 ask(watching.unrouted_events, stall),
             ),
             Look(
                 AlertCode.EVENT_BUS_STUCK,
-                "events for the sink are due and nobody tells it",
+                "events for the sink are due and no worker delivers them",
                 ask(watching.untold_sinks, stall),
             ),
             Look(
                 AlertCode.WORKFLOW_STUCK,
-                "its workflow was begun anew",
+                "its workflow was restarted",
                 ask(watching.unmoved_workflows, 0.0),
                 tells=False,
             ),
             Look(
                 AlertCode.LATE_ACCEPTANCE,
-                "items were accepted that had been settled otherwise",
+                "items were accepted that already had another outcome",
                 ask(watching.late_acceptances, foundation.limits.watcher_notice_seconds),
                 tells=False,
             ),
             *(
                 Look(
                     AlertCode.SPOOL_STUCK,
-                    "what was kept aside does not get into the log",
+                    "spooled events are not reaching the log",
                     SpoolLook(name, spool, foundation.clock, stall).find,
                     owner=name,
                 )
@@ -128,7 +128,7 @@ class Watcher:
         work = stalled.work
         message = (
             f"its workflow task failed {failed} times in a row, so that the {work.kind.value}"
-            " stood still; its execution was ended and begun anew"
+            " was stuck; its execution was ended and restarted"
         )
         detail = {"jobId": stalled.job_id, "kind": work.kind.value, "failedTasks": failed}
         alert = Alert(scope or DEFAULT_SCOPE, AlertCode.WORKFLOW_STUCK, work.id, message, detail)

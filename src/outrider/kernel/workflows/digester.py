@@ -29,13 +29,13 @@ from outrider.kernel.contracts.contract_cache import snapshots
 from outrider.kernel.delivery.item_drafter import INVALID_HEADER, RENDER_FAILED
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import digests, notifications
+from outrider.kernel.transactions.deployment import ContractSnapshot
 from outrider.kernel.transactions.digests import ClaimedDigest, ClosedDigest, DigestId, DigestStep
 from outrider.kernel.transactions.notifications import WINDOW_BYTES, NewNotification
 from outrider.kernel.workflows.message_composer import lane_number
 from outrider.kernel.workflows.step_targets import StepTargets
 from outrider.limits.workflows import DIGEST_VARIABLES_MAX_BYTES
 from outrider.ports.renderer import Rendered, Renderer, RenderProblem
-from outrider.ports.store import Transaction
 
 log = structlog.get_logger()
 
@@ -99,7 +99,9 @@ class Digester:
 
     async def _digest(self, scope: Scope, claimed: Sequence[ClaimedDigest]) -> None:
         try:
-            steps, variables = await self._store.read(_contents(claimed))
+            steps, variables = await self._store.read(
+                digests.contents(claimed, DIGEST_VARIABLES_MAX_BYTES)
+            )
             for part in in_parts(
                 claimed, lambda digest: sum(map(len, variables.get(digest.id, ()))), WINDOW_BYTES
             ):
@@ -152,7 +154,9 @@ class Digester:
             for each, row in zip(due, rows, strict=True)
         ]
         if closed:
-            await self._store.write(self._written(scope, closed, rows, now))
+            await self._store.write(
+                notifications.of_digests(scope, closed, rows, self._snapshots, self._ids, now)
+            )
             self._wake_lanes()
         if problems:
             log.warning("digests_wait_for_target", digests=len(problems), why=problems[0][1])
@@ -200,7 +204,7 @@ class Digester:
         if isinstance(text, RenderProblem):
             reason, error = RENDER_FAILED, text.detail
         elif text.subject is not None and breaks_header(text.subject):
-            reason, error = INVALID_HEADER, "the rendered subject holds a control character"
+            reason, error = INVALID_HEADER, "the rendered subject contains a control character"
         else:
             letter = MessageContent(text.subject, text.body, (), zone, _is_html(step))
         kind, template = channel_kind(step.channel)
@@ -228,20 +232,8 @@ class Digester:
             purpose=purpose,
         )
 
-    def _written(
-        self,
-        scope: Scope,
-        closed: Sequence[ClosedDigest],
-        rows: Sequence[NewNotification],
-        now: datetime,
-    ) -> Transaction[None]:
-        """The rows of those digests that nobody else has closed meanwhile."""
-        ours = yield from digests.close(closed, now)
-        outbox_ids = {each.outbox_id for each in closed if each.id in ours}
-        mine = [row for row in rows if row.id in outbox_ids]
-        targets = {row.submission_target for row in mine}
-        contracts = snapshots(targets, self._contracts(), self._fallback_of)
-        yield from notifications.insert(scope, mine, contracts, self._ids, now)
+    def _snapshots(self, targets: set[str]) -> dict[str, ContractSnapshot]:
+        return snapshots(targets, self._contracts(), self._fallback_of)
 
 
 def _is_html(step: WorkflowStep) -> bool:
@@ -256,13 +248,3 @@ def own_zone(attributes: Mapping[str, Any], recipient_id: str) -> str | None:
             zone = party.get("timeZone")
             return zone if isinstance(zone, str) else None
     return None
-
-
-def _contents(
-    claimed: Sequence[ClaimedDigest],
-) -> Transaction[tuple[dict[StepId, DigestStep], dict[DigestId, list[str]]]]:
-    steps = yield from digests.steps(digest.step_id for digest in claimed)
-    variables = yield from digests.variables(
-        [digest.id for digest in claimed], DIGEST_VARIABLES_MAX_BYTES
-    )
-    return steps, variables

@@ -78,7 +78,12 @@ class EventDryRun:
         if plan.texts > self._limits.router_texts:
             raise InvalidInput(
                 "the event would make too many messages for a dry run",
-                [Problem("subject", f"{plan.texts:,} texts, of {self._limits.router_texts:,}")],
+                [
+                    Problem(
+                        "subject",
+                        f"{plan.texts:,} texts; the maximum is {self._limits.router_texts:,}",
+                    )
+                ],
             )
         await self._planner.render([plan], self._urls, now)
         shown = [(route.place, row) for route in plan.routes for row in route.rows]
@@ -119,9 +124,9 @@ def _addressed(row: NewNotification) -> Addressed:
 
 def _sentences(plan: EventPlan) -> list[str]:
     if plan.error is not None:
-        return [f"It could not be routed: {plan.error}."]
+        return [f"It could not be processed: {plan.error}."]
     if not plan.routes:
-        return ["Its trigger has neither a rule nor a legacy sender: nobody would be written to."]
+        return ["Its trigger has neither a rule nor a legacy sender: nothing would be sent."]
     told = [route.document() for route in plan.routes]
     return [each for route in told for each in (_sentence(route), *without_address(route))]
 
@@ -131,20 +136,20 @@ def _sentence(route: Route) -> str:
     made = enqueued(route)
     match Decision(route["decision"]):
         case Decision.STEPS if route.get("why"):
-            return f"{where}: {route['why']}, so nobody would be written to."
+            return f"{where}: {route['why']}, so nothing would be sent."
         case Decision.STEPS:
-            return f"{where}: the rule's steps would make {made}."
+            return f"{where}: the rule's steps would create {made}."
         case Decision.SUPPRESSED:
-            return f"{where}: the rule is disabled, so nobody would be written to."
+            return f"{where}: the rule is disabled, so nothing would be sent."
         case Decision.LEGACY:
             return (
-                f"{where}: there is no rule, so the legacy sender {route['sender']} would make"
+                f"{where}: there is no rule, so the legacy sender {route['sender']} would create"
                 f" {made}."
             )
         case Decision.LEGACY_FALLBACK:
             return (
                 f"{where}: the rule could not be enqueued ({route.get('why')}), so the legacy"
-                f" sender {route['sender']} would make {made}."
+                f" sender {route['sender']} would create {made}."
             )
         case Decision.FAILED:
             return f"{where}: nothing would be enqueued ({route.get('why')})."

@@ -7,7 +7,7 @@ nobody knows is refused here, where its sender can still be told.
 from collections.abc import Callable, Sequence
 
 from outrider.domain.emissions import Emission, event_texts
-from outrider.domain.errors import IdempotencyConflict, InvalidInput, Problem
+from outrider.domain.errors import IdempotencyConflict
 from outrider.domain.ids import Scope
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.submissions.shared_commits import SharedCommits
@@ -19,7 +19,6 @@ from outrider.kernel.transactions.domain_events import (
     StoredEvent,
 )
 from outrider.limits.campaigns import SHARED_COMMIT_ITEMS
-from outrider.ports.store import Transaction
 
 Answer = tuple[StoredEvent, bool] | IdempotencyConflict
 
@@ -61,7 +60,9 @@ class EventIntake:
         return await self._take(scope, told)
 
     async def _take(self, scope: Scope, told: Sequence[EventFields]) -> list[Answer]:
-        new, stored = await self._store.write(self._taken(scope, told))
+        new, stored = await self._store.write(
+            domain_events.take(scope, told, self._triggers, self._ids, self._clock.now())
+        )
         if new:
             self._wake()
         answers: list[Answer] = []
@@ -77,7 +78,9 @@ class EventIntake:
 
     async def event(self, scope: Scope, event_id: str) -> tuple[StoredEvent, list[EventItem]]:
         """The event, and the messages that followed from it so far."""
-        return await self._store.read(_with_items(scope, event_id, self._limits.event_items))
+        return await self._store.read(
+            domain_events.with_items(scope, event_id, self._limits.event_items)
+        )
 
     async def contents(self, scope: Scope, event_id: str) -> EventContents:
         """What its sender told."""
@@ -103,44 +106,9 @@ class EventIntake:
             self._wake()
         return again
 
-    def _taken(
-        self, scope: Scope, told: Sequence[EventFields]
-    ) -> Transaction[tuple[set[str], dict[str, StoredEvent]]]:
-        yield from self._refuse_unknown(scope, told)
-        new = yield from domain_events.insert(scope, told, self._ids, self._clock.now())
-        event_ids = [each.emission.event_id for each in told]
-        return new, (yield from domain_events.by_event_id(scope, event_ids))
-
-    def _refuse_unknown(self, scope: Scope, told: Sequence[EventFields]) -> Transaction[None]:
-        """Known is what is built in, what a legacy sender hears, and what a rule names."""
-        others = {each.emission.trigger for each in told} - self._triggers
-        if not others:
-            return
-        ruled = {
-            rule.trigger for rule in (yield from domain_events.rules_of(scope, sorted(others)))
-        }
-        problems = [
-            Problem(
-                f"[{index}].trigger" if len(told) > 1 else "trigger",
-                f"'{emission.trigger}' is known to nobody; a rule for it makes it known."
-                f" Known without one: {', '.join(sorted(self._triggers))}",
-            )
-            for index, (emission, _, _) in enumerate(told)
-            if emission.trigger in others - ruled
-        ]
-        if problems:
-            raise InvalidInput("the event cannot be taken", problems)
-
-
-def _with_items(
-    scope: Scope, event_id: str, most: int
-) -> Transaction[tuple[StoredEvent, list[EventItem]]]:
-    event = yield from domain_events.event(scope, event_id)
-    return event, (yield from domain_events.items(scope, event.id, most))
-
 
 def _conflict(event_id: str) -> IdempotencyConflict:
     return IdempotencyConflict(
-        f"the event '{event_id}' was emitted before with another trigger or content",
+        f"the event '{event_id}' was already emitted with a different trigger or content",
         hint="use a new eventId for a new event",
     )

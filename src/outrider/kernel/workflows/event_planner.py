@@ -80,7 +80,9 @@ class EventPlanner:
         )  # fmt: skip
         self._decide(plan, rules.get(claimed.trigger, ()), steps, now)
         if plan.items > EVENT_ITEMS_MAX:
-            plan.error = f"it would make {plan.items:,} messages, of at most {EVENT_ITEMS_MAX:,}"
+            plan.error = (
+                f"it would create {plan.items:,} messages; the maximum is {EVENT_ITEMS_MAX:,}"
+            )
             plan.routes = []
         return plan
 
@@ -98,7 +100,7 @@ class EventPlanner:
         event = plan.event
         senders = self._senders.get(event.trigger, {})
         if not rules and not senders and event.trigger not in self._triggers:
-            plan.error = f"the trigger '{event.trigger}' is known to nobody"
+            plan.error = f"'{event.trigger}' is not a known trigger"
             return
         for place, rule, decision in decide(rules, senders):
             if plan.has(place):

@@ -24,13 +24,11 @@ from outrider.kernel.contracts.contract_cache import snapshots
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.streams.announcement_listener import woken_by
 from outrider.kernel.transactions import (
-    digests,
     domain_events,
-    failed_events,
-    notifications,
+    routing,
 )
-from outrider.kernel.transactions.domain_events import ClaimedEvent, Settled
-from outrider.kernel.transactions.notifications import WINDOW_BYTES
+from outrider.kernel.transactions.deployment import ContractSnapshot
+from outrider.kernel.transactions.domain_events import ClaimedEvent
 from outrider.kernel.workflows.event_plan import EventPlan
 from outrider.kernel.workflows.event_planner import EventPlanner, Rules, Steps
 from outrider.ports.store import Announced, Transaction
@@ -158,7 +156,7 @@ class EventRouter:
             return False
         await self._planner.render(plans, await self._unsubscriber.urls(), now)
         try:
-            await self._store.write(self._written(scope, plans))
+            await self._store.write(self._script(scope, plans))
         except StoreRefused as refusal:
             if len(events) > 1:
                 raise
@@ -192,7 +190,7 @@ class EventRouter:
                     route.fail(refusal.message, REFUSED)
             await self._planner.render([plan], await self._unsubscriber.urls(), now)
             with suppress(StoreRefused):
-                await self._store.write(self._written(plan.scope, [plan]))
+                await self._store.write(self._script(plan.scope, [plan]))
                 log.warning(
                     "event_fell_back", event_id=event.event_id, trigger=event.trigger,
                     error=refusal.message,
@@ -200,38 +198,12 @@ class EventRouter:
                 return plan
         raise refusal
 
-    def _written(self, scope: Scope, plans: Sequence[EventPlan]) -> Transaction[None]:
-        now = self._clock.now()
-        fresh = yield from domain_events.still_received([plan.event.id for plan in plans])
-        mine = [plan for plan in plans if plan.event.id in fresh]
-        rows = [row for plan in mine for row in plan.rows]
-        targets = {row.submission_target for row in rows}
-        contracts = snapshots(targets, self._contracts(), self._fallback_of)
-        yield from notifications.insert(scope, rows, contracts, self._ids, now)
-        entries = [entry for plan in mine for entry in plan.entries]
-        for part in in_parts(entries, lambda entry: len(entry.variables), WINDOW_BYTES):
-            yield from digests.collect(scope, part, self._ids, now)
-        settled = [
-            Settled(plan.event.id, plan.status, plan.document(), plan.problem) for plan in mine
-        ]
-        yield from domain_events.settle(settled, now)
-        yield from self._told(scope, mine, now)
+    def _script(self, scope: Scope, plans: Sequence[EventPlan]) -> Transaction[None]:
+        most = self._limits.trouble_counted
+        return routing.settle(scope, plans, self._snapshots, most, self._ids, self._clock.now())
 
-    def _told(self, scope: Scope, plans: Sequence[EventPlan], now: datetime) -> Transaction[None]:
-        """One alert for each trigger of which something failed; most windows need none."""
-        failed = {
-            plan.event.trigger: (plan.event.event_id, plan.logged_problem)
-            for plan in plans
-            if plan.status is EventStatus.FAILED
-        }
-        mended = {
-            plan.event.trigger
-            for plan in plans
-            if plan.was_tried and plan.status is EventStatus.ROUTED
-        }
-        if failed or mended:
-            most = self._limits.trouble_counted
-            yield from failed_events.tell(scope, failed, mended, most, self._ids, now)
+    def _snapshots(self, targets: set[str]) -> dict[str, ContractSnapshot]:
+        return snapshots(targets, self._contracts(), self._fallback_of)
 
     async def _postpone(self, event: ClaimedEvent, error: Exception) -> None:
         now = self._clock.now()

@@ -25,14 +25,14 @@ from outrider.domain.workflows import (
     STEP_DELAY,
     STEP_PASSED,
     DomainEvent,
-    MomentPassed,
-    NoMoment,
+    DueTimePassed,
+    NoDueTime,
     Rule,
     StepId,
     WorkflowStep,
     channel_kind,
+    due_time,
     in_order,
-    moment,
 )
 from outrider.kernel.transactions.digests import DigestEntry
 from outrider.kernel.transactions.notifications import NewNotification
@@ -127,16 +127,16 @@ class MessageComposer:
             contract = self._targets.find(step.channel, step.submission_target)
             if isinstance(contract, str):
                 return f"step {step.step_order}: {contract}"
-            due = moment(step.timing, event, now)
-            if isinstance(due, NoMoment):
+            due = due_time(step.timing, event, now)
+            if isinstance(due, NoDueTime):
                 return f"step {step.step_order}: {due.problem}"
             to, absent = addressed(step.recipients, step.channel, event)
-            if step.digest_seconds is not None and not isinstance(due, MomentPassed):
+            if step.digest_seconds is not None and not isinstance(due, DueTimePassed):
                 entries += _entries(event, rule, step, step.digest_seconds, to)
                 to = [each for each in to if each.skip is not None]
             kind, template = channel_kind(step.channel)
-            passed = isinstance(due, MomentPassed)
-            due_at = now if isinstance(due, MomentPassed) else due
+            passed = isinstance(due, DueTimePassed)
+            due_at = now if isinstance(due, DueTimePassed) else due
             if due_at <= LAST_MOMENT:
                 # Steps that are due together are delivered in their order too.
                 due_at += timedelta(microseconds=place)
@@ -225,7 +225,7 @@ class MessageComposer:
             return f"{order.template}: {problem.detail}"
         subjects = [each.subject or "" for each in answers if isinstance(each, Rendered)]
         if any(map(breaks_header, subjects)):
-            return f"{order.template}: the rendered subject holds a control character"
+            return f"{order.template}: the rendered subject contains a control character"
         texts = iter(answers)
         shared = next(texts, None) if not order.is_personal else None
         payloads: dict[str | None, str] = {}
@@ -283,7 +283,7 @@ def _refuse_odd(composed: Composition) -> None:
     """Senders are other people's code: what cannot be rendered or kept is theirs to hear of."""
     texts: tuple[object, ...] = (composed.subject or "", composed.body)
     if not all(isinstance(text, str) for text in texts):
-        raise TypeError("a composition's subject and body should be texts")
+        raise TypeError("a composition's subject and body should be strings")
     if not all(isinstance(each, Attachment) for each in composed.attachments):
         raise TypeError("a composition's attachments should be attachments")
     kept = composed.subject, composed.body, composed.variables, list(composed.attachments)

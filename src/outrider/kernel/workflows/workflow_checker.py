@@ -16,7 +16,7 @@ from outrider.domain.submission import Contract, GatewayType
 from outrider.domain.workflow_retry import USUAL_RETRY, WorkflowRetry
 from outrider.domain.workflows import RoutePlace
 from outrider.kernel.transactions import workflow_checks
-from outrider.kernel.transactions.inspection import FIRST
+from outrider.kernel.transactions.paging import FIRST
 from outrider.kernel.transactions.workflow_checks import RuleToCheck
 from outrider.kernel.workflows.event_planner import NO_STEPS, Senders
 from outrider.kernel.workflows.step_targets import StepTargets
@@ -108,7 +108,7 @@ class WorkflowChecker:
     def _warnings(self, rule: RuleToCheck, targets: StepTargets) -> Iterator[Problem]:
         path = _path(rule.scope, rule.trigger, rule.place)
         if rule.enabled and not rule.steps:
-            yield Problem(path, f"{NO_STEPS}: disable the rule to silence its place")
+            yield Problem(path, f"{NO_STEPS}; to send nothing here, disable the rule")
         for step in rule.steps:
             contract = targets.find(step.channel, step.submission_target)
             if isinstance(contract, Contract):

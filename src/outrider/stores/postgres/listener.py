@@ -49,7 +49,7 @@ class Listener:
                     await self._check()
                     continue
                 if ear.lost:
-                    raise StoreUnavailable("Postgres closed the connection that listened")
+                    raise StoreUnavailable("Postgres closed the listening connection")
                 ear.sounded.clear()
                 yield
         finally:

@@ -30,11 +30,12 @@ from outrider.limits.stores import (
 )
 from outrider.ports.store import Announced, Result, Rows, Statement, Transaction
 from outrider.stores import migrations
+from outrider.stores.compiler import Dialect
 from outrider.stores.postgres.listener import Listener
-from outrider.stores.statements import load_statements, to_positional
+from outrider.stores.statements import KERNEL_STATEMENTS, load_statements, to_positional
 
 HERE = Path(__file__).parent
-STATEMENTS = load_statements(HERE / "statements")
+STATEMENTS = load_statements(KERNEL_STATEMENTS, Dialect.POSTGRES)
 MIGRATIONS = migrations.load_migrations(HERE / "migrations")
 MIGRATION_LOCK = 0x6F757472
 """An advisory lock, so that two processes never migrate at the same time."""
@@ -186,7 +187,7 @@ class PostgresStore:
     async def _connected(self, around: tuple[Isolation, bool] | None) -> AsyncIterator[Connection]:
         """A connection, in a transaction of that isolation where one is wanted."""
         if self._is_abandoned:
-            raise StoreUnavailable("Postgres did not answer, and nobody waits for it any more")
+            raise StoreUnavailable("Postgres did not answer in time")
         try:
             pool = self._pool or await self._open()
             # The pool's own time-out would make a task of it, which single messages wait for.
@@ -261,8 +262,9 @@ async def _rows(connection: Connection, statement: Statement) -> Rows:
     sql, order = _POSITIONAL[statement.name]
     given = dict(statement.params)
     if statement.window is not None:
-        item = _item(tuple(statement.window))
-        items = [item(*row) for row in zip(*statement.window.values(), strict=True)]
+        names = STATEMENTS[statement.name].window
+        item = _item(names)
+        items = [item(*row) for row in zip(*map(statement.window.__getitem__, names), strict=True)]
         given["window"] = msgspec.json.encode(items).decode()
     records: Sequence[Any] = await connection.fetch(sql, *(given[name] for name in order))
     return records
@@ -289,12 +291,12 @@ async def _applied(connection: Connection) -> Mapping[str, str]:
 def _translated(error: BaseException, url: str) -> StoreError:
     said = without_password(str(error), url)
     if isinstance(error, asyncpg.IntegrityConstraintViolationError):
-        return StoreRefused(f"the database refused it: {said}")
+        return StoreRefused(f"the database refused the statement: {said}")
     if isinstance(error, asyncpg.UndefinedTableError):
         return SchemaMismatch(said, hint="run `outrider migrate` first")
     if isinstance(error, _LOST):
         return StoreUnavailable(
-            f"Postgres cannot be used: {said or type(error).__name__}",
-            hint="check that it runs and that OUTRIDER_DATABASE_URL is right",
+            f"Postgres is unavailable: {said or type(error).__name__}",
+            hint="check that it is running and that OUTRIDER_DATABASE_URL is correct",
         )
     return StoreError(f"Postgres: {said}")

@@ -69,7 +69,7 @@ def translated(error: Exception) -> StoreError:
     if isinstance(error, _driver().errors.ProgrammingError) and number not in GIVEN_UP:
         return StoreError(f"Snowflake: {error}")
     return StoreUnavailable(
-        f"Snowflake did not do it: {error}", hint="tell the same again; it is written once"
+        f"Snowflake failed: {error}", hint="repeat the call; it is written only once"
     )
 
 
@@ -78,7 +78,7 @@ def _driver() -> Any:
         import snowflake.connector
     except ImportError as error:
         raise InvalidInput(
-            "an event log in Snowflake needs the package snowflake-connector-python",
+            "an event log in Snowflake requires the package snowflake-connector-python",
             hint='pip install "outrider[snowflake]"',
         ) from error
     return snowflake.connector

@@ -20,6 +20,7 @@ import apsw
 import msgspec
 
 from outrider.domain.errors import SchemaMismatch, StoreError, StoreRefused, StoreUnavailable
+from outrider.files.private_files import keep_others_out
 from outrider.limits.stores import (
     SQLITE_BUSY_SECONDS,
     SQLITE_LEAST_BUSY_MS,
@@ -29,14 +30,14 @@ from outrider.limits.stores import (
     SQLITE_SHORT_ITEMS,
 )
 from outrider.ports.store import Announced, Result, Rows, Statement, Transaction
-from outrider.private_files import keep_others_out
 from outrider.stores import migrations
+from outrider.stores.compiler import Dialect
 from outrider.stores.sqlite.checkpointer import Checkpointer
 from outrider.stores.sqlite.writer_thread import WriterThread
-from outrider.stores.statements import NamedSql, load_statements
+from outrider.stores.statements import KERNEL_STATEMENTS, NamedSql, load_statements
 
 HERE = Path(__file__).parent
-STATEMENTS = load_statements(HERE / "statements")
+STATEMENTS = load_statements(KERNEL_STATEMENTS, Dialect.SQLITE)
 MIGRATIONS = migrations.load_migrations(HERE / "migrations")
 
 Answer = TypeVar("Answer")
@@ -118,7 +119,7 @@ class SqliteStore:
         except OSError as error:
             raise StoreUnavailable(
                 f"SQLite cannot use {self._path}: {error.strerror}",
-                hint="check that the file is a database, writable, and that the disk has room",
+                hint="check that the file is a writable database and that the disk has space",
             ) from error
 
     def abandon(self) -> None:
@@ -189,7 +190,7 @@ class SqliteStore:
         if not self._path.parent.is_dir():
             raise StoreUnavailable(
                 f"the folder of the database does not exist: {self._path.parent}",
-                hint="create it, or set OUTRIDER_DATABASE_URL to another place",
+                hint="create it, or set OUTRIDER_DATABASE_URL to another location",
             )
         # Everything is in it: a new one is its owner's alone, and so is what SQLite puts beside it.
         # One that is there is not opened: to close it would end the locks of our other connections.
@@ -265,7 +266,7 @@ class SqliteStore:
         named = STATEMENTS[statement.name]
         params = {name: _to_sqlite(value) for name, value in statement.params.items()}
         if statement.window is not None:
-            columns = map(_column, statement.window.values())
+            columns = [_column(statement.window[name]) for name in named.window]
             items = list(zip(*columns, strict=True))
             params["window"] = msgspec.json.encode(items).decode()
         cursor.execute(named.sql, params)
@@ -314,11 +315,11 @@ class SqliteStore:
 
     def _translated(self, error: apsw.Error) -> StoreError:
         if isinstance(error, apsw.ConstraintError):
-            return StoreRefused(f"the database refused it: {error}")
+            return StoreRefused(f"the database refused the statement: {error}")
         if isinstance(error, _LOST):
             return StoreUnavailable(
                 f"SQLite cannot use {self._path}: {error}",
-                hint="check that the file is a database, writable, and that the disk has room",
+                hint="check that the file is a writable database and that the disk has space",
             )
         if "no such table" in str(error):
             return SchemaMismatch(str(error), hint="run `outrider migrate` first")

@@ -6,7 +6,7 @@ settings, or with an engine that cannot be reached.
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,11 +23,11 @@ from outrider.domain.run_events import RunEvent
 from outrider.domain.signals import AskedSignal, Signal
 from outrider.domain.states import TERMINAL_RUNS, Channel, RunStatus
 from outrider.gateways.sandbox import Sandbox
-from outrider.kernel.control.phase_controls import Control, ControlAnswer
-from outrider.kernel.transactions import inspection, run_log
-from outrider.kernel.transactions.inspection import JobLine
+from outrider.kernel.transactions import paging, run_jobs, run_log
+from outrider.kernel.transactions.phase_controls import Control, ControlAnswer
+from outrider.kernel.transactions.run_jobs import JobLine
 from outrider.limits.kernel import Limits
-from outrider.ports.engine import Engine, Stalled, Work
+from outrider.ports.engine import Engine, Jobs, Stalled, Work, Worker
 from outrider.settings import Settings
 from outrider.testing.launches import (
     ACTOR,
@@ -55,23 +55,27 @@ LIMITS = Limits(
 ADMIN = Principal(DEFAULT_SCOPE, KeyId(""), "ada", frozenset({KeyScope.ADMIN}))
 
 
-class UnreachableEngine:
+class UnreachableEngine(Engine):
     """Nothing can be told to it; who asks for a name gets the one under which others know a run."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        self.polls_queue = engine.polls_queue
 
     async def start(self, run: Work) -> None:
-        raise EngineUnavailable(f"nobody was told of {run}")
+        raise EngineUnavailable(f"no notification of {run}")
 
     async def signal(self, run: Work, signal: Signal, step_id: str | None = None) -> None:
-        raise EngineUnavailable(f"nobody was told of {signal} {step_id} to {run}")
+        raise EngineUnavailable(f"no notification of {signal} {step_id} to {run}")
 
     async def recover(self, stalled: Sequence[Stalled]) -> Sequence[Stalled]:
-        raise EngineUnavailable(f"nobody was told of {stalled}")
+        raise EngineUnavailable(f"no notification of {stalled}")
 
     def reference(self, tenant_id: TenantId, run_id: RunId) -> str:
         return self._engine.reference(tenant_id, run_id)
+
+    def worker(self, jobs: Jobs) -> AbstractAsyncContextManager[Worker]:
+        return self._engine.worker(jobs)
 
 
 @dataclass(frozen=True)
@@ -200,10 +204,10 @@ class EngineBench:
         return [event.type for event in await self.events(run_id)]
 
     async def jobs(self, run_id: RunId) -> list[JobLine]:
-        return await self.outrider.store.read(inspection.jobs_page(run_id, inspection.FIRST, MOST))
+        return await self.outrider.store.read(run_jobs.jobs_page(run_id, paging.FIRST, MOST))
 
     async def reasons(self, run_id: RunId) -> dict[tuple[str, str], int]:
-        found = await self.outrider.store.read(inspection.reason_counts(run_id))
+        found = await self.outrider.store.read(run_jobs.reason_counts(run_id))
         return {(each.status, each.reason): each.items for each in found}
 
     async def until_jobs(self, run_id: RunId, reached: Callable[[JobLine], bool]) -> None:

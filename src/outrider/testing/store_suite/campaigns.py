@@ -17,7 +17,14 @@ from outrider.domain.errors import (
 from outrider.domain.ids import DEFAULT_SCOPE, CampaignId, Scope
 from outrider.domain.recipients import AddressKind, Recipient, address_kind, recipient
 from outrider.domain.states import Channel, PhaseState
-from outrider.kernel.transactions import campaigns, inspection, ledger
+from outrider.kernel.transactions import (
+    audit_trail,
+    campaigns,
+    contract_documents,
+    ledger,
+    paging,
+    run_records,
+)
 from outrider.kernel.transactions.overview import overview_page
 from outrider.limits.campaigns import IMPORT_WINDOW_ITEMS
 from outrider.ports.store import Store
@@ -26,7 +33,7 @@ from outrider.testing.store_suite.workshop import CONTRACT, ELSEWHERE, MOST, SMS
 
 
 async def _listed(store: Store, scope: Scope) -> list[CampaignId]:
-    page = await store.read(overview_page(scope, inspection.LAST, 10))
+    page = await store.read(overview_page(scope, paging.LAST, 10))
     return [line.id for line in page.campaigns]
 
 
@@ -41,7 +48,7 @@ class CampaignConformance:
         (asset,) = await store.read(campaigns.assets_of(campaign_id))
         assert (asset.message, asset.version) == (SMS, 1)
         (entry,) = await store.read(
-            inspection.audit_of_campaign(DEFAULT_SCOPE, campaign_id, inspection.FIRST, MOST)
+            audit_trail.audit_of_campaign(DEFAULT_SCOPE, campaign_id, paging.FIRST, MOST)
         )
         assert entry.event == "campaign.created"
         assert msgspec.json.decode(entry.detail) == {"recipients": 3, "messages": 1}
@@ -74,7 +81,7 @@ class CampaignConformance:
     async def test_campaigns_are_listed_newest_first_in_pages(self, store: Store) -> None:
         shop = Workshop(store)
         created = sorted([await shop.campaign(1) for _ in range(3)], reverse=True)
-        first = await store.read(overview_page(DEFAULT_SCOPE, inspection.LAST, 2))
+        first = await store.read(overview_page(DEFAULT_SCOPE, paging.LAST, 2))
         assert first.next is not None
         rest = await store.read(overview_page(DEFAULT_SCOPE, first.next, 2))
         assert rest.next is None
@@ -135,7 +142,7 @@ class CampaignConformance:
         shop = Workshop(store)
         campaign_id = await shop.campaign(1_000)
         run_id = await shop.deploy(campaign_id)
-        run = await store.read(inspection.run(DEFAULT_SCOPE, run_id))
+        run = await store.read(run_records.run(DEFAULT_SCOPE, run_id))
         assert (run.status, run.intended, run.started_at) == ("queued", 1_000, None)
         assert await shop.jobs_by_status(run_id) == {"queued": 10}
         assert await shop.items(run_id) == {}
@@ -161,7 +168,7 @@ class CampaignConformance:
         run_id = await shop.deploy(campaign_id)
         with pytest.raises(InvalidTransition, match="in_progress"):
             await shop.deploy(campaign_id)
-        runs = await store.read(inspection.runs_of(campaign_id))
+        runs = await store.read(run_records.runs_of(campaign_id))
         assert [run.id for run in runs] == [run_id]
         assert len(await shop.claim(most=MOST)) == 1
 
@@ -199,7 +206,7 @@ class CampaignConformance:
             await shop.launch(1)
         claimed = await shop.claim(most=MOST)
         assert len({job.contract_id for job in claimed}) == 1
-        text = await store.read(inspection.contract_document(claimed[0].contract_id))
+        text = await store.read(contract_documents.contract_document(claimed[0].contract_id))
         assert CONTRACT.gateway_url in text
 
     async def test_work_scheduled_for_later_is_not_claimed_before(self, store: Store) -> None:

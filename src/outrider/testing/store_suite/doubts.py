@@ -7,7 +7,7 @@ import pytest
 from outrider.domain.ids import DEFAULT_SCOPE, OutboxId, RunId, Scope
 from outrider.domain.jobs import Completed, Parked
 from outrider.domain.states import JobOutcome
-from outrider.kernel.transactions import doubts, inspection, jobs, ledger
+from outrider.kernel.transactions import doubts, jobs, ledger, paging
 from outrider.kernel.transactions.doubts import DoubtVerdict
 from outrider.kernel.transactions.jobs import Hold
 from outrider.ports.store import Store
@@ -29,16 +29,14 @@ class DoubtConformance:
         shop = Workshop(store)
         run_id, ids = await _doubted(shop, 3)
         await _doubted(shop, 1)
-        first = await store.read(doubts.doubts_page(DEFAULT_SCOPE, run_id, inspection.FIRST, 2))
+        first = await store.read(doubts.doubts_page(DEFAULT_SCOPE, run_id, paging.FIRST, 2))
         rest = await store.read(doubts.doubts_page(DEFAULT_SCOPE, run_id, first[-1].id, 2))
         assert [doubt.id for doubt in [*first, *rest]] == sorted(ids)
-        everywhere = await store.read(
-            doubts.doubts_page(DEFAULT_SCOPE, None, inspection.FIRST, MOST)
-        )
+        everywhere = await store.read(doubts.doubts_page(DEFAULT_SCOPE, None, paging.FIRST, MOST))
         assert len(everywhere) == 4
         assert (first[0].reason, first[0].attempts) == ("timeout", 1)
         assert (first[0].opened_at, first[0].doubted_at) == (NOON, at(1))
-        assert await store.read(doubts.doubts_page(ELSEWHERE, None, inspection.FIRST, MOST)) == []
+        assert await store.read(doubts.doubts_page(ELSEWHERE, None, paging.FIRST, MOST)) == []
 
     @pytest.mark.parametrize(
         ("verdict", "status", "intent_status", "run_status"),

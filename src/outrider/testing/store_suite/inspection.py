@@ -6,9 +6,18 @@ from outrider.domain.errors import NotFound, StoreRefused
 from outrider.domain.ids import DEFAULT_SCOPE, CampaignId, OutboxId, RunId
 from outrider.domain.states import ItemStatus
 from outrider.domain.suppressions import OptOut
-from outrider.kernel.transactions import campaigns, inspection, suppressions
+from outrider.kernel.transactions import (
+    audit_trail,
+    campaigns,
+    ledger_items,
+    ledger_pages,
+    paging,
+    run_jobs,
+    run_records,
+    suppressions,
+)
 from outrider.kernel.transactions.audit import AuditEntry, record
-from outrider.kernel.transactions.inspection import LedgerPosition
+from outrider.kernel.transactions.ledger_pages import LedgerPosition
 from outrider.ports.store import Store, Transaction, ask
 from outrider.testing.store_suite.workshop import (
     ACCEPTED,
@@ -62,7 +71,7 @@ class InspectionConformance:
         context = await shop.take_over(now=at(31))
         await shop.reopen(context, ids[2], now=at(32))
         lines, after = [], LedgerPosition()
-        while page := await store.read(inspection.ledger_page(run_id, after, 2)):
+        while page := await store.read(ledger_pages.ledger_page(run_id, after, 2)):
             assert len(page) <= 2
             lines += page
             after = LedgerPosition(page[-1].job_id, page[-1].id)
@@ -75,7 +84,7 @@ class InspectionConformance:
         assert {line.submission_target for line in lines} == {WORD.target}
 
     async def test_the_schema_says_that_keys_are_unique(self, store: Store) -> None:
-        assert await store.read(inspection.key_is_unique_in_schema()) is True
+        assert await store.read(ledger_pages.key_is_unique_in_schema()) is True
 
     async def test_reasons_are_counted_by_what_became_of_the_item(self, store: Store) -> None:
         shop = Workshop(store)
@@ -85,7 +94,7 @@ class InspectionConformance:
         await shop.close(context, *((item_id, REJECTED) for item_id in ids))
         skipped = shop.draft(context, 2, status=ItemStatus.SKIPPED, reason="no_address")
         await shop.reserve(context, [skipped])
-        counts = await store.read(inspection.reason_counts(run_id))
+        counts = await store.read(run_jobs.reason_counts(run_id))
         assert [(row.status, row.reason, row.items) for row in counts] == [
             ("failed", "invalid_recipient", 2),
             ("skipped", "no_address", 1),
@@ -96,14 +105,14 @@ class InspectionConformance:
         run_id = await shop.launch(2)
         context = await shop.claim_one()
         first, _ = await shop.open(context, 0, 1)
-        by_run = await store.read(inspection.items_of_run(DEFAULT_SCOPE, run_id, most=MOST))
+        by_run = await store.read(ledger_items.items_of_run(DEFAULT_SCOPE, run_id, most=MOST))
         assert len(by_run) == 2
         by_recipient = await store.read(
-            inspection.items_of_run(DEFAULT_SCOPE, run_id, recipient_id="lead-0", most=MOST)
+            ledger_items.items_of_run(DEFAULT_SCOPE, run_id, recipient_id="lead-0", most=MOST)
         )
         assert [item.id for item in by_recipient] == [first]
         after = LedgerPosition(by_run[0].job_id or "", by_run[0].id)
-        rest = inspection.items_of_run(DEFAULT_SCOPE, run_id, after=after, most=MOST)
+        rest = ledger_items.items_of_run(DEFAULT_SCOPE, run_id, after=after, most=MOST)
         assert await store.read(rest) == by_run[1:]
         assert (await shop.item(first)).recipient_id == "lead-0"
 
@@ -111,17 +120,17 @@ class InspectionConformance:
         shop = Workshop(store)
         run_id = await shop.launch(1)
         [first] = await shop.open(await shop.claim_one(), 0)
-        assert await store.read(inspection.items_of_run(ELSEWHERE, run_id, most=MOST)) == []
+        assert await store.read(ledger_items.items_of_run(ELSEWHERE, run_id, most=MOST)) == []
         for scope, outbox_id in ((ELSEWHERE, first), (DEFAULT_SCOPE, OutboxId("no id at all"))):
             with pytest.raises(NotFound):
-                await store.read(inspection.item(scope, outbox_id))
+                await store.read(ledger_items.item(scope, outbox_id))
 
     async def test_a_run_is_unknown_in_another_workspace(self, store: Store) -> None:
         run_id = await Workshop(store).launch(1)
         with pytest.raises(NotFound):
-            await store.read(inspection.run(ELSEWHERE, run_id))
+            await store.read(run_records.run(ELSEWHERE, run_id))
         with pytest.raises(NotFound):
-            await store.read(inspection.run(DEFAULT_SCOPE, RunId(inspection.LAST)))
+            await store.read(run_records.run(DEFAULT_SCOPE, RunId(paging.LAST)))
 
     async def test_the_audit_log_is_appended_to_and_read_in_pages(self, store: Store) -> None:
         shop = Workshop(store)
@@ -133,15 +142,13 @@ class InspectionConformance:
             )
             await store.write(record([entry], shop.ids, NOON))
         seen: list[str] = []
-        after = inspection.FIRST
-        while page := await store.read(inspection.audit_of_run(DEFAULT_SCOPE, run_id, after, 2)):
+        after = paging.FIRST
+        while page := await store.read(audit_trail.audit_of_run(DEFAULT_SCOPE, run_id, after, 2)):
             seen += [entry.event for entry in page]
             after = page[-1].id
         assert sorted(seen) == names
         assert (await shop.audit(run_id))[0][1] == {"text": "naïve ☃"}
-        assert not await store.read(
-            inspection.audit_of_run(ELSEWHERE, run_id, inspection.FIRST, MOST)
-        )
+        assert not await store.read(audit_trail.audit_of_run(ELSEWHERE, run_id, paging.FIRST, MOST))
 
     async def test_a_script_that_raises_leaves_nothing_of_what_it_wrote(self, store: Store) -> None:
         shop = Workshop(store)
@@ -209,7 +216,7 @@ class InspectionConformance:
         campaign_id = await shop.campaign(1)
         moment = at(0.000001)
         run_id = await shop.deploy(campaign_id, scheduled_for=moment)
-        run = await store.read(inspection.run(DEFAULT_SCOPE, run_id))
+        run = await store.read(run_records.run(DEFAULT_SCOPE, run_id))
         assert run.scheduled_for == moment
         assert run.scheduled_for.utcoffset() == moment.utcoffset()
         assert isinstance(run.campaign_id, str)

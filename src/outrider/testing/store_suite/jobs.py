@@ -3,7 +3,7 @@
 import asyncio
 
 from outrider.domain.ids import WorkerId
-from outrider.kernel.transactions import jobs
+from outrider.kernel.transactions import jobs, lost_jobs
 from outrider.kernel.transactions.jobs import Hold
 from outrider.ports.store import Store
 from outrider.testing.store_suite.workshop import MOST, ONE, OTHER, Workshop, at
@@ -78,7 +78,7 @@ class JobConformance:
         assert await store.write(jobs.heartbeat([old], lease, now)) == set()
         assert await store.write(jobs.hold(old, lease, now)) is Hold.LOST
         assert not await store.write(jobs.release(old, now, now))
-        assert not await store.write(jobs.fail(old, "late", now, ONE, shop.ids, now))
+        assert not await store.write(lost_jobs.fail(old, "late", now, ONE, shop.ids, now))
         assert await store.write(jobs.heartbeat([new], lease, now)) == {new.id}
         assert await store.write(jobs.hold(new, lease, now)) is Hold.OURS
 
@@ -130,9 +130,9 @@ class JobConformance:
         run_id = await shop.launch(3, batch_size=1)
         dead = await shop.claim(ONE, most=2)
         await shop.claim(OTHER)
-        assert sorted(await store.read(jobs.lock_holders())) == sorted([ONE, OTHER])
-        assert await store.write(jobs.rescue_from([ONE], OTHER, shop.ids, at(1))) == 2
-        assert await store.read(jobs.lock_holders()) == [OTHER]
+        assert sorted(await store.read(lost_jobs.lock_holders())) == sorted([ONE, OTHER])
+        assert await store.write(lost_jobs.rescue_from([ONE], OTHER, shop.ids, at(1))) == 2
+        assert await store.read(lost_jobs.lock_holders()) == [OTHER]
         back = await shop.claim(OTHER, most=MOST, now=at(1))
         assert [job.id for job in back] == [job.id for job in dead]
         assert {job.attempts for job in back} == {1}
@@ -142,7 +142,7 @@ class JobConformance:
         shop = Workshop(store)
         run_id = await shop.launch(1)
         (job,) = await shop.claim()
-        assert await store.write(jobs.fail(job, "KeyError: 'x'", at(10), ONE, shop.ids, at(0)))
+        assert await store.write(lost_jobs.fail(job, "KeyError: 'x'", at(10), ONE, shop.ids, at(0)))
         assert await shop.jobs_by_status(run_id) == {"failed": 1}
         assert await store.write(jobs.requeue(at(9))) == 0
         assert await shop.claim(now=at(9)) == []
@@ -159,6 +159,6 @@ class JobConformance:
         for number in range(3):
             (job,) = await shop.claim(now=at(number))
             exhausted.append(job.is_exhausted)
-            await store.write(jobs.fail(job, "no", at(number), ONE, shop.ids, at(number)))
+            await store.write(lost_jobs.fail(job, "no", at(number), ONE, shop.ids, at(number)))
             await store.write(jobs.requeue(at(number)))
         assert exhausted == [False, False, True]

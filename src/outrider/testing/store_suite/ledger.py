@@ -10,7 +10,7 @@ from outrider.domain.phases import Action
 from outrider.domain.states import Channel, ItemStatus
 from outrider.domain.submission import Verdict
 from outrider.domain.suppressions import OptOut
-from outrider.kernel.transactions import ledger, steering, suppressions
+from outrider.kernel.transactions import reserving, steering, suppressions
 from outrider.kernel.transactions.jobs import Hold
 from outrider.ports.store import Store
 from outrider.testing.store_suite.workshop import (
@@ -60,7 +60,7 @@ class LedgerConformance:
         (first,) = await shop.open(context, 0)
         drafts = [shop.draft(context, 1), shop.draft(context, 0)]
         with pytest.raises(StoreRefused):
-            await store.write(ledger.reserve_fresh(context, drafts, at(1)))
+            await store.write(reserving.reserve_fresh(context, drafts, at(1)))
         assert {item.id for item in (await shop.items(run_id)).values()} == {first}
 
     async def test_a_first_holder_opens_a_window_with_one_statement(self, store: Store) -> None:
@@ -71,7 +71,7 @@ class LedgerConformance:
             shop.draft(context, 0),
             shop.draft(context, 1, status=ItemStatus.SKIPPED, reason="no_address"),
         ]
-        opened = await store.write(ledger.reserve_fresh(context, drafts, at(1)))
+        opened = await store.write(reserving.reserve_fresh(context, drafts, at(1)))
         assert opened == {drafts[0].id}
         items = await shop.items(run_id)
         assert (items["lead-0"].status, items["lead-0"].attempts) == ("queued", 1)
@@ -84,12 +84,14 @@ class LedgerConformance:
         run_id = await shop.launch(2)
         lost = await shop.claim_one()
         await shop.take_over(now=at(31))
-        assert await store.write(ledger.reserve_fresh(lost, [shop.draft(lost, 0)], at(32))) is None
+        assert (
+            await store.write(reserving.reserve_fresh(lost, [shop.draft(lost, 0)], at(32))) is None
+        )
         other_run_id = await shop.launch(2)
         suspended = await shop.claim_one(now=at(33))
         await store.write(steering.tell_jobs(other_run_id, Action.PAUSE, at(34)))
         drafts = [shop.draft(suspended, 0)]
-        assert await store.write(ledger.reserve_fresh(suspended, drafts, at(35))) is None
+        assert await store.write(reserving.reserve_fresh(suspended, drafts, at(35))) is None
         assert not await shop.items(run_id) | await shop.items(other_run_id)
 
     async def test_a_key_is_reserved_once_however_many_try_at_the_same_time(

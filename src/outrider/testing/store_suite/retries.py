@@ -3,7 +3,7 @@
 from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.retry import CALL_REPEATS_MAX
 from outrider.domain.suppressions import OptOut, SuppressionSource
-from outrider.kernel.transactions import inspection, ledger, suppressions
+from outrider.kernel.transactions import ledger, ledger_items, suppressions
 from outrider.kernel.transactions.jobs import Hold
 from outrider.ports.store import Store
 from outrider.testing.store_suite.workshop import ACCEPTED, NOON, WITHHELD, Workshop, again, at
@@ -136,7 +136,7 @@ class RetryConformance:
             "sent",
             None,
         )
-        attempts = await store.read(inspection.attempts_of(first))
+        attempts = await store.read(ledger_items.attempts_of(first))
         assert [(each.number, each.repeat, each.outcome, each.reason) for each in attempts] == [
             (1, 0, "abandoned", "worker_lost"),
             (1, 1, "accepted", "duplicate_reference"),

@@ -9,7 +9,7 @@ from outrider.domain.ids import DEFAULT_SCOPE, RunId
 from outrider.domain.jobs import Completed, Parked, Unfinished
 from outrider.domain.states import ItemStatus, JobOutcome
 from outrider.domain.submission import Verdict
-from outrider.kernel.transactions import campaigns, inspection, jobs, settlement
+from outrider.kernel.transactions import campaigns, jobs, lost_jobs, run_records, settlement
 from outrider.kernel.transactions.jobs import Hold
 from outrider.kernel.transactions.settlement import LeaseLost
 from outrider.ports.store import Store
@@ -35,7 +35,7 @@ class SettlementConformance:
             await shop.close(context, (item_id, ACCEPTED))
             settled = await shop.settle(context, now=at(number + 1))
             assert settled == Completed(JobOutcome.COMPLETED)
-        run = await store.read(inspection.run(DEFAULT_SCOPE, run_id))
+        run = await store.read(run_records.run(DEFAULT_SCOPE, run_id))
         assert (run.status, run.finished_at) == ("completed", at(2))
         assert await _phase(store, run_id) == ("completed", 2)
         assert await shop.jobs_by_status(run_id) == {"completed": 2}
@@ -161,7 +161,7 @@ class SettlementConformance:
         shop = Workshop(store)
         run_id = await shop.launch(1, max_attempts=1)
         first = await shop.claim_one()
-        await store.write(jobs.fail(first.job, "no", at(1), ONE, shop.ids, at(0)))
+        await store.write(lost_jobs.fail(first.job, "no", at(1), ONE, shop.ids, at(0)))
         await store.write(jobs.requeue(at(1)))
         context = await shop.claim_one(now=at(1))
         assert context.job.is_exhausted
@@ -176,7 +176,7 @@ class SettlementConformance:
 
 async def _phase(store: Store, run_id: RunId) -> tuple[str, int]:
     """The launch's state, and the campaign's last sequence."""
-    run = await store.read(inspection.run(DEFAULT_SCOPE, run_id))
+    run = await store.read(run_records.run(DEFAULT_SCOPE, run_id))
     phases = await store.read(campaigns.phases_of(run.campaign_id))
     (state,) = [phase.state for phase in phases if phase.phase == LAUNCH]
     record = await store.read(campaigns.campaign(DEFAULT_SCOPE, run.campaign_id))

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
+from outrider.domain.call_results import Progress
 from outrider.domain.campaigns import LAUNCH, CampaignDefinition, Message
 from outrider.domain.contracts import contract_sha256, contract_text
 from outrider.domain.ids import (
@@ -26,34 +27,31 @@ from outrider.domain.jobs import Settlement
 from outrider.domain.outbox import Accounting
 from outrider.domain.recipients import Recipient
 from outrider.domain.states import Channel, IntentStatus, ItemStatus
-from outrider.domain.submission import (
-    Contract,
-    ExhaustedReason,
-    MaxAttempts,
-    Progress,
-    Verdict,
-)
+from outrider.domain.submission import Contract, ExhaustedReason, MaxAttempts, Verdict
 from outrider.domain.times import rfc3339
 from outrider.engines.local import local_reference
 from outrider.kernel.transactions import (
+    accountings,
     audience,
+    audit_trail,
     campaigns,
+    closing,
     deployment,
-    inspection,
-    jobs,
-    ledger,
+    ledger_items,
+    lost_jobs,
+    paging,
+    reserving,
+    run_jobs,
+    run_records,
     settlement,
 )
+from outrider.kernel.transactions.claims import ClaimedJob, Claimer
+from outrider.kernel.transactions.closing import ClosedAttempt
 from outrider.kernel.transactions.deployment import ContractSnapshot, Deployment, RunStart
-from outrider.kernel.transactions.inspection import Item
-from outrider.kernel.transactions.jobs import ClaimedJob, Claimer, Hold
-from outrider.kernel.transactions.ledger import (
-    ClosedAttempt,
-    Draft,
-    JobContext,
-    Reopened,
-    RepeatWord,
-)
+from outrider.kernel.transactions.jobs import Hold
+from outrider.kernel.transactions.ledger import JobContext
+from outrider.kernel.transactions.ledger_items import Item
+from outrider.kernel.transactions.reserving import Draft, Reopened, RepeatWord
 from outrider.kernel.transactions.settlement import LeaseLost
 from outrider.ports.store import Store
 from outrider.system import SystemIds
@@ -181,7 +179,7 @@ class Workshop:
 
     async def rescue(self, now: datetime) -> int:
         stale_before = now - timedelta(seconds=STALE_SECONDS)
-        return await self.store.write(jobs.rescue_expired(stale_before, OTHER, self.ids, now))
+        return await self.store.write(lost_jobs.rescue_expired(stale_before, OTHER, self.ids, now))
 
     async def take_over(self, *, now: datetime) -> JobContext:
         """The only locked job's lease is over, and the other worker has it now."""
@@ -211,7 +209,7 @@ class Workshop:
         self, context: JobContext, drafts: Sequence[Draft], *, now: datetime = NOON
     ) -> set[OutboxId] | Hold:
         lease = now + timedelta(seconds=LEASE_SECONDS)
-        return await self.store.write(ledger.reserve(context, drafts, lease, now))
+        return await self.store.write(reserving.reserve(context, drafts, lease, now))
 
     async def open(
         self, context: JobContext, *numbers: int, now: datetime = NOON
@@ -227,7 +225,7 @@ class Workshop:
     ) -> list[Reopened] | Hold:
         lease = now + timedelta(seconds=LEASE_SECONDS)
         return await self.store.write(
-            ledger.reopen(context.job, outbox_ids, None, WORD, lease, now)
+            reserving.reopen(context.job, outbox_ids, None, WORD, lease, now)
         )
 
     async def close(
@@ -239,7 +237,7 @@ class Workshop:
     ) -> None:
         fence = context.job.fence
         await self.store.write(
-            ledger.close(
+            closing.close(
                 [ClosedAttempt(item, attempt, fence, now, verdict) for item, verdict in ends], now
             )
         )
@@ -250,16 +248,16 @@ class Workshop:
         return await self.store.write(settlement.settle_job(context.job, worker, self.ids, now))
 
     async def item(self, outbox_id: OutboxId) -> Item:
-        return await self.store.read(inspection.item(DEFAULT_SCOPE, outbox_id))
+        return await self.store.read(ledger_items.item(DEFAULT_SCOPE, outbox_id))
 
     async def items(self, run_id: RunId) -> dict[str, Item]:
         """The run's ledger rows by recipient."""
-        rows = await self.store.read(inspection.items_of_run(DEFAULT_SCOPE, run_id, most=MOST))
+        rows = await self.store.read(ledger_items.items_of_run(DEFAULT_SCOPE, run_id, most=MOST))
         return {row.recipient_id: row for row in rows}
 
     async def outcomes(self, outbox_id: OutboxId) -> list[str | None]:
         """How each attempt of the item ended; None is one whose answer is not known."""
-        rows = await self.store.read(inspection.attempts_of(outbox_id))
+        rows = await self.store.read(ledger_items.attempts_of(outbox_id))
         calls = [(row.number, row.repeat) for row in rows]
         assert calls == sorted(set(calls))
         # Numbers without a gap: of attempts, and of each attempt's repeats.
@@ -271,22 +269,22 @@ class Workshop:
         return [row.outcome for row in rows]
 
     async def run_status(self, run_id: RunId) -> str:
-        return (await self.store.read(inspection.run(DEFAULT_SCOPE, run_id))).status
+        return (await self.store.read(run_records.run(DEFAULT_SCOPE, run_id))).status
 
     async def accounting(self, run_id: RunId) -> Accounting:
         """The run's accounting, which must add up whenever anybody looks."""
-        _, counted = await self.store.read(inspection.run_with_accounting(DEFAULT_SCOPE, run_id))
+        _, counted = await self.store.read(accountings.run_with_accounting(DEFAULT_SCOPE, run_id))
         assert counted.holds, counted
         return counted
 
     async def jobs_by_status(self, run_id: RunId) -> dict[str, int]:
-        rows = await self.store.read(inspection.job_counts(run_id))
+        rows = await self.store.read(run_jobs.job_counts(run_id))
         return {row.status: row.jobs for row in rows}
 
     async def audit(self, run_id: RunId) -> list[tuple[str, dict[str, object]]]:
         """Events of the audit log, in order, with their details."""
         rows = await self.store.read(
-            inspection.audit_of_run(DEFAULT_SCOPE, run_id, inspection.FIRST, MOST)
+            audit_trail.audit_of_run(DEFAULT_SCOPE, run_id, paging.FIRST, MOST)
         )
         return [(entry.event, msgspec.json.decode(entry.detail)) for entry in rows]
 

@@ -4,37 +4,31 @@
 import { get, segment } from "../api.js";
 import { h, oncePerFrame, render } from "../dom.js";
 import { LiveCampaigns } from "../live_campaigns.js";
-import { nextButton, phaseButtons } from "../phase_controls.js";
-import { serverNow } from "../server_clock.js";
+import { nextButton } from "../phase_controls.js";
 import { ended } from "../state/accounting.js";
-import { controlPhaseOf, isGuessed, outcomeAfter, shownStateOf, stateOf }
-  from "../state/campaign_view.js";
-import { duration, percentage, plural, rate, title } from "../state/format.js";
+import { controlPhaseOf, outcomeAfter } from "../state/campaign_view.js";
+import { plural, title } from "../state/format.js";
 import { makeHash } from "../state/hash.js";
 import { PROGRESS_EVENT } from "../state/phase_machine.js";
 import { successName } from "../state/phase_words.js";
-import { addSample, recentRate, sampleOf, throughputOf, timeLeft } from "../state/throughput.js";
 import { stream } from "../stream.js";
-import { throughputChart } from "../parts/chart.js";
-import { linkButton } from "../parts/controls.js";
 import { copyableId } from "../parts/copying.js";
 import { note } from "../parts/feedback.js";
-import { bar, doubtsNote, inWords, ledger } from "../parts/ledger.js";
-import { exactMoment, moment, span } from "../parts/moments.js";
-import { pill } from "../parts/pill.js";
+import { doubtsNote, inWords, ledger } from "../parts/ledger.js";
+import { moment } from "../parts/timestamps.js";
 import { card } from "../parts/table.js";
-import { reasonWords, waitWords } from "../parts/words.js";
 import { readyFor, statePill } from "./campaigns.js";
 import { artifactsCard, eventsCard, runsCard } from "./campaign_cards.js";
+import { SETTLE_BEAT_MS, chartCard } from "./campaign_chart.js";
+import { phaseTrack } from "./campaign_track.js";
 import { messagesCard } from "./messages.js";
+import { campaign as texts } from "../texts.js";
 
 const RUNS_SHOWN = 10;
 const EVENTS_SHOWN = 30;
 const EVENTS_BEFORE = 300;
 const CHART_BUCKETS = 60;
 const CHART_BEAT_MS = 3_000;
-const SAMPLES_TO_DRAW = 3;
-const SETTLE_BEAT_MS = 1_500;
 const SETTLE_BEATS_MOST = 40;
 const SAME_BEATS = 2;
 const UNDER_WAY = new Set(["in_progress", "paused"]);
@@ -240,11 +234,11 @@ class CampaignPage {
     const phase = this.#inspected;
     frame.head({
       title: view.name,
-      crumbs: [["Campaigns", "#/campaigns"]],
+      crumbs: [[texts.campaigns, "#/campaigns"]],
       beside: statePill(view),
       actions: frame.canOperate && readyFor(view) &&
         nextButton(this.live, view, readyFor(view), (words) => this.#say(words)),
-      under: [plural(view.recipients, "recipient"), " · created ",
+      under: [plural(view.recipients, "recipient"), texts.created,
         moment(this.#definition.createdAt), " · ", copyableId(view.campaignId)],
     });
     render(
@@ -258,7 +252,7 @@ class CampaignPage {
         h(
           "div",
           { class: "columns-wide" },
-          h("div", { class: "stack" }, this.#ledgerCard(view, phase), this.#chartCard(phase),
+          h("div", { class: "stack" }, this.#ledgerCard(view, phase), this.#chartCard(view, phase),
             runsCard(this.#runs, this.#context, pausedRun(view)),
             messagesCard(view.campaignId, this.#definition.messages)),
           h("div", { class: "stack" }, eventsCard(this.#events),
@@ -269,63 +263,21 @@ class CampaignPage {
   }
 
   #track(view, inspected) {
-    return h(
-      "ol",
-      { class: "track", "aria-label": "Phases" },
-      view.phaseOrder.map((phase, index) => this.#stage(view, phase, index, inspected)),
-    );
+    return phaseTrack(view, {
+      context: this.#context,
+      live: this.live,
+      inspected,
+      countedOf: (found) => this.#counted(found),
+      say: (words) => this.#say(words),
+    });
   }
 
-  #stage(view, phase, index, inspected) {
-    const { frame, id, query } = this.#context;
-    const found = view.phases[phase];
-    const state = stateOf(view, phase);
-    const isControlled = controlPhaseOf(view) === phase;
-    const word = shownStateOf(view, phase, serverNow());
-    const begun = state !== "not_started";
-    const counted = this.#counted(found);
-    const progress = counted === found.accounting ? found.progressPercentage
-      : (100 * ended(counted)) / counted.intended;
-    return h(
-      "li",
-      {
-        class: `stage stage-${state} ${phase === inspected ? "stage-inspected" : ""}`,
-        "data-key": phase,
-        "data-phase": phase,
-        "data-state": state,
-        "data-control": isControlled ? "true" : null,
-      },
-      h(
-        "div",
-        { class: "stage-head" },
-        h("span", { class: "stage-number", "aria-hidden": "true" }, index + 1),
-        h("a", {
-          class: "stage-name",
-          href: makeHash("campaigns", id, { ...query, phase }),
-          "aria-current": phase === inspected ? "true" : null,
-        }, title(phase)),
-        pill(word, { isGuess: isGuessed(view, phase) }),
-      ),
-      h("div", { class: "stage-progress" }, bar(counted, { success: successName(phase) }),
-        h("div", { class: "with-bar-words" },
-          h("span", { "data-figure": "progress" }, begun ? percentage(progress) : "–"),
-          h("span", {}, begun && found.startedAt && word !== "scheduled"
-            ? (found.finishedAt || state === "in_progress" || state === "paused"
-              ? span(found.startedAt, found.finishedAt) : "")
-            : ""))),
-      this.#why(found, word),
-      frame.canOperate && h("div", { class: "stage-controls" },
-        phaseButtons(this.live, view, phase, (words) => this.#say(words)),
-        found.waitsFor === "approval" && linkButton("See its run to approve",
-          makeHash("runs", found.runId), { look: "small" })),
-    );
-  }
-
-  #why(found, word) {
-    const words = waitWords(found.waitsFor)
-      ?? (word === "scheduled" ? ["Begins ", exactMoment(found.scheduledFor)] : null)
-      ?? (found.reason && word !== "stopped" ? `Reason: ${reasonWords(found.reason)}` : null);
-    return words && h("div", { class: "small muted breakable" }, words);
+  #chartCard(view, phase) {
+    return chartCard(view, phase, {
+      told: this.live.samples(view.campaignId, phase),
+      accounting: this.#counted(view.phases[phase]),
+      throughput: this.#throughput,
+    });
   }
 
   #say(words) {
@@ -337,15 +289,15 @@ class CampaignPage {
     const found = view.phases[phase];
     const counted = this.#counted(found);
     return card(
-      `${title(phase)} results`,
+      texts.results(title(phase)),
       h("div", { class: "card-body stack" },
         counted ? this.#ledgers(found, counted, successName(phase))
-          : h("p", { class: "muted" }, "Nothing is counted before the phase has a run."),
+          : h("p", { class: "muted" }, texts.notStarted),
         found.earlierInDoubt > 0 && note(
-          `${plural(found.earlierInDoubt, "item")} of earlier runs are still in doubt.`, "warn"),
+          texts.earlierInDoubt(plural(found.earlierInDoubt, "item")), "warn"),
         counted && doubtsNote(counted, { campaignId: view.campaignId })),
       found.runId && h("a", { class: "small", href: makeHash("runs", found.runId) },
-        "View run"),
+        texts.viewRun),
     );
   }
 
@@ -356,54 +308,14 @@ class CampaignPage {
     }
     return [
       h("p", { class: "small muted", "data-figure": "runs" },
-        `All ${found.runs} runs together: each message once, as it ended.`),
+        texts.allRuns(found.runs)),
       ledger(outcomeAfter(found, counted), success),
       h("div", { class: "small muted", "data-figure": "latest-run" },
-        `Latest run only: ${inWords(counted, success)}.`),
+        texts.latestRun(inWords(counted, success))),
     ];
-  }
-
-  #chartCard(phase) {
-    const view = this.#view;
-    const samples = this.live.samples(view.campaignId, phase);
-    const isMoving = shownStateOf(view, phase, serverNow()) === "in_progress";
-    const now = isMoving ? recentRate(samples, serverNow()) : null;
-    const left = now !== null
-      ? timeLeft(view.phases[phase].accounting?.waiting ?? 0, now) : null;
-    const drawn = this.#paceOf(view.phases[phase], samples, isMoving);
-    return card(
-      "Throughput",
-      h("div", { class: "card-body" },
-        drawn && hasSettled(drawn)
-          ? throughputChart(drawn)
-          : h("p", { class: "muted" }, "It is drawn as soon as a batch has ended.")),
-      now !== null && h("span", { class: "small" }, h("span", { class: "strong" }, rate(now)),
-        h("span", { class: "muted" }, " now")),
-      left > 1000 && h("span", { class: "small muted" }, `about ${duration(left)} left`),
-    );
-  }
-
-  /**
-   * What events told of the run, where they tell all of it, or it is going on; else what its jobs
-   * had done when they ended, which is coarse. What stands still ends with what is counted now:
-   * calls that were under way ended within about a second.
-   */
-  #paceOf(found, told, isMoving) {
-    const accounting = this.#counted(found);
-    const stood = Date.parse(found.updatedAt) + SETTLE_BEAT_MS;
-    const samples = isMoving || !accounting || told.length === 0
-      || ended(accounting) === told.at(-1).ended ? told
-      : addSample(told, sampleOf(accounting, stood));
-    const isWhole = samples[0]?.ended === 0;
-    return samples.length >= SAMPLES_TO_DRAW && (isMoving || isWhole)
-      ? throughputOf(samples, { isOver: !isMoving }) : this.#throughput;
   }
 }
 
 function pausedRun(view) {
   return Object.values(view.phases).find(({ state }) => state === "paused")?.runId ?? null;
-}
-
-function hasSettled({ buckets }) {
-  return buckets.some(({ sent, failed, skipped }) => sent + failed + skipped > 0);
 }

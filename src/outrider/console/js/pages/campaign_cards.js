@@ -10,35 +10,36 @@ import { serverNow } from "../server_clock.js";
 import { copyableId } from "../parts/copying.js";
 import { empty } from "../parts/feedback.js";
 import { bar } from "../parts/ledger.js";
-import { clockTime, moment, span } from "../parts/moments.js";
+import { clockTime, moment, span } from "../parts/timestamps.js";
 import { pill } from "../parts/pill.js";
 import { card, pager, table } from "../parts/table.js";
 import { eventWord, isStop, reasonWords } from "../parts/words.js";
+import { campaignCards as texts } from "../texts.js";
 
 /** A run knows nothing of a pause: `pausedRun` is the one whose phase is paused. */
 export function runsCard({ items, next }, { id, query }, pausedRun) {
   const link = (after) => makeHash("campaigns", id, { ...query, after });
   return card(
-    "Runs",
+    texts.runs,
     items.length === 0
-      ? empty("clock", "No runs yet", "A phase that is started makes a run, which is kept here.")
-      : [table("Runs", runColumns(pausedRun), items, (run) => run.runId),
+      ? empty("clock", texts.noRunsYet, texts.noRunsYetHint)
+      : [table(texts.runs, runColumns(pausedRun), items, (run) => run.runId),
         pager("", Boolean(query.after), link(null), next && link(next))],
   );
 }
 
 export function eventsCard(events) {
   return card(
-    "Events",
+    texts.events,
     events.length === 0
-      ? h("p", { class: "card-body muted" }, "What happens from now on appears here.")
+      ? h("p", { class: "card-body muted" }, texts.noEventsYet)
       : h("ol", { class: "feed", "aria-live": "off" }, events.map((event) =>
         h("li", { "data-key": String(event.sequence), "data-event": event.type },
           h("span", { class: "feed-time muted" }, clockTime(event.timestamp)),
           h("span", { class: "breakable" }, h("span", { class: "strong" }, title(event.phase)),
             ` ${eventWord(event)}`,
             event.type === PROGRESS_EVENT &&
-              ` to ${percentage(event.payload.progressPercentage)}`,
+              texts.progressTo(percentage(event.payload.progressPercentage)),
             !isStop(event) && event.payload.reason && ` (${reasonWords(event.payload.reason)})`),
           h("span", { class: "muted small" }, `#${event.sequence}`)))),
   );
@@ -46,7 +47,7 @@ export function eventsCard(events) {
 
 export function artifactsCard({ items }) {
   return items.length > 0 && card(
-    "Files",
+    texts.files,
     h("ul", { class: "feed" }, items.map((file) =>
       h("li", { "data-key": file.id },
         h("a", { class: "breakable", download: true,
@@ -56,14 +57,14 @@ export function artifactsCard({ items }) {
 }
 
 const runColumns = (pausedRun) => [
-  { name: "Run", of: (run) => copyableId(run.runId, { link: makeHash("runs", run.runId) }) },
-  { name: "Phase", of: (run) => title(run.phase) },
-  { name: "Status", of: (run) => pill(run.runId === pausedRun ? "paused"
+  { name: texts.run, of: (run) => copyableId(run.runId, { link: makeHash("runs", run.runId) }) },
+  { name: texts.phase, of: (run) => title(run.phase) },
+  { name: texts.status, of: (run) => pill(run.runId === pausedRun ? "paused"
     : shownRunState(run, serverNow())) },
-  { name: "Results", of: (run) => h("div", { class: "with-bar" }, bar(run.accounting,
+  { name: texts.results, of: (run) => h("div", { class: "with-bar" }, bar(run.accounting,
     { success: successName(run.phase) })) },
-  { name: "Sent", kind: "number", of: (run) => (sendsMessages(run.phase)
+  { name: texts.sent, kind: "number", of: (run) => (sendsMessages(run.phase)
     ? count(run.accounting.sent) : h("span", { class: "muted" }, "–")) },
-  { name: "Failed", kind: "number", of: (run) => count(run.accounting.failed) },
-  { name: "Took", kind: "number", of: (run) => span(run.startedAt, run.finishedAt) },
+  { name: texts.failed, kind: "number", of: (run) => count(run.accounting.failed) },
+  { name: texts.duration, kind: "number", of: (run) => span(run.startedAt, run.finishedAt) },
 ];

@@ -14,21 +14,22 @@ import { button, linkButton, select } from "../parts/controls.js";
 import { copyButton } from "../parts/copying.js";
 import { empty } from "../parts/feedback.js";
 import { bar } from "../parts/ledger.js";
-import { moment } from "../parts/moments.js";
+import { moment } from "../parts/timestamps.js";
 import { pill } from "../parts/pill.js";
 import { pager, table } from "../parts/table.js";
+import { campaigns as texts } from "../texts.js";
 
-const STATES = [["", "All states"], ["in_progress", "In progress or scheduled"],
-  ["paused", "Paused"],
-  ["ready", "Ready for its next phase"], ["not_started", "Not started"],
-  ["completed", "Completed"], ["failed", "Failed or stopped"]];
+const STATES = [["", texts.allStates], ["in_progress", texts.inProgressOrScheduled],
+  ["paused", texts.paused],
+  ["ready", texts.readyForNextPhase], ["not_started", texts.notStarted],
+  ["completed", texts.completed], ["failed", texts.failedOrStopped]];
 const NEW_BEAT_MS = 3_000;
 
 export async function show({ main, query, signal, frame }) {
   frame.head({
-    title: "Campaigns",
+    title: texts.campaigns,
     actions: frame.canOperate &&
-      linkButton("New campaign", "#/new", { sign: "plus", look: "primary" }),
+      linkButton(texts.newCampaign, "#/new", { sign: "plus", look: "primary" }),
   });
   const asked = { state: query.state, q: query.q, after: query.after, limit: CAMPAIGNS_MOST };
   let page = null;
@@ -87,15 +88,15 @@ function filters(query) {
       },
     },
     h("input", { class: "input search", type: "search", name: "q", value: query.q ?? "",
-      placeholder: "Find by name or id", "aria-label": "Find by name or id" }),
-    select("State", STATES, {
+      placeholder: texts.findByName, "aria-label": texts.findByName }),
+    select(texts.state, STATES, {
       name: "state",
       value: query.state ?? "",
       isLabelled: false,
       onchange: (event) => event.currentTarget.form.requestSubmit(),
     }),
-    button("Find", { type: "submit" }),
-    (query.q || query.state) && linkButton("Clear", "#/campaigns", { look: "plain" }),
+    button(texts.find, { type: "submit" }),
+    (query.q || query.state) && linkButton(texts.clear, "#/campaigns", { look: "plain" }),
   );
 }
 
@@ -109,41 +110,40 @@ function list(page, live, query, frame) {
   return h(
     "section",
     { class: "card" },
-    table("Campaigns", columns(live), rows, ({ line }) => line.campaignId),
-    pager(`${count(page.items.length)} on this page`, Boolean(query.after), first, next),
+    table(texts.campaigns, columns(live), rows, ({ line }) => line.campaignId),
+    pager(texts.onThisPage(count(page.items.length)), Boolean(query.after), first, next),
   );
 }
 
 function nothing(query, frame) {
   if (query.q || query.state) {
-    return empty("campaigns", "No campaign matches", "Try another name or state.",
-      linkButton("Show all", "#/campaigns"));
+    return empty("campaigns", texts.noMatch, texts.noMatchHint,
+      linkButton(texts.showAll, "#/campaigns"));
   }
-  return empty("campaigns", "No campaigns yet",
-    "A campaign sends your messages to an audience, phase by phase, with a ledger row for every "
-      + "recipient.",
+  return empty("campaigns", texts.noCampaignsYet,
+    texts.noCampaignsYetHint,
     frame.canOperate &&
-      linkButton("Create the first one", "#/new", { sign: "plus", look: "primary" }));
+      linkButton(texts.createFirst, "#/new", { sign: "plus", look: "primary" }));
 }
 
 function columns(live) {
   return [
-    { name: "Campaign", kind: "name", of: ({ line }) => nameCell(line) },
-    { name: "State", of: ({ view }) => statePill(view) },
-    { name: "Progress", of: ({ line, view }) => progressCell(line, view) },
-    { name: "Rate", kind: "number", of: ({ line, view }) => rateCell(line, view, live) },
-    { name: "Sent", kind: "number", of: part("sent") },
-    { name: "Failed", kind: "number", of: part("failed") },
-    { name: "In doubt", kind: "number", of: part("inDoubt") },
-    { name: "Recipients", kind: "number", of: ({ view }) => count(view.recipients) },
-    { name: "Created", kind: "number", of: ({ line }) => moment(line.createdAt) },
+    { name: texts.campaign, kind: "name", of: ({ line }) => nameCell(line) },
+    { name: texts.state, of: ({ view }) => statePill(view) },
+    { name: texts.progress, of: ({ line, view }) => progressCell(line, view) },
+    { name: texts.rate, kind: "number", of: ({ line, view }) => rateCell(line, view, live) },
+    { name: texts.sent, kind: "number", of: part("sent") },
+    { name: texts.failed, kind: "number", of: part("failed") },
+    { name: texts.inDoubt, kind: "number", of: part("inDoubt") },
+    { name: texts.recipients, kind: "number", of: ({ view }) => count(view.recipients) },
+    { name: texts.created, kind: "number", of: ({ line }) => moment(line.createdAt) },
   ];
 }
 
 function nameCell(line) {
   return h("div", { class: "copyable" },
     h("a", { class: "strong breakable", href: makeHash("campaigns", line.campaignId) }, line.name),
-    copyButton(line.campaignId, "campaign id"));
+    copyButton(line.campaignId, texts.campaignId));
 }
 
 /** The phase that the line's state and counts are of. */
@@ -183,7 +183,7 @@ export function statePill(view) {
   const controlled = controlPhaseOf(view);
   const next = readyFor(view);
   return pill(overallWord(view), {
-    words: next && `Ready for ${title(next)}`,
+    words: next && texts.readyFor(title(next)),
     isGuess: controlled !== null && isGuessed(view, controlled),
   });
 }

@@ -8,15 +8,16 @@ import { makeHash } from "../state/hash.js";
 import { button, linkButton } from "../parts/controls.js";
 import { copyableId } from "../parts/copying.js";
 import { empty, failureToast, note, toast } from "../parts/feedback.js";
-import { moment } from "../parts/moments.js";
+import { moment } from "../parts/timestamps.js";
 import { tag } from "../parts/pill.js";
 import { pager, table } from "../parts/table.js";
+import { doubts as texts } from "../texts.js";
 
 const ROWS = 50;
 const PROGRESS = {
-  SENT_NO_ANSWER: "The request left; no answer came",
-  NOT_SENT: "The request did not leave",
-  ANSWERED: "It was answered",
+  SENT_NO_ANSWER: texts.sentNoAnswer,
+  NOT_SENT: texts.notSent,
+  ANSWERED: texts.answered,
 };
 
 export async function show(context) {
@@ -28,8 +29,8 @@ export async function show(context) {
   const again = async (done) => {
     if (done) {
       if (done.resolved !== undefined) {
-        const left = done.left > 0 ? ` ${count(done.left)} are left.` : "";
-        toast(`${plural(done.resolved, "item")} settled.${left}`);
+        const left = done.left > 0 ? texts.left(count(done.left)) : "";
+        toast(texts.resolved(plural(done.resolved, "item"), left));
       }
       frame.countTrouble();
       await show(context);
@@ -38,12 +39,12 @@ export async function show(context) {
   const resolve = (matching) => resolveMany(matching).then(again).catch(failureToast);
   const draw = () => {
     frame.head({
-      title: "In doubt",
-      under: "Calls whose outcome is unknown. They are never sent again silently.",
+      title: texts.inDoubt,
+      under: texts.about,
       actions: frame.canOperate && page.items.length > 0 && [
-        chosen.size > 0 && button(`Settle ${count(chosen.size)} chosen`,
+        chosen.size > 0 && button(texts.resolveSelected(count(chosen.size)),
           { look: "primary", onclick: () => resolve({ ids: [...chosen] }) }),
-        button("Settle all matching", {
+        button(texts.resolveAllMatching, {
           onclick: () => resolve({ ...(runId && { runId }), ...(campaignId && { campaignId }) }),
         }),
       ],
@@ -61,16 +62,15 @@ function list(page, { query, frame }, chosen, draw, resolve) {
     "div",
     { class: "stack" },
     isFiltered && h("div", { class: "filters" },
-      note(["Only those of ", query.runId ? "one run." : "one campaign."]),
-      linkButton("Show all", "#/doubts", { look: "small" })),
+      note([texts.showingOnly, query.runId ? texts.oneRun : texts.oneCampaign]),
+      linkButton(texts.showAll, "#/doubts", { look: "small" })),
     h(
       "section",
       { class: "card" },
       page.items.length === 0
-        ? empty("check", "Nothing is in doubt",
-          "Every call that was opened has a known outcome. Where one has not, it is listed here "
-            + "with its evidence.", linkButton("See the campaigns", "#/campaigns"))
-        : [table("In doubt", columns(frame, chosen, draw, resolve), page.items,
+        ? empty("check", texts.nothingInDoubt,
+          texts.nothingInDoubtHint, linkButton(texts.goToCampaigns, "#/campaigns"))
+        : [table(texts.inDoubt, columns(frame, chosen, draw, resolve), page.items,
           (item) => item.outboxId),
         pager(plural(page.items.length, "item"), Boolean(query.after), link(null),
           page.next && link(page.next))],
@@ -82,10 +82,10 @@ function columns(frame, chosen, draw, resolve) {
   return [
     frame.canOperate && {
       name: "",
-      label: "Choose",
+      label: texts.select,
       of: (item) => h("input", {
         type: "checkbox",
-        "aria-label": `Choose ${item.recipientId}`,
+        "aria-label": texts.selectOne(item.recipientId),
         checked: chosen.has(item.outboxId),
         onchange: (event) => {
           chosen[event.currentTarget.checked ? "add" : "delete"](item.outboxId);
@@ -93,20 +93,20 @@ function columns(frame, chosen, draw, resolve) {
         },
       }),
     },
-    { name: "Recipient", kind: "name", of: (item) => h("div", {},
+    { name: texts.recipient, kind: "name", of: (item) => h("div", {},
       h("a", { class: "strong breakable", href: makeHash("items", item.outboxId) },
         item.recipientId),
       h("div", { class: "muted small breakable" }, item.address ?? "")) },
-    { name: "Channel", of: (item) => tag(item.channel) },
-    { name: "Provider", of: (item) => item.provider },
-    { name: "Evidence", kind: "name", of: (item) => h("div", { class: "small breakable" },
-      PROGRESS[item.progress] ?? "The call was opened; its outcome is unknown",
+    { name: texts.channel, of: (item) => tag(item.channel) },
+    { name: texts.provider, of: (item) => item.provider },
+    { name: texts.evidence, kind: "name", of: (item) => h("div", { class: "small breakable" },
+      PROGRESS[item.progress] ?? texts.outcomeUnknown,
       (item.error ?? item.reason) && h("div", { class: "muted" }, item.error ?? item.reason)) },
-    { name: "Reference", of: (item) => copyableId(item.reference, { what: "reference" }) },
-    { name: "Attempts", kind: "number", of: (item) => count(item.attempts) },
-    { name: "Since", kind: "number", of: (item) => moment(item.doubtedAt) },
+    { name: texts.reference, of: (item) => copyableId(item.reference, { what: texts.referenceToCopy }) },
+    { name: texts.attempts, kind: "number", of: (item) => count(item.attempts) },
+    { name: texts.since, kind: "number", of: (item) => moment(item.doubtedAt) },
     frame.canOperate && { name: "", kind: "actions", of: (item) =>
-      button("Resolve", { look: "small", onclick: () => resolve(item),
-        "aria-label": `Resolve ${item.recipientId}` }) },
+      button(texts.resolve, { look: "small", onclick: () => resolve(item),
+        "aria-label": texts.resolveOne(item.recipientId) }) },
   ].filter(Boolean);
 }

@@ -8,9 +8,10 @@ import { resolveOne } from "../resolving.js";
 import { button } from "../parts/controls.js";
 import { copyableId } from "../parts/copying.js";
 import { empty, note } from "../parts/feedback.js";
-import { exactMoment, moment, span } from "../parts/moments.js";
+import { exactMoment, moment, span } from "../parts/timestamps.js";
 import { pill, tag } from "../parts/pill.js";
 import { card, facts, sentences } from "../parts/table.js";
+import { item as texts } from "../texts.js";
 
 export async function show(context) {
   const { main, id, signal, frame } = context;
@@ -21,11 +22,11 @@ export async function show(context) {
   const state = item.inDoubt ? "in_doubt" : item.status;
   frame.head({
     title: item.recipientId,
-    crumbs: [["Campaigns", "#/campaigns"],
-      ...(item.runId ? [["Run", makeHash("runs", item.runId, { tab: "items" })]] : [])],
+    crumbs: [[texts.campaigns, "#/campaigns"],
+      ...(item.runId ? [[texts.run, makeHash("runs", item.runId, { tab: "items" })]] : [])],
     beside: pill(state),
-    under: copyableId(item.outboxId, { whole: true, what: "item id" }),
-    actions: item.inDoubt && frame.canOperate && button("Resolve", {
+    under: copyableId(item.outboxId, { whole: true, what: texts.itemId }),
+    actions: item.inDoubt && frame.canOperate && button(texts.resolve, {
       look: "primary",
       onclick: async () => {
         if (await resolveOne(item)) {
@@ -40,16 +41,15 @@ export async function show(context) {
     h(
       "div",
       { class: "stack" },
-      item.inDoubt && note("Whether this arrived is not known. It is never sent again silently: "
-        + "evidence or a person settles it.", "warn"),
+      item.inDoubt && note(texts.inDoubtNote, "warn"),
       h(
         "div",
         { class: "columns" },
-        card("What happened", h("div", { class: "card-body" }, sentences(explained.sentences))),
-        card("Item", h("div", { class: "card-body" }, itemFacts(item))),
+        card(texts.whatHappened, h("div", { class: "card-body" }, sentences(explained.sentences))),
+        card(texts.item, h("div", { class: "card-body" }, itemFacts(item))),
       ),
-      card("Attempts", item.attempts.length === 0
-        ? empty("clock", "No attempt was opened", "No provider was called for this item.")
+      card(texts.attempts, item.attempts.length === 0
+        ? empty("clock", texts.noAttempts, texts.noAttemptsHint)
         : h("ol", {}, item.attempts.map(attemptRow))),
     ),
   );
@@ -57,22 +57,22 @@ export async function show(context) {
 
 function itemFacts(item) {
   return facts(
-    ["Address", item.address],
-    ["Channel", tag(item.channel)],
-    ["Target", item.submissionTarget],
-    ["Provider", item.provider],
-    ["Judged", item.intentStatus && title(item.intentStatus.toLowerCase())],
-    item.exhaustedReason && ["Exhausted by", item.exhaustedReason],
-    item.reason && ["Reason", item.reason],
-    item.error && ["Error", item.error],
-    item.subject && ["Subject", item.subject],
-    item.nextAttemptAt && ["Next attempt", moment(item.nextAttemptAt)],
-    item.waitsFor && ["Waits for", item.waitsFor],
-    ["Created", exactMoment(item.createdAt)],
-    ["Updated", exactMoment(item.updatedAt)],
-    ["Reference", copyableId(item.reference, { what: "reference" })],
-    item.providerMessageId && ["Provider's id",
-      copyableId(item.providerMessageId, { whole: true, what: "provider's id" })],
+    [texts.address, item.address],
+    [texts.channel, tag(item.channel)],
+    [texts.target, item.submissionTarget],
+    [texts.provider, item.provider],
+    [texts.intentStatus, item.intentStatus && title(item.intentStatus.toLowerCase())],
+    item.exhaustedReason && [texts.exhaustedReason, item.exhaustedReason],
+    item.reason && [texts.reason, item.reason],
+    item.error && [texts.error, item.error],
+    item.subject && [texts.subject, item.subject],
+    item.nextAttemptAt && [texts.nextAttempt, moment(item.nextAttemptAt)],
+    item.waitsFor && [texts.waitsFor, item.waitsFor],
+    [texts.created, exactMoment(item.createdAt)],
+    [texts.updated, exactMoment(item.updatedAt)],
+    [texts.reference, copyableId(item.reference, { what: texts.referenceToCopy })],
+    item.providerMessageId && [texts.providerId,
+      copyableId(item.providerMessageId, { whole: true, what: texts.providerIdToCopy })],
   );
 }
 
@@ -86,15 +86,15 @@ function attemptRow(attempt) {
       "div",
       { class: "stack tight" },
       h("div", { class: "button-row" },
-        pill(state, { words: attempt.closedAt === null ? "Open: outcome unknown" : null }),
-        attempt.repeat > 0 && tag(`repeat ${attempt.repeat}`),
+        pill(state, { words: attempt.closedAt === null ? texts.openAttempt : null }),
+        attempt.repeat > 0 && tag(texts.repeat(attempt.repeat)),
         attempt.reason && h("span", { class: "breakable" }, attempt.reason),
         attempt.progress && tag(attempt.progress.toLowerCase().replaceAll("_", " "))),
-      h("div", { class: "muted small" }, "Opened ", exactMoment(attempt.openedAt),
-        attempt.closedAt && [" · took ", span(attempt.openedAt, attempt.closedAt)]),
+      h("div", { class: "muted small" }, texts.opened, exactMoment(attempt.openedAt),
+        attempt.closedAt && [texts.took, span(attempt.openedAt, attempt.closedAt)]),
       attempt.error && h("pre", {}, attempt.error),
-      attempt.providerMessageId && h("div", { class: "small" }, "Provider's id ",
-        copyableId(attempt.providerMessageId, { whole: true, what: "provider's id" })),
+      attempt.providerMessageId && h("div", { class: "small" }, texts.providerIdBefore,
+        copyableId(attempt.providerMessageId, { whole: true, what: texts.providerIdToCopy })),
     ),
   );
 }

@@ -6,16 +6,17 @@ import { button } from "../parts/controls.js";
 import { note, problemNote } from "../parts/feedback.js";
 import { tag } from "../parts/pill.js";
 import { card } from "../parts/table.js";
+import { messages as texts } from "../texts.js";
 
 export function messagesCard(campaignId, messages) {
   return card(
-    "Messages",
+    texts.messages,
     h("div", { class: "card-body stack" }, messages.map((message) =>
       h(
         "details",
         { class: "message", "data-key": message.id },
         h("summary", {}, h("span", { class: "strong" }, message.id), " ", tag(message.channel), " ",
-          h("span", { class: "muted small" }, `by ${message.submissionTarget}`)),
+          h("span", { class: "muted small" }, texts.target(message.submissionTarget))),
         message.subject && h("p", { class: "strong breakable" }, message.subject),
         h("pre", { class: "message-body" }, message.body),
         previewer(campaignId, message.id),
@@ -42,9 +43,9 @@ export function previewer(campaignId, messageId) {
         }
       },
     },
-    h("input", { class: "input search", name: "recipientId", "aria-label": "Recipient id",
-      placeholder: "Recipient id, or the first" }),
-    button("Preview", { type: "submit" }),
+    h("input", { class: "input search", name: "recipientId", "aria-label": texts.recipientId,
+      placeholder: texts.recipientIdHint }),
+    button(texts.preview, { type: "submit" }),
   );
   return h("div", { class: "stack tight", "data-keep": true }, form, shown);
 }
@@ -53,14 +54,14 @@ function preview(found) {
   return h(
     "div",
     { class: "preview" },
-    h("div", { class: "muted small breakable" }, `To ${found.recipientId}`,
+    h("div", { class: "muted small breakable" }, texts.to(found.recipientId),
       found.address && ` · ${found.address}`),
-    found.skippedBecause && note(`They would be skipped: ${found.skippedBecause}.`, "warn"),
+    found.skippedBecause && note(texts.wouldBeSkipped(found.skippedBecause), "warn"),
     found.problem && note(found.problem, "bad"),
     found.subject && h("div", { class: "strong breakable" }, found.subject),
     found.body && h("pre", { class: "message-body" }, found.body),
     found.html &&
-      h("div", { class: "muted small" }, "This body is HTML; it is shown as text here."),
+      h("div", { class: "muted small" }, texts.htmlBody),
   );
 }
 

@@ -3,9 +3,10 @@
 import { render } from "../dom.js";
 import { linkButton } from "../parts/controls.js";
 import { empty } from "../parts/feedback.js";
+import { missing as texts } from "../texts.js";
 
 export async function show({ main, frame }) {
-  frame.head({ title: "Not found" });
-  render(main, empty("info", "There is no such page", "The address may be mistyped, or old.",
-    linkButton("See the campaigns", "#/campaigns")));
+  frame.head({ title: texts.notFound });
+  render(main, empty("info", texts.noSuchPage, texts.noSuchPageHint,
+    linkButton(texts.goToCampaigns, "#/campaigns")));
 }

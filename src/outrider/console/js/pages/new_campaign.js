@@ -10,13 +10,14 @@ import { empty, note, problemNote } from "../parts/feedback.js";
 import { bar } from "../parts/ledger.js";
 import { card } from "../parts/table.js";
 import { previewer } from "./messages.js";
+import { newCampaign as texts } from "../texts.js";
 
 const PHASES = [
-  ["audience_import", "normalises and de-duplicates what you upload", true],
-  ["dns_validation", "asks whether e-mail domains receive mail", false],
-  ["http_validation", "asks whether links in the messages answer", false],
-  ["launch", "sends", true],
-  ["report", "writes the results and the certificate as files", true],
+  ["audience_import", texts.audienceImport, true],
+  ["dns_validation", texts.dnsValidation, false],
+  ["http_validation", texts.httpValidation, false],
+  ["launch", texts.launch, true],
+  ["report", texts.report, true],
 ];
 const NDJSON = "application/x-ndjson";
 const MEDIA_TYPES = { csv: "text/csv", ndjson: NDJSON, jsonl: NDJSON };
@@ -25,30 +26,30 @@ const MESSAGES_MOST = 10;
 export async function show(context) {
   const { main, query, frame, signal } = context;
   if (!frame.canOperate) {
-    frame.head({ title: "New campaign", crumbs: [["Campaigns", "#/campaigns"]] });
-    render(main, empty("key", "This key is read-only",
-      "Sign in with a key that has the scope operate to make campaigns.",
-      linkButton("See the campaigns", "#/campaigns")));
+    frame.head({ title: texts.newCampaign, crumbs: [[texts.campaigns, "#/campaigns"]] });
+    render(main, empty("key", texts.readOnly,
+      texts.readOnlyHint,
+      linkButton(texts.goToCampaigns, "#/campaigns")));
     return;
   }
   if (query.campaign) {
     await showMade(context);
     return;
   }
-  frame.head({ title: "New campaign", crumbs: [["Campaigns", "#/campaigns"]] });
+  frame.head({ title: texts.newCampaign, crumbs: [[texts.campaigns, "#/campaigns"]] });
   const { targets } = await get("/targets", {}, { signal });
   render(main, targets.length > 0 ? form(targets)
-    : empty("targets", "There is nothing to send with yet",
-      "A campaign's messages go out by a target, and the registry names none.",
-      linkButton("See the targets", "#/targets")));
+    : empty("targets", texts.noTargets,
+      texts.noTargetsHint,
+      linkButton(texts.viewTargets, "#/targets")));
 }
 
 function form(targets) {
   const problem = h("div", { role: "alert" });
   const messages = h("div", { class: "stack" }, messageFields(targets, 1));
-  const submit = button("Create campaign", { type: "submit", look: "primary" });
+  const submit = button(texts.createCampaign, { type: "submit", look: "primary" });
   let numbered = 1;
-  const more = button("Add a message", {
+  const more = button(texts.addMessage, {
     sign: "plus",
     look: "small",
     onclick: () => {
@@ -77,23 +78,24 @@ function form(targets) {
         }
       },
     },
-    card("Details", h("div", { class: "card-body stack" },
-      field("Name", { name: "name", required: true, maxlength: 200, placeholder: "Spring offer" }),
-      h("fieldset", { class: "choices" }, h("legend", {}, "Phases, in this order"),
+    card(texts.details, h("div", { class: "card-body stack" },
+      field(texts.name, { name: "name", required: true, maxlength: 200,
+        placeholder: texts.nameExample }),
+      h("fieldset", { class: "choices" }, h("legend", {}, texts.phasesInThisOrder),
         PHASES.map(([phase, words, isChosen]) =>
           checkbox(title(phase), { hint: words, name: "phase", value: phase,
             checked: isChosen, disabled: phase === "launch" }))),
-      h("details", {}, h("summary", { class: "small" }, "More"),
+      h("details", {}, h("summary", { class: "small" }, texts.more),
         h("div", { class: "form-row" },
-          field("Batch size", { kind: "number", name: "batchSize", min: 1, value: 500,
-            hint: "Recipients a job takes." }),
-          field("Not before", { kind: "datetime-local", name: "scheduledFor",
-            hint: "In your own time zone; empty means at once." })),
-        checkbox("Each run waits for an approval", { name: "requireApproval" })))),
-    card("Messages", h("div", { class: "card-body" }, messages), more),
+          field(texts.batchSize, { kind: "number", name: "batchSize", min: 1, value: 500,
+            hint: texts.batchSizeHint }),
+          field(texts.notBefore, { kind: "datetime-local", name: "scheduledFor",
+            hint: texts.notBeforeHint })),
+        checkbox(texts.requireApproval, { name: "requireApproval" })))),
+    card(texts.messages, h("div", { class: "card-body" }, messages), more),
     problem,
     h("div", { class: "button-row" }, submit,
-      h("span", { class: "muted" }, "Recipients come next. Nothing is sent before you start it.")),
+      h("span", { class: "muted" }, texts.nextStep)),
   );
 }
 
@@ -103,15 +105,15 @@ function messageFields(targets, number) {
   return h(
     "fieldset",
     { class: "message stack", "data-message": number },
-    h("legend", { class: "for-readers" }, `Message ${number}`),
+    h("legend", { class: "for-readers" }, texts.message(number)),
     h("div", { class: "form-row" },
-      field("Id", { name: "id", required: true,
+      field(texts.id, { name: "id", required: true,
         value: number === 1 ? "offer" : `message-${number}` }),
-      select("Target", choices, { name: "target" })),
-    field("Subject", { name: "subject", hint: "For e-mail and push; templates may use it too." }),
-    field("Body", { kind: "textarea", name: "body", required: true, rows: 5,
-      placeholder: "Hi {{ firstName }}", hint: "{{ name }} is an attribute of the recipient." }),
-    number > 1 && button("Remove", { look: "small danger",
+      select(texts.target, choices, { name: "target" })),
+    field(texts.subject, { name: "subject", hint: texts.subjectHint }),
+    field(texts.body, { kind: "textarea", name: "body", required: true, rows: 5,
+      placeholder: texts.bodyExample, hint: texts.bodyHint }),
+    number > 1 && button(texts.remove, { look: "small danger",
       onclick: (event) => event.currentTarget.closest("fieldset").remove() }),
   );
 }
@@ -148,10 +150,10 @@ async function showMade(context) {
   const isImported = campaign.phases.includes("audience_import");
   frame.head({
     title: campaign.name,
-    crumbs: [["Campaigns", "#/campaigns"], ["New campaign", "#/new"]],
-    under: isUntouched ? `Created, with ${recipients}. Nothing is sent yet.`
-      : `Launched already, with ${recipients}.`,
-    actions: linkButton("Open the campaign", makeHash("campaigns", campaign.campaignId),
+    crumbs: [[texts.campaigns, "#/campaigns"], [texts.newCampaign, "#/new"]],
+    under: isUntouched ? texts.created(recipients)
+      : texts.launched(recipients),
+    actions: linkButton(texts.openCampaign, makeHash("campaigns", campaign.campaignId),
       { look: "primary" }),
   });
   render(
@@ -160,14 +162,14 @@ async function showMade(context) {
       "div",
       // Drawn anew each time: what is in it holds on to its own elements.
       { class: "form", "data-key": newKey() },
-      card("Recipients", h("div", { class: "card-body stack" }, uploader(path, context))),
+      card(texts.recipients, h("div", { class: "card-body stack" }, uploader(path, context))),
       campaign.recipients > 0
-        ? [card("Preview", h("div", { class: "card-body stack" }, campaign.messages.map((message) =>
+        ? [card(texts.preview, h("div", { class: "card-body stack" },
+          campaign.messages.map((message) =>
           h("div", { class: "stack tight" }, h("div", { class: "strong breakable" }, message.id),
             previewer(campaign.campaignId, message.id))))),
-        card("Dry run", dryRunner(path))]
-        : isImported && note("A preview and a dry run are possible once Audience import has run: "
-          + "open the campaign and start it."),
+        card(texts.dryRun, dryRunner(path))]
+        : isImported && note(texts.importFirst),
     ),
   );
 }
@@ -175,8 +177,8 @@ async function showMade(context) {
 function uploader(path, context) {
   const said = h("div", { "aria-live": "polite" });
   const choose = h("input", { type: "file", name: "file", accept: ".csv,.ndjson,.jsonl",
-    "aria-label": "File of recipients", required: true });
-  const submit = button("Upload", { type: "submit", sign: "upload" });
+    "aria-label": texts.recipientFile, required: true });
+  const submit = button(texts.upload, { type: "submit", sign: "upload" });
   return [
     h(
       "form",
@@ -187,7 +189,7 @@ function uploader(path, context) {
           const file = choose.files[0];
           const mediaType = MEDIA_TYPES[file.name.split(".").pop().toLowerCase()];
           if (!mediaType) {
-            render(said, note("The file should end in .csv, .ndjson or .jsonl.", "bad"));
+            render(said, note(texts.wrongFileType, "bad"));
             return;
           }
           submit.disabled = true;
@@ -195,7 +197,7 @@ function uploader(path, context) {
             const done = await upload(`${path}/audience`, file, mediaType,
               (share) => render(said, uploading(file, share)));
             await show(context);
-            const where = done.staged ? "wait for Audience import" : "are in the audience";
+            const where = done.staged ? texts.staged : texts.inAudience;
             render(document.querySelector("[data-uploaded]"),
               note(`${plural(done.recipients, "recipient")} ${where}.`, "good"));
           } catch (error) {
@@ -205,8 +207,7 @@ function uploader(path, context) {
           }
         },
       },
-      h("p", { class: "muted" }, "CSV with a header (id, email, phone, pushToken; other columns "
-        + "are attributes), or NDJSON with one recipient a line."),
+      h("p", { class: "muted" }, texts.fileHint),
       h("div", { class: "button-row" }, choose, submit),
     ),
     said,
@@ -218,8 +219,9 @@ function uploading(file, share) {
   const sent = Math.round(share * 1000);
   const parts = { intended: 1000, sent, waiting: 1000 - sent, inDoubt: 0, failed: 0, skipped: 0 };
   return h("div", { class: "with-bar" }, bar(parts),
-    h("div", { class: "with-bar-words" }, h("span", {}, share < 1 ? "Uploading" : "Checking"),
-      h("span", {}, `${percentage(share * 100)} of ${bytes(file.size)}`)));
+    h("div", { class: "with-bar-words" },
+      h("span", {}, share < 1 ? texts.uploading : texts.checking),
+      h("span", {}, texts.uploadedShare(percentage(share * 100), bytes(file.size)))));
 }
 
 function dryRunner(path) {
@@ -232,7 +234,7 @@ function dryRunner(path) {
     }
   };
   return h("div", { class: "card-body stack" },
-    h("div", {}, button("Count recipients", { onclick: run })), said);
+    h("div", {}, button(texts.countRecipients, { onclick: run })), said);
 }
 
 function dryRun(found) {
@@ -240,14 +242,14 @@ function dryRun(found) {
   const all = skipped.reduce((sum, [, number]) => sum + number, 0);
   return [
     h("div", { class: "figures" },
-      figure("Would be sent", found.wouldSend), figure("Would fail", found.wouldFail),
-      figure("Skipped", all),
-      figure("Sent before", found.alreadySent)),
+      figure(texts.wouldBeSent, found.wouldSend), figure(texts.wouldFail, found.wouldFail),
+      figure(texts.skipped, all),
+      figure(texts.sentBefore, found.alreadySent)),
     skipped.length > 0 && h("ul", {}, skipped.map(([reason, number]) =>
       h("li", { class: "muted" }, `${count(number)} ${reason.replaceAll("_", " ")}`))),
     found.failures.length > 0 && h("ul", { class: "breakable" }, found.failures.map((each) =>
-      h("li", {}, `${count(each.recipients)} would fail: ${each.detail} `
-        + `(${each.examples.slice(0, 3).join(", ")})`))),
+      h("li", {}, texts.failures(count(each.recipients), each.detail,
+        each.examples.slice(0, 3).join(", "))))),
   ];
 }
 

@@ -15,15 +15,16 @@ import { copyableId } from "../parts/copying.js";
 import { ask } from "../parts/dialog.js";
 import { failureToast, note } from "../parts/feedback.js";
 import { doubtsNote, ledger } from "../parts/ledger.js";
-import { exactMoment, moment, span } from "../parts/moments.js";
+import { exactMoment, moment, span } from "../parts/timestamps.js";
 import { pill } from "../parts/pill.js";
 import { card, facts } from "../parts/table.js";
 import { waitWords } from "../parts/words.js";
 import { Timeline } from "./run_timeline.js";
 import { certificateTab, itemsTab, jobsTab, logTab } from "./run_tabs.js";
+import { run as texts } from "../texts.js";
 
-const TABS = [["steps", "Timeline"], ["log", "Event log"], ["jobs", "Jobs"], ["items", "Items"],
-  ["certificate", "Certificate"]];
+const TABS = [["steps", texts.timeline], ["log", texts.eventLog], ["jobs", texts.jobs],
+  ["items", texts.items], ["certificate", texts.certificate]];
 const RUN_BEAT_MS = 1_000;
 const REASONS_SHOWN = 6;
 
@@ -122,13 +123,13 @@ class RunPage {
     }
     const run = this.#run;
     frame.head({
-      title: `${title(run.phase)} run`,
-      crumbs: [["Campaigns", "#/campaigns"],
-        [this.live.view(run.campaignId)?.name ?? "Campaign",
+      title: texts.heading(title(run.phase)),
+      crumbs: [[texts.campaigns, "#/campaigns"],
+        [this.live.view(run.campaignId)?.name ?? texts.campaign,
           makeHash("campaigns", run.campaignId)]],
       beside: [pill(shownRunState(run, serverNow())),
-        this.log.view.stale && pill("delayed", { words: "Catching up" })],
-      under: copyableId(run.runId, { whole: true, what: "run id" }),
+        this.log.view.stale && pill("delayed", { words: texts.catchingUp })],
+      under: copyableId(run.runId, { whole: true, what: texts.runId }),
       actions: this.#actions(run),
     });
     render(
@@ -136,14 +137,14 @@ class RunPage {
       h(
         "div",
         { class: "stack" },
-        waitWords(run.waitsFor) && note(`${waitWords(run.waitsFor)} before it begins.`, "warn"),
+        waitWords(run.waitsFor) && note(texts.notStarted(waitWords(run.waitsFor)), "warn"),
         h(
           "div",
           { class: "columns" },
-          card("Results", h("div", { class: "card-body stack" },
+          card(texts.results, h("div", { class: "card-body stack" },
             ledger(run.accounting, successName(run.phase)),
             doubtsNote(run.accounting, { runId: run.runId }))),
-          card("Details", h("div", { class: "card-body" }, this.#facts(run))),
+          card(texts.details, h("div", { class: "card-body" }, this.#facts(run))),
         ),
         h("div", {}, this.#tabs(), this.#tabContent()),
       ),
@@ -153,14 +154,15 @@ class RunPage {
   #facts(run) {
     return facts(
       shownRunState(run, serverNow()) === "scheduled"
-        ? ["Begins", exactMoment(run.scheduledFor)] : ["Began", exactMoment(run.startedAt)],
-      ["Ended", exactMoment(run.finishedAt)],
-      ["Took", span(run.startedAt, run.finishedAt)],
-      sendsMessages(run.phase) && ["Channel", run.channel],
-      ["Last log event", `#${this.log.view.lastEventSeq}`],
-      run.stoppedAt && ["Stopped", moment(run.stoppedAt)],
-      run.retryOf && ["Remainder of",
-        copyableId(run.retryOf, { link: makeHash("runs", run.retryOf), what: "run id" })],
+        ? [texts.starts, exactMoment(run.scheduledFor)]
+        : [texts.started, exactMoment(run.startedAt)],
+      [texts.finished, exactMoment(run.finishedAt)],
+      [texts.duration, span(run.startedAt, run.finishedAt)],
+      sendsMessages(run.phase) && [texts.channel, run.channel],
+      [texts.lastLogEvent, `#${this.log.view.lastEventSeq}`],
+      run.stoppedAt && [texts.stopped, moment(run.stoppedAt)],
+      run.retryOf && [texts.continues,
+        copyableId(run.retryOf, { link: makeHash("runs", run.retryOf), what: texts.runId })],
       ...run.reasons.slice(0, REASONS_SHOWN).map(({ status, reason, items }) =>
         [`${title(status === "queued" ? "open" : status)}: ${reason.replaceAll("_", " ")}`,
           count(items)]),
@@ -169,7 +171,7 @@ class RunPage {
 
   #tabs() {
     const { id } = this.#context;
-    return tabs("Parts of the run",
+    return tabs(texts.views,
       TABS.map(([name, words]) => [name, words, makeHash("runs", id, { tab: name })]), this.tab);
   }
 
@@ -187,15 +189,15 @@ class RunPage {
   #actions(run) {
     const { frame } = this.#context;
     return run.waitsFor === "approval" && frame.canAdminister &&
-      button("Approve", { sign: "check", look: "primary", onclick: () => this.#approve(run) });
+      button(texts.approve, { sign: "check", look: "primary", onclick: () => this.#approve(run) });
   }
 
   async #approve(run) {
     try {
       await ask({
-        heading: "Approve this run?",
-        words: "It begins at once.",
-        confirm: "Approve",
+        heading: texts.approveHeading,
+        words: texts.approveHint,
+        confirm: texts.approve,
         act: () => post(`/runs/${segment(run.runId)}/signals`, { signal: "APPROVE" }),
       });
       await this.#refresh();

@@ -9,9 +9,10 @@ import { button, linkButton } from "../parts/controls.js";
 import { copyableId } from "../parts/copying.js";
 import { empty, failureToast, note } from "../parts/feedback.js";
 import { icon } from "../parts/icons.js";
-import { clockTime, exactMoment, moment } from "../parts/moments.js";
+import { clockTime, exactMoment, moment } from "../parts/timestamps.js";
 import { pill, tag } from "../parts/pill.js";
 import { card, pager, sentences, table } from "../parts/table.js";
+import { runTabs as texts } from "../texts.js";
 
 const ROWS = 50;
 const STATUSES = ["queued", "sent", "called", "posted", "failed", "skipped"];
@@ -23,12 +24,12 @@ export function logTab(log) {
     null,
     [
       stale && h("div", { class: "card-body" },
-        note("Events are missing in between: catching up.")),
+        note(texts.gap)),
       events.length === 0
-        ? empty("clock", "Nothing was logged yet", "Events appear when the run is approved.")
-        : table("Event log", LOG_COLUMNS, newestFirst, (event) => String(event.runSeq)),
-      log.beginsAt > 1 && h("div", { class: "pager" }, `Shown from #${log.beginsAt}`,
-        button("Show earlier", {
+        ? empty("clock", texts.noEvents, texts.noEventsHint)
+        : table(texts.eventLog, LOG_COLUMNS, newestFirst, (event) => String(event.runSeq)),
+      log.beginsAt > 1 && h("div", { class: "pager" }, texts.shownFrom(log.beginsAt),
+        button(texts.showEarlier, {
           look: "small",
           onclick: () => log.showEarlier().catch(failureToast),
         })),
@@ -38,14 +39,14 @@ export function logTab(log) {
 
 const LOG_COLUMNS = [
   { name: "#", kind: "number", of: (event) => event.runSeq },
-  { name: "Time", of: (event) => clockTime(event.occurredAt) },
-  { name: "Event", of: (event) => h("span", { class: "strong" }, event.eventType) },
-  { name: "Step", of: (event) => (event.stepId ? copyableId(event.stepId) : "") },
-  { name: "Try", kind: "number", of: (event) => event.logicalAttemptId },
-  { name: "Engine", kind: "number", of: (event) => event.engineAttemptId ?? "" },
-  { name: "Said by", of: (event) => event.emittedBy },
+  { name: texts.time, of: (event) => clockTime(event.occurredAt) },
+  { name: texts.event, of: (event) => h("span", { class: "strong" }, event.eventType) },
+  { name: texts.job2, of: (event) => (event.stepId ? copyableId(event.stepId) : "") },
+  { name: texts.logicalAttempt, kind: "number", of: (event) => event.logicalAttemptId },
+  { name: texts.engineAttempt, kind: "number", of: (event) => event.engineAttemptId ?? "" },
+  { name: texts.emittedBy, of: (event) => event.emittedBy },
   {
-    name: "Payload",
+    name: texts.payload,
     kind: "name",
     of: (event) => (Object.keys(event.payload).length === 0 ? ""
       : h("details", {}, h("summary", { class: "muted small" },
@@ -61,25 +62,25 @@ export async function jobsTab({ id, query, signal }) {
   return () => card(
     null,
     page.items.length === 0
-      ? empty("clock", "No jobs yet", "A run's plan makes them when it begins.")
-      : [table("Jobs", JOB_COLUMNS, page.items, (job) => job.jobId),
+      ? empty("clock", texts.noJobsYet, texts.noJobsHint)
+      : [table(texts.jobs, JOB_COLUMNS, page.items, (job) => job.jobId),
         pager(plural(page.items.length, "job"), Boolean(query.after), link(null),
           page.next && link(page.next))],
   );
 }
 
 const JOB_COLUMNS = [
-  { name: "Job", of: (job) => copyableId(job.jobId, { what: "job id" }) },
-  { name: "Kind", of: (job) => title(job.jobType) },
-  { name: "Target", of: (job) => job.submissionTarget },
-  { name: "Status", of: (job) => [pill(job.status), job.paused && tag("paused"),
+  { name: texts.job, of: (job) => copyableId(job.jobId, { what: texts.jobId }) },
+  { name: texts.kind, of: (job) => title(job.jobType) },
+  { name: texts.target, of: (job) => job.submissionTarget },
+  { name: texts.status, of: (job) => [pill(job.status), job.paused && tag("paused"),
     job.cancelled && tag("cancelled")] },
-  { name: "Items", kind: "number", of: (job) => count(job.items) },
-  { name: "Succeeded", kind: "number", of: (job) => count(job.sent) },
-  { name: "Failed", kind: "number", of: (job) => count(job.failed) },
-  { name: "Skipped", kind: "number", of: (job) => count(job.skipped) },
-  { name: "Lost tries", kind: "number", of: (job) => count(job.attempts) },
-  { name: "Last error", kind: "name", of: (job) => h("span", { class: "breakable small" },
+  { name: texts.items, kind: "number", of: (job) => count(job.items) },
+  { name: texts.succeeded, kind: "number", of: (job) => count(job.sent) },
+  { name: texts.failed, kind: "number", of: (job) => count(job.failed) },
+  { name: texts.skipped, kind: "number", of: (job) => count(job.skipped) },
+  { name: texts.lostAttempts, kind: "number", of: (job) => count(job.attempts) },
+  { name: texts.lastError, kind: "name", of: (job) => h("span", { class: "breakable small" },
     job.lastError ?? "") },
 ];
 
@@ -88,7 +89,7 @@ export async function itemsTab({ id, query, signal }) {
     limit: ROWS };
   const page = await get(`/runs/${segment(id)}/outbox`, asked, { signal });
   const link = (change) => makeHash("runs", id, { ...query, after: null, ...change });
-  const chips = [[null, "All"], ...STATUSES.map((status) => [status, title(status)])];
+  const chips = [[null, texts.all], ...STATUSES.map((status) => [status, title(status)])];
   return () => h(
     "div",
     {},
@@ -105,22 +106,22 @@ export async function itemsTab({ id, query, signal }) {
         },
       },
       h("input", { class: "input search", type: "search", name: "recipientId",
-        value: query.recipientId ?? "", placeholder: "Recipient id",
-        "aria-label": "Recipient id" }),
-      button("Find", { type: "submit" }),
+        value: query.recipientId ?? "", placeholder: texts.recipientId,
+        "aria-label": texts.recipientId }),
+      button(texts.find, { type: "submit" }),
       chips.map(([status, words]) => linkButton(words, link({ status }), {
         look: (query.status ?? null) === status ? "small primary" : "small",
         "aria-current": (query.status ?? null) === status ? "true" : null,
       })),
-      linkButton("In doubt", makeHash("doubts", null, { runId: id }), { look: "small" }),
+      linkButton(texts.inDoubt, makeHash("doubts", null, { runId: id }), { look: "small" }),
     ),
     card(
       null,
       page.items.length === 0
-        ? empty("mail", "No items here", "Items appear when their batch is taken up.",
+        ? empty("mail", texts.noItems, texts.noItemsHint,
           (query.status || query.recipientId) &&
-            linkButton("Show all", link({ status: null, recipientId: null })))
-        : [table("Items", ITEM_COLUMNS, page.items, (item) => item.outboxId),
+            linkButton(texts.showAll, link({ status: null, recipientId: null })))
+        : [table(texts.items, ITEM_COLUMNS, page.items, (item) => item.outboxId),
           pager(plural(page.items.length, "item"), Boolean(query.after), link({}),
             page.next && link({ after: page.next }))],
     ),
@@ -128,18 +129,18 @@ export async function itemsTab({ id, query, signal }) {
 }
 
 const ITEM_COLUMNS = [
-  { name: "Item", of: (item) => copyableId(item.outboxId,
-    { link: makeHash("items", item.outboxId), what: "item id" }) },
-  { name: "Recipient", kind: "name", of: (item) => h("span", { class: "breakable" },
+  { name: texts.item, of: (item) => copyableId(item.outboxId,
+    { link: makeHash("items", item.outboxId), what: texts.itemId }) },
+  { name: texts.recipient, kind: "name", of: (item) => h("span", { class: "breakable" },
     item.recipientId) },
-  { name: "Address", kind: "name", of: (item) => h("span", { class: "breakable muted" },
+  { name: texts.address, kind: "name", of: (item) => h("span", { class: "breakable muted" },
     item.address ?? "–") },
-  { name: "Channel", of: (item) => tag(item.channel) },
-  { name: "Status", of: (item) => pill(item.inDoubt ? "in_doubt" : item.status) },
-  { name: "Why", kind: "name", of: (item) => h("span", { class: "breakable small" },
+  { name: texts.channel, of: (item) => tag(item.channel) },
+  { name: texts.status, of: (item) => pill(item.inDoubt ? "in_doubt" : item.status) },
+  { name: texts.why, kind: "name", of: (item) => h("span", { class: "breakable small" },
     item.reason ?? item.waitsFor ?? "") },
-  { name: "Attempts", kind: "number", of: (item) => count(item.attemptsMade) },
-  { name: "Updated", kind: "number", of: (item) => moment(item.updatedAt) },
+  { name: texts.attempts, kind: "number", of: (item) => count(item.attemptsMade) },
+  { name: texts.updated, kind: "number", of: (item) => moment(item.updatedAt) },
 ];
 
 export async function certificateTab({ id, signal }) {
@@ -151,28 +152,29 @@ export async function certificateTab({ id, signal }) {
     "div",
     { class: "columns" },
     card(
-      "Certificate",
+      texts.certificate,
       h(
         "div",
         { class: "card-body stack", "data-certificate": String(proof.holds) },
         proof.holds
-          ? note("It holds: every intended item has its terminal row, and none was sent twice.",
+          ? note(texts.proven,
             "good")
-          : note("Not proven yet.", "warn"),
+          : note(texts.notProven, "warn"),
         h("ul", { class: "criteria" }, proof.criteria.map((criterion) =>
           h("li", {},
             h("span", { class: criterion.holds ? "holds" : "holds-not" },
               icon(criterion.holds ? "check" : "cross")),
             h("div", {},
               h("div", { class: "strong" }, title(criterion.name),
-                h("span", { class: "for-readers" }, criterion.holds ? " holds" : " does not hold")),
+                h("span", { class: "for-readers" },
+                  criterion.holds ? texts.clauseHolds : texts.clauseFails)),
               h("div", { class: "muted breakable" }, criterion.detail))))),
-        h("div", { class: "small muted" }, "Counted from the ledger ",
+        h("div", { class: "small muted" }, texts.countedAt,
           exactMoment(proof.issuedAt)),
-        h("div", { class: "small" }, "Ledger digest ",
+        h("div", { class: "small" }, texts.ledgerDigest,
           copyableId(proof.ledgerDigest, { whole: true, what: "digest" })),
       ),
     ),
-    card("Why this status", h("div", { class: "card-body" }, sentences(explained.sentences))),
+    card(texts.whyThisStatus, h("div", { class: "card-body" }, sentences(explained.sentences))),
   );
 }

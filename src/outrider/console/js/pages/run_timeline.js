@@ -8,6 +8,7 @@ import { copyButton } from "../parts/copying.js";
 import { empty } from "../parts/feedback.js";
 import { pill } from "../parts/pill.js";
 import { card } from "../parts/table.js";
+import { runTimeline as texts } from "../texts.js";
 
 const STEPS_SHOWN = 60;
 const SLIDE_WAIT_MS = 120;
@@ -48,18 +49,18 @@ export class Timeline {
       [
         h("div", { class: "card-head" }, this.#slider()),
         h("div", { class: "card-head" },
-          h("span", { class: "muted small" }, this.#past ? "After that event" : "Now"),
+          h("span", { class: "muted small" }, this.#past ? texts.atThatEvent : texts.now),
           pill(snapshot.status),
           h("span", { class: "muted small" }, plural(steps.length, "step"),
-            snapshot.failedSteps > 0 && `, ${count(snapshot.failedSteps)} failed`),
+            snapshot.failedSteps > 0 && texts.failed(count(snapshot.failedSteps))),
           snapshot.rootCause && h("span", { class: "small breakable" }, snapshot.rootCause)),
         steps.length === 0
-          ? empty("clock", "No step had begun", "Steps appear when a worker takes them up.")
-          : h("div", { class: "timeline", role: "list", "aria-label": "Steps" },
+          ? empty("clock", texts.noJobs, texts.noJobsHint)
+          : h("div", { class: "timeline", role: "list", "aria-label": texts.jobs },
             this.#steps(steps)),
         steps.length > this.#shown && h("div", { class: "pager" },
-          `${count(this.#shown)} of ${count(steps.length)} steps`,
-          button("Show more", { look: "small", onclick: () => this.#showMore() })),
+          texts.jobsShown(count(this.#shown), count(steps.length)),
+          button(texts.showMore, { look: "small", onclick: () => this.#showMore() })),
       ],
     );
   }
@@ -72,20 +73,21 @@ export class Timeline {
     return h(
       "div",
       { class: "travel travel-row" },
-      h("label", { class: "strong small nowrap", for: "travel" }, `At event #${at}`,
+      h("label", { class: "strong small nowrap", for: "travel" }, texts.atEvent(at),
         type && h("span", { class: "muted" }, ` ${type}`)),
-      h("div", { "data-key": isHeld ? "held" : `to ${last}`, "data-keep": isHeld },
+      h("div", { "data-key": isHeld ? "held" : texts.to(last), "data-keep": isHeld },
         h("input", {
           id: "travel",
           type: "range",
           min: 0,
           max: last,
           value: at,
-          "aria-label": "Event of the log to look at",
-          "aria-valuetext": `Event ${at}${type ? `, ${type}` : ""}`,
+          "aria-label": texts.position,
+          "aria-valuetext": texts.event(at, type ? `, ${type}` : ""),
           oninput: (event) => this.#slide(Number(event.currentTarget.value)),
         })),
-      button("Now", { look: "small", disabled: this.#at === null, onclick: () => this.#toNow() }),
+      button(texts.now, { look: "small", disabled: this.#at === null,
+        onclick: () => this.#toNow() }),
     );
   }
 
@@ -152,7 +154,7 @@ function stepRow(step, from, to) {
     { class: "step", role: "listitem", "data-key": step.stepId },
     h("span", { class: "copyable nowrap" },
       h("span", { class: "mono", title: step.stepId }, shortId(step.stepId)),
-      copyButton(step.stepId, "step id")),
+      copyButton(step.stepId, texts.jobId)),
     h("div", { class: "step-lane", title: took },
       begun !== null && h("div", {
         class: `step-bar step-bar-${step.status.toLowerCase()}`,
@@ -160,12 +162,12 @@ function stepRow(step, from, to) {
       })),
     h("div", { class: "step-words" },
       pill(step.status === "SUCCESS" && step.outcome === "partial" ? "partial" : step.status),
-      h("span", { class: "nowrap", title: "Logical attempt: tried again on purpose" },
-        `try ${step.logicalAttemptId}`),
+      h("span", { class: "nowrap", title: texts.logicalAttemptHint },
+        texts.logicalAttempt(step.logicalAttemptId)),
       step.engineAttemptId && h("span",
-        { class: "nowrap", title: "Engine attempt: taken up again after a worker was lost" },
-        `· engine ${step.engineAttemptId}`),
-      step.counts && h("span", { class: "nowrap" }, `· ${count(step.counts.sent)} succeeded`),
+        { class: "nowrap", title: texts.engineAttemptHint },
+        texts.engineAttempt(step.engineAttemptId)),
+      step.counts && h("span", { class: "nowrap" }, texts.succeeded(count(step.counts.sent))),
       took && h("span", { class: "nowrap" }, `· ${took}`)),
     step.error && h("div", { class: "step-error" }, `${step.error.code}: ${step.error.message}`),
     !step.error && step.reason && h("div", { class: "step-reason" }, step.reason),

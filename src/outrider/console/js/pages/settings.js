@@ -8,13 +8,14 @@ import { button, field, select, tabs } from "../parts/controls.js";
 import { copyButton, copyableId } from "../parts/copying.js";
 import { ask, show as showDialog } from "../parts/dialog.js";
 import { empty, failureToast, note } from "../parts/feedback.js";
-import { moment } from "../parts/moments.js";
+import { moment } from "../parts/timestamps.js";
 import { pill, tag } from "../parts/pill.js";
 import { card, pager, table } from "../parts/table.js";
+import { settings as texts } from "../texts.js";
 
 const ROWS = 50;
-const SCOPES = [["read", "Read: looks"], ["operate", "Operate: also starts, pauses, resolves"],
-  ["admin", "Admin: also keys, workflows and the registry"]];
+const SCOPES = [["read", texts.readScope], ["operate", texts.operateScope],
+  ["admin", texts.adminScope]];
 const CHANNELS = ["email", "sms", "push", "whatsapp", "voice"].map((each) => [each, title(each)]);
 
 export async function show(context) {
@@ -22,19 +23,19 @@ export async function show(context) {
   const tab = query.tab === "suppressions" || !frame.canAdminister ? "suppressions" : "keys";
   const again = () => show(context);
   frame.head({
-    title: "Settings",
+    title: texts.settings,
     actions: tab === "keys"
-      ? button("New key", { sign: "plus", look: "primary", onclick: () => makeKey(again) })
+      ? button(texts.newKey, { sign: "plus", look: "primary", onclick: () => makeKey(again) })
       : frame.canOperate &&
-        button("Opt out addresses", { sign: "plus", look: "primary",
+        button(texts.optOutAddresses, { sign: "plus", look: "primary",
           onclick: () => suppress(again) }),
   });
   const link = (name) => makeHash("settings", null, { tab: name });
   const content = tab === "keys" ? await keysTab(context, again)
     : await suppressionsTab(context, again);
-  render(main, tabs("Settings", [
-    ...(frame.canAdminister ? [["keys", "Keys", link("keys")]] : []),
-    ["suppressions", "Opt-outs", link("suppressions")],
+  render(main, tabs(texts.settings, [
+    ...(frame.canAdminister ? [["keys", texts.keys, link("keys")]] : []),
+    ["suppressions", texts.optOuts, link("suppressions")],
   ], tab), content);
 }
 
@@ -42,18 +43,17 @@ async function keysTab({ query, signal }, again) {
   const page = await get("/keys", { after: query.after, limit: ROWS }, { signal });
   const link = (after) => makeHash("settings", null, { tab: "keys", after });
   return card(null, page.items.length === 0
-    ? empty("key", "No keys of its own", "The root key is in use. Make a key for each client, so "
-      + "that one can be revoked alone.")
-    : [table("Keys", [
-      { name: "Name", kind: "name", of: (key) => h("span", { class: "strong breakable" },
+    ? empty("key", texts.noKeys, texts.noKeysHint)
+    : [table(texts.keys, [
+      { name: texts.name, kind: "name", of: (key) => h("span", { class: "strong breakable" },
         key.name) },
-      { name: "Scopes", of: (key) => h("div", { class: "button-row" }, key.scopes.map(tag)) },
-      { name: "State", of: (key) => (key.revokedAt ? pill("revoked")
-        : pill("completed", { words: "Active" })) },
-      { name: "Id", of: (key) => copyableId(key.id, { what: "key id" }) },
-      { name: "Created", kind: "number", of: (key) => moment(key.createdAt) },
+      { name: texts.scopes, of: (key) => h("div", { class: "button-row" }, key.scopes.map(tag)) },
+      { name: texts.state, of: (key) => (key.revokedAt ? pill("revoked")
+        : pill("completed", { words: texts.active })) },
+      { name: texts.id, of: (key) => copyableId(key.id, { what: texts.keyId }) },
+      { name: texts.created, kind: "number", of: (key) => moment(key.createdAt) },
       { name: "", kind: "actions", of: (key) => (key.revokedAt ? moment(key.revokedAt)
-        : button("Revoke", { look: "small danger", "aria-label": `Revoke ${key.name}`,
+        : button(texts.revoke, { look: "small danger", "aria-label": texts.revokeOne(key.name),
           onclick: () => revoke(key, again) })) },
     ], page.items, (key) => key.id),
     pager(plural(page.items.length, "key"), Boolean(query.after), link(null),
@@ -62,30 +62,30 @@ async function keysTab({ query, signal }, again) {
 
 async function makeKey(again) {
   const made = await ask({
-    heading: "New key",
+    heading: texts.newKey,
     content: [
-      field("Name", { name: "name", required: true, maxlength: 200, placeholder: "ci" }),
-      select("Scope", SCOPES, { name: "scope", value: "operate" }),
+      field(texts.name, { name: "name", required: true, maxlength: 200, placeholder: "ci" }),
+      select(texts.scope, SCOPES, { name: "scope", value: "operate" }),
     ],
-    confirm: "Create",
+    confirm: texts.create,
     act: (form) => post("/keys", { name: form.get("name").trim(), scopes: [form.get("scope")] }),
   });
   if (made) {
-    await showDialog("This key is shown once",
-      h("p", {}, "Keep it where your client finds it. It cannot be shown again."),
+    await showDialog(texts.shownOnce,
+      h("p", {}, texts.shownOnceHint),
       made.key
         ? h("div", { class: "secret" }, h("code", { class: "breakable", "data-secret": true },
           made.key), copyButton(made.key, "key"))
-        : note("The answer was lost on its way. Revoke this key and make another.", "warn"));
+        : note(texts.keyLost, "warn"));
     await again();
   }
 }
 
 async function revoke(key, again) {
   const done = await ask({
-    heading: `Revoke ${key.name}?`,
-    words: "Its clients and sessions are refused from now on. This cannot be undone.",
-    confirm: "Revoke it",
+    heading: texts.revokeHeading(key.name),
+    words: texts.revokeHint,
+    confirm: texts.revokeConfirm,
     isDanger: true,
     act: () => remove(`/keys/${segment(key.id)}`),
   });
@@ -98,19 +98,20 @@ async function suppressionsTab({ query, signal, frame }, again) {
   const page = await get("/suppressions", { after: query.after, limit: ROWS }, { signal });
   const link = (after) => makeHash("settings", null, { tab: "suppressions", after });
   return card(null, page.items.length === 0
-    ? empty("mail", "Nobody has opted out",
-      "Addresses that opted out are never written to, whoever asks. Unsubscribe links add to it.")
-    : [table("Opt-outs", [
-      { name: "Address", kind: "name", of: (each) => h("span", { class: "strong breakable" },
+    ? empty("mail", texts.noOptOuts,
+      texts.noOptOutsHint)
+    : [table(texts.optOuts, [
+      { name: texts.address, kind: "name", of: (each) => h("span", { class: "strong breakable" },
         each.address) },
-      { name: "Channel", of: (each) => tag(each.channel) },
-      { name: "Topic", of: (each) => each.topic || "Everything" },
-      { name: "Source", of: (each) => tag(each.source) },
-      { name: "Reason", of: (each) => each.reason },
-      { name: "Transactional", of: (each) => (each.includesTransactional ? "Stopped too" : "Sent") },
-      { name: "Since", kind: "number", of: (each) => moment(each.createdAt) },
+      { name: texts.channel, of: (each) => tag(each.channel) },
+      { name: texts.topic, of: (each) => each.topic || texts.everything },
+      { name: texts.source, of: (each) => tag(each.source) },
+      { name: texts.reason, of: (each) => each.reason },
+      { name: texts.transactional, of: (each) =>
+        (each.includesTransactional ? texts.transactionalBlocked : texts.transactionalSent) },
+      { name: texts.since, kind: "number", of: (each) => moment(each.createdAt) },
       frame.canOperate && { name: "", kind: "actions", of: (each) =>
-        button("Remove", { look: "small danger", "aria-label": `Remove ${each.address}`,
+        button(texts.remove, { look: "small danger", "aria-label": texts.removeOne(each.address),
           onclick: () => unsuppress(each, again) }) },
     ].filter(Boolean), page.items, (each) => `${each.channel} ${each.address} ${each.topic || ""}`),
     pager(plural(page.items.length, "address", "addresses"), Boolean(query.after), link(null),
@@ -119,15 +120,15 @@ async function suppressionsTab({ query, signal, frame }, again) {
 
 async function suppress(again) {
   const done = await ask({
-    heading: "Opt out addresses",
+    heading: texts.optOutAddresses,
     content: [
-      select("Channel", CHANNELS, { name: "channel" }),
-      field("Addresses", { kind: "textarea", name: "addresses", required: true,
-        hint: "One a line." }),
-      field("Topic", { name: "topic", hint: "Leave empty for everything on the channel." }),
-      field("Reason", { name: "reason", value: "opted_out", required: true }),
+      select(texts.channel, CHANNELS, { name: "channel" }),
+      field(texts.addresses, { kind: "textarea", name: "addresses", required: true,
+        hint: texts.addressesHint }),
+      field(texts.topic, { name: "topic", hint: texts.topicHint }),
+      field(texts.reason, { name: "reason", value: "opted_out", required: true }),
     ],
-    confirm: "Opt out",
+    confirm: texts.optOut,
     act: (form) => post("/suppressions", {
       channel: form.get("channel"),
       addresses: form.get("addresses").split("\n").map((line) => line.trim()).filter(Boolean),
@@ -142,9 +143,9 @@ async function suppress(again) {
 
 async function unsuppress({ channel, address, topic }, again) {
   const done = await ask({
-    heading: `Write to ${address} again?`,
-    words: "Only with their consent: they opted out.",
-    confirm: "Remove the opt-out",
+    heading: texts.removeHeading(address),
+    words: texts.removeHint,
+    confirm: texts.removeConfirm,
     isDanger: true,
     act: () => remove("/suppressions", { query: { channel, address, ...(topic && { topic }) } }),
   });

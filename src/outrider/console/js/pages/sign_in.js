@@ -4,10 +4,11 @@ import { session } from "../api.js";
 import { h, render } from "../dom.js";
 import { button, field } from "../parts/controls.js";
 import { note } from "../parts/feedback.js";
+import { signIn as texts } from "../texts.js";
 
 export function signInPage(words, signedIn) {
   const said = h("div", { role: "alert" }, words && note(words));
-  const submit = button("Sign in", { type: "submit", look: "primary" });
+  const submit = button(texts.signIn, { type: "submit", look: "primary" });
   const form = h(
     "form",
     {
@@ -21,20 +22,20 @@ export function signInPage(words, signedIn) {
           await signedIn(found);
         } catch (error) {
           const wrong = error.status === 401;
-          render(said, note(wrong ? "This key is not valid, or was revoked." : error.message,
+          render(said, note(wrong ? texts.invalidKey : error.message,
             "bad"));
         } finally {
           submit.disabled = false;
         }
       },
     },
-    field("API key", {
+    field(texts.apiKey, {
       name: "key",
       kind: "password",
       autocomplete: "current-password",
       required: true,
       placeholder: "outrider_…",
-      hint: "The first `outrider serve` prints one; `outrider key create NAME` makes more.",
+      hint: texts.apiKeyHint,
     }),
     said,
     submit,
@@ -46,8 +47,8 @@ export function signInPage(words, signedIn) {
       "div",
       { class: "sign-in-card" },
       h("div", { class: "brand" },
-        h("img", { class: "brand-mark", src: "/console/mark.svg", alt: "" }), "Outrider"),
-      h("h1", {}, "Sign in"),
+        h("img", { class: "brand-mark", src: "/console/mark.svg", alt: "" }), texts.outrider),
+      h("h1", {}, texts.signIn),
       form,
     ),
   );

@@ -7,12 +7,13 @@ import { makeHash } from "../state/hash.js";
 import { button, field, linkButton, tabs } from "../parts/controls.js";
 import { copyableId } from "../parts/copying.js";
 import { empty, failureToast, note, problemNote } from "../parts/feedback.js";
-import { moment } from "../parts/moments.js";
+import { moment } from "../parts/timestamps.js";
 import { pill, tag } from "../parts/pill.js";
 import { card, facts, pager, sentences, table } from "../parts/table.js";
+import { workflows as texts } from "../texts.js";
 
 const ROWS = 50;
-const TABS = [["rules", "Rules"], ["dry-run", "Dry run"], ["policy", "Policy"]];
+const TABS = [["rules", texts.rules], ["dry-run", texts.dryRun], ["policy", texts.policy]];
 const EXAMPLE_SUBJECT = {
   lead: { id: "lead-1", email: "ada@example.test", phone: "+447700900123" },
 };
@@ -20,16 +21,16 @@ const EXAMPLE_SUBJECT = {
 export async function show(context) {
   const { query, main, frame, id } = context;
   frame.head({
-    title: id ? "Rule" : "Workflows",
-    crumbs: id ? [["Workflows", "#/workflows"]] : [],
-    under: id ? null : "What follows when something happens: a trigger, its rules, their steps.",
+    title: id ? texts.rule : texts.workflows,
+    crumbs: id ? [[texts.workflows, "#/workflows"]] : [],
+    under: id ? null : texts.about,
   });
   if (id) {
     await showRule(context);
     return;
   }
   const tab = TABS.some(([name]) => name === query.tab) ? query.tab : "rules";
-  const head = tabs("Workflows",
+  const head = tabs(texts.workflows,
     TABS.map(([name, words]) => [name, words, makeHash("workflows", null, { tab: name })]), tab);
   const content = { rules: rulesTab, "dry-run": dryRunTab, policy: policyTab }[tab];
   render(main, head, await content(context));
@@ -42,25 +43,24 @@ async function rulesTab({ query, signal, frame }) {
   return card(
     null,
     page.items.length === 0
-      ? empty("workflows", "No rules yet",
-        "Rules are written as one document: `outrider workflow apply FILE`, or PUT /workflows. "
-          + "examples/quotes has some.",
-        frame.canOperate && linkButton("Try a dry run", "#/workflows?tab=dry-run"))
-      : [table("Rules", RULE_COLUMNS, page.items, (rule) => rule.id),
+      ? empty("workflows", texts.noRulesYet,
+        texts.noRulesHint,
+        frame.canOperate && linkButton(texts.tryDryRun, "#/workflows?tab=dry-run"))
+      : [table(texts.rules, RULE_COLUMNS, page.items, (rule) => rule.id),
         pager(plural(page.items.length, "rule"), Boolean(query.after), link(null),
           page.next && link(page.next))],
   );
 }
 
 const RULE_COLUMNS = [
-  { name: "Trigger", kind: "name", of: (rule) => h("a",
+  { name: texts.trigger, kind: "name", of: (rule) => h("a",
     { class: "strong breakable", href: makeHash("workflows", rule.id) }, rule.trigger) },
-  { name: "Channel", of: (rule) => tag(rule.channel) },
-  { name: "Audience", of: (rule) => rule.audience },
-  { name: "State", of: (rule) => (rule.enabled ? pill("completed", { words: "Enabled" })
-    : pill("suppressed", { words: "Disabled" })) },
-  { name: "Urgent", of: (rule) => (rule.urgent ? tag("urgent") : "") },
-  { name: "Updated", kind: "number", of: (rule) => moment(rule.updatedAt) },
+  { name: texts.channel, of: (rule) => tag(rule.channel) },
+  { name: texts.audience, of: (rule) => rule.audience },
+  { name: texts.state, of: (rule) => (rule.enabled ? pill("completed", { words: texts.enabled })
+    : pill("suppressed", { words: texts.disabled })) },
+  { name: texts.urgent, of: (rule) => (rule.urgent ? tag("urgent") : "") },
+  { name: texts.updated, kind: "number", of: (rule) => moment(rule.updatedAt) },
 ];
 
 async function showRule(context) {
@@ -68,11 +68,11 @@ async function showRule(context) {
   const rule = await get(`/workflows/rules/${segment(id)}`, {}, { signal });
   frame.head({
     title: rule.trigger,
-    crumbs: [["Workflows", "#/workflows"]],
-    beside: rule.enabled ? pill("completed", { words: "Enabled" })
-      : pill("suppressed", { words: "Disabled" }),
-    under: copyableId(rule.id, { whole: true, what: "rule id" }),
-    actions: frame.canAdminister && button(rule.enabled ? "Disable" : "Enable", {
+    crumbs: [[texts.workflows, "#/workflows"]],
+    beside: rule.enabled ? pill("completed", { words: texts.enabled })
+      : pill("suppressed", { words: texts.disabled }),
+    under: copyableId(rule.id, { whole: true, what: texts.ruleId }),
+    actions: frame.canAdminister && button(rule.enabled ? texts.disable : texts.enable, {
       look: rule.enabled ? "danger" : "primary",
       onclick: () => setEnabled(rule, !rule.enabled).then(() => show(context)).catch(failureToast),
     }),
@@ -82,14 +82,14 @@ async function showRule(context) {
     h(
       "div",
       { class: "stack" },
-      card("Rule", h("div", { class: "card-body" }, facts(
-        ["Channel", tag(rule.channel)], ["Audience", rule.audience],
-        ["Urgent", rule.urgent ? "Waits for no quiet hours" : "No"],
-        ["Topic", rule.topic || "None"],
-        ["Transactional", rule.transactional ? "Unsubscribing does not stop it" : "No"],
-        ["Created", moment(rule.createdAt)], ["Updated", moment(rule.updatedAt)]))),
+      card(texts.rule, h("div", { class: "card-body" }, facts(
+        [texts.channel, tag(rule.channel)], [texts.audience, rule.audience],
+        [texts.urgent, rule.urgent ? texts.urgentYes : texts.no],
+        [texts.topic, rule.topic || texts.none],
+        [texts.transactional, rule.transactional ? texts.transactionalYes : texts.no],
+        [texts.created, moment(rule.createdAt)], [texts.updated, moment(rule.updatedAt)]))),
       card(plural(rule.steps.length, "step"), rule.steps.length === 0
-        ? empty("workflows", "No steps", "A rule without steps sends nothing.")
+        ? empty("workflows", texts.noSteps, texts.noStepsHint)
         : h("ol", {}, rule.steps.map(stepRow))),
     ),
   );
@@ -111,9 +111,9 @@ function stepRow(step) {
       { class: "stack tight" },
       h("div", { class: "button-row" }, tag(step.channel), !step.enabled && tag("disabled"),
         h("span", {}, when(step)),
-        h("span", { class: "muted" }, `to ${whom(step.recipientConfig)}`),
-        step.submissionTarget && h("span", { class: "muted" }, `by ${step.submissionTarget}`),
-        step.digestMinutes && tag(`digest of ${step.digestMinutes} min`)),
+        h("span", { class: "muted" }, texts.recipients(whom(step.recipientConfig))),
+        step.submissionTarget && h("span", { class: "muted" }, texts.target(step.submissionTarget)),
+        step.digestMinutes && tag(texts.digest(step.digestMinutes))),
       step.subject && h("div", { class: "strong breakable" }, step.subject),
       h("pre", { class: "message-body" }, step.body),
     ),
@@ -126,14 +126,14 @@ function when(step) {
     const side = offsetSeconds < 0 ? "before" : "after";
     return `${duration(Math.abs(offsetSeconds) * 1000)} ${side} ${path}`;
   }
-  return step.delaySeconds ? `after ${duration(step.delaySeconds * 1000)}` : "at once";
+  return step.delaySeconds ? texts.after(duration(step.delaySeconds * 1000)) : texts.immediately;
 }
 
 function whom(config) {
   const people = [
-    config.includeLeadContact && "the lead",
-    config.includePartner && "the partner",
-    config.includeAgent && "the agent",
+    config.includeLeadContact && texts.lead,
+    config.includePartner && texts.partner,
+    config.includeAgent && texts.agent,
     ...config.customEmails,
     ...config.customPhones,
   ].filter(Boolean);
@@ -142,7 +142,7 @@ function whom(config) {
 
 async function dryRunTab({ frame }) {
   if (!frame.canOperate) {
-    return note("A dry run needs a key with the scope operate.");
+    return note(texts.readOnly);
   }
   const answer = h("div", { "aria-live": "polite" });
   const form = h(
@@ -162,18 +162,18 @@ async function dryRunTab({ frame }) {
         }
       },
     },
-    field("Trigger", { name: "trigger", required: true, placeholder: "quote_sent" }),
-    field("Subject", { kind: "textarea", code: true, name: "subject", required: true, rows: 6,
+    field(texts.trigger, { name: "trigger", required: true, placeholder: "quote_sent" }),
+    field(texts.subject, { kind: "textarea", code: true, name: "subject", required: true, rows: 6,
       value: JSON.stringify(EXAMPLE_SUBJECT, null, 2),
-      hint: "Who it is about, as JSON: lead, partner, agent." }),
-    field("Variables", { kind: "textarea", code: true, name: "variables", required: true, rows: 4,
-      value: "{}", hint: "What templates may use, as JSON." }),
-    h("div", {}, button("See what would follow", { type: "submit", look: "primary" })),
+      hint: texts.subjectHint }),
+    field(texts.variables, { kind: "textarea", code: true, name: "variables", required: true,
+      rows: 4, value: "{}", hint: texts.variablesHint }),
+    h("div", {}, button(texts.runDryRun, { type: "submit", look: "primary" })),
   );
   return h("div", { class: "columns" },
-    card("An event", h("div", { class: "card-body" }, form)),
-    card("What would follow", h("div", { class: "card-body stack" },
-      h("p", { class: "muted" }, "Nothing is written and nothing is sent."), answer)));
+    card(texts.domainEvent, h("div", { class: "card-body" }, form)),
+    card(texts.whatWouldHappen, h("div", { class: "card-body stack" },
+      h("p", { class: "muted" }, texts.dryRunHint), answer)));
 }
 
 function dryRun(found) {
@@ -182,15 +182,15 @@ function dryRun(found) {
     { class: "stack" },
     found.problem && note(found.problem, "bad"),
     found.sentences.length > 0 ? sentences(found.sentences)
-      : note("No rule answers to this trigger: nothing would follow."),
+      : note(texts.noRuleMatches),
     found.messages.map((message) =>
       h("div", { class: "preview" },
         h("div", { class: "button-row" }, tag(message.channel),
           h("span", { class: "strong breakable" }, message.recipientId),
           h("span", { class: "muted small breakable" }, message.address ?? ""),
-          h("span", { class: "muted small" }, "due ", moment(message.dueAt))),
-        message.skippedBecause && note(`Skipped: ${message.skippedBecause}.`, "warn"),
-        message.waitsFor && note(`Waits for ${message.waitsFor}.`),
+          h("span", { class: "muted small" }, texts.due, moment(message.dueAt))),
+        message.skippedBecause && note(texts.skipped(message.skippedBecause), "warn"),
+        message.waitsFor && note(texts.waitsFor(message.waitsFor)),
         message.subject && h("div", { class: "strong breakable" }, message.subject),
         message.body && h("pre", { class: "message-body" }, message.body))),
     found.untold > 0 && h("p", { class: "muted" }, `${plural(found.untold, "more message")}.`),
@@ -199,25 +199,24 @@ function dryRun(found) {
 
 async function policyTab({ signal }) {
   const policy = await get("/workflows/policy", {}, { signal });
-  const hours = (span) => span && `${span.from} to ${span.to}${channels(span)}`;
+  const hours = (span) => span && texts.span(span.from, span.to, channels(span));
   const cap = policy.frequencyCap;
-  return card("When messages may go", h("div", { class: "card-body stack" },
+  return card(texts.policyHeading, h("div", { class: "card-body stack" },
     facts(
-      ["Time zone", policy.timeZone],
-      ["Quiet hours", hours(policy.quietHours) ?? "None"],
-      ["Sending window", policy.sendingWindow
+      [texts.timeZone, policy.timeZone],
+      [texts.quietHours, hours(policy.quietHours) ?? texts.none],
+      [texts.sendingWindow, policy.sendingWindow
         ? `${policy.sendingWindow.days.map(title).join(", ")}, ${hours(policy.sendingWindow)}`
-        : "Always"],
-      ["Frequency cap", cap
-        ? `${plural(cap.messages, "message")} per ${cap.perHours} h, then ${cap.whenReached}`
+        : texts.always],
+      [texts.frequencyCap, cap
+        ? texts.cap(plural(cap.messages, "message"), cap.perHours, cap.whenReached)
           + channels(cap)
-        : "None"],
-      ["Retries", policy.retry.summary],
+        : texts.none],
+      [texts.retries, policy.retry.summary],
     ),
-    h("p", { class: "muted small" }, "It is changed with `outrider workflow apply`, or "
-      + "PUT /workflows/policy.")));
+    h("p", { class: "muted small" }, texts.policyHint)));
 }
 
 function channels(section) {
-  return section.channels ? ` for ${section.channels.join(", ")}` : "";
+  return section.channels ? texts.forChannels(section.channels.join(", ")) : "";
 }

@@ -2,7 +2,8 @@
 
 import { h, s } from "../dom.js";
 import { compact, rate } from "../state/format.js";
-import { clockTime } from "./moments.js";
+import { clockTime } from "./timestamps.js";
+import { chart as texts } from "../texts.js";
 
 const WIDTH = 720;
 const HEIGHT = 160;
@@ -48,7 +49,7 @@ export function throughputChart(throughput) {
           viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
           preserveAspectRatio: "none",
           role: "img",
-          "aria-label": `Items settled over time, at most ${rate(peak)}`,
+          "aria-label": texts.label(rate(peak)),
         },
         GRID.map((share) => gridLine(share)),
         columns,
@@ -59,7 +60,7 @@ export function throughputChart(throughput) {
       "figcaption",
       { class: "with-bar-words chart-axis" },
       clockTime(throughput.from),
-      h("span", {}, `peak ${rate(peak)}`),
+      h("span", {}, texts.peak(rate(peak))),
       clockTime(throughput.to),
     ),
   );

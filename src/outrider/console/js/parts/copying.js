@@ -4,6 +4,7 @@ import { h } from "../dom.js";
 import { shortId } from "../state/format.js";
 import { toast } from "./feedback.js";
 import { icon } from "./icons.js";
+import { copying as texts } from "../texts.js";
 
 const SHOWN_MS = 1_200;
 
@@ -13,8 +14,8 @@ export function copyButton(text, what = "id") {
     {
       class: "copy",
       type: "button",
-      "aria-label": `Copy ${what}`,
-      title: `Copy ${what}`,
+      "aria-label": texts.copy(what),
+      title: texts.copy(what),
       onclick: (event) => copy(event.currentTarget, text),
     },
     icon("copy", 13),
@@ -35,11 +36,11 @@ async function copy(button, text) {
   try {
     await navigator.clipboard.writeText(text);
   } catch {
-    toast("This browser lets no page copy here. Select the text instead.");
+    toast(texts.notAllowed);
     return;
   }
   button.replaceChildren(icon("check", 13));
-  button.setAttribute("aria-label", "Copied");
+  button.setAttribute("aria-label", texts.copied);
   setTimeout(() => {
     button.replaceChildren(icon("copy", 13));
     button.setAttribute("aria-label", button.title);

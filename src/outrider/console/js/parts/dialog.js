@@ -4,6 +4,7 @@
 import { h } from "../dom.js";
 import { button } from "./controls.js";
 import { problemNote } from "./feedback.js";
+import { dialog as texts } from "../texts.js";
 
 /** Resolves with what `act` gave, or null where it was cancelled. `act` gets the form's data. */
 export function ask({ heading, words, content = [], confirm, isDanger = false, act }) {
@@ -13,7 +14,7 @@ export function ask({ heading, words, content = [], confirm, isDanger = false, a
       type: "submit",
       look: `primary ${isDanger ? "danger" : ""}`,
     });
-    const no = button("Cancel", { look: "plain", onclick: () => dialog.close() });
+    const no = button(texts.cancel, { look: "plain", onclick: () => dialog.close() });
     let answer = null;
     const form = h(
       "form",
@@ -58,7 +59,7 @@ export function ask({ heading, words, content = [], confirm, isDanger = false, a
 /** Something to read, until it is closed. */
 export function show(heading, ...content) {
   return new Promise((resolve) => {
-    const done = button("Done", { look: "primary", onclick: () => dialog.close() });
+    const done = button(texts.done, { look: "primary", onclick: () => dialog.close() });
     const dialog = h(
       "dialog",
       {

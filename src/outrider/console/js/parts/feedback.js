@@ -3,6 +3,7 @@
 import { h } from "../dom.js";
 import { sentence } from "../state/format.js";
 import { icon } from "./icons.js";
+import { feedback as texts } from "../texts.js";
 
 const TOAST_MS = 7_000;
 const TOASTS_MOST = 4;
@@ -16,7 +17,7 @@ export function toast(words, { isBad = false } = {}) {
     h("div", {}, words),
     h(
       "button",
-      { class: "copy", type: "button", "aria-label": "Dismiss", onclick: () => shown.remove() },
+      { class: "copy", type: "button", "aria-label": texts.dismiss, onclick: () => shown.remove() },
       icon("cross", 14),
     ),
   );
@@ -48,7 +49,8 @@ export function problemNote(error) {
         h("ul", {}, error.fields.slice(0, 20).map((field) =>
           h("li", {}, h("code", {}, field.path), " ", field.message))),
       error.hint && h("div", {}, sentence(error.hint)),
-      error.requestId && h("div", { class: "small" }, "Request ", h("code", {}, error.requestId)),
+      error.requestId && h("div", { class: "small" }, texts.request,
+        h("code", {}, error.requestId)),
     ],
     "bad",
   );
@@ -69,7 +71,7 @@ export function skeleton(rows = 5) {
   const widths = [72, 55, 64, 48, 60];
   return h(
     "div",
-    { class: "skeleton-rows", "aria-busy": "true", "aria-label": "Loading" },
+    { class: "skeleton-rows", "aria-busy": "true", "aria-label": texts.loading },
     Array.from({ length: rows }, (_, row) =>
       h("div", { class: "skeleton", style: { width: `${widths[row % widths.length]}%` } })),
   );

@@ -5,15 +5,16 @@ import { PARTS, addsUp, partName, shares, total } from "../state/accounting.js";
 import { count, percentage } from "../state/format.js";
 import { makeHash } from "../state/hash.js";
 import { note } from "./feedback.js";
+import { ledger as texts } from "../texts.js";
 
-export function bar(accounting, { isLarge = false, success = "Sent" } = {}) {
+export function bar(accounting, { isLarge = false, success = texts.sent } = {}) {
   const parts = accounting ? shares(accounting) : [];
   return h(
     "div",
     {
       class: `bar ${isLarge ? "bar-large" : ""}`,
       role: "img",
-      "aria-label": accounting ? inWords(accounting, success) : "Nothing counted yet",
+      "aria-label": accounting ? inWords(accounting, success) : texts.nothingCountedYet,
     },
     parts.map(({ part, count: items, thousandths }) =>
       h("div", {
@@ -25,10 +26,10 @@ export function bar(accounting, { isLarge = false, success = "Sent" } = {}) {
   );
 }
 
-export function inWords(accounting, success = "Sent") {
+export function inWords(accounting, success = texts.sent) {
   const parts = PARTS.filter((part) => accounting[part] > 0)
     .map((part) => `${count(accounting[part])} ${partName(part, success).toLowerCase()}`);
-  return `${count(accounting.intended)} intended: ${parts.join(", ") || "none"}`;
+  return texts.inWords(count(accounting.intended), parts.join(", ") || "none");
 }
 
 /** The whole ledger of a phase or run. `success` is the word for what went well. */
@@ -42,22 +43,22 @@ export function ledger(accounting, success) {
       "div",
       { class: "ledger-head" },
       h("span", { class: "figure", "data-figure": "ended" }, percentage(endedShare)),
-      h("span", { class: "muted" }, `of ${count(accounting.intended)} intended are settled`),
+      h("span", { class: "muted" }, texts.settled(count(accounting.intended))),
     ),
     bar(accounting, { isLarge: true, success }),
     legend(accounting, success),
     !addsUp(accounting) &&
       h("p", { class: "note note-bad" },
-        `The parts come to ${count(total(accounting))}: the ledger does not add up.`),
+        texts.doesNotAddUp(count(total(accounting)))),
   );
 }
 
 /** Where to settle what is in doubt, and that it alone keeps the rest from ending. */
 export function doubtsNote({ waiting, inDoubt }, matching) {
   return inDoubt > 0 && note([
-    waiting === 0 ? "Everything else has ended. " : "",
+    waiting === 0 ? texts.restEnded : "",
     h("a", { href: makeHash("doubts", null, matching) },
-      `Settle what is in doubt (${count(inDoubt)})`),
+      texts.resolveDoubts(count(inDoubt))),
   ], "warn");
 }
 
@@ -65,7 +66,7 @@ function legend(accounting, success) {
   return h(
     "dl",
     { class: "legend" },
-    entry("intended", "Intended", accounting.intended, null),
+    entry("intended", texts.intended, accounting.intended, null),
     PARTS.map((part) =>
       entry(part, partName(part, success), accounting[part], accounting.intended)),
   );

@@ -3,6 +3,7 @@
 import { h } from "../dom.js";
 import { title } from "../state/format.js";
 import { icon } from "./icons.js";
+import { pill as texts } from "../texts.js";
 
 const LOOKS = {
   good: ["completed", "sent", "called", "posted", "success", "accepted", "closed", "routed"],
@@ -15,7 +16,8 @@ const LOOKS = {
 const SIGNS = { good: "check", active: "half", warn: "pause", bad: "cross", quiet: "dash" };
 const OWN_SIGNS = { in_doubt: "doubt", stopped: "stop", cancelled: "stop", scheduled: "clock",
   partial: "half", warning: "trouble", critical: "trouble" };
-const OWN_WORDS = { in_progress: "In progress", not_started: "Not started", in_doubt: "In doubt" };
+const OWN_WORDS = { in_progress: texts.inProgress, not_started: texts.notStarted,
+  in_doubt: texts.inDoubt };
 
 export function pill(state, { words, isGuess = false } = {}) {
   const name = String(state).toLowerCase();
@@ -26,7 +28,7 @@ export function pill(state, { words, isGuess = false } = {}) {
     {
       class: `pill ${look ? `pill-${look}` : ""} ${isGuess ? "pill-guess" : ""}`,
       "data-state": name,
-      title: isGuess ? "Asked for; the server has not said so yet" : null,
+      title: isGuess ? texts.guess : null,
     },
     icon(sign, 13),
     words ?? OWN_WORDS[name] ?? title(name),

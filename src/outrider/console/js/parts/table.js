@@ -2,6 +2,7 @@
 
 import { h } from "../dom.js";
 import { linkButton } from "./controls.js";
+import { table as texts } from "../texts.js";
 
 /**
  * columns: [{name, of: row => content, kind: "number" | "name" | "actions"}]
@@ -16,7 +17,7 @@ export function table(label, columns, rows, key) {
       { class: "table" },
       h("thead", {}, h("tr", {}, columns.map((column) =>
         h("th", { scope: "col", class: column.kind },
-          column.name || h("span", { class: "for-readers" }, column.label ?? "Actions"))))),
+          column.name || h("span", { class: "for-readers" }, column.label ?? texts.actions))))),
       h("tbody", {}, rows.map((row) =>
         h("tr", { "data-key": key(row) }, columns.map((column) =>
           h("td", { class: column.kind }, column.of(row)))))),
@@ -31,13 +32,13 @@ export function pager(shown, hasBefore, firstLink, nextLink) {
   }
   return h(
     "nav",
-    { class: "pager", "aria-label": "Pages" },
+    { class: "pager", "aria-label": texts.pages },
     h("span", {}, shown),
     h(
       "div",
       { class: "button-row" },
-      hasBefore && linkButton("First page", firstLink, { look: "small" }),
-      nextLink && linkButton("Next page", nextLink, { look: "small", "data-next": true }),
+      hasBefore && linkButton(texts.firstPage, firstLink, { look: "small" }),
+      nextLink && linkButton(texts.nextPage, nextLink, { look: "small", "data-next": true }),
     ),
   );
 }

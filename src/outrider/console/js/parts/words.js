@@ -1,31 +1,24 @@
 // Words for what the server says in codes.
 
+import { words as texts } from "../texts.js";
+
 const ACTIONS = {
-  start: { words: "Start", sign: "play", look: "primary" },
-  pause: { words: "Pause", sign: "pause", look: "primary" },
-  resume: { words: "Resume", sign: "play", look: "primary" },
-  stop: { words: "Stop", sign: "stop", look: "danger" },
-  retry: { words: "Retry", sign: "retry", look: "primary" },
-  rerun: { words: "Run again", sign: "retry", look: "" },
+  start: { words: texts.start, sign: "play", look: "primary" },
+  pause: { words: texts.pause, sign: "pause", look: "primary" },
+  resume: { words: texts.resume, sign: "play", look: "primary" },
+  stop: { words: texts.stop, sign: "stop", look: "danger" },
+  retry: { words: texts.retry, sign: "retry", look: "primary" },
+  rerun: { words: texts.runAgain, sign: "retry", look: "" },
 };
 
-const EVENTS = {
-  phase_started: "started",
-  phase_paused: "paused",
-  phase_resumed: "resumed",
-  phase_completed: "completed",
-  phase_failed: "failed",
-  campaign_progress: "progressed",
-};
-
-const WAITS = { approval: "Waits for approval", room: "Waits for room" };
+const WAITS = { approval: texts.waitsForApproval, room: texts.waitsForRoom };
 
 export function actionLook(action) {
   return ACTIONS[action];
 }
 
 export function eventWord(event) {
-  return isStop(event) ? "stopped" : EVENTS[event.type] ?? event.type;
+  return isStop(event) ? texts.stopped : texts.events[event.type] ?? event.type;
 }
 
 /** A stop is told as the failure that it is to the state machine; to people it is a stop. */

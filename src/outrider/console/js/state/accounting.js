@@ -1,12 +1,14 @@
 // intended = waiting + in doubt + sent + failed + skipped, always: what is drawn adds up too.
 
+import { accounting as texts } from "../texts.js";
+
 export const PARTS = Object.freeze(["sent", "waiting", "inDoubt", "failed", "skipped"]);
 
 const PART_NAMES = Object.freeze({
-  waiting: "Waiting",
-  inDoubt: "In doubt",
-  failed: "Failed",
-  skipped: "Skipped",
+  waiting: texts.waiting,
+  inDoubt: texts.inDoubt,
+  failed: texts.failed,
+  skipped: texts.skipped,
 });
 
 /** `success` is what went well: messages are sent, everything else is done. */

@@ -1,6 +1,8 @@
 // How a state is said to people: a stop is no failure, and what is scheduled is not under way. The
 // states themselves keep their names. The time that is now is always given.
 
+import { phaseWords as texts } from "../texts.js";
+
 const MESSAGES_PHASE = "launch";
 
 /** `found` is a phase of a snapshot or of the list; `state` the one to show, a guess included. */
@@ -20,7 +22,7 @@ export function shownRunState(run, now) {
 
 /** Only a launch sends; what other phases have dealt with is done. */
 export function successName(phase) {
-  return sendsMessages(phase) ? "Sent" : "Done";
+  return sendsMessages(phase) ? texts.sent : texts.done;
 }
 
 export function sendsMessages(phase) {

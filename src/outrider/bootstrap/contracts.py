@@ -1,0 +1,99 @@
+"""The registry in force, and what operators and gateway families say of each target."""
+
+from functools import cached_property
+from pathlib import Path
+
+from outrider.bootstrap.base import Wiring
+from outrider.documents.registry import Registry, parse_registry
+from outrider.documents.registry_file import LocalRegistryFile
+from outrider.domain.reference_memory import NEVER, ReferenceMemory, memory_of
+from outrider.domain.retry import DIRECT, RetrySchedule
+from outrider.domain.targets import TargetPolicy
+from outrider.gateways.directory import GATEWAY_TYPES, Gateways
+from outrider.kernel.contracts.registry_follower import RegistryFollower
+from outrider.kernel.contracts.registry_keeper import RegistryKeeper
+from outrider.kernel.contracts.target_keeper import TargetKeeper
+from outrider.secrets.scopes import ScopedSecrets, owners_of
+from outrider.secrets.store import load_secrets
+from outrider.settings import Settings, TargetSettings
+
+
+def make_gateways(settings: Settings) -> Gateways:
+    return Gateways(
+        ScopedSecrets(load_secrets(), owners_of(settings.targets)),
+        mail_from=settings.mail_from,
+        targets=settings.targets,
+        allow_private=settings.allow_private_gateways,
+        public_url=settings.public_url,
+    )
+
+
+def load_registry(path: Path) -> Registry:
+    return parse_registry(LocalRegistryFile(path).read(), GATEWAY_TYPES)
+
+
+def target_policy(settings: TargetSettings) -> TargetPolicy:
+    """An operator's settings of a target as the kernel's own values."""
+    rate = settings.rate_per_second
+    return TargetPolicy(
+        rate_per_second=rate,
+        burst=settings.burst or max(1, int(rate or 1)),
+        breaker_failures=settings.breaker_failures,
+        breaker_seconds=settings.breaker_seconds,
+        retry=_retry(settings),
+        fallback=settings.fallback,
+    )
+
+
+def _retry(settings: TargetSettings) -> RetrySchedule | None:
+    """None where nothing is set: then it is what is usual for the target's gateway type."""
+    first, factor = settings.retry_first_seconds, settings.retry_factor
+    cap = settings.retry_cap_seconds
+    if first is None and factor is None and cap is None:
+        return None
+    return RetrySchedule(
+        DIRECT.first_seconds if first is None else first,
+        DIRECT.factor if factor is None else factor,
+        DIRECT.cap_seconds if cap is None else cap,
+    )
+
+
+class ContractRoles(Wiring):
+    @cached_property
+    def registry_keeper(self) -> RegistryKeeper:
+        return RegistryKeeper(
+            LocalRegistryFile(self.settings.registry),
+            lambda raw: parse_registry(raw, GATEWAY_TYPES).contracts,
+        )
+
+    @cached_property
+    def registry_follower(self) -> RegistryFollower:
+        return RegistryFollower(self.foundation, self.registry_keeper)
+
+    @property
+    def registry(self) -> Registry:
+        """As it is in force now; a reload gives another one."""
+        return Registry(dict(self.registry_keeper.contracts()))
+
+    @cached_property
+    def target_keeper(self) -> TargetKeeper:
+        return TargetKeeper(self.foundation)
+
+    @cached_property
+    def policies(self) -> dict[str, TargetPolicy]:
+        return {name: target_policy(each) for name, each in self.settings.targets.items()}
+
+    def target_settings(self, submission_target: str) -> TargetSettings:
+        return self.settings.targets.get(submission_target, TargetSettings())
+
+    def fallback_of(self, submission_target: str) -> str | None:
+        policy = self.policies.get(submission_target)
+        return policy.fallback if policy else None
+
+    def reference_memory(self, submission_target: str) -> ReferenceMemory:
+        """How long it is declared to remember references; of a target that is gone, never."""
+        contract = self.registry_keeper.contracts().get(submission_target)
+        if contract is None:
+            return NEVER
+        documented = GATEWAY_TYPES[contract.gateway_type].remembers
+        return memory_of(documented, self.target_settings(submission_target).reference_memory)

@@ -1,0 +1,39 @@
+"""What deliveries ask and doubts are settled by, beyond what each worker has for itself."""
+
+from functools import cached_property
+
+from outrider.bootstrap.access import AccessRoles
+from outrider.bootstrap.contracts import ContractRoles
+from outrider.domain.workflows import RoutePlace
+from outrider.engines.process_identity import presence
+from outrider.kernel.delivery.doubt_resolver import DoubtResolver
+from outrider.kernel.delivery.policy_keeper import PolicyKeeper
+from outrider.kernel.delivery.screener import Screener
+from outrider.kernel.delivery.screens import supported_templates
+from outrider.kernel.workflows.event_planner import Senders
+from outrider.ports.legacy import LegacySender
+
+
+class DeliveryRoles(ContractRoles, AccessRoles):
+    @cached_property
+    def policy_keeper(self) -> PolicyKeeper:
+        return PolicyKeeper(self.foundation)
+
+    @cached_property
+    def legacy_senders(self) -> Senders:
+        from outrider.legacy.registry import load_senders
+
+        by_trigger: dict[str, dict[RoutePlace, LegacySender]] = {}
+        for (trigger, place), sender in load_senders().items():
+            by_trigger.setdefault(trigger, {})[place] = sender
+        return by_trigger
+
+    @cached_property
+    def screener(self) -> Screener:
+        senders = self.legacy_senders.values()
+        templates = supported_templates(each for placed in senders for each in placed.values())
+        return Screener(self.foundation, self.policy_keeper, templates)
+
+    @cached_property
+    def doubt_resolver(self) -> DoubtResolver:
+        return DoubtResolver(self.foundation, self.gateways, presence)

@@ -1,0 +1,45 @@
+"""What is read and proven afterwards: certificates, explanations, previews, run histories."""
+
+from functools import cached_property
+
+from outrider.bootstrap.access import AccessRoles
+from outrider.bootstrap.contracts import ContractRoles
+from outrider.kernel.reports.certifier import Certifier
+from outrider.kernel.reports.event_explainer import EventExplainer
+from outrider.kernel.reports.previewer import Previewer
+from outrider.kernel.reports.run_explainer import RunExplainer
+from outrider.kernel.runs.projector import Projector
+from outrider.kernel.runs.run_reader import RunReader
+from outrider.kernel.streams.campaign_event_hub import EventHub
+
+
+class ReportRoles(ContractRoles, AccessRoles):
+    @cached_property
+    def certifier(self) -> Certifier:
+        return Certifier(self.foundation, self.reference_memory)
+
+    @cached_property
+    def previewer(self) -> Previewer:
+        from outrider.rendering.variables import variables_of
+
+        return Previewer(self.store, self.preview_renderer, self.unsubscriber, variables_of)
+
+    @cached_property
+    def run_explainer(self) -> RunExplainer:
+        return RunExplainer(self.foundation, self.registry_keeper)
+
+    @cached_property
+    def event_explainer(self) -> EventExplainer:
+        return EventExplainer(self.store, self.limits)
+
+    @cached_property
+    def run_reader(self) -> RunReader:
+        return RunReader(self.store, self.limits)
+
+    @cached_property
+    def projector(self) -> Projector:
+        return Projector(self.foundation)
+
+    @cached_property
+    def hub(self) -> EventHub:
+        return EventHub(self.store, self.limits)

@@ -1,0 +1,1 @@
+"""What is kept outside the database: journals, spools, artifacts, and files of one owner."""

@@ -1,0 +1,76 @@
+"""The door writer: changes what all workers know of a door, with its alert, and logs it."""
+
+from datetime import datetime
+
+import structlog
+
+from outrider.domain.ids import DEFAULT_SCOPE, Scope
+from outrider.domain.targets import (
+    Door,
+    DoorState,
+    TargetPolicy,
+)
+from outrider.kernel.foundation import Foundation
+from outrider.kernel.transactions import targets
+from outrider.kernel.transactions.alerts import (
+    Alert,
+    AlertCode,
+)
+from outrider.kernel.transactions.targets import DoorKey
+
+log = structlog.get_logger()
+
+
+class DoorWriter:
+    def __init__(self, foundation: Foundation) -> None:
+        self._store = foundation.store
+        self._ids = foundation.ids
+        self._limits = foundation.limits
+
+    async def change(
+        self,
+        scope: Scope,
+        key: DoorKey,
+        policy: TargetPolicy,
+        change: targets.Change[tuple[Door, Door]],
+        now: datetime,
+        owner_told: str | None = None,
+    ) -> tuple[Door, Door]:
+        """Change a door, and raise or resolve its alert with it, for the workspace that asked."""
+
+        target = key.submission_target
+
+        def alert_of(door: Door) -> Alert | None:
+            if not self._is_alarming(door, now):
+                return None
+            told = owner_told if scope == DEFAULT_SCOPE else None
+            reason = told or door.reason
+            detail = {"submissionTarget": target, "state": door.state.value, "reason": reason}
+            return Alert(scope, AlertCode.TARGET_HELD, target, _alarm(target, reason), detail)
+
+        script = targets.change_door_telling(key, policy, change, scope, alert_of, self._ids, now)
+        return await self._store.write(script)
+
+    def _is_alarming(self, door: Door, now: datetime) -> bool:
+        """Being told to come back later is every day's business, for a while."""
+        if door.is_open or door.since is None or door.probe_until is not None:
+            return False
+        lasted = (now - door.since).total_seconds()
+        return door.state is DoorState.DOWN or lasted >= self._limits.door_alert_seconds
+
+    def log_change(self, key: DoorKey, before: Door, after: Door) -> None:
+        if before.state != after.state:
+            log.warning(
+                "target_door_" + after.state.value, submission_target=key.submission_target,
+                gateway_url=key.gateway_url, workspace_id=key.workspace_id or None,
+                reason=after.reason, opens_at=after.opens_at,
+            )  # fmt: skip
+
+
+def _alarm(target: str, reason: str | None) -> str:
+    why = reason or "it asks to retry later"
+    return (
+        f"The target '{target}' is not accepting messages: {why}. Its messages wait without"
+        " using up"
+        " attempts; it is retried automatically."
+    )

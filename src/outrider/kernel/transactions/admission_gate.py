@@ -1,0 +1,79 @@
+"""The admission gate: lets a run begin, keeps it waiting, delays it or refuses it.
+
+Limits are a workspace's, from settings; where there are none, every run is let in uncounted.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import assert_never
+
+from outrider.domain.admission import (
+    Admission,
+    AdmissionRule,
+    Admitted,
+    Delayed,
+    OverloadPolicy,
+    Queued,
+    Rejected,
+    admit,
+)
+from outrider.domain.errors import Overloaded
+from outrider.domain.ids import Scope
+from outrider.kernel.transactions import admission, run_requests
+from outrider.kernel.transactions.deployment import RunStart
+from outrider.kernel.transactions.run_requests import HeldFor, Workspace
+from outrider.ports.clock import Clock
+from outrider.ports.store import Transaction
+
+RuleOf = Callable[[Workspace], AdmissionRule]
+
+
+class AdmissionGate:
+    def __init__(self, rule_of: RuleOf, clock: Clock) -> None:
+        self._rule_of = rule_of
+        self._clock = clock
+
+    def decide(self, scope: Scope) -> Transaction[Admission]:
+        """Whoever asks has, until the commit, the workspace's admission to itself."""
+        return (yield from _decided((yield from self._rule(scope)), scope))
+
+    def _rule(self, scope: Scope) -> Transaction[AdmissionRule]:
+        return self._rule_of((yield from run_requests.workspace(scope)))
+
+    def newcomer(self, scope: Scope) -> Transaction[Admission]:
+        """The same for who comes now: where others wait for room already, it waits behind them."""
+        rule = yield from self._rule(scope)
+        verdict = yield from _decided(rule, scope)
+        waits_its_turn = rule.has_limit and rule.policy is OverloadPolicy.QUEUE
+        if waits_its_turn and (yield from admission.anything_waits(scope)):
+            return Queued()
+        return verdict
+
+    def admit(self, beginning: RunStart) -> Transaction[RunStart]:
+        """The beginning as it was let in. Raises Overloaded where it was not."""
+        verdict = yield from self.newcomer(beginning.scope)
+        match verdict:
+            case Admitted():
+                return beginning
+            case Queued():
+                return replace(beginning, held=HeldFor.ROOM)
+            case Delayed():
+                return replace(beginning, not_before=later(verdict, self._clock.now()))
+            case Rejected(retry_after_seconds):
+                raise Overloaded(
+                    "the workspace has reached its limit of running work", retry_after_seconds
+                )
+            case other:
+                assert_never(other)
+
+
+def _decided(rule: AdmissionRule, scope: Scope) -> Transaction[Admission]:
+    if not rule.has_limit:
+        return Admitted()
+    return admit(rule, (yield from admission.load(scope)))
+
+
+def later(verdict: Admitted | Delayed, now: datetime) -> datetime:
+    """When the jobs of what was let in are due."""
+    return now + timedelta(seconds=verdict.seconds) if isinstance(verdict, Delayed) else now

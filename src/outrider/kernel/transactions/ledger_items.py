@@ -1,0 +1,163 @@
+"""Items of the ledger as they are read, with their attempts."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from outrider.domain.errors import NotFound
+from outrider.domain.ids import OutboxId, RunId, Scope, is_uuid
+from outrider.domain.workflows import DomainEventId, StepId
+from outrider.kernel.transactions.ledger_pages import LedgerPosition
+from outrider.ports.store import Transaction, ask
+
+
+class Item(NamedTuple):
+    id: OutboxId
+    recipient_id: str
+    address: str | None
+    channel: str
+    provider: str
+    submission_target: str
+    status: str
+    intent_status: str | None
+    exhausted_reason: str | None
+    reason: str | None
+    error: str | None
+    attempts: int
+    opened_at: datetime | None
+    closed_at: datetime | None
+    progress: str | None
+    maybe_received: bool
+    provider_message_id: str | None
+    next_attempt_at: datetime | None
+    doubted_at: datetime | None
+    created_at: datetime
+    updated_at: datetime
+    reference: str
+    run_id: str | None
+    job_id: str | None
+    subject: str | None
+    waits_for: str | None
+    template: str | None
+    """Of an item that followed from a domain event; those of campaigns and intents have none."""
+    domain_event_id: DomainEventId | None
+    step_id: StepId | None
+    event_id: str | None
+    trigger: str | None
+    step_order: int | None
+    topic: str | None = None
+    """Told of single items only, as is whether they are transactional."""
+    transactional: bool = False
+
+
+class Attempt(NamedTuple):
+    number: int
+    opened_at: datetime
+    closed_at: datetime | None
+    progress: str | None
+    outcome: str | None
+    reason: str | None
+    error: str | None
+    provider_message_id: str | None
+    repeat: int
+    """Which repeat of the attempt's call it was, after a crash; 0 is the call itself."""
+
+
+class LateAcceptance(NamedTuple):
+    """The provider took it, and said so after somebody had settled the item otherwise."""
+
+    attempt: int
+    answered_at: datetime
+    provider_message_id: str | None
+    recorded_at: datetime
+
+
+def item(scope: Scope, outbox_id: OutboxId) -> Transaction[Item]:
+    found: list[Item] = []
+    if is_uuid(outbox_id):
+        found = yield from items(scope, [outbox_id])
+    if not found:
+        raise NotFound(f"there is no item {outbox_id}")
+    return found[0]
+
+
+def items(scope: Scope, outbox_ids: Sequence[OutboxId]) -> Transaction[list[Item]]:
+    rows = yield from ask("items_by_id", {"id": outbox_ids}, **scope._asdict())
+    return [Item(*row) for row in rows]
+
+
+def items_of_run(
+    scope: Scope,
+    run_id: RunId,
+    *,
+    most: int,
+    recipient_id: str | None = None,
+    status: str | None = None,
+    after: LedgerPosition | None = None,
+) -> Transaction[list[Item]]:
+    begin = after or LedgerPosition()
+    page: dict[str, object] = {
+        **scope._asdict(), "run_id": run_id, "after_job": begin.job_id,
+        "after_id": begin.outbox_id, "most": most,
+    }  # fmt: skip
+    if recipient_id is None and status is None:
+        rows = yield from ask("items_of_run", **page)
+    else:
+        rows = yield from ask(
+            "items_of_run_filtered", **page, recipient_id=recipient_id, status=status
+        )
+    return [Item(*row) for row in rows]
+
+
+def attempts_of(outbox_id: OutboxId) -> Transaction[list[Attempt]]:
+    return (yield from attempts_of_all([outbox_id]))[outbox_id]
+
+
+def late_acceptances_of(outbox_id: OutboxId) -> Transaction[list[LateAcceptance]]:
+    rows = yield from ask("late_acceptances_of", outbox_id=outbox_id)
+    return [LateAcceptance(*row) for row in rows]
+
+
+def attempts_of_all(outbox_ids: Sequence[OutboxId]) -> Transaction[dict[OutboxId, list[Attempt]]]:
+    rows = yield from ask("attempts_of_items", {"id": outbox_ids})
+    attempts: dict[OutboxId, list[Attempt]] = {outbox_id: [] for outbox_id in outbox_ids}
+    for outbox_id, *attempt in rows:
+        attempts[outbox_id].append(Attempt(*attempt))
+    return attempts
+
+
+class WholeItem(NamedTuple):
+    """An item with everything that was tried and heard of it."""
+
+    item: Item
+    attempts: list[Attempt]
+    late: list[LateAcceptance]
+
+
+def whole(scope: Scope, outbox_id: OutboxId) -> Transaction[WholeItem]:
+    return (yield from _whole((yield from item(scope, outbox_id))))
+
+
+def whole_if_any(scope: Scope, outbox_id: OutboxId) -> Transaction[WholeItem | None]:
+    """None where it is no item's id."""
+    try:
+        found = yield from item(scope, outbox_id)
+    except NotFound:
+        return None
+    return (yield from _whole(found))
+
+
+def whole_of_recipient(
+    scope: Scope, run_id: RunId, recipient_id: str, most: int
+) -> Transaction[list[WholeItem]]:
+    """Those of one recipient in a run."""
+    wholes = []
+    found = yield from items_of_run(scope, run_id, recipient_id=recipient_id, most=most)
+    for each in found:
+        wholes.append((yield from _whole(each)))
+    return wholes
+
+
+def _whole(found: Item) -> Transaction[WholeItem]:
+    attempts = yield from attempts_of(found.id)
+    return WholeItem(found, attempts, (yield from late_acceptances_of(found.id)))

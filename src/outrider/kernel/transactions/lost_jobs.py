@@ -1,0 +1,161 @@
+"""Jobs that failed or lost their worker: rescued, put to rest, and what was open is taken back."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from outrider.domain.ids import (
+    Fence,
+    JobId,
+    OutboxId,
+    RunId,
+    Scope,
+    WorkerId,
+)
+from outrider.domain.jobs import CANCELLED
+from outrider.domain.retry import REST
+from outrider.kernel.transactions.alerts import Alert, AlertCode, raise_alert, resolve_alert
+from outrider.kernel.transactions.audit import AuditEntry, record
+from outrider.kernel.transactions.claims import Claim, ClaimedJob
+from outrider.ports.clock import IdSource
+from outrider.ports.store import Rows, Transaction, ask
+
+JOBS_TOLD = 10
+"""Of jobs that rest, so many are named in an alert."""
+
+
+def fail(
+    job: Claim, error: str, run_at: datetime, worker_id: WorkerId, ids: IdSource, now: datetime
+) -> Transaction[bool]:
+    rows = yield from ask(
+        "fail_job", job_id=job.id, fence=job.fence, error=error, run_at=run_at, now=now
+    )
+    if rows:
+        if rows[0][1] and isinstance(job, ClaimedJob):
+            yield from _tell_of_rest(job.run_id, job.scope, [job.id], error, ids, now)
+        entry = AuditEntry(
+            job.scope, "job.failed", worker_id, job.campaign_id, job.run_id, job.id,
+            detail={"error": error, "attempts": job.attempts + 1},
+        )  # fmt: skip
+        yield from record([entry], ids, now)
+    return bool(rows)
+
+
+def rescue_expired(
+    stale_before: datetime, worker_id: WorkerId, ids: IdSource, now: datetime
+) -> Transaction[int]:
+    rows = yield from ask("rescue_expired", stale_before=stale_before, now=now)
+    if rows:
+        # Whoever held them may be frozen, and not dead.
+        window = {
+            "id": [row[0] for row in rows],
+            "fence": [row[5] for row in rows],
+            "worker_id": [row[4].partition(": ")[2] for row in rows],
+        }
+        yield from ask("note_lost_leases", window, now=now)
+    return (yield from _rescued(rows, worker_id, ids, now))
+
+
+def let_go_of_lost(job: Claim) -> Transaction[None]:
+    """Whoever lost the job lives, and none of its calls is out any more: nobody need wait for it
+    before judging them."""
+    yield from ask("forget_lost_lease", job_id=job.id, fence=job.fence)
+
+
+def lock_holders() -> Transaction[list[str]]:
+    rows = yield from ask("lock_holders")
+    return [row[0] for row in rows]
+
+
+class HeldJob(NamedTuple):
+    id: JobId
+    run_id: RunId | None
+    fence: Fence
+
+
+def take_back_unbegun(worker_id: str, begun: Sequence[OutboxId], now: datetime) -> Transaction[int]:
+    """Of what a dead worker had opened, what it had not begun to call was never called."""
+    taken = 0
+    for row in (yield from ask("jobs_held_by", worker_id=worker_id)):
+        job = HeldJob(*row)
+        window = {"id": begun}
+        known = {"job_id": job.id, "fence": job.fence, "now": now}
+        if job.run_id is None:
+            rows = yield from ask("take_back_unbegun_in_lane", window, **known)
+        else:
+            rows = yield from ask("take_back_unbegun", window, run_id=job.run_id, **known)
+        taken += len(rows)
+    return taken
+
+
+def rescue_from(
+    dead: Sequence[str], worker_id: WorkerId, ids: IdSource, now: datetime
+) -> Transaction[int]:
+    rows = yield from ask("rescue_from", {"locked_by": dead}, now=now)
+    return (yield from _rescued(rows, worker_id, ids, now))
+
+
+def _rescued(rows: Rows, worker_id: WorkerId, ids: IdSource, now: datetime) -> Transaction[int]:
+    yield from record(
+        [
+            AuditEntry(
+                Scope(tenant, workspace), "job.rescued", worker_id, run_id=run_id, job_id=job_id,
+                detail={"why": why},
+            )
+            for job_id, run_id, tenant, workspace, why, *_ in rows
+        ],
+        ids,
+        now,
+    )  # fmt: skip
+    yield from _put_to_rest(rows, ids, now)
+    return len(rows)
+
+
+def _tell_of_rest(
+    run_id: RunId, scope: Scope, job_ids: Sequence[JobId], why: str, ids: IdSource, now: datetime
+) -> Transaction[None]:
+    """Once for all jobs of a run."""
+    message = (
+        f"{len(job_ids)} jobs of the run keep losing their workers without progress, and wait ever"
+        f" longer between their attempts; the last time: {why}"
+    )
+    detail = {"runId": run_id, "jobIds": job_ids[:JOBS_TOLD], "why": why}
+    yield from raise_alert(Alert(scope, AlertCode.JOB_RESTS, run_id, message, detail), ids, now)
+
+
+def tell_of_progress(run_id: RunId, now: datetime) -> Transaction[None]:
+    """A job that rested got somewhere; others of its run that do not will tell again."""
+    yield from resolve_alert(AlertCode.JOB_RESTS, run_id, now)
+
+
+def _put_to_rest(rows: Rows, ids: IdSource, now: datetime) -> Transaction[None]:
+    """What died is a worker: nobody whom the job has not called is given up because of it."""
+    resting = [row for row in rows if row[1] is not None and row[6] >= 0]
+    if not resting:
+        return
+    delays = [REST.delay_seconds(row[6] + 1, jitter=ids.jitter()) for row in resting]
+    window = {
+        "id": [row[0] for row in resting],
+        "run_at": [now + timedelta(seconds=delay) for delay in delays],
+    }
+    yield from ask("rest_jobs", window, now=now)
+    for run_id in sorted({row[1] for row in resting}):
+        of_run = [row for row in resting if row[1] == run_id]
+        scope, why = Scope(of_run[0][2], of_run[0][3]), of_run[0][4]
+        yield from _tell_of_rest(run_id, scope, [row[0] for row in of_run], why, ids, now)
+
+
+def bury_left_waiting(reason: str, since: datetime, now: datetime) -> Transaction[int]:
+    """Of jobs that were stopped (`cancelled`), or else given up, and ended since then, what waits
+    although nobody will come."""
+    rows = yield from ask(
+        "bury_left_waiting", cancelled=reason == CANCELLED, reason=reason, since=since, now=now
+    )
+    return len(rows)
+
+
+def forget_lost_leases(before: datetime, most: int) -> Transaction[int]:
+    """Leases that were lost long ago, of jobs of which nothing is in doubt any more: nobody will
+    ask whether their workers live."""
+    rows = yield from ask("forget_lost_leases", before=before, most=most)
+    return len(rows)

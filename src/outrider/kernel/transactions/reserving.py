@@ -1,0 +1,215 @@
+"""Reserving and opening: a window of drafts becomes open attempts, or opens again.
+
+Both first prove that the job is still ours, in the same transaction.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from outrider.domain.errors import StoreRefused
+from outrider.domain.ids import (
+    IdempotencyKey,
+    OutboxId,
+    RecipientId,
+    skipped_key,
+)
+from outrider.domain.message_content import Enclosure
+from outrider.domain.recipients import SkipReason
+from outrider.domain.retry import Patience
+from outrider.domain.states import ItemStatus
+from outrider.kernel.transactions.claims import Claim
+from outrider.kernel.transactions.jobs import Hold, hold
+from outrider.kernel.transactions.ledger import JobContext
+from outrider.ports.store import Rows, Transaction, Window, ask, ask_alone
+
+
+class Draft(NamedTuple):
+    """An item about to be reserved: to be called (`queued`), or terminal with its reason."""
+
+    id: OutboxId
+    recipient_id: RecipientId
+    address: str | None
+    subject: str | None
+    body: str
+    key: IdempotencyKey
+    status: ItemStatus
+    reason: str | None
+    error: str | None
+    payload: Mapping[str, Any] | None = None
+    enclosures: Sequence[Enclosure] = ()
+    unsubscribe_url: str | None = None
+    html: bool = False
+    patience: Patience | None = None
+    """How long this one is tried, where not its target alone says so."""
+    payload_text: str | None = None
+
+
+class Reopened(NamedTuple):
+    id: OutboxId
+    attempt: int
+    maybe_received: bool
+    submitted_at: datetime
+    uncounted_calls: int
+    repeats: int
+    attempts_before: int = 0
+    """Those of earlier logical attempts of its step: its contract counts from there."""
+
+
+class RepeatWord(NamedTuple):
+    """On whose word a call may be repeated after a silence: a target, and how long it remembers."""
+
+    target: str
+    memory: str
+
+
+def reserve(
+    context: JobContext, drafts: Sequence[Draft], lease_expires_at: datetime, now: datetime
+) -> Transaction[set[OutboxId] | Hold]:
+    """Write the window's rows; the ids that may be called now. A `Hold`: nothing was written.
+
+    Where another item holds a key already, the draft is skipped and says so.
+    """
+    held = yield from hold(context.job, lease_expires_at, now)
+    if held is Hold.LOST or (held is Hold.SUSPENDED and _opens(drafts)):
+        return held
+    rows = yield from ask("reserve_window", _columns(drafts), **_shared(context, drafts, now))
+    if len(rows) < len(drafts):
+        written = {row[0] for row in rows}
+        left = [draft for draft in drafts if draft.id not in written]
+        yield from _skip_held_keys(context, left, now)
+    return _opened(rows)
+
+
+def _skip_held_keys(
+    context: JobContext, drafts: Sequence[Draft], now: datetime
+) -> Transaction[None]:
+    """Nobody is called twice under one key; the item has an ending all the same."""
+    job_id = context.job.id
+    window: Window = {
+        "id": [draft.id for draft in drafts],
+        "recipient_id": [draft.recipient_id for draft in drafts],
+        "address": [draft.address for draft in drafts],
+        "subject": [draft.subject for draft in drafts],
+        "key": [draft.key for draft in drafts],
+        "own_key": [skipped_key(draft.key, job_id, draft.recipient_id) for draft in drafts],
+    }
+    shared = _shared(context, drafts, now)
+    for unused in ("fence", "opens", "expires_at"):
+        del shared[unused]
+    yield from ask("skip_held_keys", window, **shared, reason=SkipReason.KEY_HELD)
+
+
+def reserve_fresh(
+    context: JobContext, drafts: Sequence[Draft], now: datetime
+) -> Transaction[set[OutboxId] | None]:
+    """The same in one statement, under the lease that the job has, where nobody held it before and
+    no key should exist: if one does, the store refuses all of them. None: nothing was written,
+    and `reserve` says why."""
+    rows = yield from ask_alone("reserve_fresh", _columns(drafts), **_shared(context, drafts, now))
+    if rows and len(rows) < len(drafts):
+        # SQLite's guard against REPLACE leaves out what has a key of an item that has ended.
+        raise StoreRefused(f"{len(drafts) - len(rows)} keys are held by other items")
+    return _opened(rows) if rows else None
+
+
+def _opens(drafts: Sequence[Draft]) -> bool:
+    return any(draft.status is ItemStatus.QUEUED for draft in drafts)
+
+
+def _opened(rows: Rows) -> set[OutboxId]:
+    return {outbox_id for outbox_id, status in rows if status == ItemStatus.QUEUED}
+
+
+def _columns(drafts: Sequence[Draft]) -> Window:
+    """What is to be called is told by the absence of a status: nearly everything is."""
+    if not drafts:
+        return {}
+    ids, recipients, addresses, subjects, _, keys, statuses, reasons, errors, *_ = zip(
+        *drafts, strict=True
+    )
+    return {
+        "id": ids,
+        "recipient_id": recipients,
+        "address": addresses,
+        "subject": subjects,
+        "key": keys,
+        "status": [None if each is ItemStatus.QUEUED else each for each in statuses],
+        "reason": reasons,
+        "error": errors,
+    }
+
+
+def _shared(context: JobContext, drafts: Sequence[Draft], now: datetime) -> dict[str, object]:
+    job, message = context.job, context.asset.message
+    return {
+        "tenant_id": job.tenant_id,
+        "workspace_id": job.workspace_id,
+        "run_id": job.run_id,
+        "job_id": job.id,
+        "fence": job.fence,
+        "opens": _opens(drafts),
+        "channel": message.channel.value,
+        "provider": context.contract.gateway_type,
+        "submission_target": message.submission_target,
+        "contract_id": job.contract_id,
+        "asset_id": context.asset.id,
+        "asset_version": context.asset.version,
+        "expires_at": context.contract.deadline(now),
+        "topic": message.purpose.topic,
+        "transactional": message.purpose.transactional,
+        "now": now,
+    }
+
+
+def reopen(
+    job: Claim,
+    outbox_ids: Sequence[OutboxId],
+    attempt_contract_id: int | None,
+    word: RepeatWord,
+    lease_expires_at: datetime,
+    now: datetime,
+    *,
+    abandoned: bool = True,
+) -> Transaction[list[Reopened] | Hold]:
+    """Open the next attempt of waiting rows and, where some of these may be such, once more the
+    attempt that a former holder abandoned."""
+    held = yield from hold(job, lease_expires_at, now)
+    if held is not Hold.OURS:
+        return held
+    window = {"id": outbox_ids}
+    if abandoned:
+        yield from ask("archive_abandoned", window, fence=job.fence, now=now)
+    rows = yield from ask(
+        "reopen_window",
+        window,
+        fence=job.fence,
+        attempt_contract_id=attempt_contract_id,
+        **word._asdict(),
+        now=now,
+    )
+    if len(rows) < len(outbox_ids):
+        yield from ask("skip_suppressed", window, now=now)
+        yield from ask("doubt_suppressed", window, fence=job.fence, now=now)
+    return [Reopened(*row) for row in rows]
+
+
+def open_due(
+    job: Claim,
+    outbox_ids: Sequence[OutboxId],
+    attempt_contract_id: int | None,
+    word: RepeatWord,
+    now: datetime,
+) -> Transaction[list[Reopened]]:
+    """Open what waits and nobody has open, if the job is ours and its phase goes on: in one
+    statement, under the lease that the job has. What it leaves out, `reopen` says why."""
+    rows = yield from ask_alone(
+        "open_due",
+        {"id": outbox_ids},
+        job_id=job.id,
+        fence=job.fence,
+        attempt_contract_id=attempt_contract_id,
+        **word._asdict(),
+        now=now,
+    )
+    return [Reopened(*row) for row in rows]

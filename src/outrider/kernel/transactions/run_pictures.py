@@ -1,0 +1,89 @@
+"""Runs as pages and explanations show them: each is of its workspace, or it is not found."""
+
+from datetime import datetime
+from typing import NamedTuple
+
+from outrider.domain.ids import CampaignId, RunId, Scope
+from outrider.domain.outbox import Accounting
+from outrider.domain.states import ItemStatus
+from outrider.kernel.transactions import accountings, campaigns, ledger_items, run_jobs, run_records
+from outrider.kernel.transactions.accountings import Settlings
+from outrider.kernel.transactions.ledger_items import Item
+from outrider.kernel.transactions.ledger_pages import LedgerPosition
+from outrider.kernel.transactions.run_jobs import JobCount, JobLine, ReasonCount
+from outrider.kernel.transactions.run_records import RunRecord
+from outrider.ports.store import Transaction
+
+THROUGHPUT_SECONDS_LEAST = 1.0
+
+
+class Picture(NamedTuple):
+    run: RunRecord
+    accounting: Accounting
+    jobs: list[JobCount]
+    reasons: list[ReasonCount]
+
+
+class Throughput(NamedTuple):
+    """What ended in each of so many equal pieces of a run's time."""
+
+    run_id: RunId
+    begin: datetime
+    bucket_seconds: float
+    settlings: list[Settlings]
+    unsettled_items: int
+
+
+def picture(scope: Scope, run_id: RunId, *, reasons: bool = True) -> Transaction[Picture]:
+    """Counting the reasons reads every item of the run."""
+    run, accounting = yield from accountings.run_with_accounting(scope, run_id)
+    jobs = yield from run_jobs.job_counts(run_id)
+    counted = (yield from run_jobs.reason_counts(run_id)) if reasons else []
+    return Picture(run, accounting, jobs, counted)
+
+
+def page(
+    scope: Scope, campaign_id: CampaignId, before: str, most: int
+) -> Transaction[list[tuple[RunRecord, Accounting]]]:
+    """The newest first."""
+    yield from campaigns.campaign(scope, campaign_id)
+    found = []
+    for run in (yield from run_records.runs_page(campaign_id, before, most)):
+        found.append((run, (yield from accountings.accounting(run))))
+    return found
+
+
+def throughput(scope: Scope, run_id: RunId, buckets: int, now: datetime) -> Transaction[Throughput]:
+    run = yield from run_records.run(scope, run_id)
+    begin, end = run.started_at or run.created_at, run.finished_at or now
+    each = max((end - begin).total_seconds(), THROUGHPUT_SECONDS_LEAST) / buckets
+    found = yield from accountings.throughput(run.id, begin, each, buckets)
+    settlings = [found.get(place, Settlings()) for place in range(buckets)]
+    unsettled = yield from accountings.unsettled_items(run.id)
+    return Throughput(run.id, begin, each, settlings, unsettled)
+
+
+def jobs(scope: Scope, run_id: RunId, after: str, most: int) -> Transaction[list[JobLine]]:
+    yield from run_records.run(scope, run_id)
+    return (yield from run_jobs.jobs_page(run_id, after, most))
+
+
+def items(
+    scope: Scope,
+    run_id: RunId,
+    most: int,
+    recipient_id: str | None,
+    status: ItemStatus | None,
+    after: LedgerPosition | None,
+) -> Transaction[list[Item]]:
+    yield from run_records.run(scope, run_id)
+    return (
+        yield from ledger_items.items_of_run(
+            scope,
+            run_id,
+            most=most,
+            recipient_id=recipient_id,
+            status=status.value if status else None,
+            after=after,
+        )
+    )

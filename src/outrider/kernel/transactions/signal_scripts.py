@@ -1,0 +1,196 @@
+"""Signals to runs: each is decided, carried out and put on record in one transaction."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import assert_never
+
+import msgspec
+
+from outrider.domain.admission import Admitted, Delayed, Queued, Rejected
+from outrider.domain.errors import (
+    Conflict,
+    NotFound,
+    SignalRefused,
+)
+from outrider.domain.ids import CampaignId, JobId, RunId, is_uuid
+from outrider.domain.keys import Principal
+from outrider.domain.run_events import SIGNAL_STEP, RunEventType
+from outrider.domain.signals import AskedSignal
+from outrider.domain.states import TERMINAL_RUNS, JobOutcome, JobStatus, PhaseState, RunStatus
+from outrider.kernel.transactions import (
+    admission,
+    alerts,
+    run_log,
+    run_records,
+    signals,
+    step_retries,
+)
+from outrider.kernel.transactions.admission_gate import AdmissionGate, later
+from outrider.kernel.transactions.alerts import AlertCode
+from outrider.kernel.transactions.audit import AuditEntry, record
+from outrider.kernel.transactions.phases import lock_phase
+from outrider.kernel.transactions.run_records import RunRecord
+from outrider.kernel.transactions.signals import decision, next_signal
+from outrider.kernel.transactions.steering import one_at_a_time
+from outrider.kernel.transactions.step_retries import StepState
+from outrider.limits.kernel import Limits
+from outrider.ports.clock import Clock, IdSource
+from outrider.ports.store import Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class SignalAnswer:
+    """`changed`: it was not so already. `run_seq` is the decision's place in the log."""
+
+    run_id: RunId
+    asked: AskedSignal
+    run_seq: int
+    changed: bool
+
+
+class SignalScripts:
+    def __init__(self, gate: AdmissionGate, clock: Clock, ids: IdSource, limits: Limits) -> None:
+        self._gate = gate
+        self._clock = clock
+        self._ids = ids
+        self._limits = limits
+
+    def decide(self, run_id: RunId, asked: AskedSignal, actor: str) -> Transaction[bool]:
+        run = yield from run_records.lock(run_id)
+        if (yield from signals.decided(run_id, asked.signal_id)) is not None:
+            return False
+        number = yield from next_signal(run_id)
+        draft = decision(asked, number, actor, changed=False)
+        yield from run_log.append(run_id, run.plan_version, [draft], self._clock.now())
+        return True
+
+    def approve(
+        self, principal: Principal, run: RunRecord, asked: AskedSignal
+    ) -> Transaction[bool]:
+        """Let the run go, or, where there is no room, let it wait for that alone."""
+        yield from one_at_a_time(run.campaign_id)
+        if (yield from signals.decided(run.id, asked.signal_id)) is not None:
+            return True
+        locked = yield from run_records.lock(run.id)
+        if locked.stopped_at is not None or RunStatus(locked.status) in TERMINAL_RUNS:
+            raise SignalRefused(asked.signal.value, "run_ended", "the run has ended or was stopped")
+        if locked.approved_at is not None or not (yield from admission.waits_for_approval(run.id)):
+            return False
+        now = self._clock.now()
+        number = yield from next_signal(run.id)
+        draft = decision(asked, number, principal.actor)
+        yield from self._audit(principal, run, asked, now)
+        verdict = yield from self._gate.newcomer(principal.scope)
+        match verdict:
+            case Admitted() | Delayed():
+                not_before = later(verdict, now)
+                yield from admission.let_go(
+                    run.id, locked.plan_version, principal.actor, not_before, [draft], now
+                )
+            case Queued() | Rejected():
+                yield from run_log.append(run.id, locked.plan_version, [draft], now)
+                yield from admission.note_approval(run.id, principal.actor, now)
+            case other:
+                assert_never(other)
+        return True
+
+    def retry_step(
+        self, principal: Principal, run: RunRecord, asked: AskedSignal
+    ) -> Transaction[bool]:
+        """A step that failed, or waits, begins a new logical attempt at once, and with it those of
+        its items that failed, under the keys they have."""
+        yield from one_at_a_time(run.campaign_id)
+        if (yield from signals.decided(run.id, asked.signal_id)) is not None:
+            return True
+        step_id = JobId(asked.step_id or "")
+        step = (yield from step_retries.lock(run.id, step_id)) if is_uuid(step_id) else None
+        if step is None:
+            raise NotFound(
+                f"run {run.id} has no step {step_id}",
+                hint=f"`outrider run snapshot {run.id}` lists its jobs",
+            )
+        locked = yield from run_records.lock(run.id)
+        has_ended = locked.stopped_at is not None or RunStatus(locked.status) in TERMINAL_RUNS
+        _check_retry(asked.signal.value, step, run_has_ended=has_ended)
+        now = self._clock.now()
+        number = yield from next_signal(run.id)
+        state, _ = yield from lock_phase(run.campaign_id, run.phase)
+        begun = yield from step_retries.begin_anew(
+            run.id,
+            step_id,
+            step.contract_id,
+            self._limits.job_max_attempts,
+            now,
+            now,
+            paused=state == PhaseState.PAUSED,
+        )
+        if step.outcome is not None and step.contract_id is not None and not begun.items:
+            raise SignalRefused(
+                asked.signal.value,
+                "nothing_to_retry",
+                "none of the job's items can be sent again",
+                hint="an item that cannot be rendered needs another version of its message",
+            )
+        yield from step_retries.hasten(run.id, step_id, now)
+        draft = decision(
+            asked, number, principal.actor, logicalAttemptId=str(begun.number), items=begun.items,
+        )  # fmt: skip
+        yield from run_log.append(run.id, locked.plan_version, [draft], now)
+        if not (yield from step_retries.any_dead(run.id)):
+            yield from alerts.resolve_alert(AlertCode.JOB_DEAD, run.id, now)
+        yield from self._audit(principal, run, asked, now)
+        return True
+
+    def _audit(
+        self, principal: Principal, run: RunRecord, asked: AskedSignal, now: datetime
+    ) -> Transaction[None]:
+        entry = AuditEntry(
+            principal.scope, "run.signalled", principal.actor, CampaignId(run.campaign_id), run.id,
+            asked.step_id, detail={"signal": asked.signal.value},
+        )  # fmt: skip
+        yield from record([entry], self._ids, now)
+
+
+def _check_retry(signal: str, step: StepState, *, run_has_ended: bool) -> None:
+    if run_has_ended or step.cancelled:
+        raise SignalRefused(
+            signal,
+            "run_ended",
+            "the run has ended or was stopped",
+            hint="retry its phase: the new run covers what did not succeed",
+        )
+    if not step.fence:
+        raise SignalRefused(
+            signal,
+            "step_not_begun",
+            "this job has not started yet",
+            hint="it starts once its run is approved and its start time has come",
+        )
+    if step.status == JobStatus.LOCKED:
+        raise SignalRefused(signal, "step_running", "a worker is already processing this job")
+    if step.outcome == JobOutcome.COMPLETED:
+        raise SignalRefused(signal, "step_succeeded", "nothing in this job has failed")
+
+
+def answer(run_id: RunId, asked: AskedSignal) -> Transaction[SignalAnswer | None]:
+    """The decision that this signal got; a rejection is raised again, as it was."""
+    found = yield from signals.decided(run_id, asked.signal_id)
+    if found is None:
+        return None
+    run_seq, kind, payload, about = found
+    told = msgspec.json.decode(payload)
+    # An older log has the step itself where a signal has its own identity now.
+    older = None if (about or "").startswith(SIGNAL_STEP) else about
+    if (told["signal"], told.get("stepId", older)) != (asked.signal.value, asked.step_id):
+        raise Conflict(
+            f"the signal {asked.signal_id} was already used for a different signal:"
+            f" {told['signal']}",
+            hint="give every signal a unique id",
+        )
+    if kind == RunEventType.SIGNAL_REJECTED:
+        if told["code"] == NotFound.code:
+            raise NotFound(told["reason"])
+        refused = SignalRefused(asked.signal.value, "rejected_before", told["reason"])
+        refused.code = told["code"]
+        raise refused
+    return SignalAnswer(run_id, asked, run_seq, told.get("changed", True))

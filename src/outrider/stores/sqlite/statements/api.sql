@@ -1,9 +1,0 @@
--- What the HTTP server reads beside everything else: figures for its metrics.
-
--- name: count_doubted
-SELECT count(*) FROM channel_outbox WHERE doubted_at IS NOT NULL;
-
--- name: count_open_jobs
--- Only what has not ended, which an index holds apart.
-SELECT status, count(*) FROM job_queue WHERE outcome IS NULL
- GROUP BY status ORDER BY status;

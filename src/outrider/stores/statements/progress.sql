@@ -1,0 +1,22 @@
+-- Progress of phases that are under way: whose turn it is to be told of, and what is told.
+
+-- name: claim_progress
+-- Whose progress was not told for a while; who asks tells it, and nobody else meanwhile.
+WITH due AS MATERIALIZED (
+  SELECT campaign_id, phase FROM campaign_phases
+   WHERE state IN ('in_progress', 'paused') AND state = 'in_progress'
+     AND (progress_at IS NULL OR progress_at <= :told_before)
+   ORDER BY progress_at NULLS FIRST LIMIT :most FOR UPDATE SKIP LOCKED
+)
+UPDATE campaign_phases AS p SET progress_at = :now
+  FROM due WHERE p.campaign_id = due.campaign_id AND p.phase = due.phase
+RETURNING p.campaign_id::text, p.phase, p.run_id::text, p.progress;
+
+-- name: save_progress
+UPDATE campaign_phases SET progress = :progress
+ WHERE campaign_id = :campaign_id AND phase = :phase;
+
+-- name: prune_progress
+DELETE FROM campaign_events
+ WHERE campaign_id = :campaign_id AND phase = :phase AND type = 'campaign_progress'
+   AND sequence < :before;

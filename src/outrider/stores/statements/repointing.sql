@@ -1,0 +1,51 @@
+-- Where a run's open jobs go, and how what was never attempted of them goes elsewhere.
+
+-- name: contracts_of_run
+-- Those of its open jobs: how many of these wait, also to be queued again, and how many are with a
+-- worker.
+SELECT contract_id, max(own), count(*) FILTER (WHERE status <> 'locked'),
+       count(*) FILTER (WHERE status = 'locked')
+  FROM (SELECT contract_id, 1 AS own, status FROM job_queue
+         WHERE run_id = :run_id AND outcome IS NULL AND contract_id IS NOT NULL
+        UNION ALL
+        SELECT fallback_contract_id, 0, status FROM job_queue
+         WHERE run_id = :run_id AND outcome IS NULL
+           AND fallback_contract_id IS NOT NULL) open_jobs
+ GROUP BY contract_id ORDER BY contract_id;
+
+-- name: next_job_of_run
+-- When its next job is due, if one waits for a moment.
+SELECT min(run_at) AS due_at FROM job_queue
+ WHERE run_id = :run_id AND outcome IS NULL AND status <> 'locked' AND run_at IS NOT NULL;
+
+-- name: count_busy_workers
+-- Workers that hold a job now, whosever it is.
+SELECT count(DISTINCT locked_by) FROM job_queue
+ WHERE status = 'locked' AND lease_expires_at > :now;
+
+-- name: repoint_jobs
+-- Only open jobs that nobody holds: a worker keeps to the contract that it claimed its job with.
+UPDATE job_queue
+   SET contract_id = CASE contract_id WHEN :old_id::integer THEN :new_id::integer ELSE contract_id END,
+       fallback_contract_id =
+         CASE fallback_contract_id WHEN :old_id::integer THEN :new_id::integer
+                                   ELSE fallback_contract_id END,
+       updated_at = :now
+ WHERE id IN (SELECT j.id FROM job_queue j
+               WHERE j.run_id = :run_id AND j.outcome IS NULL AND j.status <> 'locked'
+                 AND (j.contract_id = :old_id OR j.fallback_contract_id = :old_id)
+               ORDER BY j.id LIMIT :most FOR UPDATE)
+RETURNING id::text;
+
+-- name: repoint_items
+-- What was never attempted of these jobs; what was keeps the contract it was attempted under.
+UPDATE channel_outbox SET contract_id = :new_id, updated_at = :now
+ WHERE run_id = :run_id AND job_id IN window(id uuid)
+   AND contract_id = :old_id AND status = 'queued' AND attempts = 0 AND NOT maybe_received
+   AND attempt_opened_at IS NULL AND doubted_at IS NULL
+RETURNING id;
+
+-- name: count_items_kept
+-- Waiting items of the run that keep to a contract.
+SELECT count(*) FROM channel_outbox
+ WHERE run_id = :run_id AND contract_id = :contract_id AND status = 'queued';

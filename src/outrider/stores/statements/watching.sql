@@ -1,0 +1,80 @@
+-- What watchers ask the database: each look is one statement, over a bounded number of subjects.
+
+-- name: open_alerts
+SELECT code, subject, tenant_id::text, workspace_id::text, last_seen_at FROM alerts
+ WHERE resolved_at IS NULL
+   AND code IN window(code text)
+ LIMIT :most;
+
+-- name: watch_projection
+-- Runs whose log has something that no snapshot tells of, and since when. A StepStarted may have
+-- been kept aside for long before it was appended, so the newest has to do where there is nothing
+-- else; what a migration told happened long before.
+SELECT tenant_id::text, workspace_id::text, id::text, behind_at FROM (
+  SELECT r.tenant_id, r.workspace_id, r.id, coalesce(
+           (SELECT e.occurred_at FROM run_events e
+             WHERE e.run_id = r.id AND e.run_seq > r.snapshot_seq AND e.type <> 'StepStarted'
+               AND e.payload ->> 'adopted' IS NULL
+             ORDER BY e.run_seq LIMIT 1),
+           (SELECT e.occurred_at FROM run_events e
+             WHERE e.run_id = r.id AND e.run_seq > r.snapshot_seq
+               AND e.payload ->> 'adopted' IS NULL
+             ORDER BY e.run_seq DESC LIMIT 1)) AS behind_at
+    FROM campaign_runs r WHERE r.last_seq > r.snapshot_seq) behind
+ WHERE behind_at < :before
+ ORDER BY behind.id LIMIT :most;
+
+-- name: watch_runs
+-- Runs with a job that has been due for long at an open door, of which nobody holds any job, and
+-- of which nothing has moved since.
+SELECT r.tenant_id::text, r.workspace_id::text, r.id::text, due.run_at
+  FROM campaign_runs r
+ {sqlite: JOIN job_queue due ON due.id = (SELECT j.id}
+ {postgres: CROSS JOIN LATERAL (SELECT j.run_at} FROM job_queue j
+    WHERE j.run_id = r.id AND j.status IN ('queued', 'failed') AND j.paused = false
+      AND j.run_at < :before
+      AND NOT EXISTS (SELECT 1 FROM paused_targets p
+                       WHERE p.submission_target = j.submission_target)
+      AND NOT EXISTS (SELECT 1 FROM target_doors d
+                       WHERE d.submission_target = j.submission_target AND d.state <> 'open'
+                         AND d.workspace_id IN ('', r.workspace_id::text))
+    ORDER BY j.run_at, j.id LIMIT 1) {postgres: due}
+ WHERE r.finished_at IS NULL
+   AND NOT EXISTS (SELECT 1 FROM job_queue j
+                    WHERE j.run_id = r.id AND (j.status = 'locked' OR j.updated_at > :before))
+ LIMIT :most;
+
+-- name: watch_events
+-- Workspaces whose domain events nobody routes, and since when: among what is due, not among all
+-- that a workspace ever heard.
+SELECT tenant_id::text, workspace_id::text, 'domain events', min(route_at) AS waits_at
+  FROM domain_events
+ WHERE status = 'received' AND route_at < :before
+ GROUP BY unindexed(tenant_id), unindexed(workspace_id)
+ LIMIT :most;
+
+-- name: watch_bus
+-- Sinks that nobody tells of what has been due for long.
+SELECT name, due_at FROM (
+  SELECT s.name, (SELECT o.due_at FROM event_bus_outbox o WHERE o.sink = s.name
+                   ORDER BY o.run_id, o.run_seq LIMIT 1) AS due_at
+    FROM event_bus_sinks s WHERE s.disabled_at IS NULL) sinks
+ WHERE due_at < :before
+ LIMIT :most;
+
+-- name: watch_workflows
+-- Of what was begun anew in the engine, that whose job has not moved since.
+SELECT a.tenant_id::text, a.workspace_id::text, a.subject, a.raised_at FROM alerts a
+ WHERE a.code = 'WORKFLOW_STUCK' AND a.resolved_at IS NULL
+   AND NOT EXISTS (SELECT 1 FROM job_queue j
+                    WHERE j.id = (a.detail ->> 'jobId')::uuid AND j.updated_at > a.last_seen_at)
+ LIMIT :most;
+
+-- name: watch_late_acceptances
+-- What happened lately: nobody can undo it, but somebody should know.
+SELECT a.tenant_id::text, a.workspace_id::text, a.subject, a.last_seen_at FROM alerts a
+ WHERE a.code = 'LATE_ACCEPTANCE' AND a.resolved_at IS NULL AND a.last_seen_at >= :before
+ LIMIT :most;
+
+-- name: scope_of_job
+SELECT tenant_id::text, workspace_id::text FROM job_queue WHERE id = :job_id;

@@ -1,0 +1,27 @@
+-- What an engine asks of the job queue: what of this work can be begun, and what stands still.
+
+-- name: waiting_jobs
+-- Of one run, those that are due first; what waits for a verdict has no time, and is left out.
+SELECT id::text, run_at FROM job_queue
+ WHERE run_id = :run_id AND status IN ('queued', 'failed') AND paused = false AND run_at IS NOT NULL
+ ORDER BY run_at, job_queue.id LIMIT :most;
+
+-- name: run_is_over
+SELECT finished_at IS NOT NULL FROM campaign_runs WHERE id = :run_id;
+
+-- name: stalled_runs
+-- Of each run, the job that has been due for longest while nobody holds it.
+SELECT r.tenant_id::text, r.id::text, due.id::text, due.run_at
+  FROM campaign_runs r
+ {sqlite: JOIN job_queue due ON due.id = (SELECT j.id}
+ {postgres: CROSS JOIN LATERAL (SELECT j.id, j.run_at} FROM job_queue j
+    WHERE j.run_id = r.id AND j.status IN ('queued', 'failed') AND j.paused = false
+      AND j.run_at <= :before
+    ORDER BY j.run_at, j.id LIMIT 1) {postgres: due}
+ WHERE r.finished_at IS NULL
+ LIMIT :most;
+
+-- name: stalled_lanes
+SELECT tenant_id::text, id::text, id::text, run_at FROM job_queue
+ WHERE run_id IS NULL AND status IN ('queued', 'failed') AND paused = false AND run_at <= :before
+ ORDER BY run_at, job_queue.id LIMIT :most;

@@ -1,0 +1,55 @@
+"""What the start of a phase asks of the database: nothing that it knows already."""
+
+from collections import Counter
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from outrider.bootstrap import Outrider
+from outrider.domain.campaigns import LAUNCH
+from outrider.domain.ids import DEFAULT_SCOPE
+from outrider.domain.phases import Action
+from outrider.gateways.sandbox import Sandbox
+from outrider.kernel.transactions.phase_controls import Control, ControlAnswer
+from outrider.ports.store import Transaction
+from outrider.testing.launches import ACTOR, target
+from tests.support.controls import created
+from tests.support.whole_runs import opened
+
+
+@pytest.fixture
+async def outrider(database: str, tmp_path: Path) -> AsyncIterator[Outrider]:
+    async with Sandbox() as sandbox:
+        sms = target("sms.all", "sms", sandbox.http_url)
+        async with opened(database, tmp_path, sms) as outrider:
+            yield outrider
+
+
+async def test_the_start_of_a_launch_reads_its_campaign_once(outrider: Outrider) -> None:
+    campaign_id = await created(outrider, 30)
+    asked: Counter[str] = Counter()
+
+    def counted(script: Transaction[ControlAnswer]) -> Transaction[ControlAnswer]:
+        try:
+            statement = next(script)
+            while True:
+                asked[statement.name] += 1
+                statement = script.send((yield statement))
+        except StopIteration as done:
+            answer: ControlAnswer = done.value
+            return answer
+
+    control = Control(Action.START, ACTOR, guard=counted)
+    answer = await outrider.phase_controller.control(DEFAULT_SCOPE, campaign_id, LAUNCH, control)
+    assert isinstance(answer.run_id, str)
+    again = {name for name, times in asked.items() if times > 1}
+    # The run and the phase once more for the answer; the workspace for its limits and for the
+    # request's key; contracts after new ones were written.
+    assert again == {
+        "run_by_id_anywhere",
+        "lock_phases",
+        "workspace_by_id",
+        "contracts_by_sha256",
+    }
+    assert asked.total() == 25

@@ -1,0 +1,58 @@
+"""Submission targets whose providers report: their options, and secrets unlike anything else."""
+
+from collections.abc import Mapping, Sequence
+
+from outrider.domain.errors import InvalidInput
+from outrider.domain.workspaces import WorkspaceName
+from outrider.gateways.directory import Gateways
+from outrider.settings import TargetSettings
+
+SECRET = "whsec_" + "T3V0cmlkZXIgcmVjZWlwdCB0ZXN0IHNlY3JldCAwMDE="
+OTHER_SECRET = "whsec_" + "QW5vdGhlciBzZWNyZXQgb2YgdGhlIHNhbWUgbGVuZ3Ro"
+PUBLIC_URL = "https://news.example.com"
+
+CREDENTIALS: Mapping[str, Sequence[str]] = {
+    "sms": ["receiptsSecret"],
+    "push": ["receiptsSecret"],
+    "smtp": ["receiptsSecret"],
+    "resend": ["apiKey", "webhookSecret"],
+    "twilio_sms": ["authToken"],
+    "twilio_voice": ["authToken"],
+    "whatsapp_cloud": ["accessToken", "appSecret", "verifyToken"],
+}
+OPTIONS: Mapping[str, Mapping[str, str]] = {
+    "smtp": {"returnPath": "bounces@mail.example"},
+    "twilio_sms": {"accountSid": "AC123", "from": "+15550001111"},
+    "twilio_voice": {"accountSid": "AC123", "from": "+15550001111"},
+    "whatsapp_cloud": {"phoneNumberId": "106540352242922"},
+}
+
+
+class NamedSecrets:
+    """`env:MINE` and `env:OTHER`, which a test may change."""
+
+    def __init__(self) -> None:
+        self.values = {"env:MINE": SECRET, "env:OTHER": OTHER_SECRET}
+        self.reads = 0
+
+    def resolve(self, references: Sequence[str], workspace: WorkspaceName) -> dict[str, str]:  # noqa: ARG002
+        self.reads += 1
+        if not self.values.keys() >= set(references):
+            raise InvalidInput("the secret is not there")
+        return {reference: self.values[reference] for reference in references}
+
+
+def target_settings(gateway_type: str, reference: str = "env:MINE") -> TargetSettings:
+    return TargetSettings(
+        options=dict(OPTIONS.get(gateway_type, {})),
+        credentials=dict.fromkeys(CREDENTIALS.get(gateway_type, []), reference),
+    )
+
+
+def gateways_of(gateway_type: str, secrets: NamedSecrets | None = None) -> Gateways:
+    """Two targets of a family: `mine`, and `other` with another secret."""
+    targets = {
+        "mine": target_settings(gateway_type),
+        "other": target_settings(gateway_type, "env:OTHER"),
+    }
+    return Gateways(secrets or NamedSecrets(), targets=targets, public_url=PUBLIC_URL)
