@@ -9,9 +9,9 @@ from urllib.parse import parse_qs
 import pytest
 from aiosmtpd.smtp import SMTP, Envelope, Session
 
+from outrider.domain.call_results import Accepted
 from outrider.domain.errors import InvalidInput
 from outrider.domain.return_paths import ReturnPath
-from outrider.domain.submission import Accepted
 from outrider.domain.webhook_signatures import signing_keys
 from outrider.gateways.directory import Gateways
 from outrider.gateways.receipt_readers import TargetReaders

@@ -81,5 +81,4 @@ def _collect_less() -> None:
     """What is loaded by now stays for good. To look through all of it for garbage takes some fifty
     milliseconds every other second, in which nothing else happens in this process."""
     if not gc.get_freeze_count():
-        gc.collect()
         gc.freeze()

@@ -45,7 +45,7 @@ class Limits:
     one_window_seconds: float = 0.5
     """How long a campaign's window waits at the most for the one before it, beside messages."""
     calls_in_a_row: int = 25
-    """Calls that never wait for anything let others go on after so many."""
+    """Beside single messages, calls that never wait for anything let others go on after so many."""
     share_seconds: float = 1.0
     door_alert_seconds: float = 30.0
     """A target that turned everybody away for so long is an alert; one that is held, at once."""

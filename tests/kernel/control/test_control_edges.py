@@ -101,7 +101,7 @@ async def test_a_rerun_whose_commit_was_not_heard_of_is_answered_as_done(
 
         async def deaf(script: Transaction[Result]) -> Result:
             answer = await write(script)
-            if getattr(script, "__name__", "") == "_control" and not lost:
+            if getattr(script, "__name__", "") == "control" and not lost:
                 lost.append(answer)
                 await until_state(outrider, campaign_id, PhaseState.COMPLETED)
                 raise StoreUnavailable("the connection broke after the commit")

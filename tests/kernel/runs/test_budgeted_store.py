@@ -71,13 +71,13 @@ async def test_step_started_fails_open_to_the_spool_and_is_reconciled(
     database: str, tmp_path: Path, sandbox: Sandbox
 ) -> None:
     async with budgeted(database, tmp_path, sandbox) as (outrider, slow):
-        slow.delays = {"_append_all": 60.0}
+        slow.delays = {"append_of_runs": 60.0}
         campaign_id = await created(outrider, 20)
         run_id = await begun(outrider, campaign_id)
         async with working(outrider):
             accounting = await until_ended(outrider, run_id)
             assert accounting.sent == 20
-        assert "_append_all" in slow.delayed
+        assert "append_of_runs" in slow.delayed
         told = await outrider.step_recorder(ONE).reconcile_once()
         types = await types_of(outrider, run_id)
         assert types.count("StepStarted") == 2
@@ -96,7 +96,7 @@ async def test_the_spool_outlives_the_process_that_wrote_it(
     async with budgeted(database, tmp_path, sandbox) as (outrider, slow):
         run_id = await begun(outrider, await created(outrider, 10))
         (job,) = await Workshop(outrider.store).claim(ONE, now=outrider.clock.now())
-        slow.delays = {"_append_all": 60.0}
+        slow.delays = {"append_of_runs": 60.0}
         await outrider.step_recorder(ONE).started([job])
         assert len(spooled(tmp_path)) == 1
         before = outrider.clock.now()
@@ -139,10 +139,10 @@ async def test_where_nothing_may_fail_open_a_step_that_cannot_tell_its_start_fai
     database: str, tmp_path: Path, sandbox: Sandbox
 ) -> None:
     async with budgeted(database, tmp_path, sandbox, failOpenForEventClass=[]) as (outrider, slow):
-        slow.delays = {"_append_all": 60.0}
+        slow.delays = {"append_of_runs": 60.0}
         run_id = await begun(outrider, await created(outrider, 10))
         async with working(outrider):
-            await until(lambda: slow.delayed.count("_append_all") >= 2)
+            await until(lambda: slow.delayed.count("append_of_runs") >= 2)
             assert sandbox.requests == 0
             slow.delays = {}
             await until_ended(outrider, run_id)
@@ -273,7 +273,7 @@ async def test_a_spool_that_cannot_be_written_holds_up_no_step(
 ) -> None:
     async with budgeted(database, tmp_path, sandbox) as (outrider, slow):
         (tmp_path / "spool").write_text("no folder")
-        slow.delays = {"_append_all": 60.0}
+        slow.delays = {"append_of_runs": 60.0}
         campaign_id = await created(outrider, 10)
         run_id = await begun(outrider, campaign_id)
         async with working(outrider):
@@ -313,7 +313,7 @@ async def test_a_store_that_only_reads_for_a_while_loses_nothing_of_the_spool(
     async with budgeted(url, tmp_path, sandbox) as (outrider, slow):
         run_id = await begun(outrider, await created(outrider, 10))
         (job,) = await Workshop(outrider.store).claim(ONE, now=outrider.clock.now())
-        slow.delays = {"_append_all": 60.0}
+        slow.delays = {"append_of_runs": 60.0}
         await outrider.step_recorder(ONE).started([job])
         await read_only(url, "on")
         for _ in range(10):

@@ -292,7 +292,8 @@ class _RouteCalls(Generic[Element]):
         self._in_a_row += 1
         if self._in_a_row >= self._caller.limits.calls_in_a_row:
             self._in_a_row = 0
-            await asyncio.sleep(0)
+            if self._caller.right_of_way.was_used_lately:
+                await asyncio.sleep(0)
 
     def _give_back(self, attempt: OpenAttempt, passes: Passes) -> None:
         self._out -= 1
