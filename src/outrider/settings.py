@@ -248,6 +248,9 @@ class Settings(BaseSettings):
     mail_from: str = MAIL_FROM_DEFAULT
     public_url: PublicUrl | None = None
     allow_private_gateways: bool = True
+    allow_private_callbacks: bool = False
+    """Callbacks go where clients of the API say, so they are guarded unless an operator says
+    otherwise: here, or of gateways."""
     allow_private_links: bool = False
     artifacts: Path | str = Path("outrider-artifacts")
     artifact_days: dict[str, Annotated[int, Field(ge=1, le=36_500)]] = Field(default_factory=dict)
@@ -307,6 +310,15 @@ class Settings(BaseSettings):
             file,
             UnknownVariables(settings_cls, env_settings, file),
         )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _callbacks_follow_gateways(cls, given: Any) -> Any:
+        """Where an operator has said it of gateways, and nothing of callbacks."""
+        if isinstance(given, dict) and "allow_private_gateways" in given:
+            said = given["allow_private_gateways"]
+            return {"allow_private_callbacks": said, **given}
+        return given
 
     @model_validator(mode="after")
     def _temporal_is_reached_safely(self) -> Self:

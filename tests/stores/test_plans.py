@@ -29,6 +29,7 @@ GROWING = {
     "domain_events", "workflow_rules", "workflow_steps", "digests", "digest_entries",
     "receipts", "waiting_receipts", "item_receipts", "deliveries", "run_deliveries",
     "provider_messages",
+    "message_events", "callback_endpoints",
 }  # fmt: skip
 
 SMALL_BY_NATURE = {

@@ -5,6 +5,7 @@ from functools import cached_property
 
 from outrider.bootstrap.base import Wiring
 from outrider.kernel.access.answer_finder import AnswerFinder
+from outrider.kernel.access.callback_secrets import CallbackSecrets
 from outrider.kernel.access.idempotency_keeper import DatabaseIdempotency
 from outrider.kernel.access.key_authorisation import KeyAuthorisation
 from outrider.kernel.access.key_keeper import KeyKeeper
@@ -60,3 +61,7 @@ class AccessRoles(Wiring):
     @cached_property
     def unsubscriber(self) -> Unsubscriber:
         return Unsubscriber(self.foundation, os.urandom, self.settings.public_url)
+
+    @cached_property
+    def callback_secrets(self) -> CallbackSecrets:
+        return CallbackSecrets(self.foundation, os.urandom)

@@ -1,9 +1,10 @@
-"""The event bus: the sinks that the settings name, and a relay for each of them."""
+"""The event bus: the sinks that the settings name, callbacks, and a relay for each queue."""
 
 from functools import cached_property
 
-from outrider.bootstrap.base import Wiring
-from outrider.domain.cloud_events import data_schema
+from outrider.bootstrap.access import AccessRoles
+from outrider.domain.bus_queues import CALLBACKS, message_queue
+from outrider.domain.cloud_events import data_schema, message_schema
 from outrider.engines.process_identity import is_dead, this_worker
 from outrider.kernel.bus.bus_keeper import BusKeeper
 from outrider.kernel.bus.bus_relay import BusRelay
@@ -11,7 +12,7 @@ from outrider.ports.bus import Sink
 from outrider.secrets.store import load_secrets
 
 
-class BusRoles(Wiring):
+class BusRoles(AccessRoles):
     @cached_property
     def bus_keeper(self) -> BusKeeper:
         return BusKeeper(self.foundation, list(self.settings.bus))
@@ -31,12 +32,31 @@ class BusRoles(Wiring):
         }  # fmt: skip
 
     @cached_property
+    def callback_sink(self) -> Sink:
+        from outrider.sinks.callbacks import CallbackSink
+
+        return CallbackSink(
+            self.callback_secrets.secret_of,
+            self.clock,
+            allow_private=self.settings.allow_private_callbacks,
+        )
+
+    @cached_property
     def bus_relays(self) -> list[BusRelay]:
-        return [
-            BusRelay(
-                self.foundation, name, sink, this_worker(), is_dead,
-                max_attempts=self.settings.bus[name].max_attempts,
-                schema=data_schema(self.settings.public_url),
-            )
+        """Of each sink one for its run events and one for its messages; and the callbacks'."""
+        url = self.settings.public_url
+        runs, messages = data_schema(url), message_schema(url)
+        relays = [
+            self._relay(queue, sink, schema, self.settings.bus[name].max_attempts)
             for name, sink in self.sinks.items()
-        ]  # fmt: skip
+            for queue, schema in ((name, runs), (message_queue(name), messages))
+        ]
+        return [*relays, self._relay(CALLBACKS, self.callback_sink, messages)]
+
+    def _relay(
+        self, queue: str, sink: Sink, schema: str, max_attempts: int | None = None
+    ) -> BusRelay:
+        return BusRelay(
+            self.foundation, queue, sink, this_worker(), is_dead, max_attempts=max_attempts,
+            schema=schema,
+        )  # fmt: skip

@@ -28,6 +28,8 @@ class Outrider(WorkerRoles, SubmissionRoles):
         if "sinks" in made:
             for sink in self.sinks.values():
                 await sink.close()
+        if "callback_sink" in made:
+            await self.callback_sink.close()
 
 
 @asynccontextmanager

@@ -14,4 +14,5 @@ class SubmissionRoles(ContractRoles, EngineRoles):
         return SubmissionManager(
             self.foundation, self.registry_keeper.contracts, GATEWAY_TYPES, self.fallback_of,
             self.wake_lanes, self.registry_follower.refresh,
+            allow_private_callbacks=self.settings.allow_private_callbacks,
         )  # fmt: skip

@@ -86,10 +86,11 @@ def dead_letters(
         print_json(page)
         return
     print_rows(
-        ["dead letter", "sink", "run", "sequence", "event", "attempts", "error", "redriven"],
+        ["dead letter", "sink", "run or item", "sequence", "event", "attempts", "error",
+         "redriven"],
         [
-            (each["id"], each["sink"], each["runId"], each["runSeq"], each["eventType"],
-             each["attempts"], each["error"], each["redrivenAt"])
+            (each["id"], each["sink"], each["runId"] or each["outboxId"], each["runSeq"],
+             each["eventType"], each["attempts"], each["error"], each["redrivenAt"])
             for each in page["items"]
         ],
         texts.Bus.NO_DEAD_LETTERS,

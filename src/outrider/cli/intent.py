@@ -1,6 +1,7 @@
 """`outrider intent`: submit a single message and see what became of it."""
 
 import asyncio
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -8,12 +9,18 @@ import msgspec
 import typer
 from rich.markup import escape
 
+from outrider.api import cursors
+from outrider.api.models.common import Page
+from outrider.api.models.items import IntentLineAnswer
 from outrider.bootstrap import Outrider
 from outrider.cli import texts
-from outrider.cli.console import Json, out, print_json
-from outrider.cli.documents import Document
+from outrider.cli.console import After, Json, Most, err, out, print_json, print_rows, shown
+from outrider.cli.documents import Document, document_of
+from outrider.cli.event_lines import STDIN, opened
+from outrider.cli.intent_lines import Take, Tally, submit_lines, take_here, take_there, told
 from outrider.cli.remote import Remote
 from outrider.cli.session import execute
+from outrider.cli.watching import progress_bar
 from outrider.cli.work import working
 from outrider.domain.errors import InvalidInput
 from outrider.domain.ids import DEFAULT_SCOPE
@@ -22,6 +29,7 @@ from outrider.domain.states import IntentStatus
 from outrider.kernel.reports.item_explainer import explain_item
 from outrider.kernel.submissions.submission_manager import Submission, intent_document
 from outrider.kernel.transactions import ledger_items
+from outrider.kernel.transactions.paging import LAST
 
 app = typer.Typer(no_args_is_help=True, help="Submit single messages, and see their outcome.")
 
@@ -32,15 +40,17 @@ WATCH_SECONDS = 0.05
 def submit(
     context: typer.Context,
     intent_id: Annotated[
-        str, typer.Argument(metavar="INTENT", help="Your own ID; repeating it is safe.")
-    ],
-    target: Annotated[str, typer.Option(help="A submission target from the registry.")],
+        str | None, typer.Argument(metavar="INTENT", help="Your own ID; repeating it is safe.")
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option(help="A submission target from the registry.")
+    ] = None,
     payload: Annotated[
-        str,
+        str | None,
         typer.Option(
             help="The gateway's payload as a JSON object, or @FILE.", metavar="JSON|@FILE"
         ),
-    ],
+    ] = None,
     topic: Annotated[
         str | None,
         typer.Option(help="Topic that the recipient can opt out of separately."),
@@ -55,6 +65,21 @@ def submit(
             ),
         ),
     ] = False,
+    callback_url: Annotated[
+        str | None,
+        typer.Option(
+            help="Receives its outcome, signed with the secret of `outrider key callback-secret`.",
+            metavar="URL",
+        ),
+    ] = None,
+    batch: Annotated[
+        str | None,
+        typer.Option(
+            help="Submit many: a file with one intent per line, each as in `POST /intents`; - is"
+            " standard input.",
+            metavar="FILE",
+        ),
+    ] = None,
     here: Annotated[
         bool,
         typer.Option(
@@ -64,11 +89,35 @@ def submit(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Submit one message. Outrider then delivers it within the target's contract."""
+    """Submit messages. Outrider then delivers each within its target's contract."""
+    if batch is not None:
+        if here or any(each is not None for each in (intent_id, target, payload, callback_url)):
+            raise typer.BadParameter(texts.Intent.BATCH_ALONE, param_hint="--batch")
+        _submit_file(context, batch, as_json=as_json)
+        return
+    if intent_id is None or target is None or payload is None:
+        raise typer.BadParameter(texts.Intent.ONE_OR_BATCH, param_hint="INTENT")
+    _submit_one(
+        context, intent_id, target, payload, Purpose(topic, transactional), callback_url, here=here,
+        as_json=as_json,
+    )  # fmt: skip
 
+
+def _submit_one(
+    context: typer.Context,
+    intent_id: str,
+    target: str,
+    payload: str,
+    purpose: Purpose,
+    callback_url: str | None,
+    *,
+    here: bool,
+    as_json: bool,
+) -> None:
     async def local(outrider: Outrider) -> Document:
-        text, purpose = _payload(payload), Purpose(topic, transactional)
-        given = Submission(intent_id, target, msgspec.json.decode(text), text, purpose)
+        text = _payload(payload)
+        document = msgspec.json.decode(text)
+        given = Submission(intent_id, target, document, text, purpose, callback_url)
         _, is_new = await outrider.submissions.submit(DEFAULT_SCOPE, given)
         if here:
             async with working(outrider):
@@ -83,7 +132,8 @@ def submit(
         given = {
             "intentId": intent_id, "submissionTarget": target,
             "payload": msgspec.Raw(_payload(payload).encode()),
-            "topic": topic, "transactional": transactional,
+            "topic": purpose.topic, "transactional": purpose.transactional,
+            "callbackUrl": callback_url,
         }  # fmt: skip
         intent, is_new = await server.post_once("intents", json=given)
         return {**intent, "new": is_new}
@@ -97,6 +147,87 @@ def submit(
     out.print(_line(intent))
     if not here and intent["new"]:
         out.print(texts.Intent.NEXT_WORK.format(intent_id=escape(intent_id)), style="dim")
+
+
+def _submit_file(context: typer.Context, name: str, *, as_json: bool) -> None:
+    def on_refused(refused: Document) -> None:
+        if not as_json:
+            err.print(texts.Intent.NOT_SUBMITTED.format(problem=shown(told(refused))))
+
+    async def submitted(take: Take) -> Tally:
+        with opened(name) as file, progress_bar() as progress:
+            size = None if name == STDIN else os.fstat(file.fileno()).st_size
+            task = progress.add_task("intents", total=size, note="")
+
+            def on_read() -> None:
+                if size is not None:
+                    progress.update(task, completed=file.tell())
+
+            return await submit_lines(file, take, on_refused, on_read)
+
+    tally = execute(
+        context,
+        lambda outrider: submitted(lambda window: take_here(outrider, window)),
+        as_json=as_json,
+        remote=lambda server: submitted(lambda window: take_there(server, window)),
+    )
+    if as_json:
+        print_json(tally.document())
+    else:
+        out.print(texts.Intent.SUBMITTED.format(new=tally.new, known=tally.known))
+        if tally.refused:
+            out.print(texts.Intent.REFUSED.format(refused=len(tally.refused)))
+    if tally.refused:
+        raise typer.Exit(1)
+
+
+@app.command(name="list")
+def list_intents(
+    context: typer.Context,
+    status: Annotated[
+        IntentStatus | None, typer.Option(help="Only intents with this status.")
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option(help="Only intents for this submission target.")
+    ] = None,
+    limit: Most = 100,
+    after: After = None,
+    as_json: Json = False,
+) -> None:
+    """List the intents of the workspace, newest first."""
+
+    async def here(outrider: Outrider) -> Document:
+        begin = cursors.id_after(after, LAST)
+        lines, end = await outrider.submissions.page(
+            DEFAULT_SCOPE, begin, limit, status=status, submission_target=target
+        )
+        items = [IntentLineAnswer.of(line) for line in lines]
+        return document_of(Page(items=items, next=None if end is None else cursors.encode(end)))
+
+    page = execute(
+        context,
+        here,
+        as_json=as_json,
+        remote=lambda server: server.get(
+            "intents", status=status, submissionTarget=target, limit=limit, after=after
+        ),
+    )
+    if as_json:
+        print_json(page)
+        return
+    print_rows(
+        ["intent", "target", "status", "why", "attempts", "submitted"],
+        [
+            (each["intentId"], each["submissionTarget"],
+             texts.Console.IN_DOUBT if each["inDoubt"] else each["status"],
+             each["finalOutcome"] or each["exhaustedReason"] or each["reason"],
+             each["attemptsMade"], each["createdAt"])
+            for each in page["items"]
+        ],
+        texts.Intent.NONE,
+    )  # fmt: skip
+    if page["next"]:
+        out.print(texts.Intent.NEXT_PAGE.format(next=page["next"]), style="dim")
 
 
 @app.command()

@@ -136,6 +136,27 @@ def revoke(
     out.print(texts.Key.REVOKED.format(id=revoked["id"], name=escape(revoked["name"])))
 
 
+@app.command(name="callback-secret")
+def callback_secret(
+    context: typer.Context, workspace: Workspace = None, as_json: Json = False
+) -> None:
+    """Show the secret that signs the workspace's callbacks; created on first use."""
+
+    async def here(outrider: Outrider) -> Document:
+        scope = await _found(outrider, workspace)
+        return {"secret": await outrider.callback_secrets.text_of(scope)}
+
+    async def remote(server: Remote) -> Document:
+        _only_its_own(workspace)
+        return await server.get("callbacks", "secret")
+
+    found = execute(context, here, as_json=as_json, remote=remote)
+    if as_json:
+        print_json(found)
+        return
+    out.print(found["secret"])
+
+
 async def _found(outrider: Outrider, workspace: str | None) -> Scope:
     if workspace is None:
         return DEFAULT_SCOPE

@@ -192,6 +192,18 @@ class Intent:
     IN_DOUBT = " [yellow]in doubt[/yellow]"
     CANNOT_BE_READ = "{text} cannot be read: {strerror}"
     NOT_AN_OBJECT = "the payload is not a JSON object: {error}"
+    BATCH_ALONE = "the intents of a file cannot be combined with other options"
+    ONE_OR_BATCH = "give an INTENT with --target and --payload, or a file with --batch"
+    NOT_SUBMITTED = "[red]not submitted[/red] {problem}"
+    SUBMITTED = "[green]{new:,} submitted[/green], {known:,} already known"
+    REFUSED = "[red]{refused:,} not submitted[/red]"
+    NONE = "no intents"
+    NEXT_PAGE = "next: outrider intent list --after {next}"
+
+
+class IntentLines:
+    LINE = "line {line}: {problem}"
+    TOO_LONG = "has more than {most:,} bytes"
 
 
 class Key:

@@ -127,6 +127,8 @@ class _Message(Document):
     subject: Annotated[Subject | None, Field(validate_default=True)] = None
     body: Body
     script_version: Annotated[Identifier | None, Field(validate_default=True)] = None
+    topic: Topic | None = None
+    transactional: bool | None = None
 
     @field_validator("subject")
     @classmethod
@@ -145,6 +147,11 @@ class _Message(Document):
         return version
 
     def message(self, purpose: Purpose) -> Message:
+        """What it does not say of its purpose, its campaign does."""
+        if self.topic is not None:
+            purpose = purpose._replace(topic=self.topic)
+        if self.transactional is not None:
+            purpose = purpose._replace(transactional=self.transactional)
         return Message(
             self.id,
             self.channel,

@@ -1,4 +1,4 @@
-"""Run events as CloudEvents 1.0: what every sink of the event bus is told, byte for byte the same.
+"""Run and message events as CloudEvents 1.0: what every sink is told, byte for byte the same.
 
 A consumer knows a repeat by `source` and `id`. An event of more than 64 KiB would not pass through
 every bus: its payload stays in the log, and the event says where. `dataschema` is where the JSON
@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from outrider.domain.contract_versions import CONTRACT_VERSION, major
 from outrider.domain.ids import Scope
+from outrider.domain.message_events import MessageEvent
 from outrider.domain.run_events import RunEvent
 from outrider.domain.times import rfc3339
 
@@ -18,6 +19,8 @@ CONTENT_TYPE = "application/cloudevents+json; charset=utf-8"
 CLOUD_EVENT_MAX_BYTES = 64 * 1024
 DATA_SCHEMA_PATH = f"/schemas/v{major(CONTRACT_VERSION)}/run-event.json"
 DATA_SCHEMA_NAME = f"urn:outrider:schemas:v{major(CONTRACT_VERSION)}:run-event"
+MESSAGE_SCHEMA_PATH = f"/schemas/v{major(CONTRACT_VERSION)}/message-event.json"
+MESSAGE_SCHEMA_NAME = f"urn:outrider:schemas:v{major(CONTRACT_VERSION)}:message-event"
 SEQUENCE_DIGITS = 20
 """As many as a 64-bit number has, so that sequences sort as text too."""
 
@@ -29,6 +32,44 @@ def event_id(event: RunEvent) -> str:
 def data_schema(public_url: str | None) -> str:
     """CloudEvents wants a whole URI, so a path alone will not do."""
     return DATA_SCHEMA_NAME if public_url is None else public_url + DATA_SCHEMA_PATH
+
+
+def message_schema(public_url: str | None) -> str:
+    return MESSAGE_SCHEMA_NAME if public_url is None else public_url + MESSAGE_SCHEMA_PATH
+
+
+def message_event_id(event: MessageEvent) -> str:
+    return f"{event.outbox_id}/{event.seq}"
+
+
+def message_cloud_event(
+    event: MessageEvent, scope: Scope, schema: str = MESSAGE_SCHEMA_NAME
+) -> bytes:
+    """Of one item all have its id as `subject` and `partitionkey`."""
+    family = "intent" if event.type.startswith("Intent") else "message"
+    content = _encoded(
+        {
+            "specversion": SPEC_VERSION,
+            "id": message_event_id(event),
+            "source": f"/outrider/workspaces/{scope.workspace_id}",
+            "type": f"outrider.{family}.{event.type}",
+            "time": rfc3339(event.occurred_at),
+            "subject": event.outbox_id,
+            "datacontenttype": "application/json",
+            "dataschema": schema,
+            "partitionkey": event.outbox_id,
+            "sequence": f"{event.seq:0{SEQUENCE_DIGITS}d}",
+            "tenantid": scope.tenant_id,
+            "data": {
+                "contractVersion": event.contract_version,
+                "eventType": event.type,
+                "outboxId": event.outbox_id,
+                **event.data,
+            },
+        }
+    )
+    assert len(content) <= CLOUD_EVENT_MAX_BYTES, "recording bounds message events"
+    return content
 
 
 def cloud_event(event: RunEvent, scope: Scope, schema: str = DATA_SCHEMA_NAME) -> bytes:

@@ -23,6 +23,7 @@ class ApiLimits:
 
     body_max_bytes: int = 1024 * 1024
     form_max_bytes: int = 4_096
+    intent_batch_max_bytes: int = 8 * 1024 * 1024
     campaign_max_bytes: int = 64 * 1024 * 1024
     upload_max_bytes: int = 2 * 1024 * 1024 * 1024
     bodies_bytes: int = 64 * 1024 * 1024

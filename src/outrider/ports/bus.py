@@ -5,24 +5,35 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
+from outrider.domain.ids import Scope
+from outrider.domain.message_events import CallbackAddress
+
 
 @dataclass(frozen=True, slots=True)
 class BusEvent:
-    """`content` is the event as CloudEvents JSON; `id` is the same whenever it is told again."""
+    """`content` is the event as CloudEvents JSON; `id` is the same whenever it is told again.
+
+    Of a message event `run_id` is the stream in which it is told in order, `outbox_id` its item."""
 
     id: str
     run_id: str
     run_seq: int
     content: bytes
+    outbox_id: str | None = None
+    scope: Scope | None = None
+    address: CallbackAddress | None = None
+    """Whither, where events of one sink go to many addresses."""
 
 
 class Verdict(StrEnum):
-    """`held`: not tried, because an earlier event of its run failed. `gone`: tell it no more."""
+    """`held`: not tried, because an earlier event of its run failed. `gone`: tell it no more.
+    `address_gone`: the sink goes on, the event's own address does not."""
 
     DELIVERED = "delivered"
     FAILED = "failed"
     HELD = "held"
     GONE = "gone"
+    ADDRESS_GONE = "address_gone"
 
 
 @dataclass(frozen=True, slots=True)

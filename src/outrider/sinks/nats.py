@@ -59,7 +59,7 @@ class NatsSink:
             try:
                 await self._unless_lost(
                     jetstream.publish(
-                        f"{self._subject}.{event.run_id}",
+                        f"{self._subject}.{event.outbox_id or event.run_id}",
                         event.content,
                         timeout=self._seconds,
                         stream=self._stream,

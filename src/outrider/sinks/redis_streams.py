@@ -39,7 +39,11 @@ class RedisSink:
                 for event in window:
                     pipeline.xadd(
                         self._stream,
-                        {"id": event.id, "runId": event.run_id, "event": event.content},
+                        {
+                            "id": event.id,
+                            _about(event): event.outbox_id or event.run_id,
+                            "event": event.content,
+                        },
                         maxlen=self._entries,
                         approximate=True,
                     )
@@ -84,3 +88,8 @@ def _connect(url: SinkUrl, settings: SinkSettings, secrets: SecretStore) -> "Red
         )
     except ValueError as error:
         raise InvalidInput("the URL of a Redis sink is not valid") from error
+
+
+def _about(event: BusEvent) -> str:
+    """By what a consumer may sort events without reading them."""
+    return "runId" if event.outbox_id is None else "outboxId"

@@ -22,7 +22,7 @@ async def test_a_sink_is_forgotten_with_what_waited_once_the_settings_do_not_nam
     scene = Scene(store)
     await scene.runs(1, events=3)
     waiting = (await scene.record()).waiting
-    with pytest.raises(Conflict, match="settings still name"):
+    with pytest.raises(Conflict, match="settings still contain"):
         await scene.keeper.forget(SINK, "ops")
     keeper = BusKeeper(foundation(store, clock=scene.clock, ids=scene.ids, limits=scene.limits), [])
     assert await keeper.forget(SINK, "ops") == (waiting, 0)

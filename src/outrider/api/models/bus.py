@@ -7,17 +7,19 @@ import msgspec
 from pydantic import Field
 
 from outrider.api.models.common import Answer, Success
+from outrider.domain.bus_queues import holds_messages, sink_of
 from outrider.kernel.transactions.alerts import AlertRecord
-from outrider.kernel.transactions.bus import LetterRecord
+from outrider.kernel.transactions.bus_letters import LetterRecord
 
 
 class LetterAnswer(Answer):
     """An event that a sink could not be told, and why."""
 
     id: str
-    sink: str
-    run_id: str
-    run_seq: int
+    sink: str = Field(description="`@callbacks` for the callback of an intent.")
+    run_id: str | None = Field(description="Null for an event of a message.")
+    run_seq: int | None
+    outbox_id: str | None = Field(description="The item, for an event of a message.")
     event_type: str
     attempts: int
     error: str
@@ -26,11 +28,13 @@ class LetterAnswer(Answer):
 
     @classmethod
     def of(cls, letter: LetterRecord) -> "LetterAnswer":
+        is_of_message = holds_messages(letter.sink)
         return cls(
             id=letter.id,
-            sink=letter.sink,
-            run_id=letter.run_id,
-            run_seq=letter.run_seq,
+            sink=sink_of(letter.sink),
+            run_id=None if is_of_message else letter.run_id,
+            run_seq=None if is_of_message else letter.run_seq,
+            outbox_id=letter.outbox_id,
             event_type=letter.type,
             attempts=letter.attempts,
             error=letter.error,

@@ -128,6 +128,8 @@ class MessageAnswer(Answer):
     subject: str | None
     body: str
     script_version: str | None
+    topic: str | None = Field(default=None, description="Null means that of the campaign.")
+    transactional: bool | None = Field(default=None, description="Null means that of the campaign.")
 
 
 class StepRetriesAnswer(Answer):
@@ -254,6 +256,15 @@ def campaign_document() -> dict[str, Any]:
             "subject": {"type": ["string", "null"]},
             "body": text,
             "scriptVersion": {"type": ["string", "null"]},
+            "topic": {
+                "type": ["string", "null"],
+                "pattern": TOPIC_PATTERN,
+                "description": "Overrides that of the campaign.",
+            },
+            "transactional": {
+                "type": ["boolean", "null"],
+                "description": "Overrides that of the campaign.",
+            },
         },
     }
     return {

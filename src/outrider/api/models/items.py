@@ -8,12 +8,18 @@ from pydantic import ConfigDict, Field
 from outrider.api.models.common import Answer, Success, Text, TopicName
 from outrider.documents import Document
 from outrider.domain.call_results import Progress
+from outrider.domain.callback_urls import URL_MAX_CHARACTERS
 from outrider.domain.contracts import PolicyName
 from outrider.domain.states import Channel, IntentStatus, ItemStatus
 from outrider.domain.submission import ExhaustedReason
 from outrider.kernel.transactions.doubts import Doubt, DoubtVerdict
+from outrider.kernel.transactions.intent_lists import IntentLine
 from outrider.kernel.transactions.ledger_items import Attempt, Item, LateAcceptance
-from outrider.limits.campaigns import INTENT_ID_MAX_CHARACTERS, NAME_MAX_CHARACTERS
+from outrider.limits.campaigns import (
+    INTENT_BATCH_ITEMS,
+    INTENT_ID_MAX_CHARACTERS,
+    NAME_MAX_CHARACTERS,
+)
 
 EVIDENCE_MAX_CHARACTERS = 4_000
 RESOLVED_IDS_MAX = 1_000
@@ -228,6 +234,106 @@ class IntentBody(Document):
     transactional: bool = Field(
         default=False, description="Held back only by opt-outs that include transactional messages."
     )
+    callback_url: Annotated[
+        str | None,
+        Field(
+            min_length=1,
+            max_length=URL_MAX_CHARACTERS,
+            description="Receives the outcome and later receipts, as CloudEvents signed per"
+            " Standard Webhooks. Must be https and a public address, unless the server allows"
+            " others. A repeat with another URL is the same intent and keeps the first.",
+            examples=["https://shop.example.com/outrider"],
+        ),
+    ] = None
+
+
+class IntentBatchBody(Document):
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "intents": [
+                        {
+                            "intentId": "order-4711-shipped",
+                            "submissionTarget": "sms.realtime",
+                            "payload": {"to": "+447700900123", "message": "On its way"},
+                        }
+                    ]
+                }
+            ]
+        }
+    )
+
+    intents: Annotated[
+        list[Any],
+        Field(
+            min_length=1,
+            max_length=INTENT_BATCH_ITEMS,
+            description="Each as in the body of `POST /intents`. An invalid one gets its own"
+            " error and does not affect the others.",
+        ),
+    ]
+
+
+class BatchError(Answer):
+    model_config = ConfigDict(extra="allow")
+
+    code: str
+    message: str
+
+
+class IntentBatchItem(Answer):
+    """What `POST /intents` would have answered."""
+
+    status: int = Field(description="201 new, 200 already known, 400 or 409 refused.")
+    intent_id: str | None = Field(description="Null if it could not be read.")
+    outbox_id: str | None = None
+    intent_status: IntentStatus | None = None
+    error: BatchError | None = None
+
+
+class IntentBatchAnswer(Answer):
+    items: list[IntentBatchItem] = Field(description="In the order of the request.")
+
+
+class IntentLineAnswer(Answer):
+    intent_id: str
+    outbox_id: str
+    submission_target: str
+    topic: str | None
+    transactional: bool
+    status: IntentStatus
+    final_outcome: str | None
+    exhausted_reason: ExhaustedReason | None
+    in_doubt: bool
+    reason: str | None
+    attempts_made: int
+    created_at: datetime
+    updated_at: datetime
+
+    @classmethod
+    def of(cls, line: IntentLine) -> "IntentLineAnswer":
+        return cls(
+            intent_id=line.intent_id,
+            outbox_id=line.outbox_id,
+            submission_target=line.submission_target,
+            topic=line.topic,
+            transactional=bool(line.transactional),
+            status=IntentStatus(line.status),
+            final_outcome=line.final_outcome,
+            exhausted_reason=ExhaustedReason(line.exhausted_reason)
+            if line.exhausted_reason
+            else None,
+            in_doubt=line.doubted_at is not None,
+            reason=line.reason,
+            attempts_made=line.attempts,
+            created_at=line.created_at,
+            updated_at=line.updated_at,
+        )
+
+
+class CallbackSecretAnswer(Answer):
+    secret: str = Field(description="`whsec_` and base64, as Standard Webhooks libraries take it.")
 
 
 class IntentAttempt(Answer):
@@ -264,6 +370,7 @@ class IntentAnswer(Answer):
     payload: dict[str, Any]
     topic: str | None
     transactional: bool
+    callback_url: str | None
     status: IntentStatus
     final_outcome: str | None
     exhausted_reason: ExhaustedReason | None

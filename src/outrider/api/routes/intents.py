@@ -1,18 +1,39 @@
 """Single messages (contract 001): the client's own id makes a repeat safe, without another key."""
 
-import msgspec
-from fastapi import Request, Response
+from typing import Annotated
 
-from outrider.api.context import NEEDS_REGISTRY, Asker, Wired
-from outrider.api.models.items import IntentAnswer, IntentBody
+import msgspec
+from fastapi import Query, Request, Response
+
+from outrider.api import cursors
+from outrider.api.context import NEEDS_REGISTRY, PAGE_DEFAULT, After, Asker, Limit, Wired
+from outrider.api.intent_batches import (
+    item_answer,
+    named,
+    payload_text,
+    read_batch,
+    submission_of,
+)
+from outrider.api.models.common import Page
+from outrider.api.models.items import (
+    CallbackSecretAnswer,
+    IntentAnswer,
+    IntentBatchAnswer,
+    IntentBatchBody,
+    IntentBody,
+    IntentLineAnswer,
+)
 from outrider.api.route import api_router, options
 from outrider.bootstrap import Outrider
 from outrider.domain.ids import DEFAULT_SCOPE
-from outrider.domain.keys import Principal
-from outrider.domain.purposes import Purpose
+from outrider.domain.keys import KeyScope, Principal
+from outrider.domain.states import IntentStatus
 from outrider.kernel.submissions.submission_manager import Submission, intent_document
 from outrider.kernel.transactions.ledger_items import Attempt
+from outrider.kernel.transactions.paging import LAST
 from outrider.kernel.transactions.submissions import Intent
+from outrider.limits.api import ApiLimits
+from outrider.limits.campaigns import NAME_MAX_CHARACTERS
 
 router = api_router("intents")
 
@@ -28,14 +49,82 @@ router = api_router("intents")
     openapi_extra=options(idempotent=False),
 )
 async def submit(request: Request, body: IntentBody, outrider: Wired, asker: Asker) -> Response:
-    text = _payload_text(await request.body())
-    purpose = Purpose(body.topic, body.transactional)
-    given = Submission(body.intent_id, body.submission_target, body.payload, text, purpose)
+    given = submission_of(body, payload_text(await request.body()))
     intent, is_new = await outrider.submissions.submit(asker.scope, given)
     if is_new:
         return await _answer(outrider, asker, intent, [], 201)
     known, attempts = await outrider.submissions.intent(asker.scope, intent.intent_id)
     return await _answer(outrider, asker, known, attempts, 200)
+
+
+@router.post(
+    "/intents/batch",
+    operation_id="submitIntents",
+    summary="Submit up to 1,000 messages in one commit, each with its own answer",
+    response_model=IntentBatchAnswer,
+    dependencies=[NEEDS_REGISTRY],
+    openapi_extra=options(idempotent=False, body_most=ApiLimits.intent_batch_max_bytes),
+)
+async def submit_batch(
+    request: Request, body: IntentBatchBody, outrider: Wired, asker: Asker
+) -> Response:
+    read = read_batch(await request.body(), body.intents)
+    fit = [each for each in read if isinstance(each, Submission)]
+    answers = iter(await outrider.submissions.submit_each(asker.scope, fit))
+    items = [
+        item_answer(each.intent_id, next(answers))
+        if isinstance(each, Submission)
+        else item_answer(named(given), each)
+        for each, given in zip(read, body.intents, strict=True)
+    ]
+    return Response(msgspec.json.encode({"items": items}), media_type="application/json")
+
+
+@router.get(
+    "/intents",
+    operation_id="listIntents",
+    summary="List the intents of the workspace, newest first",
+    description="With `status` or `submissionTarget`, a page examines at most 10,000 intents:"
+    " it may have fewer items than requested and still have a `next`.",
+)
+async def list_intents(
+    outrider: Wired,
+    asker: Asker,
+    status: Annotated[
+        IntentStatus | None, Query(description="Only intents with this status.")
+    ] = None,
+    target: Annotated[
+        str | None,
+        Query(
+            alias="submissionTarget",
+            min_length=1,
+            max_length=NAME_MAX_CHARACTERS,
+            description="Only intents for this target.",
+        ),
+    ] = None,
+    limit: Limit = PAGE_DEFAULT,
+    after: After = None,
+) -> Page[IntentLineAnswer]:
+    lines, end = await outrider.submissions.page(
+        asker.scope, cursors.id_after(after, LAST), limit, status=status, submission_target=target
+    )
+    return Page(
+        items=[IntentLineAnswer.of(line) for line in lines],
+        next=None if end is None else cursors.encode(end),
+    )
+
+
+@router.get(
+    "/callbacks/secret",
+    operation_id="getCallbackSecret",
+    summary="Get the secret that signs the workspace's callbacks",
+    openapi_extra=options(scope=KeyScope.ADMIN),
+)
+async def callback_secret(
+    response: Response, outrider: Wired, asker: Asker
+) -> CallbackSecretAnswer:
+    response.headers["Cache-Control"] = "no-store"
+    return CallbackSecretAnswer(secret=await outrider.callback_secrets.text_of(asker.scope))
 
 
 @router.get(
@@ -47,22 +136,6 @@ async def submit(request: Request, body: IntentBody, outrider: Wired, asker: Ask
 async def show(intent_id: str, outrider: Wired, asker: Asker) -> Response:
     intent, attempts = await outrider.submissions.intent(asker.scope, intent_id)
     return await _answer(outrider, asker, intent, attempts, 200)
-
-
-class _Given(msgspec.Struct):
-    payload: msgspec.Raw
-
-
-_GIVEN = msgspec.json.Decoder(_Given)
-
-
-def _payload_text(body: bytes) -> str | None:
-    """The payload as it was spelt: it is its gateway's to read, and not ours to rewrite."""
-    try:
-        return str(_GIVEN.decode(body).payload, "utf-8")
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        # JSON in another encoding than UTF-8 is read all the same, and goes on in ours.
-        return None
 
 
 async def _answer(

@@ -1,12 +1,15 @@
 """The bus keeper: sinks that are registered, resumed or forgotten, and dead letters redriven."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
+from outrider.domain.bus_queues import CALLBACKS, message_queue, sink_of
 from outrider.domain.errors import Conflict
 from outrider.domain.ids import Scope
 from outrider.kernel.foundation import Foundation
-from outrider.kernel.transactions import bus
-from outrider.kernel.transactions.bus import Forgotten, LetterRecord, SinkRecord
+from outrider.kernel.transactions import bus, bus_letters
+from outrider.kernel.transactions.bus import Forgotten, SinkRecord
+from outrider.kernel.transactions.bus_letters import LetterRecord
 from outrider.kernel.transactions.paging import FIRST
 from outrider.ports.store import Transaction
 
@@ -22,10 +25,17 @@ class BusKeeper:
     async def register(self) -> None:
         """From now on every event is written down for these sinks too, whoever appends it."""
         if self._configured:
-            await self._store.write(bus.register(self._configured, self._clock.now()))
+            queues = [*self._configured, *map(message_queue, self._configured)]
+            await self._store.write(bus.register(queues, self._clock.now()))
 
     async def sinks(self) -> list[SinkRecord]:
-        return await self._store.read(bus.sinks(self._limits.bus_counted))
+        """Each once, with what waits in both of its queues; and callbacks, once there are any."""
+        found = await self._store.read(bus.sinks(self._limits.bus_counted))
+        by_sink: dict[str, SinkRecord] = {}
+        for queue in sorted(found):
+            name = sink_of(queue.name)
+            by_sink[name] = _together(by_sink[name], queue) if name in by_sink else queue
+        return list(by_sink.values())
 
     async def resume(self, sink: str, actor: str) -> None:
         """Tell a sink again that had said it is gone."""
@@ -38,9 +48,15 @@ class BusKeeper:
                 f"the settings still contain the sink '{sink}' and would register it again",
                 hint="remove it from OUTRIDER_BUS and outrider.toml, then forget it",
             )
-        known = await self._store.write(bus.forget_sink(sink))
-        waiting = await self._emptied(lambda most: bus.forget_waiting(sink, most))
-        letters = await self._emptied(lambda most: bus.forget_letters(sink, most))
+        if sink == CALLBACKS:
+            raise Conflict(
+                "callbacks cannot be removed: each is delivered, or becomes a dead letter"
+            )
+        known, waiting, letters = False, 0, 0
+        for queue in (sink, message_queue(sink)):
+            known = await self._store.write(bus.forget_sink(queue)) or known
+            waiting += await self._emptied(partial(bus.forget_waiting, queue))
+            letters += await self._emptied(partial(bus.forget_letters, queue))
         if not (known or waiting or letters):
             raise bus.no_sink(sink)
         forgotten = Forgotten(waiting, letters)
@@ -53,12 +69,14 @@ class BusKeeper:
         self, scope: Scope, after: str, most: int, *, only_waiting: bool
     ) -> list[LetterRecord]:
         return await self._store.read(
-            bus.letters_page(scope, after, most, only_waiting=only_waiting)
+            bus_letters.letters_page(scope, after, most, only_waiting=only_waiting)
         )
 
     async def redrive(self, scope: Scope, letter_id: str, actor: str) -> str:
         """Returns the sink that will be told again."""
-        script = bus.redrive_one_recorded(scope, letter_id, actor, self._ids, self._clock.now())
+        script = bus_letters.redrive_one_recorded(
+            scope, letter_id, actor, self._ids, self._clock.now()
+        )
         return await self._store.write(script)
 
     async def redrive_all(self, scope: Scope, actor: str) -> int:
@@ -68,7 +86,9 @@ class BusKeeper:
             most = self._limits.page_items
             page = await self.letters(scope, after, most, only_waiting=True)
             if page:
-                script = bus.redrive_recorded(scope, page, actor, self._ids, self._clock.now())
+                script = bus_letters.redrive_recorded(
+                    scope, page, actor, self._ids, self._clock.now()
+                )
                 redriven += await self._store.write(script)
             if len(page) < most:
                 return redriven
@@ -81,3 +101,18 @@ class BusKeeper:
             dropped += count
             if count < self._limits.bus_forget_items:
                 return dropped
+
+
+def _together(first: SinkRecord, second: SinkRecord) -> SinkRecord:
+    """A sink's two queues as one: people know the sink."""
+    return first._replace(
+        name=sink_of(first.name),
+        owner=first.owner or second.owner,
+        lease_expires_at=first.lease_expires_at or second.lease_expires_at,
+        published=first.published + second.published,
+        failed=first.failed + second.failed,
+        disabled_at=first.disabled_at or second.disabled_at,
+        disabled_why=first.disabled_why or second.disabled_why,
+        waiting=first.waiting + second.waiting,
+        dead_letters=first.dead_letters + second.dead_letters,
+    )

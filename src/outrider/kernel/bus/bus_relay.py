@@ -1,6 +1,6 @@
-"""The bus relay: tells one sink what the outbox holds for it, each run's events in their order.
+"""The bus relay: tells one sink what a queue holds for it, each run's events in their order.
 
-One relay a sink over all processes, by a lease. A window is published, then what was told is
+One relay a queue over all processes, by a lease. A window is published, then what was told is
 deleted and the rest put off or given up on, in one transaction. Who dies between the two has told
 something that will be told again, under the same id.
 """
@@ -13,12 +13,20 @@ from typing import assert_never
 
 import structlog
 
-from outrider.domain.cloud_events import DATA_SCHEMA_NAME, cloud_event, event_id
+from outrider.domain.bus_queues import holds_messages
+from outrider.domain.cloud_events import (
+    DATA_SCHEMA_NAME,
+    cloud_event,
+    event_id,
+    message_cloud_event,
+    message_event_id,
+)
 from outrider.domain.errors import OutriderError, StoreError
 from outrider.domain.ids import WorkerId
 from outrider.domain.retry import BUS
+from outrider.domain.run_events import RunEvent
 from outrider.kernel.foundation import Foundation
-from outrider.kernel.transactions import bus
+from outrider.kernel.transactions import bus, message_queues
 from outrider.kernel.transactions.bus import DeadLetter, Delay, Settled, Waiting
 from outrider.kernel.transactions.paging import FIRST
 from outrider.limits.gateways import ERROR_DETAIL_MAX_CHARACTERS
@@ -65,7 +73,7 @@ class BusRelay:
 
     async def _round(self) -> float:
         """One pass over what waits; how long to rest after it."""
-        passing = asyncio.create_task(self.relay_all())
+        passing = asyncio.create_task(self._pass())
         try:
             told = await asyncio.shield(passing)
         except asyncio.CancelledError:
@@ -79,6 +87,14 @@ class BusRelay:
         if told is None:
             return self._limits.bus_lease_seconds / 3
         return 0.0 if told else self._limits.bus_poll_seconds
+
+    async def _pass(self) -> int | None:
+        """A queue of messages is empty for most: it is looked into before its lease is taken."""
+        if holds_messages(self.name) and not await self._store.read(
+            message_queues.is_any_waiting(self.name)
+        ):
+            return 0
+        return await self.relay_all()
 
     async def relay_all(self) -> int | None:
         """Publish what is due; how much was told, or None where the sink is another's to tell."""
@@ -145,7 +161,7 @@ class BusRelay:
                 log.error("bus_sink_failed", sink=self.name, error=error.message)
             else:
                 log.exception("bus_sink_failed", sink=self.name)
-            return first_fails([each.event.run_id for each in waiting], SINK_BROKE)
+            return first_fails([each.run_id for each in waiting], SINK_BROKE)
         finally:
             keeping.cancel()
             await asyncio.gather(keeping, return_exceptions=True)
@@ -160,13 +176,13 @@ class BusRelay:
 
     def _judge(self, waiting: Sequence[Waiting], deliveries: Sequence[Delivery]) -> Settled:
         now = self._clock.now()
-        delivered, delayed, given_up, gone = [], [], [], None
+        delivered, delayed, given_up, gone, addresses_gone = [], [], [], None, []
         for each, delivery in zip(waiting, deliveries, strict=True):
             attempts = each.attempts + 1
             error = delivery.error[:ERROR_DETAIL_MAX_CHARACTERS]
             match delivery.verdict:
                 case Verdict.DELIVERED:
-                    delivered.append(each.event)
+                    delivered.append(each)
                 case Verdict.FAILED if attempts >= self._max_attempts:
                     given_up.append(DeadLetter(each, attempts, error))
                 case Verdict.FAILED:
@@ -176,14 +192,17 @@ class BusRelay:
                         jitter=self._ids.jitter(),
                     )
                     due_at = now + timedelta(seconds=seconds)
-                    delayed.append(Delay(each.event.run_id, each.event.run_seq, due_at, error))
+                    delayed.append(Delay(each.run_id, each.run_seq, due_at, error))
                 case Verdict.GONE:
                     gone = error
+                case Verdict.ADDRESS_GONE:
+                    given_up.append(DeadLetter(each, attempts, error))
+                    addresses_gone.append(each.run_id)
                 case Verdict.HELD:
                     pass
                 case other:
                     assert_never(other)
-        return Settled(delivered, delayed, given_up, gone)
+        return Settled(delivered, delayed, given_up, gone, addresses_gone)
 
     def _tell(self, settled: Settled, *, kept: bool) -> None:
         if not kept:
@@ -204,6 +223,11 @@ class BusRelay:
 
 
 def _bus_event(waiting: Waiting, schema: str) -> BusEvent:
-    event = waiting.event
-    content = cloud_event(event, waiting.scope, schema)
-    return BusEvent(event_id(event), event.run_id, event.run_seq, content)
+    event, scope = waiting.event, waiting.scope
+    place = waiting.run_id, waiting.run_seq
+    if isinstance(event, RunEvent):
+        return BusEvent(event_id(event), *place, cloud_event(event, scope, schema))
+    content = message_cloud_event(event, scope, schema)
+    return BusEvent(
+        message_event_id(event), *place, content, event.outbox_id, scope, waiting.address
+    )

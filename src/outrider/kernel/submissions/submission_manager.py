@@ -10,24 +10,34 @@ from typing import Any
 
 import msgspec
 
+from outrider.domain.callback_urls import problem_with
 from outrider.domain.contracts import contract_document
-from outrider.domain.errors import IdempotencyConflict, InvalidInput, Problem
+from outrider.domain.errors import (
+    IdempotencyConflict,
+    InvalidInput,
+    OutriderError,
+    Problem,
+    StoreRefused,
+)
 from outrider.domain.ids import IdempotencyKey, Scope, idempotency_key
 from outrider.domain.json_values import is_same
 from outrider.domain.purposes import TOPIC_RULE, UNSTATED, Purpose, is_topic
 from outrider.domain.recipients import payload_address
+from outrider.domain.states import IntentStatus
 from outrider.domain.submission import Contract, GatewayType
 from outrider.domain.times import rfc3339
 from outrider.kernel.contracts.contract_cache import ContractCache, snapshots
 from outrider.kernel.delivery.lane_cache import LaneCache
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.submissions.shared_commits import SharedCommits
-from outrider.kernel.transactions import submissions
+from outrider.kernel.transactions import intent_lists, submissions
+from outrider.kernel.transactions.intent_lists import IntentLine
 from outrider.kernel.transactions.ledger_items import Attempt
 from outrider.kernel.transactions.submissions import Intent, NewIntent, lane_in
 from outrider.limits.campaigns import (
     INTENT_ID_MAX_CHARACTERS,
     INTENT_PAYLOAD_MAX_BYTES,
+    INTENTS_LOOKED_AT,
     LANES_PER_TARGET,
     SHARED_COMMIT_ITEMS,
 )
@@ -43,6 +53,9 @@ class Submission:
     payload_text: str | None = None
     """The payload as the client spelt it, which is how its gateway gets it."""
     purpose: Purpose = UNSTATED
+    callback_url: str | None = None
+    """Who is told of its outcome, and of what becomes of it later. A repeat may name another one
+    and is the same intent: what is sent, and where to, is not changed by it."""
 
     @property
     def text(self) -> str:
@@ -60,8 +73,11 @@ class SubmissionManager:
         fallback_of: Callable[[str], str | None],
         wake: Callable[[], None],
         refresh: Callable[[], Awaitable[object]],
+        *,
+        allow_private_callbacks: bool = False,
     ) -> None:
         self._refresh = refresh
+        self._allow_private_callbacks = allow_private_callbacks
         self._contract_cache = ContractCache(foundation.store)
         self._wake = wake
         self._store = foundation.store
@@ -85,7 +101,7 @@ class SubmissionManager:
     ) -> list[tuple[Intent, bool] | IdempotencyConflict]:
         """Many at once, in one transaction; an answer for each, in order."""
         in_force = self._contracts()
-        _check(batch, in_force)
+        self._check(batch, in_force)
         if _refusals(batch, in_force, self._gateway_types):
             # Another server may have put the target in force just now.
             await self._refresh()
@@ -124,6 +140,71 @@ class SubmissionManager:
             else:
                 answers.append(_conflict(intent.intent_id))
         return answers
+
+    async def submit_each(
+        self, scope: Scope, batch: Sequence[Submission]
+    ) -> list[tuple[Intent, bool] | OutriderError]:
+        """Many at once, in one transaction; what is wrong with one of them is its own answer."""
+        answers: dict[int, tuple[Intent, bool] | OutriderError] = {}
+        for index, given in enumerate(batch):
+            if problems := self._problems(given):
+                answers[index] = InvalidInput(REFUSED, problems)
+        refused = _refusals(batch, self._contracts(), self._gateway_types)
+        if refused.keys() - answers.keys():
+            # Another server may have put the target in force just now.
+            await self._refresh()
+            refused = _refusals(batch, self._contracts(), self._gateway_types)
+            refused = {index: each for index, each in refused.items() if index not in answers}
+            answers |= await self._refused(scope, batch, refused)
+        fit = [index for index in range(len(batch)) if index not in answers]
+        submitted = await self._committed(scope, [batch[index] for index in fit])
+        answers |= dict(zip(fit, submitted, strict=True))
+        return [answers[index] for index in range(len(batch))]
+
+    async def _refused(
+        self, scope: Scope, batch: Sequence[Submission], refused: Mapping[int, Problem]
+    ) -> dict[int, tuple[Intent, bool] | OutriderError]:
+        """What would be refused today but was submitted before is answered as it was then."""
+        keys = [intent_key(batch[index].intent_id) for index in refused]
+        stored = await self._store.read(submissions.intents_by_key(scope, keys))
+        return {
+            index: _repeated(stored[key], batch[index])
+            if (key := intent_key(batch[index].intent_id)) in stored
+            else InvalidInput(REFUSED, [Problem(problem.path.rpartition("].")[2], problem.message)])
+            for index, problem in refused.items()
+        }
+
+    async def _committed(
+        self, scope: Scope, batch: Sequence[Submission]
+    ) -> list[tuple[Intent, bool] | OutriderError]:
+        """Should the database refuse something of them, the others are committed without it."""
+        if not batch:
+            return []
+        try:
+            return list(await self.submit_all(scope, batch))
+        except (StoreRefused, InvalidInput) as error:
+            if len(batch) == 1:
+                return [error]
+            middle = len(batch) // 2
+            first = await self._committed(scope, batch[:middle])
+            return [*first, *await self._committed(scope, batch[middle:])]
+
+    async def page(
+        self,
+        scope: Scope,
+        after: str,
+        most: int,
+        *,
+        status: IntentStatus | None = None,
+        submission_target: str | None = None,
+    ) -> tuple[list[IntentLine], str | None]:
+        """The newest first, and behind which one the next page begins."""
+        return await self._store.read(
+            intent_lists.intents_page(
+                scope, after, most, INTENTS_LOOKED_AT, status=status,
+                submission_target=submission_target,
+            )
+        )  # fmt: skip
 
     async def _with_repeats(
         self, scope: Scope, batch: Sequence[Submission], refused: Mapping[int, Problem]
@@ -171,7 +252,30 @@ class SubmissionManager:
             key,
             payload_address(gateway.channel, given.payload),
             given.purpose,
+            given.callback_url,
         )
+
+    def _check(self, batch: Sequence[Submission], in_force: Mapping[str, Contract]) -> None:
+        """What is wrong with the submissions themselves, whatever was submitted before."""
+        problems = [
+            Problem(_where(batch, index) + problem.path, problem.message)
+            for index, given in enumerate(batch)
+            for problem in self._problems(given)
+        ]
+        if problems:
+            unknown = _refusals(batch, in_force, {})
+            raise InvalidInput(REFUSED, [*unknown.values(), *problems])
+
+    def _problems(self, given: Submission) -> list[Problem]:
+        problems = _id_problems(given.intent_id)
+        if given.purpose.topic is not None and not is_topic(given.purpose.topic):
+            problems.append(Problem("topic", TOPIC_RULE))
+        problems += _payload_problems(given)
+        if given.callback_url is not None:
+            wrong = problem_with(given.callback_url, allow_private=self._allow_private_callbacks)
+            if wrong is not None:
+                problems.append(Problem("callbackUrl", wrong))
+        return problems
 
 
 def intent_key(intent_id: str) -> IdempotencyKey:
@@ -192,6 +296,7 @@ def intent_document(
         "payload": msgspec.Raw(intent.payload.encode()),
         "topic": intent.topic,
         "transactional": bool(intent.transactional),
+        "callbackUrl": intent.callback_url,
         "status": intent.status,
         "finalOutcome": intent.final_outcome,
         "exhaustedReason": intent.exhausted_reason,
@@ -219,40 +324,27 @@ def intent_document(
 REFUSED = "the intent is not valid"
 
 
-def _check(batch: Sequence[Submission], in_force: Mapping[str, Contract]) -> None:
-    """What is wrong with the submissions themselves, whatever was submitted before."""
-    problems = []
-    for index, given in enumerate(batch):
-        where = _where(batch, index)
-        if not given.intent_id or len(given.intent_id) > INTENT_ID_MAX_CHARACTERS:
-            problems.append(
-                Problem(
-                    f"{where}intentId", f"should have 1 to {INTENT_ID_MAX_CHARACTERS} characters"
-                )
-            )
-        elif not given.intent_id.isprintable() or "|" in given.intent_id:
-            problems.append(
-                Problem(f"{where}intentId", "must not contain '|' or control characters")
-            )
-        if given.purpose.topic is not None and not is_topic(given.purpose.topic):
-            problems.append(Problem(f"{where}topic", TOPIC_RULE))
-        try:
-            text = given.text
-            if given.payload_text is not None:
-                msgspec.json.decode(text, type=dict[str, Any])
-            size = len(text.encode())
-        except (
-            TypeError, ValueError, OverflowError, RecursionError, msgspec.DecodeError,
-        ) as error:  # fmt: skip
-            problems.append(Problem(f"{where}payload", f"is not a JSON object: {error}"))
-        else:
-            if size > INTENT_PAYLOAD_MAX_BYTES:
-                problems.append(
-                    Problem(f"{where}payload", f"is larger than {INTENT_PAYLOAD_MAX_BYTES} bytes")
-                )
-    if problems:
-        unknown = _refusals(batch, in_force, {})
-        raise InvalidInput(REFUSED, [*unknown.values(), *problems])
+def _id_problems(intent_id: str) -> list[Problem]:
+    if not intent_id or len(intent_id) > INTENT_ID_MAX_CHARACTERS:
+        return [Problem("intentId", f"should have 1 to {INTENT_ID_MAX_CHARACTERS} characters")]
+    if not intent_id.isprintable() or "|" in intent_id:
+        return [Problem("intentId", "must not contain '|' or control characters")]
+    return []
+
+
+def _payload_problems(given: Submission) -> list[Problem]:
+    try:
+        text = given.text
+        if given.payload_text is not None:
+            msgspec.json.decode(text, type=dict[str, Any])
+        size = len(text.encode())
+    except (
+        TypeError, ValueError, OverflowError, RecursionError, msgspec.DecodeError,
+    ) as error:  # fmt: skip
+        return [Problem("payload", f"is not a JSON object: {error}")]
+    if size > INTENT_PAYLOAD_MAX_BYTES:
+        return [Problem("payload", f"is larger than {INTENT_PAYLOAD_MAX_BYTES} bytes")]
+    return []
 
 
 def _refusals(

@@ -1,4 +1,8 @@
-"""The event bus's outbox: who relays, what is due in which order, and how telling it ended."""
+"""The event bus's outbox: who relays, what is due in which order, and how telling it ended.
+
+A queue is a sink's run events, its message events, or all callbacks (`domain/bus_queues.py`); all
+are told, put off, given up on and redriven in the same way.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,15 +10,22 @@ from datetime import datetime
 from itertools import groupby, takewhile
 from typing import NamedTuple
 
-from outrider.domain.errors import Conflict, NotFound
-from outrider.domain.ids import DEFAULT_SCOPE, RunId, Scope, TenantId, WorkspaceId, is_uuid
+from outrider.domain.bus_queues import holds_messages, message_queue, sink_of
+from outrider.domain.errors import NotFound
+from outrider.domain.ids import (
+    DEFAULT_SCOPE,
+    Scope,
+    TenantId,
+    WorkspaceId,
+)
+from outrider.domain.message_events import CallbackAddress, MessageEvent
 from outrider.domain.run_events import RunEvent
-from outrider.kernel.transactions import run_log
+from outrider.kernel.transactions import callbacks, message_queues, run_log
 from outrider.kernel.transactions.alerts import Alert, AlertCode, raise_alert, resolve_alert
 from outrider.kernel.transactions.audit import AuditEntry, record
 from outrider.kernel.transactions.paging import FIRST
 from outrider.ports.clock import IdSource
-from outrider.ports.store import Row, Transaction, ask
+from outrider.ports.store import Row, Rows, Transaction, Window, ask
 
 EVENT_COLUMNS = 12
 """How many columns of a row are the event's own."""
@@ -34,9 +45,9 @@ class SinkRecord(NamedTuple):
 
 
 class Head(NamedTuple):
-    """The first event of a run that its sink has not heard."""
+    """The first event of a run, or of a stream of messages, that its queue still holds."""
 
-    run_id: RunId
+    run_id: str
     run_seq: int
     due_at: datetime
 
@@ -45,14 +56,18 @@ class Head(NamedTuple):
 class Waiting:
     """An event that its sink has still to hear, and how often it was tried."""
 
-    event: RunEvent
+    event: RunEvent | MessageEvent
     scope: Scope
     attempts: int
     due_at: datetime
+    run_id: str
+    """Its run, or the stream of its message: those of one are told in order."""
+    run_seq: int
+    address: CallbackAddress | None = None
 
 
 class Delay(NamedTuple):
-    run_id: RunId
+    run_id: str
     run_seq: int
     due_at: datetime
     error: str
@@ -71,22 +86,12 @@ class DeadLetter:
 class Settled:
     """How a window ended: what was told, what is tried again, what is given up on."""
 
-    delivered: Sequence[RunEvent]
+    delivered: Sequence[Waiting]
     delayed: Sequence[Delay]
     given_up: Sequence[DeadLetter]
     gone: str | None = None
-
-
-class LetterRecord(NamedTuple):
-    id: str
-    sink: str
-    run_id: str
-    run_seq: int
-    type: str
-    attempts: int
-    error: str
-    created_at: datetime
-    redriven_at: datetime | None
+    addresses_gone: Sequence[str] = ()
+    """The streams of callbacks whose address said that it is gone."""
 
 
 def register(names: Sequence[str], now: datetime) -> Transaction[None]:
@@ -131,16 +136,25 @@ def heads(sink: str, after: str, most: int) -> Transaction[list[Head]]:
 def window(sink: str, due: Sequence[Head], span: int) -> Transaction[list[Waiting]]:
     """What waits of these runs in their order, up to `span` sequences of each."""
     runs, sequences = [head.run_id for head in due], [head.run_seq for head in due]
-    rows = yield from ask(
-        "bus_window", {"run_id": runs, "run_seq": sequences}, sink=sink, span=span
-    )
+    place: Window = {"run_id": runs, "run_seq": sequences}
+    if holds_messages(sink):
+        messages = yield from message_queues.window(sink, place, span)
+        return [
+            Waiting(
+                each.event, each.scope, each.attempts, each.due_at, each.stream, each.seq,
+                each.address,
+            )
+            for each in messages
+        ]  # fmt: skip
+    rows = yield from ask("bus_window", place, sink=sink, span=span)
     return [_waiting(row) for row in rows]
 
 
 def _waiting(row: Row) -> Waiting:
     attempts, due_at, tenant_id, workspace_id = row[EVENT_COLUMNS:]
     scope = Scope(TenantId(tenant_id), WorkspaceId(workspace_id))
-    return Waiting(run_log.event_of(row), scope, attempts, due_at)
+    event = run_log.event_of(row)
+    return Waiting(event, scope, attempts, due_at, event.run_id, event.run_seq)
 
 
 def settle(
@@ -162,10 +176,9 @@ def settle(
     held = bool(rows and rows[0][0])
     done = list(settled.delivered)
     if held:
-        done += [letter.waiting.event for letter in given_up]
+        done += [letter.waiting for letter in given_up]
     if done:
-        runs, sequences = [event.run_id for event in done], [event.run_seq for event in done]
-        yield from ask("delete_bus_rows", {"run_id": runs, "run_seq": sequences}, sink=sink)
+        yield from _take_out(sink, done)
     if not held:
         return False
     if settled.delayed:
@@ -177,7 +190,21 @@ def settle(
         yield from _give_up(sink, given_up, ids, now)
     if settled.gone is not None:
         yield from _disable(sink, settled.gone, ids, now)
+    if settled.addresses_gone:
+        yield from callbacks.disable(set(settled.addresses_gone), now)
+    if holds_messages(sink) and settled.delivered:
+        yield from message_queues.drop_told({each.run_seq for each in settled.delivered})
     return True
+
+
+def _take_out(sink: str, done: Sequence[Waiting]) -> Transaction[None]:
+    if holds_messages(sink):
+        yield from message_queues.lock({each.run_seq for each in done})
+    place: Window = {
+        "run_id": [each.run_id for each in done],
+        "run_seq": [each.run_seq for each in done],
+    }
+    yield from ask("delete_bus_rows", place, sink=sink)
 
 
 def _give_up(
@@ -189,8 +216,8 @@ def _give_up(
             "id": ids.batch(len(letters)),
             "tenant_id": [letter.waiting.scope.tenant_id for letter in letters],
             "workspace_id": [letter.waiting.scope.workspace_id for letter in letters],
-            "run_id": [letter.waiting.event.run_id for letter in letters],
-            "run_seq": [letter.waiting.event.run_seq for letter in letters],
+            "run_id": [letter.waiting.run_id for letter in letters],
+            "run_seq": [letter.waiting.run_seq for letter in letters],
             "attempts": [letter.attempts for letter in letters],
             "error": [letter.error for letter in letters],
         },
@@ -205,7 +232,7 @@ def _give_up(
             scope,
             AlertCode.EVENT_BUS_DEAD_LETTER,
             sink,
-            f"events could not be delivered to the sink '{sink}': {letter.error}",
+            f"events could not be delivered to the sink '{sink_of(sink)}': {letter.error}",
             {"sink": sink, "error": letter.error, "attempts": letter.attempts},
         )
         yield from raise_alert(alert, ids, now)
@@ -214,7 +241,7 @@ def _give_up(
 def _disable(sink: str, why: str, ids: IdSource, now: datetime) -> Transaction[None]:
     disabled = yield from ask("disable_bus_sink", sink=sink, why=why, now=now)
     if disabled:
-        message = f"the sink '{sink}' answered that it is gone; its events are waiting"
+        message = f"the sink '{sink_of(sink)}' answered that it is gone; its events are waiting"
         detail: dict[str, object] = {"sink": sink, "error": why}
         alert = Alert(DEFAULT_SCOPE, AlertCode.EVENT_BUS_SINK_GONE, sink, message, detail)
         yield from raise_alert(alert, ids, now)
@@ -224,56 +251,13 @@ def enable(sink: str, now: datetime) -> Transaction[None]:
     enabled = yield from ask("enable_bus_sink", sink=sink)
     if not enabled:
         raise no_sink(sink)
-    yield from _resolve(AlertCode.EVENT_BUS_SINK_GONE, sink, DEFAULT_SCOPE, now)
+    yield from resolve(AlertCode.EVENT_BUS_SINK_GONE, sink, DEFAULT_SCOPE, now)
 
 
-def letters_page(
-    scope: Scope, after: str, most: int, *, only_waiting: bool
-) -> Transaction[list[LetterRecord]]:
-    rows = yield from ask(
-        "bus_letters_page", **scope._asdict(), after=after, only_waiting=only_waiting, most=most
-    )
-    return [LetterRecord(*row) for row in rows]
-
-
-def redrive_one(scope: Scope, letter_id: str, now: datetime) -> Transaction[str]:
-    """Returns the sink that will be told again."""
-    found = []
-    if is_uuid(letter_id):
-        found = list((yield from ask("bus_letter", **scope._asdict(), id=letter_id)))
-    if not found:
-        raise NotFound(f"there is no dead letter {letter_id}")
-    sink: str = found[0][0]
-    redriven = yield from redrive(scope, [letter_id], now)
-    if not redriven:
-        if found[0][1] is not None:
-            raise Conflict(f"the dead letter {letter_id} was already redriven")
-        raise Conflict(
-            f"the sink '{sink}' of the dead letter {letter_id} is not registered",
-            hint="start a process whose settings contain it, then redrive again",
-        )
-    return sink
-
-
-def redrive(scope: Scope, letter_ids: Sequence[str], now: datetime) -> Transaction[int]:
-    """Put letters back into the outbox, as if never tried; how many they were.
-
-    Where a sink has none left of the workspace, its alert is over.
-    """
-    marked = yield from ask("mark_bus_letters", {"id": letter_ids}, **scope._asdict(), now=now)
-    if not marked:
-        return 0
-    again = {
-        "sink": [row[1] for row in marked],
-        "run_id": [row[2] for row in marked],
-        "run_seq": [row[3] for row in marked],
-    }
-    yield from ask("requeue_bus_rows", again, now=now)
-    for sink in sorted({row[1] for row in marked}):
-        left = yield from ask("bus_letters_left", sink=sink, workspace_id=scope.workspace_id)
-        if not left[0][0]:
-            yield from _resolve(AlertCode.EVENT_BUS_DEAD_LETTER, sink, scope, now)
-    return len(marked)
+def enable_messages(queue: str, now: datetime) -> Transaction[None]:
+    """A sink of an older release has no queue of messages yet."""
+    yield from ask("enable_bus_sink", sink=queue)
+    yield from resolve(AlertCode.EVENT_BUS_SINK_GONE, queue, DEFAULT_SCOPE, now)
 
 
 def forget_sink(sink: str) -> Transaction[bool]:
@@ -283,15 +267,23 @@ def forget_sink(sink: str) -> Transaction[bool]:
 
 def forget_waiting(sink: str, most: int) -> Transaction[int]:
     rows = yield from ask("forget_bus_rows", sink=sink, most=most)
-    return len(rows)
+    return (yield from _with_their_events(sink, rows))
 
 
 def forget_letters(sink: str, most: int) -> Transaction[int]:
     rows = yield from ask("forget_bus_letters", sink=sink, most=most)
-    return len(rows)
+    return (yield from _with_their_events(sink, rows))
 
 
-def _resolve(code: AlertCode, sink: str, scope: Scope, now: datetime) -> Transaction[None]:
+def _with_their_events(sink: str, gone: Rows) -> Transaction[int]:
+    """A run's log keeps its events; message events go, where nobody else has still to hear of
+    them."""
+    if gone and holds_messages(sink):
+        yield from message_queues.drop_told({row[0] for row in gone})
+    return len(gone)
+
+
+def resolve(code: AlertCode, sink: str, scope: Scope, now: datetime) -> Transaction[None]:
     yield from ask(
         "resolve_bus_alert",
         code=code.value,
@@ -314,37 +306,21 @@ class Forgotten(NamedTuple):
 
 def resume(sink: str, actor: str, ids: IdSource, now: datetime) -> Transaction[None]:
     yield from enable(sink, now)
-    yield from _recorded(DEFAULT_SCOPE, "bus.sink_resumed", actor, ids, now, sink=sink)
-
-
-def redrive_one_recorded(
-    scope: Scope, letter_id: str, actor: str, ids: IdSource, now: datetime
-) -> Transaction[str]:
-    """The sink that will be told again."""
-    sink = yield from redrive_one(scope, letter_id, now)
-    yield from _recorded(scope, "bus.redriven", actor, ids, now, sink=sink, letters=1)
-    return sink
-
-
-def redrive_recorded(
-    scope: Scope, letters: Sequence[LetterRecord], actor: str, ids: IdSource, now: datetime
-) -> Transaction[int]:
-    count = yield from redrive(scope, [letter.id for letter in letters], now)
-    if count:
-        yield from _recorded(scope, "bus.redriven", actor, ids, now, letters=count)
-    return count
+    yield from enable_messages(message_queue(sink), now)
+    yield from recorded(DEFAULT_SCOPE, "bus.sink_resumed", actor, ids, now, sink=sink)
 
 
 def record_forgotten(
     sink: str, forgotten: Forgotten, actor: str, ids: IdSource, now: datetime
 ) -> Transaction[None]:
-    for code in (AlertCode.EVENT_BUS_DEAD_LETTER, AlertCode.EVENT_BUS_SINK_GONE):
-        yield from resolve_alert(code, sink, now)
+    for queue in (sink, message_queue(sink)):
+        for code in (AlertCode.EVENT_BUS_DEAD_LETTER, AlertCode.EVENT_BUS_SINK_GONE):
+            yield from resolve_alert(code, queue, now)
     told = forgotten._asdict()
-    yield from _recorded(DEFAULT_SCOPE, "bus.sink_forgotten", actor, ids, now, sink=sink, **told)
+    yield from recorded(DEFAULT_SCOPE, "bus.sink_forgotten", actor, ids, now, sink=sink, **told)
 
 
-def _recorded(
+def recorded(
     scope: Scope, event: str, actor: str, ids: IdSource, now: datetime, **detail: object
 ) -> Transaction[None]:
     yield from record([AuditEntry(scope, event, actor, detail=detail)], ids, now)
@@ -363,7 +339,7 @@ def due(
     waiting = yield from window(sink, of_runs, max(1, most_events // len(of_runs)))
     ready = [
         each
-        for _, of_run in groupby(waiting, key=lambda each: each.event.run_id)
+        for _, of_run in groupby(waiting, key=lambda each: each.run_id)
         for each in takewhile(lambda each: each.due_at <= now, of_run)
     ]
     return ready, after

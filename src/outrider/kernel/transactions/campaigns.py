@@ -114,6 +114,7 @@ def definition_document(definition: CampaignDefinition) -> str:
                 "subject": message.subject,
                 "body": message.body,
                 "scriptVersion": message.script_version,
+                **_own_purpose(message, definition),
             }
             for message in definition.messages
         ],
@@ -136,6 +137,13 @@ def definition_document(definition: CampaignDefinition) -> str:
     return msgspec.json.encode(document).decode()
 
 
+def _own_purpose(message: Message, definition: CampaignDefinition) -> dict[str, object]:
+    """What a message says of its purpose that its campaign does not."""
+    if message.purpose == definition.purpose:
+        return {}
+    return {"topic": message.purpose.topic, "transactional": message.purpose.transactional}
+
+
 class _StoredMessage(msgspec.Struct, rename="camel"):
     id: str
     channel: str
@@ -143,6 +151,13 @@ class _StoredMessage(msgspec.Struct, rename="camel"):
     body: str
     subject: str | None = None
     script_version: str | None = None
+    topic: str | None = None
+    transactional: bool | None = None
+
+    def purpose(self, of_campaign: Purpose) -> Purpose:
+        if self.transactional is None:
+            return of_campaign
+        return Purpose(self.topic, self.transactional)
 
 
 class _StoredRetries(msgspec.Struct, rename="camel"):
@@ -183,7 +198,7 @@ def read_definition(document: str) -> CampaignDefinition:
                 message.body,
                 message.subject,
                 message.script_version,
-                purpose,
+                message.purpose(purpose),
             )
             for message in stored.messages
         ),

@@ -12,7 +12,7 @@ from outrider.domain.ids import IdempotencyKey, JobId, OutboxId, Scope
 from outrider.domain.purposes import UNSTATED, Purpose
 from outrider.domain.states import IntentStatus, ItemStatus
 from outrider.domain.submission import REALTIME
-from outrider.kernel.transactions import ledger_items
+from outrider.kernel.transactions import callbacks, ledger_items
 from outrider.kernel.transactions.claims import ClaimedLane
 from outrider.kernel.transactions.deployment import ContractSnapshot, snapshot_contracts
 from outrider.kernel.transactions.ledger_items import Attempt
@@ -48,6 +48,7 @@ class NewIntent(NamedTuple):
     address: str | None = None
     """Whom it is for, as far as its payload tells; what opt-outs are looked up by."""
     purpose: Purpose = UNSTATED
+    callback_url: str | None = None
 
 
 class Intent(NamedTuple):
@@ -72,6 +73,7 @@ class Intent(NamedTuple):
     reason: str | None = None
     error: str | None = None
     waits_for: str | None = None
+    callback_url: str | None = None
 
 
 class DueItem(NamedTuple):
@@ -118,11 +120,15 @@ def submit(
     wanted = {(intent.submission_target, intent.lane) for intent in intents}
     found = known or (yield from places(scope, contracts, wanted, ids, now))
     contract_ids, lanes = found
-    # One order for everybody, so that two batches with the same intents cannot block each other.
-    intents = sorted(
-        intents, key=lambda intent: (intent.submission_target, intent.lane, intent.key)
+    urls = {intent.callback_url for intent in intents if intent.callback_url is not None}
+    endpoints = (yield from callbacks.endpoints_of(scope, urls, ids, now)) if urls else {}
+    # Ids as they were given: of one batch, too, the first is the first to go. Rows in one order for
+    # everybody, so that two batches with the same intents cannot block each other.
+    placed = sorted(
+        zip(ids.batch(len(intents)), intents, strict=True),
+        key=lambda each: (each[1].submission_target, each[1].lane, each[1].key),
     )
-    outbox_ids = ids.batch(len(intents))
+    outbox_ids, intents = [each[0] for each in placed], [each[1] for each in placed]
     window: Window = {
         "id": outbox_ids,
         "job_id": [lanes[intent.submission_target, intent.lane] for intent in intents],
@@ -140,8 +146,9 @@ def submit(
         "address": [intent.address for intent in intents],
         "topic": [intent.purpose.topic for intent in intents],
         "transactional": [intent.purpose.transactional for intent in intents],
+        "callback_id": [endpoints.get(intent.callback_url or "") for intent in intents],
     }
-    if known is None:
+    if known is None or urls:
         rows = yield from ask("insert_intents", window, **scope._asdict(), now=now)
     else:
         rows = yield from ask_alone("insert_intents", window, **scope._asdict(), now=now)
@@ -162,7 +169,7 @@ def _as_new(outbox_id: OutboxId, intent: NewIntent, contract_id: int, now: datet
     return Intent(
         intent.key, intent.intent_id, intent.submission_target, intent.payload,
         IntentStatus.PENDING.value, None, None, 0, ItemStatus.QUEUED.value, None, now, now,
-        outbox_id, contract_id, *intent.purpose,
+        outbox_id, contract_id, *intent.purpose, callback_url=intent.callback_url,
     )  # fmt: skip
 
 

@@ -148,41 +148,6 @@ RETURNING name;
 UPDATE event_bus_sinks SET disabled_at = NULL, disabled_why = NULL WHERE name = :sink
 RETURNING name;
 
--- name: bus_letters_page
-SELECT d.id::text, d.sink, d.run_id::text, d.run_seq, e.type, d.attempts, d.error, d.created_at,
-       d.redriven_at
-  FROM event_bus_dead_letters d
- {sqlite: JOIN run_events e ON e.run_id = d.run_id AND e.run_seq = d.run_seq}
- {postgres: CROSS JOIN LATERAL (
-   SELECT l.type FROM run_events l WHERE (l.run_id, l.run_seq) >= (d.run_id, d.run_seq)
-    ORDER BY l.run_id, l.run_seq LIMIT 1) e}
- WHERE d.tenant_id = :tenant_id AND d.workspace_id = :workspace_id AND d.id > :after
-   AND (:only_waiting::boolean = false OR (d.redriven_at IS NULL) IS TRUE)
- ORDER BY d.id LIMIT :most;
-
--- name: bus_letter
-SELECT sink, redriven_at FROM event_bus_dead_letters
- WHERE id = :id AND tenant_id = :tenant_id AND workspace_id = :workspace_id;
-
--- name: mark_bus_letters
--- Those of these letters whose sink there still is.
-UPDATE event_bus_dead_letters AS d SET redriven_at = :now
- WHERE d.id IN window(id uuid)
-   AND d.tenant_id = :tenant_id AND d.workspace_id = :workspace_id
-   AND (d.redriven_at IS NULL) IS TRUE
-   AND EXISTS (SELECT 1 FROM event_bus_sinks s WHERE s.name = d.sink)
-RETURNING d.id::text, d.sink, d.run_id::text, d.run_seq;
-
--- name: requeue_bus_rows
-INSERT INTO event_bus_outbox (sink, run_id, run_seq, due_at, created_at)
-SELECT DISTINCT sink, run_id, run_seq, :now::timestamptz, :now::timestamptz
-  FROM window(sink text, run_id uuid, run_seq bigint) AS item WHERE true
-ON CONFLICT (sink, run_id, run_seq) DO UPDATE SET attempts = 0, due_at = excluded.due_at;
-
--- name: bus_letters_left
-SELECT EXISTS (SELECT 1 FROM event_bus_dead_letters
-                WHERE sink = :sink AND workspace_id = :workspace_id AND redriven_at IS NULL);
-
 -- name: resolve_bus_alert
 UPDATE alerts SET resolved_at = :now
  WHERE code = :code AND subject = :sink AND workspace_id = :workspace_id AND resolved_at IS NULL;
@@ -194,16 +159,16 @@ DELETE FROM event_bus_sinks WHERE name = :sink RETURNING name;
 -- postgres:
 DELETE FROM event_bus_outbox
  WHERE ctid = ANY (ARRAY(SELECT o.ctid FROM event_bus_outbox o WHERE o.sink = :sink LIMIT :most))
-RETURNING 1;
+RETURNING run_seq;
 -- sqlite:
 DELETE FROM event_bus_outbox
  WHERE sink = :sink
    AND (run_id, run_seq) IN (SELECT o.run_id, o.run_seq FROM event_bus_outbox o
                               WHERE o.sink = :sink LIMIT :most)
-RETURNING 1;
+RETURNING run_seq;
 
 -- name: forget_bus_letters
 DELETE FROM event_bus_dead_letters
  WHERE id = ANY (ARRAY(SELECT d.id FROM event_bus_dead_letters d
                         WHERE d.sink = :sink AND d.redriven_at IS NULL LIMIT :most))
-RETURNING 1;
+RETURNING run_seq;

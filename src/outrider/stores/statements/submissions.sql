@@ -26,13 +26,15 @@ WITH inserted AS (
   INSERT INTO channel_outbox (
     id, tenant_id, workspace_id, origin, job_id, channel, provider, submission_target, contract_id,
     fallback_contract_id, recipient_id, recipient_address, payload, idempotency_key, status,
-    intent_status, next_attempt_at, expires_at, topic, transactional, created_at, updated_at)
+    intent_status, next_attempt_at, expires_at, topic, transactional, callback_id, created_at,
+    updated_at)
   SELECT id, :tenant_id, :workspace_id, 'intent', job_id, channel, provider, submission_target,
          contract_id, fallback_contract_id, intent_id, address, payload::json, decode(key, 'hex'),
-         'queued', 'PENDING', :now, expires_at, topic, transactional, :now, :now
+         'queued', 'PENDING', :now, expires_at, topic, transactional, callback_id, :now, :now
     FROM window(id uuid, job_id uuid, channel text, provider text, submission_target text,
                 contract_id int, fallback_contract_id int, intent_id text, payload text, key text,
-                expires_at timestamptz, address text, topic text, transactional boolean) AS item
+                expires_at timestamptz, address text, topic text, transactional boolean,
+                callback_id uuid) AS item
    WHERE item.job_id = ANY (ARRAY(
            SELECT j.id FROM job_queue j
             WHERE j.id = ANY (ARRAY(
@@ -49,13 +51,15 @@ SELECT recipient_id, true FROM inserted;
 INSERT INTO channel_outbox (
   id, tenant_id, workspace_id, origin, job_id, channel, provider, submission_target, contract_id,
   fallback_contract_id, recipient_id, recipient_address, payload, idempotency_key, status,
-  intent_status, next_attempt_at, expires_at, topic, transactional, created_at, updated_at)
+  intent_status, next_attempt_at, expires_at, topic, transactional, callback_id, created_at,
+  updated_at)
 SELECT id, :tenant_id, :workspace_id, 'intent', job_id, channel, provider, submission_target,
        contract_id, fallback_contract_id, intent_id, address, payload, decode(key, 'hex'),
-       'queued', 'PENDING', :now, expires_at, topic, transactional, :now, :now
+       'queued', 'PENDING', :now, expires_at, topic, transactional, callback_id, :now, :now
   FROM window(id uuid, job_id uuid, channel text, provider text, submission_target text,
               contract_id int, fallback_contract_id int, intent_id text, payload text, key text,
-              expires_at timestamptz, address text, topic text, transactional boolean) AS item
+              expires_at timestamptz, address text, topic text, transactional boolean,
+              callback_id uuid) AS item
  WHERE EXISTS (SELECT 1 FROM job_queue j WHERE j.id = item.job_id)
 ON CONFLICT (tenant_id, workspace_id, idempotency_key) DO NOTHING
 RETURNING recipient_id, false;
@@ -72,7 +76,8 @@ SELECT encode(o.idempotency_key, 'hex'), o.recipient_id, o.submission_target, o.
        CASE o.intent_status WHEN 'ACCEPTED' THEN 'accepted' WHEN 'REJECTED' THEN o.reason END,
        o.exhausted_reason, o.attempts, o.status, o.doubted_at, o.created_at, o.updated_at,
        o.id::text, o.contract_id, o.topic, o.transactional, o.reason, o.error,
-       CASE WHEN o.next_attempt_at IS NOT NULL THEN o.waits_for END
+       CASE WHEN o.next_attempt_at IS NOT NULL THEN o.waits_for END,
+       (SELECT c.url FROM callback_endpoints c WHERE c.id = o.callback_id)
   FROM channel_outbox o
  WHERE o.tenant_id = :tenant_id AND o.workspace_id = :workspace_id AND o.origin = 'intent'
    AND o.idempotency_key = ANY (ARRAY(

@@ -87,8 +87,10 @@ async function lettersTab(context, again, { deadLetters }) {
       h("div", { class: "strong" }, letter.eventType),
       h("div", { class: "muted small breakable" }, letter.error)) },
     { name: texts.sink, of: (letter) => letter.sink },
-    { name: texts.run, of: (letter) => copyableId(letter.runId,
-      { link: makeHash("runs", letter.runId), what: texts.runId }) },
+    { name: texts.runOrItem, of: (letter) => (letter.runId
+      ? copyableId(letter.runId, { link: makeHash("runs", letter.runId), what: texts.runId })
+      : copyableId(letter.outboxId,
+        { link: makeHash("items", letter.outboxId), what: texts.itemId })) },
     { name: "#", kind: "number", of: (letter) => letter.runSeq },
     { name: texts.attempts, kind: "number", of: (letter) => count(letter.attempts) },
     { name: texts.givenUp, kind: "number", of: (letter) => moment(letter.createdAt) },

@@ -1,0 +1,55 @@
+"""Lists of intents: the newest first, page by page."""
+
+from datetime import datetime
+from typing import NamedTuple
+
+from outrider.domain.ids import OutboxId, Scope
+from outrider.domain.states import IntentStatus
+from outrider.ports.store import Transaction, ask
+
+
+class IntentLine(NamedTuple):
+    """An intent in a list."""
+
+    outbox_id: OutboxId
+    intent_id: str
+    submission_target: str
+    status: str
+    final_outcome: str | None
+    exhausted_reason: str | None
+    attempts: int
+    doubted_at: datetime | None
+    topic: str | None
+    transactional: bool
+    reason: str | None
+    created_at: datetime
+    updated_at: datetime
+
+
+def intents_page(
+    scope: Scope,
+    after: str,
+    most: int,
+    looked: int,
+    *,
+    status: IntentStatus | None = None,
+    submission_target: str | None = None,
+) -> Transaction[tuple[list[IntentLine], str | None]]:
+    """The newest first, and behind which one the next page begins. Where only some are asked for,
+    `looked` of all are looked at: a page may then have fewer, and there may still be more."""
+    if status is None and submission_target is None:
+        looked = most
+    rows = yield from ask(
+        "intents_page",
+        **scope._asdict(),
+        after=after,
+        looked=looked,
+        most=most,
+        status=status.value if status else None,
+        submission_target=submission_target,
+    )
+    lines = [IntentLine(*row) for row in rows]
+    if len(lines) == most:
+        return lines, lines[-1].outbox_id
+    end = yield from ask("intents_looked_until", **scope._asdict(), after=after, passed=looked - 1)
+    return lines, end[0][0] if end else None
