@@ -202,11 +202,13 @@ async def test_lists_show_nothing_of_another_tenant(scene: Scene) -> None:
                                                   "rule_id", "step_id", "event_id")]  # fmt: skip
     hidden += ["A hidden text", "quote_sent"]
     hidden += ["447700900999", "key:first", scene.things["key_id"], "Pacific/Chatham"]
+    hidden += [scene.things["intent_id"], (await scene.server.get("/callbacks/secret"))["secret"]]
     lists = [each for each in scene.operations if each.method == "GET" and "{" not in each.path]
     assert {each.name for each in lists} == {
         "listCampaigns", "listDoubts", "listSuppressions", "listKeys", "listAudit", "getRegistry",
         "listDeadLetters", "listAlerts", "getWorkflowPolicy", "getWorkflows", "listEvents",
         "listRules", "listSteps", "listTargets", "listBypasses", "countTrouble", "watchCampaigns",
+        "listIntents", "getCallbackSecret", "listReceipts",
     }  # fmt: skip
     for operation in lists:
         if operation.name == "watchCampaigns":

@@ -65,7 +65,8 @@ def test_a_launch_from_file_to_certificate(invoke: Invoke, tmp_path: Path) -> No
         "0001_spine", "0002_control_plane", "0003_run_log", "0004_workflows", "0005_engines",
         "0006_pace", "0007_announcements", "0008_doors", "0009_intakes", "0010_ended_jobs",
         "0011_opt_outs", "0012_repeats", "0013_infrastructure", "0014_insert_guards",
-        "0015_bypasses", "0016_run_state", "0017_contract_versions",
+        "0015_bypasses", "0016_run_state", "0017_contract_versions", "0018_receipts",
+        "0019_callbacks",
     ]  # fmt: skip
     assert answer(invoke("migrate", "--json")) == {"applied": applied, "success": True}
     assert answer(invoke("check", "--json"))["targets"] == ["noop"]
