@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from outrider.domain.ids import DEFAULT_SCOPE
+from outrider.domain.ids import DEFAULT_SCOPE, CampaignId
+from outrider.kernel.transactions import audience
 from outrider.ports.store import Announced, Result, Statement, Store, Transaction, ask
 from outrider.system import SystemIds
 from outrider.testing.store_suite.doubts import DoubtConformance
@@ -112,3 +113,8 @@ async def test_a_window_without_one_of_its_columns_is_refused(store: Store) -> N
     window = {name: [value] for name, value in entry.items() if name != "detail"}
     with pytest.raises(KeyError, match="detail"):
         await store.write(ask("insert_audit", window, now=NOW))
+
+
+async def test_a_window_of_recipients_that_were_all_refused_writes_nothing(store: Store) -> None:
+    campaign_id = CampaignId(SystemIds().new())
+    assert await store.write(audience.add_members(campaign_id, 0, [None, None])) == 0

@@ -13,7 +13,7 @@ import pytest
 from outrider.bootstrap import Outrider
 from outrider.domain.ids import DEFAULT_SCOPE, OutboxId
 from outrider.domain.message_events import STREAMS_PER_WORKSPACE, MessageEventType, stream_of
-from outrider.domain.receipts import ReceiptEvent
+from outrider.domain.receipts import Receipt, ReceiptEvent
 from outrider.domain.recipients import recipient
 from outrider.domain.states import Channel
 from outrider.domain.written_workflows import WrittenRule, WrittenStep
@@ -263,3 +263,36 @@ def test_a_message_has_one_stream_for_good_and_a_workspace_a_few(items_: Sequenc
         for n in range(256)
     }
     assert len(everybody) == STREAMS_PER_WORKSPACE
+
+
+async def test_a_receipt_that_finds_its_item_reaches_sinks_and_the_callback_once(
+    database: str, tmp_path: Path
+) -> None:
+    async with (
+        Sandbox() as sandbox,
+        receiving(Receiver()) as sink,
+        receiving(Receiver()) as caller,
+        scene(database, tmp_path, sandbox, sink) as outrider,
+        working(outrider),
+    ):
+        caller.secret = await outrider.callback_secrets.text_of(DEFAULT_SCOPE)
+        payload = {"to": NUMBER, "message": "Paid"}
+        given = Submission("order-1", "sms", payload, callback_url=caller.url)
+        await outrider.submissions.submit(DEFAULT_SCOPE, given)
+        await until(lambda: kinds_heard(caller) == ["IntentAccepted"])
+        async with raw_sql(database) as raw:
+            ((reference,),) = await raw.run("SELECT idempotency_key FROM ledger_by_key")
+        report = Receipt(
+            "r-1", ReceiptEvent.BOUNCED, reference=str(reference), permanent=True, reason="gone"
+        )
+        for _ in range(2):
+            await outrider.receipt_intake.take_in(DEFAULT_SCOPE, "sms", [report])
+        later = replace(report, receipt_id="r-2", event=ReceiptEvent.COMPLAINED)
+        await outrider.receipt_intake.take_in(DEFAULT_SCOPE, "sms", [later])
+        both = ["MessageBounced", "MessageComplained"]
+        await until(lambda: kinds_heard(sink) == both)
+        await until(lambda: kinds_heard(caller) == ["IntentAccepted", *both])
+
+
+def kinds_heard(receiver: Receiver) -> list[str]:
+    return [event["data"]["eventType"] for event in receiver.heard]

@@ -185,11 +185,8 @@ def add_members(
 
 
 def _columns(positions: Sequence[int], recipients: Sequence[Recipient]) -> Window:
-    if not recipients:
-        return {}
-    ids, emails, phones, push_tokens, attributes, message_ids, invalid = zip(
-        *recipients, strict=True
-    )
+    fields = zip(*recipients, strict=True) if recipients else [()] * len(Recipient._fields)
+    ids, emails, phones, push_tokens, attributes, message_ids, invalid = fields
     return {
         "position": positions,
         "recipient_id": ids,

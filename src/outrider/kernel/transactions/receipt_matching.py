@@ -13,9 +13,10 @@ from outrider.domain.errors import Conflict, NotFound
 from outrider.domain.ids import OutboxId, RunId, Scope, WorkspaceId
 from outrider.domain.receipts import Delivery, DeliveryState, rank, state_of
 from outrider.domain.states import SUCCESSES, Channel, ItemStatus
-from outrider.kernel.transactions import deliveries, receipt_consequences, receipts
+from outrider.kernel.transactions import deliveries, message_events, receipt_consequences, receipts
 from outrider.kernel.transactions.audit import AuditEntry, record
 from outrider.kernel.transactions.deliveries import ChangedDelivery, FoldedReceipt, TargetTally
+from outrider.kernel.transactions.message_events import MessageReport
 from outrider.kernel.transactions.receipt_consequences import Addressed
 from outrider.kernel.transactions.receipts import MatchedBy, MatchedItem, WaitingReceipt
 from outrider.limits.receipts import ReceiptLimits
@@ -143,6 +144,7 @@ class MatchingScripts:
         opted: list[Addressed] = []
         for scope, addressed in self._addressed(matched, left).items():
             opted += yield from receipt_consequences.follow(scope, addressed, self._ids, now)
+        yield from message_events.append([_report(each, item.id) for each, item, _ in matched], now)
         yield from deliveries.tally(_tallies(matched, changed, now))
         yield from deliveries.count(changed)
         scopes = {item.id: each.scope for each, item, _ in matched}
@@ -207,6 +209,13 @@ class MatchingScripts:
         if receipt.looks >= len(delays) and not is_there:
             return None
         return now + timedelta(seconds=delays[min(receipt.looks, len(delays) - 1)])
+
+
+def _report(receipt: WaitingReceipt, outbox_id: OutboxId) -> MessageReport:
+    return MessageReport(
+        outbox_id, receipt.event, receipt.effective_at, receipt.permanent, receipt.reason,
+        receipt.receipt_id, receipt.text,
+    )  # fmt: skip
 
 
 def _has_ended(item: MatchedItem) -> bool:

@@ -58,6 +58,7 @@ class WaitingReceipt(NamedTuple):
     permanent: bool
     reason: str
     sender: str | None
+    text: str | None
     keyword: OptOutWord | None
     effective_at: datetime
     looks: int
@@ -328,11 +329,11 @@ def _contents(claimed: Rows) -> Transaction[list[WaitingReceipt]]:
     return [
         WaitingReceipt(
             id, tenant_id, workspace_id, target, receipt_id, ReceiptEvent(event), reference,
-            message_id, bool(permanent), reason, sender, OptOutWord(keyword) if keyword else None,
-            effective_at, looks, bool(urgent),
+            message_id, bool(permanent), reason, sender, text,
+            OptOutWord(keyword) if keyword else None, effective_at, looks, bool(urgent),
         )
         for id, tenant_id, workspace_id, target, receipt_id, event, reference, message_id,
-            permanent, reason, sender, keyword, effective_at, looks, urgent in rows
+            permanent, reason, sender, text, keyword, effective_at, looks, urgent in rows
     ]  # fmt: skip
 
 

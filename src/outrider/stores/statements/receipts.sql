@@ -52,8 +52,8 @@ RETURNING id, workspace_id, looks, urgent;
 
 -- name: claimed_receipts
 SELECT r.id::text, r.tenant_id::text, r.workspace_id::text, r.submission_target, r.receipt_id,
-       r.event, r.reference, r.provider_message_id, r.permanent, r.reason, r.sender, r.keyword,
-       coalesce(r.occurred_at, r.received_at) AS effective_at, item.looks, item.urgent
+       r.event, r.reference, r.provider_message_id, r.permanent, r.reason, r.sender, r.text,
+       r.keyword, coalesce(r.occurred_at, r.received_at) AS effective_at, item.looks, item.urgent
   FROM window(id uuid, workspace_id uuid, looks int, urgent boolean) AS item
   {postgres: JOIN LATERAL (SELECT * FROM receipts r
                             WHERE r.workspace_id = item.workspace_id AND r.id = item.id
