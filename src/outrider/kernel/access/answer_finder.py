@@ -1,7 +1,7 @@
-"""The answer finder: asks a cache of answers that may be away, and leaves it alone while it is.
+"""The answer finder: looks up stored answers in a cache that may be down.
 
-A cache that failed is not asked again for a few seconds, so that it costs one request its patience
-and not every one. When it is back, that is noticed by the next who asks.
+After a failure the cache is skipped for a few seconds, so one request pays for the timeout rather
+than all of them. The first lookup after that notices that it is back.
 """
 
 import structlog
@@ -42,7 +42,7 @@ class AnswerFinder:
             self._is_back()
 
     async def is_away(self) -> bool:
-        """Whether there is a cache that does not answer."""
+        """Whether a cache is configured and does not respond."""
         if self._cache is None:
             return False
         if self._rests():

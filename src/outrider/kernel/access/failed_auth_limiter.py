@@ -1,8 +1,7 @@
-"""The failed-auth limiter: who keeps presenting keys that are none has to wait between tries.
+"""The failed-auth limiter: a client that keeps presenting invalid keys has to wait between tries.
 
-An address has a bucket of failures that fills again with time, or one for each thing that it was
-wrong about; success costs nothing. A network of IPv6 is one address, because whoever has one of its
-addresses has all of them.
+Each address (and subject) has a bucket of failures that refills over time; success costs nothing.
+An IPv6 /64 counts as one address, because its owner can use every address in it.
 """
 
 from dataclasses import dataclass
@@ -56,7 +55,8 @@ class FailedAuthLimiter:
 
 
 def network_of(address: str) -> str:
-    """IPv4 as it is, also where it is written as IPv6; IPv6 by its /64; anything else by name."""
+    """IPv4 unchanged, also when mapped into IPv6; IPv6 as its /64; anything else as the name
+    itself."""
     try:
         parsed = ip_address(address.partition("%")[0])
     except ValueError:

@@ -1,6 +1,7 @@
-"""Fair turns: a bounded number at once, few of them of one workspace, the others one after another.
+"""Fair turns: bounded concurrency, in total and per workspace; further callers queue.
 
-Who waits is served workspace by workspace, so that a long line of one holds up nobody but itself.
+Waiting callers are served round-robin by workspace, so a long queue in one workspace delays no
+other.
 """
 
 import asyncio
@@ -15,7 +16,7 @@ from outrider.limits.api import TURNS_RETRY_SECONDS
 
 class FairTurns:
     def __init__(self, what: str, total: int, each: int, waiting: int | None = None) -> None:
-        """`waiting`: how many of one workspace may stand in line; None, as many as come."""
+        """`waiting`: how many callers of one workspace may queue; None means no limit."""
         self._what = what
         self._total = total
         self._each = each
@@ -25,7 +26,7 @@ class FairTurns:
 
     @asynccontextmanager
     async def turn(self, scope: Scope) -> AsyncIterator[None]:
-        """Holds a turn of this workspace; Overloaded where its line is full."""
+        """Hold a turn for this workspace; Overloaded if its queue is full."""
         await self._take(scope)
         try:
             yield
@@ -47,7 +48,7 @@ class FairTurns:
             await mine
         except asyncio.CancelledError:
             if mine.done() and not mine.cancelled():
-                # The turn came in the same moment: it is passed on.
+                # The turn was granted at the same moment: pass it on.
                 self._give_back(scope)
             else:
                 self._leave(scope, mine)
@@ -70,7 +71,7 @@ class FairTurns:
                 del self._lines[scope]
 
     def _call_next(self) -> None:
-        """Whose turn it is; a workspace that got one goes to the end of the round."""
+        """Grant the next turn; a workspace that got one moves to the end of the round."""
         while scope := next((each for each in self._lines if self._has_room(each)), None):
             line = self._lines[scope]
             waiter = line.popleft()
