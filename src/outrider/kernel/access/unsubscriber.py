@@ -1,8 +1,6 @@
-"""The unsubscriber: creates a message's unsubscribe link, and opts out the recipient who follows
-it.
+"""The unsubscriber: creates unsubscribe links, and opts out the recipient who follows one.
 
-The secret behind the links is stored in the database and read once; creating a link then needs no
-IO.
+The secret behind the links is stored in the database and read once; creating a link needs no IO.
 """
 
 from collections.abc import Callable

@@ -76,11 +76,11 @@ class RefusalRecorder:
         while True:
             await self._clock.sleep(self._limits.refusals_seconds / 2)
             try:
-                await self.tell_the_rest()
+                await self.record_counted()
             except StoreError as error:
                 log.warning("refusals_not_recorded", error=error.message)
 
-    async def tell_the_rest(self) -> int:
+    async def record_counted(self) -> int:
         """Record what was only counted, one event per run; returns how many runs had such
         refusals."""
         limits = self._limits

@@ -59,24 +59,24 @@ class RunReconciler:
     async def dequeue_and_start(self) -> list[Dequeued]:
         """Start waiting runs while there is capacity, oldest first in each workspace."""
         most = self._limits.reconcile_workspaces
-        told: list[Dequeued] = []
+        started: list[Dequeued] = []
         for scope in await self._store.read(admission.waiting_workspaces(most)):
-            told += await self._in_workspace(scope)
-        return told
+            started += await self._in_workspace(scope)
+        return started
 
     async def _in_workspace(self, scope: Scope) -> list[Dequeued]:
         """At most a page of them; the next round continues."""
         if not await self._has_room(scope):
             return []
         left = await self._lease(scope)
-        told: list[Dequeued] = []
+        started: list[Dequeued] = []
         try:
             while left and (status := await self._start(left[0])) is not None:
-                told.append(Dequeued(left.pop(0).run_id, status))
+                started.append(Dequeued(left.pop(0).run_id, status))
         finally:
             if left:
                 await self._store.write(admission.give_back(left, self._worker_id))
-        return told
+        return started
 
     async def _has_room(self, scope: Scope) -> bool:
         """Checked before anything is leased: a full workspace costs one read per round."""

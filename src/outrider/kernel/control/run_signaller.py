@@ -68,9 +68,9 @@ class RunSignaller:
 
     async def signal(self, principal: Principal, run_id: RunId, asked: AskedSignal) -> SignalAnswer:
         run = await self._store.read(run_records.run(principal.scope, run_id))
-        told = await self._store.read(signal_scripts.answer(run_id, asked))
-        if told is not None:
-            return told
+        answered = await self._store.read(signal_scripts.answer(run_id, asked))
+        if answered is not None:
+            return answered
         verdict = await self._authorisation.decide(principal, asked.signal, run_id)
         if isinstance(verdict, Denied):
             denied = Forbidden(asked.signal.value, verdict.reason)
