@@ -1,7 +1,7 @@
-"""The event rehearser: what would follow from a domain event now; nothing is written or sent.
+"""The event dry run: what a domain event would cause now; nothing is written or sent.
 
-It decides, addresses and renders as the router does, by the rules of the moment. What only a
-delivery finds out (quiet hours, caps) is not told; who opted out is.
+It decides, addresses and renders as the router does, by the current rules. Opt-outs are reported;
+conditions known only at delivery (quiet hours, caps) are not.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ from outrider.kernel.workflows.event_planner import EventPlanner
 from outrider.limits.workflows import REHEARSED_SHOWN_MAX
 
 NO_ONES_SECRET = bytes(SECRET_BYTES)
-"""What links are signed with here: they look like real ones, and opt nobody out."""
+"""Signs the links shown here: they look real, but opt nobody out."""
 
 
 class RehearsedMessage(NamedTuple):
