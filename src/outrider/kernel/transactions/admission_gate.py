@@ -1,6 +1,6 @@
-"""The admission gate: lets a run begin, keeps it waiting, delays it or refuses it.
+"""The admission gate: admits a run, makes it wait, delays it or refuses it.
 
-Limits are a workspace's, from settings; where there are none, every run is let in uncounted.
+Limits are per workspace, from settings; without any, every run is admitted without counting.
 """
 
 from collections.abc import Callable
@@ -35,14 +35,14 @@ class AdmissionGate:
         self._clock = clock
 
     def decide(self, scope: Scope) -> Transaction[Admission]:
-        """Whoever asks has, until the commit, the workspace's admission to itself."""
+        """Holds the workspace's admission lock until the commit."""
         return (yield from _decided((yield from self._rule(scope)), scope))
 
     def _rule(self, scope: Scope) -> Transaction[AdmissionRule]:
         return self._rule_of((yield from run_requests.workspace(scope)))
 
     def newcomer(self, scope: Scope) -> Transaction[Admission]:
-        """The same for who comes now: where others wait for room already, it waits behind them."""
+        """The same for a new run: if others already wait for capacity, it queues behind them."""
         rule = yield from self._rule(scope)
         verdict = yield from _decided(rule, scope)
         waits_its_turn = rule.has_limit and rule.policy is OverloadPolicy.QUEUE
@@ -51,7 +51,7 @@ class AdmissionGate:
         return verdict
 
     def admit(self, beginning: RunStart) -> Transaction[RunStart]:
-        """The beginning as it was let in. Raises Overloaded where it was not."""
+        """The run start as admitted. Raises Overloaded if it was refused."""
         verdict = yield from self.newcomer(beginning.scope)
         match verdict:
             case Admitted():
@@ -75,5 +75,5 @@ def _decided(rule: AdmissionRule, scope: Scope) -> Transaction[Admission]:
 
 
 def later(verdict: Admitted | Delayed, now: datetime) -> datetime:
-    """When the jobs of what was let in are due."""
+    """When the jobs of the admitted run are due."""
     return now + timedelta(seconds=verdict.seconds) if isinstance(verdict, Delayed) else now

@@ -1,4 +1,4 @@
-"""Controls of phases: each is one transaction, and changes nothing where it is so already."""
+"""Controls of phases: each is one transaction, and changes nothing if already applied."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -59,18 +59,18 @@ BEGINNINGS = frozenset({Action.START, Action.RERUN, Action.RETRY})
 
 @dataclass(frozen=True, slots=True)
 class PhasePlan:
-    """The jobs of a run to be, and how much was uploaded when they were planned."""
+    """The jobs of a planned run, and how much was uploaded when they were planned."""
 
     jobs: list[PhaseJobPlan]
     uploaded: int
 
 
 class PlanOutdated(Exception):
-    """A run is to begin that nobody planned, or more was uploaded since."""
+    """A run is about to begin without a plan, or more was uploaded since it was planned."""
 
 
 class ControlScripts:
-    """`launch` writes the run of a launch and its jobs, and says how many items it intends."""
+    """`launch` writes the run of a launch and its jobs, and returns how many items it intends."""
 
     def __init__(
         self,
@@ -117,7 +117,7 @@ class ControlScripts:
         stored = yield from campaigns.campaign(scope, campaign_id)
         yield from one_at_a_time(campaign_id)
         if control.action in BEGINNINGS and (yield from run_records.find_anywhere(run_id)):
-            # This very control was committed, and the answer to that was lost.
+            # This very control was committed, and the answer was lost.
             return (yield from self._answer(campaign_id, phase))
         if control.action in BEGINNINGS and control.request_id is not None:
             version = plan_version_of(stored.definition)
@@ -149,7 +149,7 @@ class ControlScripts:
         found = _require(phase, locked)
         state = PhaseState(found.state)
         if state != standing.state:
-            # It completed or failed just now, while the jobs were being told; look again.
+            # It completed or failed just now, while the jobs were being updated; read it again.
             triggers = decided(state)
         if not triggers:
             return (yield from self._answer(campaign_id, phase, changed=False))
@@ -246,7 +246,7 @@ class ControlScripts:
     def _remainder_of(
         self, scope: Scope, found: LockedPhase, control: Control
     ) -> Transaction[RunId | None]:
-        """The run whose remainder a launch takes up; None: it is for everybody."""
+        """The run whose remainder a launch takes up; None: it covers the whole audience."""
         if not (found.run_id and (yield from run_records.find_anywhere(found.run_id))):
             return None
         last = yield from run_records.run(scope, found.run_id)
@@ -278,7 +278,7 @@ class ControlScripts:
         if target is None:
             target = next(iter((yield from phases.running_runs(campaign_id)).values()), None)
         if target is None:
-            # Nothing is under way: what was stopped before stays stopped, which is what was asked.
+            # Nothing is in progress: what was stopped before stays stopped, as requested.
             failed = [each.phase for each in standing if each.state == PhaseState.FAILED]
             started = [each.phase for each in standing if each.state != PhaseState.NOT_STARTED]
             target = (failed or started or [standing[0].phase])[-1]

@@ -1,7 +1,7 @@
-"""Deploying a run of a phase: the run and its jobs, written queued, and the phase's beginning.
+"""Deploying a run of a phase: writes the run and its jobs as queued, and starts the phase.
 
-A launch's job is a range of positions: a million recipients at a batch size of 500 are two
-thousand rows a message. A retry takes up, job by job, what an earlier run left over.
+A launch's job is a range of positions: a million recipients at a batch size of 500 are two thousand
+rows per message. A retry takes up, job by job, what an earlier run left over.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -30,7 +30,7 @@ NO_CHANNEL = "none"
 
 @dataclass(frozen=True, slots=True)
 class ContractSnapshot:
-    """A contract as it stands now, by the hash of its content."""
+    """A contract as it is now, identified by the hash of its content."""
 
     sha256: str
     document: str
@@ -54,9 +54,9 @@ class JobPlan:
 
 @dataclass(frozen=True, slots=True)
 class RunStart:
-    """Which run of which phase begins, by which trigger; `retry_of` names the run it goes on.
+    """Which run of which phase begins, and by which trigger; `retry_of` names the run it continues.
 
-    `held`: it is written, and waits. `not_before`: it was let in, but its jobs are due later.
+    `held`: it is written, and waits. `not_before`: it is admitted, but its jobs are due later.
     """
 
     scope: Scope
@@ -70,7 +70,7 @@ class RunStart:
     not_before: datetime | None = None
     request_id: str | None = None
     definition: str | None = None
-    """The campaign's, where it was read already: it never changes."""
+    """The campaign's definition, if it was already read: it never changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ def deploy(deployment: Deployment, ids: IdSource, now: datetime) -> Transaction[
 
 
 def _never_held_for_nothing(beginning: RunStart, jobs: int) -> RunStart:
-    """A run without jobs ends at once; there is nothing to approve, or to find room for."""
+    """A run without jobs ends at once; there is nothing to approve, or to wait for."""
     return beginning if jobs else replace(beginning, held=None)
 
 
@@ -148,10 +148,10 @@ def _plan_everybody(deployment: Deployment) -> Transaction[list[JobPlan]]:
 
 
 def _plan_remainder(deployment: Deployment, previous: RunId) -> Transaction[list[JobPlan]]:
-    """Jobs over what the earlier run left, less what is in doubt now; and over what was in doubt at
-    an earlier retry, and has since been found to have failed.
+    """Jobs over what the earlier run left, without what is in doubt now; and over what was in doubt
+    at an earlier retry, and has since been found to have failed.
 
-    None at all, for the retry of a run that was stopped and yet left nobody over, nor in doubt:
+    A retry without any jobs is possible for a stopped run that left nothing over, nor in doubt:
     there is no other way for its phase to complete.
     """
     beginning = deployment.beginning
@@ -186,7 +186,7 @@ def _definition_of(beginning: RunStart) -> Transaction[str]:
 def _insert_run(
     beginning: RunStart, channel: str, intended: int, scheduled_for: datetime, now: datetime
 ) -> Transaction[tuple[str, StepRetries]]:
-    """Returns the version of the plan that the run is of, and how that plan retries its steps."""
+    """Returns the version of the run's plan, and how that plan retries its steps."""
     definition = yield from _definition_of(beginning)
     version = plan_version(definition)
     yield from ask(
@@ -216,7 +216,7 @@ def _insert_run(
 
 
 def _approve(beginning: RunStart, version: str, now: datetime) -> Transaction[None]:
-    """The planner lets the run go, unless it has to wait for somebody, or for room."""
+    """The planner approves the run, unless it has to wait for approval or capacity."""
     if beginning.held is None:
         payload = {"approvedBy": "planner", "requestedBy": beginning.actor}
         draft = EventDraft(RunEventType.RUN_APPROVED, payload=payload)
@@ -360,7 +360,7 @@ def launch(
     ids: IdSource,
     now: datetime,
 ) -> Transaction[int]:
-    """Deploy a launch as its campaign is defined; how many items it intends."""
+    """Deploy a launch as its campaign is defined; returns how many items it intends."""
     campaign_id = beginning.campaign_id
     assets = yield from campaigns.assets_of(campaign_id)
     definition = campaigns.read_definition((yield from _definition_of(beginning)))

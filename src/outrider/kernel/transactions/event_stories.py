@@ -1,4 +1,4 @@
-"""All that is known of a domain event: its items with their attempts, and its digests."""
+"""All that is known about a domain event: its items with their attempts, and its digests."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from outrider.ports.store import Transaction
 
 
 class Story(NamedTuple):
-    """Everything that is known of an event; of its items only those that are told of."""
+    """Everything that is known about an event; of its items only those that are shown."""
 
     event: StoredEvent
     items: Sequence[tuple[Item, Sequence[Attempt]]]

@@ -1,4 +1,5 @@
-"""Jobs that failed or lost their worker: rescued, put to rest, and what was open is taken back."""
+"""Jobs that failed or lost their worker: rescued, backed off, and their open attempts taken
+back."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -21,7 +22,7 @@ from outrider.ports.clock import IdSource
 from outrider.ports.store import Rows, Transaction, ask
 
 JOBS_TOLD = 10
-"""Of jobs that rest, so many are named in an alert."""
+"""How many backed-off jobs an alert names."""
 
 
 def fail(
@@ -46,7 +47,7 @@ def rescue_expired(
 ) -> Transaction[int]:
     rows = yield from ask("rescue_expired", stale_before=stale_before, now=now)
     if rows:
-        # Whoever held them may be frozen, and not dead.
+        # Their holder may be frozen rather than dead.
         window = {
             "id": [row[0] for row in rows],
             "fence": [row[5] for row in rows],
@@ -57,8 +58,8 @@ def rescue_expired(
 
 
 def let_go_of_lost(job: Claim) -> Transaction[None]:
-    """Whoever lost the job lives, and none of its calls is out any more: nobody need wait for it
-    before judging them."""
+    """The worker that lost the job is alive, and none of its calls is in progress any more: judging
+    its items need not wait for it."""
     yield from ask("forget_lost_lease", job_id=job.id, fence=job.fence)
 
 
@@ -74,7 +75,7 @@ class HeldJob(NamedTuple):
 
 
 def take_back_unbegun(worker_id: str, begun: Sequence[OutboxId], now: datetime) -> Transaction[int]:
-    """Of what a dead worker had opened, what it had not begun to call was never called."""
+    """Attempts that a dead worker had opened but not begun to call were never called."""
     taken = 0
     for row in (yield from ask("jobs_held_by", worker_id=worker_id)):
         job = HeldJob(*row)
@@ -124,12 +125,12 @@ def _tell_of_rest(
 
 
 def tell_of_progress(run_id: RunId, now: datetime) -> Transaction[None]:
-    """A job that rested got somewhere; others of its run that do not will tell again."""
+    """A backed-off job made progress; other stuck jobs of its run will raise the alert again."""
     yield from resolve_alert(AlertCode.JOB_RESTS, run_id, now)
 
 
 def _put_to_rest(rows: Rows, ids: IdSource, now: datetime) -> Transaction[None]:
-    """What died is a worker: nobody whom the job has not called is given up because of it."""
+    """A worker died, which is no reason to give up members that the job has not called."""
     resting = [row for row in rows if row[1] is not None and row[6] >= 0]
     if not resting:
         return
@@ -146,8 +147,8 @@ def _put_to_rest(rows: Rows, ids: IdSource, now: datetime) -> Transaction[None]:
 
 
 def bury_left_waiting(reason: str, since: datetime, now: datetime) -> Transaction[int]:
-    """Of jobs that were stopped (`cancelled`), or else given up, and ended since then, what waits
-    although nobody will come."""
+    """End what still waits in jobs that were stopped (`cancelled`), or otherwise given up, and
+    ended since then: no worker will process it."""
     rows = yield from ask(
         "bury_left_waiting", cancelled=reason == CANCELLED, reason=reason, since=since, now=now
     )
@@ -155,7 +156,7 @@ def bury_left_waiting(reason: str, since: datetime, now: datetime) -> Transactio
 
 
 def forget_lost_leases(before: datetime, most: int) -> Transaction[int]:
-    """Leases that were lost long ago, of jobs of which nothing is in doubt any more: nobody will
-    ask whether their workers live."""
+    """Forget leases that were lost long ago, of jobs without doubts: whether their workers are
+    alive no longer matters."""
     rows = yield from ask("forget_lost_leases", before=before, most=most)
     return len(rows)

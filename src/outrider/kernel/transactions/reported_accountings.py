@@ -1,4 +1,4 @@
-"""What a run came to, as an event or a phase's progress tells it: known without counting."""
+"""A run's accounting as reported by an event or a phase's progress: known without counting."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ class _ReportedAccounting(msgspec.Struct, rename="camel"):
 
 
 def reported_accounting(document: dict[str, Any]) -> Accounting | None:
-    """None of a run from before the log, whose end says nothing."""
+    """None for a run from before run logs, whose ending contains no accounting."""
     if "accounting" not in document:
         return None
     told = msgspec.convert(document["accounting"], _ReportedAccounting)
@@ -27,7 +27,8 @@ def reported_accounting(document: dict[str, Any]) -> Accounting | None:
 
 
 def final_accounting(ending: str) -> Accounting | None:
-    """By the payload of the event that ended the run; None where that was not its last word."""
+    """From the payload of the event that ended the run; None if the counts may have changed
+    since."""
     told = reported_accounting(msgspec.json.decode(ending))
-    # A verdict may have come since, of what was in doubt when the run ended.
+    # Items in doubt when the run ended may have had a verdict since.
     return told if told is not None and told.terminal == told.intended else None
