@@ -84,12 +84,12 @@ class CampaignDeployer:
                 "two recipients have the same id", hint="give every recipient a unique id"
             ) from refused
 
-    def launch(self, beginning: RunStart) -> Transaction[int]:
+    def launch(self, run_start: RunStart) -> Transaction[int]:
         """The script of a launch, for callers that do more in the same transaction."""
         most = self._limits.job_max_attempts
         now = self._clock.now()
         return deployment.launch(
-            beginning, self._snapshots, self._fallback_of, most, self._ids, now
+            run_start, self._snapshots, self._fallback_of, most, self._ids, now
         )
 
     def _snapshots(self, targets: set[str]) -> Mapping[str, ContractSnapshot]:

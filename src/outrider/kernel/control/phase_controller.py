@@ -134,8 +134,8 @@ class PhaseController:
         return answer
 
     async def _current_runs(self, campaign_id: CampaignId) -> list[RunId]:
-        standing = await self._store.read(campaigns.phases_of(campaign_id))
-        return [RunId(each.run_id) for each in standing if each.run_id]
+        phases = await self._store.read(campaigns.phases_of(campaign_id))
+        return [RunId(each.run_id) for each in phases if each.run_id]
 
     async def _seen_by_workers(self, run_ids: Sequence[RunId]) -> None:
         """After a pause or a stop, wait until no worker can begin a new call: each has seen the
@@ -183,10 +183,10 @@ class PhaseController:
         run_id: RunId,
     ) -> PhasePlan | None:
         """Ask the handler before the transaction, and only if a run is about to start."""
-        standing = await self._store.read(self._scripts.standing(scope, campaign_id, phase))
-        if not decide(PhaseState(standing[phase].state), control.action, control.expected):
+        phases = await self._store.read(self._scripts.read_phases(scope, campaign_id, phase))
+        if not decide(PhaseState(phases[phase].state), control.action, control.expected):
             return None
-        check_free_to_begin(phase, control.action, states_of(standing))
+        check_free_to_begin(phase, control.action, states_of(phases))
         handler = self._handlers.get(phase)
         if handler is None:
             raise PreconditionFailed(control.action.value, "no_handler", phase)

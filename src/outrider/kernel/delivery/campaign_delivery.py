@@ -144,7 +144,7 @@ class Delivery:
                     )
                 if job.is_exhausted and isinstance(settled, Completed | Parked):
                     now = self._clock.now()
-                    await self._store.write(lost_jobs.tell_of_progress(job.run_id, now))
+                    await self._store.write(lost_jobs.resolve_rest_alert(job.run_id, now))
                 return settled
             case other:
                 assert_never(other)

@@ -48,7 +48,9 @@ class DoorWriter:
             detail = {"submissionTarget": target, "state": door.state.value, "reason": reason}
             return Alert(scope, AlertCode.TARGET_HELD, target, _alarm(target, reason), detail)
 
-        script = targets.change_door_telling(key, policy, change, scope, alert_of, self._ids, now)
+        script = targets.change_door_with_alert(
+            key, policy, change, scope, alert_of, self._ids, now
+        )
         return await self._store.write(script)
 
     def _is_alarming(self, door: Door, now: datetime) -> bool:

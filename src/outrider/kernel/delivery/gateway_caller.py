@@ -151,7 +151,7 @@ class GatewayCaller:
         if passes.is_probe or isinstance(result, AttemptError | Throttled | Held):
             await self._notify_others(key)
         if isinstance(result, AttemptError) and result.code == OWN_LIMIT:
-            await self._shortages.tell(result.detail)
+            await self._shortages.report(result.detail)
         elif self._shortages.is_alerting:
             await self._shortages.over()
 
@@ -159,7 +159,7 @@ class GatewayCaller:
         """An unavailable store is no reason to fail the call: the other workers learn of it
         later."""
         try:
-            await self.gate.tell(key)
+            await self.gate.publish(key)
         except StoreUnavailable as error:
             log.warning("door_not_told", error=error.message)
 
@@ -258,7 +258,7 @@ class _RouteCalls(Generic[Element]):
             self._give_back(attempt, passes)
         if self._unavailable is not None:
             raise self._unavailable
-        await self._caller.gate.tell(self._key)
+        await self._caller.gate.publish(self._key)
         assert self._ended is not None
         return self._ended
 

@@ -55,7 +55,7 @@ class AttemptIdentity:
 
 
 def _not_called_yet(attempt: "OpenAttempt") -> bool:
-    raise AssertionError(f"nobody is calling {attempt.outbox_id}")
+    raise AssertionError(f"no caller was assigned to {attempt.outbox_id}")
 
 
 class OpenAttempt(Reservation):

@@ -40,7 +40,7 @@ class RightOfWay:
     def looked(self) -> None:
         """The expected message has been found, or there was none."""
         self._is_expected = False
-        self._let_go()
+        self._release()
 
     def seen(self) -> None:
         """A single message goes out here, whether it is urgent or not."""
@@ -54,7 +54,7 @@ class RightOfWay:
     def leave(self, messages: Iterable[OutboxId]) -> None:
         """They are open, or are not called now."""
         self._passing.difference_update(messages)
-        self._let_go()
+        self._release()
 
     @asynccontextmanager
     async def behind(self) -> AsyncIterator[None]:
@@ -95,6 +95,6 @@ class RightOfWay:
         self._until = now + self._limits.right_of_way_seconds
         self._free.clear()
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         if not self._passing and not self._is_expected:
             self._free.set()

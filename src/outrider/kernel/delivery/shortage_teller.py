@@ -26,7 +26,7 @@ class ShortageTeller:
         self.is_alerting = False
         """Whether this process has an open alert; checked at the end of every call."""
 
-    async def tell(self, detail: str) -> None:
+    async def report(self, detail: str) -> None:
         """A call could not begin because of the shortage."""
         now = self._seen_at = self._clock.monotonic()
         if now - self._alerted_at < self._limits.shortage_tell_seconds:

@@ -131,18 +131,18 @@ class TargetGate:
     async def ask(self, key: DoorKey, gateway: Gateway, want: int) -> Passes | ComeBack:
         policy, now = self.policy(key.submission_target), self._clock.now()
         shared, own = self._door(key.shared), self._door(key)
-        await self._tell(key, key.shared, shared)
-        await self._tell(key, key, own)
+        await self._publish(key, key.shared, shared)
+        await self._publish(key, key, own)
         if policy.rate_per_second is None and shared.is_trusted(now) and own.is_trusted(now):
             return Passes(want, shared, own, shared.epoch, own.epoch)
-        standing = await self._store.read(targets.standing(key))
-        if standing.is_paused:
+        state = await self._store.read(targets.target_state(key))
+        if state.is_paused:
             shared.trusted_until = None
             shared.closed_until = now + timedelta(seconds=PAUSED_LOOK_SECONDS)
             return ComeBack(shared.closed_until)
-        shared.learn(standing.shared, now, self._limits.gate_trust_seconds)
-        own.learn(standing.own, now, self._limits.gate_trust_seconds)
-        if await self._is_full(key.shared, gateway, standing, now):
+        shared.learn(state.shared, now, self._limits.gate_trust_seconds)
+        own.learn(state.own, now, self._limits.gate_trust_seconds)
+        if await self._is_full(key.shared, gateway, state, now):
             shared.closed_until = now + timedelta(seconds=FULL_LOOK_SECONDS)
             return ComeBack(shared.closed_until)
         if policy.rate_per_second is None and shared.is_trusted(now) and own.is_trusted(now):
@@ -198,10 +198,10 @@ class TargetGate:
         passes.shared.unreported.append(Report(passes.shared_epoch, unused=1))
         passes.own.unreported.append(Report(passes.own_epoch, unused=1))
 
-    async def tell(self, key: DoorKey) -> None:
+    async def publish(self, key: DoorKey) -> None:
         """Publish this door's unreported changes to the other workers."""
-        await self._tell(key, key.shared, self._door(key.shared))
-        await self._tell(key, key, self._door(key))
+        await self._publish(key, key.shared, self._door(key.shared))
+        await self._publish(key, key, self._door(key))
 
     def _door(self, key: DoorKey) -> LocalDoor:
         if key not in self._doors:
@@ -264,8 +264,8 @@ class TargetGate:
         policy, now = self.policy(key.submission_target), self._clock.now()
 
         def change(door: Door) -> tuple[Door, tuple[Door, Door]]:
-            mended = not door.is_open and (door.reason or "").startswith(why_held)
-            after = reset(door, now) if mended else door
+            is_resolved = not door.is_open and (door.reason or "").startswith(why_held)
+            after = reset(door, now) if is_resolved else door
             return after, (door, after)
 
         before, after = await self._writer.change(
@@ -308,7 +308,7 @@ class TargetGate:
         if door.epoch == epoch and door.failures >= most:
             door.shut()
 
-    async def _tell(self, asked: DoorKey, key: DoorKey, local: LocalDoor) -> None:
+    async def _publish(self, asked: DoorKey, key: DoorKey, local: LocalDoor) -> None:
         if not local.unreported:
             return
         reported, local.unreported = local.unreported, []
@@ -333,11 +333,11 @@ class TargetGate:
         self._writer.log_change(key, before, after)
 
     async def _is_full(
-        self, shared: DoorKey, gateway: Gateway, standing: TargetState, now: datetime
+        self, shared: DoorKey, gateway: Gateway, state: TargetState, now: datetime
     ) -> bool:
         """If the door takes fewer calls at once than all workers want: whether our share is 0."""
         slots = self.slots(shared, gateway)
-        if standing.shared is None or standing.shared.slots is None:
+        if state.shared is None or state.shared.slots is None:
             if slots.capacity != gateway.concurrency:
                 slots.resize(gateway.concurrency)
             return False

@@ -47,9 +47,9 @@ def explain_event(story: Story, recipient: str | None = None) -> list[str]:
         sentences += explained.pop(digest.outbox_id, []) if digest.outbox_id else []
     for of_item in explained.values():
         sentences += of_item
-    if story.untold:
+    if story.not_shown:
         sentences.append(
-            f"{story.untold:,} more messages were created; name a recipient to see theirs."
+            f"{story.not_shown:,} more messages were created; name a recipient to see theirs."
         )
     if recipient is not None and not story.items and not story.digests:
         sentences.append(_nothing_for(story.event, recipient))

@@ -86,7 +86,7 @@ class LaunchRehearser:
         self._unsubscriber = unsubscriber
         self._variables = variables
 
-    async def everybody(
+    async def whole_audience(
         self,
         scope: Scope,
         campaign_id: CampaignId,

@@ -80,7 +80,7 @@ class Previewer:
         counted = await self._store.read(previews.counted(scope, campaign_id, rerun_scope))
         if counted.left is None:
             messages = [each.message for each in counted.forecasts]
-            rehearsal = await self._rehearser.everybody(
+            rehearsal = await self._rehearser.whole_audience(
                 scope, campaign_id, messages, counted.audience_size
             )
         else:

@@ -50,16 +50,16 @@ class AdmissionGate:
             return Queued()
         return verdict
 
-    def admit(self, beginning: RunStart) -> Transaction[RunStart]:
+    def admit(self, run_start: RunStart) -> Transaction[RunStart]:
         """The run start as admitted. Raises Overloaded if it was refused."""
-        verdict = yield from self.newcomer(beginning.scope)
+        verdict = yield from self.newcomer(run_start.scope)
         match verdict:
             case Admitted():
-                return beginning
+                return run_start
             case Queued():
-                return replace(beginning, held=HeldFor.ROOM)
+                return replace(run_start, held=HeldFor.ROOM)
             case Delayed():
-                return replace(beginning, not_before=later(verdict, self._clock.now()))
+                return replace(run_start, not_before=later(verdict, self._clock.now()))
             case Rejected(retry_after_seconds):
                 raise Overloaded(
                     "the workspace has reached its limit of running work", retry_after_seconds

@@ -244,8 +244,8 @@ def current_run(
 ) -> Transaction[RunId | None]:
     """The run of a phase; without a name, of the phase that a control applies to."""
     yield from campaign(scope, campaign_id)
-    standing = yield from phases_of(campaign_id)
+    phases = yield from phases_of(campaign_id)
     if phase is None:
-        phase = control_phase((each.phase, PhaseState(each.state)) for each in standing)
-    found = next((each.run_id for each in standing if each.phase == phase), None)
+        phase = control_phase((each.phase, PhaseState(each.state)) for each in phases)
+    found = next((each.run_id for each in phases if each.phase == phase), None)
     return RunId(found) if found else None

@@ -26,7 +26,7 @@ from outrider.ports.store import Rows, Transaction, ask, ask_alone
 
 LATE_ACTOR = "result closer"
 
-LATE_TOLD = 10
+LATE_NAMED = 10
 """How many late-accepted items an alert names."""
 
 
@@ -113,7 +113,7 @@ def note_late(late: Sequence[ClosedAttempt], ids: IdSource, now: datetime) -> Tr
             f"the provider accepted {len(rows)} items that already had another outcome, after their"
             " worker was considered lost; they may have been sent twice"
         )
-        detail = {"outboxIds": [row[0] for row in rows[:LATE_TOLD]], "runId": rows[0][3]}
+        detail = {"outboxIds": [row[0] for row in rows[:LATE_NAMED]], "runId": rows[0][3]}
         scope = Scope(rows[0][1], rows[0][2])
         alert = Alert(scope, AlertCode.LATE_ACCEPTANCE, subject, message, detail)
         yield from raise_alert(alert, ids, now)

@@ -116,13 +116,13 @@ class EventItem(NamedTuple):
 
 def insert(
     scope: Scope,
-    told: Sequence[EventFields],
+    emitted: Sequence[EventFields],
     ids: IdSource,
     now: datetime,
 ) -> Transaction[set[str]]:
     """The event ids of those that are new."""
     # A fixed order: two batches with the same events cannot deadlock.
-    ordered = sorted(told, key=lambda each: each.emission.event_id)
+    ordered = sorted(emitted, key=lambda each: each.emission.event_id)
     rows = yield from ask(
         "insert_domain_events",
         {
@@ -295,33 +295,33 @@ def with_items(
 
 def take(
     scope: Scope,
-    told: Sequence[EventFields],
+    emitted: Sequence[EventFields],
     triggers: AbstractSet[str],
     ids: IdSource,
     now: datetime,
 ) -> Transaction[tuple[set[str], dict[str, StoredEvent]]]:
     """Those that are new, and all of them as they are stored. Without a rule, only these triggers
     are known."""
-    yield from _refuse_unknown(scope, told, triggers)
-    new = yield from insert(scope, told, ids, now)
-    return new, (yield from by_event_id(scope, [each.emission.event_id for each in told]))
+    yield from _refuse_unknown(scope, emitted, triggers)
+    new = yield from insert(scope, emitted, ids, now)
+    return new, (yield from by_event_id(scope, [each.emission.event_id for each in emitted]))
 
 
 def _refuse_unknown(
-    scope: Scope, told: Sequence[EventFields], triggers: AbstractSet[str]
+    scope: Scope, emitted: Sequence[EventFields], triggers: AbstractSet[str]
 ) -> Transaction[None]:
     """Known triggers are the built-in ones, those of legacy senders, and those named in rules."""
-    others = {each.emission.trigger for each in told} - triggers
+    others = {each.emission.trigger for each in emitted} - triggers
     if not others:
         return
     ruled = {rule.trigger for rule in (yield from rules_of(scope, sorted(others)))}
     problems = [
         Problem(
-            f"[{index}].trigger" if len(told) > 1 else "trigger",
+            f"[{index}].trigger" if len(emitted) > 1 else "trigger",
             f"'{emission.trigger}' is not a known trigger; add a rule for it first."
             f" Known without one: {', '.join(sorted(triggers))}",
         )
-        for index, (emission, _, _) in enumerate(told)
+        for index, (emission, _, _) in enumerate(emitted)
         if emission.trigger in others - ruled
     ]
     if problems:

@@ -18,7 +18,7 @@ from outrider.ports.store import Transaction
 CODE = AlertCode.EVENTS_FAILED
 
 
-def tell(
+def update_alerts(
     scope: Scope,
     failed: Mapping[str, tuple[str, str]],
     recovered: Iterable[str],

@@ -30,7 +30,7 @@ def is_under_way(campaign_id: CampaignId) -> Transaction[bool]:
     return bool(rows)
 
 
-def refuse_beginnings(campaign_id: CampaignId) -> Transaction[None]:
+def refuse_starts(campaign_id: CampaignId) -> Transaction[None]:
     if (yield from is_under_way(campaign_id)):
         raise Conflict(
             "recipients are being added to this campaign",

@@ -98,7 +98,7 @@ def suspensions_unseen(run_id: RunId) -> Transaction[bool]:
     return bool(rows[0][0])
 
 
-def standing(job_id: JobId) -> Transaction[JobState | None]:
+def job_state(job_id: JobId) -> Transaction[JobState | None]:
     rows = yield from ask("job_standing", job_id=job_id)
     if not rows:
         return None

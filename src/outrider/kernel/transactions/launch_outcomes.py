@@ -38,17 +38,17 @@ def earlier_runs(latest: Mapping[RunId, CampaignId]) -> Transaction[dict[RunId, 
         return {}
     rows = yield from ask("launch_chains", {"id": list(latest)}, longest=RETRY_CHAIN_MAX_RUNS)
     chains: dict[RunId, list[tuple[RunId, int]]] = {}
-    told: dict[RunId, Accounting] = {}
+    reported: dict[RunId, Accounting] = {}
     for last_id, run_id, intended, ending in rows:
         chains.setdefault(RunId(last_id), []).append((RunId(run_id), intended))
         if ending is not None and (final := final_accounting(ending)):
-            told[RunId(run_id)] = final
+            reported[RunId(run_id)] = final
     retried = {last: chain for last, chain in chains.items() if len(chain) > 1}
     before = {run_id: intended for chain in retried.values() for run_id, intended in chain[1:]}
     counted = yield from accountings.accountings(
-        {run_id: intended for run_id, intended in before.items() if run_id not in told}
+        {run_id: intended for run_id, intended in before.items() if run_id not in reported}
     )
-    known = told | counted
+    known = reported | counted
     left = yield from _left_failed({latest[last] for last in retried})
     return {
         last: EarlierRuns(

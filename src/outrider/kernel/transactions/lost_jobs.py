@@ -21,7 +21,7 @@ from outrider.kernel.transactions.claims import Claim, ClaimedJob
 from outrider.ports.clock import IdSource
 from outrider.ports.store import Rows, Transaction, ask
 
-JOBS_TOLD = 10
+JOBS_NAMED = 10
 """How many backed-off jobs an alert names."""
 
 
@@ -33,7 +33,7 @@ def fail(
     )
     if rows:
         if rows[0][1] and isinstance(job, ClaimedJob):
-            yield from _tell_of_rest(job.run_id, job.scope, [job.id], error, ids, now)
+            yield from _raise_rest_alert(job.run_id, job.scope, [job.id], error, ids, now)
         entry = AuditEntry(
             job.scope, "job.failed", worker_id, job.campaign_id, job.run_id, job.id,
             detail={"error": error, "attempts": job.attempts + 1},
@@ -57,7 +57,7 @@ def rescue_expired(
     return (yield from _rescued(rows, worker_id, ids, now))
 
 
-def let_go_of_lost(job: Claim) -> Transaction[None]:
+def release_lost(job: Claim) -> Transaction[None]:
     """The worker that lost the job is alive, and none of its calls is in progress any more: judging
     its items need not wait for it."""
     yield from ask("forget_lost_lease", job_id=job.id, fence=job.fence)
@@ -112,7 +112,7 @@ def _rescued(rows: Rows, worker_id: WorkerId, ids: IdSource, now: datetime) -> T
     return len(rows)
 
 
-def _tell_of_rest(
+def _raise_rest_alert(
     run_id: RunId, scope: Scope, job_ids: Sequence[JobId], why: str, ids: IdSource, now: datetime
 ) -> Transaction[None]:
     """Once for all jobs of a run."""
@@ -120,11 +120,11 @@ def _tell_of_rest(
         f"{len(job_ids)} jobs of the run keep losing their workers without progress, and wait ever"
         f" longer between their attempts; the last time: {why}"
     )
-    detail = {"runId": run_id, "jobIds": job_ids[:JOBS_TOLD], "why": why}
+    detail = {"runId": run_id, "jobIds": job_ids[:JOBS_NAMED], "why": why}
     yield from raise_alert(Alert(scope, AlertCode.JOB_RESTS, run_id, message, detail), ids, now)
 
 
-def tell_of_progress(run_id: RunId, now: datetime) -> Transaction[None]:
+def resolve_rest_alert(run_id: RunId, now: datetime) -> Transaction[None]:
     """A backed-off job made progress; other stuck jobs of its run will raise the alert again."""
     yield from resolve_alert(AlertCode.JOB_RESTS, run_id, now)
 
@@ -143,7 +143,7 @@ def _put_to_rest(rows: Rows, ids: IdSource, now: datetime) -> Transaction[None]:
     for run_id in sorted({row[1] for row in resting}):
         of_run = [row for row in resting if row[1] == run_id]
         scope, why = Scope(of_run[0][2], of_run[0][3]), of_run[0][4]
-        yield from _tell_of_rest(run_id, scope, [row[0] for row in of_run], why, ids, now)
+        yield from _raise_rest_alert(run_id, scope, [row[0] for row in of_run], why, ids, now)
 
 
 def bury_left_waiting(reason: str, since: datetime, now: datetime) -> Transaction[int]:

@@ -114,7 +114,11 @@ def _with_phases(found: list[CampaignOverview]) -> Transaction[list[CampaignOver
         phases.setdefault(line.campaign_id, []).append(line._replace(state=PhaseState(line.state)))
     shown = {each.id: _shown(phases.get(each.id, [])) for each in found}
     lines = [line for line in shown.values() if line is not None]
-    known = {line.run_id: told for line in lines if line.run_id and (told := told_of(line))}
+    known = {
+        line.run_id: reported
+        for line in lines
+        if line.run_id and (reported := known_accounting(line))
+    }
     known |= yield from accountings.accountings(
         {
             line.run_id: line.intended or 0
@@ -152,7 +156,7 @@ def _begun(line: PhaseLine) -> float:
     return line.started_at.timestamp() if line.started_at else 0.0
 
 
-def told_of(line: PhaseLine) -> Accounting | None:
+def known_accounting(line: PhaseLine) -> Accounting | None:
     """What is known without counting; None if it has to be counted."""
     if line.ending is not None:
         return final_accounting(line.ending)

@@ -31,7 +31,7 @@ from outrider.kernel.transactions.steering import (
     hold_run,
     log_steering,
     one_at_a_time,
-    tell_jobs,
+    steer_jobs,
 )
 from outrider.ports.clock import IdSource
 from outrider.ports.store import Rows, Transaction, ask
@@ -116,7 +116,7 @@ def reconcile(
     verdict = repair(seen.state, seen.run)
     if seen.run_id is not None:
         if isinstance(verdict, RunFollows):
-            yield from tell_jobs(seen.run_id, verdict.action, now)
+            yield from steer_jobs(seen.run_id, verdict.action, now)
         elif isinstance(verdict, PhaseFollows) and verdict.state is not PhaseState.IN_PROGRESS:
             # A run that was ended by hand may have jobs left; no more calls are made for them.
             yield from ask("cancel_jobs", run_id=seen.run_id, now=now)
@@ -133,8 +133,10 @@ def reconcile(
             yield from _steer(campaign_id, phase, found, action, ids, now)
             return Repaired(found.scope, found.state, action, found.run_id, CHANGED_IN_DATABASE)
         case _:
-            told = yield from _tell_stream(campaign_id, phase, found, now)
-            return Repaired(found.scope, found.state, reason=CHANGED_IN_DATABASE) if told else None
+            published = yield from _publish_state(campaign_id, phase, found, now)
+            if not published:
+                return None
+            return Repaired(found.scope, found.state, reason=CHANGED_IN_DATABASE)
 
 
 def stop_left_over(left: RunLeftRunning, ids: IdSource, now: datetime) -> Transaction[bool]:
@@ -143,7 +145,7 @@ def stop_left_over(left: RunLeftRunning, ids: IdSource, now: datetime) -> Transa
     seen = yield from _found_phase(left.campaign_id, left.phase)
     if seen is None or seen.run_id == left.id:
         return False
-    yield from tell_jobs(left.id, Action.STOP, now)
+    yield from steer_jobs(left.id, Action.STOP, now)
     locked = yield from run_records.find_locked(left.id)
     if locked is None or locked.status in TERMINAL_RUNS:
         raise ChangedMeanwhile
@@ -160,7 +162,7 @@ def _steer(
     now: datetime,
 ) -> Transaction[None]:
     assert found.run_id is not None
-    yield from _tell_stream(campaign_id, phase, found, now)
+    yield from _publish_state(campaign_id, phase, found, now)
     yield from _log(campaign_id, phase, found.scope, found.run_id, action, ids, now)
 
 
@@ -187,7 +189,7 @@ def _log(
         yield from settlement.finish_run_if_done(scope, run_id, CALLER, ids, now)
 
 
-def _tell_stream(
+def _publish_state(
     campaign_id: CampaignId, phase: str, found: _FoundPhase, now: datetime
 ) -> Transaction[bool]:
     """Publish a state that came without its event to the streams; False if they already have it."""

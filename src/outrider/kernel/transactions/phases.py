@@ -57,8 +57,8 @@ def transition_phase(
     it."""
     state, current_run = yield from lock_phase(campaign_id, phase)
     after, event = phases.transition(PhaseState(state), trigger)
-    told = {**(payload or {}), **({"reason": reason} if reason else {})}
-    sequence = yield from append_event(campaign_id, event, phase, told, now)
+    event_fields = {**(payload or {}), **({"reason": reason} if reason else {})}
+    sequence = yield from append_event(campaign_id, event, phase, event_fields, now)
     yield from ask(
         "set_phase_state",
         campaign_id=campaign_id,

@@ -36,7 +36,7 @@ def accounting(run_id: RunId) -> Transaction[Accounting]:
     return (yield from accountings.accounting((yield from run_records.run_anywhere(run_id))))
 
 
-def tell(
+def report(
     due: ProgressDue, run_id: RunId, accounting: Accounting, events_kept: int, now: datetime
 ) -> Transaction[int]:
     """Write a progress event if anything has changed; returns how many were written."""

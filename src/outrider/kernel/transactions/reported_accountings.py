@@ -20,15 +20,20 @@ def reported_accounting(document: dict[str, Any]) -> Accounting | None:
     """None for a run from before run logs, whose ending contains no accounting."""
     if "accounting" not in document:
         return None
-    told = msgspec.convert(document["accounting"], _ReportedAccounting)
+    reported = msgspec.convert(document["accounting"], _ReportedAccounting)
     return Accounting(
-        told.intended, told.waiting, told.in_doubt, told.sent, told.failed, told.skipped
+        reported.intended,
+        reported.waiting,
+        reported.in_doubt,
+        reported.sent,
+        reported.failed,
+        reported.skipped,
     )
 
 
 def final_accounting(ending: str) -> Accounting | None:
     """From the payload of the event that ended the run; None if the counts may have changed
     since."""
-    told = reported_accounting(msgspec.json.decode(ending))
+    reported = reported_accounting(msgspec.json.decode(ending))
     # Items in doubt when the run ended may have had a verdict since.
-    return told if told is not None and told.terminal == told.intended else None
+    return reported if reported is not None and reported.terminal == reported.intended else None

@@ -83,4 +83,4 @@ def _update_alerts(
         if each.was_tried and each.status is EventStatus.ROUTED
     }
     if failed or recovered:
-        yield from failed_events.tell(scope, failed, recovered, most_counted, ids, now)
+        yield from failed_events.update_alerts(scope, failed, recovered, most_counted, ids, now)

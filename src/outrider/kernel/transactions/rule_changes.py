@@ -98,7 +98,7 @@ def put_step(
     yield from rules.lock(scope)
     record, steps = yield from with_steps(scope, rule_id)
     there = [each.step for each in steps]
-    current = None if is_another else _meant(there, written.step_order, step_id)
+    current = None if is_another else _existing_step(there, written.step_order, step_id)
     if step_id is not None and current is None:
         raise rules.no_step(step_id)
     change = _of_steps(record.rule, [step_change(current, written)], there)
@@ -173,7 +173,7 @@ def _require_channel_kept(scope: Scope, rule: Rule, written: WrittenRule) -> Tra
         )
 
 
-def _meant(
+def _existing_step(
     steps: Sequence[WorkflowStep], step_order: int, step_id: str | None
 ) -> WorkflowStep | None:
     if step_id is not None:

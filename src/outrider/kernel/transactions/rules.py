@@ -183,7 +183,7 @@ def _new_steps(
     for rule_id, change in numbered:
         wanted = [each.wanted for each in change.steps if each.kind is ChangeKind.ADDED]
         there = [each.existing.created_at for each in change.steps if each.existing]
-        begin = max([now, *(moment + timedelta(microseconds=1) for moment in there)])
+        begin = max([now, *(created_at + timedelta(microseconds=1) for created_at in there)])
         new_ids = ids.batch(len(wanted))
         for index, (new_id, each) in enumerate(zip(new_ids, wanted, strict=True)):
             assert each is not None

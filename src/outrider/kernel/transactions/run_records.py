@@ -116,11 +116,11 @@ class RunEnding(NamedTuple):
 
 
 def run_ending(run_id: RunId) -> Transaction[RunEnding]:
-    told = yield from ask("run_ending", run_id=run_id)
+    last_events = yield from ask("run_ending", run_id=run_id)
     outcomes = yield from ask("run_outcomes", run_id=run_id)
     payload = {}
-    if told and told[0][0] in TERMINAL_RUN_EVENTS:
-        payload = msgspec.json.decode(told[0][1])
+    if last_events and last_events[0][0] in TERMINAL_RUN_EVENTS:
+        payload = msgspec.json.decode(last_events[0][1])
     return RunEnding(
         payload.get("status"), [row[0] for row in outcomes], bool(payload.get("adopted"))
     )

@@ -46,7 +46,7 @@ from outrider.kernel.transactions.alerts import Alert, AlertCode, raise_alert
 from outrider.kernel.transactions.audit import AuditEntry, record
 from outrider.kernel.transactions.claims import ClaimedJob, ClaimedPhaseJob, start_run
 from outrider.kernel.transactions.ledger import doubt_abandoned
-from outrider.kernel.transactions.lost_jobs import tell_of_progress
+from outrider.kernel.transactions.lost_jobs import resolve_rest_alert
 from outrider.kernel.transactions.phases import lock_phase, transition_phase
 from outrider.kernel.transactions.run_log import EventDraft
 from outrider.ports.clock import IdSource
@@ -166,8 +166,8 @@ def _finish(
     yield from record([_entry(job, worker_id, f"job.{ended.value}", detail)], ids, now)
     error = None
     if outcome is JobOutcome.FAILED:
-        told = {} if result is None else msgspec.json.decode(result)
-        error = yield from root_causes.step_error(job.run_id, job.id, ended, tally, told)
+        detail_document = {} if result is None else msgspec.json.decode(result)
+        error = yield from root_causes.step_error(job.run_id, job.id, ended, tally, detail_document)
     event = _step_event(job, ended, outcome, tally, artifacts, error, again_at)
     appended = yield from run_log.append(job.run_id, job.plan_version, [event], now)
     if again_at is not None:
@@ -245,7 +245,7 @@ def _alert(
     yield from raise_alert(
         Alert(job.scope, AlertCode.JOB_DEAD, job.run_id, message, detail), ids, now
     )
-    yield from tell_of_progress(job.run_id, now)
+    yield from resolve_rest_alert(job.run_id, now)
 
 
 def finish_run_if_done(

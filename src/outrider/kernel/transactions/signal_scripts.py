@@ -116,7 +116,7 @@ class SignalScripts:
         now = self._clock.now()
         number = yield from next_signal(run.id)
         state, _ = yield from lock_phase(run.campaign_id, run.phase)
-        begun = yield from step_retries.begin_anew(
+        begun = yield from step_retries.restart(
             run.id,
             step_id,
             step.contract_id,
@@ -179,19 +179,19 @@ def answer(run_id: RunId, asked: AskedSignal) -> Transaction[SignalAnswer | None
     if found is None:
         return None
     run_seq, kind, payload, about = found
-    told = msgspec.json.decode(payload)
+    recorded = msgspec.json.decode(payload)
     # An older log has the step itself where a signal has its own identity now.
     older = None if (about or "").startswith(SIGNAL_STEP) else about
-    if (told["signal"], told.get("stepId", older)) != (asked.signal.value, asked.step_id):
+    if (recorded["signal"], recorded.get("stepId", older)) != (asked.signal.value, asked.step_id):
         raise Conflict(
             f"the signal {asked.signal_id} was already used for a different signal:"
-            f" {told['signal']}",
+            f" {recorded['signal']}",
             hint="give every signal a unique id",
         )
     if kind == RunEventType.SIGNAL_REJECTED:
-        if told["code"] == NotFound.code:
-            raise NotFound(told["reason"])
-        refused = SignalRefused(asked.signal.value, "rejected_before", told["reason"])
-        refused.code = told["code"]
+        if recorded["code"] == NotFound.code:
+            raise NotFound(recorded["reason"])
+        refused = SignalRefused(asked.signal.value, "rejected_before", recorded["reason"])
+        refused.code = recorded["code"]
         raise refused
-    return SignalAnswer(run_id, asked, run_seq, told.get("changed", True))
+    return SignalAnswer(run_id, asked, run_seq, recorded.get("changed", True))

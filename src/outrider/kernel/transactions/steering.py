@@ -34,7 +34,7 @@ def one_at_a_time(campaign_id: CampaignId) -> Transaction[None]:
     yield from ask("serialise_controls", campaign_id=campaign_id)
 
 
-def tell_jobs(run_id: RunId, action: Action, now: datetime) -> Transaction[None]:
+def steer_jobs(run_id: RunId, action: Action, now: datetime) -> Transaction[None]:
     match action:
         case Action.PAUSE:
             yield from ask("pause_jobs", run_id=run_id, now=now)
@@ -67,7 +67,7 @@ def hold_runs(
     """Update the jobs of all of them, then lock them; returns the version of each one's plan."""
     versions = {}
     for run_id in run_ids:
-        yield from tell_jobs(run_id, action, now)
+        yield from steer_jobs(run_id, action, now)
     for run_id in run_ids:
         version = yield from hold_run(run_id, phase, action, now)
         if version is not None:

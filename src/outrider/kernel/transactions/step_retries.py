@@ -35,7 +35,7 @@ def lock(run_id: RunId, job_id: JobId) -> Transaction[StepState | None]:
     return StepState(*rows[0]) if rows else None
 
 
-def begin_anew(
+def restart(
     run_id: RunId,
     job_id: JobId,
     contract_id: int | None,
@@ -96,4 +96,4 @@ def begin_planned(
     """With as many engine attempts per logical attempt as before."""
     contract_id = job.contract_id if isinstance(job, ClaimedJob) else None
     engine_attempts = -(-job.max_attempts // job.logical_attempt)
-    yield from begin_anew(job.run_id, job.id, contract_id, engine_attempts, due_at, now)
+    yield from restart(job.run_id, job.id, contract_id, engine_attempts, due_at, now)

@@ -86,7 +86,7 @@ class TargetState(NamedTuple):
     is_paused: bool
 
 
-def standing(key: DoorKey) -> Transaction[TargetState]:
+def target_state(key: DoorKey) -> Transaction[TargetState]:
     rows = yield from ask_alone("doors_of_target", **key._asdict())
     doors = {row[0]: _door(row[1:]) for row in rows if row[0] is not None}
     is_paused = any(row[0] is None for row in rows)
@@ -238,12 +238,12 @@ def reset_recorded(
 ) -> Transaction[bool]:
     """Open all its doors and clear their failures; returns whether there was anything to clear."""
 
-    def anew(door: Door) -> tuple[Door, None]:
+    def clear(door: Door) -> tuple[Door, None]:
         return reset(door, now), None
 
     troubled = yield from troubled_doors(target, most)
     for key in troubled:
-        yield from change_door(key, TargetPolicy(), anew, now)
+        yield from change_door(key, TargetPolicy(), clear, now)
     if troubled:
         yield from wake(target, now)
         yield from resolve_alert(AlertCode.TARGET_HELD, target, now)
@@ -258,7 +258,7 @@ def _recorded(
     yield from record([entry], ids, now)
 
 
-def change_door_telling(
+def change_door_with_alert(
     key: DoorKey,
     policy: TargetPolicy,
     change: Change[tuple[Door, Door]],

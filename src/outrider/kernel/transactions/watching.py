@@ -44,7 +44,7 @@ def unrouted_events(before: datetime, most: int) -> Transaction[list[Sighting]]:
     return _sightings((yield from ask_alone("watch_events", before=before, most=most)))
 
 
-def untold_sinks(before: datetime, most: int) -> Transaction[list[Sighting]]:
+def undelivered_sinks(before: datetime, most: int) -> Transaction[list[Sighting]]:
     """Sinks belong to the installation, and so do alerts about them."""
     rows = yield from ask_alone("watch_bus", before=before, most=most)
     return [Sighting(DEFAULT_SCOPE, name, due_at) for name, due_at in rows]

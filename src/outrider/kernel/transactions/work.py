@@ -38,7 +38,7 @@ def _of_run(run_id: str, most: int, now: datetime) -> Transaction[Outlook]:
 
 def _of_lane(job_id: JobId, now: datetime) -> Transaction[Outlook]:
     """A lane without messages is over: the next message starts it again."""
-    found = yield from jobs.standing(job_id)
+    found = yield from jobs.job_state(job_id)
     if found is None:
         return Outlook([], None, over=True)
     if found.run_at is None or found.status is JobStatus.LOCKED:

@@ -315,7 +315,7 @@ class JobProcessor:
             task = self._task_of(job_id)
         if task is not None:
             await asyncio.shield(task)
-        return await self._store.read(jobs.standing(job_id))
+        return await self._store.read(jobs.job_state(job_id))
 
     async def keep_leases(self) -> None:
         """Extend the leases of all held jobs, one statement per beat; runs until cancelled."""
@@ -365,7 +365,7 @@ class JobProcessor:
             task = asyncio.create_task(self._process(job, logging_start), name=f"job {job.id}")
             self._held[task] = job
             self._began[job.id] = self._clock.monotonic()
-            task.add_done_callback(self._let_go)
+            task.add_done_callback(self._forget)
 
     def _task_of(self, job_id: JobId) -> asyncio.Task[None] | None:
         return next((task for task, job in self._held.items() if job.id == job_id), None)
@@ -401,7 +401,7 @@ class JobProcessor:
             return
         if isinstance(settlement, LeaseLost):
             log.warning("lease_lost", job_id=job.id)
-            await self._let_go_of_lost(job)
+            await self._release_lost(job)
         elif isinstance(settlement, Unfinished):
             await self._fail(
                 job, f"{settlement.unreserved} items unreserved, {settlement.open} calls still open"
@@ -433,11 +433,11 @@ class JobProcessor:
             log.warning("job_left_to_its_lease", job_id=job.id, error=lost.message)
             return True
 
-    async def _let_go_of_lost(self, job: Claim) -> None:
+    async def _release_lost(self, job: Claim) -> None:
         try:
-            await self._store.write(lost_jobs.let_go_of_lost(job))
+            await self._store.write(lost_jobs.release_lost(job))
         except StoreError as error:
-            # Whoever judges its items then waits longer than necessary.
+            # A verdict on its items then waits longer than necessary.
             log.warning("lost_lease_kept", job_id=job.id, error=error.message)
 
     async def _give_back(self, job: Claim) -> None:
@@ -461,7 +461,7 @@ class JobProcessor:
             )
             try:
                 if not await self._store.write(script):
-                    await self._let_go_of_lost(job)
+                    await self._release_lost(job)
                 self._journal.let_go(job.id, job.fence)
                 return
             except StoreUnavailable as error:
@@ -469,7 +469,7 @@ class JobProcessor:
             except StoreError as error:
                 log.warning("job_left_to_its_lease", job_id=job.id, error=error.message)
                 return
-        log.warning("job_left_to_its_lease", job_id=job.id, error="the store is away")
+        log.warning("job_left_to_its_lease", job_id=job.id, error="the store is unavailable")
 
     async def _fail(self, job: Claim, error: str) -> None:
         """Uses up one of the job's attempts. If even that cannot be written, its lease expires."""
@@ -485,7 +485,7 @@ class JobProcessor:
         except StoreError as lost:
             log.warning("job_left_to_its_lease", job_id=job.id, error=lost.message)
 
-    def _let_go(self, task: asyncio.Task[None]) -> None:
+    def _forget(self, task: asyncio.Task[None]) -> None:
         job = self._held.pop(task)
         self._settling.discard(job.id)
         self._yielding.discard(job.id)

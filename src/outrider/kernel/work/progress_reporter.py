@@ -52,5 +52,5 @@ class ProgressReporter:
         # Read on one snapshot: counted in the writing transaction, the numbers might not add up.
         accounting = await self._store.read(progress.accounting(run_id))
         kept = self._limits.progress_events_kept
-        script = progress.tell(due, run_id, accounting, kept, self._clock.now())
+        script = progress.report(due, run_id, accounting, kept, self._clock.now())
         return await self._store.write(script)

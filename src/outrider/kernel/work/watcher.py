@@ -75,7 +75,7 @@ class Watcher:
             Look(
                 AlertCode.EVENT_BUS_STUCK,
                 "events for the sink are due and no worker delivers them",
-                ask(watching.untold_sinks, stall),
+                ask(watching.undelivered_sinks, stall),
             ),
             Look(
                 AlertCode.WORKFLOW_STUCK,

@@ -201,13 +201,13 @@ class Digester:
         zone = own_zone(due.attributes, digest.recipient_id)
         to = Addressee(RecipientId(digest.recipient_id), digest.address, None, zone)
         reason = error = None
-        letter = MessageContent(None, "", (), zone)
+        content = MessageContent(None, "", (), zone)
         if isinstance(text, RenderProblem):
             reason, error = RENDER_FAILED, text.detail
         elif text.subject is not None and breaks_header(text.subject):
             reason, error = INVALID_HEADER, "the rendered subject contains a control character"
         else:
-            letter = MessageContent(text.subject, text.body, (), zone, _is_html(step))
+            content = MessageContent(text.subject, text.body, (), zone, _is_html(step))
         kind, template = channel_kind(step.channel)
         target = contract.submission_target
         return NewNotification(
@@ -219,8 +219,8 @@ class Digester:
             contract.gateway_type,
             to.recipient_id,
             to.address,
-            letter.subject,
-            msgspec.json.encode(letter.as_document()).decode(),
+            content.subject,
+            msgspec.json.encode(content.as_document()).decode(),
             idempotency_key("digest", digest.id),
             kind,
             template,

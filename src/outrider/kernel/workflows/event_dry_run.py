@@ -88,16 +88,16 @@ class EventDryRun:
         await self._planner.render([plan], self._urls, now)
         shown = [(route.place, row) for route in plan.routes for row in route.rows]
         entries = plan.entries
-        told = shown[:REHEARSED_SHOWN_MAX]
-        suppressed = await self._suppressed(scope, [row for _, row in told])
+        listed = shown[:REHEARSED_SHOWN_MAX]
+        suppressed = await self._suppressed(scope, [row for _, row in listed])
         return Rehearsal(
             emission.trigger,
             plan.status,
             plan.problem,
             [route.document() for route in plan.routes],
-            [_message(place, row, suppressed) for place, row in told],
+            [_message(place, row, suppressed) for place, row in listed],
             entries[:REHEARSED_SHOWN_MAX],
-            len(shown) - len(told) + max(0, len(entries) - REHEARSED_SHOWN_MAX),
+            len(shown) - len(listed) + max(0, len(entries) - REHEARSED_SHOWN_MAX),
             _sentences(plan),
             now,
         )
@@ -127,8 +127,8 @@ def _sentences(plan: EventPlan) -> list[str]:
         return [f"It could not be processed: {plan.error}."]
     if not plan.routes:
         return ["Its trigger has neither a rule nor a legacy sender: nothing would be sent."]
-    told = [route.document() for route in plan.routes]
-    return [each for route in told for each in (_sentence(route), *without_address(route))]
+    listed = [route.document() for route in plan.routes]
+    return [each for route in listed for each in (_sentence(route), *without_address(route))]
 
 
 def _sentence(route: Route) -> str:

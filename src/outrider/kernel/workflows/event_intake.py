@@ -39,8 +39,8 @@ class EventIntake:
         self, scope: Scope, emission: Emission, trace_parent: str | None = None
     ) -> tuple[StoredEvent, bool]:
         """The event as stored, and whether it is new."""
-        told = EventFields(emission, event_texts(emission), trace_parent)
-        answer = await self._shared.put(scope, told)
+        fields = EventFields(emission, event_texts(emission), trace_parent)
+        answer = await self._shared.put(scope, fields)
         if isinstance(answer, IdempotencyConflict):
             raise answer
         return answer
@@ -49,7 +49,7 @@ class EventIntake:
         self, scope: Scope, emissions: Sequence[Emission], trace_parent: str | None = None
     ) -> list[Answer]:
         """Many at once, in one transaction; an answer for each, in order."""
-        told = [
+        fields = [
             EventFields(
                 emission,
                 event_texts(emission, f"[{index}]." if len(emissions) > 1 else ""),
@@ -57,16 +57,16 @@ class EventIntake:
             )
             for index, emission in enumerate(emissions)
         ]
-        return await self._take(scope, told)
+        return await self._take(scope, fields)
 
-    async def _take(self, scope: Scope, told: Sequence[EventFields]) -> list[Answer]:
+    async def _take(self, scope: Scope, fields: Sequence[EventFields]) -> list[Answer]:
         new, stored = await self._store.write(
-            domain_events.take(scope, told, self._triggers, self._ids, self._clock.now())
+            domain_events.take(scope, fields, self._triggers, self._ids, self._clock.now())
         )
         if new:
             self._wake()
         answers: list[Answer] = []
-        for emission, texts, _ in told:
+        for emission, texts, _ in fields:
             found = stored[emission.event_id]
             if found.fingerprint == texts.fingerprint:
                 # The first of two identical events in a batch is the new one.

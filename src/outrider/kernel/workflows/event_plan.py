@@ -58,23 +58,23 @@ class RouteRecord:
 
     def document(self) -> dict[str, Any]:
         decision = Decision.FAILED if self.failed else self.decision
-        told: dict[str, Any] = {
+        document: dict[str, Any] = {
             "channel": self.place.channel.value,
             "audience": self.place.audience,
             "decision": decision.value,
         }
         if self.rule is not None:
-            told["ruleId"] = self.rule.id
+            document["ruleId"] = self.rule.id
         if self.sender is not None and decision in (Decision.LEGACY, Decision.LEGACY_FALLBACK):
-            told["sender"] = self.sender.name
+            document["sender"] = self.sender.name
         if self.why is not None:
-            told["why"] = self.why
+            document["why"] = self.why
         if not self.failed and self.decision is not Decision.SUPPRESSED:
-            told["items"] = len(self.rows)
-            told["collected"] = len(self.entries)
+            document["items"] = len(self.rows)
+            document["collected"] = len(self.entries)
             if self.without_address:
-                told["withoutAddress"] = self.without_address
-        return told
+                document["withoutAddress"] = self.without_address
+        return document
 
 
 @dataclass
@@ -92,8 +92,8 @@ class EventPlan:
 
     def has(self, place: RoutePlace) -> bool:
         return any(
-            (told["channel"], told["audience"]) == (place.channel.value, place.audience)
-            for told in self.kept
+            (document["channel"], document["audience"]) == (place.channel.value, place.audience)
+            for document in self.kept
         )
 
     def add(
@@ -145,10 +145,10 @@ class EventPlan:
         return EventStatus.FAILED if self.problem else EventStatus.ROUTED
 
     def document(self) -> str:
-        told = [*self.kept, *(route.document() for route in self.routes)]
-        return msgspec.json.encode(told).decode()
+        document = [*self.kept, *(route.document() for route in self.routes)]
+        return msgspec.json.encode(document).decode()
 
 
 def kept_routes(text: str | None) -> list[dict[str, Any]]:
-    told: list[dict[str, Any]] = msgspec.json.decode(text) if text else []
-    return [route for route in told if route["decision"] != Decision.FAILED]
+    document: list[dict[str, Any]] = msgspec.json.decode(text) if text else []
+    return [route for route in document if route["decision"] != Decision.FAILED]

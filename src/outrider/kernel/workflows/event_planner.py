@@ -69,10 +69,10 @@ class EventPlanner:
             bare = DomainEvent(
                 claimed.id, claimed.event_id, claimed.trigger, claimed.occurred_at, {}, {}
             )
-            told = f"given up after {claimed.attempts - 1} attempts"
-            error = f"{told}: {claimed.error}" if claimed.error else told
+            given_up = f"given up after {claimed.attempts - 1} attempts"
+            error = f"{given_up}: {claimed.error}" if claimed.error else given_up
             return EventPlan(
-                claimed.scope, bare, kept_routes(claimed.routes), error=error, logged_error=told
+                claimed.scope, bare, kept_routes(claimed.routes), error=error, logged_error=given_up
             )
         plan = EventPlan(
             claimed.scope, claimed.event(), kept_routes(claimed.routes), claimed.size_bytes,

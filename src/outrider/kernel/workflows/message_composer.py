@@ -296,10 +296,10 @@ def _route(order: MessageOrder) -> tuple[str, str]:
 
 
 def _payload(order: MessageOrder, text: Rendered, time_zone: str | None) -> str:
-    letter = MessageContent(
+    content = MessageContent(
         text.subject, text.body, tuple(order.attachments), time_zone, order.is_html
     )
-    return msgspec.json.encode(letter.as_document()).decode()
+    return msgspec.json.encode(content.as_document()).decode()
 
 
 def _size(answer: Rendered | RenderProblem) -> int:
