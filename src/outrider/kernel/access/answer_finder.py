@@ -21,7 +21,7 @@ class AnswerFinder:
         self._rests_until: float | None = None
 
     async def find(self, key: RequestKey) -> StoredAnswer | OtherRequest | None:
-        if self._cache is None or self._rests():
+        if self._cache is None or self._is_skipped():
             return None
         try:
             found = await self._cache.find(key)
@@ -32,7 +32,7 @@ class AnswerFinder:
         return found
 
     async def put(self, key: RequestKey, answer: StoredAnswer) -> None:
-        if self._cache is None or self._rests():
+        if self._cache is None or self._is_skipped():
             return
         try:
             await self._cache.put(key, answer)
@@ -45,7 +45,7 @@ class AnswerFinder:
         """Whether a cache is configured and does not respond."""
         if self._cache is None:
             return False
-        if self._rests():
+        if self._is_skipped():
             return True
         try:
             await self._cache.reach()
@@ -62,7 +62,7 @@ class AnswerFinder:
             except StoreUnavailable as error:
                 log.warning("redis_not_closed", error=error.message)
 
-    def _rests(self) -> bool:
+    def _is_skipped(self) -> bool:
         return self._rests_until is not None and self._clock.monotonic() < self._rests_until
 
     def _lost(self, error: StoreUnavailable) -> None:

@@ -40,11 +40,11 @@ class FailedAuthLimiter:
         return None if left >= 1 else (1 - left) * self._refill_seconds
 
     def note_failure(self, address: str, now: datetime, about: str = "") -> None:
-        place = network_of(address), about
-        self._buckets[place] = _Bucket(max(0.0, self._left(place, now) - 1), now)
+        key = network_of(address), about
+        self._buckets[key] = _Bucket(max(0.0, self._left(key, now) - 1), now)
 
-    def _left(self, place: tuple[str, str], now: datetime) -> float:
-        bucket = self._buckets.get(place)
+    def _left(self, key: tuple[str, str], now: datetime) -> float:
+        bucket = self._buckets.get(key)
         if bucket is None:
             return self._burst
         passed = max(0.0, (now - bucket.as_of).total_seconds())

@@ -22,7 +22,7 @@ class FairTurns:
         self._each = each
         self._waiting_most = waiting
         self._taken: Counter[Scope] = Counter()
-        self._lines: OrderedDict[Scope, deque[asyncio.Future[None]]] = OrderedDict()
+        self._queues: OrderedDict[Scope, deque[asyncio.Future[None]]] = OrderedDict()
 
     @asynccontextmanager
     async def turn(self, scope: Scope) -> AsyncIterator[None]:
@@ -34,16 +34,16 @@ class FairTurns:
             self._give_back(scope)
 
     async def _take(self, scope: Scope) -> None:
-        if scope not in self._lines and self._has_room(scope):
+        if scope not in self._queues and self._has_room(scope):
             self._taken[scope] += 1
             return
-        line = self._lines.setdefault(scope, deque())
-        if self._waiting_most is not None and len(line) >= self._waiting_most:
+        queue = self._queues.setdefault(scope, deque())
+        if self._waiting_most is not None and len(queue) >= self._waiting_most:
             raise Overloaded(
                 f"this workspace has too many {self._what} in progress", TURNS_RETRY_SECONDS
             )
         mine: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        line.append(mine)
+        queue.append(mine)
         try:
             await mine
         except asyncio.CancelledError:
@@ -64,21 +64,21 @@ class FairTurns:
         self._call_next()
 
     def _leave(self, scope: Scope, waiter: asyncio.Future[None]) -> None:
-        line = self._lines.get(scope)
-        if line is not None and waiter in line:
-            line.remove(waiter)
-            if not line:
-                del self._lines[scope]
+        queue = self._queues.get(scope)
+        if queue is not None and waiter in queue:
+            queue.remove(waiter)
+            if not queue:
+                del self._queues[scope]
 
     def _call_next(self) -> None:
         """Grant the next turn; a workspace that got one moves to the end of the round."""
-        while scope := next((each for each in self._lines if self._has_room(each)), None):
-            line = self._lines[scope]
-            waiter = line.popleft()
-            if line:
-                self._lines.move_to_end(scope)
+        while scope := next((each for each in self._queues if self._has_room(each)), None):
+            queue = self._queues[scope]
+            waiter = queue.popleft()
+            if queue:
+                self._queues.move_to_end(scope)
             else:
-                del self._lines[scope]
+                del self._queues[scope]
             if not waiter.done():
                 self._taken[scope] += 1
                 waiter.set_result(None)

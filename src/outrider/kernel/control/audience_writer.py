@@ -67,7 +67,7 @@ class AudienceWriter:
         except Exception:
             try:
                 await self._store.write(intakes.abandon(intake))
-                await self._take_away(intake)
+                await self._remove(intake)
             except StoreError as error:
                 log.warning("intake_left_to_its_expiry", error=error.message)
             raise
@@ -119,10 +119,10 @@ class AudienceWriter:
         expired = await self._store.write(intakes.abandon_expired(self._clock.now()))
         for intake in expired:
             log.warning("intake_expired", campaign_id=intake.campaign_id)
-            await self._take_away(intake)
+            await self._remove(intake)
         return len(expired)
 
-    async def _take_away(self, intake: Intake) -> None:
+    async def _remove(self, intake: Intake) -> None:
         while await self._store.write(
             intakes.take_away(intake, IMPORT_WINDOW_ITEMS, CHUNKS_PER_WINDOW)
         ):

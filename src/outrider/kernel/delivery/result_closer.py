@@ -99,7 +99,7 @@ class ResultCloser:
     async def _close_all(self, queue: "_Queue", endings: asyncio.TaskGroup) -> None:
         while True:
             await queue.arrived.wait()
-            await self._company(queue)
+            await self._fill_group(queue)
             await queue.room.acquire()
             group, waiters = queue.take(self._most_items(queue))
             earlier = frozenset(queue.under_way)
@@ -140,7 +140,7 @@ class ResultCloser:
             return nullcontext()
         return self.right_of_way.behind()
 
-    async def _company(self, queue: "_Queue") -> None:
+    async def _fill_group(self, queue: "_Queue") -> None:
         try:
             async with asyncio.timeout(self._limits.close_group_seconds):
                 await queue.full.wait()

@@ -141,10 +141,10 @@ class SendingHoursScreen:
     def __call__(self, item: Screened) -> Wait | None:
         if item.urgent:
             return None
-        place = item.channel, self._contents[item.id].time_zone
-        if place not in self._known:
-            self._known[place] = self._wait(*place)
-        return self._known[place]
+        key = item.channel, self._contents[item.id].time_zone
+        if key not in self._known:
+            self._known[key] = self._wait(*key)
+        return self._known[key]
 
     def _wait(self, channel: str, own_zone: str | None) -> Wait | None:
         hours = self._policies.hours(Channel(channel))
@@ -168,10 +168,10 @@ class FrequencyCapScreen:
         cap = self._policies.cap(Channel(item.channel))
         if cap is None or item.address is None:
             return None
-        place = item.channel, item.address
-        until = None if item.urgent else self._history.free_again(cap, *place, self._now)
+        key = item.channel, item.address
+        until = None if item.urgent else self._history.free_again(cap, *key, self._now)
         if until is None:
-            self._history.note(*place, self._now)
+            self._history.note(*key, self._now)
             return None
         if cap.when_reached is WhenReached.WAIT:
             return Wait(until, WaitsFor.FREQUENCY_CAP)

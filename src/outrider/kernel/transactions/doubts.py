@@ -49,7 +49,7 @@ def doubts_page(
     scope: Scope, run_id: str | None, after: str, most: int, campaign_id: str | None = None
 ) -> Transaction[list[Doubt]]:
     """Of the workspace, or of one run or campaign in it."""
-    yield from _check_place(scope, run_id, campaign_id)
+    yield from _require_found(scope, run_id, campaign_id)
     rows = yield from ask(
         "doubts_page",
         **scope._asdict(),
@@ -65,7 +65,7 @@ def count_doubts(
     scope: Scope, run_id: str | None, campaign_id: str | None, most: int
 ) -> Transaction[int]:
     """Counts at most `most`."""
-    yield from _check_place(scope, run_id, campaign_id)
+    yield from _require_found(scope, run_id, campaign_id)
     rows = yield from ask(
         "count_doubts", **scope._asdict(), run_id=run_id, campaign_id=campaign_id, most=most
     )
@@ -73,7 +73,7 @@ def count_doubts(
     return count
 
 
-def _check_place(scope: Scope, run_id: str | None, campaign_id: str | None) -> Transaction[None]:
+def _require_found(scope: Scope, run_id: str | None, campaign_id: str | None) -> Transaction[None]:
     """NotFound if it does not exist or belongs to another workspace."""
     if run_id is not None:
         yield from run(scope, RunId(run_id))

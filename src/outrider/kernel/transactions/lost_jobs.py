@@ -117,8 +117,8 @@ def _raise_rest_alert(
 ) -> Transaction[None]:
     """Once for all jobs of a run."""
     message = (
-        f"{len(job_ids)} jobs of the run keep losing their workers without progress, and wait ever"
-        f" longer between their attempts; the last time: {why}"
+        f"{len(job_ids)} jobs of the run keep losing their workers without making progress, and"
+        f" wait longer before each attempt; the latest error: {why}"
     )
     detail = {"runId": run_id, "jobIds": job_ids[:JOBS_NAMED], "why": why}
     yield from raise_alert(Alert(scope, AlertCode.JOB_RESTS, run_id, message, detail), ids, now)

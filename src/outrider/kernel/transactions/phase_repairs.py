@@ -124,7 +124,7 @@ def reconcile(
     yield from lock_phases(campaign_id)
     found = yield from _found_phase(campaign_id, phase)
     if found is None or (found.state, found.run_id) != (seen.state, seen.run_id):
-        raise ChangedMeanwhile  # By its own end, or by a hand, and then it is noted again.
+        raise ChangedMeanwhile  # It ended, or was changed manually, which is recorded again.
     match verdict:
         case PhaseFollows(state, reason):
             yield from transition_phase_direct(campaign_id, phase, state, CALLER, reason, now)

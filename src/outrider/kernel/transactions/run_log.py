@@ -44,14 +44,14 @@ def append(
         contract_version=contract_version,
     )
     if not rows and not (yield from ask("run_exists", run_id=run_id)):
-        raise NotFound(f"there is no run {run_id} whose log this could be")
+        raise NotFound(f"there is no run {run_id}")
     return sorted(Appended(*row) for row in rows)
 
 
 def append_alone(
     run_id: RunId, plan_version: str, drafts: Sequence[EventDraft], now: datetime
 ) -> Transaction[None]:
-    """The same without the checks, for a run that is known to exist."""
+    """The same as a single statement, for a run that is known to exist."""
     window = _window(run_id, plan_version, drafts, now)
     yield from ask_alone(
         "append_run_events",

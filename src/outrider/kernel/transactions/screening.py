@@ -18,7 +18,7 @@ from outrider.ports.store import Transaction, ask
 
 
 class Heard(NamedTuple):
-    """An address was sent something, or is being called, at or after that time."""
+    """An address was sent something, or is being called, since that time."""
 
     channel: str
     address: str

@@ -153,7 +153,7 @@ class StepRecorder:
 
 def _append_spooled(entry: SpooledEvents, now: datetime) -> Transaction[list[Appended]]:
     if not is_readable(entry.contract_version):
-        raise InvalidInput(f"it is of contract version {entry.contract_version}")
+        raise InvalidInput(f"the spooled events have contract version {entry.contract_version}")
     drafts = [event.draft() for event in entry.events]
     return run_log.append(
         RunId(entry.run_id), entry.plan_version, drafts, now, entry.contract_version
