@@ -34,7 +34,7 @@ def test_kinds_and_templates_that_are_not_known_here_fail() -> None:
     known = SupportedTemplate(supported_templates([ProposalEmail()]))
     assert known(Item()) is None
     assert known(Item(template=ProposalEmail().name)) is None
-    assert known(Item(kind="fax")) == Fail("unsupported_kind", "there is no kind 'fax'")
+    assert known(Item(kind="fax")) == Fail("unsupported_kind", "'fax' is not a known kind")
     refused = known(Item(template="invoice"))
     assert refused is not None
     assert refused.reason == "unsupported_template"
