@@ -118,8 +118,8 @@ async def test_a_run_from_before_the_log_is_counted(store: Store) -> None:
     await ended(Workshop(store))
     [line] = await listed(store)
     assert line.shown is not None
-    assert overview.told_of(line.shown) is not None
-    assert overview.told_of(line.shown._replace(ending='{"adopted":true}')) is None
+    assert overview.known_accounting(line.shown) is not None
+    assert overview.known_accounting(line.shown._replace(ending='{"adopted":true}')) is None
 
 
 async def test_a_page_takes_as_many_statements_however_many_lines_it_has(store: Store) -> None:

@@ -1,1 +1,1 @@
-"""The use cases. All IO goes through ports; one role a file, a role noun for a name."""
+"""The use cases. All IO goes through ports; one role per file, named by a role noun."""

@@ -1,7 +1,7 @@
-"""What every role of the kernel stands on: where things are kept, what time it is, ids and limits.
+"""What every kernel role is built on: store, clock, ids and limits.
 
-It is made once by bootstrap and handed to each role as its first argument, so that a constructor
-names only what is the role's own.
+Bootstrap creates it once and passes it to each role as the first argument, so that a constructor
+names only the role's own dependencies.
 """
 
 from dataclasses import dataclass

@@ -327,7 +327,7 @@ async def test_a_rerun_asked_for_just_before_the_phase_ends_has_its_jobs_all_the
 ) -> None:
     campaign_id = await created(outrider, 10, order=(AUDIENCE_IMPORT, LAUNCH))
     first = await begun(outrider, campaign_id, AUDIENCE_IMPORT)
-    look = outrider.phase_controller._scripts.standing
+    look = outrider.phase_controller._scripts.read_phases
     looks: list[object] = []
 
     def looked(*given: object) -> object:
@@ -344,7 +344,7 @@ async def test_a_rerun_asked_for_just_before_the_phase_ends_has_its_jobs_all_the
                 await until_ended(outrider, first)
         return found
 
-    monkeypatch.setattr(outrider.phase_controller._scripts, "standing", looked)
+    monkeypatch.setattr(outrider.phase_controller._scripts, "read_phases", looked)
     monkeypatch.setattr(outrider.store, "read", read_and_end)
     rerun = await control(outrider, campaign_id, Action.RERUN, AUDIENCE_IMPORT)
     monkeypatch.undo()

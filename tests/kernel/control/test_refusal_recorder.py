@@ -49,7 +49,7 @@ async def test_every_refusal_is_recorded_at_a_bounded_rate(database: str, tmp_pa
             with pytest.raises(Forbidden):
                 await signal(outrider, run_id, Signal.CANCEL, by=READER)
         assert (await types_of(outrider, run_id)).count("SignalRejected") == 3
-        assert await outrider.refusal_recorder.tell_the_rest() == 0, "it may not be over"
+        assert await outrider.refusal_recorder.record_counted() == 0, "it may not be over"
         assert (await signal(outrider, run_id, Signal.PAUSE)).changed, "who may is not held up"
         await clock.step(61)
         with pytest.raises(Forbidden):
@@ -59,8 +59,8 @@ async def test_every_refusal_is_recorded_at_a_bounded_rate(database: str, tmp_pa
             with pytest.raises(Forbidden):
                 await signal(outrider, run_id, Signal.CANCEL, by=READER)
         await clock.step(61)
-        assert await outrider.refusal_recorder.tell_the_rest() == 1
-        assert await outrider.refusal_recorder.tell_the_rest() == 0
+        assert await outrider.refusal_recorder.record_counted() == 1
+        assert await outrider.refusal_recorder.record_counted() == 0
         last = (await events_of(outrider, run_id))[-1]
         assert (last.type, last.payload["refusedBesides"]) == ("SignalRejected", 2)
         assert last.occurred_at == START + timedelta(seconds=122)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from outrider.domain.ids import OutboxId
 from outrider.kernel.delivery.screens import (
     Fail,
-    ReadableLetter,
+    ReadableContent,
     SupportedTemplate,
     first_refusal,
     readable,
@@ -34,20 +34,20 @@ def test_kinds_and_templates_that_are_not_known_here_fail() -> None:
     known = SupportedTemplate(supported_templates([ProposalEmail()]))
     assert known(Item()) is None
     assert known(Item(template=ProposalEmail().name)) is None
-    assert known(Item(kind="fax")) == Fail("unsupported_kind", "there is no kind 'fax'")
+    assert known(Item(kind="fax")) == Fail("unsupported_kind", "'fax' is not a known kind")
     refused = known(Item(template="invoice"))
     assert refused is not None
     assert refused.reason == "unsupported_template"
 
 
 def test_a_payload_that_is_no_letter_fails_and_the_others_are_kept() -> None:
-    screen = ReadableLetter()
+    screen = ReadableContent()
     assert screen(Item()) is None
-    assert screen.letters[FIRST].body == "Hi"
+    assert screen.contents[FIRST].body == "Hi"
     assert readable("{") == "the payload is not JSON"
     refused = screen(Item(id=SECOND, payload="[]"))
     assert isinstance(refused, Fail)
-    assert set(screen.letters) == {FIRST}
+    assert set(screen.contents) == {FIRST}
 
 
 def test_the_first_refusal_counts_and_nobody_after_it_is_asked() -> None:

@@ -17,11 +17,11 @@ async def open_alerts(store: Store) -> list[str]:
 async def test_an_alert_is_open_while_a_shortage_lasts_and_closed_after_it(store: Store) -> None:
     clock, limits = FakeClock(), Limits()
     teller = ShortageTeller(foundation(store, clock=clock, limits=limits), "host-1")
-    await teller.tell("too many open files")
-    await teller.tell("too many open files")
-    assert (teller.stands, await open_alerts(store)) == (True, ["host-1"])
+    await teller.report("too many open files")
+    await teller.report("too many open files")
+    assert (teller.is_alerting, await open_alerts(store)) == (True, ["host-1"])
     await teller.over()
-    assert teller.stands, "the last shortage was a moment ago"
+    assert teller.is_alerting, "the last shortage was a moment ago"
     clock.advance(limits.shortage_tell_seconds)
     await teller.over()
-    assert (teller.stands, await open_alerts(store)) == (False, [])
+    assert (teller.is_alerting, await open_alerts(store)) == (False, [])

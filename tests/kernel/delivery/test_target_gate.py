@@ -54,7 +54,7 @@ async def test_a_long_retry_after_holds_one_workspace_and_the_others_for_a_minut
     passes = await gate.ask(told, gateway, 1)
     assert isinstance(passes, Passes)
     gate.note(told, passes, Throttled("HTTP 429", 3_600))
-    await gate.tell(told)
+    await gate.publish(told)
 
     closed = await gate.ask(told, gateway, 1)
     assert isinstance(closed, ComeBack)
@@ -72,7 +72,7 @@ async def test_a_long_retry_after_holds_one_workspace_and_the_others_for_a_minut
     assert isinstance(probe, Passes)
     assert probe.is_probe
     gate.note(other, probe, Accepted("1"))
-    await gate.tell(other)
+    await gate.publish(other)
     assert isinstance(await gate.ask(other, gateway, 5), Passes)
     # Whoever was told keeps to it, and is let in when the time has come.
     assert isinstance(await gate.ask(told, gateway, 1), ComeBack)
@@ -96,14 +96,14 @@ async def test_a_door_that_opens_for_one_workspace_leaves_the_alerts_of_others_s
         passes = await gate.ask(key, gateway, 1)
         assert isinstance(passes, Passes)
         gate.note(key, passes, Held("unauthorized", "", closes=Closes.THE_ITEM))
-        await gate.tell(key)
+        await gate.publish(key)
     assert await subjects(outrider, DEFAULT_SCOPE) == await subjects(outrider, OTHERS) == [TARGET]
 
     await clock.step(15)
     probe = await gate.ask(mended, gateway, 1)
     assert isinstance(probe, Passes)
     gate.note(mended, probe, Accepted("1"))
-    await gate.tell(mended)
+    await gate.publish(mended)
     assert await subjects(outrider, DEFAULT_SCOPE) == []
     assert await subjects(outrider, OTHERS) == [TARGET]
 
@@ -123,7 +123,7 @@ async def test_a_workspace_over_its_quota_does_not_keep_the_others_out(
                 continue
             taken += key is other
             gate.note(key, passes, Throttled("HTTP 429", asks) if key is over else Accepted("1"))
-            await gate.tell(key)
+            await gate.publish(key)
         await clock.step(1)
     assert taken > 450
 
@@ -138,7 +138,7 @@ async def test_what_a_workspaces_own_credentials_are_told_closes_its_own_door_al
     passes = await gate.ask(over, gateway, 1)
     assert isinstance(passes, Passes)
     gate.note(over, passes, route.as_the_door_sees(Throttled("HTTP 429", 30)))
-    await gate.tell(over)
+    await gate.publish(over)
 
     waits = await gate.ask(over, gateway, 1)
     assert isinstance(waits, ComeBack)

@@ -1,7 +1,7 @@
-"""The answer finder: asks a cache of answers that may be away, and leaves it alone while it is.
+"""The answer finder: looks up stored answers in a cache that may be down.
 
-A cache that failed is not asked again for a few seconds, so that it costs one request its patience
-and not every one. When it is back, that is noticed by the next who asks.
+After a failure the cache is skipped for a few seconds, so one request pays for the timeout rather
+than all of them. The first lookup after that notices that it is back.
 """
 
 import structlog
@@ -21,7 +21,7 @@ class AnswerFinder:
         self._rests_until: float | None = None
 
     async def find(self, key: RequestKey) -> StoredAnswer | OtherRequest | None:
-        if self._cache is None or self._rests():
+        if self._cache is None or self._is_skipped():
             return None
         try:
             found = await self._cache.find(key)
@@ -32,7 +32,7 @@ class AnswerFinder:
         return found
 
     async def put(self, key: RequestKey, answer: StoredAnswer) -> None:
-        if self._cache is None or self._rests():
+        if self._cache is None or self._is_skipped():
             return
         try:
             await self._cache.put(key, answer)
@@ -42,10 +42,10 @@ class AnswerFinder:
             self._is_back()
 
     async def is_away(self) -> bool:
-        """Whether there is a cache that does not answer."""
+        """Whether a cache is configured and does not respond."""
         if self._cache is None:
             return False
-        if self._rests():
+        if self._is_skipped():
             return True
         try:
             await self._cache.reach()
@@ -62,7 +62,7 @@ class AnswerFinder:
             except StoreUnavailable as error:
                 log.warning("redis_not_closed", error=error.message)
 
-    def _rests(self) -> bool:
+    def _is_skipped(self) -> bool:
         return self._rests_until is not None and self._clock.monotonic() < self._rests_until
 
     def _lost(self, error: StoreUnavailable) -> None:

@@ -1,8 +1,7 @@
-"""The failed-auth limiter: who keeps presenting keys that are none has to wait between tries.
+"""The failed-auth limiter: a client that keeps presenting invalid keys has to wait between tries.
 
-An address has a bucket of failures that fills again with time, or one for each thing that it was
-wrong about; success costs nothing. A network of IPv6 is one address, because whoever has one of its
-addresses has all of them.
+Each address (and subject) has a bucket of failures that refills over time; success costs nothing.
+An IPv6 /64 counts as one address, because its owner can use every address in it.
 """
 
 from dataclasses import dataclass
@@ -41,11 +40,11 @@ class FailedAuthLimiter:
         return None if left >= 1 else (1 - left) * self._refill_seconds
 
     def note_failure(self, address: str, now: datetime, about: str = "") -> None:
-        place = network_of(address), about
-        self._buckets[place] = _Bucket(max(0.0, self._left(place, now) - 1), now)
+        key = network_of(address), about
+        self._buckets[key] = _Bucket(max(0.0, self._left(key, now) - 1), now)
 
-    def _left(self, place: tuple[str, str], now: datetime) -> float:
-        bucket = self._buckets.get(place)
+    def _left(self, key: tuple[str, str], now: datetime) -> float:
+        bucket = self._buckets.get(key)
         if bucket is None:
             return self._burst
         passed = max(0.0, (now - bucket.as_of).total_seconds())
@@ -56,7 +55,8 @@ class FailedAuthLimiter:
 
 
 def network_of(address: str) -> str:
-    """IPv4 as it is, also where it is written as IPv6; IPv6 by its /64; anything else by name."""
+    """IPv4 unchanged, also when mapped into IPv6; IPv6 as its /64; anything else as the name
+    itself."""
     try:
         parsed = ip_address(address.partition("%")[0])
     except ValueError:

@@ -1,6 +1,7 @@
-"""Fair turns: a bounded number at once, few of them of one workspace, the others one after another.
+"""Fair turns: bounded concurrency, in total and per workspace; further callers queue.
 
-Who waits is served workspace by workspace, so that a long line of one holds up nobody but itself.
+Waiting callers are served round-robin by workspace, so a long queue in one workspace delays no
+other.
 """
 
 import asyncio
@@ -15,17 +16,17 @@ from outrider.limits.api import TURNS_RETRY_SECONDS
 
 class FairTurns:
     def __init__(self, what: str, total: int, each: int, waiting: int | None = None) -> None:
-        """`waiting`: how many of one workspace may stand in line; None, as many as come."""
+        """`waiting`: how many callers of one workspace may queue; None means no limit."""
         self._what = what
         self._total = total
         self._each = each
         self._waiting_most = waiting
         self._taken: Counter[Scope] = Counter()
-        self._lines: OrderedDict[Scope, deque[asyncio.Future[None]]] = OrderedDict()
+        self._queues: OrderedDict[Scope, deque[asyncio.Future[None]]] = OrderedDict()
 
     @asynccontextmanager
     async def turn(self, scope: Scope) -> AsyncIterator[None]:
-        """Holds a turn of this workspace; Overloaded where its line is full."""
+        """Hold a turn for this workspace; Overloaded if its queue is full."""
         await self._take(scope)
         try:
             yield
@@ -33,21 +34,21 @@ class FairTurns:
             self._give_back(scope)
 
     async def _take(self, scope: Scope) -> None:
-        if scope not in self._lines and self._has_room(scope):
+        if scope not in self._queues and self._has_room(scope):
             self._taken[scope] += 1
             return
-        line = self._lines.setdefault(scope, deque())
-        if self._waiting_most is not None and len(line) >= self._waiting_most:
+        queue = self._queues.setdefault(scope, deque())
+        if self._waiting_most is not None and len(queue) >= self._waiting_most:
             raise Overloaded(
                 f"this workspace has too many {self._what} in progress", TURNS_RETRY_SECONDS
             )
         mine: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        line.append(mine)
+        queue.append(mine)
         try:
             await mine
         except asyncio.CancelledError:
             if mine.done() and not mine.cancelled():
-                # The turn came in the same moment: it is passed on.
+                # The turn was granted at the same moment: pass it on.
                 self._give_back(scope)
             else:
                 self._leave(scope, mine)
@@ -63,21 +64,21 @@ class FairTurns:
         self._call_next()
 
     def _leave(self, scope: Scope, waiter: asyncio.Future[None]) -> None:
-        line = self._lines.get(scope)
-        if line is not None and waiter in line:
-            line.remove(waiter)
-            if not line:
-                del self._lines[scope]
+        queue = self._queues.get(scope)
+        if queue is not None and waiter in queue:
+            queue.remove(waiter)
+            if not queue:
+                del self._queues[scope]
 
     def _call_next(self) -> None:
-        """Whose turn it is; a workspace that got one goes to the end of the round."""
-        while scope := next((each for each in self._lines if self._has_room(each)), None):
-            line = self._lines[scope]
-            waiter = line.popleft()
-            if line:
-                self._lines.move_to_end(scope)
+        """Grant the next turn; a workspace that got one moves to the end of the round."""
+        while scope := next((each for each in self._queues if self._has_room(each)), None):
+            queue = self._queues[scope]
+            waiter = queue.popleft()
+            if queue:
+                self._queues.move_to_end(scope)
             else:
-                del self._lines[scope]
+                del self._queues[scope]
             if not waiter.done():
                 self._taken[scope] += 1
                 waiter.set_result(None)

@@ -1,6 +1,6 @@
-"""Idempotency in the database: one of many claimers executes, the others get its answer.
+"""Idempotency in the database: of concurrent claimers one executes, the others get its answer.
 
-For as long as `expires_at` lies ahead a record stands; behind, it is as good as gone.
+A record is valid until its `expires_at`; after that it counts as absent.
 """
 
 from collections.abc import Callable

@@ -1,6 +1,6 @@
 """Authorisation by key: operating a run takes `operate`, approving one takes `admin`.
 
-Whoever may start a campaign that requires approval should not be able to wave it through too.
+A person who may start a campaign that requires approval must not be able to approve it as well.
 """
 
 from outrider.domain.ids import RunId

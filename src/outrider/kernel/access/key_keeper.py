@@ -1,6 +1,6 @@
-"""The key keeper: makes API keys, shows each once, revokes them, and says who is asking.
+"""The key keeper: creates API keys, shows each once, revokes them, and authenticates callers.
 
-A key that was found good is remembered for a few seconds; one that was not is looked up each time.
+A valid key is cached for a few seconds; an invalid one is looked up each time.
 """
 
 import hmac
@@ -48,8 +48,8 @@ class KeyKeeper:
         self._random_bytes = random_bytes
         self._salt = random_bytes(KEY_SALT_BYTES)
         self._root_digest = None if root_key is None else self._digest(root_key)
-        # Stands in for a record that does not exist, so that its absence takes as long to find.
-        self._nobody = random_bytes(KEY_SALT_BYTES), random_bytes(KEY_SECRET_BYTES)
+        # Compared against when a record does not exist, so that its absence takes as long to find.
+        self._absent_key = random_bytes(KEY_SALT_BYTES), random_bytes(KEY_SECRET_BYTES)
         self._remembered: TTLCache[bytes, Principal] = TTLCache(
             KEYS_REMEMBERED, KEY_REMEMBER_SECONDS, foundation.clock.monotonic
         )
@@ -58,13 +58,13 @@ class KeyKeeper:
     async def create(
         self, scope: Scope, name: str, scopes: Collection[KeyScope], actor: str
     ) -> tuple[ApiKeyRecord, str]:
-        """The record and the key's text, which nobody can be shown again."""
+        """The record and the key's text, which cannot be shown again."""
         new, text = self._new(scope, name, scopes)
         made = await self._store.write(keys.create(new, actor, self._ids, self._clock.now()))
         return made, text
 
     async def ensure_first_key(self, actor: str) -> str | None:
-        """The text of a new key, if otherwise nobody could get in."""
+        """The text of a new key, if the workspace has no working key yet."""
         if self._root_digest is not None:
             return None
         new, text = self._new(DEFAULT_SCOPE, FIRST_NAME, {KeyScope.ADMIN})
@@ -72,7 +72,7 @@ class KeyKeeper:
         return text if made else None
 
     async def list(self, scope: Scope, after: str, most: int) -> Sequence[ApiKeyRecord]:
-        """Oldest first, revoked ones included."""
+        """Oldest first, including revoked keys."""
         if not is_uuid(after):
             raise InvalidInput(f"'{after}' is not the id of a key")
         return await self._store.read(keys.page(scope, after, most))
@@ -83,7 +83,7 @@ class KeyKeeper:
                 keys.revoke(scope, key_id, actor, self._ids, self._clock.now())
             )
         finally:
-            # Even if it failed: it may have been done before the answer was lost.
+            # Even on failure: the revocation may have been committed before the response was lost.
             self._forget(key_id)
 
     async def authenticate(self, text: str) -> Principal | None:
@@ -98,18 +98,18 @@ class KeyKeeper:
             return known
         revocations = self._revocations
         found = await self._store.read(keys.to_check(presented.key_id))
-        salt, kept = (found.salt, found.digest) if found else self._nobody
+        salt, kept = (found.salt, found.digest) if found else self._absent_key
         if not is_secret(presented.secret, salt, kept) or found is None:
             return None
         principal = Principal(found.scope, presented.key_id, found.name, found.scopes)
-        # What was read before a revocation must not be remembered after it.
+        # A record read before a revocation must not be cached after it.
         if revocations == self._revocations:
             self._remembered[digest] = principal
         return principal
 
     async def principal_of(self, key_id: KeyId) -> Principal | None:
-        """Whom a key stands for whose secret was proven before; None once it is revoked."""
-        # Not to be mixed up with the digest of a key's text, which has another length.
+        """The principal of a key whose secret was proven earlier; None once the key is revoked."""
+        # Cannot collide with the digest of a key's text, which has a different length.
         remembered_as = key_id.encode()
         known = self._remembered.get(remembered_as)
         if known is not None:
@@ -124,7 +124,7 @@ class KeyKeeper:
         return principal
 
     async def open_workspace(self, tenant_name: str, project: str, environment: str) -> Scope:
-        """Find it, or make it."""
+        """Find the workspace, or create it."""
         named = _checked(WorkspaceName(tenant_name, project, environment))
         return await self._store.write(keys.open_workspace(named, self._ids, self._clock.now()))
 

@@ -1,8 +1,7 @@
-"""The session keeper: makes sessions for keys that were found good, and says whose one is.
+"""The session keeper: issues session tokens for authenticated keys, and resolves them again.
 
-Nothing of a session is stored. It lasts for hours, unless its key is revoked or the root key is
-changed. The secret behind the tokens is not in the database; servers that have the same take each
-other's sessions.
+Sessions are not stored: one lasts for hours, unless its key is revoked or the root key changes. The
+signing secret is not in the database; servers that share it accept each other's sessions.
 """
 
 import asyncio
@@ -55,7 +54,7 @@ class SessionKeeper:
 
     async def begin(self, principal: Principal) -> Session:
         secret = await self._loaded()
-        # Whole seconds, as the token has them.
+        # Whole seconds, as encoded in the token.
         now = self._clock.now().replace(microsecond=0)
         expires_at = now + timedelta(seconds=SESSION_SECONDS)
         key_id = None if principal == ROOT else principal.key_id
@@ -64,7 +63,7 @@ class SessionKeeper:
         return Session(principal, expires_at, token, csrf_token(secret, token))
 
     async def find(self, token: str) -> Session | None:
-        """None if it is none of ours, has expired, or its key no longer opens anything."""
+        """None if the token is not ours, has expired, or its key has been revoked."""
         secret = await self._loaded()
         signed = read_token(secret, token, self._root_key)
         if signed is None or signed.expires_at <= self._clock.now():
@@ -87,8 +86,8 @@ class SessionKeeper:
         return self._secret
 
     async def _salt(self) -> bytes:
-        """The database's own, so that a session of one database opens nothing in another. Whoever
-        reads it there can sign nothing with it."""
+        """Unique to the database, so that a session of one database is not valid in another.
+        Reading it there is not enough to sign a token."""
         found = await self._store.read(signing_keys.find(SIGNING_KEY))
         if found is None:
             new, now = self._random_bytes(SECRET_BYTES), self._clock.now()

@@ -1,4 +1,4 @@
-"""The suppression keeper: addresses that must not be called, and who said so."""
+"""The suppression keeper: addresses that must not be contacted, and who said so."""
 
 from collections.abc import Sequence
 
@@ -31,7 +31,7 @@ class SuppressionKeeper:
         actor: str,
         topic: str | None = None,
     ) -> int:
-        """Whatever they opted out of, or of one topic. Returns how many were suppressed."""
+        """Lift every opt-out, or the one for a topic. Returns how many were suppressed."""
         script = suppressions.lift_recorded(
             scope, channel, addresses, topic, actor, self._ids, self._clock.now()
         )

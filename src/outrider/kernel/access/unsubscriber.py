@@ -1,6 +1,6 @@
-"""The unsubscriber: makes the link that a message carries, and opts out whoever follows it.
+"""The unsubscriber: creates unsubscribe links, and opts out the recipient who follows one.
 
-The secret behind the links is the database's own and is read once; a link is then made without IO.
+The secret behind the links is stored in the database and read once; creating a link needs no IO.
 """
 
 from collections.abc import Callable
@@ -35,7 +35,7 @@ class Unsubscriber:
         self._secret: bytes | None = None
 
     async def urls(self) -> UnsubscribeUrls | None:
-        """What makes links; None where nobody said how this server is reached."""
+        """The link factory; None if no public URL is configured for this server."""
         if self._public_url is None:
             return None
         return UnsubscribeUrls(self._public_url, await self._loaded())
@@ -47,12 +47,12 @@ class Unsubscriber:
         return urls.url_of(scope, channel, address, topic) if urls else None
 
     async def read(self, token: str) -> Unsubscription | None:
-        """Whom the token opts out, if it is one of ours; nothing is changed."""
+        """Whom the token opts out, if it is one of ours; changes nothing."""
         return read_token(await self._loaded(), token)
 
     async def unsubscribe(self, token: str, *, everything: bool = False) -> Unsubscription | None:
-        """Opt out whom the token names, of its topic or of everything; None if it is none of ours.
-        A repeat changes nothing."""
+        """Opt the token's recipient out of its topic, or of everything; None if the token is not
+        ours. Repeating it changes nothing."""
         found = await self.read(token)
         if found is not None and everything:
             found = found._replace(topic=None)

@@ -1,4 +1,4 @@
-"""The names of workspaces, by which settings know them; rows have ids. Names never change."""
+"""Workspace names, which settings refer to; rows use ids. A name never changes."""
 
 from outrider.domain.ids import Scope
 from outrider.domain.workspaces import WorkspaceName

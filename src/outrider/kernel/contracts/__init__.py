@@ -1,1 +1,1 @@
-"""The registry in force, the contracts items were submitted under, and targets."""
+"""The registry in force, the contracts that items were submitted under, and targets."""

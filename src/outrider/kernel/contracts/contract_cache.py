@@ -1,6 +1,6 @@
 """The contract cache: contracts as items were submitted under them, read once and remembered.
 
-Putting one there is taking a snapshot: the contract in force now is the one an item keeps.
+Storing one takes a snapshot: the contract in force now is the one that the item keeps.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -25,7 +25,7 @@ class ContractCache:
         self._by_id: LRUCache[int, Contract] = LRUCache(REMEMBERED_MAX)
 
     async def by_id(self, contract_id: int) -> Contract:
-        """Snapshots are immutable, so what was read once stays true."""
+        """Snapshots are immutable, so a cached one stays valid."""
         known = self._by_id.get(contract_id)
         if known is None:
             text = await self._store.read(contract_documents.contract_document(contract_id))
@@ -38,7 +38,7 @@ def snapshots(
     in_force: Mapping[str, Contract],
     fallback_of: Callable[[str], str | None],
 ) -> dict[str, ContractSnapshot]:
-    """The contracts of these targets, and of their fallbacks, which a worker may need later."""
+    """The contracts of these targets and of their fallbacks, which a worker may need later."""
     taken: dict[str, ContractSnapshot] = {}
     for target in sorted(targets):
         contract = in_force.get(target)

@@ -1,7 +1,7 @@
-"""The registry follower: a registry that one server was given is soon in force on all of them.
+"""The registry follower: propagates a registry replaced on one server to all the others.
 
-A replacement goes to the disk of the server that was asked, and to the database as a revision. The
-others see the new number, judge the document for themselves, and take it over, on their disks too.
+A replacement goes to that server's disk, and to the database as a revision. The other servers see
+the new number, validate the document themselves and adopt it, on their disks too.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ log = structlog.get_logger()
 
 
 def registry_sha256(contracts: Contracts) -> str:
-    """Of the terms alone: two files with the same ones are the same registry."""
+    """Of the terms alone: two files with the same terms are the same registry."""
     texts = "\n".join(contract_text(contracts[name]) for name in sorted(contracts))
     return hashlib.sha256(texts.encode()).hexdigest()
 
@@ -34,12 +34,13 @@ class RegistryFollower:
         self._ids = foundation.ids
         self._limits = foundation.limits
         self._seen: int | None = None
-        """The revision that this process has dealt with; None until its first look."""
+        """The revision that this process has handled; None until its first check."""
         self._changing = asyncio.Lock()
 
     async def replace(self, scope: Scope, raw: bytes, actor: str) -> Contracts:
-        """Put another registry in force, here at once and soon everywhere; InvalidInput leaves all
-        as it was. What cannot be told to the others is not in force here either."""
+        """Put another registry in force, here at once and soon everywhere; InvalidInput leaves
+        everything unchanged. A registry that cannot be published is not put in force here
+        either."""
         async with self._changing:
             before = await asyncio.to_thread(self._keeper.written)
             replaced = None if before is None else registry_sha256(before.contracts)
@@ -59,7 +60,7 @@ class RegistryFollower:
             return new
 
     async def refresh(self) -> None:
-        """Take over what another server was given since the last look, if anything."""
+        """Adopt what another server was given since the last check, if anything."""
         async with self._changing:
             revision = await self._store.read(registry_revisions.latest_revision())
             if revision == (self._seen or 0) and self._seen is not None:
@@ -79,8 +80,8 @@ class RegistryFollower:
             await self._clock.sleep(self._limits.registry_look_seconds)
 
     async def _is_wanted(self, latest: Revision) -> bool:
-        """What came while this process ran, always. At its start, unless its file was edited by
-        hand: one that was replaced while nobody was here is known to have been."""
+        """Always, for a revision published while this process ran. At start-up, unless the file was
+        edited by hand: a file that is merely outdated matches an earlier revision."""
         before = await asyncio.to_thread(self._keeper.written)
         if before is None:
             return True
@@ -98,7 +99,7 @@ class RegistryFollower:
         try:
             await asyncio.to_thread(self._keeper.adopt, latest.document.encode())
         except InvalidInput as error:
-            # This process is older than the one that took it, and goes on with what it has.
+            # This process is older than the one that accepted it, and keeps its current registry.
             log.error(
                 "registry_revision_refused",
                 revision=latest.revision,

@@ -1,7 +1,7 @@
-"""The registry keeper: which contracts are in force, and how another registry takes their place.
+"""The registry keeper: which contracts are in force, and how another registry replaces them.
 
-Bytes are judged whole before anything changes; then the file is replaced, then the contracts, by
-one assignment. Readers see the old contracts or the new ones and never a mixture.
+The bytes are validated as a whole first; then the file is replaced, then the contracts, by one
+assignment. Readers see the old contracts or the new ones and never a mixture.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,7 +23,7 @@ Parse = Callable[[bytes], Contracts]
 
 
 class Written(NamedTuple):
-    """The registry as it is in the file, and what it comes to."""
+    """The registry as stored in the file, and the contracts it defines."""
 
     raw: bytes
     contracts: Contracts
@@ -34,11 +34,11 @@ class RegistryKeeper:
         self._file = file
         self._parse = parse
         self._in_force: Contracts | None = None
-        # One change at a time, so that file and memory cannot end up with different ones.
+        # One change at a time, so that file and memory cannot diverge.
         self._changing = Lock()
 
     def contracts(self) -> Contracts:
-        """Those in force now. They never change; whoever wants to see a change asks again."""
+        """The contracts in force now. They are immutable; call again to see a change."""
         in_force = self._in_force
         if in_force is not None:
             return in_force
@@ -48,11 +48,11 @@ class RegistryKeeper:
             return self._in_force
 
     def judged(self, raw: bytes) -> Contracts:
-        """What these bytes would put in force; InvalidInput with every problem."""
+        """The contracts that these bytes define; InvalidInput with every problem."""
         return self._judged(raw)
 
     def replace(self, raw: bytes) -> Contracts:
-        """Put another registry in force, on disk first; InvalidInput leaves all as it was.
+        """Put another registry in force, on disk first; InvalidInput leaves everything unchanged.
 
         It waits for the disk, so a server calls it in a thread.
         """
@@ -64,7 +64,7 @@ class RegistryKeeper:
         return new
 
     def written(self) -> Written | None:
-        """What the file has; None where it is not there or no good."""
+        """The contents of the file; None if it is missing or invalid."""
         try:
             raw = self._file.read()
             return Written(raw, self._judged(raw))
@@ -72,8 +72,8 @@ class RegistryKeeper:
             return None
 
     def adopt(self, raw: bytes) -> None:
-        """As `replace`, for what is in force elsewhere already: it is in force here too, even
-        where this machine's file cannot be written."""
+        """Like `replace`, for a registry already in force elsewhere: it takes effect here even if
+        this machine's file cannot be written."""
         new = self._judged(raw)
         with self._changing:
             try:
@@ -84,7 +84,7 @@ class RegistryKeeper:
         log.info("registry_adopted", targets=len(new))
 
     def reload(self) -> bool:
-        """Read the file again; a bad one is reported and the contracts in force stay."""
+        """Read the file again; an invalid file is reported and the contracts in force stay."""
         try:
             with self._changing:
                 new = self._in_force = self._judged(self._file.read())

@@ -1,4 +1,5 @@
-"""The target keeper: what an operator asks of a submission target, and how all of them fare."""
+"""The target keeper: an operator's controls of a submission target, and an overview of all
+targets."""
 
 from outrider.domain.ids import Scope
 from outrider.kernel.foundation import Foundation
@@ -17,7 +18,7 @@ class TargetKeeper:
         return await self._store.read(targets.overview(self._limits.page_items))
 
     async def pause(self, scope: Scope, submission_target: str, actor: str) -> bool:
-        """Whether it was not paused before. Workers begin no call there within a second."""
+        """Whether it was running before. Workers stop beginning calls there within a second."""
         return await self._store.write(
             targets.pause_recorded(scope, submission_target, actor, self._ids, self._clock.now())
         )
@@ -29,7 +30,8 @@ class TargetKeeper:
         )
 
     async def reset(self, scope: Scope, submission_target: str, actor: str) -> bool:
-        """Open all its doors and forget what went wrong there; whether there was anything."""
+        """Open all its doors and clear their failures; returns whether there was anything to
+        clear."""
         return await self._store.write(
             targets.reset_recorded(
                 scope,

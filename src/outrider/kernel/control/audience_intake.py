@@ -1,7 +1,7 @@
-"""The audience intake: more recipients for a campaign that has not been launched.
+"""The audience intake: adds recipients from a file to a campaign that has not been launched.
 
-A file goes in; with an audience_import ahead its recipients wait for that phase, else they are
-part of the audience at once. All of the file, or nothing and every mistake in it.
+If an audience_import phase is still ahead the recipients wait for it, otherwise they join the
+audience at once. The whole file is taken, or nothing is and every mistake is reported.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
@@ -41,7 +41,7 @@ class AudienceIntake:
     async def add(
         self, scope: Scope, campaign_id: CampaignId, path: Path, actor: str
     ) -> AudienceAnswer:
-        # Before a gigabyte is read for an audience that is closed.
+        # Check before reading a gigabyte for an audience that is closed.
         found = await self._store.read(self._scripts.open_audience(scope, campaign_id))
         message_ids = {message.id for message in found.definition.messages}
         async with (
@@ -85,7 +85,7 @@ class AudienceIntake:
         return answer
 
     async def _when_free(self, work: Callable[[], Awaitable[Done]]) -> Done:
-        """Files of one campaign are taken in one after the other."""
+        """Files of one campaign are processed one at a time."""
         waited = 0.0
         while True:
             try:

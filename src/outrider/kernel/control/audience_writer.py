@@ -1,7 +1,7 @@
-"""The audience writer: many recipients, a window at a time, each in a short transaction of its own.
+"""The audience writer: writes many recipients in windows, each in its own short transaction.
 
-The windows are an intake, which nobody sees before its last transaction. One that fails is taken
-away again; one whose process died is found by its expiry, and taken away by whoever finds it.
+The windows form an intake, which is invisible until its last transaction commits. A failed intake
+is removed at once; one whose process died is removed once it has expired.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ CHUNKS_PER_WINDOW = IMPORT_WINDOW_ITEMS // UPLOAD_CHUNK_RECORDS
 
 
 async def windows_of(recipients: Iterable[Recipient]) -> AsyncGenerator[list[Recipient], None]:
-    """Each is read in a thread, where reading it may take its time; only the last is short."""
+    """Read each window in a thread, because reading may be slow; only the last one is short."""
     stream = iter(recipients)
 
     def read() -> list[Recipient]:
@@ -60,14 +60,14 @@ class AudienceWriter:
 
     @asynccontextmanager
     async def taking_in(self, begin: Transaction[Intake]) -> AsyncIterator[Intake]:
-        """The intake that the script begins; where the block fails, nothing is left of it."""
+        """The intake that the script begins; if the block fails, nothing of it remains."""
         intake = await self._store.write(begin)
         try:
             yield intake
         except Exception:
             try:
                 await self._store.write(intakes.abandon(intake))
-                await self._take_away(intake)
+                await self._remove(intake)
             except StoreError as error:
                 log.warning("intake_left_to_its_expiry", error=error.message)
             raise
@@ -84,7 +84,8 @@ class AudienceWriter:
         is_new: bool,
         progress: Callable[[int], None],
     ) -> int:
-        """Where the audience ends then. Staged: for its import, as they were given."""
+        """Returns where the audience ends. Staged recipients are kept as given, for their import
+        phase."""
         position, chunk = intake.first_position, intake.first_chunk
         campaign_id = intake.campaign_id
         census = AddressCensus(CENSUS_ADDRESSES_MAX)
@@ -105,7 +106,7 @@ class AudienceWriter:
         return position
 
     async def clean(self) -> None:
-        """The loop that takes away what processes that died have left; runs until cancelled."""
+        """The loop that removes intakes of processes that died; runs until cancelled."""
         while True:
             try:
                 await self.take_away_expired()
@@ -114,21 +115,22 @@ class AudienceWriter:
             await self._clock.sleep(self._limits.intake_clean_seconds)
 
     async def take_away_expired(self) -> int:
-        """How many there were."""
+        """Returns how many there were."""
         expired = await self._store.write(intakes.abandon_expired(self._clock.now()))
         for intake in expired:
             log.warning("intake_expired", campaign_id=intake.campaign_id)
-            await self._take_away(intake)
+            await self._remove(intake)
         return len(expired)
 
-    async def _take_away(self, intake: Intake) -> None:
+    async def _remove(self, intake: Intake) -> None:
         while await self._store.write(
             intakes.take_away(intake, IMPORT_WINDOW_ITEMS, CHUNKS_PER_WINDOW)
         ):
             pass
 
     async def _mark_duplicates(self, intake: Intake) -> None:
-        """Looked for where no writer waits for it, and marked a window at a time."""
+        """Searched outside the write transaction, so that no writer waits, and marked window by
+        window."""
         most = DUPLICATES_FOUND_AT_ONCE
         while found := await self._store.read(audience.duplicates(intake.campaign_id, most)):
             for window in batches.windows(found, IMPORT_WINDOW_ITEMS):

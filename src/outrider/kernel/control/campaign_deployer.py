@@ -1,6 +1,6 @@
-"""The campaign deployer: creates campaigns, and is the script of their launch.
+"""The campaign deployer: creates campaigns, and provides the script that launches them.
 
-It only ever writes `queued`. Which contract applies is decided here, once, and snapshotted.
+It only ever writes `queued`. The applicable contract is chosen here, once, and snapshotted.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -84,19 +84,19 @@ class CampaignDeployer:
                 "two recipients have the same id", hint="give every recipient a unique id"
             ) from refused
 
-    def launch(self, beginning: RunStart) -> Transaction[int]:
-        """The script of a launch, for whoever has more to do in the same transaction."""
+    def launch(self, run_start: RunStart) -> Transaction[int]:
+        """The script of a launch, for callers that do more in the same transaction."""
         most = self._limits.job_max_attempts
         now = self._clock.now()
         return deployment.launch(
-            beginning, self._snapshots, self._fallback_of, most, self._ids, now
+            run_start, self._snapshots, self._fallback_of, most, self._ids, now
         )
 
     def _snapshots(self, targets: set[str]) -> Mapping[str, ContractSnapshot]:
         return snapshots(targets, self._contracts(), self._fallback_of)
 
     def _check_targets(self, definition: CampaignDefinition) -> None:
-        """A campaign that could never be sent is refused when it is written, not when it is due."""
+        """Refuse a campaign that could never be sent when it is created, not when it is due."""
         problems, in_force = [], self._contracts()
         for index, message in enumerate(definition.messages):
             path = f"messages[{index}].submissionTarget"

@@ -1,7 +1,7 @@
 """The phase controller: start, pause, resume, stop, rerun and retry the phases of a campaign.
 
-A control is one transaction: the phase's new state, its event, and what its jobs have to know of
-it. Asking for what is already so changes nothing and is told so.
+A control is one transaction: the phase's new state, its event, and the update to its jobs. Asking
+for a state the phase already has changes nothing, and the answer says so.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -106,7 +106,7 @@ class PhaseController:
     async def stop_campaign(
         self, scope: Scope, campaign_id: CampaignId, control: Control
     ) -> ControlAnswer:
-        """Stop the one phase that is under way, whichever it is."""
+        """Stop the one phase that is in progress, whichever it is."""
         with refusals_logged(campaign_id, None, control):
             script = partial(self._scripts.stop_campaign, scope, campaign_id, control)
             return await self._carried_out(scope, campaign_id, control, script)
@@ -128,18 +128,18 @@ class PhaseController:
             if control.action in SUSPENDING:
                 await self._seen_by_workers(await self._current_runs(campaign_id))
             raise
-        await self._tell_engine(scope, control, answer)
+        await self._notify_engine(scope, control, answer)
         if answer.changed and answer.run_id is not None and control.action in SUSPENDING:
             await self._seen_by_workers([answer.run_id])
         return answer
 
     async def _current_runs(self, campaign_id: CampaignId) -> list[RunId]:
-        standing = await self._store.read(campaigns.phases_of(campaign_id))
-        return [RunId(each.run_id) for each in standing if each.run_id]
+        phases = await self._store.read(campaigns.phases_of(campaign_id))
+        return [RunId(each.run_id) for each in phases if each.run_id]
 
     async def _seen_by_workers(self, run_ids: Sequence[RunId]) -> None:
-        """After a pause or a stop, wait until no worker can begin a call that is not out already:
-        each has seen it, or has been silent for longer than its permits last."""
+        """After a pause or a stop, wait until no worker can begin a new call: each has seen the
+        control, or has been silent for longer than its permits last."""
         until = self._clock.monotonic() + self._limits.permit_seconds
         for run_id in run_ids:
             while await self._store.read(jobs.suspensions_unseen(run_id)):
@@ -147,7 +147,7 @@ class PhaseController:
                     return
                 await self._clock.sleep(self._limits.suspension_poll_seconds)
 
-    async def _tell_engine(self, scope: Scope, control: Control, answer: ControlAnswer) -> None:
+    async def _notify_engine(self, scope: Scope, control: Control, answer: ControlAnswer) -> None:
         if not answer.changed or answer.run_id is None:
             return
         if control.action in SIGNALS:
@@ -160,7 +160,7 @@ class PhaseController:
     async def _written(
         self, campaign_id: CampaignId, script: Callable[[], Transaction[ControlAnswer]]
     ) -> ControlAnswer:
-        """A control changes nothing twice."""
+        """Applying a control twice has no further effect."""
         answer = await tried_again(self._store, script, self._clock, self._limits)
         if answer.changed:
             log.info(
@@ -182,11 +182,11 @@ class PhaseController:
         control: Control,
         run_id: RunId,
     ) -> PhasePlan | None:
-        """Ask the handler before the transaction, and only if there is a beginning to plan."""
-        standing = await self._store.read(self._scripts.standing(scope, campaign_id, phase))
-        if not decide(PhaseState(standing[phase].state), control.action, control.expected):
+        """Ask the handler before the transaction, and only if a run is about to start."""
+        phases = await self._store.read(self._scripts.read_phases(scope, campaign_id, phase))
+        if not decide(PhaseState(phases[phase].state), control.action, control.expected):
             return None
-        check_free_to_begin(phase, control.action, states_of(standing))
+        check_free_to_begin(phase, control.action, states_of(phases))
         handler = self._handlers.get(phase)
         if handler is None:
             raise PreconditionFailed(control.action.value, "no_handler", phase)

@@ -1,7 +1,7 @@
-"""The phase restorer: brings phases and runs back together that a hand in the database parted.
+"""The phase restorer: reconciles phases and runs that a manual database change made inconsistent.
 
-Every server runs it, from its start and for as long as it lives. The database itself notes each
-change of a phase that came without its event, so nothing is missed while no server runs.
+Every server runs it continuously. A database trigger records each phase change that came without
+its event, so nothing is missed while no server runs.
 """
 
 from collections.abc import Awaitable, Callable, Collection
@@ -36,7 +36,7 @@ class PhaseRestorer:
         self._ids = foundation.ids
         self._limits = foundation.limits
         self._logged: set[str] = set()
-        """Bypasses that were logged, and whose phase could not be repaired yet."""
+        """Bypasses that were logged but whose phase could not be repaired yet."""
 
     async def run(self) -> None:
         """Runs until cancelled."""
@@ -48,12 +48,12 @@ class PhaseRestorer:
                 log.warning("phases_not_restored", error=error.message)
 
     async def restore(self) -> int:
-        """Log what went past the state machine, and repair what disagrees, in windows until
-        nothing is left; returns how many phases and runs were changed."""
+        """Log changes that bypassed the state machine and repair inconsistencies, in windows until
+        none are left; returns how many phases and runs were changed."""
         repaired = await self._of_bypasses()
         repaired += await self._of_ended_runs()
         repaired += await self._of_left_runs()
-        # The repairs are bypasses themselves, and logged like every other.
+        # The repairs are bypasses too, and are logged like any other.
         return repaired + await self._of_bypasses()
 
     async def _of_bypasses(self) -> int:
@@ -107,7 +107,7 @@ class PhaseRestorer:
         return repaired
 
     async def _attempted(self, key: Key, step: Callable[[Key], Awaitable[bool]]) -> bool | None:
-        """Whether it changed anything; None where it failed, which costs the others nothing."""
+        """Whether it changed anything; None if it failed, which does not affect the others."""
         try:
             return await step(key)
         except phase_repairs.ChangedMeanwhile:
@@ -119,7 +119,7 @@ class PhaseRestorer:
             return None
 
     async def _stop(self, left: RunLeftRunning) -> bool:
-        """The phase's own run follows its phase; one that no phase names is stopped."""
+        """A phase's current run follows its phase; a run that no phase refers to is stopped."""
         now = self._clock.now()
         if not await self._store.write(phase_repairs.stop_left_over(left, self._ids, now)):
             return await self._reconcile(PhaseKey(left.campaign_id, left.phase))

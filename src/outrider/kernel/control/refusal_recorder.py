@@ -1,8 +1,7 @@
-"""The refusal recorder: every signal that was refused is in its run's log, at a bounded rate.
+"""The refusal recorder: puts every refused signal into its run's log, at a bounded rate.
 
-So many in a while are recorded one by one. What comes on top is counted on the run's row, and told
-as one event when the while is over, or with the next refusal: nobody steers in silence, and nobody
-fills a log with what they may not do.
+Up to a limit per period they are recorded individually. Further refusals are counted on the run's
+row and recorded as one event at the end of the period or with the next refusal.
 """
 
 from collections.abc import Callable
@@ -39,7 +38,7 @@ class RefusalRecorder:
         *,
         under_id: bool,
     ) -> None:
-        """Under its id, a signal that is sent again gets this decision again."""
+        """With an id, a signal that is sent again gets the same decision again."""
         log.warning(
             "signal_rejected", run_id=run_id, signal=asked.signal.value, reason=refused.message
         )
@@ -58,8 +57,8 @@ class RefusalRecorder:
         actor: str,
         refused: tuple[str, str],
     ) -> None:
-        """A control of a phase is a signal to its run, also one that is turned away at the door. No
-        phase: the one that is under way."""
+        """A control of a phase is a signal to its run, even one that is refused on arrival. Without
+        a phase: the one in progress."""
         if action not in SIGNALS:
             return
         run_id = await self._store.read(campaigns.current_run(scope, campaign_id, phase))
@@ -77,12 +76,13 @@ class RefusalRecorder:
         while True:
             await self._clock.sleep(self._limits.refusals_seconds / 2)
             try:
-                await self.tell_the_rest()
+                await self.record_counted()
             except StoreError as error:
                 log.warning("refusals_not_recorded", error=error.message)
 
-    async def tell_the_rest(self) -> int:
-        """Record, one event a run, what was only counted; how many runs had such."""
+    async def record_counted(self) -> int:
+        """Record what was only counted, one event per run; returns how many runs had such
+        refusals."""
         limits = self._limits
         since = self._clock.now() - timedelta(seconds=limits.refusals_seconds)
         found = await self._store.read(signals.unrecorded(since, limits.refusals_page_runs))

@@ -1,7 +1,7 @@
-"""The run reconciler: starts the runs that wait, as soon as their workspace has room for them.
+"""The run reconciler: starts waiting runs as soon as their workspace has capacity for them.
 
-It keeps nothing in memory and may run anywhere, any number of times at once: a run is started by
-whoever holds its request's lease, in the one transaction that also says so.
+It keeps no state in memory, and any number may run at once: a run is started by the holder of its
+request's lease, in the transaction that records the start.
 """
 
 from dataclasses import dataclass
@@ -57,29 +57,29 @@ class RunReconciler:
                 log.warning("runs_not_dequeued", error=error.message)
 
     async def dequeue_and_start(self) -> list[Dequeued]:
-        """Start what there is room for, in each workspace the oldest first."""
+        """Start waiting runs while there is capacity, oldest first in each workspace."""
         most = self._limits.reconcile_workspaces
-        told: list[Dequeued] = []
+        started: list[Dequeued] = []
         for scope in await self._store.read(admission.waiting_workspaces(most)):
-            told += await self._in_workspace(scope)
-        return told
+            started += await self._in_workspace(scope)
+        return started
 
     async def _in_workspace(self, scope: Scope) -> list[Dequeued]:
-        """At most a page of them; the next round goes on."""
+        """At most a page of them; the next round continues."""
         if not await self._has_room(scope):
             return []
         left = await self._lease(scope)
-        told: list[Dequeued] = []
+        started: list[Dequeued] = []
         try:
             while left and (status := await self._start(left[0])) is not None:
-                told.append(Dequeued(left.pop(0).run_id, status))
+                started.append(Dequeued(left.pop(0).run_id, status))
         finally:
             if left:
                 await self._store.write(admission.give_back(left, self._worker_id))
-        return told
+        return started
 
     async def _has_room(self, scope: Scope) -> bool:
-        """Looked at before anything is leased: a full workspace costs one read a round."""
+        """Checked before anything is leased: a full workspace costs one read per round."""
         verdict = await self._store.read(self._gate.decide(scope))
         return isinstance(verdict, Admitted | Delayed)
 
@@ -92,7 +92,7 @@ class RunReconciler:
         )
 
     async def _start(self, request: LeasedRequest) -> DequeueStatus | None:
-        """None where there is no room."""
+        """None if there is no capacity."""
         try:
             status = await self._store.write(
                 run_starts.start(request, self._worker_id, self._gate, self._clock.now())
@@ -100,8 +100,8 @@ class RunReconciler:
         except StoreError:
             raise
         except Exception as error:
-            # One run that cannot be started must not keep the others from it. Its lease is kept,
-            # so that it is not tried again at once.
+            # One run that cannot be started must not block the others. Its lease is kept, so that
+            # it is not retried immediately.
             log.exception("run_not_started", run_id=request.run_id)
             await self._store.write(
                 run_starts.failed(

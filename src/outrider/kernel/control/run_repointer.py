@@ -1,8 +1,7 @@
-"""The run repointer: moves what a run has never attempted to where the registry has its target now.
+"""The run repointer: moves a run's unattempted items to their target's current address.
 
-A run keeps the contracts that it was launched under. When a gateway's address was wrong or has
-changed, its terms stay and the URL alone is taken from the registry in force. What was attempted
-stays where it was: the provider there may have it.
+A run keeps the contracts it was launched under; only the URL is taken from the registry in force.
+Attempted items stay where they were, because that provider may already have them.
 """
 
 from dataclasses import replace
@@ -28,7 +27,7 @@ class RunRepointer:
         self._limits = foundation.limits
 
     async def repoint(self, scope: Scope, run_id: RunId, actor: str) -> list[Repointed]:
-        """What was moved, by contract; nothing where the registry has no other URL."""
+        """What was moved, by contract; nothing if the registry has the same URL."""
         run = await self._store.read(run_records.run(scope, run_id))
         if RunStatus(run.status) in TERMINAL_RUNS:
             raise Conflict(
@@ -79,7 +78,7 @@ class RunRepointer:
 
 
 def _refuse_another_type(contract: Contract, present: Contract) -> None:
-    """The messages were made for the family that the run was launched with."""
+    """The messages were composed for the gateway family that the run was launched with."""
     if present.gateway_type != contract.gateway_type:
         raise Conflict(
             f"the target {contract.submission_target} has another gateway type now:"

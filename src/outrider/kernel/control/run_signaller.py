@@ -1,8 +1,7 @@
-"""The run signaller: APPROVE, PAUSE, RESUME, CANCEL and RETRY_STEP, authorised and on record.
+"""The run signaller: APPROVE, PAUSE, RESUME, CANCEL and RETRY_STEP, authorised and recorded.
 
-Each signal has exactly one decision in its run's log. The decision changes no status; what the
-engine makes of it has events of its own, in the same transaction. A signal sent again under its id
-gets the decision it got before.
+Each signal has one decision in its run's log. The decision itself changes no status; its effects
+have their own events in the same transaction. A repeated signal id gets the same decision again.
 """
 
 from collections.abc import Callable
@@ -69,13 +68,13 @@ class RunSignaller:
 
     async def signal(self, principal: Principal, run_id: RunId, asked: AskedSignal) -> SignalAnswer:
         run = await self._store.read(run_records.run(principal.scope, run_id))
-        told = await self._store.read(signal_scripts.answer(run_id, asked))
-        if told is not None:
-            return told
+        answered = await self._store.read(signal_scripts.answer(run_id, asked))
+        if answered is not None:
+            return answered
         verdict = await self._authorisation.decide(principal, asked.signal, run_id)
         if isinstance(verdict, Denied):
             denied = Forbidden(asked.signal.value, verdict.reason)
-            # Not under its id: that is still free for somebody who may.
+            # Not under its id: the id stays available to an authorised caller.
             await self._refusals.record(run_id, asked, principal.actor, denied, under_id=False)
             raise denied
         if (asked.signal is Signal.RETRY_STEP) != (asked.step_id is not None):
@@ -89,7 +88,7 @@ class RunSignaller:
             await self._refusals.record(run_id, asked, principal.actor, refused, under_id=True)
             raise
         if not changed:
-            # It is so already: allowed, and on record, and nothing follows from it.
+            # Already in that state: allowed and recorded, with no further effect.
             await self._written(lambda: self._scripts.decide(run_id, asked, principal.actor))
         answer = await self._store.read(signal_scripts.answer(run_id, asked))
         assert answer is not None
@@ -98,8 +97,8 @@ class RunSignaller:
     async def require_control(
         self, principal: Principal, campaign_id: CampaignId, phase: str | None, action: Action
     ) -> None:
-        """A control of a phase is a signal to its run, and the same rule decides on it. Forbidden:
-        it is on record."""
+        """A control of a phase is a signal to its run, and the same rule decides it. Raises
+        Forbidden after recording the refusal."""
         if action not in SIGNALS:
             return
         run_id = await self._store.read(campaigns.current_run(principal.scope, campaign_id, phase))
@@ -141,5 +140,5 @@ class RunSignaller:
         return changed
 
     async def _written(self, script: Callable[[], Transaction[bool]]) -> bool:
-        """Under its id a signal is one signal."""
+        """A signal id identifies one signal."""
         return await tried_again(self._store, script, self._clock, self._limits)

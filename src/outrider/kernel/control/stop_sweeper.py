@@ -1,8 +1,7 @@
-"""The stop sweeper: gives an ending to items that came back after their job had ended.
+"""The stop sweeper: settles items that became waiting again after their job had ended.
 
-A stop does not wait for a worker that was taken for dead, nor does a job that is given up. When
-such a worker wakes it may still say how its calls ended, and of those that it never began, that
-they wait again; nobody else would come. What was noted of such workers is forgotten in the end.
+A stopped or abandoned job does not wait for a worker that is considered dead. If that worker wakes,
+it may still return items it never called, and no job is left to pick them up.
 """
 
 from datetime import timedelta
@@ -34,8 +33,8 @@ class StopSweeper:
             await self._clock.sleep(self._limits.stop_sweep_seconds)
 
     async def sweep_once(self) -> int:
-        """How many items there were. What was stopped and what was given up are apart: what cannot
-        be written of the one keeps nobody waiting in the other."""
+        """Returns how many items there were. Stopped and given-up jobs are handled separately, so a
+        failure in one does not block the other."""
         now = self._clock.now()
         since = now - timedelta(seconds=self._limits.stop_swept_seconds)
         swept = 0

@@ -1,4 +1,4 @@
-"""A write that is tried again where the store was gone: for what changes nothing twice."""
+"""Retries a write that is safe to repeat when the store is unavailable."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -14,8 +14,8 @@ Written = TypeVar("Written")
 async def tried_again(
     store: Store, script: Callable[[], Transaction[Written]], clock: Clock, limits: Limits
 ) -> Written:
-    """Deadlocks and dropped connections are over at once. Whoever waits for an answer is not kept
-    for as long as several times a store's own patience takes."""
+    """Deadlocks and dropped connections pass quickly. A caller waiting for an answer must not be
+    kept for several times the store's own timeout."""
     began = clock.monotonic()
     for attempt in range(1, limits.control_attempts + 1):
         try:

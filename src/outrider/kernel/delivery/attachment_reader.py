@@ -1,7 +1,7 @@
-"""Reads a letter's attachments before its attempt is opened: files go in by reference or in base64,
-enclosures come out, or in words what is wrong with them.
+"""Reads a message's attachments before its attempt opens, by artifact reference or from base64.
 
-An artifact is asked for with the hash of its bytes, so nobody attaches a file they do not know.
+The result is the enclosures, or a description of what is wrong. An artifact is requested with the
+hash of its bytes, so nobody can attach a file they do not know.
 """
 
 import hashlib
@@ -21,11 +21,12 @@ class EnclosureReader:
         self._artifacts = artifacts
         self._max_bytes = max_bytes
 
-    async def read(self, letter: MessageContent) -> list[Enclosure] | str:
-        """All of them, or what is wrong with one. ArtifactsUnavailable: it may be there later."""
+    async def read(self, message: MessageContent) -> list[Enclosure] | str:
+        """All of them, or what is wrong with one. ArtifactsUnavailable: they may be readable
+        later."""
         enclosures: list[Enclosure] = []
         left = self._max_bytes
-        for attachment in letter.attachments:
+        for attachment in message.attachments:
             content = await self._content(attachment, left)
             if isinstance(content, str):
                 return content
@@ -38,7 +39,7 @@ class EnclosureReader:
             return self._inline(attachment.name, attachment.base64, most)
         name, reference = attachment.name, attachment.artifact or ""
         if wrong := uri_problem(reference):
-            # Not repeated: what was left in it by mistake may be a signature.
+            # Not repeated: it may contain a signature by mistake.
             return f"the artifact of the attachment '{name}' {wrong}"
         try:
             content = await _read(self._artifacts.read(reference), most)
@@ -56,7 +57,7 @@ class EnclosureReader:
         return content
 
     def _inline(self, name: str, text: str, most: int) -> bytes | str:
-        # Before it is decoded; the last group may stand for two bytes less.
+        # Checked before decoding; padding in the last group can mean two bytes fewer.
         if len(text) // BASE64_GROUP_CHARACTERS * BASE64_GROUP_BYTES > most + 2:
             return self._too_large()
         content = decoded(text)
@@ -69,12 +70,12 @@ class EnclosureReader:
 
 
 def _not_there(name: str) -> str:
-    """The same whether it is missing, another or too large: who guesses names learns nothing."""
+    """The same for missing, different and too large, so that guessing names reveals nothing."""
     return f"the attachment '{name}' has no artifact with this sha256, or is too large"
 
 
 async def _read(pieces: AsyncIterator[bytes], most: int) -> bytes | None:
-    """None where there is more than that; the rest is not read."""
+    """None if there is more than that; the rest is not read."""
     content = bytearray()
     try:
         async for piece in pieces:

@@ -23,7 +23,7 @@ from outrider.ports.gateway import Gateway
 log = structlog.get_logger()
 
 BEHIND_THE_PROBE = 1.25
-"""What a held target refused waits so many times as long as its door is closed."""
+"""An item refused by a held target waits this multiple of the time its door is closed."""
 NOT_DELIVERED = frozenset({ItemStatus.QUEUED, ItemStatus.FAILED})
 
 
@@ -45,18 +45,18 @@ class AttemptJudge:
                 most_attempts=who.patience.most_attempts,
                 final_reasons=who.patience.final_reasons,
             )
-        # When a target is there again its door finds out, whatever the schedule of its messages is.
+        # The door finds out when a target is back, whatever the retry schedule of its messages is.
         retry = DIRECT if is_unreachable(result) else None
         delay_seconds = partial(self._delay_seconds, who, retry)
         verdict = judge(who.contract, gateway.type, facts, result, delay_seconds)
         if isinstance(result, Held) and verdict.next_attempt_at is None and verdict.given_back:
-            # Behind the others: should it be about this message after all, the next probe is not.
+            # Behind the others: if this message is the cause, the next probe uses another one.
             held = self._gate.policy(who.contract.submission_target).breaker_seconds
             again = closed_at + timedelta(seconds=BEHIND_THE_PROBE * held)
             verdict = verdict._replace(next_attempt_at=again)
         overdue = who.deadline is not None and closed_at >= who.deadline
         if overdue and isinstance(result, NotBegun):
-            # Whoever ends it by the clock is about to; nobody is to open it again meanwhile.
+            # The deadline expirer is about to end it; it must not be opened again meanwhile.
             again = closed_at + timedelta(seconds=self._limits.expire_seconds)
             verdict = verdict._replace(next_attempt_at=again)
         return verdict
@@ -79,15 +79,15 @@ class AttemptJudge:
 
 
 def log_verdict(attempt: OpenAttempt, verdict: Verdict) -> None:
-    """What a team wants to see of a message that did not go through at once."""
-    told = {
+    """Log what a team needs to know about a message that did not go through at once."""
+    fields = {
         "outbox_id": attempt.outbox_id,
         "attempt": attempt.identity.number,
         "reason": verdict.reason,
     }
     if verdict.next_attempt_at is not None:
-        log.info("retry_scheduled", **told, next_retry_at=rfc3339(verdict.next_attempt_at))
+        log.info("retry_scheduled", **fields, next_retry_at=rfc3339(verdict.next_attempt_at))
     elif verdict.exhausted_reason is not None and verdict.status in NOT_DELIVERED:
-        log.warning("retries_exhausted", **told, ended_by=verdict.exhausted_reason.value)
+        log.warning("retries_exhausted", **fields, ended_by=verdict.exhausted_reason.value)
     elif verdict.intent_status is IntentStatus.REJECTED:
-        log.warning("delivery_rejected", **told)
+        log.warning("delivery_rejected", **fields)

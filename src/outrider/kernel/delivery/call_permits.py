@@ -1,8 +1,7 @@
-"""Call permits: whether a call of a job this process holds may begin, asked at the last moment.
+"""Call permits: decides, immediately before a call, whether a held job may still begin it.
 
-It may while the job is surely ours, and while the database has said lately that nobody paused or
-stopped it. So whoever pauses a run need only wait until each worker has seen it, or has been silent
-for longer than a permit lasts: a worker that was frozen meanwhile begins nothing when it wakes.
+It may while the lease is certainly ours and the database has recently confirmed that the run is not
+paused or stopped. A worker that was frozen meanwhile therefore begins nothing when it wakes.
 """
 
 import asyncio
@@ -35,12 +34,13 @@ class CallPermits:
         self._woken = asyncio.Event()
 
     def take(self, job: Claim, lease_expires_at: datetime, asked_at: float) -> None:
-        """The job was claimed, by a question that was put to the database then."""
+        """The job was claimed by a query sent at `asked_at`."""
         self._held[job.id] = job
         self.confirm(job.id, lease_expires_at, asked_at)
 
     def confirm(self, job_id: JobId, lease_expires_at: datetime, asked_at: float) -> None:
-        """The database said since then that the job is ours and goes on."""
+        """The database confirmed, in answer to a query sent at `asked_at`, that the job is ours and
+        active."""
         if job_id in self._held:
             self.extend(job_id, lease_expires_at)
             self._confirmed[job_id] = max(asked_at, self._confirmed.get(job_id, asked_at))
@@ -61,7 +61,7 @@ class CallPermits:
 
     @property
     def suspended(self) -> Set[JobId]:
-        """The jobs that were paused or stopped, now and whenever it is looked at again."""
+        """The jobs that were paused or stopped; a live view."""
         return self._suspended
 
     def may_begin(self, job_id: JobId, call_by: datetime) -> bool:
@@ -72,13 +72,13 @@ class CallPermits:
         return self._may_begin(job_id, call_by, now)
 
     def _may_begin(self, job_id: JobId, call_by: datetime, now: float) -> bool:
-        """What is sure is remembered for a moment: most calls begin in the same one."""
+        """A positive answer is cached briefly: many calls begin at the same time."""
         job = self._held.get(job_id)
         if job is None or job_id in self._suspended:
             return False
         trusted_until = now + self._limits.permit_trust_seconds
         if not isinstance(job, ClaimedLane):
-            # Nobody pauses a lane; of a run's job somebody has to ask again and again.
+            # Lanes are never paused; for a run's job the database has to be asked repeatedly.
             permit_ends = self._confirmed[job_id] + self._limits.permit_seconds
             if now > permit_ends:
                 return False
@@ -92,11 +92,11 @@ class CallPermits:
         return True
 
     def wake(self) -> None:
-        """Somebody paused or stopped something; cheap, and safe to call for nothing."""
+        """A run may have been paused or stopped; cheap, and safe to call for nothing."""
         self._woken.set()
 
     async def run(self) -> None:
-        """Ask again and again whether held jobs go on; runs until cancelled."""
+        """Poll whether held jobs are still active; runs until cancelled."""
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._limits.permit_look_seconds):
@@ -125,6 +125,6 @@ class CallPermits:
                 self._confirmed[job.id] = max(asked_at, self._confirmed[job.id])
         fresh = [job for job in held if job.id in self._suspended - self._seen]
         if fresh:
-            # From here on none of their calls begins, so whoever waits may be told.
+            # None of their calls begins from here on, so waiting controllers may proceed.
             await self._store.write(jobs.see_suspensions(fresh))
             self._seen.update(job.id for job in fresh)

@@ -1,6 +1,6 @@
-"""Call slots: how many calls this process has out at a target at once, and who is next.
+"""Call slots: limits this process's concurrent calls to a target, and decides which is next.
 
-Single messages go before campaigns, and otherwise whoever came first is first.
+Single messages go before campaigns; otherwise first come, first served.
 """
 
 import asyncio
@@ -16,16 +16,16 @@ class CallSlots:
         self._then: deque[asyncio.Future[bool]] = deque()
 
     def try_enter(self, *, first: bool) -> bool:
-        """A slot, if there is one and nobody is before us."""
+        """Take a slot if one is free and nobody is queued ahead of us."""
         if self.in_use < self.capacity and not self._first and (first or not self._then):
             self.in_use += 1
             return True
         return False
 
     async def enter(self, *, first: bool) -> bool:
-        """Wait for a slot; `first` are served before the others. False: this process has none.
+        """Wait for a slot; `first` are served before the others. False: this process has no slots.
 
-        Whoever waited on would keep its job from asking again whether there are some by now.
+        Waiting longer would keep the job from checking again whether there are slots by now.
         """
         if self.try_enter(first=first):
             return True
@@ -51,8 +51,8 @@ class CallSlots:
             self._serve()
 
     def resize(self, capacity: int) -> None:
-        """Those who have a slot keep it; the next ones wait until there are fewer. Without any
-        slots nobody waits."""
+        """Calls in progress keep their slots; new ones wait until enough are free. With a capacity
+        of zero, nobody waits."""
         self.capacity = capacity
         self._serve()
         while capacity == 0 and (self._first or self._then):

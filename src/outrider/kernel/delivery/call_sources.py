@@ -1,4 +1,4 @@
-"""Where the items of one route come from: a list, or what arrives while others are called."""
+"""Where the items of one route come from: a fixed list, or items that arrive during delivery."""
 
 from collections.abc import Sequence
 from typing import Generic, Protocol, TypeVar
@@ -8,14 +8,14 @@ ElementToCome = TypeVar("ElementToCome", covariant=True)
 
 
 class Source(Protocol[ElementToCome]):
-    """Where the items of one route come from, in the order in which they are to be called."""
+    """The items of one route, in the order in which they are to be called."""
 
     def waiting(self) -> int:
         """How many could be called now."""
         ...
 
     async def prepare(self) -> None:
-        """Whatever takes its time before items can be taken, once it is known that some will be."""
+        """Do slow preparation before items are taken, once it is known that some will be."""
         ...
 
     def take(self, most: int) -> Sequence[ElementToCome]: ...
@@ -26,7 +26,7 @@ class Source(Protocol[ElementToCome]):
 
 
 class Listed(Generic[Element]):
-    """A source that is known from the beginning."""
+    """A source whose items are all known at the start."""
 
     def __init__(self, elements: Sequence[Element]) -> None:
         self._elements = elements

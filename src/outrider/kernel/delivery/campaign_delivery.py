@@ -1,10 +1,8 @@
-"""Delivery: one job of a campaign through the named stages, window by window.
+"""Campaign delivery: takes one job through the named stages, window by window.
 
 claim → load → screen → render → reserve → open → call → close → settle
 
-The dispatcher claims, the drafter screens and renders, the reserver reserves and opens, the caller
-calls and closes. A window is as many items as may be in flight at once, so a crash leaves few in
-doubt. Each stage is one statement a window, or none.
+Each stage is at most one statement per window; a window is as many items as may be in flight.
 """
 
 import asyncio
@@ -64,8 +62,8 @@ Again = tuple[LedgerRow, Member]
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A job's members by what is left to do for them: never called yet, or due for another call; or
-    they wait for one, and the run before has turned out to have been accepted."""
+    """A job's members by what is left to do: never called yet, due for another call, or waiting
+    although the previous run turned out to have been accepted."""
 
     fresh: list[Member]
     again: list[Again]
@@ -100,25 +98,24 @@ class Delivery:
         self._assets: LRUCache[str, Asset] = LRUCache(ASSETS_REMEMBERED_MAX)
 
     async def deliver(
-        self, job: ClaimedJob, tell_start: Callable[[], Awaitable[None]]
+        self, job: ClaimedJob, log_start: Callable[[], Awaitable[None]]
     ) -> WindowOutcome:
-        """Do all that is due of this job. Who is in it is read while the log is told of its start;
-        nobody is called before that."""
+        """Deliver everything in this job that is due. Its members are read while its start is being
+        logged; no call is made before that is done."""
         contract = await self._contract_cache.by_id(job.contract_id)
         context = JobContext(job, await self._asset(job), contract)
-        work, _ = await asyncio.gather(self._load(context), tell_start())
+        work, _ = await asyncio.gather(self._load(context), log_start())
         if not await self._ended_late(context, work):
             return Lost()
-        # A job that was stopped needs no gateway. One whose workers died, however many, is not
-        # given up: nobody fails because of that, and it rests between its attempts.
+        # A stopped job needs no gateway. A job whose workers died is never given up, however often
+        # that happened: no item fails because of it, and the job waits between its attempts.
         if job.cancelled:
             return Done() if await self._buried(context, work, CANCELLED) else Lost()
         return await self._deliver(context, work)
 
     async def give_up(self, job: ClaimedJob, begun: Sequence[OutboxId] | None) -> bool:
-        """End a job that can never get on; whoever it has not called is skipped, and part of what a
-        retry sends. Whatever broke it off broke its calls off too, and those that had begun are in
-        doubt. False: it is not ours any more."""
+        """End a job that cannot make progress. Members that were not called are skipped, and
+        included in a retry; calls that had begun are in doubt. False: the job is no longer ours."""
         await self._caller.durable(job)
         context = JobContext(
             job, await self._asset(job), await self._contract_cache.by_id(job.contract_id)
@@ -131,9 +128,9 @@ class Delivery:
         script = settle_job(job, self._worker_id, self._ids, self._clock.now(), given_up=True)
         return not isinstance(await self._budgeted.write(script), LeaseLost)
 
-    async def settle(self, job: ClaimedJob, passage: WindowOutcome) -> Settlement | LeaseLost:
-        """End the job or give it back; all calls of it have ended."""
-        match passage:
+    async def settle(self, job: ClaimedJob, outcome: WindowOutcome) -> Settlement | LeaseLost:
+        """End the job or give it back; all its calls have ended."""
+        match outcome:
             case Lost():
                 return LeaseLost()
             case Deferred(until):
@@ -147,13 +144,13 @@ class Delivery:
                     )
                 if job.is_exhausted and isinstance(settled, Completed | Parked):
                     now = self._clock.now()
-                    await self._store.write(lost_jobs.tell_of_progress(job.run_id, now))
+                    await self._store.write(lost_jobs.resolve_rest_alert(job.run_id, now))
                 return settled
             case other:
                 assert_never(other)
 
     async def durable(self, job: Claim) -> None:
-        """Wait until all that was said of the job's calls is committed."""
+        """Wait until the results of all the job's calls are committed."""
         await self._caller.durable(job)
 
     async def _release(self, job: ClaimedJob, until: datetime) -> Parked | LeaseLost:
@@ -161,16 +158,16 @@ class Delivery:
         return Parked(until) if ours else LeaseLost()
 
     async def _deliver(self, context: JobContext, work: Work) -> WindowOutcome:
-        """Every route gets its turn: one that takes no more does not hold up the others."""
-        passage = await self._call_all(context, work)
+        """Every route gets its turn: one that is closed does not hold up the others."""
+        outcome = await self._call_all(context, work)
         await self._caller.durable(context.job)
-        return passage
+        return outcome
 
     async def _call_all(self, context: JobContext, work: Work) -> WindowOutcome:
         job, routes = context.job, await self._routes.of(context.job.scope)
         problem = routes.problem(context.contract)
         if problem is not None:
-            # No attempt of the job mends a set-up: the job waits, and so does everybody in it.
+            # Retrying does not fix a configuration error: the job waits, with all its members.
             own_door = routes.is_scoped(context.contract)
             return Deferred(
                 await self._caller.hold(job, context.contract, problem, own_door=own_door)
@@ -184,18 +181,18 @@ class Delivery:
             ) -> list[OpenAttempt] | Hold:
                 return await self._open_again(context, route, window)
 
-            passage = await self._caller.deliver(job, route, Listed(again), open_again)
-            if isinstance(passage, Lost | Suspended):
-                return passage
-            deferred = earliest(deferred, passage)
+            outcome = await self._caller.deliver(job, route, Listed(again), open_again)
+            if isinstance(outcome, Lost | Suspended):
+                return outcome
+            deferred = earliest(deferred, outcome)
 
         fresh = DraftedMembers(
             work.fresh, DRAFT_WINDOW_ITEMS, partial(self._drafter.draft, context)
         )
-        passage = await self._caller.deliver(job, own, fresh, partial(self._reserve, context))
-        if isinstance(passage, Lost | Suspended):
-            return passage
-        return earliest(deferred, passage) or Done()
+        outcome = await self._caller.deliver(job, own, fresh, partial(self._reserve, context))
+        if isinstance(outcome, Lost | Suspended):
+            return outcome
+        return earliest(deferred, outcome) or Done()
 
     async def _buried(
         self,
@@ -206,8 +203,8 @@ class Delivery:
         broken_off: bool = False,
         begun: Sequence[OutboxId] | None = None,
     ) -> bool:
-        """Record what is left, and call nobody: the job was stopped, or given up. False: it is not
-        ours any more."""
+        """Record what is left without calling anyone: the job was stopped or given up. False: it is
+        no longer ours."""
         drafts = self._drafter.give_up(context, work.fresh, ItemStatus.SKIPPED, reason)
         if drafts and await self._reserve(context, drafts) is Hold.LOST:
             return False
@@ -220,7 +217,7 @@ class Delivery:
     # load
 
     async def _load(self, context: JobContext) -> Work:
-        """Who is in the job's range, less what an earlier claim of it already dealt with."""
+        """The members in the job's range, without those that an earlier claim already handled."""
         with observed(self._observer, Stage.LOAD):
             job = context.job
             kind = address_kind(context.asset.message.channel)
@@ -243,7 +240,8 @@ class Delivery:
             return Work(fresh, again, accepted_late)
 
     async def _ended_late(self, context: JobContext, work: Work) -> bool:
-        """Nobody is called whom the run before reached after all. False: the job is not ours."""
+        """Skip members that the previous run reached after all. False: the job is no longer
+        ours."""
         if not work.accepted_late:
             return True
         now = self._clock.now()
@@ -254,11 +252,11 @@ class Delivery:
     async def _routed(
         self, context: JobContext, routes: WorkspaceRoutes, again: Sequence[Again]
     ) -> list[tuple[Route, list[Again]]]:
-        """Items to call again by the route they take; those with none are put in doubt."""
+        """Items to call again, by their route; those without a route are put in doubt."""
         job, now = context.job, self._clock.now()
         routed, unsafe = await routes.sorted_by_route(
             [
-                # It keeps the contract it has, also where its job was moved to another URL since.
+                # It keeps its contract, even if its job has been moved to another URL since.
                 (
                     (row, member),
                     await self._contract_cache.by_id(row.contract_id),
@@ -311,11 +309,11 @@ class Delivery:
     async def _end_undrafted(
         self, context: JobContext, undrafted: Sequence[tuple[LedgerRow, Draft]]
     ) -> Hold:
-        """A step that began anew has rows that nobody screened before: each ends with its own
-        reason, and costs the others nothing."""
+        """A restarted step has rows that were never screened: each ends with its own reason and
+        does not affect the others."""
         unrendered = [draft for row, draft in undrafted if row.attempts]
         if unrendered:
-            # The same asset and attributes rendered before; now they do not: try the job later.
+            # The same asset and attributes rendered before but no longer do: try the job later.
             raise OutriderError(f"{len(unrendered)} items no longer render: {unrendered[0].error}")
         held_back = HeldBack([], [], [])
         for row, draft in undrafted:
@@ -325,7 +323,7 @@ class Delivery:
         return await self._store.write(hold_back(context.job, held_back, now + self._lease, now))
 
     async def _asset(self, job: ClaimedJob) -> Asset:
-        """Assets are immutable, so what was read once stays true."""
+        """Assets are immutable, so a cached one stays valid."""
         known = self._assets.get(job.asset_id)
         if known is None:
             known = await self._store.read(campaigns.asset(job.asset_id))

@@ -1,4 +1,4 @@
-"""The door writer: changes what all workers know of a door, with its alert, and logs it."""
+"""The door writer: updates the door state shared by all workers, with its alert, and logs it."""
 
 from datetime import datetime
 
@@ -34,25 +34,27 @@ class DoorWriter:
         policy: TargetPolicy,
         change: targets.Change[tuple[Door, Door]],
         now: datetime,
-        owner_told: str | None = None,
+        owner_reason: str | None = None,
     ) -> tuple[Door, Door]:
-        """Change a door, and raise or resolve its alert with it, for the workspace that asked."""
+        """Change a door, and raise or resolve its alert with it, in the workspace that asked."""
 
         target = key.submission_target
 
         def alert_of(door: Door) -> Alert | None:
             if not self._is_alarming(door, now):
                 return None
-            told = owner_told if scope == DEFAULT_SCOPE else None
-            reason = told or door.reason
+            own_reason = owner_reason if scope == DEFAULT_SCOPE else None
+            reason = own_reason or door.reason
             detail = {"submissionTarget": target, "state": door.state.value, "reason": reason}
             return Alert(scope, AlertCode.TARGET_HELD, target, _alarm(target, reason), detail)
 
-        script = targets.change_door_telling(key, policy, change, scope, alert_of, self._ids, now)
+        script = targets.change_door_with_alert(
+            key, policy, change, scope, alert_of, self._ids, now
+        )
         return await self._store.write(script)
 
     def _is_alarming(self, door: Door, now: datetime) -> bool:
-        """Being told to come back later is every day's business, for a while."""
+        """Throttling is routine at first; it becomes alarming only after a while."""
         if door.is_open or door.since is None or door.probe_until is not None:
             return False
         lasted = (now - door.since).total_seconds()

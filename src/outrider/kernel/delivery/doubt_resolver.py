@@ -1,7 +1,7 @@
 """The doubt resolver: evidence comes in, items leave doubt. Nothing is ever resent on a guess.
 
-Evidence is a person's word, a gateway's own look-up, or a provider's complete record of what it
-received; every verdict is written to the audit log with it.
+Evidence is a person's statement, a gateway's lookup, or a provider's complete record of what it
+received; every verdict is written to the audit log with its evidence.
 """
 
 from collections.abc import AsyncIterator, Collection, Sequence
@@ -24,7 +24,7 @@ from outrider.ports.presence import Presence, PresenceOf, unseen
 
 @dataclass(frozen=True, slots=True)
 class Reconciliation:
-    """What looking for evidence came to."""
+    """The result of looking for evidence."""
 
     sent: int = 0
     resubmitted: int = 0
@@ -35,7 +35,7 @@ class Reconciliation:
 
 @dataclass(frozen=True, slots=True)
 class DoubtsOf:
-    """Which of a workspace's doubts are meant: these, or those of a run or campaign, or all."""
+    """Selects a workspace's doubts: the given items, those of a run or campaign, or all."""
 
     run_id: str | None = None
     campaign_id: str | None = None
@@ -70,7 +70,7 @@ class DoubtResolver:
             after = page[-1].id
 
     async def count(self, scope: Scope, of: DoubtsOf) -> int:
-        """How many are meant now; no more than can be settled at once are counted by place."""
+        """How many match now; counting stops at the number that can be settled at once."""
         if of.outbox_ids is not None:
             return len(await self._store.read(doubts.doubts_among(scope, of.outbox_ids)))
         most = self._limits.resolved_at_once + 1
@@ -86,10 +86,10 @@ class DoubtResolver:
         *,
         force: bool = False,
     ) -> int:
-        """Settle what is meant, up to a limit; how many it were. WorkerMayLive: it is too early to
-        say that some of them never arrived, and nothing was settled."""
+        """Settle the matching doubts, up to a limit; returns how many. WorkerMayLive: it is too
+        early to conclude that some of them never arrived, and nothing was settled."""
         most = self._limits.resolved_at_once
-        # Collected first: resolving while paging would move the pages under our feet.
+        # Collected first, because resolving while paging would shift the pages.
         if of.outbox_ids is not None:
             meant = (await self._store.read(doubts.doubts_among(scope, of.outbox_ids)))[:most]
         else:
@@ -115,7 +115,7 @@ class DoubtResolver:
         *,
         force: bool = False,
     ) -> None:
-        """WorkerMayLive: it is too early to say that it never arrived."""
+        """WorkerMayLive: it is too early to conclude that it never arrived."""
         if not force:
             await self._wait_for_the_living(scope, [outbox_id], verdict)
         resolved = await self._resolve(scope, [outbox_id], verdict, evidence, actor)
@@ -131,7 +131,7 @@ class DoubtResolver:
         self, scope: Scope, outbox_ids: list[OutboxId], verdict: DoubtVerdict
     ) -> None:
         if verdict is DoubtVerdict.SENT:
-            # Whatever its worker does yet, it makes that no less true.
+            # Nothing that its worker may still do makes this verdict less true.
             return
         called = await self._called_by_the_living(scope, outbox_ids)
         if called:
@@ -144,8 +144,8 @@ class DoubtResolver:
     async def _called_by_the_living(
         self, scope: Scope, outbox_ids: list[OutboxId]
     ) -> dict[OutboxId, datetime | None]:
-        """Items whose worker lost its lease and may yet go on with a call that it had begun, and
-        until when that must be feared; None: for as long as its process is seen here."""
+        """Items whose worker lost its lease and may still complete a call that it had begun, with
+        the time until which that is possible; None: for as long as its process is seen here."""
         found: dict[OutboxId, datetime | None] = {}
         now = self._clock.now()
         for start in range(0, len(outbox_ids), self._limits.reconcile_items):
@@ -161,7 +161,7 @@ class DoubtResolver:
                         until = lost.lost_at + patience
                         known = found.get(lost.outbox_id, until)
                         if until > now and known is not None:
-                            # Several may have called it: the longest of these waits counts.
+                            # Several workers may have called it: the longest of these waits counts.
                             found[lost.outbox_id] = max(until, known)
                     case other:
                         assert_never(other)
@@ -182,17 +182,17 @@ class DoubtResolver:
         """Settle what evidence can settle.
 
         `received` is the complete set of references a provider says it has. Without it, targets
-        that remember are called again under the same reference, and those that can look up are
-        asked. `absent` is the verdict on what is provably not there; without it such items stay in
-        doubt. What is exhausted is not called again: to resubmit it is to say that it failed, and
-        whoever wants it sent retries the phase or submits it anew. `submission_target` is whose
-        record the evidence is: it judges only attempts made there. Without it, it is the record of
-        all providers. With `wait_for_workers`, what is absent and was called by a worker that may
-        be alive stays in doubt.
+        that remember references are called again under the same reference, and those with a lookup
+        are queried. `absent` is the verdict on what is provably not there; without it such items
+        stay in doubt. Exhausted items are not called again: resubmitting one marks it as failed,
+        and sending it after all takes a retry of the phase or a new submission. `submission_target`
+        is the target whose record the evidence is: only attempts made there are judged. Without it,
+        it is the record of all providers. With `wait_for_workers`, absent items that were called by
+        a worker that may be alive stay in doubt.
         """
         counts = dict.fromkeys(DoubtVerdict, 0)
         asked_again = left = 0
-        # Collected first: resolving while paging would move the pages under our feet.
+        # Collected first, because resolving while paging would shift the pages.
         found = [doubt async for doubt in self.doubts(scope, run_id)]
         for contract_id in {doubt.contract_id for doubt in found}:
             group = [doubt for doubt in found if doubt.contract_id == contract_id]
@@ -218,7 +218,7 @@ class DoubtResolver:
             for verdict, judged in verdicts.items():
                 outbox_ids = judged
                 if wait_for_workers and verdict is not DoubtVerdict.SENT:
-                    # Absent today does not say that its worker, should it live, sends it no more.
+                    # Absent now does not rule out that its worker, if alive, still sends it.
                     living = await self._called_by_the_living(scope, judged)
                     outbox_ids = [each for each in judged if each not in living]
                     left += len(living)
@@ -235,7 +235,7 @@ class DoubtResolver:
     async def _ask_again(
         self, scope: Scope, contract_id: int, group: list[Doubt], actor: str
     ) -> set[OutboxId]:
-        """Where the target remembers, and still does, the same reference settles it."""
+        """If the target remembers references, and still does, the same reference settles it."""
         gateway, now = await self._gateway(scope, contract_id), self._clock.now()
         safe = [doubt.id for doubt in group if remembers(gateway, doubt.submitted_at, now)]
         asked: set[OutboxId] = set()

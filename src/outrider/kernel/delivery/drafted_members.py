@@ -1,8 +1,7 @@
-"""Drafted members: the people of a job as a source of calls, screened and rendered ahead.
+"""Drafted members: a job's members as a source of calls, screened and rendered ahead.
 
-How many are drafted at once has nothing to do with how many may be called: a target that takes one
-call at a time is no reason to render one text at a time, and whoever is not called at all holds up
-nobody who is.
+The drafting window is independent of how many calls may be made: a target that takes one call at a
+time still gets its texts in batches, and skipped members never block the others.
 """
 
 from collections import deque
@@ -28,7 +27,7 @@ class DraftedMembers:
         self._to_call = 0
 
     def waiting(self) -> int:
-        """As far as is known: one, where all that is drafted only needs to be written down."""
+        """As far as is known: one, if all drafts only need to be recorded."""
         if self._ready:
             return self._to_call or 1
         return len(self._members) - self._drafted
@@ -43,7 +42,7 @@ class DraftedMembers:
         self._to_call += sum(map(_is_to_call, drafts))
 
     def take(self, most: int) -> Sequence[Draft]:
-        """So many to be called, and whoever stands before and behind them and is not."""
+        """Up to `most` drafts to call, with the adjacent ones that only need to be recorded."""
         taken: list[Draft] = []
         while self._ready:
             if _is_to_call(self._ready[0]):

@@ -1,8 +1,7 @@
-"""The caller: makes the calls of open attempts, and sees to it that every answer is durable.
+"""The gateway caller: makes the calls of open attempts, and ensures that every result is durable.
 
-It is the one place from which a gateway is called, for campaigns and single messages alike. Whoever
-is free takes the next item: attempts are opened when there is somebody to call them, and what was
-opened and may not be called any more is given back.
+All gateway calls, for campaigns and single messages, are made here. Attempts are opened when there
+is capacity to call them; opened ones that may no longer be called are given back.
 """
 
 import asyncio
@@ -53,16 +52,16 @@ log = structlog.get_logger()
 Element = TypeVar("Element")
 
 CAREFUL_SHIFT = 2
-"""With every loss in a row, a quarter as many calls are out at once."""
+"""With each consecutive loss, the number of concurrent calls is divided by four."""
 CAREFUL_SHIFTS_MAX = 16
 WITHHELD = "withheld"
-"""Its job was paused or stopped or lost, its door closed, or its deadline passed, before a byte
-left."""
+"""Its job was paused, stopped or lost, its door closed, or its deadline passed, before any byte was
+sent."""
 
 
 @dataclass
 class Pace:
-    """How fast a route's calls go, and so how many are worth opening at once."""
+    """How fast a route's calls are, and so how many to open at once."""
 
     calls_per_second: float | None = None
 
@@ -100,7 +99,7 @@ class GatewayCaller:
         self.yields: Callable[[Claim], bool] = lambda _job: False
 
     def stop(self) -> None:
-        """Begin no more windows; what is open is called to its end."""
+        """Begin no more windows; calls of open attempts are completed."""
         self.stopping = True
 
     def pace(self, key: DoorKey) -> Pace:
@@ -114,17 +113,17 @@ class GatewayCaller:
         open_window: Callable[[Sequence[Element]], Awaitable[list[OpenAttempt] | Hold]],
         when_ended: Callable[[OpenAttempt], None] | None = None,
     ) -> WindowOutcome:
-        """Open and call what the source has, as fast as the target takes it."""
+        """Open and call what the source has, as fast as the target accepts it."""
         return await _RouteCalls(self, job, route, source, open_window, when_ended).run()
 
     async def durable(self, job: Claim) -> None:
-        """Wait until all that was said of the job's calls is committed."""
+        """Wait until the results of all the job's calls are committed."""
         await self._closer.barrier(job.id, first=isinstance(job, ClaimedLane))
 
     async def hold(
         self, job: Claim, contract: Contract, problem: OutriderError, *, own_door: bool
     ) -> datetime:
-        """Nobody can be called there as it is set up. Returns when to look again."""
+        """The target cannot be called because of its configuration. Returns when to check again."""
         key = self.gate.door_key(job.scope, contract.submission_target, contract.gateway_url)
         door = key if own_door else key.shared
         return await self.gate.hold(key, problem.message, door)
@@ -132,7 +131,7 @@ class GatewayCaller:
     async def call(
         self, route: Route, key: DoorKey, passes: Passes, attempt: OpenAttempt, *, first: bool
     ) -> None:
-        """One call, from the last look before it to its end in the ledger's queue."""
+        """One call, from the final check before it to queuing its result for the ledger."""
         gateway = route.gateway
         result: CallResult
         self._observer.before(Stage.CALL)
@@ -143,7 +142,8 @@ class GatewayCaller:
             if is_own_limit(bug) and not attempt.has_begun:
                 result = AttemptError(Progress.NOT_SENT, OWN_LIMIT, str(bug))
             else:
-                # It must not raise. Nobody knows how far it got, and that is what is recorded.
+                # A gateway must not raise. How far the call got is unknown, and is recorded as
+                # such.
                 result = AttemptError(
                     Progress.SENT_NO_ANSWER, "gateway_crashed", type(bug).__name__
                 )
@@ -153,16 +153,17 @@ class GatewayCaller:
             self.note_sent(key)
         self._close(gateway, attempt, result, first=first)
         if passes.is_probe or isinstance(result, AttemptError | Throttled | Held):
-            await self._tell_others(key)
+            await self._notify_others(key)
         if isinstance(result, AttemptError) and result.code == OWN_LIMIT:
-            await self._shortages.tell(result.detail)
-        elif self._shortages.stands:
+            await self._shortages.report(result.detail)
+        elif self._shortages.is_alerting:
             await self._shortages.over()
 
-    async def _tell_others(self, key: DoorKey) -> None:
-        """While the store is away they are not told; that is no reason to end a call."""
+    async def _notify_others(self, key: DoorKey) -> None:
+        """An unavailable store is no reason to fail the call: the other workers learn of it
+        later."""
         try:
-            await self.gate.tell(key)
+            await self.gate.publish(key)
         except StoreUnavailable as error:
             log.warning("door_not_told", error=error.message)
 
@@ -177,13 +178,14 @@ class GatewayCaller:
     def may_begin(self, passes: Passes, memory: ReferenceMemory, attempt: OpenAttempt) -> bool:
         who = attempt.identity
         if who.maybe_received and not memory.holds(who.submitted_at, self.clock.now()):
-            # It was routed while the gateway remembered the reference, and waited since.
+            # It was routed while the gateway remembered the reference, and has waited since.
             return False
         if not self.permits.may_begin(who.job_id, who.call_by):
-            # Paused, stopped or lost; or this process was frozen so long that others may have
-            # dealt with the item meanwhile: doubted it, repeated it on evidence, sent it elsewhere.
+            # Paused, stopped or lost; or this process was frozen for so long that others may have
+            # handled the item meanwhile: put it in doubt, repeated it on evidence, sent it
+            # elsewhere.
             return False
-        if not passes.stand:
+        if not passes.are_valid:
             return False
         deadline = who.deadline
         is_question = who.repeats and who.maybe_received
@@ -197,7 +199,7 @@ class GatewayCaller:
     ) -> None:
         closed_at, who = self.clock.now(), attempt.identity
         if isinstance(result, Accepted):
-            # Of all ends this is the one that comes a million times.
+            # The most frequent result by far.
             verdict = accept(gateway.type, who.deadline, closed_at, result.provider_message_id)
         else:
             verdict = self._judge.judge(gateway, who, closed_at, result)
@@ -242,7 +244,7 @@ class _RouteCalls(Generic[Element]):
         self._opening = asyncio.Lock()
         self._idle = 0
         self._out = 0
-        """Opened, and their calls have not ended yet."""
+        """Opened attempts whose calls have not ended yet."""
         self._opened_at = 0.0
         self._opened_items = 0
         self._ended: WindowOutcome | None = None
@@ -254,18 +256,18 @@ class _RouteCalls(Generic[Element]):
             await self._call_all()
         else:
             async with asyncio.TaskGroup() as group:
-                # The next one waits for work as soon as the one before has found some.
+                # The next caller waits for work as soon as the previous one has found some.
                 group.create_task(self._callers(group, self._callers_most - 1))
         for attempt, passes in self._opened:
             self._give_back(attempt, passes)
         if self._unavailable is not None:
             raise self._unavailable
-        await self._caller.gate.tell(self._key)
+        await self._caller.gate.publish(self._key)
         assert self._ended is not None
         return self._ended
 
     async def _callers(self, group: asyncio.TaskGroup, more: int) -> None:
-        """A caller and, while it is busy, another one that is free for what comes next."""
+        """A caller and, while it is busy, another one that is free for the next item."""
         while self._opened or await self._has_more():
             attempt, passes = self._opened.popleft()
             if more:
@@ -306,7 +308,7 @@ class _RouteCalls(Generic[Element]):
             self._when_ended(attempt)
 
     async def _has_more(self) -> bool:
-        """Wait until something is open that nobody calls yet; False: there will be no more."""
+        """Wait until an open attempt has no caller yet; False: there will be no more."""
         self._idle += 1
         try:
             while not self._opened:
@@ -320,8 +322,8 @@ class _RouteCalls(Generic[Element]):
             self._idle -= 1
 
     async def _try_to_open_more(self) -> None:
-        """Should the store be away, the calls that are out end all the same: their answers are kept
-        until it is back, and nobody is in doubt because of it."""
+        """If the store is unavailable, the calls in progress still complete: their results are kept
+        until it is back, and nothing is put in doubt because of it."""
         try:
             await self._open_more()
         except StoreUnavailable as error:
@@ -345,8 +347,9 @@ class _RouteCalls(Generic[Element]):
             return
         stride = self._stride()
         if not self._route.gateway.memory.is_memory:
-            # What is called and not recorded is in doubt after a crash: no more than a window. The
-            # stride is from before the wait, in which more calls may end that are not durable yet.
+            # After a crash, items called but not recorded are in doubt: at most a window. The
+            # stride is taken before the wait, during which more calls may end that are not durable
+            # yet.
             await caller.durable(self._job)
         passes = await caller.gate.ask(
             self._key, self._route.gateway, min(stride, self._source.waiting())
@@ -365,7 +368,7 @@ class _RouteCalls(Generic[Element]):
             self._ended = Lost() if attempts is Hold.LOST else Suspended()
             attempts = []
         if not attempts and passes.is_probe:
-            # Nobody was there to be called: the next one who asks finds out instead.
+            # The probe was not used for a call: the next caller may probe instead.
             caller.gate.unused(passes)
         may_begin = partial(caller.may_begin, passes, self._route.gateway.memory)
         for attempt in attempts:
@@ -374,18 +377,18 @@ class _RouteCalls(Generic[Element]):
         self._opened_at, self._opened_items = clock.monotonic(), len(attempts)
         self._out += len(attempts)
 
-    async def _come_back(self, told: ComeBack) -> None:
+    async def _come_back(self, refused: ComeBack) -> None:
         caller = self._caller
-        # Others may need what idles here to find out whether the provider is back.
+        # Other jobs may need the idle slots to find out whether the provider is back.
         await self._route.gateway.trim(0)
-        wait_seconds = (told.at - caller.clock.now()).total_seconds()
+        wait_seconds = (refused.at - caller.clock.now()).total_seconds()
         if wait_seconds > caller.limits.gate_patience_seconds:
-            self._ended = Deferred(told.at)
+            self._ended = Deferred(refused.at)
         else:
             await caller.clock.sleep(max(wait_seconds, 0.001))
 
     def _stride(self) -> int:
-        """As many as will be begun in a moment, so that few wait while they are open."""
+        """As many as will begin shortly, so that few wait while they are open."""
         gateway, pace = self._route.gateway, self._pace.calls_per_second
         if not gateway.memory.is_memory:
             return max(1, min(gateway.window_items, self._callers_most) - self._out)
@@ -401,6 +404,6 @@ class _RouteCalls(Generic[Element]):
 
 
 def _careful(concurrency: int, losses: int) -> int:
-    """How many calls may be out at once. If it was an item that killed the last worker, it is among
-    fewer each time, and the others of its job get past it."""
+    """How many calls may be in flight. If an item killed the last worker, it is among fewer each
+    time, and the other items of its job get past it."""
     return max(1, concurrency >> (CAREFUL_SHIFT * min(losses, CAREFUL_SHIFTS_MAX)))

@@ -1,7 +1,7 @@
 """Routes: through which target's gateway an item's next attempt goes.
 
-A fallback is duplicate-safe by one rule: it is used only when every earlier attempt is proven not
-to have been taken. After a silence only the provider that was silent may be asked again.
+A fallback is duplicate-safe by one rule: it is used only if every earlier attempt is proven not to
+have been accepted. After a silence only the provider that was silent may be asked again.
 """
 
 from collections.abc import Iterable
@@ -29,7 +29,7 @@ Element = TypeVar("Element")
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A gateway, and the contract it belongs to: None where that is the item's own."""
+    """A gateway and its contract; the contract is None if it is the item's own."""
 
     submission_target: str
     gateway_url: str
@@ -38,7 +38,7 @@ class Route:
     is_scoped: bool = False
 
     def as_the_door_sees(self, result: CallResult) -> CallResult:
-        """What is said of credentials that are the workspace's own keeps nobody else out."""
+        """A problem with a workspace's own credentials must not close the door for the others."""
         if not self.is_scoped or not isinstance(result, Held | Throttled):
             return result
         if result.closes is not Closes.THE_DOOR:
@@ -51,14 +51,14 @@ class Route:
 
 
 class AttemptHistory(NamedTuple):
-    """What the ledger says of an item's earlier calls, whether they counted as attempts or not."""
+    """The ledger's record of an item's earlier calls, whether they counted as attempts or not."""
 
     calls: int
     last_contract_id: int | None
     maybe_received: bool
     submitted_at: datetime
     is_worn_out: bool = False
-    """Its call was abandoned as often as one attempt may be: it is not to kill one more worker."""
+    """Its call was abandoned as often as one attempt may be: it must not kill another worker."""
 
 
 class Attempted(Protocol):
@@ -81,7 +81,7 @@ class Attempted(Protocol):
 
 
 def history_of(row: Attempted) -> AttemptHistory:
-    """An attempt that was left open is a silence like any other."""
+    """An attempt that was left open counts as a silence."""
     silent = bool(row.is_open or row.maybe_received)
     calls = row.attempts + row.uncounted_calls
     worn_out = bool(row.is_open) and row.repeats >= CALL_REPEATS_MAX
@@ -89,7 +89,7 @@ def history_of(row: Attempted) -> AttemptHistory:
 
 
 class GatewayRoutes:
-    """All routes there are, for whichever workspace."""
+    """All routes, for every workspace."""
 
     def __init__(
         self, gateways: GatewayDirectory, contract_cache: ContractCache, names: WorkspaceNames
@@ -105,7 +105,7 @@ class GatewayRoutes:
         return WorkspaceRoutes(self._gateways, self._contract_cache, workspace)
 
     def own_workspaces(self, submission_target: str) -> "list[WorkspaceRoutes]":
-        """Of those that have a set-up of their own for this target."""
+        """The routes of workspaces that configure this target themselves."""
         return list(map(self.of_workspace, self._gateways.own_workspaces(submission_target)))
 
 
@@ -119,10 +119,10 @@ class WorkspaceRoutes:
         self._contract_cache = contract_cache
         self.workspace = workspace
         self._known: dict[int, tuple[Contract, Route]] = {}
-        """By the contract's identity: messages by the thousand have one contract between them."""
+        """Keyed by the contract's identity: thousands of messages share one contract."""
 
     def is_scoped(self, contract: Contract) -> bool:
-        """Whether a set-up that is refused there is this workspace's alone."""
+        """Whether a configuration that is refused there belongs to this workspace alone."""
         return self._gateways.is_scoped(contract.submission_target, self.workspace)
 
     def own(self, contract: Contract) -> Route:
@@ -145,7 +145,7 @@ class WorkspaceRoutes:
         )
 
     def problem(self, contract: Contract) -> OutriderError | None:
-        """Why its gateway cannot be made: an option or a secret that is missing."""
+        """Why its gateway cannot be created: a missing option or secret."""
         try:
             self.own(contract)
         except OutriderError as error:
@@ -153,7 +153,7 @@ class WorkspaceRoutes:
         return None
 
     def problems(self, contracts: Iterable[Contract]) -> dict[Contract, OutriderError]:
-        """Of these, the ones whose gateway cannot be made, and why."""
+        """The contracts among these whose gateway cannot be created, and why."""
         found = ((contract, self.problem(contract)) for contract in contracts)
         return {contract: problem for contract, problem in found if problem is not None}
 
@@ -164,7 +164,7 @@ class WorkspaceRoutes:
         past: AttemptHistory,
         now: datetime,
     ) -> Route | None:
-        """The route of the next attempt; None where calling again could be a second delivery."""
+        """The route of the next attempt; None if calling again could deliver it twice."""
         if past.is_worn_out:
             return None
         if past.maybe_received:
@@ -184,7 +184,7 @@ class WorkspaceRoutes:
         elements: Iterable[tuple[Element, Contract, int | None, AttemptHistory]],
         now: datetime,
     ) -> tuple[list[tuple[Route, list[Element]]], list[Element]]:
-        """Elements by the route they take, and those that must not be called again."""
+        """Elements by their route, and those that must not be called again."""
         # Items keep the contract they were submitted under, so one target may have several URLs.
         groups: dict[tuple[str, int], tuple[Route, list[Element]]] = {}
         unsafe = []
@@ -202,19 +202,19 @@ class WorkspaceRoutes:
         return list(groups.values()), unsafe
 
     async def _to(self, contract_id: int | None, contract: Contract) -> Route | None:
-        """The gateway of exactly that contract: a target of the same name may be another today."""
+        """The gateway of exactly that contract: a target of the same name may differ today."""
         if contract_id is None:
             return self.own(contract)
         other = await self._contract_cache.by_id(contract_id)
         try:
             route = self.own(other)
         except OutriderError as error:
-            # What is wrong with a fallback must not stop the target that has it.
+            # A problem with a fallback must not stop the primary target.
             log.error("gateway_unusable", contract_id=contract_id, error=error.message)
             return None
         return replace(route, contract_id=contract_id)
 
 
 def remembers(gateway: Gateway, submitted_at: datetime, now: datetime) -> bool:
-    """Whether the gateway still knows what it took under this reference."""
+    """Whether the gateway still remembers what it accepted under this reference."""
     return gateway.memory.holds(submitted_at, now)

@@ -1,6 +1,6 @@
-"""The drafter: screens and renders a window of members into drafts of ledger rows.
+"""The item drafter: screens and renders a window of members into drafts of ledger rows.
 
-A draft is either to be called, or terminal with its reason; nothing is left out.
+A draft is either to be called, or terminal with its reason; no member is omitted.
 """
 
 from collections.abc import Sequence
@@ -58,7 +58,7 @@ class ItemDrafter:
             texts = await self._renderer.render(
                 context.job.scope, message.subject, message.body, attributes, html=message.is_html
             )
-        # To unsubscribe from what is transactional would change nothing.
+        # Unsubscribing has no effect on transactional messages.
         headers = links if links and not message.purpose.transactional else repeat(None, len(kept))
         composed = zip(texts, headers, strict=True)
         drafts = []
@@ -74,7 +74,8 @@ class ItemDrafter:
         return drafts
 
     async def _links(self, context: JobContext, members: Sequence[Member]) -> list[str] | None:
-        """How each of them opts out; None for what is no e-mail, or where nobody said how."""
+        """Each member's unsubscribe link; None if it is not an e-mail, or no public URL is
+        configured."""
         channel = context.asset.message.channel
         if channel is not Channel.EMAIL:
             return None
@@ -99,8 +100,8 @@ class ItemDrafter:
     def give_up(
         self, context: JobContext, members: Sequence[Member], status: ItemStatus, reason: str
     ) -> list[Draft]:
-        """Drafts that only record an ending: nothing is rendered, nothing will be called. Whoever
-        was accepted late has that ending, or the next retry would send to them."""
+        """Drafts that only record an outcome: nothing is rendered or called. A member accepted late
+        gets that outcome, otherwise the next retry would send to them."""
         keys = self._keys(context, members)
         outbox_ids = self._ids.batch(len(members))
         return [

@@ -1,7 +1,7 @@
-"""What waits in a lane: of each address one message at a time, in order, whatever route it takes.
+"""What waits in a lane: one message per address at a time, in order, whatever route it takes.
 
 `AddressTurns` is shared by the routes of one visit; a `Backlog` is one route's part of it and the
-source that the caller draws from. Neither costs more when much is waiting.
+source that its caller draws from. The cost of both is independent of how much is waiting.
 """
 
 import asyncio
@@ -17,29 +17,29 @@ from outrider.kernel.transactions.submissions import DueItem
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """An item that is due, under its contract. Without a letter it is a client's own payload."""
+    """A due item, with its contract. Without content it is a client's own payload."""
 
     row: DueItem
     contract: Contract
-    letter: MessageContent | None = None
+    content: MessageContent | None = None
 
     @property
     def address(self) -> str | None:
-        """Whose turn it is. Clients order their own intents, which are spread over lanes; only what
-        we composed comes one at a time to an address."""
-        address = self.row.address if self.letter is not None else None
+        """The address it queues for. Clients order their own intents, which are spread over lanes;
+        only messages that we composed go to an address one at a time."""
+        address = self.row.address if self.content is not None else None
         return None if address is None else f"{self.row.channel}:{address.lower()}"
 
 
 class AddressTurns:
-    """The messages of each address in their order: the first is called or may be, the others wait
-    for its end."""
+    """The messages of each address in order: the first is being called or may be, the others wait
+    for it to end."""
 
     def __init__(self) -> None:
         self._queues: dict[str, deque[tuple[Backlog, Due]]] = {}
 
     def join(self, backlog: "Backlog", due: Due, address: str) -> bool:
-        """Queue up; whether it is its turn already."""
+        """Join the queue; returns whether it is first."""
         queue = self._queues.get(address)
         if queue is None:
             self._queues[address] = deque([(backlog, due)])
@@ -48,7 +48,7 @@ class AddressTurns:
         return False
 
     def end(self, address: str) -> None:
-        """The first one of the address is done with, and the next one may go."""
+        """The first message of the address has ended, and the next one may go."""
         queue = self._queues[address]
         queue.popleft()
         if not queue:
@@ -78,7 +78,7 @@ class Backlog:
         self._waiting: dict[OutboxId, tuple[Due, str | None]] = {}
         """Each with its address."""
         self._ready: dict[OutboxId, Due] = {}
-        """Those that wait for nobody else."""
+        """Those that do not wait for another message."""
         self._out: dict[OutboxId, str | None] = {}
         self._changed = asyncio.Event()
         self._is_closed = False
@@ -102,15 +102,15 @@ class Backlog:
         self._changed.set()
 
     def turn(self, due: Due) -> None:
-        """Those before it have ended."""
+        """The messages ahead of it have ended."""
         self._ready[due.row.id] = due
         self._changed.set()
 
     def close(self) -> None:
-        """No more comes; what waits is left to the next visit."""
+        """Nothing more is added; what waits is left to the next visit."""
         self._is_closed = True
         left, self._waiting = self._waiting, {}
-        # From the end, so that none of them has its turn while another one leaves.
+        # From the end, so that none of them gets its turn while another one leaves.
         for due, address in reversed(left.values()):
             if address is not None:
                 self._turns.leave(self, due, address)
@@ -134,13 +134,14 @@ class Backlog:
         return len(self._ready)
 
     def take(self, most: int) -> list[Due]:
-        """Messages with files a few at a time: all of a window's files are in memory at once."""
+        """Only a few messages with files at a time: all of a window's files are in memory at
+        once."""
         taken: list[Due] = []
         enclosing = 0
         for each in self._ready.values():
             if len(taken) == most:
                 break
-            if each.letter is not None and each.letter.attachments:
+            if each.content is not None and each.content.attachments:
                 if enclosing == self._enclosing_items:
                     continue
                 enclosing += 1
@@ -152,7 +153,7 @@ class Backlog:
         return taken
 
     def opened(self) -> None:
-        """What was taken is open. Before that, a look for more would find it once again."""
+        """What was taken is open. Before that, another load would find it again."""
         if not self._waiting:
             self._when_drained()
 

@@ -1,6 +1,6 @@
-"""The lane cache: where messages of a target go, asked of the store once and remembered.
+"""The lane cache: contract snapshots and lanes by target, read from the store once.
 
-Contracts' snapshots and lanes are made and never taken away, so what was committed stays true.
+Both are created and never removed, so a committed entry stays valid.
 """
 
 from collections.abc import Collection, Mapping
@@ -12,7 +12,7 @@ from outrider.kernel.transactions.deployment import ContractSnapshot
 from outrider.kernel.transactions.submissions import Lane, LaneTargets
 
 REMEMBERED_MAX = 5_000
-"""Of contracts, and of lanes."""
+"""As many contracts, and as many lanes."""
 
 
 class LaneCache:

@@ -1,9 +1,7 @@
-"""Lane delivery: the single messages of one submission target, as they fall due.
+"""Lane delivery: the single messages of one submission target, as they become due.
 
-A lane is a standing job: its fence tells whose open attempts are whose, its lease brings it back
-when a worker dies. Rendering and reserving happened when the message was submitted; what followed
-from a domain event is screened before every attempt, because the hour and the recipient's wishes
-may have changed since.
+A lane is a permanent job: its fence identifies the holder of open attempts, its lease recovers it
+from a dead worker. Workflow messages are screened again before every attempt.
 """
 
 import asyncio
@@ -64,13 +62,13 @@ WORKFLOW = "workflow"
 ENCLOSURES = "enclosures"
 LEFT_WINDOWS_MAX = 10
 REFILL_SHARE = 4
-"""More is loaded when fewer than this part of a window could be called."""
+"""More is loaded when fewer than this fraction of a window could be called."""
 
 
 @dataclass(frozen=True, slots=True)
 class Routed:
-    """What may go now, by the route it takes; and when to look again at what has none, because its
-    target cannot be used as it is set up."""
+    """What may go now, by its route; and when to check again for items without one, because of
+    their target's configuration."""
 
     groups: list[tuple[Route, list[Due]]]
     held_until: datetime | None = None
@@ -103,26 +101,26 @@ class LaneDelivery:
         self._observer = observer
         self._visits: set[_Visit] = set()
         self.wakes = 0
-        """How often somebody said that something may have come."""
+        """Counts wake-ups: how often new work was announced."""
         self.when_missed: Callable[[ClaimedLane], None] = lambda _lane: None
 
     async def process(self, lane: ClaimedLane) -> LeaseLost | None:
-        """Deliver what is due, for as long as there is something, then give the lane back."""
+        """Deliver due items for as long as there are any, then give the lane back."""
         for _ in range(self._limits.lane_rounds):
             visit = _Visit(self, lane)
-            passage = await visit.run()
+            outcome = await visit.run()
             await self._caller.durable(lane)
-            if not isinstance(passage, Done) or visit.wakes == self.wakes or self.is_stopping:
+            if not isinstance(outcome, Done) or visit.wakes == self.wakes or self.is_stopping:
                 break
-            # Something came while the last of it was closed: it need not wait for another claim.
-        if isinstance(passage, Lost):
+            # Something arrived while the last items were being closed: no need for another claim.
+        if isinstance(outcome, Lost):
             return LeaseLost()
         now = self._clock.now()
-        not_before = passage.until if isinstance(passage, Deferred) else now
+        not_before = outcome.until if isinstance(outcome, Deferred) else now
         with observed(self._observer, Stage.SETTLE):
             ours = await self._store.write(submissions.release(lane, not_before, now))
         if visit.wakes != self.wakes:
-            # Whoever looked for a lane meanwhile did not find this one.
+            # A claimer that looked for a lane meanwhile did not find this one.
             self.when_missed(lane)
         return None if ours else LeaseLost()
 
@@ -134,7 +132,7 @@ class LaneDelivery:
             visit.wake()
 
     def nothing_came(self) -> None:
-        """No lane was to be claimed; those that are held here look for themselves."""
+        """There was no lane to claim; the held ones look for new work themselves."""
         if not self._visits:
             self._caller.right_of_way.looked()
 
@@ -143,7 +141,7 @@ class LaneDelivery:
             return await self._store.read(submissions.due(lane, most, self._clock.now()))
 
     async def routed(self, lane: ClaimedLane, rows: Sequence[DueItem]) -> Routed | Lost | Suspended:
-        """What of these may go now, by the route it takes."""
+        """Which of these may go now, by route."""
         with observed(self._observer, Stage.SCREEN):
             due = await self._screened(lane, rows)
         if isinstance(due, Lost | Suspended):
@@ -202,7 +200,7 @@ class LaneDelivery:
     async def _screened(
         self, lane: ClaimedLane, rows: Sequence[DueItem]
     ) -> list[Due] | Lost | Suspended:
-        """What may go now. A silence is resolved whatever the hour, so it is not screened."""
+        """What may go now. A silence is resolved at any hour, so it is not screened."""
         fresh = [
             row
             for row in rows
@@ -217,14 +215,14 @@ class LaneDelivery:
         for row in rows:
             if row.id in held:
                 continue
-            letter: MessageContent | str | None = passed.get(row.id)
-            if letter is None and row.origin == WORKFLOW:
-                letter = readable(row.payload)
-            if isinstance(letter, str):
+            content: MessageContent | str | None = passed.get(row.id)
+            if content is None and row.origin == WORKFLOW:
+                content = readable(row.payload)
+            if isinstance(content, str):
                 # It may have arrived, and there is no way to ask again.
                 lost.append(row.id)
                 continue
-            due.append(Due(row, await self._contract_cache.by_id(row.contract_id), letter))
+            due.append(Due(row, await self._contract_cache.by_id(row.contract_id), content))
         if lost:
             await self._store.write(ledger.doubt(lane, lost, self._clock.now()))
             log.warning("items_in_doubt", job_id=lane.id, items=len(lost), why="worker_lost")
@@ -233,7 +231,7 @@ class LaneDelivery:
     async def _routed(
         self, lane: ClaimedLane, routes: WorkspaceRoutes, due: Sequence[Due]
     ) -> list[tuple[Route, list[Due]]]:
-        """Items by the route they take; those that must not be called again are put in doubt."""
+        """Items by their route; those that must not be called again are put in doubt."""
         now = self._clock.now()
         routed, unsafe = await routes.sorted_by_route(
             (
@@ -253,7 +251,7 @@ class LaneDelivery:
         routes: WorkspaceRoutes,
         problems: Mapping[Contract, OutriderError],
     ) -> datetime:
-        """What a target's set-up gets wrong is nobody's fault who waits for it."""
+        """A configuration error of the target does not count against the waiting items."""
         return min([
             await self._caller.hold(
                 lane, contract, problem, own_door=routes.is_scoped(contract)
@@ -262,13 +260,13 @@ class LaneDelivery:
         ])  # fmt: skip
 
     async def _defer(self, lane: ClaimedLane, held: Sequence[Due], until: datetime) -> Hold:
-        """A workflow's say what they wait for, and their time counts from when they could go. A
-        client's own keep their deadline, and what may have arrived its place: they wait as they
-        are."""
+        """Workflow items record what they wait for, and their deadline counts from when they could
+        go. A client's own items keep their deadline, and possibly received ones stay unchanged:
+        they simply wait."""
         deferred = [
             Deferral(each.row.id, until, TARGET_SETUP, each.row.deadline_from(until))
             for each in held
-            if each.letter is not None and not (each.row.is_open or each.row.maybe_received)
+            if each.content is not None and not (each.row.is_open or each.row.maybe_received)
         ]
         if not deferred:
             return Hold.OURS
@@ -303,21 +301,21 @@ class LaneDelivery:
     async def _enclosed(
         self, lane: ClaimedLane, due: Due, held_back: HeldBack
     ) -> list[Enclosure] | None:
-        """The files that go with it; None where it cannot go because of them."""
+        """The files that go with it; None if it cannot go because of them."""
         row = due.row
-        if due.letter is None:
+        if due.content is None:
             return []
         enclosures: list[Enclosure] | str | None = None
         try:
-            enclosures = await self._enclosures.read(due.letter)
+            enclosures = await self._enclosures.read(due.content)
         except StoreUnavailable as error:
-            # Where files are kept may be gone for a while; that is nobody else's trouble.
+            # The artifact store may be unavailable for a while; that must not affect other items.
             log.warning("enclosures_unavailable", outbox_id=row.id, error=error.message)
         if isinstance(enclosures, list):
             return enclosures
         now = self._clock.now()
         if row.is_open or row.maybe_received:
-            # It may have arrived, and cannot be asked about without its files.
+            # It may have arrived, and cannot be queried without its files.
             await self._store.write(ledger.doubt(lane, [row.id], now))
         elif enclosures is None:
             until = now + timedelta(seconds=self._limits.enclosure_wait_seconds)
@@ -328,8 +326,8 @@ class LaneDelivery:
 
 
 class _Visit:
-    """One holding of a lane: it loads what is due while calls are out, so that none of them holds
-    up the others, and ends when there is nothing left, or when the doors of all routes closed."""
+    """One holding of a lane: it loads due items while calls are in progress, so that no call holds
+    up the others, and ends when nothing is left or the doors of all routes are closed."""
 
     def __init__(self, delivery: LaneDelivery, lane: ClaimedLane) -> None:
         self._delivery = delivery
@@ -340,11 +338,11 @@ class _Visit:
         self._calls: dict[tuple[str, str], asyncio.Task[WindowOutcome]] = {}
         self._deferred: dict[tuple[str, str], Deferred] = {}
         self._left = 0
-        """How many of what was loaded last wait for a route whose door is closed."""
+        """How many of the items loaded last wait for a route whose door is closed."""
         self._has_other_routes = False
         self._looked_at = float("-inf")
         self.wakes = delivery.wakes
-        """What had been said when it looked for the last time."""
+        """The wake-up count at the last load."""
         self._entered: set[OutboxId] = set()
         self._woken = asyncio.Event()
 
@@ -384,12 +382,12 @@ class _Visit:
             await self._rest()
 
     async def _look(self) -> int | Lost | Suspended:
-        """Load what is due and not known here yet; how many there were."""
+        """Load due items that are not known here yet; returns how many there were."""
         window = self._limits.lane_window_items
         known = sum(len(each) for each in self._backlogs.values())
         if known >= window or self._has_enough(window // REFILL_SHARE):
             return 0
-        # Those that wait for a closed door are not to hide the others behind them.
+        # Items waiting for a closed door must not hide the ones behind them.
         most = min(window + known + self._left, LEFT_WINDOWS_MAX * window)
         rows = await self._delivery.load(self._lane, most)
         fresh = [row for row in rows if not any(b.has(row.id) for b in self._backlogs.values())]
@@ -415,7 +413,7 @@ class _Visit:
         return added
 
     def _go_first(self, fresh: Sequence[DueItem]) -> None:
-        """Each of them once: what has to wait for its door waits like everybody else."""
+        """Each of them once: an item that has to wait for its door loses the priority."""
         if self._lane.mode != REALTIME:
             return
         new = {row.id for row in fresh} - self._entered
@@ -424,8 +422,8 @@ class _Visit:
             self._delivery.right_of_way.enter(new)
 
     def _has_enough(self, least: int) -> bool:
-        """Whether there is enough to go on with for a moment: a look reads all that is known here
-        once more. Every so often it is worth it, because of routes that have nothing yet."""
+        """Whether there is enough to do for the moment: a load reads everything known here again.
+        It is done now and then anyway, for routes that have nothing yet."""
         now = self._delivery.clock.monotonic()
         ready = sum(each.waiting() for each in self._backlogs.values())
         if ready > least and now - self._looked_at < self._limits.lane_look_seconds:
@@ -450,11 +448,11 @@ class _Visit:
                 continue
             del self._calls[key]
             self._backlogs.pop(key).close()
-            passage = task.result()
-            if isinstance(passage, Lost | Suspended):
-                return passage
-            if isinstance(passage, Deferred):
-                self._deferred[key] = passage
+            outcome = task.result()
+            if isinstance(outcome, Lost | Suspended):
+                return outcome
+            if isinstance(outcome, Deferred):
+                self._deferred[key] = outcome
         return None
 
     def _outlook(self) -> WindowOutcome:
@@ -462,13 +460,13 @@ class _Visit:
         for each in self._deferred.values():
             deferred = earliest(deferred, each)
         if deferred is not None and self._has_other_routes:
-            # What comes meanwhile for the open routes must not wait for the closed one.
+            # New items for the open routes must not wait for the closed one.
             soon = self._delivery.clock.now() + timedelta(seconds=self._limits.idle_poll_seconds)
             deferred = Deferred(min(deferred.until, soon))
         return deferred or Done()
 
     async def _finish(self) -> WindowOutcome:
-        """Take nothing new, and wait for what is out."""
+        """Take nothing new, and wait for the calls in progress."""
         for backlog in self._backlogs.values():
             backlog.close()
         if self._calls:
@@ -477,7 +475,7 @@ class _Visit:
         return ended or self._outlook()
 
     async def _rest(self) -> None:
-        """Until something ended, something new came, or it is time for another look."""
+        """Wait until a call ended, something new came, or the next load is due."""
         for backlog in self._backlogs.values():
             backlog.wake()
         with suppress(TimeoutError):
@@ -492,9 +490,9 @@ def _draft(
     urls: UnsubscribeUrls | None,
     patience: Patience,
 ) -> Draft:
-    row, letter = due.row, due.letter
+    row, content = due.row, due.content
     recipient_id = RecipientId(row.recipient_id)
-    if letter is None:
+    if content is None:
         payload = msgspec.json.decode(row.payload)
         return Draft(
             row.id, recipient_id, row.address, None, "", row.key, ItemStatus.QUEUED, None, None,
@@ -503,9 +501,9 @@ def _draft(
     url = None
     is_mail = row.channel == Channel.EMAIL and row.address is not None
     if urls is not None and is_mail and not row.transactional:
-        # To unsubscribe from what is transactional would change nothing.
+        # Unsubscribing has no effect on transactional messages.
         url = urls.url_of(lane.scope, Channel.EMAIL, row.address or "", row.topic)
     return Draft(
-        row.id, recipient_id, row.address, letter.subject, letter.body, row.key, ItemStatus.QUEUED,
-        None, None, None, enclosures, url, letter.html, patience,
+        row.id, recipient_id, row.address, content.subject, content.body, row.key,
+        ItemStatus.QUEUED, None, None, None, enclosures, url, content.html, patience,
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""What this process knows of a target's doors, and the leave to begin calls that follows."""
+"""What this process knows about a target's doors, and the permission to begin calls."""
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -8,7 +8,7 @@ from outrider.domain.targets import Door, Report
 
 @dataclass
 class LocalDoor:
-    """What this process knows of a door, and what it has yet to tell the others of it."""
+    """What this process knows about a door, and what it has not reported to the others yet."""
 
     epoch: int = 0
     trusted_until: datetime | None = None
@@ -17,14 +17,14 @@ class LocalDoor:
     failures: int = 0
     answered_at: float = float("-inf")
     refused: int = 0
-    """Connections refused since `answered_at`, while others went through."""
-    untold: list[Report] = field(default_factory=list)
+    """Connections refused since `answered_at`, while others succeeded."""
+    unreported: list[Report] = field(default_factory=list)
 
     def is_trusted(self, now: datetime) -> bool:
         return self.is_untroubled and self.trusted_until is not None and now < self.trusted_until
 
     def learn(self, door: Door | None, now: datetime, trust_seconds: float) -> None:
-        """The door as the store has it; None: nothing was ever wrong with it."""
+        """The door as stored; None: it never had a problem."""
         self.trusted_until = now + timedelta(seconds=trust_seconds)
         if door is None:
             self.is_untroubled, self.closed_until = True, None
@@ -34,7 +34,7 @@ class LocalDoor:
         self.closed_until = None if door.is_open else door.opens_at
 
     def shut(self) -> None:
-        """Nobody here begins a call that was admitted before; when it opens, the store says."""
+        """Admitted calls that have not begun here no longer may; the store says when it opens."""
         self.epoch += 1
         self.is_untroubled = False
         self.failures = 0
@@ -43,7 +43,7 @@ class LocalDoor:
 
 @dataclass(frozen=True, slots=True)
 class Passes:
-    """Leave to begin `granted` calls, for as long as neither door has closed since."""
+    """Permission to begin `granted` calls, valid while neither door has closed."""
 
     granted: int
     shared: LocalDoor
@@ -52,11 +52,11 @@ class Passes:
     own_epoch: int
     is_probe: bool = False
     is_own_probe: bool = False
-    """It tries the door of its workspace alone: the others go through."""
+    """It probes only its workspace's door; other calls go through."""
 
     @property
-    def stand(self) -> bool:
-        """Whether neither door has closed since; asked at the last moment before a call."""
+    def are_valid(self) -> bool:
+        """Whether neither door has closed since; checked immediately before a call."""
         return self.shared.epoch == self.shared_epoch and self.own.epoch == self.own_epoch
 
 

@@ -1,6 +1,6 @@
-"""The policy keeper: what a workspace's messages wait for, remembered for a second or so.
+"""The policy keeper: a workspace's screening policies, cached for about a second.
 
-Another process's change is therefore heard of within that time; a change made here, at once.
+A change made by another process is seen within that time; a change made here, at once.
 """
 
 from cachetools import TTLCache
@@ -17,7 +17,7 @@ class PolicyKeeper:
         self._store = foundation.store
         self._clock = foundation.clock
         self._ids = foundation.ids
-        # By a clock that nobody puts back: what is remembered does not grow younger.
+        # A monotonic clock, so that cache entries always expire.
         self._remembered: TTLCache[Scope, ScreenPolicies] = TTLCache(
             foundation.limits.policies_remembered,
             foundation.limits.policy_remember_seconds,
@@ -25,13 +25,13 @@ class PolicyKeeper:
         )
 
     async def get(self, scope: Scope) -> ScreenPolicies:
-        """As they are stored now; where nothing was ever set, nothing is held back."""
+        """As stored now; without any policies nothing is held back."""
         policies = await self._store.read(screening.policies_of(scope))
         self._remembered[scope] = policies
         return policies
 
     async def lately(self, scope: Scope) -> ScreenPolicies:
-        """As they were at most a second or so ago, for those who ask all the time."""
+        """At most about a second old, for frequent callers."""
         known = self._remembered.get(scope)
         return await self.get(scope) if known is None else known
 
@@ -40,5 +40,5 @@ class PolicyKeeper:
         self._remembered[scope] = policies
 
     def replacing(self, scope: Scope, policies: ScreenPolicies, actor: str) -> Transaction[None]:
-        """The script, for whoever has more to do in the same transaction."""
+        """The script, for callers that do more in the same transaction."""
         return rules.replace_policies(scope, policies, actor, self._ids, self._clock.now())

@@ -1,6 +1,6 @@
-"""The reserve stage: the only place where a `Reservation` is made, from rows that are committed.
+"""The reserve stage: the only place where a `Reservation` is created, from committed rows.
 
-Drafts go in; what comes out may be given to a gateway, because the ledger already says so.
+Drafts go in; what comes out may be given to a gateway, because the ledger already records it.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -28,10 +28,10 @@ Drafts = Mapping[OutboxId, tuple[Draft, Contract]]
 
 @dataclass(frozen=True, slots=True)
 class AttemptIdentity:
-    """Which attempt of the item it is, and what calling and closing it need to know.
+    """Which attempt of the item it is, and what calling and closing it require.
 
-    `call_by` is the end of the lease that opening it took: until then nobody can have had cause to
-    doubt the attempt, let alone to repeat it. Heartbeats of its job move that end.
+    `call_by` is the end of the lease that opening it took: until then no other worker can have had
+    reason to doubt the attempt, let alone to repeat it. Heartbeats of its job extend it.
     """
 
     job_id: JobId
@@ -46,20 +46,20 @@ class AttemptIdentity:
     repeats: int = 0
     """How many calls of this attempt were abandoned before this one."""
     attempts_before: int = 0
-    """How many attempts its contract does not count, because its step began anew since."""
+    """How many attempts its contract does not count, because its step was restarted since."""
     deadline: datetime | None = field(init=False)
-    """Known once for a whole window of first attempts, and asked for twice in every call."""
+    """Computed once for a whole window of first attempts, and needed twice in every call."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "deadline", self.contract.deadline(self.submitted_at))
 
 
 def _not_called_yet(attempt: "OpenAttempt") -> bool:
-    raise AssertionError(f"nobody is calling {attempt.outbox_id}")
+    raise AssertionError(f"no caller was assigned to {attempt.outbox_id}")
 
 
 class OpenAttempt(Reservation):
-    """A committed, open attempt of ours. Only `Reserver` makes one; a test keeps it so."""
+    """A committed, open attempt of ours. Only `Reserver` creates one, which a test enforces."""
 
     __slots__ = ("_draft", "_outbox_id", "has_begun", "identity", "may_begin")
 
@@ -69,7 +69,7 @@ class OpenAttempt(Reservation):
         self.identity = identity
         self.has_begun = False
         self.may_begin: Callable[[OpenAttempt], bool] = _not_called_yet
-        """Set by the caller; until then nobody may call."""
+        """Set by the gateway caller; until then the attempt may not be called."""
 
     def begin(self) -> bool:
         if not self.may_begin(self):
@@ -147,15 +147,15 @@ class Reserver:
         return _first_attempts(context, drafts, opened, now, lease_end)
 
     def _confirm(self, job: Claim, lease_end: datetime, asked_at: float) -> None:
-        """What was just opened says that the job is ours and goes on."""
+        """Opening an attempt confirms that the job is ours and active."""
         if self._permits is not None:
             self._permits.confirm(job.id, lease_end, asked_at)
 
     async def open_due(
         self, lane: ClaimedLane, route: Route, drafts: Drafts
     ) -> list[OpenAttempt] | Hold:
-        """Open items that nobody has open; while most of the lane's lease is left, in no more time
-        than one statement takes."""
+        """Open due items that are not open yet; a single statement while most of the lane's lease
+        is left."""
         now = self._clock.now()
         if lane.lease_expires_at - now < self._lease / 2:
             return await self.reopen(lane, route, drafts, abandoned=False)
@@ -169,7 +169,7 @@ class Reserver:
             return opened
         others = await self.reopen(lane, route, left, abandoned=False)
         if isinstance(others, Hold):
-            # What is open already is called; whoever goes on finds out about the rest.
+            # What is open already is called; the next step finds out about the rest.
             return opened or others
         return opened + others
 
@@ -181,8 +181,9 @@ class Reserver:
         *,
         abandoned: bool,
     ) -> list[OpenAttempt] | Hold:
-        """Open the next attempt of items that have a row already; same reference as before.
-        Abandoned: a former holder of the job left some of them open, and they are the same one."""
+        """Open the next attempt of items that already have a row, with the same reference as
+        before. Abandoned: a former holder left some of them open, and those repeat the same
+        attempt."""
         now, asked_at = self._clock.now(), self._clock.monotonic()
         lease_end = now + self._lease
         reopened = await self._store.write(

@@ -1,8 +1,7 @@
-"""The result closer: ends of calls come in one by one, and are committed in groups.
+"""The result closer: results of calls come in one by one, and are committed in groups.
 
-A group closes after a few milliseconds or a few hundred results, whichever comes first, and a few
-groups may be on their way at once. What a provider said is truth: while the store is away or fails,
-results are kept and tried again. One that the store refuses costs no other.
+A group closes after a few milliseconds or a few hundred results; several may be in flight. Results
+are kept and retried while the store is unavailable; a refused one does not affect the others.
 """
 
 import asyncio
@@ -27,7 +26,7 @@ TOLD_ITEMS = 10
 
 
 class _Queue:
-    """Results that wait for their group, and who waits for them."""
+    """Results that wait for their group, and the futures waiting for them."""
 
     def __init__(self, groups_in_parallel: int) -> None:
         self.pending: list[ClosedAttempt] = []
@@ -38,7 +37,7 @@ class _Queue:
         self.under_way: set[asyncio.Task[None]] = set()
 
     def take(self, most: int) -> tuple[list[ClosedAttempt], list[asyncio.Future[None]]]:
-        """A group. Whoever waits, waits for the last of what is here."""
+        """A group. A waiter waits for the last result that is queued here."""
         group, self.pending = self.pending[:most], self.pending[most:]
         if self.pending:
             return group, []
@@ -61,9 +60,9 @@ class ResultCloser:
         self._single = _Queue(foundation.limits.close_groups_in_parallel)
         self._of_campaigns = _Queue(foundation.limits.close_groups_in_parallel)
         self.right_of_way: RightOfWay | None = None
-        """Of the single messages that go out beside what is closed here."""
+        """The right of way of single messages that go out alongside what is closed here."""
         self._unrecorded: dict[JobId, StoreError] = {}
-        """Jobs of which a result was given up, until they hear of it."""
+        """Jobs with a result that was given up, until they are notified."""
 
     def put(self, closed: ClosedAttempt, *, first: bool = False) -> None:
         """Hand over one result; `barrier` says when it is durable. `first` is for single messages:
@@ -77,12 +76,12 @@ class ResultCloser:
 
     async def barrier(self, job_id: JobId | None = None, *, first: bool = False) -> None:
         """Wait until everything handed over so far is committed. StoreError: a result of that job
-        could not be, in this group or in one that left before."""
+        could not be, in this group or an earlier one."""
         queue = self._single if first else self._of_campaigns
         durable = asyncio.get_running_loop().create_future()
         queue.waiters.append(durable)
         queue.arrived.set()
-        # Whoever waits has no more results to add, so the group need not wait for company.
+        # A waiter has no more results to add, so the group need not wait for others.
         queue.full.set()
         try:
             await durable
@@ -100,7 +99,7 @@ class ResultCloser:
     async def _close_all(self, queue: "_Queue", endings: asyncio.TaskGroup) -> None:
         while True:
             await queue.arrived.wait()
-            await self._company(queue)
+            await self._fill_group(queue)
             await queue.room.acquire()
             group, waiters = queue.take(self._most_items(queue))
             earlier = frozenset(queue.under_way)
@@ -109,7 +108,7 @@ class ResultCloser:
             task.add_done_callback(queue.under_way.discard)
 
     def _most_items(self, queue: "_Queue") -> int:
-        """All there is; or, beside single messages, no more than one of a campaign's windows."""
+        """Everything queued; or, alongside single messages, at most one campaign window."""
         way = None if queue is self._single else self.right_of_way
         if way is not None and way.was_used_lately:
             return self._limits.beside_lanes_items
@@ -132,7 +131,7 @@ class ResultCloser:
         finally:
             queue.room.release()
         if waiters and earlier:
-            # Some of what they handed over may be in a group that left before.
+            # Some of what they handed over may be in an earlier group.
             await asyncio.wait(earlier)
         _answer(waiters, failure)
 
@@ -141,7 +140,7 @@ class ResultCloser:
             return nullcontext()
         return self.right_of_way.behind()
 
-    async def _company(self, queue: "_Queue") -> None:
+    async def _fill_group(self, queue: "_Queue") -> None:
         try:
             async with asyncio.timeout(self._limits.close_group_seconds):
                 await queue.full.wait()
@@ -163,7 +162,7 @@ class ResultCloser:
                 is_over = waited > self._limits.close_patience_seconds
                 if is_over and isinstance(error, StoreUnavailable):
                     log.error("results_not_recorded", items=len(group), error=error.message)
-                    _tell_unscheduled(group, error)
+                    _log_unscheduled(group, error)
                     raise
                 if is_over or isinstance(error, StoreRefused):
                     await self._part(queue, group, error, began)
@@ -174,8 +173,8 @@ class ResultCloser:
     async def _part(
         self, queue: "_Queue", group: list[ClosedAttempt], error: StoreError, began: datetime
     ) -> None:
-        """The store will not take something of this group, however often it is asked: the others
-        are committed without it. Its attempt stays open, and its job hears of it."""
+        """The store refuses something in this group every time: the others are committed without
+        it. Its attempt stays open, and its job is notified."""
         if len(group) > 1:
             middle = len(group) // 2
             await self._commit(queue, group[:middle], began)
@@ -187,8 +186,9 @@ class ResultCloser:
             self._unrecorded[refused.job_id] = error
 
     async def _note_late(self, group: list[ClosedAttempt]) -> None:
-        """While the lease stands under which a call was opened, nobody can have judged it. This
-        process may have been frozen since, so it is asked when all is written."""
+        """While the lease under which a call was opened is valid, no other worker can have judged
+        the item. This process may have been frozen since, so this is checked after everything is
+        written."""
         now = self._clock.now()
         late = [
             closed
@@ -201,8 +201,8 @@ class ResultCloser:
             await self._store.write(closing.note_late(late, self._ids, now))
 
 
-def _tell_unscheduled(group: list[ClosedAttempt], error: StoreUnavailable) -> None:
-    """Their attempts stay open, and whoever takes their job next goes on from there."""
+def _log_unscheduled(group: list[ClosedAttempt], error: StoreUnavailable) -> None:
+    """Their attempts stay open, and the next holder of their job continues from there."""
     retries = [closed.id for closed in group if closed.verdict.next_attempt_at is not None]
     if retries:
         log.error(

@@ -1,9 +1,7 @@
 """The right of way: while a single message is on its way to its call, campaigns begin nothing new.
 
-Both share an event loop, a writer and the machine's processors, and a message takes several short
-steps through them: without it, a campaign's window would begin before each of those steps. Nobody
-waits for long: a message has the right of way for a moment only, and so a campaign that gives way
-goes on after a moment, however many messages there are.
+Both share an event loop, a writer and CPUs; otherwise a campaign window would get in before each of
+a message's short steps. The right lasts only briefly, so campaigns always continue.
 """
 
 import asyncio
@@ -29,20 +27,20 @@ class RightOfWay:
 
     @property
     def was_used_lately(self) -> bool:
-        """Whether single messages go out here too: then campaigns keep their windows small."""
+        """Whether single messages go out here too: campaigns then keep their windows small."""
         since_seconds = self._clock.monotonic() - self._seen_at
         return since_seconds < self._limits.beside_lanes_seconds
 
     def expect(self) -> None:
-        """Somebody said that there is work. Where messages came lately, it may be another one."""
+        """New work was announced. If single messages came recently, it may be another one."""
         if self.was_used_lately:
             self._is_expected = True
             self._hold()
 
     def looked(self) -> None:
-        """Whoever was expected has been found, or there was nobody."""
+        """The expected message has been found, or there was none."""
         self._is_expected = False
-        self._let_go()
+        self._release()
 
     def seen(self) -> None:
         """A single message goes out here, whether it is urgent or not."""
@@ -56,12 +54,12 @@ class RightOfWay:
     def leave(self, messages: Iterable[OutboxId]) -> None:
         """They are open, or are not called now."""
         self._passing.difference_update(messages)
-        self._let_go()
+        self._release()
 
     @asynccontextmanager
     async def behind(self) -> AsyncIterator[None]:
-        """What a campaign writes: behind the single messages that are on their way. Where there
-        are such, one window is written at a time, so that the next one waits for that alone."""
+        """Campaign writes run behind the single messages that are on their way. While there are
+        any, one window is written at a time, so that the next message waits for that one alone."""
         if not self.was_used_lately:
             yield
             return
@@ -74,7 +72,7 @@ class RightOfWay:
                 self._one_window.release()
 
     async def _has_turn(self) -> bool:
-        """False: a window before this one waits for something itself, and holds up nobody else."""
+        """False: an earlier window is itself waiting, and must not hold up the others."""
         try:
             async with asyncio.timeout(self._limits.one_window_seconds):
                 return await self._one_window.acquire()
@@ -92,11 +90,11 @@ class RightOfWay:
     def _hold(self) -> None:
         now = self._clock.monotonic()
         if now >= self._until:
-            # Whoever is left from before had its moment, and waits for something else.
+            # A message left from before has used its time, and is waiting for something else.
             self._passing.clear()
         self._until = now + self._limits.right_of_way_seconds
         self._free.clear()
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         if not self._passing and not self._is_expected:
             self._free.set()

@@ -1,7 +1,7 @@
-"""The screener: of a lane's due items, those of workflows that may go now.
+"""The screener: selects, from a lane's due items, the workflow items that may go now.
 
-What may not is written down at once, in one transaction: it waits until a moment and says for what,
-or it has ended with its reason. Items that resolve a silence are never held back.
+The others are recorded in one transaction: deferred to a time with the cause, or ended with a
+reason. Items that resolve a silence are never held back.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from outrider.kernel.delivery.policy_keeper import PolicyKeeper
 from outrider.kernel.delivery.screens import (
     Fail,
     FrequencyCapScreen,
-    ReadableLetter,
+    ReadableContent,
     Refusal,
     SendingHoursScreen,
     Skip,
@@ -54,22 +54,22 @@ class Screener:
         self._unknown_zones: set[str] = set()
 
     async def patience(self, lane: ClaimedLane) -> Patience:
-        """How often a message of this workspace's workflows is tried, and after what waits."""
+        """How often a message of this workspace's workflows is tried, and with what delays."""
         return (await self._policy_keeper.lately(lane.scope)).retry.patience
 
     async def screen(
         self, lane: ClaimedLane, due: Sequence[DueItem]
     ) -> dict[OutboxId, MessageContent] | Hold:
-        """The letters of those that may go now. A `Hold` says why nothing could be written."""
+        """The contents of those that may go now. A `Hold` says why nothing could be written."""
         policies = await self._policy_keeper.lately(lane.scope)
-        letters, refused = await self._judged(lane, due, policies)
+        contents, refused = await self._judged(lane, due, policies)
         if refused:
             held = await self.hold_back(lane, _by_ending(due, refused))
             if held is not Hold.OURS:
                 return held
             for item, _ in refused:
-                letters.pop(item.id, None)
-        return letters
+                contents.pop(item.id, None)
+        return contents
 
     async def hold_back(self, lane: ClaimedLane, held_back: HeldBack) -> Hold:
         for ending in held_back.failed:
@@ -86,14 +86,14 @@ class Screener:
     async def _judged(
         self, lane: ClaimedLane, due: Sequence[DueItem], policies: ScreenPolicies
     ) -> tuple[dict[OutboxId, MessageContent], list[Refused]]:
-        """All letters that could be read, and who is refused and why: first by what each is and by
-        the clock; then, of what is left, by how much was heard."""
+        """All readable contents, and which items are refused and why: first by content and time of
+        day; then, for the rest, by how much the address has been sent."""
         now = self._clock.now()
-        readable = ReadableLetter()
+        readable = ReadableContent()
         by_nature = (
             SupportedTemplate(self._templates),
             readable,
-            SendingHoursScreen(policies, readable.letters, now, self._note_unknown_zone),
+            SendingHoursScreen(policies, readable.contents, now, self._note_unknown_zone),
         )
         refused: list[Refused] = []
         going: list[DueItem] = []
@@ -106,15 +106,15 @@ class Screener:
                 going.append(item)
             else:
                 refused.append((item, refusal))
-        capped = FrequencyCapScreen(policies, await self._hearing(lane, going, policies), now)
+        capped = FrequencyCapScreen(policies, await self._send_history(lane, going, policies), now)
         refused += [(item, refusal) for item in going if (refusal := capped(item)) is not None]
-        return readable.letters, refused
+        return readable.contents, refused
 
-    async def _hearing(
+    async def _send_history(
         self, lane: ClaimedLane, going: Sequence[DueItem], policies: ScreenPolicies
     ) -> SendHistory:
-        """One statement for all addresses, where there is a cap at all."""
-        hearing = SendHistory()
+        """One statement for all addresses, and only if there is a cap."""
+        history = SendHistory()
         cap = policies.frequency_cap
         addresses = {
             (item.channel, item.address.lower())
@@ -122,16 +122,16 @@ class Screener:
             if item.address is not None and policies.cap(Channel(item.channel)) is not None
         }
         if cap is None or not addresses:
-            return hearing
+            return history
         since = self._clock.now() - cap.period
         for heard in await self._store.read(
             screening.heard(lane.scope, addresses, since, cap.messages)
         ):
-            hearing.note(heard.channel, heard.address, heard.attempt_opened_at)
-        return hearing
+            history.note(heard.channel, heard.address, heard.attempt_opened_at)
+        return history
 
     def _note_unknown_zone(self, name: str) -> None:
-        """Once a name: the same event may be sent with it a million times."""
+        """Once per name: the same event may be sent with it a million times."""
         if name not in self._unknown_zones and len(self._unknown_zones) < UNKNOWN_ZONES_REMEMBERED:
             self._unknown_zones.add(name)
             log.warning("time_zone_unknown", time_zone=name)
@@ -140,11 +140,11 @@ class Screener:
 def _by_ending(due: Sequence[DueItem], refused: Sequence[Refused]) -> HeldBack:
     held_back = HeldBack([], [], [])
     places = {item.id: place for place, item in enumerate(due)}
-    # One order of rows for everybody, so that two writers cannot wait for each other.
+    # All writers use the same row order, so that they cannot deadlock.
     for item, refusal in sorted(refused, key=lambda pair: pair[0].id):
         match refusal:
             case Wait(until, waits_for):
-                # What waits together goes in the order in which it would have gone.
+                # Items deferred together go in the order in which they would have gone.
                 until += timedelta(microseconds=places[item.id])
                 deadline = item.deadline_from(until)
                 held_back.deferred.append(Deferral(item.id, until, waits_for.value, deadline))

@@ -1,6 +1,6 @@
 """The screens of a workflow's items: small policies that let an item pass or say why not.
 
-An item is shown to them one after the other, until one of them holds it back.
+They are applied in order until one of them holds the item back.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -27,7 +27,7 @@ Templates = Mapping[str, frozenset[str]]
 
 
 class Screened(Protocol):
-    """What a screen looks at of an item that is due."""
+    """The fields of a due item that a screen looks at."""
 
     @property
     def id(self) -> OutboxId: ...
@@ -64,7 +64,7 @@ Screen = Callable[[Screened], Refusal | None]
 
 
 def supported_templates(legacy_senders: Iterable[LegacySender]) -> Templates:
-    """One of each channel, and those that the legacy senders of the channel are named after."""
+    """One per channel, and those named after the channel's legacy senders."""
     templates = {}
     senders = list(legacy_senders)
     for channel in Channel:
@@ -83,7 +83,7 @@ def first_refusal(item: Screened, screens: Sequence[Screen]) -> Refusal | None:
 
 
 class SupportedTemplate:
-    """Whoever wrote the row may know kinds and templates that are not known here."""
+    """The writer of the row may know kinds and templates that are unknown here."""
 
     def __init__(self, templates: Templates) -> None:
         self._templates = templates
@@ -99,22 +99,23 @@ class SupportedTemplate:
         return None
 
 
-class ReadableLetter:
-    """A payload that is no letter never becomes one; those that are, are kept for other screens."""
+class ReadableContent:
+    """Rejects a payload that is not valid message content; parsed contents are kept for other
+    screens."""
 
     def __init__(self) -> None:
-        self.letters: dict[OutboxId, MessageContent] = {}
+        self.contents: dict[OutboxId, MessageContent] = {}
 
     def __call__(self, item: Screened) -> Fail | None:
-        letter = readable(item.payload)
-        if isinstance(letter, str):
-            return Fail(INVALID_PAYLOAD, letter)
-        self.letters[item.id] = letter
+        content = readable(item.payload)
+        if isinstance(content, str):
+            return Fail(INVALID_PAYLOAD, content)
+        self.contents[item.id] = content
         return None
 
 
 def readable(payload: str) -> MessageContent | str:
-    """The letter, or why it is none."""
+    """The content, or why it is invalid."""
     try:
         return read_letter(msgspec.json.decode(payload))
     except (msgspec.DecodeError, RecursionError):
@@ -122,17 +123,17 @@ def readable(payload: str) -> MessageContent | str:
 
 
 class SendingHoursScreen:
-    """Quiet hours and sending windows, by the clock of each recipient; worked out once a zone."""
+    """Quiet hours and sending windows in each recipient's local time; computed once per zone."""
 
     def __init__(
         self,
         policies: ScreenPolicies,
-        letters: Mapping[OutboxId, MessageContent],
+        contents: Mapping[OutboxId, MessageContent],
         now: datetime,
         on_unknown_zone: Callable[[str], None],
     ) -> None:
         self._policies = policies
-        self._letters = letters
+        self._contents = contents
         self._now = now
         self._on_unknown_zone = on_unknown_zone
         self._known: dict[tuple[str, str | None], Wait | None] = {}
@@ -140,10 +141,10 @@ class SendingHoursScreen:
     def __call__(self, item: Screened) -> Wait | None:
         if item.urgent:
             return None
-        place = item.channel, self._letters[item.id].time_zone
-        if place not in self._known:
-            self._known[place] = self._wait(*place)
-        return self._known[place]
+        key = item.channel, self._contents[item.id].time_zone
+        if key not in self._known:
+            self._known[key] = self._wait(*key)
+        return self._known[key]
 
     def _wait(self, channel: str, own_zone: str | None) -> Wait | None:
         hours = self._policies.hours(Channel(channel))
@@ -156,21 +157,21 @@ class SendingHoursScreen:
 
 
 class FrequencyCapScreen:
-    """Comes last: what it lets pass is going out, and counts for the items after it."""
+    """Comes last: an item that it lets pass is sent, and counts towards the cap for later items."""
 
-    def __init__(self, policies: ScreenPolicies, hearing: SendHistory, now: datetime) -> None:
+    def __init__(self, policies: ScreenPolicies, history: SendHistory, now: datetime) -> None:
         self._policies = policies
-        self._hearing = hearing
+        self._history = history
         self._now = now
 
     def __call__(self, item: Screened) -> Wait | Skip | None:
         cap = self._policies.cap(Channel(item.channel))
         if cap is None or item.address is None:
             return None
-        place = item.channel, item.address
-        until = None if item.urgent else self._hearing.free_again(cap, *place, self._now)
+        key = item.channel, item.address
+        until = None if item.urgent else self._history.free_again(cap, *key, self._now)
         if until is None:
-            self._hearing.note(*place, self._now)
+            self._history.note(*key, self._now)
             return None
         if cap.when_reached is WhenReached.WAIT:
             return Wait(until, WaitsFor.FREQUENCY_CAP)

@@ -1,6 +1,7 @@
-"""The shortage teller: an alert while this machine is out of file handles, memory or room.
+"""The shortage teller: an open alert while this machine is out of file handles, memory or disk
+space.
 
-What could not be called for that waits and has lost no attempt; somebody should hear of it.
+Calls that could not be made for that reason wait without losing an attempt.
 """
 
 import structlog
@@ -20,17 +21,17 @@ class ShortageTeller:
         self._ids = foundation.ids
         self._limits = foundation.limits
         self._host = host
-        self._told_at = float("-inf")
+        self._alerted_at = float("-inf")
         self._seen_at = float("-inf")
-        self.stands = False
-        """Whether an alert of this process stands; asked at the end of every call."""
+        self.is_alerting = False
+        """Whether this process has an open alert; checked at the end of every call."""
 
-    async def tell(self, detail: str) -> None:
-        """A call could not begin because of it."""
+    async def report(self, detail: str) -> None:
+        """A call could not begin because of the shortage."""
         now = self._seen_at = self._clock.monotonic()
-        if now - self._told_at < self._limits.shortage_tell_seconds:
+        if now - self._alerted_at < self._limits.shortage_tell_seconds:
             return
-        self._told_at, self.stands = now, True
+        self._alerted_at, self.is_alerting = now, True
         log.error("out_of_handles", error=detail)
         message = (
             f"{self._host} has run out of a local resource, and calls are waiting for it: {detail}"
@@ -42,13 +43,13 @@ class ShortageTeller:
             log.warning("shortage_not_told", error=error.message)
 
     async def over(self) -> None:
-        """A call went through; after a while without another shortage it is taken for over."""
+        """A call went through; after a while without another shortage the alert is resolved."""
         if self._clock.monotonic() - self._seen_at < self._limits.shortage_tell_seconds:
             return
-        self.stands = False
+        self.is_alerting = False
         try:
             now = self._clock.now()
             await self._store.write(resolve_alert(AlertCode.OUT_OF_HANDLES, self._host, now))
         except StoreError as error:
-            self.stands = True
+            self.is_alerting = True
             log.warning("shortage_not_told", error=error.message)

@@ -1,8 +1,7 @@
-"""The target gate: every window of calls asks here first, and each call tells here how it ended.
+"""The target gate: every window of calls asks here first, and each call reports its result here.
 
-The state of a door is shared by all workers of a database. A target without a rate and without
-trouble is looked at only now and then, so the gate costs a healthy target next to nothing; and what
-this process sees of trouble closes the door here at once, and for the others a moment later.
+Door state is shared by all workers of a database, and read rarely for a healthy target without a
+rate limit. A failure closes the door in this process at once, and in the others shortly after.
 """
 
 from collections.abc import Mapping
@@ -53,7 +52,7 @@ from outrider.ports.gateway import Gateway
 log = structlog.get_logger()
 
 OUR_OWN = frozenset({POOL_TIMEOUT, OWN_LIMIT})
-"""Why a call could not begin that is no news of its target."""
+"""Why a call could not begin, for reasons that say nothing about its target."""
 PAUSED_LOOK_SECONDS = 1.0
 FULL_LOOK_SECONDS = 0.5
 REFUSED_SECONDS = 1.0
@@ -77,7 +76,7 @@ class TargetGate:
         self._worker_id = worker_id
         self._doors: dict[DoorKey, LocalDoor] = {}
         self._scopes: LRUCache[str, Scope] = LRUCache(foundation.limits.gate_scopes)
-        """Whose alert it is, by the workspace of a door."""
+        """The workspace that owns the alert, by the workspace of a door."""
         self._slots: dict[DoorKey, CallSlots] = {}
         self._shares: dict[DoorKey, datetime] = {}
 
@@ -87,7 +86,7 @@ class TargetGate:
     def retry_schedule(
         self, contract: Contract, usual: RetrySchedule | None = None
     ) -> RetrySchedule:
-        """A target's own, or what is usual: for its gateway type, unless it is said."""
+        """The target's own schedule, or the default of its gateway type."""
         own = self.policy(contract.submission_target).retry or self._default.retry
         return own or usual or usual_schedule(contract.gateway_type, contract.acceptance_seconds)
 
@@ -99,14 +98,14 @@ class TargetGate:
         return self._scopes.get(key.workspace_id, DEFAULT_SCOPE)
 
     def slots(self, key: DoorKey, gateway: Gateway) -> CallSlots:
-        """How many calls this process may have out there."""
+        """How many calls this process may have in flight there."""
         shared = key.shared
         if shared not in self._slots:
             self._slots[shared] = CallSlots(gateway.concurrency)
         return self._slots[shared]
 
     def closed_until(self, submission_target: str) -> datetime | None:
-        """Until when this process knows all doors of the target to be closed."""
+        """Until when this process knows the target to be closed: its earliest door opens then."""
         now = self._clock.now()
         found = [
             door.closed_until
@@ -118,7 +117,7 @@ class TargetGate:
         return min(each for each in found if each is not None)
 
     def closed(self) -> dict[str, datetime]:
-        """Targets that nothing can go through for now, not even by another route, until when."""
+        """Targets with no open route at all for now, and until when."""
         now = self._clock.now()
         found: dict[str, datetime] = {}
         for key, door in self._doors.items():
@@ -132,18 +131,18 @@ class TargetGate:
     async def ask(self, key: DoorKey, gateway: Gateway, want: int) -> Passes | ComeBack:
         policy, now = self.policy(key.submission_target), self._clock.now()
         shared, own = self._door(key.shared), self._door(key)
-        await self._tell(key, key.shared, shared)
-        await self._tell(key, key, own)
+        await self._publish(key, key.shared, shared)
+        await self._publish(key, key, own)
         if policy.rate_per_second is None and shared.is_trusted(now) and own.is_trusted(now):
             return Passes(want, shared, own, shared.epoch, own.epoch)
-        standing = await self._store.read(targets.standing(key))
-        if standing.is_paused:
+        state = await self._store.read(targets.target_state(key))
+        if state.is_paused:
             shared.trusted_until = None
             shared.closed_until = now + timedelta(seconds=PAUSED_LOOK_SECONDS)
             return ComeBack(shared.closed_until)
-        shared.learn(standing.shared, now, self._limits.gate_trust_seconds)
-        own.learn(standing.own, now, self._limits.gate_trust_seconds)
-        if await self._is_full(key.shared, gateway, standing, now):
+        shared.learn(state.shared, now, self._limits.gate_trust_seconds)
+        own.learn(state.own, now, self._limits.gate_trust_seconds)
+        if await self._is_full(key.shared, gateway, state, now):
             shared.closed_until = now + timedelta(seconds=FULL_LOOK_SECONDS)
             return ComeBack(shared.closed_until)
         if policy.rate_per_second is None and shared.is_trusted(now) and own.is_trusted(now):
@@ -151,11 +150,11 @@ class TargetGate:
         return await self._admitted(key, policy, want, now)
 
     def note(self, key: DoorKey, passes: Passes, result: CallResult) -> None:
-        """How a call ended. What is trouble closes the door here at once."""
+        """Record how a call ended. A failure closes the door here at once."""
         shared, own = passes.shared, passes.own
         at_ease = shared.is_untroubled and own.is_untroubled
         if at_ease and isinstance(result, Accepted) and not (shared.failures or own.failures):
-            # Of all ends this is the one that comes a million times.
+            # The most frequent result by far.
             shared.answered_at = self._clock.monotonic()
             return
         if isinstance(result, NotBegun):
@@ -166,7 +165,7 @@ class TargetGate:
             if result.closes is not Closes.THE_ITEM:
                 self._throttled(key, passes, result)
             elif passes.is_probe:
-                # What it says of one message says nothing of the others: the next one may try.
+                # A verdict on one message says nothing about the others: the next one may try.
                 self.unused(passes)
             return
         if isinstance(result, Held):
@@ -184,25 +183,25 @@ class TargetGate:
             self._failed(key, own, passes.own_epoch, _words(result))
         elif own.failures or not own.is_untroubled or passes.is_probe:
             own.failures = 0
-            own.untold.append(Report(passes.own_epoch, answered=1))
+            own.unreported.append(Report(passes.own_epoch, answered=1))
 
     def _reached(self, passes: Passes) -> None:
-        """It answered, whatever it said; what it said may be this workspace's own doing."""
+        """It answered, whatever it said; a refusal may be specific to this workspace."""
         shared = passes.shared
         shared.answered_at = self._clock.monotonic()
         if shared.failures or not shared.is_untroubled or passes.is_probe:
             shared.failures = 0
-            shared.untold.append(Report(passes.shared_epoch, answered=1))
+            shared.unreported.append(Report(passes.shared_epoch, answered=1))
 
     def unused(self, passes: Passes) -> None:
-        """A probe that was no call: the next one who asks may try at once."""
-        passes.shared.untold.append(Report(passes.shared_epoch, unused=1))
-        passes.own.untold.append(Report(passes.own_epoch, unused=1))
+        """A probe that was not used for a call: the next caller may probe at once."""
+        passes.shared.unreported.append(Report(passes.shared_epoch, unused=1))
+        passes.own.unreported.append(Report(passes.own_epoch, unused=1))
 
-    async def tell(self, key: DoorKey) -> None:
-        """Tell the other workers what they have yet to hear of this door."""
-        await self._tell(key, key.shared, self._door(key.shared))
-        await self._tell(key, key, self._door(key))
+    async def publish(self, key: DoorKey) -> None:
+        """Publish this door's unreported changes to the other workers."""
+        await self._publish(key, key.shared, self._door(key.shared))
+        await self._publish(key, key, self._door(key))
 
     def _door(self, key: DoorKey) -> LocalDoor:
         if key not in self._doors:
@@ -213,20 +212,20 @@ class TargetGate:
         words = f"{result.reason}: {result.detail}" if result.detail else result.reason
         door, epoch = passes.shared, passes.shared_epoch
         if result.closes is not Closes.THE_DOOR:
-            # The messages may be to blame, or the credentials, and they are this workspace's.
+            # The messages or the credentials may be to blame, and they belong to this workspace.
             door, epoch = passes.own, passes.own_epoch
-            passes.shared.untold.append(Report(passes.shared_epoch, answered=1))
+            passes.shared.unreported.append(Report(passes.shared_epoch, answered=1))
         elif passes.is_probe:
-            passes.own.untold.append(Report(passes.own_epoch, unused=1))
-        door.untold.append(Report(epoch, held=1, reason=words))
+            passes.own.unreported.append(Report(passes.own_epoch, unused=1))
+        door.unreported.append(Report(epoch, held=1, reason=words))
         if door.epoch == epoch:
             door.shut()
 
     async def hold(self, key: DoorKey, problem: str, door_key: DoorKey | None = None) -> datetime:
-        """Close the door because calls cannot even be made; returns when to look again.
+        """Close the door because calls cannot even be made; returns when to check again.
 
-        It is everybody's, unless another is named; then only the default workspace, whose set-up
-        that is, is told what is wrong with it.
+        It is the shared door, unless another is named; then only the default workspace, which owns
+        that configuration, is notified of the problem.
         """
         policy, now = self.policy(key.submission_target), self._clock.now()
         closing = door_key or key.shared
@@ -261,12 +260,12 @@ class TargetGate:
         }
 
     async def open_again(self, key: DoorKey, why_held: str) -> None:
-        """Open the door if it was held for this only."""
+        """Open the door if this was the only reason it was held."""
         policy, now = self.policy(key.submission_target), self._clock.now()
 
         def change(door: Door) -> tuple[Door, tuple[Door, Door]]:
-            mended = not door.is_open and (door.reason or "").startswith(why_held)
-            after = reset(door, now) if mended else door
+            is_resolved = not door.is_open and (door.reason or "").startswith(why_held)
+            after = reset(door, now) if is_resolved else door
             return after, (door, after)
 
         before, after = await self._writer.change(
@@ -285,15 +284,15 @@ class TargetGate:
         if result.closes is Closes.THE_WORKSPACE or passes.is_own_probe:
             self._reached(passes)
         else:
-            passes.shared.untold.append(for_all)
+            passes.shared.unreported.append(for_all)
             if passes.shared.epoch == passes.shared_epoch:
                 passes.shared.shut()
-        passes.own.untold.append(for_us)
+        passes.own.unreported.append(for_us)
         if passes.own.epoch == passes.own_epoch:
             passes.own.shut()
 
     def _unreachable(self, key: DoorKey, shared: LocalDoor, passes: Passes, words: str) -> None:
-        """Where others have just got through, refused connections mean: too many at once."""
+        """If other connections have just succeeded, a refused one means too many at once."""
         lately = self._clock.monotonic() - shared.answered_at < REFUSED_SECONDS
         shared.refused = shared.refused + 1 if lately else 0
         if shared.refused >= REFUSED_MAX:
@@ -304,20 +303,20 @@ class TargetGate:
 
     def _failed(self, key: DoorKey, door: LocalDoor, epoch: int, words: str) -> None:
         door.failures += 1
-        door.untold.append(Report(epoch, failures=1, reason=words))
+        door.unreported.append(Report(epoch, failures=1, reason=words))
         most = self.policy(key.submission_target).breaker_failures
         if door.epoch == epoch and door.failures >= most:
             door.shut()
 
-    async def _tell(self, asked: DoorKey, key: DoorKey, local: LocalDoor) -> None:
-        if not local.untold:
+    async def _publish(self, asked: DoorKey, key: DoorKey, local: LocalDoor) -> None:
+        if not local.unreported:
             return
-        told, local.untold = local.untold, []
+        reported, local.unreported = local.unreported, []
         policy, now = self.policy(key.submission_target), self._clock.now()
 
         def change(door: Door) -> tuple[Door, tuple[Door, Door]]:
             after = door
-            for seen in merged(told):
+            for seen in merged(reported):
                 after = report(after, policy, seen, now)
             return after, (door, after)
 
@@ -326,19 +325,19 @@ class TargetGate:
                 self._scope_of(asked), key, policy, change, now
             )
         except StoreUnavailable:
-            # The others are told when it is back.
-            local.untold = told + local.untold
+            # The others learn of it when the store is back.
+            local.unreported = reported + local.unreported
             raise
         local.epoch = after.epoch
         local.learn(after, now, self._limits.gate_trust_seconds)
         self._writer.log_change(key, before, after)
 
     async def _is_full(
-        self, shared: DoorKey, gateway: Gateway, standing: TargetState, now: datetime
+        self, shared: DoorKey, gateway: Gateway, state: TargetState, now: datetime
     ) -> bool:
-        """Where the door takes fewer calls at once than all workers want: whether our part is 0."""
+        """If the door takes fewer calls at once than all workers want: whether our share is 0."""
         slots = self.slots(shared, gateway)
-        if standing.shared is None or standing.shared.slots is None:
+        if state.shared is None or state.shared.slots is None:
             if slots.capacity != gateway.concurrency:
                 slots.resize(gateway.concurrency)
             return False
@@ -358,7 +357,7 @@ class TargetGate:
     async def _admitted(
         self, key: DoorKey, policy: TargetPolicy, want: int, now: datetime
     ) -> Passes | ComeBack:
-        """Both doors let it through, or it comes back when the later of them opens."""
+        """Both doors admit it, or it comes back when the later of them opens."""
 
         def change(door: Door) -> tuple[Door, Admission]:
             admission = admit(door, policy, want, now)
@@ -379,7 +378,7 @@ class TargetGate:
         self._door(key).learn(own.door, now, self._limits.gate_trust_seconds)
         if shared.wait_until is not None:
             if own.is_probe:
-                self._door(key).untold.append(Report(own.door.epoch, unused=1))
+                self._door(key).unreported.append(Report(own.door.epoch, unused=1))
             return ComeBack(shared.wait_until)
         return Passes(
             min(own.granted, shared.granted), self._door(key.shared), self._door(key),

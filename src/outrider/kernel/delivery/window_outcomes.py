@@ -1,4 +1,4 @@
-"""How the calls of a window, a route or a whole job came out, to whoever asked for them."""
+"""The outcome of the calls of a window, a route or a whole job, as reported to its caller."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -6,12 +6,12 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """Everything was sent on its way."""
+    """Everything was called."""
 
 
 @dataclass(frozen=True, slots=True)
 class Deferred:
-    """The target takes no more for now; what is left waits without using up an attempt."""
+    """The target accepts no more for now; what is left waits without using up an attempt."""
 
     until: datetime
 
@@ -23,14 +23,14 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class Suspended:
-    """The job's phase was paused or stopped, or this worker stops: calls that were out have ended,
-    and no more are made."""
+    """The job's phase was paused or stopped, or this worker is stopping: calls in progress have
+    ended, and no more are made."""
 
 
 WindowOutcome = Done | Deferred | Lost | Suspended
 
 
-def earliest(known: Deferred | None, passage: Done | Deferred) -> Deferred | None:
-    if not isinstance(passage, Deferred):
+def earliest(known: Deferred | None, outcome: Done | Deferred) -> Deferred | None:
+    if not isinstance(outcome, Deferred):
         return known
-    return passage if known is None or passage.until < known.until else known
+    return outcome if known is None or outcome.until < known.until else known

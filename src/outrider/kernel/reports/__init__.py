@@ -1,1 +1,1 @@
-"""What is said about it: certificates, explanations, previews."""
+"""Reports: certificates, explanations, previews."""

@@ -1,6 +1,6 @@
-"""The certifier: proves, from the ledger's own rows, that a campaign was launched; or says why not.
+"""The certifier: proves from the ledger's rows that a campaign was launched, or says why not.
 
-Each criterion is counted afresh, page by page, and none of them takes a counter's word for it.
+Each criterion is counted from the rows, page by page; no stored counter is trusted.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from outrider.kernel.transactions.ledger_pages import LedgerLine, LedgerPosition
 from outrider.kernel.transactions.run_records import RunEnding, RunRecord
 
 DeclaredMemory = Callable[[str], ReferenceMemory]
-"""How long a submission target is declared to remember references today."""
+"""How long a submission target is currently declared to remember references."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +31,12 @@ class Criterion:
 
 @dataclass(slots=True)
 class Repeats:
-    """On whose word nothing was doubled. Where no call was repeated, the ledger alone says it."""
+    """The basis for ruling out duplicates. If no call was repeated, the ledger alone proves it."""
 
     remembered: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """Items called again after a silence, by target and what it declares to remember."""
+    """Items called again after a silence, by target and its declared memory."""
     undeclared: Counter[str] = field(default_factory=Counter)
-    """The same, by target, where nobody declared that it remembers."""
+    """The same, by target, where no memory is declared."""
     disproved: int = 0
     """Items called again because evidence showed that the first call never arrived."""
 
@@ -69,7 +69,7 @@ class Repeats:
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """`digest` is SHA-256 over every row's key and status, in order: it can be checked again."""
+    """`digest` is SHA-256 over every row's key and status, in order, so it can be verified."""
 
     run: RunRecord
     accounting: Accounting
@@ -150,7 +150,7 @@ class Certifier:
 
 
 def _run_terminal(run: RunRecord, ending: RunEnding) -> Criterion:
-    """The row's word is not enough: its log and its jobs must say the same."""
+    """The run's row is not enough: its log and its jobs must agree."""
     detail = f"the run is {run.status}"
     terminal = RunStatus(run.status) in TERMINAL_RUNS
     if terminal and not ending.agrees_with(run.status):
@@ -198,13 +198,13 @@ def _on_whose_word(repeats: Repeats) -> str:
 
 
 def _earlier_settled(left: int) -> Criterion:
-    """A retry leaves out what was in doubt; until a verdict, nobody can say who was sent to."""
+    """A retry excludes items in doubt; until they have a verdict, it is unknown who was reached."""
     detail = f"{left:,} items of the runs it retried are in doubt"
     return Criterion("earlier_runs_settled", left == 0, detail)
 
 
 def _adds_up(accounting: Accounting, statuses: Counter[ItemStatus]) -> Criterion:
-    """The identity, and agreement of the running counts with the rows counted here."""
+    """The accounting identity, and agreement of the running counts with the rows counted here."""
     agrees = (
         accounting.sent == sum(statuses[status] for status in SUCCESSES)
         and accounting.failed == statuses[ItemStatus.FAILED]

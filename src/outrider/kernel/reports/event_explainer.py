@@ -1,7 +1,7 @@
-"""The event explainer: says in sentences what became of a domain event, for all or for one.
+"""The event explainer: describes what became of a domain event, for everyone or one recipient.
 
-It tells from the event's own record of its routes, from the digests that it went into and from the
-ledger, so that what it says stays true when rules are changed afterwards.
+It uses the event's own record of its routes, its digests and the ledger, so the explanation stays
+correct when rules change later.
 """
 
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ class EventExplainer:
         self._limits = limits
 
     async def explain(self, scope: Scope, event_id: str, recipient: str | None = None) -> list[str]:
-        """`recipient` is an id or an address, whatever its spelling."""
+        """`recipient` is an id or an address, in any capitalisation."""
         most = self._limits.event_items
         story = await self._store.read(event_stories.story(scope, event_id, recipient, most))
         return explain_event(story, recipient)
@@ -41,15 +41,15 @@ def explain_event(story: Story, recipient: str | None = None) -> list[str]:
         sentences += [_route(route), *without_address(route)]
     if story.event.status == EventStatus.FAILED:
         sentences.append("Once that is fixed, run `outrider event reroute` to process it again.")
-    told = {item.id: explain_item(item, attempts) for item, attempts in story.items}
+    explained = {item.id: explain_item(item, attempts) for item, attempts in story.items}
     for digest in story.digests:
         sentences.append(_digest(digest))
-        sentences += told.pop(digest.outbox_id, []) if digest.outbox_id else []
-    for of_item in told.values():
+        sentences += explained.pop(digest.outbox_id, []) if digest.outbox_id else []
+    for of_item in explained.values():
         sentences += of_item
-    if story.untold:
+    if story.not_shown:
         sentences.append(
-            f"{story.untold:,} more messages were created; name a recipient to see theirs."
+            f"{story.not_shown:,} more messages were created; name a recipient to see theirs."
         )
     if recipient is not None and not story.items and not story.digests:
         sentences.append(_nothing_for(story.event, recipient))
@@ -103,7 +103,7 @@ def _route(route: Route) -> str:
 
 
 def enqueued(route: Route) -> str:
-    """How much a route made, in words."""
+    """How much a route created, in words."""
     items, collected = route.get("items", 0), route.get("collected", 0)
     made = "no message" if not items else f"{items:,} message{'s' if items > 1 else ''}"
     if collected:
@@ -112,7 +112,7 @@ def enqueued(route: Route) -> str:
 
 
 def without_address(route: Route) -> list[str]:
-    """Why somebody whom a route includes got nothing, in a sentence each."""
+    """Why recipients that a route includes got nothing, one sentence each."""
     where = f"{route['channel']} to {route['audience']}".capitalize()
     return [
         f"{where}: the event has no {route['channel']} address of {each}, so no message was created"

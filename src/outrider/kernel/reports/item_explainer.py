@@ -1,4 +1,4 @@
-"""The explainer: says in sentences what happened to an item, and why."""
+"""The item explainer: describes in sentences what happened to an item, and why."""
 
 from collections.abc import Sequence
 

@@ -1,7 +1,7 @@
 """The launch rehearser: renders what a launch would send, window by window, and sends nothing.
 
-What comes out is who would fail and why, as far as rendering can tell: a misspelt variable is found
-before two hundred people are, and with the same words that their items would have.
+The result lists who would fail in rendering and why, so a misspelt variable is found before
+anything is sent, with the same errors that the items would have.
 """
 
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -33,10 +33,10 @@ from outrider.ports.renderer import Rendered, Renderer, RenderProblem
 from outrider.ports.store import Store
 
 PREVIEWED_ADDRESS = "preview@example.invalid"
-"""Whoever may look must not be able to opt somebody out."""
+"""Used in unsubscribe links: a read-only user must not be able to opt a recipient out."""
 
 Variables = Callable[[str], set[str]]
-"""Which variables a template cannot do without."""
+"""The variables that a template requires."""
 
 
 @dataclass
@@ -50,12 +50,12 @@ class RenderFailure:
 
 @dataclass
 class LaunchRehearsal:
-    """`rendered` may be fewer than would be sent: only so many are, of a large audience."""
+    """`rendered` may be fewer than would be sent: of a large audience only a sample is rendered."""
 
     rendered: int = 0
     failures: dict[tuple[str, str, str], RenderFailure] = field(default_factory=dict)
     failed: dict[str, int] = field(default_factory=dict)
-    """How many, by message: also of those beyond the failures that are told apart."""
+    """Counts by message, including failures beyond those listed individually."""
 
     @property
     def is_full(self) -> bool:
@@ -86,7 +86,7 @@ class LaunchRehearser:
         self._unsubscriber = unsubscriber
         self._variables = variables
 
-    async def everybody(
+    async def whole_audience(
         self,
         scope: Scope,
         campaign_id: CampaignId,
@@ -121,8 +121,8 @@ class LaunchRehearser:
     async def warnings(
         self, campaign_id: CampaignId, messages: Sequence[Message], audience_size: int, most: int
     ) -> list[str]:
-        """Variables of a new campaign's templates that none of its first recipients has. Nothing
-        is rendered: whoever creates a campaign does not wait for its templates."""
+        """Variables of a new campaign's templates that none of its first recipients has. Nothing is
+        rendered, so that creating a campaign does not wait for its templates."""
         warnings = []
         last = min(most, audience_size) - 1
         for message in messages if audience_size else ():

@@ -1,4 +1,5 @@
-"""The previewer: what one recipient would read, and what would become of everybody, if sent now."""
+"""The previewer: what one recipient would read, and what would happen to all of them, if sent
+now."""
 
 from collections.abc import Sequence
 
@@ -64,7 +65,7 @@ class Previewer:
 
     async def _attributes(self, scope: Scope, message: Message, reader: Reader) -> str:
         if message.channel is Channel.EMAIL and shows_link(message.subject, message.body):
-            # Whoever may look must not be able to opt somebody out.
+            # A read-only user must not be able to opt anyone out.
             url = await self._unsubscriber.url_of(
                 scope, message.channel, PREVIEWED_ADDRESS, message.purpose.topic
             )
@@ -75,11 +76,11 @@ class Previewer:
     async def dry_run(
         self, scope: Scope, campaign_id: CampaignId, rerun_scope: str | None = None
     ) -> dict[str, object]:
-        """Numbers by message, with who would fail and why; nothing is written, nobody called."""
+        """Counts by message, with who would fail and why; nothing is written or called."""
         counted = await self._store.read(previews.counted(scope, campaign_id, rerun_scope))
         if counted.left is None:
             messages = [each.message for each in counted.forecasts]
-            rehearsal = await self._rehearser.everybody(
+            rehearsal = await self._rehearser.whole_audience(
                 scope, campaign_id, messages, counted.audience_size
             )
         else:
@@ -89,7 +90,7 @@ class Previewer:
     async def warnings(
         self, campaign_id: CampaignId, messages: Sequence[Message], size: int
     ) -> list[str]:
-        """Where a new campaign's templates and its recipients' columns do not fit together."""
+        """Mismatches between a new campaign's templates and its recipients' columns."""
         return await self._rehearser.warnings(campaign_id, messages, size, CREATION_COMPARED_MAX)
 
 

@@ -1,4 +1,4 @@
-"""The run explainer: says in sentences how a run stands, and what it really waits for."""
+"""The run explainer: describes in sentences the state of a run, and what it is waiting for."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,12 +23,13 @@ from outrider.kernel.transactions.targets import ClosedDoor, PausedTarget
 
 @dataclass(frozen=True, slots=True)
 class RunRoute:
-    """Where messages of the run go, and how that target fares. URLs are the operator's to see."""
+    """Where messages of the run go, and the state of that target. URLs are shown to operators
+    only."""
 
     submission_target: str
     gateway_url: str | None
     registry_url: str | None
-    """Where the registry has the target now, if that is elsewhere."""
+    """The target's current URL in the registry, if it differs."""
     is_elsewhere: bool
     doors: Sequence[ClosedDoor]
     paused: PausedTarget | None
@@ -82,7 +83,7 @@ class RunExplainer:
         return routes
 
     def _in_force(self) -> Mapping[str, Contract]:
-        """Nothing where there is no registry that could be read: a run is explained without it."""
+        """Empty if no registry could be read: a run is explained without it."""
         try:
             return self._registry.contracts()
         except InvalidInput:
@@ -147,7 +148,7 @@ def _route(run: RunRecord, route: RunRoute) -> list[str]:
             f" {route.paused.paused_by}: `outrider target resume {route.submission_target}`."
         )
     if route.doors:
-        # Everybody's and the workspace's own may be closed for one cause: the later counts.
+        # The shared door and the workspace's own may be closed for one cause: the later one counts.
         door = max(route.doors, key=attrgetter("opens_at"))
         how = "asks to retry later" if door.state == DoorState.THROTTLED else "is closed"
         sentences.append(
@@ -166,7 +167,7 @@ def _route(run: RunRecord, route: RunRoute) -> list[str]:
 
 
 def _turn(queue: QueueView | None, now: datetime | None) -> str:
-    """What nobody holds, although its targets are open."""
+    """Why no worker holds a job although its targets are open."""
     if queue is None or now is None or queue.due_at is None:
         return "None of its jobs is due."
     if queue.due_at > now:

@@ -1,1 +1,1 @@
-"""Run logs: their readers, their snapshots, and the budget of their writes."""
+"""Run logs: their readers, their snapshots, and the latency budget of their writes."""

@@ -1,4 +1,4 @@
-"""Writes with a budget: a store that takes too long is as good as one that is gone."""
+"""Writes with a latency budget: a store that takes too long counts as unavailable."""
 
 import asyncio
 
@@ -18,13 +18,14 @@ class BudgetedStore:
         self._late: set[asyncio.Task[object]] = set()
 
     async def write(self, transaction: Transaction[Result]) -> Result:
-        """All of it in time, or BudgetExceeded: then it may have been written, or be yet."""
+        """Commit within the budget, or raise BudgetExceeded: it may still have been, or be,
+        written."""
         writing = asyncio.create_task(self._store.write(transaction))
         try:
             await asyncio.wait({writing}, timeout=self._budget.seconds)
         finally:
             if not writing.done():
-                # To clean up after itself may take it longer than anybody should wait.
+                # Its clean-up may take longer than a caller should wait.
                 writing.cancel()
                 self._late.add(writing)
                 writing.add_done_callback(self._over)
@@ -38,5 +39,5 @@ class BudgetedStore:
     def _over(self, task: asyncio.Task[object]) -> None:
         self._late.discard(task)
         if not task.cancelled():
-            # Whoever asked has gone on without the answer.
+            # The caller has continued without the answer.
             task.exception()

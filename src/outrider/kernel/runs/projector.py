@@ -1,8 +1,7 @@
-"""The projector: keeps the snapshots of runs as far as their logs are.
+"""The projector: keeps the snapshots of runs up to date with their logs.
 
-A run that is behind is read from its watermark on, folded, and stored in one transaction with its
-new watermark. Any number of projectors may do so at once, and die anywhere: the watermark is where
-the next one goes on.
+A run that is behind is read from its watermark, folded, and stored with its new watermark in one
+transaction. Any number of projectors may run, and die at any point: the next resumes there.
 """
 
 import asyncio
@@ -73,7 +72,8 @@ class Projector:
             after = page[-1].run_id
 
     async def lag_seconds(self) -> float:
-        """How old the oldest event is that no snapshot tells of, whoever should project it."""
+        """The age of the oldest event that is not in a snapshot yet, whichever projector is
+        behind."""
         most = self._limits.projector_runs
         happened_at = await self._store.read(run_snapshots.oldest_unprojected(most))
         if happened_at is None:
@@ -87,8 +87,8 @@ class Projector:
         except StoreError:
             raise
         except Exception:
-            # Snapshots only follow the log: one that cannot be made must not stop the others,
-            # nor the worker beside them.
+            # Snapshots are derived from the log: one that cannot be built must not stop the others,
+            # nor the worker running alongside.
             log.exception("run_not_projected", run_id=run.run_id)
         ended = self._clock.now()
         rest = (ended - began) * self._limits.projector_rest_factor
@@ -96,14 +96,14 @@ class Projector:
             self._resting[run.run_id] = ended + rest
 
     def _wake_the_rested(self) -> None:
-        """A run with very many steps costs much to store, so it is stored less often."""
+        """A run with very many steps is expensive to store, so it is stored less often."""
         now = self._clock.now()
         self._resting = {run: due for run, due in self._resting.items() if due > now}
 
     async def _project(self, run: Behind) -> None:
         base, writer, events, complete, beyond_seq = await self._fetched(run)
         await self._watch_lag(run, events)
-        # In threads: a long log must not hold up everything else in this process.
+        # In threads: a long log must not block everything else in this process.
         snapshot = await asyncio.to_thread(incremental_project, base, events)
         if snapshot.last_event_seq < beyond_seq:
             log.warning("projection_paused", run_id=run.run_id, waits_for=beyond_seq)
@@ -124,10 +124,10 @@ class Projector:
             self._memory.keep(snapshot, writer)
 
     async def _fetched(self, run: Behind) -> "_Fetched":
-        """The snapshot to go on from, and what comes after it.
+        """The snapshot to continue from, and the events after it.
 
-        Where numbers are missing, nothing is projected onto what was remembered: the stored
-        snapshot, and all that the log has after it, are fetched anew.
+        If sequence numbers are missing, the cached snapshot is not used: the stored snapshot, and
+        all events after it, are fetched again.
         """
         known = self._memory.get(run.run_id)
         base, writer = known or (await self._stored(run.run_id), SnapshotWriter())
@@ -142,7 +142,8 @@ class Projector:
         return _Fetched(base, writer, events, complete, hole.next_seq)
 
     async def _stored(self, run_id: RunId) -> RunSnapshot:
-        """The newest that can be read. What cannot is dropped: it follows from the log."""
+        """The newest readable one. Unreadable ones are dropped: they can be rebuilt from the
+        log."""
         while True:
             found = await self._store.read(run_snapshots.stored(run_id))
             try:
@@ -152,7 +153,7 @@ class Projector:
                 await self._store.write(run_snapshots.drop(run_id, found.snapshot_seq))
 
     async def _delta(self, base: RunSnapshot) -> tuple[list[RunEvent], bool]:
-        """What the log has after the snapshot, and whether that is all of it."""
+        """The events after the snapshot, and whether that is all of them."""
         most = self._limits.projector_page_events
         events: list[RunEvent] = []
         while len(events) < self._limits.projector_delta_events:
@@ -186,10 +187,10 @@ class Projector:
 
 
 def oldest_witness(events: Iterable[RunEvent]) -> datetime | None:
-    """When the oldest of these happened whose time says how late the projector is.
+    """When the oldest of these events happened that indicates how late the projector is.
 
-    A StepStarted may have been kept aside for long before it was appended, and what a migration
-    told happened long before; the newest StepStarted has to do where there is nothing else.
+    A StepStarted may have been spooled for long before it was appended, and migrated events
+    happened long before; the newest StepStarted is used if there is nothing else.
     """
     happened_at = None
     for event in events:
@@ -202,7 +203,7 @@ def oldest_witness(events: Iterable[RunEvent]) -> datetime | None:
 
 
 class _Fetched(NamedTuple):
-    """`beyond_seq` has to be reached before anything is stored: a hole was seen before it."""
+    """`beyond_seq` has to be reached before anything is stored: a gap was seen before it."""
 
     base: RunSnapshot
     writer: "SnapshotWriter"
@@ -212,7 +213,7 @@ class _Fetched(NamedTuple):
 
 
 class SnapshotWriter:
-    """Writes one run's snapshots as documents; only steps that changed since are written anew."""
+    """Writes one run's snapshots as documents; only steps that changed are encoded again."""
 
     def __init__(self) -> None:
         self._steps: dict[str, tuple[StepSnapshot, msgspec.Raw]] = {}
@@ -232,7 +233,7 @@ Remembered = tuple[RunSnapshot, SnapshotWriter]
 
 
 class _Memory:
-    """The snapshots of runs that were projected last, as many as their steps allow."""
+    """The most recently projected runs' snapshots, bounded by their number of steps."""
 
     def __init__(self, steps_most: int) -> None:
         self._runs: LRUCache[RunId, Remembered] = LRUCache(steps_most, lambda kept: _room(kept[0]))
@@ -251,5 +252,5 @@ class _Memory:
 
 
 def _room(snapshot: RunSnapshot) -> int:
-    """A run without steps takes some too."""
+    """A run without steps takes up some room too."""
     return len(snapshot.steps) + 1

@@ -1,4 +1,4 @@
-"""The event log in Outrider's own database, behind the port that other logs stand behind too."""
+"""The event log in Outrider's own database, behind the port that external logs implement too."""
 
 from collections.abc import Sequence
 from datetime import datetime

@@ -1,8 +1,7 @@
-"""The run reader: a run's log, and the run as its log tells it, now or at any sequence.
+"""The run reader: a run's log, and the run as folded from it, now or at any sequence.
 
-A snapshot is the newest stored one that helps and, projected on it, what came after: it is never
-older than the log, however far the projector is. One that cannot be read is left out, and dropped
-unless a later version wrote it: it follows from the log, and is folded again.
+A snapshot is the newest stored one plus the events after it, so it is never behind the log.
+Unreadable snapshots are skipped, and dropped unless a later version wrote them.
 """
 
 import asyncio
@@ -34,7 +33,7 @@ log = structlog.get_logger()
 
 
 class RunReader:
-    """For whoever may see the run; to others it does not exist."""
+    """For callers who may see the run; for others it does not exist."""
 
     def __init__(self, store: Store, limits: Limits) -> None:
         self._store = store
@@ -44,14 +43,14 @@ class RunReader:
         return await self._store.read(run_log.events_of(scope, run_id, after, most))
 
     async def snapshot(self, scope: Scope, run_id: RunId, at: int | None = None) -> RunSnapshot:
-        """The run now, or after the events up to `at` and none later."""
+        """The run now, or after the events up to and including `at`."""
         until = LAST_SEQ if at is None else at
         snapshot, last_seq = await self._stored(scope, run_id, until)
-        # Only as far as the log is now: that of a busy run has no end.
+        # Only up to the log's current end: the log of a busy run keeps growing.
         return await self._caught_up(snapshot, min(until, last_seq))
 
     async def _stored(self, scope: Scope, run_id: RunId, until: int) -> tuple[RunSnapshot, int]:
-        """The newest that can be read, and where the log ended then."""
+        """The newest readable one, and where the log ended then."""
         while True:
             found = await self._store.read(run_snapshots.stored_of(scope, run_id, until))
             try:
@@ -65,8 +64,9 @@ class RunReader:
     async def whole_snapshot(
         self, scope: Scope, run_id: RunId, at: int | None = None
     ) -> RunSnapshot:
-        """The same with, now, every step of the run's plan: the log knows of a step from its start
-        on, and until then it is pending. A snapshot of the past is what the log says, no more."""
+        """The same including, for the current state, every step of the run's plan: the log contains
+        a step only once it has started, and until then it is pending. A past snapshot contains only
+        what the log says."""
         snapshot = await self.snapshot(scope, run_id, at)
         if at is not None:
             return snapshot
@@ -88,14 +88,14 @@ class RunReader:
             page = await self._store.read(
                 run_log.events_after(run_id, snapshot.last_event_seq, most, until=until)
             )
-            # In a thread: a long log must not hold up everything else in this process.
+            # In a thread: a long log must not block everything else in this process.
             snapshot = await asyncio.to_thread(incremental_project, snapshot, page)
             if len(page) < most:
                 return snapshot
 
 
 def decoded(run_id: RunId, document: str | None) -> RunSnapshot:
-    """A run of which nothing is stored yet begins with nothing."""
+    """A run without a stored snapshot starts empty."""
     if document is None:
         return RunSnapshot(run_id)
     try:

@@ -1,7 +1,7 @@
-"""An ear: wakes a role when the database announces something for it.
+"""The announcement listener: wakes a role when the database announces something for it.
 
-Where the line is lost it is tried again; meanwhile, and where a database announces nothing, the
-role's own look now and then is enough.
+A lost connection is retried; meanwhile, and with a database that announces nothing, the role's own
+polling is sufficient.
 """
 
 import asyncio
@@ -21,8 +21,10 @@ log = structlog.get_logger()
 async def woken_by(
     store: Store, of: Announced, wake: Callable[[], None], limits: Limits
 ) -> AsyncIterator[None]:
-    """`wake` is called with every announcement, for as long as the block runs."""
-    listening = asyncio.create_task(_listen(store, of, wake, limits), name=f"ear for {of.value}")
+    """`wake` is called on every announcement while the block runs."""
+    listening = asyncio.create_task(
+        _listen(store, of, wake, limits), name=f"listener for {of.value}"
+    )
     try:
         yield
     finally:
@@ -39,7 +41,8 @@ async def _listen(store: Store, of: Announced, wake: Callable[[], None], limits:
         except StoreError as error:
             log.warning("announcements_lost", of=of.value, error=error.message)
         except Exception:
-            # Its role goes on looking by itself, whatever this is.
+            # Its role keeps polling, whatever this error is.
             log.exception("announcements_lost", of=of.value)
-        # Not by the clock of the role, which a test may hold: the line is there or it is not.
+        # Real time, not the role's clock, which a test may freeze: the connection exists or it does
+        # not.
         await asyncio.sleep(limits.store_backoff_seconds)

@@ -1,7 +1,7 @@
-"""The event hub: one reader of each watched campaign's events, however many clients watch it.
+"""The event hub: one reader per watched campaign, however many clients watch it.
 
-Events go out in the order of their sequence, which only the database gives. A wake-up (of this
-process, or Postgres's own) makes the reader look at once; without one it looks every so often.
+Events go out in sequence order, which only the database assigns. A wake-up from this process or
+from Postgres makes the reader poll at once; without one it polls at an interval.
 """
 
 import asyncio
@@ -23,11 +23,12 @@ log = structlog.get_logger()
 
 
 class Dropped(Exception):
-    """This watcher read too slowly, and its events were no longer kept for it."""
+    """This watcher read too slowly, and its events were dropped."""
 
 
 class Watcher:
-    """One client's view: first what it missed, then what comes, in order and nothing twice."""
+    """One client's view: first the events it missed, then new ones, in order and without
+    repeats."""
 
     def __init__(self, store: Store, campaign_id: CampaignId, after: int, limits: Limits) -> None:
         self._store = store
@@ -47,7 +48,7 @@ class Watcher:
             self._live.put_nowait(event)
 
     async def next(self) -> CampaignEvent:
-        """The next event. Raises Dropped where this watcher was too slow."""
+        """The next event. Raises Dropped if this watcher was too slow."""
         while True:
             event = await self._any()
             if event.sequence > self._last:
@@ -68,7 +69,7 @@ class Watcher:
 
 
 class _Channel:
-    """A watched campaign: who watches, and how far its events were read."""
+    """A watched campaign: its watchers, and how far its events have been read."""
 
     def __init__(self, position: int) -> None:
         self.watchers: set[Watcher] = set()
@@ -92,7 +93,7 @@ class EventHub:
 
     @asynccontextmanager
     async def watch(self, campaign_id: CampaignId, after: int) -> AsyncIterator[Watcher]:
-        """Every event after that sequence, from the database first and then as they come."""
+        """Every event after that sequence, from the database first and then as they arrive."""
         watcher = Watcher(self._store, campaign_id, after, self._limits)
         channel = self._channels.get(campaign_id)
         if channel is None:

@@ -1,4 +1,4 @@
-"""Several campaigns watched as one: the events of each in its own order, whichever has one next."""
+"""Several campaigns watched as one: each campaign's events in order, interleaved as they arrive."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Set
@@ -22,10 +22,10 @@ class WatchedCampaigns:
     async def next(
         self, ends: "Set[asyncio.Task[Any]]"
     ) -> list[tuple[CampaignId, CampaignEvent]] | None:
-        """What has come: one event of a campaign at the most, so that none crowds out another.
+        """The events that have arrived: at most one per campaign, so that none crowds out another.
 
-        None when one of `ends` is done and nothing has come. Raises Dropped where a watcher was
-        too slow.
+        None when one of `ends` is done and nothing has arrived. Raises Dropped if a watcher was too
+        slow.
         """
         done, _ = await asyncio.wait({*self._coming, *ends}, return_when=asyncio.FIRST_COMPLETED)
         found = []
@@ -38,7 +38,7 @@ class WatchedCampaigns:
     def close(self) -> None:
         for task in self._coming:
             if not task.cancel() and not task.cancelled():
-                # It ended while nobody asked; why does not matter any more.
+                # It ended while it was not awaited; the reason no longer matters.
                 task.exception()
 
     def _await_next(self, campaign_id: CampaignId) -> None:

@@ -17,7 +17,7 @@ class Settlings(NamedTuple):
 
 
 def accounting(record: RunRecord) -> Transaction[Accounting]:
-    """Jobs carry their counts once all their items have ended; the rows of others are counted."""
+    """Jobs carry their counts once all their items have ended; for the others, rows are counted."""
     finished = yield from ask("count_finished_jobs", run_id=record.id)
     unfinished = yield from ask("count_unfinished_jobs", run_id=record.id)
     rows = yield from ask("count_unfinished_rows", run_id=record.id)
@@ -35,7 +35,7 @@ def accounting(record: RunRecord) -> Transaction[Accounting]:
 
 
 def accountings(intended: Mapping[RunId, int]) -> Transaction[dict[RunId, Accounting]]:
-    """Of several runs at once, by what each intends."""
+    """Of several runs at once, given what each intends."""
     if not intended:
         return {}
     window = {"id": list(intended)}
@@ -68,7 +68,7 @@ def run_with_accounting(scope: Scope, run_id: RunId) -> Transaction[tuple[RunRec
 def throughput(
     run_id: RunId, begin: datetime, bucket_seconds: float, buckets: int
 ) -> Transaction[dict[int, Settlings]]:
-    """By bucket since the beginning, what the jobs came to that settled in it."""
+    """Results of settled jobs by time bucket since the start."""
     rows = yield from ask(
         "run_throughput",
         run_id=run_id,

@@ -1,6 +1,6 @@
-"""Letting runs go: how much a workspace has under way, approval, and the leases of the queue.
+"""Admitting runs: a workspace's load, approval, and the leases of the queue.
 
-Whoever lets a run go has the campaign's controls to itself, and the workspace's admission.
+Admission takes an exclusive lock on the campaign's controls and on the workspace's admission.
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ class LeasedRequest(NamedTuple):
 
 
 def load(scope: Scope) -> Transaction[Load]:
-    """Counted by one at a time, and true until the commit."""
+    """Counted under a lock, and valid until the commit."""
     yield from ask("serialise_admission", workspace_id=scope.workspace_id)
     rows = yield from ask("count_load", **scope._asdict())
     runs, items = rows[0]
@@ -47,9 +47,9 @@ def let_go(
     drafts: Sequence[EventDraft],
     now: datetime,
 ) -> Transaction[int]:
-    """The planner approves the run, and its jobs can be taken. Returns the event's sequence.
+    """The planner approves the run, and its jobs can be claimed. Returns the event's sequence.
 
-    `drafts` go to the log before the approval.
+    `drafts` are logged before the approval.
     """
     yield from ask("release_held_jobs", run_id=run_id, not_before=not_before, now=now)
     approval = EventDraft(RunEventType.RUN_APPROVED, payload={"approvedBy": approved_by})
@@ -60,7 +60,7 @@ def let_go(
 
 
 def note_approval(run_id: RunId, approved_by: str, now: datetime) -> Transaction[None]:
-    """It waits for nobody any more, only for room."""
+    """It no longer waits for approval, only for capacity."""
     yield from ask("note_approval", run_id=run_id, approved_by=approved_by, now=now)
 
 
@@ -71,7 +71,7 @@ def end_request(
 
 
 def waiting_workspaces(most: int) -> Transaction[list[Scope]]:
-    """Whose runs wait for nothing but room."""
+    """Workspaces with runs that wait only for capacity."""
     rows = yield from ask_alone("waiting_workspaces", most=most)
     return [Scope(TenantId(tenant), WorkspaceId(workspace)) for tenant, workspace in rows]
 
@@ -83,7 +83,7 @@ def anything_waits(scope: Scope) -> Transaction[bool]:
 def lease_requests(
     scope: Scope, owner: WorkerId, expires_at: datetime, most: int, now: datetime
 ) -> Transaction[list[LeasedRequest]]:
-    """The oldest waiting runs of a workspace that nobody else is about to start."""
+    """The oldest waiting runs of a workspace that are not leased by another process."""
     rows = yield from ask(
         "lease_run_requests",
         **scope._asdict(),
@@ -104,7 +104,7 @@ def hold_request(request: LeasedRequest, owner: WorkerId) -> Transaction[bool]:
 
 
 def give_back(requests: Sequence[LeasedRequest], owner: WorkerId) -> Transaction[None]:
-    """There is no room for these yet; whoever looks next may try."""
+    """There is no capacity for these yet; the next process to look may try."""
     window: Window = {
         "run_id": [request.run_id for request in requests],
         "fence": [request.fence for request in requests],

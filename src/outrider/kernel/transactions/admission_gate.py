@@ -1,6 +1,6 @@
-"""The admission gate: lets a run begin, keeps it waiting, delays it or refuses it.
+"""The admission gate: admits a run, makes it wait, delays it or refuses it.
 
-Limits are a workspace's, from settings; where there are none, every run is let in uncounted.
+Limits are per workspace, from settings; without any, every run is admitted without counting.
 """
 
 from collections.abc import Callable
@@ -35,14 +35,14 @@ class AdmissionGate:
         self._clock = clock
 
     def decide(self, scope: Scope) -> Transaction[Admission]:
-        """Whoever asks has, until the commit, the workspace's admission to itself."""
+        """Holds the workspace's admission lock until the commit."""
         return (yield from _decided((yield from self._rule(scope)), scope))
 
     def _rule(self, scope: Scope) -> Transaction[AdmissionRule]:
         return self._rule_of((yield from run_requests.workspace(scope)))
 
     def newcomer(self, scope: Scope) -> Transaction[Admission]:
-        """The same for who comes now: where others wait for room already, it waits behind them."""
+        """The same for a new run: if others already wait for capacity, it queues behind them."""
         rule = yield from self._rule(scope)
         verdict = yield from _decided(rule, scope)
         waits_its_turn = rule.has_limit and rule.policy is OverloadPolicy.QUEUE
@@ -50,16 +50,16 @@ class AdmissionGate:
             return Queued()
         return verdict
 
-    def admit(self, beginning: RunStart) -> Transaction[RunStart]:
-        """The beginning as it was let in. Raises Overloaded where it was not."""
-        verdict = yield from self.newcomer(beginning.scope)
+    def admit(self, run_start: RunStart) -> Transaction[RunStart]:
+        """The run start as admitted. Raises Overloaded if it was refused."""
+        verdict = yield from self.newcomer(run_start.scope)
         match verdict:
             case Admitted():
-                return beginning
+                return run_start
             case Queued():
-                return replace(beginning, held=HeldFor.ROOM)
+                return replace(run_start, held=HeldFor.ROOM)
             case Delayed():
-                return replace(beginning, not_before=later(verdict, self._clock.now()))
+                return replace(run_start, not_before=later(verdict, self._clock.now()))
             case Rejected(retry_after_seconds):
                 raise Overloaded(
                     "the workspace has reached its limit of running work", retry_after_seconds
@@ -75,5 +75,5 @@ def _decided(rule: AdmissionRule, scope: Scope) -> Transaction[Admission]:
 
 
 def later(verdict: Admitted | Delayed, now: datetime) -> datetime:
-    """When the jobs of what was let in are due."""
+    """When the jobs of the admitted run are due."""
     return now + timedelta(seconds=verdict.seconds) if isinstance(verdict, Delayed) else now

@@ -1,4 +1,4 @@
-"""Alerts: raised once, counted while they stand, resolved when their cause is gone."""
+"""Alerts: raised once, counted while open, resolved when their cause is gone."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -36,14 +36,15 @@ class AlertCode(StrEnum):
 
 
 LAST = "ffffffff-ffff-ffff-ffff-ffffffffffff"
-"""Behind every id: where a list that shows the newest first begins."""
+"""Sorts after every id: the start of a newest-first list."""
 
 SEVERITY = dict.fromkeys(AlertCode, "P2")
 
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """`subject` is what it is about (a run, a sink): one alert of a code stands for it."""
+    """`subject` is what it is about (a run, a sink): there is one open alert per code and
+    subject."""
 
     scope: Scope
     code: AlertCode
@@ -66,7 +67,7 @@ class AlertRecord(NamedTuple):
 
 
 def raise_alert(alert: Alert, ids: IdSource, now: datetime) -> Transaction[int]:
-    """Returns how often it was raised since it stands."""
+    """Returns how often it was raised since it was opened."""
     rows = yield from ask(
         "raise_alert",
         **alert.scope._asdict(),

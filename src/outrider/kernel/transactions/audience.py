@@ -1,4 +1,4 @@
-"""A campaign's audience: uploads that wait for their import, members, and what is known of them."""
+"""A campaign's audience: uploads waiting for their import, its members, and their flags."""
 
 from collections.abc import Callable, Sequence
 
@@ -17,7 +17,7 @@ from outrider.ports.store import Transaction, Window, ask
 def stage(
     campaign_id: CampaignId, recipients: Sequence[Recipient], progress: Callable[[int], None]
 ) -> Transaction[int]:
-    """Keep recipients for the campaign's import; returns how many came."""
+    """Store recipients for the campaign's import; returns how many there were."""
     chunk, position = yield from upload_totals(campaign_id)
     require_room(position + len(recipients))
     yield from stage_window(campaign_id, chunk, position, recipients)
@@ -48,7 +48,7 @@ def insert(
 ) -> Transaction[int]:
     """Add recipients to the audience itself; returns its size.
 
-    An id that is there is left out; in a new audience the store refuses it.
+    An id that already exists is ignored; in a new audience the store refuses it.
     """
     position = yield from next_position(campaign_id)
     end = position + len(recipients)
@@ -75,7 +75,7 @@ def insert_window(
 
 
 def duplicates(campaign_id: CampaignId, most: int) -> Transaction[list[tuple[int, int]]]:
-    """Positions that are to be marked, each with the kinds of address that repeat there."""
+    """Positions to mark, each with the address kinds that are duplicated there."""
     rows = yield from ask("find_duplicates", campaign_id=campaign_id, most=most)
     return [(int(row[0]), int(row[1])) for row in rows]
 
@@ -97,7 +97,7 @@ def set_size(campaign_id: CampaignId, members: int) -> Transaction[None]:
 
 
 def complete(campaign_id: CampaignId) -> Transaction[int]:
-    """Everybody is in: see who would get the same message twice, and count."""
+    """Complete the audience: find duplicate addresses, and count."""
     yield from ask("mark_duplicates", campaign_id=campaign_id)
     members = yield from size(campaign_id)
     yield from set_size(campaign_id, members)
@@ -113,7 +113,7 @@ def require_room(members: int) -> None:
 
 
 def _as_given(recipient: Recipient) -> dict[str, object]:
-    """A recipient in the words of a campaign document."""
+    """A recipient in the format of a campaign document."""
     return {
         "id": recipient.id,
         "email": recipient.email,
@@ -125,13 +125,13 @@ def _as_given(recipient: Recipient) -> dict[str, object]:
 
 
 def uploaded(campaign_id: CampaignId) -> Transaction[int]:
-    """How many chunks were uploaded; none is ever taken away."""
+    """How many chunks were uploaded; none is ever removed."""
     chunks, _ = yield from upload_totals(campaign_id)
     return chunks
 
 
 def upload_totals(campaign_id: CampaignId) -> Transaction[tuple[int, int]]:
-    """How many chunks were uploaded, and how many recipients they hold."""
+    """How many chunks were uploaded, and how many recipients they contain."""
     chunks, recipients = (yield from ask("upload_totals", campaign_id=campaign_id))[0]
     return chunks, recipients
 
@@ -169,7 +169,8 @@ def members(campaign_id: CampaignId, first: int, last: int) -> Transaction[list[
 def add_members(
     campaign_id: CampaignId, first: int, recipients: Sequence[Recipient | None]
 ) -> Transaction[int]:
-    """How many of them are in the audience now, each in its place; repeating it changes nothing."""
+    """How many of them are in the audience now, each at its position; repeating it changes
+    nothing."""
     kept = [(first + index, each) for index, each in enumerate(recipients) if each is not None]
     positions = [position for position, _ in kept]
     yield from ask(
@@ -206,4 +207,4 @@ def mark_invalid(
 
 
 def unwatched(_imported: int) -> None:
-    """Nobody watches this import."""
+    """No progress is reported for this import."""

@@ -1,4 +1,5 @@
-"""More recipients for a campaign: at once, or begun and closed around many short transactions."""
+"""Adding recipients to a campaign: in one transaction, or begun and closed around many short
+ones."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,14 +23,14 @@ from outrider.ports.store import Transaction
 
 @dataclass(frozen=True, slots=True)
 class AudienceAnswer:
-    """`recipients` came with the file. Staged: they wait for the campaign's audience_import."""
+    """`recipients` came with the file. Staged ones wait for the campaign's audience_import."""
 
     recipients: int
     staged: bool
 
 
 class Busy(Exception):
-    """Another file of the same campaign is being taken in."""
+    """Another file is being added to the same campaign."""
 
 
 class OpenAudience(NamedTuple):
@@ -42,7 +43,7 @@ class OpenAudience(NamedTuple):
 
 
 class AudienceScripts:
-    """`expiry` is until when an intake is its own that begins now."""
+    """`expiry` is when an intake that begins now expires."""
 
     def __init__(self, expiry: Callable[[], datetime], clock: Clock, ids: IdSource) -> None:
         self._expiry = expiry
@@ -92,10 +93,10 @@ class AudienceScripts:
         yield from record([entry], self._ids, self._clock.now())
 
     def _locked_audience(self, scope: Scope, campaign_id: CampaignId) -> Transaction[OpenAudience]:
-        """As it is while nobody else adds to it, or begins a phase."""
+        """Locked: no other process adds recipients or starts a phase."""
         yield from campaigns.campaign(scope, campaign_id)
         yield from one_at_a_time(campaign_id)
-        # Read again: somebody may have added recipients while this waited for its turn.
+        # Read again: recipients may have been added while this waited for the lock.
         found = yield from self.open_audience(scope, campaign_id)
         if (yield from intakes.is_under_way(campaign_id)):
             raise Busy
@@ -105,7 +106,7 @@ class AudienceScripts:
         stored = yield from campaigns.campaign(scope, campaign_id)
         found = OpenAudience(campaigns.read_definition(stored.definition), stored.audience_size)
         for phase in (yield from campaigns.phases_of(campaign_id)):
-            # Whatever has begun has counted the audience, or sent to it.
+            # Any phase that has begun has counted the audience, or sent to it.
             closes = phase.phase == AUDIENCE_IMPORT or not found.is_staged
             if closes and phase.state != PhaseState.NOT_STARTED:
                 raise Conflict(

@@ -1,4 +1,4 @@
-"""The audit trail: entries are appended in the transaction that makes them true."""
+"""The audit trail: entries are appended in the transaction they describe."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from outrider.ports.store import Transaction, ask
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
-    """`event` is a past-tense name such as `run.deployed`; the detail never holds a payload."""
+    """`event` is a past-tense name such as `run.deployed`; the detail never contains a payload."""
 
     scope: Scope
     event: str

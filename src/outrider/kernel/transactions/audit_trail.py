@@ -1,4 +1,4 @@
-"""The audit trail as it is read: of a run, a campaign, a workspace."""
+"""Reading the audit trail: of a run, a campaign, a workspace."""
 
 from datetime import datetime
 from typing import NamedTuple

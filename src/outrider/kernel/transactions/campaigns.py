@@ -47,9 +47,9 @@ def create_campaign(
     now: datetime,
     actor: str,
 ) -> Transaction[int]:
-    """Write the whole campaign; returns the audience's size. A mistake midway leaves nothing.
+    """Write the whole campaign; returns the audience's size. An error leaves nothing behind.
 
-    `write_audience` returns that size; a large audience is there already, and it only closes it.
+    `write_audience` returns that size; a large audience is stored already, and only closed here.
     """
     owner = scope._asdict()
     yield from ask(
@@ -102,7 +102,7 @@ def _insert_assets(
 
 
 def definition_document(definition: CampaignDefinition) -> str:
-    """The definition as it is stored and shown: the API's own words, without the audience."""
+    """The definition as stored and shown: in the API's format, without the audience."""
     document: dict[str, object] = {
         "name": definition.name,
         "phases": list(definition.phases),
@@ -184,7 +184,7 @@ class _StoredDefinition(msgspec.Struct, rename="camel"):
 
 
 def read_definition(document: str) -> CampaignDefinition:
-    """What `definition_document` wrote."""
+    """Reads what `definition_document` wrote."""
     stored = msgspec.json.decode(document, type=_StoredDefinition)
     purpose = Purpose(stored.topic, stored.transactional)
     return CampaignDefinition(
@@ -230,7 +230,7 @@ def campaign(scope: Scope, campaign_id: CampaignId) -> Transaction[CampaignRecor
 def last_sequences(
     scope: Scope, campaign_ids: Sequence[CampaignId]
 ) -> Transaction[dict[CampaignId, int]]:
-    """Of all of them; where one is not there, or somebody else's, it is as if none were."""
+    """Of all of them; if one is missing or belongs to another workspace, NotFound for all."""
     rows: Rows = []
     if all(is_uuid(campaign_id) for campaign_id in campaign_ids):
         rows = yield from ask("last_sequences", {"id": campaign_ids}, **scope._asdict())
@@ -271,10 +271,10 @@ def _asset(row: Row) -> Asset:
 def current_run(
     scope: Scope, campaign_id: CampaignId, phase: str | None
 ) -> Transaction[RunId | None]:
-    """The run of a phase; of the one that a control means, where none is named."""
+    """The run of a phase; without a name, of the phase that a control applies to."""
     yield from campaign(scope, campaign_id)
-    standing = yield from phases_of(campaign_id)
+    phases = yield from phases_of(campaign_id)
     if phase is None:
-        phase = control_phase((each.phase, PhaseState(each.state)) for each in standing)
-    found = next((each.run_id for each in standing if each.phase == phase), None)
+        phase = control_phase((each.phase, PhaseState(each.state)) for each in phases)
+    found = next((each.run_id for each in phases if each.phase == phase), None)
     return RunId(found) if found else None

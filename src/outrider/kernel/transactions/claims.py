@@ -1,4 +1,4 @@
-"""Claims: a job or lane is taken with a higher fence, and its run begins with the first."""
+"""Claims: a job or lane is claimed with a higher fence; a run starts with its first claim."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -24,7 +24,7 @@ from outrider.ports.store import Rows, Transaction, Window, ask, ask_alone
 
 
 class ClaimedJob(NamedTuple):
-    """A job that is ours until its lease runs out or somebody takes a higher fence."""
+    """A job that is ours until its lease runs out or another worker takes a higher fence."""
 
     id: JobId
     tenant_id: TenantId
@@ -47,7 +47,7 @@ class ClaimedJob(NamedTuple):
     logical_attempt: int
     plan_version: str
     lease_expires_at: datetime
-    """As it was claimed; heartbeats move it."""
+    """As claimed; heartbeats extend it."""
     queue_group: str
     losses: int = 0
     """How often in a row it was lost without any of its items having ended."""
@@ -66,7 +66,7 @@ class ClaimedJob(NamedTuple):
 
 
 class ClaimedLane(NamedTuple):
-    """The standing job that delivers the single messages of one submission target."""
+    """The permanent job that delivers the single messages of one submission target."""
 
     id: JobId
     tenant_id: TenantId
@@ -83,12 +83,12 @@ class ClaimedLane(NamedTuple):
 
     @property
     def losses(self) -> int:
-        """Whoever gives a lane back has ended what was due: its attempts count from there."""
+        """Giving a lane back means that its due items have ended: its attempts count from there."""
         return self.attempts
 
     @property
     def queue_group(self) -> str:
-        """Lanes wait in no group."""
+        """Lanes do not belong to a queue group."""
         return ""
 
     @property
@@ -136,7 +136,7 @@ Claim = ClaimedJob | ClaimedLane | ClaimedPhaseJob
 
 
 class Claimer(NamedTuple):
-    """Who claims, until when, and under which name the engine knows a run that begins by it."""
+    """Who claims, until when, and the engine's id for a run that starts with the claim."""
 
     worker_id: WorkerId
     lease_expires_at: datetime
@@ -145,8 +145,8 @@ class Claimer(NamedTuple):
 
 
 class QueueGroup(NamedTuple):
-    """Jobs of one mode, workspace and target; `run_at` is when the first of them is due. Those of
-    runs that were stopped are a group of their own."""
+    """Jobs of one mode, workspace and target; `run_at` is when the first of them is due. Jobs of
+    stopped runs form a separate group."""
 
     name: str
     run_at: datetime | None
@@ -168,13 +168,13 @@ CANCELLED_GROUP = "cancelled"
 
 
 def queue_groups(after: str, most: int) -> Transaction[list[QueueGroup]]:
-    """The groups that have jobs waiting, in the order of their names."""
+    """The groups with waiting jobs, ordered by name."""
     rows = yield from ask_alone("queue_groups", after=after, most=most)
     return [QueueGroup(*row) for row in rows]
 
 
 def claim(claimer: Claimer, wanted: Mapping[str, int], now: datetime) -> Transaction[list[Claim]]:
-    """Of each named group lock so many due jobs, the oldest first."""
+    """Lock up to the given number of due jobs of each named group, oldest first."""
     locked: list[Sequence[object]] = []
     for name, most in wanted.items():
         rows = yield from ask(
@@ -190,7 +190,7 @@ def claim(claimer: Claimer, wanted: Mapping[str, int], now: datetime) -> Transac
 
 
 class LaneTargets(NamedTuple):
-    """Whose lanes are wanted, by JSON lists: only of these targets, and of none that are closed."""
+    """Which lanes are wanted, as JSON lists: of these targets only, excluding closed ones."""
 
     targets: str | None = None
     closed: str = "[]"
@@ -199,8 +199,8 @@ class LaneTargets(NamedTuple):
 def claim_lanes(
     claimer: Claimer, mode: str, of: LaneTargets, most: int, now: datetime
 ) -> Transaction[list[Claim]]:
-    """Lock the lanes of a mode that have been due for longest. They have no run to set going, so
-    this is one statement, and a single message does not wait for more."""
+    """Lock the lanes of a mode that have been due for longest. They have no run to start, so this
+    is one statement, and a single message waits for nothing more."""
     rows = yield from ask_alone(
         "claim_lanes",
         worker_id=claimer.worker_id,
@@ -214,7 +214,7 @@ def claim_lanes(
 
 
 def claim_given(claimer: Claimer, job_id: JobId, now: datetime) -> Transaction[list[Claim]]:
-    """Lock this job; nothing where it is not due, or somebody has it."""
+    """Lock this job; empty if it is not due, or another worker has it."""
     locked = yield from ask(
         "claim_given_job",
         job_id=job_id,
@@ -226,7 +226,7 @@ def claim_given(claimer: Claimer, job_id: JobId, now: datetime) -> Transaction[l
 
 
 def _claimed(locked: Rows, claimer: Claimer, now: datetime) -> Transaction[list[Claim]]:
-    """The first lock of a run sets it running. A lane has no run, and is known from its lock."""
+    """The first claim of a run starts it. A lane has no run, and is complete from its lock."""
     claimed: list[Claim] = [ClaimedLane(*row[1:]) for row in locked if row[0]]
     of_runs = len(locked) - len(claimed)
     if not of_runs:
@@ -244,7 +244,7 @@ def _claimed(locked: Rows, claimer: Claimer, now: datetime) -> Transaction[list[
 
 
 def next_lanes_due(of: LaneTargets) -> Transaction[dict[str, datetime]]:
-    """Of each mode, when the next lane is due that nobody holds, or since when one is."""
+    """For each mode, when the next lane that is not held is due, or since when one is."""
     rows = yield from ask_alone("next_lanes_due", **of._asdict())
     return {mode: run_at for mode, run_at in rows if run_at is not None}
 
@@ -264,7 +264,7 @@ def _start_runs(window: Window, claimer: Claimer, now: datetime) -> Transaction[
 def start_run(
     run_id: RunId, version: str, by: str, reference: str, now: datetime
 ) -> Transaction[None]:
-    """The run's row is locked by whoever asks."""
+    """The caller holds the lock on the run's row."""
     payload = {"engineRunRef": reference, "startedBy": by}
     draft = EventDraft(RunEventType.RUN_STARTED, payload=payload)
     appended = yield from run_log.append(run_id, version, [draft], now)

@@ -1,6 +1,6 @@
 """Closing attempts: how each call of a window ended, in one statement per kind of ending.
 
-No job has to be held for it: whoever made a call may always say how it ended, and nobody else can.
+No job has to be held for it: the worker that made a call, and only that one, may always close it.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,12 +26,12 @@ from outrider.ports.store import Rows, Transaction, ask, ask_alone
 
 LATE_ACTOR = "result closer"
 
-LATE_TOLD = 10
-"""Of items that were accepted late, so many are named in an alert."""
+LATE_NAMED = 10
+"""How many late-accepted items an alert names."""
 
 
 class ClosedAttempt(NamedTuple):
-    """The end of one call: which attempt it was, and what the contract made of the answer."""
+    """The end of one call: which attempt it was, and how the contract judged the answer."""
 
     id: OutboxId
     attempt: int
@@ -40,12 +40,12 @@ class ClosedAttempt(NamedTuple):
     verdict: Verdict
     job_id: JobId | None = None
     call_by: datetime | None = None
-    """The end of the lease under which it was opened: later, others may have judged it."""
+    """The end of the lease under which it was opened: later, another worker may have judged it."""
 
 
 def close(closed: Sequence[ClosedAttempt], now: datetime) -> Transaction[None]:
-    """Write how a group of calls ended: at most one statement a kind of ending."""
-    # One order of rows for everybody, so that two writers cannot wait for each other.
+    """Write how a group of calls ended: at most one statement per kind of ending."""
+    # All writers use the same row order, so that they cannot deadlock.
     ordered = sorted(closed, key=itemgetter(0))
     accepted: dict[ItemStatus, list[ClosedAttempt]] = {}
     proven: dict[ItemStatus, list[ClosedAttempt]] = {}
@@ -79,8 +79,8 @@ def close(closed: Sequence[ClosedAttempt], now: datetime) -> Transaction[None]:
 
 
 def note_late(late: Sequence[ClosedAttempt], ids: IdSource, now: datetime) -> Transaction[None]:
-    """What a provider took stays on record, where somebody has said otherwise of it meanwhile; and
-    whoever did hears of it. `late` are those of which that may be so."""
+    """Record acceptances of items that have been given another outcome meanwhile, and raise an
+    alert. `late` are the candidates."""
     ids_of, attempts, fences, closed_at, *_ = zip(*late, strict=True)
     window = {
         "id": ids_of,
@@ -113,7 +113,7 @@ def note_late(late: Sequence[ClosedAttempt], ids: IdSource, now: datetime) -> Tr
             f"the provider accepted {len(rows)} items that already had another outcome, after their"
             " worker was considered lost; they may have been sent twice"
         )
-        detail = {"outboxIds": [row[0] for row in rows[:LATE_TOLD]], "runId": rows[0][3]}
+        detail = {"outboxIds": [row[0] for row in rows[:LATE_NAMED]], "runId": rows[0][3]}
         scope = Scope(rows[0][1], rows[0][2])
         alert = Alert(scope, AlertCode.LATE_ACCEPTANCE, subject, message, detail)
         yield from raise_alert(alert, ids, now)

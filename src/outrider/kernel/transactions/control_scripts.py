@@ -1,4 +1,4 @@
-"""Controls of phases: each is one transaction, and changes nothing where it is so already."""
+"""Controls of phases: each is one transaction, and changes nothing if already applied."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -59,18 +59,18 @@ BEGINNINGS = frozenset({Action.START, Action.RERUN, Action.RETRY})
 
 @dataclass(frozen=True, slots=True)
 class PhasePlan:
-    """The jobs of a run to be, and how much was uploaded when they were planned."""
+    """The jobs of a planned run, and how much was uploaded when they were planned."""
 
     jobs: list[PhaseJobPlan]
     uploaded: int
 
 
 class PlanOutdated(Exception):
-    """A run is to begin that nobody planned, or more was uploaded since."""
+    """A run is about to begin without a plan, or more was uploaded since it was planned."""
 
 
 class ControlScripts:
-    """`launch` writes the run of a launch and its jobs, and says how many items it intends."""
+    """`launch` writes the run of a launch and its jobs, and returns how many items it intends."""
 
     def __init__(
         self,
@@ -86,13 +86,15 @@ class ControlScripts:
         self._ids = ids
         self._limits = limits
 
-    def standing(
+    def read_phases(
         self, scope: Scope, campaign_id: CampaignId, phase: str
     ) -> Transaction[dict[str, LockedPhase]]:
         yield from campaigns.campaign(scope, campaign_id)
-        return (yield from self._standing(campaign_id, phase))
+        return (yield from self._read_phases(campaign_id, phase))
 
-    def _standing(self, campaign_id: CampaignId, phase: str) -> Transaction[dict[str, LockedPhase]]:
+    def _read_phases(
+        self, campaign_id: CampaignId, phase: str
+    ) -> Transaction[dict[str, LockedPhase]]:
         found = {
             each.phase: LockedPhase(
                 each.phase,
@@ -117,7 +119,7 @@ class ControlScripts:
         stored = yield from campaigns.campaign(scope, campaign_id)
         yield from one_at_a_time(campaign_id)
         if control.action in BEGINNINGS and (yield from run_records.find_anywhere(run_id)):
-            # This very control was committed, and the answer to that was lost.
+            # This very control was committed, and the answer was lost.
             return (yield from self._answer(campaign_id, phase))
         if control.action in BEGINNINGS and control.request_id is not None:
             version = plan_version_of(stored.definition)
@@ -131,31 +133,31 @@ class ControlScripts:
             if decided_before is not None:
                 return (yield from self._answer(campaign_id, phase, changed=False))
         # Read before locking: jobs are locked before their phase, here as in settling.
-        standing = _require(phase, (yield from self._standing(campaign_id, phase)))
-        if control.run_id is not None and control.run_id != standing.run_id:
+        before = _require(phase, (yield from self._read_phases(campaign_id, phase)))
+        if control.run_id is not None and control.run_id != before.run_id:
             raise PreconditionFailed(control.action.value, "run_not_current", phase)
-        runs = [standing.run_id] if standing.run_id is not None else []
+        runs = [before.run_id] if before.run_id is not None else []
         going: list[RunId] = []
         if control.action is Action.STOP:
             running = yield from phases.running_runs(campaign_id)
             going = [run for run, of_phase in running.items() if of_phase == phase]
             runs += [run for run in going if run not in runs]
         decided = partial(decide, action=control.action, expected=control.expected)
-        triggers = decided(PhaseState(standing.state), run_goes_on=bool(going))
+        triggers = decided(PhaseState(before.state), run_goes_on=bool(going))
         versions: dict[RunId, str] = {}
         if triggers and control.action not in BEGINNINGS:
             versions = yield from hold_runs(runs, phase, control.action, self._clock.now())
         locked = yield from lock_phases(campaign_id)
         found = _require(phase, locked)
         state = PhaseState(found.state)
-        if state != standing.state:
-            # It completed or failed just now, while the jobs were being told; look again.
+        if state != before.state:
+            # It completed or failed just now, while the jobs were being updated; read it again.
             triggers = decided(state)
         if not triggers:
             return (yield from self._answer(campaign_id, phase, changed=False))
         if control.action in BEGINNINGS:
             check_free_to_begin(phase, control.action, states_of(locked))
-            yield from intakes.refuse_beginnings(campaign_id)
+            yield from intakes.refuse_starts(campaign_id)
             yield from self._begin(scope, stored, found, control, run_id, plan)
         else:
             yield from self._steer(scope, campaign_id, found, triggers, control, versions)
@@ -210,7 +212,7 @@ class ControlScripts:
         if found.run_id is not None:
             now = self._clock.now()
             yield from alerts.resolve_alert(AlertCode.JOB_DEAD, found.run_id, now)
-        beginning = RunStart(
+        run_start = RunStart(
             scope,
             stored.id,
             found.phase,
@@ -222,12 +224,12 @@ class ControlScripts:
         )
         if found.phase == LAUNCH:
             retry_of = yield from self._remainder_of(scope, found, control)
-            beginning = replace(beginning, retry_of=retry_of)
+            run_start = replace(run_start, retry_of=retry_of)
             if campaigns.read_definition(stored.definition).require_approval:
-                beginning = replace(beginning, held=HeldFor.APPROVAL)
+                run_start = replace(run_start, held=HeldFor.APPROVAL)
             else:
-                beginning = yield from self._admission.admit(beginning)
-            intended = yield from self._launch(beginning)
+                run_start = yield from self._admission.admit(run_start)
+            intended = yield from self._launch(run_start)
             if not intended:
                 yield from settlement.finish_run_if_done(
                     scope, run_id, actor, self._ids, self._clock.now()
@@ -238,17 +240,17 @@ class ControlScripts:
         previous = found.run_id
         if previous is not None:
             yield from self._require_ended(previous, control.action, found.phase)
-        beginning = yield from self._admission.admit(replace(beginning, retry_of=previous))
+        run_start = yield from self._admission.admit(replace(run_start, retry_of=previous))
         now = self._clock.now()
         most = self._limits.job_max_attempts
-        yield from deploy_phase(beginning, plan.jobs, most, self._ids, now)
+        yield from deploy_phase(run_start, plan.jobs, most, self._ids, now)
         if not plan.jobs:
             yield from settlement.finish_run_if_done(scope, run_id, actor, self._ids, now)
 
     def _remainder_of(
         self, scope: Scope, found: LockedPhase, control: Control
     ) -> Transaction[RunId | None]:
-        """The run whose remainder a launch takes up; None: it is for everybody."""
+        """The run whose remainder a launch takes up; None: it covers the whole audience."""
         if not (found.run_id and (yield from run_records.find_anywhere(found.run_id))):
             return None
         last = yield from run_records.run(scope, found.run_id)
@@ -275,15 +277,15 @@ class ControlScripts:
     ) -> Transaction[ControlAnswer]:
         yield from campaigns.campaign(scope, campaign_id)
         yield from one_at_a_time(campaign_id)
-        standing = yield from campaigns.phases_of(campaign_id)
-        target = control_phase((each.phase, PhaseState(each.state)) for each in standing)
+        found = yield from campaigns.phases_of(campaign_id)
+        target = control_phase((each.phase, PhaseState(each.state)) for each in found)
         if target is None:
             target = next(iter((yield from phases.running_runs(campaign_id)).values()), None)
         if target is None:
-            # Nothing is under way: what was stopped before stays stopped, which is what was asked.
-            failed = [each.phase for each in standing if each.state == PhaseState.FAILED]
-            started = [each.phase for each in standing if each.state != PhaseState.NOT_STARTED]
-            target = (failed or started or [standing[0].phase])[-1]
+            # Nothing is in progress: what was stopped before stays stopped, as requested.
+            failed = [each.phase for each in found if each.state == PhaseState.FAILED]
+            started = [each.phase for each in found if each.state != PhaseState.NOT_STARTED]
+            target = (failed or started or [found[0].phase])[-1]
         return (yield from self.control(scope, campaign_id, target, control, RunId(""), None))
 
     def _answer(

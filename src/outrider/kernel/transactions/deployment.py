@@ -1,7 +1,7 @@
-"""Deploying a run of a phase: the run and its jobs, written queued, and the phase's beginning.
+"""Deploying a run of a phase: writes the run and its jobs as queued, and starts the phase.
 
-A launch's job is a range of positions: a million recipients at a batch size of 500 are two
-thousand rows a message. A retry takes up, job by job, what an earlier run left over.
+A launch's job is a range of positions: a million recipients at a batch size of 500 are two thousand
+rows per message. A retry takes up, job by job, what an earlier run left over.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -30,7 +30,7 @@ NO_CHANNEL = "none"
 
 @dataclass(frozen=True, slots=True)
 class ContractSnapshot:
-    """A contract as it stands now, by the hash of its content."""
+    """A contract as it is now, identified by the hash of its content."""
 
     sha256: str
     document: str
@@ -54,9 +54,9 @@ class JobPlan:
 
 @dataclass(frozen=True, slots=True)
 class RunStart:
-    """Which run of which phase begins, by which trigger; `retry_of` names the run it goes on.
+    """Which run of which phase begins, and by which trigger; `retry_of` names the run it continues.
 
-    `held`: it is written, and waits. `not_before`: it was let in, but its jobs are due later.
+    `held`: it is written, and waits. `not_before`: it is admitted, but its jobs are due later.
     """
 
     scope: Scope
@@ -70,14 +70,14 @@ class RunStart:
     not_before: datetime | None = None
     request_id: str | None = None
     definition: str | None = None
-    """The campaign's, where it was read already: it never changes."""
+    """The campaign's definition, if it was already read: it never changes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
     """What to launch: everything the transaction needs that is not in the database."""
 
-    beginning: RunStart
+    run_start: RunStart
     assets: Sequence[Asset]
     contracts: Mapping[str, ContractSnapshot]
     fallbacks: Mapping[str, str]
@@ -110,62 +110,62 @@ def plan_jobs(assets: Sequence[Asset], batch_size: int, batches: Rows) -> list[J
 
 def deploy(deployment: Deployment, ids: IdSource, now: datetime) -> Transaction[int]:
     """Returns how many items the launch intends. Only ever writes `queued`."""
-    beginning = deployment.beginning
-    if beginning.retry_of is None:
-        plans = yield from _plan_everybody(deployment)
+    run_start = deployment.run_start
+    if run_start.retry_of is None:
+        plans = yield from _plan_whole_audience(deployment)
     else:
-        plans = yield from _plan_remainder(deployment, beginning.retry_of)
-    beginning = _never_held_for_nothing(beginning, len(plans))
+        plans = yield from _plan_remainder(deployment, run_start.retry_of)
+    run_start = _never_held_for_nothing(run_start, len(plans))
     contract_ids = yield from snapshot_contracts(deployment.contracts, now)
     intended = sum(plan.item_count for plan in plans)
     channel = run_channel(tuple(asset.message for asset in deployment.assets))
     if plans:
         channel = run_channel(tuple(plan.asset.message for plan in plans))
     scheduled_for = deployment.scheduled_for or now
-    version, retries = yield from _insert_run(beginning, channel, intended, scheduled_for, now)
+    version, retries = yield from _insert_run(run_start, channel, intended, scheduled_for, now)
     yield from _insert_jobs(deployment, plans, contract_ids, retries, ids, now)
-    yield from _approve(beginning, version, now)
-    yield from _begun(beginning, intended, len(plans), ids, now)
+    yield from _approve(run_start, version, now)
+    yield from _begun(run_start, intended, len(plans), ids, now)
     return intended
 
 
-def _never_held_for_nothing(beginning: RunStart, jobs: int) -> RunStart:
-    """A run without jobs ends at once; there is nothing to approve, or to find room for."""
-    return beginning if jobs else replace(beginning, held=None)
+def _never_held_for_nothing(run_start: RunStart, jobs: int) -> RunStart:
+    """A run without jobs ends at once; there is nothing to approve, or to wait for."""
+    return run_start if jobs else replace(run_start, held=None)
 
 
-def _plan_everybody(deployment: Deployment) -> Transaction[list[JobPlan]]:
-    campaign_id = deployment.beginning.campaign_id
+def _plan_whole_audience(deployment: Deployment) -> Transaction[list[JobPlan]]:
+    campaign_id = deployment.run_start.campaign_id
     batches = yield from ask(
         "count_batches", campaign_id=campaign_id, batch_size=deployment.batch_size
     )
     plans = plan_jobs(deployment.assets, deployment.batch_size, batches)
     if not plans:
-        begun = deployment.beginning
+        begun = deployment.run_start
         raise PreconditionFailed(begun.trigger, "predecessor_output_missing", None)
-    yield from ask("forget_left_out", campaign_id=campaign_id, run_id=deployment.beginning.run_id)
+    yield from ask("forget_left_out", campaign_id=campaign_id, run_id=deployment.run_start.run_id)
     return plans
 
 
 def _plan_remainder(deployment: Deployment, previous: RunId) -> Transaction[list[JobPlan]]:
-    """Jobs over what the earlier run left, less what is in doubt now; and over what was in doubt at
-    an earlier retry, and has since been found to have failed.
+    """Jobs over what the earlier run left, without what is in doubt now; and over what was in doubt
+    at an earlier retry, and has since been found to have failed.
 
-    None at all, for the retry of a run that was stopped and yet left nobody over, nor in doubt:
+    A retry without any jobs is possible for a stopped run that left nothing over, nor in doubt:
     there is no other way for its phase to complete.
     """
-    beginning = deployment.beginning
-    campaign_id, run_id = beginning.campaign_id, beginning.run_id
+    run_start = deployment.run_start
+    campaign_id, run_id = run_start.campaign_id, run_start.run_id
     runs = {"previous_run_id": previous, "run_id": run_id}
     yield from ask("exclude_unsettled", campaign_id=campaign_id, **runs)
     yield from ask("take_left_out", campaign_id=campaign_id, run_id=run_id)
     left = yield from ask("count_remainder", **runs)
     if not left and not (
-        beginning.trigger == "retry"
+        run_start.trigger == "retry"
         and (yield from _has_ended(previous))
         and not (yield from run_records.left_in_doubt(campaign_id))
     ):
-        raise PreconditionFailed(beginning.trigger, "nothing_to_send", beginning.phase)
+        raise PreconditionFailed(run_start.trigger, "nothing_to_send", run_start.phase)
     assets = {asset.id: asset for asset in deployment.assets}
     return [
         JobPlan(assets[asset_id], first, last, count, JobId(job_id))
@@ -177,54 +177,54 @@ def _has_ended(run_id: RunId) -> Transaction[bool]:
     return RunStatus((yield from run_records.run_anywhere(run_id)).status) in TERMINAL_RUNS
 
 
-def _definition_of(beginning: RunStart) -> Transaction[str]:
-    if beginning.definition is not None:
-        return beginning.definition
-    return (yield from campaigns.campaign(beginning.scope, beginning.campaign_id)).definition
+def _definition_of(run_start: RunStart) -> Transaction[str]:
+    if run_start.definition is not None:
+        return run_start.definition
+    return (yield from campaigns.campaign(run_start.scope, run_start.campaign_id)).definition
 
 
 def _insert_run(
-    beginning: RunStart, channel: str, intended: int, scheduled_for: datetime, now: datetime
+    run_start: RunStart, channel: str, intended: int, scheduled_for: datetime, now: datetime
 ) -> Transaction[tuple[str, StepRetries]]:
-    """Returns the version of the plan that the run is of, and how that plan retries its steps."""
-    definition = yield from _definition_of(beginning)
+    """Returns the version of the run's plan, and how that plan retries its steps."""
+    definition = yield from _definition_of(run_start)
     version = plan_version(definition)
     yield from ask(
         "insert_run",
-        **beginning.scope._asdict(),
-        id=beginning.run_id,
-        campaign_id=beginning.campaign_id,
-        phase=beginning.phase,
+        **run_start.scope._asdict(),
+        id=run_start.run_id,
+        campaign_id=run_start.campaign_id,
+        phase=run_start.phase,
         channel=channel,
         intended=intended,
         scheduled_for=scheduled_for,
-        retry_of=beginning.retry_of,
+        retry_of=run_start.retry_of,
         plan_version=version,
-        approved_at=None if beginning.held else now,
+        approved_at=None if run_start.held else now,
         now=now,
     )
     request = RunRequest(
-        beginning.scope,
-        beginning.campaign_id,
-        beginning.phase,
+        run_start.scope,
+        run_start.campaign_id,
+        run_start.phase,
         version,
-        beginning.request_id or beginning.run_id,
+        run_start.request_id or run_start.run_id,
     )
-    yield from run_requests.insert(request, beginning.run_id, beginning.held, now)
+    yield from run_requests.insert(request, run_start.run_id, run_start.held, now)
     plan = campaigns.read_definition(definition)
-    return version, plan.retry_policy.get(beginning.phase, NO_RETRIES)
+    return version, plan.retry_policy.get(run_start.phase, NO_RETRIES)
 
 
-def _approve(beginning: RunStart, version: str, now: datetime) -> Transaction[None]:
-    """The planner lets the run go, unless it has to wait for somebody, or for room."""
-    if beginning.held is None:
-        payload = {"approvedBy": "planner", "requestedBy": beginning.actor}
+def _approve(run_start: RunStart, version: str, now: datetime) -> Transaction[None]:
+    """The planner approves the run, unless it has to wait for approval or capacity."""
+    if run_start.held is None:
+        payload = {"approvedBy": "planner", "requestedBy": run_start.actor}
         draft = EventDraft(RunEventType.RUN_APPROVED, payload=payload)
-        yield from run_log.append(beginning.run_id, version, [draft], now)
+        yield from run_log.append(run_start.run_id, version, [draft], now)
 
 
 def deploy_phase(
-    beginning: RunStart,
+    run_start: RunStart,
     plans: Sequence[PhaseJobPlan],
     max_attempts: int,
     ids: IdSource,
@@ -232,15 +232,15 @@ def deploy_phase(
 ) -> Transaction[int]:
     """A run of a phase that a handler processes; returns how many items it intends."""
     intended = sum(plan.items for plan in plans)
-    beginning = _never_held_for_nothing(beginning, len(plans))
-    version, retries = yield from _insert_run(beginning, NO_CHANNEL, intended, now, now)
+    run_start = _never_held_for_nothing(run_start, len(plans))
+    version, retries = yield from _insert_run(run_start, NO_CHANNEL, intended, now, now)
     nothing: list[None] = [None] * len(plans)
     yield from ask(
         "insert_jobs",
         {
             "id": sorted(ids.batch(len(plans))),
-            "job_type": [beginning.phase] * len(plans),
-            "submission_target": [beginning.phase] * len(plans),
+            "job_type": [run_start.phase] * len(plans),
+            "submission_target": [run_start.phase] * len(plans),
             "asset_id": nothing,
             "contract_id": nothing,
             "fallback_contract_id": nothing,
@@ -251,39 +251,39 @@ def deploy_phase(
             "detail": [msgspec.json.encode(plan.detail).decode() for plan in plans],
             "mode": ["batch"] * len(plans),
         },
-        **beginning.scope._asdict(),
-        run_id=beginning.run_id,
+        **run_start.scope._asdict(),
+        run_id=run_start.run_id,
         max_attempts=max_attempts,
         logical_attempts_max=retries.max_attempts,
         retry_delay_seconds=retries.delay_seconds,
-        run_at=beginning.not_before or now,
-        held=beginning.held is not None,
+        run_at=run_start.not_before or now,
+        held=run_start.held is not None,
         now=now,
     )
-    yield from _approve(beginning, version, now)
-    yield from _begun(beginning, intended, len(plans), ids, now)
+    yield from _approve(run_start, version, now)
+    yield from _begun(run_start, intended, len(plans), ids, now)
     return intended
 
 
 def _begun(
-    beginning: RunStart, intended: int, jobs: int, ids: IdSource, now: datetime
+    run_start: RunStart, intended: int, jobs: int, ids: IdSource, now: datetime
 ) -> Transaction[None]:
     yield from transition_phase(
-        beginning.campaign_id,
-        beginning.phase,
-        beginning.trigger,
+        run_start.campaign_id,
+        run_start.phase,
+        run_start.trigger,
         now,
-        run_id=beginning.run_id,
+        run_id=run_start.run_id,
         payload={
-            "runId": beginning.run_id,
+            "runId": run_start.run_id,
             "intended": intended,
-            "trigger": beginning.trigger,
-            "retryOf": beginning.retry_of,
+            "trigger": run_start.trigger,
+            "retryOf": run_start.retry_of,
         },
     )
     entry = AuditEntry(
-        beginning.scope, "run.deployed", beginning.actor, beginning.campaign_id, beginning.run_id,
-        detail={"phase": beginning.phase, "intended": intended, "jobs": jobs},
+        run_start.scope, "run.deployed", run_start.actor, run_start.campaign_id, run_start.run_id,
+        detail={"phase": run_start.phase, "intended": intended, "jobs": jobs},
     )  # fmt: skip
     yield from record([entry], ids, now)
 
@@ -341,32 +341,32 @@ def _insert_jobs(
                 deployment.contracts[plan.asset.message.submission_target].mode for plan in plans
             ],
         },
-        **deployment.beginning.scope._asdict(),
-        run_id=deployment.beginning.run_id,
+        **deployment.run_start.scope._asdict(),
+        run_id=deployment.run_start.run_id,
         max_attempts=deployment.max_attempts,
         logical_attempts_max=retries.max_attempts,
         retry_delay_seconds=retries.delay_seconds,
-        run_at=max(deployment.scheduled_for or now, deployment.beginning.not_before or now, now),
-        held=deployment.beginning.held is not None,
+        run_at=max(deployment.scheduled_for or now, deployment.run_start.not_before or now, now),
+        held=deployment.run_start.held is not None,
         now=now,
     )
 
 
 def launch(
-    beginning: RunStart,
+    run_start: RunStart,
     snapshots: Callable[[set[str]], Mapping[str, ContractSnapshot]],
     fallback_of: Callable[[str], str | None],
     max_attempts: int,
     ids: IdSource,
     now: datetime,
 ) -> Transaction[int]:
-    """Deploy a launch as its campaign is defined; how many items it intends."""
-    campaign_id = beginning.campaign_id
+    """Deploy a launch as its campaign is defined; returns how many items it intends."""
+    campaign_id = run_start.campaign_id
     assets = yield from campaigns.assets_of(campaign_id)
-    definition = campaigns.read_definition((yield from _definition_of(beginning)))
+    definition = campaigns.read_definition((yield from _definition_of(run_start)))
     targets = {asset.message.submission_target for asset in assets}
     plan = Deployment(
-        beginning=beginning,
+        run_start=run_start,
         assets=assets,
         contracts=snapshots(targets),
         fallbacks={target: fallback for target in targets if (fallback := fallback_of(target))},

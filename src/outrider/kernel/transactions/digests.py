@@ -1,7 +1,7 @@
-"""Digests: events are collected for one message to one address, then told of all at once.
+"""Digests: events are collected for one address, then sent as one message.
 
-A digest is open while events are added. It is sealed once it is full, or somebody claims it because
-it is due: what is rendered from it then is all there will ever be in it. Closing happens once.
+A digest is open while events are added, and sealed when it is full or claimed because it is due;
+what is rendered from it then is final. It is closed once.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,7 +23,7 @@ Place = tuple[StepId, str]
 
 
 class DigestEntry(NamedTuple):
-    """An event that waits for company before somebody hears of it."""
+    """An event to be collected into a digest."""
 
     step_id: StepId
     audience: str
@@ -57,7 +57,7 @@ class DigestStep(NamedTuple):
 
 
 class ClosedDigest(NamedTuple):
-    """Told of in that ledger row; or not, and why."""
+    """Sent in that ledger row; or not sent, and why."""
 
     id: DigestId
     outbox_id: OutboxId | None
@@ -82,16 +82,16 @@ class EventDigest(NamedTuple):
 def collect(
     scope: Scope, entries: Iterable[DigestEntry], ids: IdSource, now: datetime
 ) -> Transaction[None]:
-    """Add events to the open digests of their places; one that was added before is not again.
+    """Add events to their open digests; one that was added before is not added again.
 
-    Three statements, and three more for those who get more events than a digest holds.
+    Three statements, and three more for recipients with more events than a digest holds.
     """
     waiting: dict[Place, dict[str, DigestEntry]] = {}
     for entry in entries:
         place = entry.step_id, entry.address
         waiting.setdefault(place, {})[entry.domain_event_id] = entry
     while waiting:
-        # One order for everybody, so that two routers cannot wait for each other.
+        # All routers use the same order, so that they cannot deadlock.
         places = sorted(waiting)
         rows = yield from _open(scope, [next(iter(waiting[p].values())) for p in places], ids, now)
         taken: list[tuple[DigestId, DigestEntry]] = []
@@ -109,7 +109,7 @@ def collect(
 def _open(
     scope: Scope, firsts: Sequence[DigestEntry], ids: IdSource, now: datetime
 ) -> Transaction[Rows]:
-    """The open digest of each place, held until the commit, with how many events it has."""
+    """The open digest of each step and address, locked until the commit, with its event count."""
     return (
         yield from ask(
             "open_digests",
@@ -156,7 +156,7 @@ def _add(
 
 
 def claim(most: int, lease_expires_at: datetime, now: datetime) -> Transaction[list[ClaimedDigest]]:
-    """Seal the oldest due ones; they are out of others' sight until the lease ends."""
+    """Seal the oldest due ones; other digesters do not see them until the lease ends."""
     rows = yield from ask_alone(
         "claim_digests", most=most, lease_expires_at=lease_expires_at, now=now
     )
@@ -164,7 +164,7 @@ def claim(most: int, lease_expires_at: datetime, now: datetime) -> Transaction[l
 
 
 def steps(ids: Iterable[StepId]) -> Transaction[dict[StepId, DigestStep]]:
-    """Those of the steps that there still are."""
+    """Those of the steps that still exist."""
     rows = yield from ask("digest_steps", {"id": sorted(set(ids))})
     found = []
     for *of_step, urgent, enabled, topic, transactional in rows:
@@ -175,7 +175,7 @@ def steps(ids: Iterable[StepId]) -> Transaction[dict[StepId, DigestStep]]:
 
 
 def variables(ids: Sequence[DigestId], bytes_most: int) -> Transaction[dict[DigestId, list[str]]]:
-    """Each digest's events, the oldest first: the newest that have room, and never none."""
+    """Each digest's events, oldest first: the newest that fit, and at least one."""
     rows = yield from ask("digest_variables", {"id": sorted(ids)}, bytes_most=bytes_most)
     found: dict[DigestId, list[str]] = {}
     for digest_id, text in rows:
@@ -184,7 +184,7 @@ def variables(ids: Sequence[DigestId], bytes_most: int) -> Transaction[dict[Dige
 
 
 def close(closed: Sequence[ClosedDigest], now: datetime) -> Transaction[set[DigestId]]:
-    """Those that nobody had closed before."""
+    """Those that were not closed before."""
     in_order = sorted(closed)
     rows = yield from ask(
         "close_digests",
@@ -199,7 +199,7 @@ def close(closed: Sequence[ClosedDigest], now: datetime) -> Transaction[set[Dige
 
 
 def note_problems(problems: Sequence[tuple[DigestId, str]]) -> Transaction[None]:
-    """They stay due: what is in their way may be mended."""
+    """They stay due: the cause may be fixed."""
     in_order = sorted(problems)
     yield from ask(
         "note_digest_problems",

@@ -1,4 +1,4 @@
-"""Domain events: taken once by their sender's id, claimed by a router, settled with routes."""
+"""Domain events: accepted once by their sender's id, claimed by a router, settled with routes."""
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
@@ -28,7 +28,7 @@ from outrider.ports.store import Row, Transaction, Window, ask, ask_alone
 
 
 class EventFields(NamedTuple):
-    """An emission that was found good, and the trace it came with."""
+    """A validated emission, and the trace it came with."""
 
     emission: Emission
     texts: EventTexts
@@ -36,7 +36,7 @@ class EventFields(NamedTuple):
 
 
 class StoredEvent(NamedTuple):
-    """An event as the database has it, and what became of it."""
+    """An event as stored, and what became of it."""
 
     id: DomainEventId
     event_id: str
@@ -73,7 +73,7 @@ class ClaimedEvent(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        """In characters, which is near enough."""
+        """In characters, which is close enough."""
         return len(self.subject) + len(self.variables)
 
     @property
@@ -116,13 +116,13 @@ class EventItem(NamedTuple):
 
 def insert(
     scope: Scope,
-    told: Sequence[EventFields],
+    emitted: Sequence[EventFields],
     ids: IdSource,
     now: datetime,
 ) -> Transaction[set[str]]:
     """The event ids of those that are new."""
-    # One order for everybody: two batches with the same events cannot wait for each other in turn.
-    ordered = sorted(told, key=lambda each: each.emission.event_id)
+    # A fixed order: two batches with the same events cannot deadlock.
+    ordered = sorted(emitted, key=lambda each: each.emission.event_id)
     rows = yield from ask(
         "insert_domain_events",
         {
@@ -160,7 +160,7 @@ def event(scope: Scope, event_id: str) -> Transaction[StoredEvent]:
 def page(
     scope: Scope, before: str, most: int, *, status: str | None = None, trigger: str | None = None
 ) -> Transaction[list[StoredEvent]]:
-    """The newest first."""
+    """Newest first."""
     where = {**scope._asdict(), "before": before, "most": most}
     if trigger is not None:
         where |= {"trigger_name": trigger, "status": status}
@@ -179,7 +179,7 @@ def count_failed(scope: Scope, trigger: str | None, most: int) -> Transaction[in
 
 
 def contents(scope: Scope, event_id: str) -> Transaction[EventContents]:
-    """What its sender told; asked for apart, because it may be large."""
+    """What its sender submitted; read separately, because it may be large."""
     rows = yield from ask("event_contents", **scope._asdict(), event_id=event_id)
     return EventContents(*rows[0])
 
@@ -295,33 +295,33 @@ def with_items(
 
 def take(
     scope: Scope,
-    told: Sequence[EventFields],
+    emitted: Sequence[EventFields],
     triggers: AbstractSet[str],
     ids: IdSource,
     now: datetime,
 ) -> Transaction[tuple[set[str], dict[str, StoredEvent]]]:
-    """Those that are new, and all of them as they are stored. Without a rule, only what is among
-    these triggers is known."""
-    yield from _refuse_unknown(scope, told, triggers)
-    new = yield from insert(scope, told, ids, now)
-    return new, (yield from by_event_id(scope, [each.emission.event_id for each in told]))
+    """Those that are new, and all of them as they are stored. Without a rule, only these triggers
+    are known."""
+    yield from _refuse_unknown(scope, emitted, triggers)
+    new = yield from insert(scope, emitted, ids, now)
+    return new, (yield from by_event_id(scope, [each.emission.event_id for each in emitted]))
 
 
 def _refuse_unknown(
-    scope: Scope, told: Sequence[EventFields], triggers: AbstractSet[str]
+    scope: Scope, emitted: Sequence[EventFields], triggers: AbstractSet[str]
 ) -> Transaction[None]:
-    """Known is what is built in, what a legacy sender hears, and what a rule names."""
-    others = {each.emission.trigger for each in told} - triggers
+    """Known triggers are the built-in ones, those of legacy senders, and those named in rules."""
+    others = {each.emission.trigger for each in emitted} - triggers
     if not others:
         return
     ruled = {rule.trigger for rule in (yield from rules_of(scope, sorted(others)))}
     problems = [
         Problem(
-            f"[{index}].trigger" if len(told) > 1 else "trigger",
+            f"[{index}].trigger" if len(emitted) > 1 else "trigger",
             f"'{emission.trigger}' is not a known trigger; add a rule for it first."
             f" Known without one: {', '.join(sorted(triggers))}",
         )
-        for index, (emission, _, _) in enumerate(told)
+        for index, (emission, _, _) in enumerate(emitted)
         if emission.trigger in others - ruled
     ]
     if problems:

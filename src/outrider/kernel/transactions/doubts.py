@@ -1,4 +1,4 @@
-"""In-doubt items: what is known of them, and writing a verdict with its evidence."""
+"""In-doubt items: reading them, and recording a verdict with its evidence."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -16,7 +16,7 @@ from outrider.ports.store import Rows, Transaction, Window, ask
 
 
 class DoubtVerdict(StrEnum):
-    """What evidence can say of an item in doubt. `resubmit`: it never arrived, call again."""
+    """What evidence can say about an item in doubt. `resubmit`: it never arrived, call again."""
 
     SENT = "sent"
     FAILED = "failed"
@@ -48,8 +48,8 @@ class Doubt(NamedTuple):
 def doubts_page(
     scope: Scope, run_id: str | None, after: str, most: int, campaign_id: str | None = None
 ) -> Transaction[list[Doubt]]:
-    """Of the workspace, or of one run or campaign of it."""
-    yield from _check_place(scope, run_id, campaign_id)
+    """Of the workspace, or of one run or campaign in it."""
+    yield from _require_found(scope, run_id, campaign_id)
     rows = yield from ask(
         "doubts_page",
         **scope._asdict(),
@@ -64,8 +64,8 @@ def doubts_page(
 def count_doubts(
     scope: Scope, run_id: str | None, campaign_id: str | None, most: int
 ) -> Transaction[int]:
-    """No more than `most` are counted."""
-    yield from _check_place(scope, run_id, campaign_id)
+    """Counts at most `most`."""
+    yield from _require_found(scope, run_id, campaign_id)
     rows = yield from ask(
         "count_doubts", **scope._asdict(), run_id=run_id, campaign_id=campaign_id, most=most
     )
@@ -73,8 +73,8 @@ def count_doubts(
     return count
 
 
-def _check_place(scope: Scope, run_id: str | None, campaign_id: str | None) -> Transaction[None]:
-    """What is not there, or somebody else's, is not found."""
+def _require_found(scope: Scope, run_id: str | None, campaign_id: str | None) -> Transaction[None]:
+    """NotFound if it does not exist or belongs to another workspace."""
     if run_id is not None:
         yield from run(scope, RunId(run_id))
     if campaign_id is not None:
@@ -82,14 +82,14 @@ def _check_place(scope: Scope, run_id: str | None, campaign_id: str | None) -> T
 
 
 def doubts_among(scope: Scope, outbox_ids: Sequence[OutboxId]) -> Transaction[list[OutboxId]]:
-    """Those of the items that are in doubt, and the workspace's own."""
+    """Those of the items that are in doubt, and belong to the workspace."""
     window = {"id": [outbox_id for outbox_id in outbox_ids if is_uuid(outbox_id)]}
     rows = yield from ask("doubts_among", window, **scope._asdict())
     return [row[0] for row in rows]
 
 
 class LostHolder(NamedTuple):
-    """Who called an item in doubt, and when that worker's lease was found to be over."""
+    """Who called an item in doubt, and when that worker's lease was found to have expired."""
 
     outbox_id: OutboxId
     worker_id: str
@@ -97,7 +97,7 @@ class LostHolder(NamedTuple):
 
 
 def lost_holders(scope: Scope, outbox_ids: Sequence[OutboxId]) -> Transaction[list[LostHolder]]:
-    """Of those items whose worker did not end, for all that is known, but lost its lease."""
+    """Of the items whose worker, as far as is known, did not exit but lost its lease."""
     window = {"id": [outbox_id for outbox_id in outbox_ids if is_uuid(outbox_id)]}
     rows = yield from ask("lost_holders", window, **scope._asdict())
     return [LostHolder(*row) for row in rows]
@@ -114,7 +114,7 @@ def resolve(
 ) -> Transaction[list[OutboxId]]:
     """Settle those of the items that are still in doubt; returns which they were.
 
-    What is exhausted is never called again, whatever the evidence says.
+    Exhausted items are never called again, whatever the evidence says.
     """
     window = {"id": [outbox_id for outbox_id in outbox_ids if is_uuid(outbox_id)]}
     ended = yield from _ended_jobs(window)
@@ -142,14 +142,14 @@ def resolve(
 
 
 def _ended_jobs(window: Window) -> Transaction[set[str]]:
-    """Those of the items' jobs in which nobody is called any more. From here on none of them ends
-    beneath the verdict."""
+    """Those of the items' jobs that make no more calls. They are locked, so that none of them ends
+    while the verdict is written."""
     rows = yield from ask("lock_jobs_of_doubts", window)
     return {job_id for job_id, has_ended in rows if has_ended}
 
 
 def _end_unsent(locked: Rows, now: datetime) -> Transaction[None]:
-    """It never arrived, and its job has ended: whoever retries the phase takes it up."""
+    """It never arrived, and its job has ended: a retry of the phase takes it up."""
     if locked:
         reasons = [CANCELLED if row[5] else JOB_DEAD for row in locked]
         window: Window = {"id": [row[0] for row in locked], "reason": reasons}
@@ -159,11 +159,11 @@ def _end_unsent(locked: Rows, now: datetime) -> Transaction[None]:
 def ask_again(
     scope: Scope, outbox_ids: Sequence[OutboxId], actor: str, ids: IdSource, now: datetime
 ) -> Transaction[list[OutboxId]]:
-    """Call again under the same reference, at gateways that know it if they have it.
+    """Call again under the same reference, at gateways that recognise it if they have it.
 
-    Not where a stop cancelled the job, or it has ended: nobody is called any more, whatever the
-    answer would be. Of what is exhausted, only the attempt that is open may be repeated, because no
-    other is made.
+    Not if the job was cancelled by a stop, or has ended: no calls are made any more, whatever the
+    answer would be. For an exhausted item, only the open attempt may be repeated, because no other
+    is made.
     """
     ended = yield from _ended_jobs({"id": outbox_ids})
     found_doubts = yield from ask("lock_doubts", {"id": outbox_ids}, **scope._asdict())
@@ -206,7 +206,7 @@ def _recorded(
     ids: IdSource,
     now: datetime,
 ) -> Transaction[None]:
-    """Wake the jobs of these items, and write down who said what of them, and why."""
+    """Wake the jobs of these items, and record who gave which verdict, and why."""
     job_ids = sorted({row[2] for row in locked if row[2]})
     yield from ask("wake_jobs", {"id": job_ids}, call_again=call_again, now=now)
     detail: dict[str, object] = {"verdict": verdict, "evidence": evidence}

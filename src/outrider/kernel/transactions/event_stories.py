@@ -1,4 +1,4 @@
-"""All that is known of a domain event: its items with their attempts, and its digests."""
+"""All that is known about a domain event: its items with their attempts, and its digests."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -13,12 +13,12 @@ from outrider.ports.store import Transaction
 
 
 class Story(NamedTuple):
-    """Everything that is known of an event; of its items only those that are told of."""
+    """Everything that is known about an event; of its items only those that are shown."""
 
     event: StoredEvent
     items: Sequence[tuple[Item, Sequence[Attempt]]]
     digests: Sequence[EventDigest]
-    untold: int = 0
+    not_shown: int = 0
 
 
 def story(scope: Scope, event_id: str, recipient: str | None, most: int) -> Transaction[Story]:
@@ -32,8 +32,8 @@ def story(scope: Scope, event_id: str, recipient: str | None, most: int) -> Tran
     shown = _once(chosen)[:EXPLAINED_ITEMS_MAX]
     whole = yield from ledger_items.items(scope, shown)
     attempts = yield from ledger_items.attempts_of_all(shown)
-    told = [(item, attempts[item.id]) for item in whole]
-    return Story(event, told, collected[:EXPLAINED_ITEMS_MAX], len(_once(chosen)) - len(shown))
+    explained = [(item, attempts[item.id]) for item in whole]
+    return Story(event, explained, collected[:EXPLAINED_ITEMS_MAX], len(_once(chosen)) - len(shown))
 
 
 def _is_for(asked: str | None, recipient_id: str, address: str | None) -> bool:

@@ -1,4 +1,4 @@
-"""What waits beyond its deadline, and its ending by the clock alone."""
+"""Items that wait beyond their deadline, and ending them by the clock alone."""
 
 from datetime import datetime
 from typing import NamedTuple
@@ -11,13 +11,13 @@ from outrider.ports.store import Transaction, ask, ask_alone
 
 
 def is_any_expired(now: datetime) -> Transaction[bool]:
-    """A look, which costs less than a write that changes nothing."""
+    """A read, which is cheaper than a write that changes nothing."""
     rows = yield from ask_alone("any_expired", now=now)
     return bool(rows)
 
 
 class Expired(NamedTuple):
-    """An item whose deadline ended it. Single messages have no job that waits for them."""
+    """An item ended by its deadline. Single messages have no job that waits for them."""
 
     job_id: JobId | None
     id: OutboxId
@@ -27,7 +27,8 @@ class Expired(NamedTuple):
 
 
 def expire(most: int, now: datetime) -> Transaction[list[Expired]]:
-    """End what waits and could only be accepted too late, and wake the jobs that waited for it."""
+    """End waiting items that could only be accepted too late, and wake the jobs that waited for
+    them."""
     rows = yield from ask("expire_items", most=most, now=now)
     expired = [Expired(*row) for row in rows]
     of_runs = sorted({each.job_id for each in expired if each.job_id is not None})

@@ -1,4 +1,5 @@
-"""Domain events that could not be routed: an alert for each trigger, until none of it is left."""
+"""Domain events that could not be routed: one open alert per trigger, until none of them is
+left."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -17,16 +18,16 @@ from outrider.ports.store import Transaction
 CODE = AlertCode.EVENTS_FAILED
 
 
-def tell(
+def update_alerts(
     scope: Scope,
     failed: Mapping[str, tuple[str, str]],
-    mended: Iterable[str],
+    recovered: Iterable[str],
     most: int,
     ids: IdSource,
     now: datetime,
 ) -> Transaction[None]:
-    """`failed` has for each trigger the latest event and why; `mended` are triggers of which an
-    event went well that had not before. No more than `most` are counted."""
+    """`failed` has the latest event and the reason for each trigger; `recovered` are triggers with
+    an event that succeeded after failing before. At most `most` are counted."""
     for trigger, (event_id, why) in sorted(failed.items()):
         count = yield from count_failed(scope, trigger, most)
         many = f"{count:,} events" if count != 1 else "1 event"
@@ -36,6 +37,6 @@ def tell(
         )
         detail: dict[str, object] = {"failed": count, "eventId": event_id, "why": why}
         yield from raise_alert(Alert(scope, CODE, trigger, message, detail), ids, now)
-    for trigger in sorted(set(mended) - failed.keys()):
+    for trigger in sorted(set(recovered) - failed.keys()):
         if not (yield from count_failed(scope, trigger, 1)):
             yield from resolve_in_workspace(CODE, trigger, scope, now)

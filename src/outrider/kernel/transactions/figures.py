@@ -1,4 +1,4 @@
-"""What a scrape counts: bypasses, doubts, and jobs that have not ended, over all tenants."""
+"""What a metrics scrape counts: bypasses, doubts, and unfinished jobs, over all tenants."""
 
 from outrider.kernel.transactions.phase_repairs import count_bypasses
 from outrider.ports.store import Transaction, ask

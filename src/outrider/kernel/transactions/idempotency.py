@@ -1,4 +1,4 @@
-"""Idempotency records: claimed by one, finished or abandoned by that one, pruned once expired."""
+"""Idempotency records: claimed by one owner, finished or abandoned by it, pruned once expired."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -9,7 +9,7 @@ from outrider.ports.store import Result, Transaction, ask
 
 
 class OthersRecord(NamedTuple):
-    """What somebody else has under the key; without an answer they are still at it."""
+    """Another owner's record under the key; without an answer it is still running."""
 
     fingerprint: str
     answer: str | None
@@ -18,7 +18,7 @@ class OthersRecord(NamedTuple):
 def claim(
     key: RequestKey, owner: str, expires_at: datetime, prune_most: int, now: datetime
 ) -> Transaction[OthersRecord | None]:
-    """None if the key is ours now. Each new record takes a few expired ones away."""
+    """None if the key is ours now. Each new record removes a few expired ones."""
     claimed = yield from ask(
         "claim_idempotency_key",
         **_place(key),
@@ -44,7 +44,7 @@ def guarded(
     prune_most: int,
     now: datetime,
 ) -> Transaction[Result]:
-    """Key, script and answer as one transaction: whoever kills it leaves nothing or all of it."""
+    """Key, script and answer in one transaction: a crash leaves all of it or nothing."""
     found = yield from claim(key, owner, expires_at, prune_most, now)
     if found is not None:
         raise refuse(found)
@@ -56,7 +56,7 @@ def guarded(
 def keep(
     key: RequestKey, owner: str, answer: str, expires_at: datetime, prune_most: int, now: datetime
 ) -> Transaction[OthersRecord | None]:
-    """None where this is the key's first answer."""
+    """None if this is the key's first answer."""
     found = yield from claim(key, owner, expires_at, prune_most, now)
     if found is None:
         yield from finish(key, owner, answer, expires_at)

@@ -1,4 +1,4 @@
-"""Intakes: audiences written in many short transactions, seen by nobody before the last of them."""
+"""Intakes: audiences written in many short transactions, invisible until the last one commits."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -11,7 +11,7 @@ from outrider.ports.store import Transaction, ask
 
 
 class Intake(NamedTuple):
-    """What was in the audience before it stays, whatever becomes of it."""
+    """The existing audience stays, whatever happens to the intake."""
 
     campaign_id: CampaignId
     id: str
@@ -20,7 +20,7 @@ class Intake(NamedTuple):
 
 
 def begin(intake: Intake, expires_at: datetime) -> Transaction[bool]:
-    """False where another one of the campaign is under way."""
+    """False if another intake of the campaign is in progress."""
     rows = yield from ask("open_intake", **intake._asdict(), expires_at=expires_at)
     return bool(rows)
 
@@ -30,7 +30,7 @@ def is_under_way(campaign_id: CampaignId) -> Transaction[bool]:
     return bool(rows)
 
 
-def refuse_beginnings(campaign_id: CampaignId) -> Transaction[None]:
+def refuse_starts(campaign_id: CampaignId) -> Transaction[None]:
     if (yield from is_under_way(campaign_id)):
         raise Conflict(
             "recipients are being added to this campaign",
@@ -39,7 +39,7 @@ def refuse_beginnings(campaign_id: CampaignId) -> Transaction[None]:
 
 
 def keep(intake: Intake, expires_at: datetime) -> Transaction[None]:
-    """For whoever writes more of it in the same transaction."""
+    """For callers that write more of it in the same transaction."""
     rows = yield from ask(
         "keep_intake", campaign_id=intake.campaign_id, id=intake.id, expires_at=expires_at
     )
@@ -47,7 +47,7 @@ def keep(intake: Intake, expires_at: datetime) -> Transaction[None]:
 
 
 def close(intake: Intake) -> Transaction[None]:
-    """All of it is there, and part of the audience from now on."""
+    """The intake is complete, and part of the audience from now on."""
     rows = yield from ask("close_intake", campaign_id=intake.campaign_id, id=intake.id)
     _require_ours(rows)
 
@@ -71,7 +71,7 @@ def abandon_expired(now: datetime) -> Transaction[list[Intake]]:
 
 
 def take_away(intake: Intake, most_members: int, most_chunks: int) -> Transaction[bool]:
-    """Remove the last of what an abandoned one wrote; whether there is more."""
+    """Remove the last part of what an abandoned intake wrote; returns whether there is more."""
     rows = yield from ask("next_position", campaign_id=intake.campaign_id)
     members = max(intake.first_position, rows[0][0] - most_members)
     uploaded = yield from audience.uploaded(intake.campaign_id)
@@ -87,14 +87,14 @@ def take_away(intake: Intake, most_members: int, most_chunks: int) -> Transactio
 def begin_of_new_campaign(
     campaign_id: CampaignId, intake_id: str, expires_at: datetime
 ) -> Transaction[Intake]:
-    """Nobody knows the campaign's id yet, so nobody is in the way."""
+    """The campaign's id is not known to anyone yet, so there is no conflict."""
     intake = Intake(campaign_id, intake_id, 0, 0)
     yield from begin(intake, expires_at)
     return intake
 
 
 def close_new(intake: Intake, size: int, *, staged: bool) -> Transaction[int]:
-    """The audience of a new campaign is whole; its size."""
+    """The audience of a new campaign is complete; returns its size."""
     yield from close(intake)
     if not staged:
         yield from audience.set_size(intake.campaign_id, size)
@@ -104,6 +104,6 @@ def close_new(intake: Intake, size: int, *, staged: bool) -> Transaction[int]:
 def kept_while(
     script: Transaction[None], intake: Intake, expires_at: datetime
 ) -> Transaction[None]:
-    """The script, and the intake is kept for longer with it."""
+    """The script, with the intake's expiry extended in the same transaction."""
     yield from script
     yield from keep(intake, expires_at)

@@ -1,4 +1,4 @@
-"""Jobs as leases: kept alive, held, given back, and what a pause or stop says to who holds them."""
+"""Jobs as leases: extended, held, given back, and suspended by a pause or stop."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -16,7 +16,7 @@ from outrider.ports.store import Transaction, ask, ask_alone
 
 
 class JobState(NamedTuple):
-    """How a job stands. `run_at` None: only a verdict or a new message can make it due."""
+    """The state of a job. `run_at` None: only a verdict or a new message can make it due."""
 
     status: JobStatus
     run_at: datetime | None
@@ -24,8 +24,8 @@ class JobState(NamedTuple):
 
 
 class Hold(Enum):
-    """Whether a job is ours to go on with. Suspended: it is, but its phase was paused or stopped,
-    and no attempt may be opened."""
+    """Whether we may continue with a job. Suspended: it is ours, but its phase was paused or
+    stopped, and no attempt may be opened."""
 
     OURS = "ours"
     SUSPENDED = "suspended"
@@ -57,7 +57,7 @@ def hold(job: Claim, lease_expires_at: datetime, now: datetime) -> Transaction[H
 
 
 def release(job: Claim, run_at: datetime, now: datetime) -> Transaction[bool]:
-    """Give the job back untouched, without using up an attempt."""
+    """Give the job back unchanged, without using up an attempt."""
     rows = yield from ask("release_job", job_id=job.id, fence=job.fence, run_at=run_at, now=now)
     return bool(rows)
 
@@ -65,7 +65,7 @@ def release(job: Claim, run_at: datetime, now: datetime) -> Transaction[bool]:
 def give_back(
     job: Claim, begun: Sequence[OutboxId], run_at: datetime, now: datetime
 ) -> Transaction[bool]:
-    """Give the job back after trouble that was not its own. What it had opened, by a commit whose
+    """Give the job back after a failure that was not its own. What it had opened, by a commit whose
     answer was lost, and not begun to call was never called."""
     known = {"job_id": job.id, "fence": job.fence, "now": now}
     if isinstance(job, ClaimedLane):
@@ -76,7 +76,7 @@ def give_back(
 
 
 def suspensions(held: Sequence[Claim]) -> Transaction[dict[JobId, bool]]:
-    """Whether each of these jobs was paused or stopped; those that were lost are left out."""
+    """Whether each of these jobs was paused or stopped; lost ones are omitted."""
     rows = yield from ask_alone(
         "suspensions", {"id": [job.id for job in held], "fence": [job.fence for job in held]}
     )
@@ -84,7 +84,7 @@ def suspensions(held: Sequence[Claim]) -> Transaction[dict[JobId, bool]]:
 
 
 def see_suspensions(held: Sequence[Claim]) -> Transaction[None]:
-    """Their worker knows, and begins no more calls of them."""
+    """Record that their worker knows, and begins no more calls for them."""
     in_order = sorted(held, key=lambda job: job.id)
     yield from ask_alone(
         "see_suspensions",
@@ -93,12 +93,12 @@ def see_suspensions(held: Sequence[Claim]) -> Transaction[None]:
 
 
 def suspensions_unseen(run_id: RunId) -> Transaction[bool]:
-    """Whether a worker holds a job of the run and may not know yet of its pause or stop."""
+    """Whether a worker holds a job of the run and may not know about its pause or stop yet."""
     rows = yield from ask_alone("suspensions_unseen", run_id=run_id)
     return bool(rows[0][0])
 
 
-def standing(job_id: JobId) -> Transaction[JobState | None]:
+def job_state(job_id: JobId) -> Transaction[JobState | None]:
     rows = yield from ask("job_standing", job_id=job_id)
     if not rows:
         return None
@@ -107,13 +107,13 @@ def standing(job_id: JobId) -> Transaction[JobState | None]:
 
 
 def requeue(now: datetime) -> Transaction[int]:
-    """Failed jobs whose time has come, and parked jobs whose last doubt was resolved."""
+    """Failed jobs that are due again, and parked jobs whose last doubt was resolved."""
     failed = yield from ask("requeue_failed", now=now)
     woken = yield from ask("wake_resolved", now=now)
     return len(failed) + len(woken)
 
 
 def work_is_left(until: datetime) -> Transaction[bool]:
-    """Whether anything is due until that moment, or with a worker now."""
+    """Whether anything is due by then, or held by a worker now."""
     rows = yield from ask("work_is_left", until=until)
     return bool(rows[0][0])

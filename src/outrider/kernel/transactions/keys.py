@@ -1,4 +1,4 @@
-"""API keys and workspaces: made, listed, revoked and found. Secrets never come this far."""
+"""API keys and workspaces: created, listed, revoked and found. Secrets never reach this layer."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -61,7 +61,7 @@ def create(new: NewApiKey, actor: str, ids: IdSource, now: datetime) -> Transact
 def create_first(
     new: NewApiKey, actor: str, ids: IdSource, now: datetime
 ) -> Transaction[ApiKeyRecord | None]:
-    """None if the workspace has a key that works."""
+    """None if the workspace has a working key."""
     place = new.scope._asdict()
     yield from ask("lock_workspace", **place)
     if (yield from ask("usable_api_key", **place)):
@@ -72,7 +72,7 @@ def create_first(
 def revoke(
     scope: Scope, key_id: KeyId, actor: str, ids: IdSource, now: datetime
 ) -> Transaction[ApiKeyRecord]:
-    """The key as it is now; one that was revoked before stays as it was."""
+    """The key as it is now; one that was already revoked is unchanged."""
     place = {**scope._asdict(), "id": key_id}
     revoked = is_uuid(key_id) and (yield from ask("revoke_api_key", **place, now=now))
     rows = (yield from ask("api_key_by_id", **place)) if is_uuid(key_id) else []
@@ -113,7 +113,7 @@ def workspace_name(scope: Scope) -> Transaction[WorkspaceName]:
 
 
 def open_workspace(named: WorkspaceName, ids: IdSource, now: datetime) -> Transaction[Scope]:
-    # Whoever makes a tenant holds the row that always exists, so that a name is given out once.
+    # Creating a tenant locks a row that always exists, so that a name is assigned once.
     yield from ask("lock_workspace", **DEFAULT_SCOPE._asdict())
     tenants = yield from ask("tenant_by_name", name=named.tenant)
     tenant_id = TenantId(tenants[0][0] if tenants else ids.new())

@@ -1,7 +1,7 @@
-"""What became of every message of a launch in the end, over all retries of it.
+"""The final outcome of every message of a launch, over all its retries.
 
-A retry takes up what its run before left over, so each message is in several runs, and its last one
-counts. What earlier runs have settled for good is added to the accounting of the latest.
+A retry takes up what the previous run left over, so a message may be in several runs, and its last
+one counts. What earlier runs settled for good is added to the latest run's accounting.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,39 +16,39 @@ from outrider.limits.campaigns import RETRY_CHAIN_MAX_RUNS
 from outrider.ports.store import Transaction, ask
 
 TAKEN_UP_REASONS = frozenset({"cancelled", "job_dead"})
-"""Why an item was skipped that a retry takes up."""
+"""Skip reasons of items that a retry takes up."""
 
 
 class EarlierRuns(NamedTuple):
-    """The runs before the latest one, and what of theirs no later run took up."""
+    """The runs before the latest one, and the part of them that no later run took up."""
 
     runs: int
     settled: Accounting
 
 
 def launch_chain(run_id: RunId) -> Transaction[list[RunId]]:
-    """The run, and before it the ones whose remainder it took up, the latest first."""
+    """The run, preceded by the ones whose remainder it took up, latest first."""
     rows = yield from ask("launch_chains", {"id": [run_id]}, longest=RETRY_CHAIN_MAX_RUNS)
     return [RunId(each) for _, each, *_ in rows]
 
 
 def earlier_runs(latest: Mapping[RunId, CampaignId]) -> Transaction[dict[RunId, EarlierRuns]]:
-    """Of these runs, those that retried others; a few statements however many there are."""
+    """Those of these runs that retried others; a few statements however many there are."""
     if not latest:
         return {}
     rows = yield from ask("launch_chains", {"id": list(latest)}, longest=RETRY_CHAIN_MAX_RUNS)
     chains: dict[RunId, list[tuple[RunId, int]]] = {}
-    told: dict[RunId, Accounting] = {}
+    reported: dict[RunId, Accounting] = {}
     for last_id, run_id, intended, ending in rows:
         chains.setdefault(RunId(last_id), []).append((RunId(run_id), intended))
         if ending is not None and (final := final_accounting(ending)):
-            told[RunId(run_id)] = final
+            reported[RunId(run_id)] = final
     retried = {last: chain for last, chain in chains.items() if len(chain) > 1}
     before = {run_id: intended for chain in retried.values() for run_id, intended in chain[1:]}
     counted = yield from accountings.accountings(
-        {run_id: intended for run_id, intended in before.items() if run_id not in told}
+        {run_id: intended for run_id, intended in before.items() if run_id not in reported}
     )
-    known = told | counted
+    known = reported | counted
     left = yield from _left_failed({latest[last] for last in retried})
     return {
         last: EarlierRuns(
@@ -70,7 +70,7 @@ def _left_failed(campaign_ids: Iterable[CampaignId]) -> Transaction[dict[Campaig
 def _settled(
     chain: Sequence[tuple[RunId, int]], before: Sequence[Accounting], left_failed: int
 ) -> Accounting:
-    """Whatever was not sent, in doubt or left out as failed was taken up, or skipped for good."""
+    """Whatever was not sent, in doubt or excluded as failed was taken up, or skipped for good."""
     intended = chain[-1][1] - chain[0][1]
     waiting = sum(each.waiting for each in before)
     in_doubt = sum(each.in_doubt for each in before)
@@ -82,7 +82,7 @@ def _settled(
 def taken_up(
     campaign_id: CampaignId, items: Sequence[ledger_items.Item]
 ) -> Transaction[set[OutboxId]]:
-    """Of an earlier run's items, those that a later run took up: theirs is another outcome now."""
+    """Items of an earlier run that a later run took up: their outcome is the later one."""
     candidates = [item.id for item in items if _is_remainder(item)]
     if not candidates:
         return set()

@@ -28,7 +28,7 @@ class Member(NamedTuple):
     invalid: int
     duplicate: int
     accepted_late: bool = False
-    """Of a retry: after it was begun, the provider accepted what the run before had settled."""
+    """In a retry: the provider accepted, after it began, what the previous run had settled."""
 
 
 class LedgerRow(NamedTuple):
@@ -79,7 +79,7 @@ def members(context: JobContext, kind: AddressKind) -> Transaction[list[Member]]
         message_id=context.asset.message.id,
     )
     if context.asset.message.channel is Channel.SOCIAL:
-        # One of them stands for the audience in the ledger: a post has no recipient.
+        # A post has no recipient: one member represents the audience in the ledger.
         rows = rows[: job.item_count]
     return list(map(Member._make, rows))
 
@@ -92,8 +92,8 @@ def job_rows(job: ClaimedJob) -> Transaction[list[LedgerRow]]:
 def doubt_abandoned(
     job: ClaimedJob, now: datetime, *, broken_off: bool = False
 ) -> Transaction[int]:
-    """What a former holder left open at a gateway that forgets is in doubt from now on; and what
-    this one did, where its own calls were broken off."""
+    """Put in doubt what a former holder left open at a gateway that does not remember references;
+    and what this holder left open, if its own calls were interrupted."""
     fence = job.fence + 1 if broken_off else job.fence
     rows = yield from ask("doubt_abandoned", run_id=job.run_id, job_id=job.id, fence=fence, now=now)
     return len(rows)
@@ -108,8 +108,8 @@ def bury(
     broken_off: bool = False,
     begun: Sequence[OutboxId] | None = None,
 ) -> Transaction[bool]:
-    """Give up what waits; False: the job is no longer ours to give up. Of what was broken off,
-    whatever is not among `begun`, where that is known, was never called."""
+    """Give up what waits; False: the job is no longer ours. Of the interrupted attempts, those not
+    in `begun`, if that is known, were never called."""
     if (yield from hold(job, lease_expires_at, now)) is Hold.LOST:
         return False
     if broken_off and begun is not None:
@@ -125,7 +125,7 @@ def bury(
 def skip_accepted_late(
     job: ClaimedJob, outbox_ids: Sequence[OutboxId], lease_expires_at: datetime, now: datetime
 ) -> Transaction[bool]:
-    """End what waits in a retry, and was accepted in the run before; in doubt where an attempt of
+    """End what waits in a retry and was accepted in the previous run; in doubt if an attempt of
     this run may have arrived too. False: the job is no longer ours."""
     if (yield from hold(job, lease_expires_at, now)) is Hold.LOST:
         return False

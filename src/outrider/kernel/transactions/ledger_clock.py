@@ -1,4 +1,4 @@
-"""The ledger's clock: what time it is by the database, and how far its time is known to be."""
+"""The ledger's clock: the database's current time, and the latest time recorded in the ledger."""
 
 from datetime import datetime
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from outrider.ports.store import Transaction, ask, ask_alone
 
 
 class ClockReading(NamedTuple):
-    """`told_at` is the latest time that anybody kept; None in a database nobody worked on yet."""
+    """`told_at` is the latest recorded time; None in a database that no worker has used yet."""
 
     database_at: datetime
     told_at: datetime | None
@@ -19,5 +19,5 @@ def read() -> Transaction[ClockReading]:
 
 
 def keep(told_at: datetime, at_most: datetime) -> Transaction[None]:
-    """Times beyond `at_most` cannot be right, and are forgotten."""
+    """Times beyond `at_most` cannot be right, and are discarded."""
     yield from ask("keep_ledger_clock", told_at=told_at, at_most=at_most)

@@ -1,4 +1,4 @@
-"""Items of the ledger as they are read, with their attempts."""
+"""Reading the ledger's items, with their attempts."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -39,14 +39,14 @@ class Item(NamedTuple):
     subject: str | None
     waits_for: str | None
     template: str | None
-    """Of an item that followed from a domain event; those of campaigns and intents have none."""
+    """Set for items that followed from a domain event, not for campaign items or intents."""
     domain_event_id: DomainEventId | None
     step_id: StepId | None
     event_id: str | None
     trigger: str | None
     step_order: int | None
     topic: str | None = None
-    """Told of single items only, as is whether they are transactional."""
+    """Set when single items are read, as is whether they are transactional."""
     transactional: bool = False
 
 
@@ -64,7 +64,7 @@ class Attempt(NamedTuple):
 
 
 class LateAcceptance(NamedTuple):
-    """The provider took it, and said so after somebody had settled the item otherwise."""
+    """The provider accepted it, and said so after the item had been settled otherwise."""
 
     attempt: int
     answered_at: datetime
@@ -127,7 +127,7 @@ def attempts_of_all(outbox_ids: Sequence[OutboxId]) -> Transaction[dict[OutboxId
 
 
 class WholeItem(NamedTuple):
-    """An item with everything that was tried and heard of it."""
+    """An item with all its attempts and late answers."""
 
     item: Item
     attempts: list[Attempt]
@@ -139,7 +139,7 @@ def whole(scope: Scope, outbox_id: OutboxId) -> Transaction[WholeItem]:
 
 
 def whole_if_any(scope: Scope, outbox_id: OutboxId) -> Transaction[WholeItem | None]:
-    """None where it is no item's id."""
+    """None if it is not the id of an item."""
     try:
         found = yield from item(scope, outbox_id)
     except NotFound:

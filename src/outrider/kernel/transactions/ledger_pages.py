@@ -8,7 +8,7 @@ from outrider.ports.store import Transaction, ask
 
 
 class LedgerLine(NamedTuple):
-    """What the certificate checks of one row."""
+    """The fields of a row that the certificate checks."""
 
     job_id: str
     id: OutboxId
@@ -16,15 +16,15 @@ class LedgerLine(NamedTuple):
     status: str
     submission_target: str
     repeat_target: str | None
-    """Where it was called again after a silence, and on which declared memory."""
+    """Where it was called again after a silence, and the declared memory that allowed it."""
     repeat_memory: str | None
     was_repeated_before: bool
-    """Called again after a silence by a version that did not yet say on whose word."""
+    """Called again after a silence by a version that did not record what allowed it yet."""
     was_disproved: bool
 
 
 class LedgerPosition(NamedTuple):
-    """Where a page of a run's rows ended: they come in the order of job and id."""
+    """Where a page of a run's rows ended: rows are ordered by job and id."""
 
     job_id: str = FIRST
     outbox_id: str = FIRST

@@ -1,4 +1,5 @@
-"""Jobs that failed or lost their worker: rescued, put to rest, and what was open is taken back."""
+"""Jobs that failed or lost their worker: rescued, backed off, and their open attempts taken
+back."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -20,8 +21,8 @@ from outrider.kernel.transactions.claims import Claim, ClaimedJob
 from outrider.ports.clock import IdSource
 from outrider.ports.store import Rows, Transaction, ask
 
-JOBS_TOLD = 10
-"""Of jobs that rest, so many are named in an alert."""
+JOBS_NAMED = 10
+"""How many backed-off jobs an alert names."""
 
 
 def fail(
@@ -32,7 +33,7 @@ def fail(
     )
     if rows:
         if rows[0][1] and isinstance(job, ClaimedJob):
-            yield from _tell_of_rest(job.run_id, job.scope, [job.id], error, ids, now)
+            yield from _raise_rest_alert(job.run_id, job.scope, [job.id], error, ids, now)
         entry = AuditEntry(
             job.scope, "job.failed", worker_id, job.campaign_id, job.run_id, job.id,
             detail={"error": error, "attempts": job.attempts + 1},
@@ -46,7 +47,7 @@ def rescue_expired(
 ) -> Transaction[int]:
     rows = yield from ask("rescue_expired", stale_before=stale_before, now=now)
     if rows:
-        # Whoever held them may be frozen, and not dead.
+        # Their holder may be frozen rather than dead.
         window = {
             "id": [row[0] for row in rows],
             "fence": [row[5] for row in rows],
@@ -56,9 +57,9 @@ def rescue_expired(
     return (yield from _rescued(rows, worker_id, ids, now))
 
 
-def let_go_of_lost(job: Claim) -> Transaction[None]:
-    """Whoever lost the job lives, and none of its calls is out any more: nobody need wait for it
-    before judging them."""
+def release_lost(job: Claim) -> Transaction[None]:
+    """The worker that lost the job is alive, and none of its calls is in progress any more: judging
+    its items need not wait for it."""
     yield from ask("forget_lost_lease", job_id=job.id, fence=job.fence)
 
 
@@ -74,7 +75,7 @@ class HeldJob(NamedTuple):
 
 
 def take_back_unbegun(worker_id: str, begun: Sequence[OutboxId], now: datetime) -> Transaction[int]:
-    """Of what a dead worker had opened, what it had not begun to call was never called."""
+    """Attempts that a dead worker had opened but not begun to call were never called."""
     taken = 0
     for row in (yield from ask("jobs_held_by", worker_id=worker_id)):
         job = HeldJob(*row)
@@ -111,25 +112,25 @@ def _rescued(rows: Rows, worker_id: WorkerId, ids: IdSource, now: datetime) -> T
     return len(rows)
 
 
-def _tell_of_rest(
+def _raise_rest_alert(
     run_id: RunId, scope: Scope, job_ids: Sequence[JobId], why: str, ids: IdSource, now: datetime
 ) -> Transaction[None]:
     """Once for all jobs of a run."""
     message = (
-        f"{len(job_ids)} jobs of the run keep losing their workers without progress, and wait ever"
-        f" longer between their attempts; the last time: {why}"
+        f"{len(job_ids)} jobs of the run keep losing their workers without making progress, and"
+        f" wait longer before each attempt; the latest error: {why}"
     )
-    detail = {"runId": run_id, "jobIds": job_ids[:JOBS_TOLD], "why": why}
+    detail = {"runId": run_id, "jobIds": job_ids[:JOBS_NAMED], "why": why}
     yield from raise_alert(Alert(scope, AlertCode.JOB_RESTS, run_id, message, detail), ids, now)
 
 
-def tell_of_progress(run_id: RunId, now: datetime) -> Transaction[None]:
-    """A job that rested got somewhere; others of its run that do not will tell again."""
+def resolve_rest_alert(run_id: RunId, now: datetime) -> Transaction[None]:
+    """A backed-off job made progress; other stuck jobs of its run will raise the alert again."""
     yield from resolve_alert(AlertCode.JOB_RESTS, run_id, now)
 
 
 def _put_to_rest(rows: Rows, ids: IdSource, now: datetime) -> Transaction[None]:
-    """What died is a worker: nobody whom the job has not called is given up because of it."""
+    """A worker died, which is no reason to give up members that the job has not called."""
     resting = [row for row in rows if row[1] is not None and row[6] >= 0]
     if not resting:
         return
@@ -142,12 +143,12 @@ def _put_to_rest(rows: Rows, ids: IdSource, now: datetime) -> Transaction[None]:
     for run_id in sorted({row[1] for row in resting}):
         of_run = [row for row in resting if row[1] == run_id]
         scope, why = Scope(of_run[0][2], of_run[0][3]), of_run[0][4]
-        yield from _tell_of_rest(run_id, scope, [row[0] for row in of_run], why, ids, now)
+        yield from _raise_rest_alert(run_id, scope, [row[0] for row in of_run], why, ids, now)
 
 
 def bury_left_waiting(reason: str, since: datetime, now: datetime) -> Transaction[int]:
-    """Of jobs that were stopped (`cancelled`), or else given up, and ended since then, what waits
-    although nobody will come."""
+    """End what still waits in jobs that were stopped (`cancelled`), or otherwise given up, and
+    ended since then: no worker will process it."""
     rows = yield from ask(
         "bury_left_waiting", cancelled=reason == CANCELLED, reason=reason, since=since, now=now
     )
@@ -155,7 +156,7 @@ def bury_left_waiting(reason: str, since: datetime, now: datetime) -> Transactio
 
 
 def forget_lost_leases(before: datetime, most: int) -> Transaction[int]:
-    """Leases that were lost long ago, of jobs of which nothing is in doubt any more: nobody will
-    ask whether their workers live."""
+    """Forget leases that were lost long ago, of jobs without doubts: whether their workers are
+    alive no longer matters."""
     rows = yield from ask("forget_lost_leases", before=before, most=most)
     return len(rows)

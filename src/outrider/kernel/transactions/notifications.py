@@ -1,7 +1,7 @@
 """Messages that follow from domain events: they enter the ledger in windows, into their lanes.
 
-An item that exists already, by its key, is left as it is; what cannot be sent is written too, with
-its reason, so that nobody is left out without a record.
+An item whose key already exists is unchanged; what cannot be sent is recorded with its reason, so
+that every recipient has a record.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +22,7 @@ from outrider.ports.clock import IdSource
 from outrider.ports.store import Transaction, ask
 
 WINDOW_BYTES = 4 * 1024 * 1024
-"""What one statement is given at most, unless a single row is larger."""
+"""Maximum size of one statement's data, unless a single row is larger."""
 ROW_BYTES = 1_024
 
 Snapshots = Callable[[set[str]], Mapping[str, ContractSnapshot]]
@@ -30,7 +30,7 @@ Snapshots = Callable[[set[str]], Mapping[str, ContractSnapshot]]
 
 
 class NewNotification(NamedTuple):
-    """A row to be: `queued` until it is due, or ended before any call with its reason."""
+    """A row to insert: `queued` until it is due, or ended before any call with its reason."""
 
     id: OutboxId
     submission_target: str
@@ -70,7 +70,7 @@ def insert(
         each._replace(lane=lane_in(contracts[each.submission_target].mode, each.lane))
         for each in items
     ]
-    # One order for everybody, as for intents: two writers cannot wait for each other.
+    # The same order as for intents: two writers cannot deadlock.
     ordered = sorted(items, key=lambda item: (item.submission_target, item.lane, item.key))
     wanted = {(item.submission_target, item.lane) for item in ordered}
     contract_ids, lanes = yield from places(scope, contracts, wanted, ids, now)
@@ -142,7 +142,7 @@ def of_digests(
     ids: IdSource,
     now: datetime,
 ) -> Transaction[None]:
-    """The rows of those digests that nobody else has closed meanwhile."""
+    """The rows of those digests that have not been closed by another process meanwhile."""
     ours = yield from digests.close(closed, now)
     outbox_ids = {each.outbox_id for each in closed if each.id in ours}
     mine = [row for row in rows if row.id in outbox_ids]

@@ -1,7 +1,7 @@
-"""A list of campaigns with how each of them stands, in a few statements however long it is.
+"""A list of campaigns with the state of each, in a few statements however long it is.
 
-What a run came to stands in the event that ended it, and what a phase in progress has come to was
-told a moment ago; only the rest is counted.
+The result of an ended run is in the event that ended it, and a phase in progress has a recent
+progress report; only the rest is counted.
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ class PhaseLine(NamedTuple):
     run_id: RunId | None
     started_at: datetime | None
     progress: str | None
-    """What was last told of it."""
+    """Its last progress report."""
     run_status: str | None
     intended: int | None
     ending: str | None
@@ -53,7 +53,7 @@ class CampaignOverview(NamedTuple):
     """The phase whose numbers are shown: the control phase, else the launch, else the last."""
     accounting: Accounting | None = None
     outcome: Accounting | None = None
-    """Over all runs of a launch that was retried; else the same."""
+    """Over all runs of a launch that was retried; otherwise the same."""
 
     @property
     def state(self) -> CampaignState:
@@ -69,7 +69,7 @@ class CampaignOverview(NamedTuple):
 
 
 class OverviewPage(NamedTuple):
-    """`next` is where the list goes on, also where nothing was found so far."""
+    """`next` is where the list continues, even if nothing has matched so far."""
 
     campaigns: list[CampaignOverview]
     next: str | None
@@ -84,7 +84,7 @@ def overview_page(
     words: str | None = None,
     looked_through: int = Limits.campaigns_looked_through,
 ) -> Transaction[OverviewPage]:
-    """The newest first. With a filter, at most `looked_through` campaigns are looked at."""
+    """Newest first. With a filter, at most `looked_through` campaigns are examined."""
     place = {**scope._asdict(), "before": before}
     floor: Rows = []
     if state is not None or words is not None:
@@ -114,7 +114,11 @@ def _with_phases(found: list[CampaignOverview]) -> Transaction[list[CampaignOver
         phases.setdefault(line.campaign_id, []).append(line._replace(state=PhaseState(line.state)))
     shown = {each.id: _shown(phases.get(each.id, [])) for each in found}
     lines = [line for line in shown.values() if line is not None]
-    known = {line.run_id: told for line in lines if line.run_id and (told := told_of(line))}
+    known = {
+        line.run_id: reported
+        for line in lines
+        if line.run_id and (reported := known_accounting(line))
+    }
     known |= yield from accountings.accountings(
         {
             line.run_id: line.intended or 0
@@ -152,12 +156,12 @@ def _begun(line: PhaseLine) -> float:
     return line.started_at.timestamp() if line.started_at else 0.0
 
 
-def told_of(line: PhaseLine) -> Accounting | None:
-    """What is known without counting; None where it has to be counted."""
+def known_accounting(line: PhaseLine) -> Accounting | None:
+    """What is known without counting; None if it has to be counted."""
     if line.ending is not None:
         return final_accounting(line.ending)
     if line.progress is None or line.state is not PhaseState.IN_PROGRESS:
-        # A pause lets the calls that are under way end, and nobody tells of them.
+        # Calls in progress still end during a pause, and are not reported.
         return None
     document = msgspec.json.decode(line.progress)
     return reported_accounting(document) if document.get("runId") == line.run_id else None

@@ -1,4 +1,4 @@
-"""A control of a phase: how somebody asks for one, what is answered, and what a refusal logs."""
+"""A control of a phase: how it is requested, how it is answered, and what a refusal logs."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,7 +18,7 @@ log = structlog.get_logger()
 
 
 class RerunScope(StrEnum):
-    """Whom a rerun is for: those the last run left over, or everybody again."""
+    """Whom a rerun is for: those the last run did not reach, or everyone again."""
 
     REMAINDER = "remainder"
     ALL = "all"
@@ -26,12 +26,12 @@ class RerunScope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """One control as somebody asked for it.
+    """One control as requested.
 
-    A beginning with a `request_id` is that run request: made again, it is the same run. `signal`
-    and `run_id`: it was sent to this run, and holds only while that is the phase's own. `guard`
-    adds the request's idempotency key and its answer to the control's own transaction. `reason`:
-    why the system itself asks for it.
+    A start with a `request_id` is that run request: repeating it yields the same run. `signal` and
+    `run_id`: it was sent to this run, and applies only while that is the phase's current run.
+    `guard` adds the request's idempotency key and its answer to the control's transaction.
+    `reason`: why the system itself asks for it.
     """
 
     action: Action
@@ -48,7 +48,7 @@ class Control:
 
 @dataclass(frozen=True, slots=True)
 class ControlAnswer:
-    """How the phase stands after a control; `sequence` is that of the event that made it so."""
+    """The phase after a control; `sequence` is that of the event that brought it there."""
 
     campaign_id: CampaignId
     phase: str
@@ -73,7 +73,7 @@ class ControlAnswer:
 
 @contextmanager
 def refusals_logged(campaign_id: CampaignId, phase: str | None, control: Control) -> Iterator[None]:
-    """Who asks why a phase did not move finds it in the log; the answer went to somebody else."""
+    """Refusals are logged too, because the response went only to the caller."""
     try:
         yield
     except Conflict as refusal:

@@ -1,6 +1,6 @@
-"""Bringing a phase and its run back together after a hand in the database: one transaction each.
+"""Reconciling a phase and its run after a manual database change: one transaction each.
 
-Rows are locked as a control locks them: the campaign's controls, jobs, run, phase.
+Rows are locked in the order that a control uses: the campaign's controls, jobs, run, phase.
 """
 
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ from outrider.kernel.transactions.steering import (
     hold_run,
     log_steering,
     one_at_a_time,
-    tell_jobs,
+    steer_jobs,
 )
 from outrider.ports.clock import IdSource
 from outrider.ports.store import Rows, Transaction, ask
@@ -59,7 +59,7 @@ class RunLeftRunning(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Repaired:
-    """What followed what. `run_id` is filled where an engine has to hear of it."""
+    """What was changed to match what. `run_id` is set if an engine has to be notified."""
 
     scope: Scope
     state: PhaseState
@@ -69,7 +69,7 @@ class Repaired:
 
 
 class ChangedMeanwhile(Exception):
-    """What was looked at is not so any more: nothing of what was begun stays."""
+    """The rows have changed since they were read: the transaction is rolled back."""
 
 
 class _FoundPhase(NamedTuple):
@@ -105,7 +105,7 @@ def runs_left_running(after: str, most: int) -> Transaction[list[RunLeftRunning]
 def reconcile(
     campaign_id: CampaignId, phase: str, ids: IdSource, now: datetime
 ) -> Transaction[Repaired | None]:
-    """Let the phase follow its run or the run its phase; None where nothing had to be done.
+    """Make the phase follow its run or the run its phase; None if nothing had to be done.
 
     Raises ChangedMeanwhile.
     """
@@ -116,15 +116,15 @@ def reconcile(
     verdict = repair(seen.state, seen.run)
     if seen.run_id is not None:
         if isinstance(verdict, RunFollows):
-            yield from tell_jobs(seen.run_id, verdict.action, now)
+            yield from steer_jobs(seen.run_id, verdict.action, now)
         elif isinstance(verdict, PhaseFollows) and verdict.state is not PhaseState.IN_PROGRESS:
-            # Of a run that was ended by hand, jobs may be left; nobody is called for them any more.
+            # A run that was ended by hand may have jobs left; no more calls are made for them.
             yield from ask("cancel_jobs", run_id=seen.run_id, now=now)
         yield from run_records.find_locked(seen.run_id)
     yield from lock_phases(campaign_id)
     found = yield from _found_phase(campaign_id, phase)
     if found is None or (found.state, found.run_id) != (seen.state, seen.run_id):
-        raise ChangedMeanwhile  # By its own end, or by a hand, and then it is noted again.
+        raise ChangedMeanwhile  # It ended, or was changed manually, which is recorded again.
     match verdict:
         case PhaseFollows(state, reason):
             yield from transition_phase_direct(campaign_id, phase, state, CALLER, reason, now)
@@ -133,17 +133,19 @@ def reconcile(
             yield from _steer(campaign_id, phase, found, action, ids, now)
             return Repaired(found.scope, found.state, action, found.run_id, CHANGED_IN_DATABASE)
         case _:
-            told = yield from _tell_stream(campaign_id, phase, found, now)
-            return Repaired(found.scope, found.state, reason=CHANGED_IN_DATABASE) if told else None
+            published = yield from _publish_state(campaign_id, phase, found, now)
+            if not published:
+                return None
+            return Repaired(found.scope, found.state, reason=CHANGED_IN_DATABASE)
 
 
 def stop_left_over(left: RunLeftRunning, ids: IdSource, now: datetime) -> Transaction[bool]:
-    """Stop a run that no phase names any more; raises ChangedMeanwhile."""
+    """Stop a run that no phase refers to any more; raises ChangedMeanwhile."""
     yield from one_at_a_time(left.campaign_id)
     seen = yield from _found_phase(left.campaign_id, left.phase)
     if seen is None or seen.run_id == left.id:
         return False
-    yield from tell_jobs(left.id, Action.STOP, now)
+    yield from steer_jobs(left.id, Action.STOP, now)
     locked = yield from run_records.find_locked(left.id)
     if locked is None or locked.status in TERMINAL_RUNS:
         raise ChangedMeanwhile
@@ -160,7 +162,7 @@ def _steer(
     now: datetime,
 ) -> Transaction[None]:
     assert found.run_id is not None
-    yield from _tell_stream(campaign_id, phase, found, now)
+    yield from _publish_state(campaign_id, phase, found, now)
     yield from _log(campaign_id, phase, found.scope, found.run_id, action, ids, now)
 
 
@@ -187,10 +189,10 @@ def _log(
         yield from settlement.finish_run_if_done(scope, run_id, CALLER, ids, now)
 
 
-def _tell_stream(
+def _publish_state(
     campaign_id: CampaignId, phase: str, found: _FoundPhase, now: datetime
 ) -> Transaction[bool]:
-    """Streams are told of a state that came without its event; False where they know it."""
+    """Publish a state that came without its event to the streams; False if they already have it."""
     event = phase_rules.event_of(found.state)
     if event is None or phase_rules.state_after(found.last_event) is found.state:
         return False

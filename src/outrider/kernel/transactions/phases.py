@@ -1,7 +1,7 @@
 """The one function that writes a phase's state, its lifecycle event and its sequence, together.
 
-A trigger of the database takes note of every state that came without its event. The audited
-exception, `transition_phase_direct`, repairs a phase that its run disagrees with.
+A database trigger records every state change that came without its event. The audited exception,
+`transition_phase_direct`, repairs a phase that its run disagrees with.
 """
 
 from datetime import datetime
@@ -35,7 +35,7 @@ class LockedPhase(NamedTuple):
 
 
 def lock_phase(campaign_id: CampaignId, phase: str) -> Transaction[tuple[str, RunId | None]]:
-    """Its state and its run, which nobody changes before the commit."""
+    """Its state and its run, locked until the commit."""
     found = yield from ask("lock_phase", campaign_id=campaign_id, phase=phase)
     if not found:
         raise NotFound(f"campaign {campaign_id} has no phase '{phase}'")
@@ -53,11 +53,12 @@ def transition_phase(
     reason: str | None = None,
     payload: dict[str, object] | None = None,
 ) -> Transaction[int]:
-    """Returns the sequence of the event. Raises InvalidTransition where the table says no."""
+    """Returns the sequence of the event. Raises InvalidTransition if the table does not allow
+    it."""
     state, current_run = yield from lock_phase(campaign_id, phase)
     after, event = phases.transition(PhaseState(state), trigger)
-    told = {**(payload or {}), **({"reason": reason} if reason else {})}
-    sequence = yield from append_event(campaign_id, event, phase, told, now)
+    event_fields = {**(payload or {}), **({"reason": reason} if reason else {})}
+    sequence = yield from append_event(campaign_id, event, phase, event_fields, now)
     yield from ask(
         "set_phase_state",
         campaign_id=campaign_id,
@@ -81,7 +82,7 @@ def transition_phase_direct(
     reason: str,
     now: datetime,
 ) -> Transaction[int]:
-    """Set a state that the state machine does not lead to. The database records it as a bypass."""
+    """Set a state that the state machine does not allow. The database records it as a bypass."""
     event = phases.event_of(state)
     assert event is not None, state
     yield from ask(
@@ -103,7 +104,8 @@ def transition_phase_direct(
 
 
 def put_back(campaign_id: CampaignId, phase: str, caller: str, now: datetime) -> Transaction[int]:
-    """Its run goes on, so the phase is in progress again, whatever was written over that."""
+    """Its run continues, so the phase is in progress again, whatever state was written over
+    that."""
     state = PhaseState.IN_PROGRESS
     return (
         yield from transition_phase_direct(campaign_id, phase, state, caller, "run_goes_on", now)
@@ -135,7 +137,7 @@ def lock_phases(campaign_id: CampaignId) -> Transaction[dict[str, LockedPhase]]:
 
 
 def running_runs(campaign_id: CampaignId) -> Transaction[dict[RunId, str]]:
-    """The phases of the runs that nobody has ended or stopped."""
+    """The phases of the runs that have not been ended or stopped."""
     rows = yield from ask("running_runs", campaign_id=campaign_id)
     return {RunId(run_id): phase for run_id, phase in sorted(map(tuple, rows))}
 

@@ -1,4 +1,4 @@
-"""What previews and dry runs read: one reader, whom the screens let through, what was left over."""
+"""What previews and dry runs read: one reader, who passes the screens, and what was left over."""
 
 from typing import NamedTuple
 
@@ -35,14 +35,14 @@ class Reader(NamedTuple):
 
 
 class LeftOver(NamedTuple):
-    """A job of the last launch, some of whose items would be tried again."""
+    """A job of the last launch, some of whose items would be retried."""
 
     run_id: RunId
     job_id: JobId
 
 
 class Forecast(NamedTuple):
-    """How many a message would go to, and how many would be skipped, by reason."""
+    """How many recipients a message would go to, and how many would be skipped, by reason."""
 
     message: Message
     would_send: int
@@ -50,8 +50,8 @@ class Forecast(NamedTuple):
 
 
 class Counted(NamedTuple):
-    """What a dry run knows before anything is rendered; `left` only where it is for those who
-    were left over."""
+    """What a dry run knows before rendering; `left` is set only for a rerun of those not reached
+    yet."""
 
     rerun_scope: str
     audience_size: int
@@ -125,7 +125,7 @@ def _last_launch(campaign_id: CampaignId) -> Transaction[RunRecord | None]:
 
 
 def _left_over(last: RunRecord | None) -> Transaction[list[tuple[LeftOver, str, int]]]:
-    """What the last launch left: the jobs, each with its asset and how many items."""
+    """What the last launch left over: the jobs, each with its asset and item count."""
     if last is None:
         return []
     rows = yield from ask("count_remainder", previous_run_id=last.id, run_id=FIRST)
@@ -151,7 +151,7 @@ def _screened(
     counts = {row[0]: row[1] for row in rows}
     would_send = counts.pop(None, 0)
     if message.channel is Channel.SOCIAL:
-        # A post goes out once, whoever is in the audience.
+        # A post goes out once, whatever the audience is.
         return min(would_send, 1), {}
     return would_send, counts
 
@@ -159,7 +159,7 @@ def _screened(
 def members(
     campaign_id: CampaignId, message: Message, first: int, last: int
 ) -> Transaction[list[Member]]:
-    """Those of an audience's positions who get this message."""
+    """The members at these positions of the audience who get this message."""
     rows = yield from ask(
         "load_members",
         campaign_id=campaign_id,
@@ -174,7 +174,7 @@ def members(
 def left_members(
     campaign_id: CampaignId, message: Message, job: LeftOver
 ) -> Transaction[list[Member]]:
-    """Those of a job who were left over."""
+    """The members of a job who were left over."""
     rows = yield from ask(
         "load_remainder",
         campaign_id=campaign_id,

@@ -1,4 +1,4 @@
-"""Progress of phases that are under way: whose turn it is to be told of, and what is told."""
+"""Progress of running phases: which is due for a report, and writing that report."""
 
 from datetime import datetime
 from typing import NamedTuple
@@ -18,7 +18,7 @@ log = structlog.get_logger()
 
 
 class ProgressDue(NamedTuple):
-    """A phase under way, and what was told of it last."""
+    """A running phase, and its last progress report."""
 
     campaign_id: CampaignId
     phase: str
@@ -27,7 +27,7 @@ class ProgressDue(NamedTuple):
 
 
 def claim(told_before: datetime, most: int, now: datetime) -> Transaction[list[ProgressDue]]:
-    """Whoever claims a phase tells of it; others leave it alone until it is due again."""
+    """The worker that claims a phase reports it; others leave it alone until it is due again."""
     rows = yield from ask_alone("claim_progress", told_before=told_before, most=most, now=now)
     return [ProgressDue(*row) for row in rows]
 
@@ -36,10 +36,10 @@ def accounting(run_id: RunId) -> Transaction[Accounting]:
     return (yield from accountings.accounting((yield from run_records.run_anywhere(run_id))))
 
 
-def tell(
+def report(
     due: ProgressDue, run_id: RunId, accounting: Accounting, events_kept: int, now: datetime
 ) -> Transaction[int]:
-    """An event with how far the phase is, if that is news; how many were written."""
+    """Write a progress event if anything has changed; returns how many were written."""
     payload: dict[str, object] = {
         "progressPercentage": progress_percentage(accounting),
         "accounting": accounting.as_document(),

@@ -1,4 +1,4 @@
-"""Registries that a server was given: each is a revision, which the other servers follow."""
+"""Registry replacements: each is a revision, which the other servers follow."""
 
 from datetime import datetime
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from outrider.ports.store import Transaction, ask, ask_alone
 
 
 class Revision(NamedTuple):
-    """`sha256` is of the contracts and not of their spelling."""
+    """`sha256` is of the contracts and not of their formatting."""
 
     revision: int
     sha256: str
@@ -18,7 +18,7 @@ class Revision(NamedTuple):
 
 
 def latest_revision() -> Transaction[int]:
-    """A look, which costs next to nothing; 0: none was ever put in force."""
+    """A cheap read; 0: no revision was ever published."""
     rows = yield from ask_alone("latest_registry_revision")
     return int(rows[0][0])
 
@@ -29,7 +29,7 @@ def latest() -> Transaction[Revision | None]:
 
 
 def is_outdated(sha256: str) -> Transaction[bool]:
-    """Whether these contracts were in force before a revision took their place."""
+    """Whether these contracts were in force before a revision replaced them."""
     rows = yield from ask_alone("registry_was_replaced", sha256=sha256)
     return bool(rows[0][0])
 
@@ -44,7 +44,7 @@ def publish(
     ids: IdSource,
     now: datetime,
 ) -> Transaction[int]:
-    """One at a time, so that revisions have an order; returns the new one's number."""
+    """Serialised, so that revisions have an order; returns the new one's number."""
     yield from ask("serialise_registries")
     rows = yield from ask(
         "insert_registry",

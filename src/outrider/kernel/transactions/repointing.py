@@ -1,4 +1,4 @@
-"""Where a run's open jobs go, and how what was never attempted of them goes elsewhere."""
+"""Where a run's open jobs go, and moving their unattempted items elsewhere."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,14 +23,14 @@ class RunContract(NamedTuple):
 
 
 class Moved(NamedTuple):
-    """`items` are those that had a row already; most of what was never attempted has none yet."""
+    """`items` are those that had a row already; most unattempted items have none yet."""
 
     jobs: int
     items: int
 
 
 class QueueView(NamedTuple):
-    """When the run's next job is due, if one waits for a moment; how many workers hold any job."""
+    """When the run's next waiting job is due, if any; how many workers hold any job."""
 
     due_at: datetime | None
     busy_workers: int
@@ -53,9 +53,9 @@ def store_contract(snapshot: ContractSnapshot, target: str, now: datetime) -> Tr
 
 
 def move(run_id: RunId, old_id: int, new_id: int, most: int, now: datetime) -> Transaction[Moved]:
-    """A window of jobs that nobody holds, and their rows that were never attempted.
+    """A window of jobs that no worker holds, and their rows that were never attempted.
 
-    The jobs are locked until the commit, so that whoever claims one finds both of them moved.
+    The jobs are locked until the commit, so that a claim finds both of them moved.
     """
     change = {"run_id": run_id, "old_id": old_id, "new_id": new_id, "now": now}
     jobs = yield from ask("repoint_jobs", most=most, **change)
@@ -74,7 +74,7 @@ def kept(run_id: RunId, contract_id: int) -> Transaction[int]:
 
 @dataclass(frozen=True, slots=True)
 class Repointed:
-    """`kept` items were attempted and stay; `busy_jobs` were with a worker and stay for now."""
+    """`kept` items were attempted and stay; `busy_jobs` are held by a worker and stay for now."""
 
     submission_target: str
     from_url: str
@@ -87,13 +87,13 @@ class Repointed:
 def record_move(
     scope: Scope, run_id: RunId, done: Repointed, actor: str, ids: IdSource, now: datetime
 ) -> Transaction[None]:
-    """Wakes who waits for the target, with what was moved on record."""
+    """Wakes the jobs that wait for the target, and records what was moved."""
     yield from targets.wake(done.submission_target, now)
     detail: dict[str, object] = {
         "submissionTarget": done.submission_target, "jobs": done.jobs, "kept": done.kept,
     }  # fmt: skip
     if scope == DEFAULT_SCOPE:
-        # Where a gateway is belongs to who runs the server.
+        # A gateway's address is visible to the server's operator only.
         detail |= {"from": done.from_url, "to": done.to_url}
     entry = AuditEntry(scope, "run.repointed", actor, run_id=run_id, detail=detail)
     yield from record([entry], ids, now)

@@ -1,4 +1,4 @@
-"""What a run came to, as an event or a phase's progress tells it: known without counting."""
+"""A run's accounting as reported by an event or a phase's progress: known without counting."""
 
 from typing import Any
 
@@ -17,17 +17,23 @@ class _ReportedAccounting(msgspec.Struct, rename="camel"):
 
 
 def reported_accounting(document: dict[str, Any]) -> Accounting | None:
-    """None of a run from before the log, whose end says nothing."""
+    """None for a run from before run logs, whose ending contains no accounting."""
     if "accounting" not in document:
         return None
-    told = msgspec.convert(document["accounting"], _ReportedAccounting)
+    reported = msgspec.convert(document["accounting"], _ReportedAccounting)
     return Accounting(
-        told.intended, told.waiting, told.in_doubt, told.sent, told.failed, told.skipped
+        reported.intended,
+        reported.waiting,
+        reported.in_doubt,
+        reported.sent,
+        reported.failed,
+        reported.skipped,
     )
 
 
 def final_accounting(ending: str) -> Accounting | None:
-    """By the payload of the event that ended the run; None where that was not its last word."""
-    told = reported_accounting(msgspec.json.decode(ending))
-    # A verdict may have come since, of what was in doubt when the run ended.
-    return told if told is not None and told.terminal == told.intended else None
+    """From the payload of the event that ended the run; None if the counts may have changed
+    since."""
+    reported = reported_accounting(msgspec.json.decode(ending))
+    # Items in doubt when the run ended may have had a verdict since.
+    return reported if reported is not None and reported.terminal == reported.intended else None

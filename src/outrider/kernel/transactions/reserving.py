@@ -1,6 +1,6 @@
 """Reserving and opening: a window of drafts becomes open attempts, or opens again.
 
-Both first prove that the job is still ours, in the same transaction.
+Both first verify that the job is still ours, in the same transaction.
 """
 
 from collections.abc import Mapping, Sequence
@@ -41,7 +41,7 @@ class Draft(NamedTuple):
     unsubscribe_url: str | None = None
     html: bool = False
     patience: Patience | None = None
-    """How long this one is tried, where not its target alone says so."""
+    """How long this item is retried, if not decided by its target alone."""
     payload_text: str | None = None
 
 
@@ -53,11 +53,11 @@ class Reopened(NamedTuple):
     uncounted_calls: int
     repeats: int
     attempts_before: int = 0
-    """Those of earlier logical attempts of its step: its contract counts from there."""
+    """Attempts from earlier logical attempts of its step: its contract counts from there."""
 
 
 class RepeatWord(NamedTuple):
-    """On whose word a call may be repeated after a silence: a target, and how long it remembers."""
+    """What allows a call to be repeated after a silence: a target, and how long it remembers."""
 
     target: str
     memory: str
@@ -66,9 +66,10 @@ class RepeatWord(NamedTuple):
 def reserve(
     context: JobContext, drafts: Sequence[Draft], lease_expires_at: datetime, now: datetime
 ) -> Transaction[set[OutboxId] | Hold]:
-    """Write the window's rows; the ids that may be called now. A `Hold`: nothing was written.
+    """Write the window's rows; returns the ids that may be called now. A `Hold`: nothing was
+    written.
 
-    Where another item holds a key already, the draft is skipped and says so.
+    If another item already holds a key, the draft is skipped with that reason.
     """
     held = yield from hold(context.job, lease_expires_at, now)
     if held is Hold.LOST or (held is Hold.SUSPENDED and _opens(drafts)):
@@ -84,7 +85,7 @@ def reserve(
 def _skip_held_keys(
     context: JobContext, drafts: Sequence[Draft], now: datetime
 ) -> Transaction[None]:
-    """Nobody is called twice under one key; the item has an ending all the same."""
+    """No recipient is called twice under one key; the item still gets an outcome."""
     job_id = context.job.id
     window: Window = {
         "id": [draft.id for draft in drafts],
@@ -103,12 +104,12 @@ def _skip_held_keys(
 def reserve_fresh(
     context: JobContext, drafts: Sequence[Draft], now: datetime
 ) -> Transaction[set[OutboxId] | None]:
-    """The same in one statement, under the lease that the job has, where nobody held it before and
-    no key should exist: if one does, the store refuses all of them. None: nothing was written,
-    and `reserve` says why."""
+    """The same in one statement, under the lease that the job has, for a job's first holder, when
+    no key should exist: if one does, the store refuses all of them. None: nothing was written, and
+    `reserve` says why."""
     rows = yield from ask_alone("reserve_fresh", _columns(drafts), **_shared(context, drafts, now))
     if rows and len(rows) < len(drafts):
-        # SQLite's guard against REPLACE leaves out what has a key of an item that has ended.
+        # SQLite's guard against REPLACE omits rows with the key of an item that has ended.
         raise StoreRefused(f"{len(drafts) - len(rows)} keys are held by other items")
     return _opened(rows) if rows else None
 
@@ -122,7 +123,7 @@ def _opened(rows: Rows) -> set[OutboxId]:
 
 
 def _columns(drafts: Sequence[Draft]) -> Window:
-    """What is to be called is told by the absence of a status: nearly everything is."""
+    """Rows without a status are to be called: nearly all of them."""
     if not drafts:
         return {}
     ids, recipients, addresses, subjects, _, keys, statuses, reasons, errors, *_ = zip(
@@ -172,8 +173,8 @@ def reopen(
     *,
     abandoned: bool = True,
 ) -> Transaction[list[Reopened] | Hold]:
-    """Open the next attempt of waiting rows and, where some of these may be such, once more the
-    attempt that a former holder abandoned."""
+    """Open the next attempt of waiting rows and, where applicable, repeat the attempt that a former
+    holder abandoned."""
     held = yield from hold(job, lease_expires_at, now)
     if held is not Hold.OURS:
         return held
@@ -201,8 +202,8 @@ def open_due(
     word: RepeatWord,
     now: datetime,
 ) -> Transaction[list[Reopened]]:
-    """Open what waits and nobody has open, if the job is ours and its phase goes on: in one
-    statement, under the lease that the job has. What it leaves out, `reopen` says why."""
+    """Open waiting items that are not open, if the job is ours and its phase is active: in one
+    statement, under the lease that the job has. `reopen` says why an item was omitted."""
     rows = yield from ask_alone(
         "open_due",
         {"id": outbox_ids},

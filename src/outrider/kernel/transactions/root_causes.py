@@ -1,7 +1,7 @@
-"""Why a step or a run failed, in words and by category, from a sample of what failed in it.
+"""Why a step or a run failed, in words and by category, from a sample of its failures.
 
-A provider's reason is a word of its taxonomy. What it says beside that may name people, and goes no
-further than the item: the log of a run leaves this system.
+A provider's reason is a code of its taxonomy. Its free text may name people and stays with the
+item, because the log of a run leaves this system.
 """
 
 import re
@@ -15,7 +15,7 @@ from outrider.limits.gateways import ERROR_DETAIL_MAX_CHARACTERS
 from outrider.ports.store import Rows, Transaction, ask
 
 ERRORS_OF_OURS = frozenset({"render_failed", "invalid_header"})
-"""Their errors name variables, and nobody."""
+"""Their errors name variables, and no people."""
 
 PROVIDER, CONTENT = "PROVIDER", "CONTENT"
 HANDLER, INFRASTRUCTURE, DOUBT = "HANDLER", "INFRASTRUCTURE", "DOUBT"
@@ -26,7 +26,7 @@ _WORD = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 def step_error(
     run_id: RunId, job_id: JobId, ended: JobStatus, tally: Tally, detail: Mapping[str, object]
 ) -> Transaction[dict[str, object]]:
-    """A dead job may be tried again; what a provider refused would be refused again."""
+    """A dead job may be retried; what a provider refused would be refused again."""
     if ended is JobStatus.DEAD:
         message = "it has no attempts left"
         if kind := (yield from _last_error(job_id)):
@@ -50,7 +50,7 @@ def step_error(
 
 
 def run_error(run_id: RunId, accounting: Mapping[str, int]) -> Transaction[dict[str, object]]:
-    """Whoever looks at the phase need not look further."""
+    """The phase shows the cause, without a search through its run."""
     rows = yield from ask("failure_sample", run_id=run_id, most=ROOT_CAUSE_SAMPLE_ITEMS)
     reason = _most_common(rows)
     if reason is not None:
@@ -98,7 +98,7 @@ def _most_common(rows: Rows) -> str | None:
 
 
 def _last_error(job_id: JobId) -> Transaction[str | None]:
-    """Of what a job failed with, only what kind of error it was."""
+    """Only the kind of error that the job failed with."""
     rows = yield from ask("last_error_of_job", job_id=job_id)
     return _word(str(rows[0][0]).partition(":")[0]) if rows and rows[0][0] else None
 

@@ -16,7 +16,7 @@ from outrider.ports.store import Transaction
 
 
 class RoutedEvent(Protocol):
-    """An event, and what was decided of it."""
+    """An event, and what was decided about it."""
 
     @property
     def event(self) -> DomainEvent: ...
@@ -50,7 +50,7 @@ def settle(
     ids: IdSource,
     now: datetime,
 ) -> Transaction[None]:
-    """Of those that nobody else has settled meanwhile."""
+    """Settle those that another router has not settled meanwhile."""
     fresh = yield from domain_events.still_received([each.event.id for each in routed])
     mine = [each for each in routed if each.event.id in fresh]
     rows = [row for each in mine for row in each.rows]
@@ -61,26 +61,26 @@ def settle(
         yield from digests.collect(scope, part, ids, now)
     settled = [Settled(each.event.id, each.status, each.document(), each.problem) for each in mine]
     yield from domain_events.settle(settled, now)
-    yield from _tell(scope, mine, most_counted, ids, now)
+    yield from _update_alerts(scope, mine, most_counted, ids, now)
 
 
-def _tell(
+def _update_alerts(
     scope: Scope,
     routed: Sequence[RoutedEvent],
     most_counted: int,
     ids: IdSource,
     now: datetime,
 ) -> Transaction[None]:
-    """One alert for each trigger of which something failed; most windows need none."""
+    """One alert for each trigger with a failure; most windows need none."""
     failed = {
         each.event.trigger: (each.event.event_id, each.logged_problem)
         for each in routed
         if each.status is EventStatus.FAILED
     }
-    mended = {
+    recovered = {
         each.event.trigger
         for each in routed
         if each.was_tried and each.status is EventStatus.ROUTED
     }
-    if failed or mended:
-        yield from failed_events.tell(scope, failed, mended, most_counted, ids, now)
+    if failed or recovered:
+        yield from failed_events.update_alerts(scope, failed, recovered, most_counted, ids, now)

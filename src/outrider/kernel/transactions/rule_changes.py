@@ -1,4 +1,4 @@
-"""Changes of rules and steps: compared with what is there in the transaction that writes them."""
+"""Changes of rules and steps, compared with the stored ones in the transaction that writes them."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -28,7 +28,7 @@ from outrider.ports.store import Transaction
 
 
 class ChangedBy(NamedTuple):
-    """Who changes something, and when; with ids for what is new."""
+    """Who changes something, and when; with ids for new rows."""
 
     actor: str
     ids: IdSource
@@ -36,7 +36,8 @@ class ChangedBy(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """How things should be. Without leave to prune, what is not written stays as it is."""
+    """The desired rules. Without permission to prune, rules that are not listed stay as they
+    are."""
 
     rules: Sequence[WrittenRule]
     policies: ScreenPolicies | None = None
@@ -97,7 +98,7 @@ def put_step(
     yield from rules.lock(scope)
     record, steps = yield from with_steps(scope, rule_id)
     there = [each.step for each in steps]
-    current = None if is_another else _meant(there, written.step_order, step_id)
+    current = None if is_another else _existing_step(there, written.step_order, step_id)
     if step_id is not None and current is None:
         raise rules.no_step(step_id)
     change = _of_steps(record.rule, [step_change(current, written)], there)
@@ -140,7 +141,7 @@ def with_steps(scope: Scope, rule_id: str) -> Transaction[RuleWithSteps]:
 def _existing(
     scope: Scope, wanted: Sequence[WrittenRule] | None
 ) -> Transaction[list[ExistingRule]]:
-    """All rules; and the steps of those that are wanted, or of all."""
+    """All rules; and the steps of the wanted ones, or of all."""
     found = [each.rule for each in (yield from rules.all_rules(scope))]
     places = None if wanted is None else {rule.place for rule in wanted}
     compared = [rule.id for rule in found if places is None or WrittenRule.of(rule).place in places]
@@ -172,7 +173,7 @@ def _require_channel_kept(scope: Scope, rule: Rule, written: WrittenRule) -> Tra
         )
 
 
-def _meant(
+def _existing_step(
     steps: Sequence[WorkflowStep], step_order: int, step_id: str | None
 ) -> WorkflowStep | None:
     if step_id is not None:
@@ -189,7 +190,7 @@ def _meant(
 def _of_steps(
     rule: Rule, changed: Sequence[StepChange], there: Sequence[WorkflowStep] = ()
 ) -> RuleChange:
-    """The rule as it is, with changes of its steps; the others are told for their age."""
+    """The rule unchanged, with changes to its steps; the others are needed for their age."""
     touched = {each.step_id for each in changed}
     others = [
         StepChange(ChangeKind.SAME, step.step_order, 1, step)

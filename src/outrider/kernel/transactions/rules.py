@@ -1,7 +1,7 @@
-"""Rules and steps: read in pages, and changed by carrying out a diff, with who did it on record.
+"""Rules and steps: read in pages, and changed by applying an audited diff.
 
-Every change is a diff, of one step or of a whole file, and takes a statement a kind of change.
-Changes of a workspace come one at a time, so that its limits and its places hold.
+Every change is a diff, of one step or of a whole file, and takes one statement per kind of change.
+Changes of a workspace are serialised, so that its limits and unique places hold.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -47,14 +47,14 @@ FIRST_PLACE = ("", "", "")
 
 
 def lock(scope: Scope) -> Transaction[None]:
-    """Nobody else changes the workspace's rules from here to the end of the transaction."""
+    """No other transaction changes the workspace's rules until the commit."""
     yield from ask("lock_workspace", **scope._asdict())
 
 
 def page(
     scope: Scope, after: tuple[str, str, str], most: int, trigger: str | None = None
 ) -> Transaction[list[RuleRecord]]:
-    """By their places, those of one trigger or of all; `after` is a rule's place."""
+    """Ordered by place, those of one trigger or of all; `after` is a rule's place."""
     after_trigger, after_channel, after_audience = after
     if trigger is None:
         rows = yield from ask(
@@ -103,7 +103,7 @@ def rule_at(scope: Scope, place: RulePlace) -> Transaction[RuleRecord | None]:
 def steps_of(
     scope: Scope, rule_ids: Sequence[RuleId]
 ) -> Transaction[dict[RuleId, list[StepRecord]]]:
-    """Each rule's steps in their order, disabled ones too."""
+    """Each rule's steps in their order, including disabled ones."""
     found: dict[RuleId, list[StepRecord]] = {rule_id: [] for rule_id in rule_ids}
     if rule_ids:
         rows = yield from ask(
@@ -134,7 +134,7 @@ def no_step(step_id: str) -> NotFound:
 def carry_out(
     scope: Scope, diff: WorkflowDiff, actor: str, ids: IdSource, now: datetime
 ) -> Transaction[list[NewStep]]:
-    """Everything the diff says, and nothing where it says nothing; returns the steps it added."""
+    """Apply the diff, if it contains anything; returns the steps it added."""
     changes = [change for change in diff.rules if change.changes_something]
     if not changes:
         return []
@@ -178,12 +178,12 @@ def _require_room(what: str, of: str, would_be: int, most: int) -> None:
 def _new_steps(
     numbered: Iterable[tuple[RuleId, RuleChange]], ids: IdSource, now: datetime
 ) -> Iterator[NewStep]:
-    """Steps of one order are told apart by their age: each is older than the one written after it,
-    and younger than all that are there, even where the clock went back."""
+    """Steps with the same order are distinguished by age: each is older than the one written after
+    it, and younger than all existing ones, even if the clock went back."""
     for rule_id, change in numbered:
         wanted = [each.wanted for each in change.steps if each.kind is ChangeKind.ADDED]
         there = [each.existing.created_at for each in change.steps if each.existing]
-        begin = max([now, *(moment + timedelta(microseconds=1) for moment in there)])
+        begin = max([now, *(created_at + timedelta(microseconds=1) for created_at in there)])
         new_ids = ids.batch(len(wanted))
         for index, (new_id, each) in enumerate(zip(new_ids, wanted, strict=True)):
             assert each is not None
@@ -266,7 +266,7 @@ def _json(document: dict[str, object]) -> str:
 
 
 def _entry(scope: Scope, rule_id: RuleId, change: RuleChange, actor: str) -> AuditEntry:
-    """Which fields changed, and not what they say: bodies and addresses stay out of the log."""
+    """Which fields changed, but not their values: bodies and addresses stay out of the log."""
     event = {
         ChangeKind.ADDED: "workflow.rule_added",
         ChangeKind.REMOVED: "workflow.rule_removed",
@@ -306,7 +306,7 @@ def _step(row: Row) -> StepRecord:
 def replace_policies(
     scope: Scope, policies: ScreenPolicies, actor: str, ids: IdSource, now: datetime
 ) -> Transaction[None]:
-    """With the rules: who agreed to a diff of both is not to overwrite what came meanwhile."""
+    """With the rules: an approved diff of both must not overwrite changes made meanwhile."""
     yield from lock(scope)
     yield from screening.set_policies(scope, policies, now)
     document = policies.as_document()

@@ -1,4 +1,4 @@
-"""The jobs of a run as they are read: in pages, and counted by status and reason."""
+"""Reading the jobs of a run: in pages, and counted by status and reason."""
 
 from datetime import datetime
 from typing import NamedTuple

@@ -1,7 +1,7 @@
 """The log of a run: the one function that appends to it, and reading it in order.
 
-Whoever appends holds the run's row until the commit, so commit order is `run_seq` order. What the
-log has already, by its key, is not written again: telling it twice changes nothing.
+Appending locks the run's row until the commit, so commit order is `run_seq` order. An event whose
+key is already in the log is not written again, so repeating an append is harmless.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,7 +24,7 @@ from outrider.ports.event_log import EventDraft as EventDraft
 from outrider.ports.store import Row, Transaction, Window, ask, ask_alone
 
 LAST_SEQ = 2**62
-"""Above every sequence there will be."""
+"""Greater than every sequence."""
 
 
 def append(
@@ -34,7 +34,7 @@ def append(
     now: datetime,
     contract_version: str = CONTRACT_VERSION,
 ) -> Transaction[list[Appended]]:
-    """Append what is new of these, in their order; what was appended, with its sequence."""
+    """Append the new ones of these, in order; returns what was appended, with its sequence."""
     window = _window(run_id, plan_version, drafts, now)
     rows = yield from ask(
         "append_run_events",
@@ -44,14 +44,14 @@ def append(
         contract_version=contract_version,
     )
     if not rows and not (yield from ask("run_exists", run_id=run_id)):
-        raise NotFound(f"there is no run {run_id} whose log this could be")
+        raise NotFound(f"there is no run {run_id}")
     return sorted(Appended(*row) for row in rows)
 
 
 def append_alone(
     run_id: RunId, plan_version: str, drafts: Sequence[EventDraft], now: datetime
 ) -> Transaction[None]:
-    """The same and nothing else, for a run that is known to be there."""
+    """The same as a single statement, for a run that is known to exist."""
     window = _window(run_id, plan_version, drafts, now)
     yield from ask_alone(
         "append_run_events",
@@ -65,9 +65,8 @@ def append_alone(
 def _window(
     run_id: RunId, plan_version: str, drafts: Sequence[EventDraft], now: datetime
 ) -> Window:
-    """Each key once, as it comes first: SQLite's guard against REPLACE would refuse the second row
-    before ON CONFLICT could leave it out, and a row that is left out would waste a number.
-    """
+    """Each key once, at its first occurrence: SQLite's guard against REPLACE would refuse the
+    second row before ON CONFLICT could omit it, and an omitted row would waste a number."""
     by_key: dict[str, EventDraft] = {}
     for draft in drafts:
         key = event_key(run_id, draft.step_id, draft.logical_attempt, draft.type, plan_version)
@@ -112,7 +111,8 @@ def event_of(row: Row) -> RunEvent:
 
 
 def _payload(text: str) -> dict[str, object]:
-    """A later version might write what is no object; nobody's reading may fail for that."""
+    """A later version might write something other than an object; reading must not fail for
+    that."""
     found = msgspec.json.decode(text)
     return found if isinstance(found, dict) else {"value": found}
 
@@ -131,8 +131,8 @@ def events_of(scope: Scope, run_id: RunId, after: int, most: int) -> Transaction
 def append_of_runs(
     by_run: Mapping[tuple[RunId, str], Sequence[EventDraft]], now: datetime
 ) -> Transaction[None]:
-    """By run and version of its plan. In the order of the runs' ids, so that two workers never wait
-    for each other in turn."""
+    """By run and version of its plan. In the order of the runs' ids, so that two workers never
+    deadlock."""
     if len(by_run) == 1:
         ((run_id, version), drafts), *_ = by_run.items()
         yield from append_alone(run_id, version, drafts, now)

@@ -1,4 +1,4 @@
-"""Runs as pages and explanations show them: each is of its workspace, or it is not found."""
+"""Runs as pages and explanations show them; NotFound outside their workspace."""
 
 from datetime import datetime
 from typing import NamedTuple
@@ -25,7 +25,7 @@ class Picture(NamedTuple):
 
 
 class Throughput(NamedTuple):
-    """What ended in each of so many equal pieces of a run's time."""
+    """What ended in each of a number of equal intervals of a run's time."""
 
     run_id: RunId
     begin: datetime
@@ -45,7 +45,7 @@ def picture(scope: Scope, run_id: RunId, *, reasons: bool = True) -> Transaction
 def page(
     scope: Scope, campaign_id: CampaignId, before: str, most: int
 ) -> Transaction[list[tuple[RunRecord, Accounting]]]:
-    """The newest first."""
+    """Newest first."""
     yield from campaigns.campaign(scope, campaign_id)
     found = []
     for run in (yield from run_records.runs_page(campaign_id, before, most)):

@@ -1,4 +1,4 @@
-"""Runs as they are read: one, those of a campaign, and how one ended."""
+"""Reading runs: one, those of a campaign, and how one ended."""
 
 from datetime import datetime
 from typing import NamedTuple
@@ -32,7 +32,7 @@ class RunRecord(NamedTuple):
     finished_at: datetime | None
     stopped_at: datetime | None
     waits_for: str | None
-    """`approval` or `room`, of a run that was not let go yet."""
+    """`approval` or `room`, for a run that has not been admitted yet."""
 
 
 def run(scope: Scope, run_id: RunId) -> Transaction[RunRecord]:
@@ -63,7 +63,7 @@ def find_anywhere(run_id: RunId) -> Transaction[RunRecord | None]:
 
 
 class LockedRun(NamedTuple):
-    """What is decided by of a run, and stays so until the commit."""
+    """The fields of a run that decisions depend on, locked until the commit."""
 
     status: str
     campaign_id: CampaignId
@@ -74,7 +74,7 @@ class LockedRun(NamedTuple):
 
 
 def find_locked(run_id: RunId) -> Transaction[LockedRun | None]:
-    """None: it is gone, by a hand in the database."""
+    """None: it was deleted manually from the database."""
     rows = yield from ask("lock_run", run_id=run_id)
     return LockedRun(*rows[0]) if rows else None
 
@@ -94,19 +94,19 @@ def left_in_doubt(campaign_id: CampaignId) -> Transaction[int]:
 
 
 def runs_page(campaign_id: CampaignId, before: str, most: int) -> Transaction[list[RunRecord]]:
-    """The newest first."""
+    """Newest first."""
     rows = yield from ask("runs_page", campaign_id=campaign_id, before=before, most=most)
     return [RunRecord(*row) for row in rows]
 
 
 class RunEnding(NamedTuple):
-    """How a run ended, by what its row does not say itself: its log and its jobs."""
+    """How a run ended, by sources other than its row: its log and its jobs."""
 
     logged: str | None
-    """The status that its last event brought; None of a run that has not ended."""
+    """The status set by its last event; None for a run that has not ended."""
     outcomes: list[str | None]
     is_adopted: bool
-    """It ended before runs had a log, and its last event is no witness."""
+    """It ended before runs had a log, so its last event is no evidence."""
 
     def agrees_with(self, status: str) -> bool:
         if None in self.outcomes or not (self.is_adopted or self.logged == status):
@@ -116,11 +116,11 @@ class RunEnding(NamedTuple):
 
 
 def run_ending(run_id: RunId) -> Transaction[RunEnding]:
-    told = yield from ask("run_ending", run_id=run_id)
+    last_events = yield from ask("run_ending", run_id=run_id)
     outcomes = yield from ask("run_outcomes", run_id=run_id)
     payload = {}
-    if told and told[0][0] in TERMINAL_RUN_EVENTS:
-        payload = msgspec.json.decode(told[0][1])
+    if last_events and last_events[0][0] in TERMINAL_RUN_EVENTS:
+        payload = msgspec.json.decode(last_events[0][1])
     return RunEnding(
         payload.get("status"), [row[0] for row in outcomes], bool(payload.get("adopted"))
     )

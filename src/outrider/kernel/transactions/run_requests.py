@@ -11,7 +11,7 @@ from outrider.ports.store import Transaction, ask
 
 
 class RequestStatus(StrEnum):
-    """Waiting for approval or for room; started; or it never will be."""
+    """Waiting for approval or capacity; started; or never to be started."""
 
     WAITING = "waiting"
     STARTED = "started"
@@ -19,7 +19,7 @@ class RequestStatus(StrEnum):
 
 
 class HeldFor(StrEnum):
-    """Why a run is not let go at once."""
+    """Why a run is not started at once."""
 
     APPROVAL = "approval"
     ROOM = "room"
@@ -69,7 +69,7 @@ def insert(
 
 
 def run_of(request: RunRequest) -> Transaction[RunId | None]:
-    """The run that this request was given before, if it was made before."""
+    """The run that this request already created, if it was made before."""
     place = yield from workspace(request.scope)
     plan = plan_id(request.campaign_id, request.phase)
     key = request_key(

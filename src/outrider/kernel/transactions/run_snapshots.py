@@ -1,4 +1,4 @@
-"""Snapshots of runs as they are stored: which runs are behind their log, and how one catches up."""
+"""Stored snapshots of runs: which runs are behind their log, and how one catches up."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -13,7 +13,7 @@ from outrider.ports.store import Transaction, ask, ask_alone
 
 
 class Behind(NamedTuple):
-    """A run whose log has got further than its snapshots, to `last_seq`."""
+    """A run whose log, at `last_seq`, is ahead of its snapshots."""
 
     run_id: RunId
     scope: Scope
@@ -21,7 +21,8 @@ class Behind(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """The newest snapshot's document and sequence, if there is one, and the log's end then."""
+    """The newest snapshot's document and sequence, if there is one, and the log's end at that
+    time."""
 
     document: str | None
     last_seq: int
@@ -29,9 +30,9 @@ class Stored(NamedTuple):
 
 
 class Projected(NamedTuple):
-    """What a projector has to write down about a run.
+    """What a projector has to store for a run.
 
-    `seen_seq` is how far it saw the log, whose last numbers may be missing. Where that brought
+    `seen_seq` is how far it read the log, whose last numbers may be missing. If that brought
     nothing new there is no document.
     """
 
@@ -50,7 +51,7 @@ def behind(after: str, most: int) -> Transaction[list[Behind]]:
 
 
 def stored(run_id: RunId, until: int = LAST_SEQ) -> Transaction[Stored]:
-    """The newest that tells of nothing after `until`."""
+    """The newest one that contains nothing after `until`."""
     found = yield from ask("newest_run_snapshot", run_id=run_id, until=until)
     ended = yield from ask("run_log_end", run_id=run_id)
     document, snapshot_seq = found[0] if found else (None, 0)
@@ -58,25 +59,25 @@ def stored(run_id: RunId, until: int = LAST_SEQ) -> Transaction[Stored]:
 
 
 def stored_of(scope: Scope, run_id: RunId, until: int) -> Transaction[Stored]:
-    """The same for whoever may see the run; NotFound for others."""
+    """The same for callers who may see the run; NotFound for others."""
     run = yield from run_records.run(scope, run_id)
     return (yield from stored(run.id, until))
 
 
 def drop(run_id: RunId, snapshot_seq: int) -> Transaction[None]:
-    """Take away one that cannot be read; the projector folds it again from the log."""
+    """Remove an unreadable one; the projector folds it again from the log."""
     yield from ask("drop_run_snapshot", run_id=run_id, seq=snapshot_seq)
     yield from ask("rewind_projection", run_id=run_id)
 
 
 def steps_of(run_id: RunId, most: int) -> Transaction[list[str]]:
-    """The steps that the plan of a run has, in their order, whether anybody began them or not."""
+    """The steps of a run's plan, in order, whether they have started or not."""
     rows = yield from ask_alone("steps_of_run", run_id=run_id, most=most)
     return [row[0] for row in rows]
 
 
 def save(projected: Projected, kept: int, now: datetime) -> Transaction[None]:
-    """The run's row first: of two projectors of a run, one waits there for the other."""
+    """Locks the run's row first, so that two projectors of a run are serialised."""
     snapshot = projected.snapshot
     yield from ask("advance_projection", run_id=snapshot.run_id, seq=projected.seen_seq)
     if projected.document is not None:

@@ -1,4 +1,4 @@
-"""Starting a run that waited: let go under its lease, where there is room for it by now."""
+"""Starting a run that waited: under its lease, if there is capacity for it by now."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -28,7 +28,7 @@ class DequeueStatus(StrEnum):
 def start(
     request: LeasedRequest, worker_id: WorkerId, gate: AdmissionGate, now: datetime
 ) -> Transaction[DequeueStatus | None]:
-    """None where there is no room."""
+    """None if there is no capacity."""
     yield from one_at_a_time(request.campaign_id)
     run = yield from run_records.lock(request.run_id)
     if not (yield from admission.hold_request(request, worker_id)):

@@ -1,6 +1,6 @@
-"""Screening: a workspace's policies, what addresses have heard lately, and what is held back.
+"""Screening: a workspace's policies, recent sends by address, and what is held back.
 
-Holding back first proves that the job is ours, in the same transaction, as opening does.
+Holding back first verifies that the job is ours, in the same transaction, as opening does.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,7 +18,7 @@ from outrider.ports.store import Transaction, ask
 
 
 class Heard(NamedTuple):
-    """An address was sent something, or is being called with it, since that moment."""
+    """An address was sent something, or is being called, since that time."""
 
     channel: str
     address: str
@@ -30,7 +30,7 @@ class Deferral(NamedTuple):
     until: datetime
     waits_for: str
     expires_at: datetime | None = None
-    """Its contract's deadline, counted from `until`; only where nobody has called yet."""
+    """Its contract's deadline, counted from `until`; only if it has not been called yet."""
 
 
 class Ending(NamedTuple):
@@ -42,7 +42,7 @@ class Ending(NamedTuple):
 
 
 class HeldBack(NamedTuple):
-    """What of a window does not pass, by the way it ends."""
+    """The items of a window that do not pass, by how they end."""
 
     deferred: list[Deferral]
     skipped: list[Ending]
@@ -62,7 +62,7 @@ def set_policies(scope: Scope, policies: ScreenPolicies, now: datetime) -> Trans
 def heard(
     scope: Scope, addresses: Iterable[tuple[str, str]], since: datetime, most: int
 ) -> Transaction[list[Heard]]:
-    """The latest of each channel and address, at most so many of each."""
+    """The latest sends of each channel and address, up to a limit for each."""
     wanted = sorted(addresses)
     rows = yield from ask(
         "heard_lately",
@@ -80,7 +80,7 @@ def heard(
 def hold_back(
     job: Claim, held_back: HeldBack, lease_expires_at: datetime, now: datetime
 ) -> Transaction[Hold]:
-    """At most a statement a kind of ending; nothing, where the job is no longer ours."""
+    """At most one statement per kind of ending; none if the job is no longer ours."""
     held = yield from hold(job, lease_expires_at, now)
     if held is not Hold.OURS:
         return held

@@ -46,7 +46,7 @@ from outrider.kernel.transactions.alerts import Alert, AlertCode, raise_alert
 from outrider.kernel.transactions.audit import AuditEntry, record
 from outrider.kernel.transactions.claims import ClaimedJob, ClaimedPhaseJob, start_run
 from outrider.kernel.transactions.ledger import doubt_abandoned
-from outrider.kernel.transactions.lost_jobs import tell_of_progress
+from outrider.kernel.transactions.lost_jobs import resolve_rest_alert
 from outrider.kernel.transactions.phases import lock_phase, transition_phase
 from outrider.kernel.transactions.run_log import EventDraft
 from outrider.ports.clock import IdSource
@@ -55,13 +55,13 @@ from outrider.ports.store import Transaction, ask
 
 @dataclass(frozen=True, slots=True)
 class LeaseLost:
-    """Somebody else has the job now; nothing was written."""
+    """Another worker has the job now; nothing was written."""
 
 
 def settle_job(
     job: ClaimedJob, worker_id: WorkerId, ids: IdSource, now: datetime, *, given_up: bool = False
 ) -> Transaction[Settlement | LeaseLost]:
-    """Given up: nobody of the job is called any more, because it can never get on."""
+    """Given up: the job makes no more calls, because it cannot make progress."""
     locked = yield from ask("lock_job", job_id=job.id)
     status, fence, item_count, *_, cancelled = locked[0]
     if status != JobStatus.LOCKED or fence != job.fence:
@@ -72,7 +72,7 @@ def settle_job(
         case Unfinished():
             if not job.is_exhausted:
                 return settlement
-            # It was its last try: whatever is left will not become less by trying again.
+            # It was its last attempt: trying again would not reduce what is left.
             settlement = Completed(job_outcome(tally))
             yield from _finish(
                 job, settlement.outcome, tally, None, (), worker_id, ids, now, given_up=True
@@ -92,8 +92,8 @@ def settle_job(
 def give_up_job(
     job: ClaimedJob, error: str, worker_id: WorkerId, ids: IdSource, now: datetime
 ) -> Transaction[bool]:
-    """End a job that used up its tries and cannot even be wound up; False: it is not ours any more.
-    Nobody who was not called is said to have failed: what has no ending keeps none."""
+    """End a job that used up its attempts and cannot even be closed properly; False: it is no
+    longer ours. Members that were not called are not marked as failed: they keep no outcome."""
     locked = yield from ask("lock_job", job_id=job.id)
     status, fence, item_count, *_ = locked[0]
     if status != JobStatus.LOCKED or fence != job.fence:
@@ -121,7 +121,7 @@ def settle_phase_job(
     ids: IdSource,
     now: datetime,
 ) -> Transaction[Settlement | LeaseLost]:
-    """A handler's job has ended; its numbers are the handler's word."""
+    """A handler's job has ended; its numbers are as the handler reported them."""
     locked = yield from ask("lock_job", job_id=job.id)
     status, fence, *_ = locked[0]
     if status != JobStatus.LOCKED or fence != job.fence:
@@ -166,14 +166,14 @@ def _finish(
     yield from record([_entry(job, worker_id, f"job.{ended.value}", detail)], ids, now)
     error = None
     if outcome is JobOutcome.FAILED:
-        told = {} if result is None else msgspec.json.decode(result)
-        error = yield from root_causes.step_error(job.run_id, job.id, ended, tally, told)
+        detail_document = {} if result is None else msgspec.json.decode(result)
+        error = yield from root_causes.step_error(job.run_id, job.id, ended, tally, detail_document)
     event = _step_event(job, ended, outcome, tally, artifacts, error, again_at)
     appended = yield from run_log.append(job.run_id, job.plan_version, [event], now)
     if again_at is not None:
         yield from step_retries.begin_planned(job, again_at, now)
         return
-    # Who has appended holds the run already, so what is unfinished now stays somebody else's.
+    # Appending locked the run, so a job that is unfinished now will be finished by another worker.
     if appended and (yield from _has_unfinished_jobs(job.run_id)):
         return
     yield from finish_run_if_done(job.scope, job.run_id, worker_id, ids, now)
@@ -188,9 +188,9 @@ def _step_event(
     error: Mapping[str, object] | None,
     again_at: datetime | None,
 ) -> EventDraft:
-    """What the log is told of a job that has ended: done, failed, or never begun because of a stop.
+    """The log event of a job that has ended: done, failed, or never begun because of a stop.
 
-    It carries all that the job's row says of its end.
+    It carries everything that the job's row says about its end.
     """
     payload: dict[str, object] = {
         "status": ended.value,
@@ -219,10 +219,10 @@ def _step_event(
 def _ended(
     job: ClaimedJob | ClaimedPhaseJob, outcome: JobOutcome, tally: Tally, *, given_up: bool
 ) -> JobStatus:
-    """A job's status agrees with its outcome: failed where nothing succeeded, else completed.
+    """A job's status agrees with its outcome: failed if nothing succeeded, else completed.
 
-    Dead is one that was given up; of a stopped one, only if not even that could be done in full.
-    However often its workers died, a job that came to its end has not died.
+    A job that was given up is dead; a stopped one only if it could not be closed in full. However
+    often its workers died, a job that reached its end is not dead.
     """
     failed = JOB_MACHINE.after(JobStatus.LOCKED, "fail")
     if isinstance(job, ClaimedPhaseJob):
@@ -237,7 +237,7 @@ def _ended(
 def _alert(
     job: ClaimedJob | ClaimedPhaseJob, tally: Tally, ids: IdSource, now: datetime
 ) -> Transaction[None]:
-    """One alert stands for all dead jobs of a run; the next run of its phase resolves it."""
+    """One alert covers all dead jobs of a run; the next run of its phase resolves it."""
     message = f"a job was given up after {job.attempts} attempts"
     if left := tally.unended:
         message += f"; {left} of its {tally.intended} items have no outcome"
@@ -245,7 +245,7 @@ def _alert(
     yield from raise_alert(
         Alert(job.scope, AlertCode.JOB_DEAD, job.run_id, message, detail), ids, now
     )
-    yield from tell_of_progress(job.run_id, now)
+    yield from resolve_rest_alert(job.run_id, now)
 
 
 def finish_run_if_done(
@@ -253,13 +253,13 @@ def finish_run_if_done(
 ) -> Transaction[bool]:
     """If no job of the run is left, the run ends, and its phase with it.
 
-    While its phase is paused a run does not end: what is paused cannot complete. Resuming asks
-    again. A phase that was stopped has failed already, and may have gone on with another run;
-    then this one ends quietly.
+    A run does not end while its phase is paused, because a paused phase cannot complete; resuming
+    checks again. A stopped phase has failed already, and may have continued with another run; then
+    this one ends without changing it.
     """
     status, campaign_id, phase, stopped_at, version, _ = yield from run_records.lock(run_id)
     if RunStatus(status) in TERMINAL_RUNS or (yield from _has_unfinished_jobs(run_id)):
-        # It has jobs left, or was ended by a hand in the database while it had.
+        # It has jobs left, or was ended manually in the database while it had.
         return False
     state, current_run = yield from lock_phase(campaign_id, phase)
     is_current = current_run == run_id
@@ -268,7 +268,7 @@ def finish_run_if_done(
     outcomes = yield from ask("run_outcomes", run_id=run_id)
     ended = run_status([JobOutcome(row[0]) for row in outcomes])
     if status == RunStatus.QUEUED:
-        # Nothing of it was ever claimed: a phase without work, or stopped before any.
+        # None of it was ever claimed: a phase without work, or stopped before any.
         status = RUN_MACHINE.after(RunStatus.QUEUED, "start")
         if stopped_at is None:
             # No engine has seen it, and none will.
@@ -283,7 +283,7 @@ def finish_run_if_done(
     yield from ask("finish_run", run_id=run_id, status=ended.value, status_seq=seq, now=now)
     if phase == AUDIENCE_IMPORT:
         yield from audience.complete(CampaignId(campaign_id))
-    # A phase that is not in progress any more was ended by a hand in the database, on record.
+    # A phase that is no longer in progress was ended manually in the database, which is recorded.
     if is_current and stopped_at is None and state == PhaseState.IN_PROGRESS:
         yield from transition_phase(
             CampaignId(campaign_id),

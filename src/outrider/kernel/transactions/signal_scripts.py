@@ -1,4 +1,4 @@
-"""Signals to runs: each is decided, carried out and put on record in one transaction."""
+"""Signals to runs: each is decided, carried out and recorded in one transaction."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -40,7 +40,8 @@ from outrider.ports.store import Transaction
 
 @dataclass(frozen=True, slots=True)
 class SignalAnswer:
-    """`changed`: it was not so already. `run_seq` is the decision's place in the log."""
+    """`changed`: the state was different before. `run_seq` is the decision's sequence in the
+    log."""
 
     run_id: RunId
     asked: AskedSignal
@@ -67,7 +68,7 @@ class SignalScripts:
     def approve(
         self, principal: Principal, run: RunRecord, asked: AskedSignal
     ) -> Transaction[bool]:
-        """Let the run go, or, where there is no room, let it wait for that alone."""
+        """Start the run or, without capacity, let it wait for that alone."""
         yield from one_at_a_time(run.campaign_id)
         if (yield from signals.decided(run.id, asked.signal_id)) is not None:
             return True
@@ -97,8 +98,8 @@ class SignalScripts:
     def retry_step(
         self, principal: Principal, run: RunRecord, asked: AskedSignal
     ) -> Transaction[bool]:
-        """A step that failed, or waits, begins a new logical attempt at once, and with it those of
-        its items that failed, under the keys they have."""
+        """A failed or waiting step begins a new logical attempt at once, with those of its items
+        that failed, under their existing keys."""
         yield from one_at_a_time(run.campaign_id)
         if (yield from signals.decided(run.id, asked.signal_id)) is not None:
             return True
@@ -115,7 +116,7 @@ class SignalScripts:
         now = self._clock.now()
         number = yield from next_signal(run.id)
         state, _ = yield from lock_phase(run.campaign_id, run.phase)
-        begun = yield from step_retries.begin_anew(
+        begun = yield from step_retries.restart(
             run.id,
             step_id,
             step.contract_id,
@@ -173,24 +174,24 @@ def _check_retry(signal: str, step: StepState, *, run_has_ended: bool) -> None:
 
 
 def answer(run_id: RunId, asked: AskedSignal) -> Transaction[SignalAnswer | None]:
-    """The decision that this signal got; a rejection is raised again, as it was."""
+    """The decision on this signal; a rejection is raised again, unchanged."""
     found = yield from signals.decided(run_id, asked.signal_id)
     if found is None:
         return None
     run_seq, kind, payload, about = found
-    told = msgspec.json.decode(payload)
+    recorded = msgspec.json.decode(payload)
     # An older log has the step itself where a signal has its own identity now.
     older = None if (about or "").startswith(SIGNAL_STEP) else about
-    if (told["signal"], told.get("stepId", older)) != (asked.signal.value, asked.step_id):
+    if (recorded["signal"], recorded.get("stepId", older)) != (asked.signal.value, asked.step_id):
         raise Conflict(
             f"the signal {asked.signal_id} was already used for a different signal:"
-            f" {told['signal']}",
+            f" {recorded['signal']}",
             hint="give every signal a unique id",
         )
     if kind == RunEventType.SIGNAL_REJECTED:
-        if told["code"] == NotFound.code:
-            raise NotFound(told["reason"])
-        refused = SignalRefused(asked.signal.value, "rejected_before", told["reason"])
-        refused.code = told["code"]
+        if recorded["code"] == NotFound.code:
+            raise NotFound(recorded["reason"])
+        refused = SignalRefused(asked.signal.value, "rejected_before", recorded["reason"])
+        refused.code = recorded["code"]
         raise refused
-    return SignalAnswer(run_id, asked, run_seq, told.get("changed", True))
+    return SignalAnswer(run_id, asked, run_seq, recorded.get("changed", True))

@@ -1,7 +1,7 @@
-"""Signals in a run's log: the decision on each, numbered in the order in which they came.
+"""Signals in a run's log: the decision on each, numbered in order of arrival.
 
-The number is the signal's own identity in its run: what follows at once from it carries it too. A
-signal is nobody's attempt, whatever step it is about.
+The number is the signal's identity in its run, and its immediate effects carry it too. A signal
+does not count as an attempt, whatever step it is about.
 """
 
 from dataclasses import replace
@@ -16,11 +16,11 @@ from outrider.kernel.transactions.run_log import EventDraft
 from outrider.ports.store import Transaction, ask
 
 COUNTED = "refusedBesides"
-"""How many refused signals an event stands for that have none of their own."""
+"""How many refused signals an event represents that have no event of their own."""
 
 
 class SignalDecision(NamedTuple):
-    """What the log says of a signal."""
+    """The log's record of a signal."""
 
     run_seq: int
     kind: str
@@ -29,7 +29,7 @@ class SignalDecision(NamedTuple):
 
 
 def decided(run_id: RunId, signal_id: str) -> Transaction[SignalDecision | None]:
-    """None: no signal of this id has come yet."""
+    """None: no signal with this id has arrived yet."""
     rows = yield from ask("signal_of_run", run_id=run_id, signal_id=signal_id)
     return SignalDecision(*rows[0]) if rows else None
 
@@ -72,8 +72,8 @@ def decision(
 def room_for_refusal(
     run_id: RunId, most: int, period: timedelta, now: datetime
 ) -> Transaction[int | None]:
-    """How many refusals before this one were only counted, if it is to be recorded; None: it was
-    counted too. Whoever asks holds the run's row."""
+    """How many earlier refusals were only counted, if this one is to be recorded; None: it was
+    counted too. The caller holds the lock on the run's row."""
     since, recorded, counted = (yield from ask("refusals_of_run", run_id=run_id))[0]
     if since is None or since <= now - period:
         since, recorded = now, 0
@@ -94,7 +94,7 @@ def unrecorded(since: datetime, most: int) -> Transaction[list[RunId]]:
 
 
 def record_counted(run_id: RunId, since: datetime, now: datetime) -> Transaction[bool]:
-    """One event for all that were only counted, if nobody has told of them meanwhile."""
+    """One event for all that were only counted, unless they have been recorded meanwhile."""
     run = yield from run_records.lock(run_id)
     began, _, counted = (yield from ask("refusals_of_run", run_id=run_id))[0]
     if not counted or began > since:
@@ -117,8 +117,8 @@ def append_decision(
 
 
 class Refused(NamedTuple):
-    """A signal that is not carried out. Under its id, it gets this decision whenever it is sent
-    again; otherwise its id is still free for somebody who may."""
+    """A signal that is not carried out. With its id, it gets this decision whenever it is sent
+    again; otherwise the id stays available to an authorised caller."""
 
     asked: AskedSignal
     actor: str
@@ -130,7 +130,7 @@ class Refused(NamedTuple):
 def refuse(
     run_id: RunId, refused: Refused, most: int, period: timedelta, now: datetime
 ) -> Transaction[None]:
-    """On record, or only counted, where so many are on record in this period already."""
+    """Recorded, or only counted if the limit of this period is reached."""
     run = yield from run_records.lock(run_id)
     before = yield from decided(run_id, refused.asked.signal_id)
     if before is not None and refused.under_id:

@@ -1,4 +1,4 @@
-"""Signing keys: made once for a database, by whoever needs one first; everybody uses the same."""
+"""Signing keys: created once per database on first use, and shared by all processes."""
 
 from datetime import datetime
 
@@ -11,7 +11,7 @@ def find(name: str) -> Transaction[bytes | None]:
 
 
 def make(name: str, secret: bytes, now: datetime) -> Transaction[bytes]:
-    """The secret under this name: the one given, unless somebody was quicker."""
+    """The secret under this name: the one given, unless another process was faster."""
     yield from ask("insert_signing_key", name=name, secret=secret, now=now)
     found = yield from find(name)
     assert found is not None

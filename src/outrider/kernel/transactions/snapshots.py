@@ -1,4 +1,4 @@
-"""The snapshot of a campaign: each phase's state and accounting at one moment, and the sequence."""
+"""The snapshot of a campaign: all phases' states and accountings at one time, and the sequence."""
 
 from datetime import datetime
 from typing import NamedTuple
@@ -27,7 +27,7 @@ class PhaseSnapshot(NamedTuple):
     earlier_in_doubt: int
     waits_for: str | None
     outcome: Accounting | None
-    """Of a launch, over this run and those that it retried."""
+    """For a launch, over this run and those that it retried."""
     runs: int
     scheduled_for: datetime | None
 

@@ -1,6 +1,7 @@
-"""Steering a run: what a pause, resume or stop of its phase tells its jobs and its log.
+"""Steering a run: applies a pause, resume or stop of its phase to its jobs and its log.
 
-Jobs are told first, then the run is locked, then the phase: everybody locks them in this order.
+The jobs are updated first, then the run is locked, then the phase: every script locks in this
+order.
 """
 
 from collections.abc import Sequence
@@ -29,11 +30,11 @@ RUN_EVENTS = {"pause": RunEventType.RUN_PAUSED, "resume": RunEventType.RUN_RESUM
 
 
 def one_at_a_time(campaign_id: CampaignId) -> Transaction[None]:
-    """Controls of a campaign wait for each other from here to the commit."""
+    """Controls of a campaign are serialised from here to the commit."""
     yield from ask("serialise_controls", campaign_id=campaign_id)
 
 
-def tell_jobs(run_id: RunId, action: Action, now: datetime) -> Transaction[None]:
+def steer_jobs(run_id: RunId, action: Action, now: datetime) -> Transaction[None]:
     match action:
         case Action.PAUSE:
             yield from ask("pause_jobs", run_id=run_id, now=now)
@@ -47,7 +48,7 @@ def tell_jobs(run_id: RunId, action: Action, now: datetime) -> Transaction[None]
 
 
 def hold_run(run_id: RunId, phase: str, action: Action, now: datetime) -> Transaction[str | None]:
-    """Lock the run, after its jobs and before its phase; the version of its plan."""
+    """Lock the run, after its jobs and before its phase; returns the version of its plan."""
     run = yield from run_records.find_locked(run_id)
     if run is None:
         # The restorer repairs its phase.
@@ -63,10 +64,10 @@ def hold_run(run_id: RunId, phase: str, action: Action, now: datetime) -> Transa
 def hold_runs(
     run_ids: Sequence[RunId], phase: str, action: Action, now: datetime
 ) -> Transaction[dict[RunId, str]]:
-    """Tell the jobs of all of them, then lock them; the version of each one's plan."""
+    """Update the jobs of all of them, then lock them; returns the version of each one's plan."""
     versions = {}
     for run_id in run_ids:
-        yield from tell_jobs(run_id, action, now)
+        yield from steer_jobs(run_id, action, now)
     for run_id in run_ids:
         version = yield from hold_run(run_id, phase, action, now)
         if version is not None:

@@ -1,6 +1,6 @@
-"""A step that begins anew: its next logical attempt, over those of its items that did not succeed.
+"""Restarting a step: its next logical attempt, over those of its items that did not succeed.
 
-Their rows keep their keys. What they came to before is in the history of their attempts, and their
+Their rows keep their keys. Earlier results stay in the history of their attempts, and their
 contract judges them from here as if they had been submitted now.
 """
 
@@ -35,7 +35,7 @@ def lock(run_id: RunId, job_id: JobId) -> Transaction[StepState | None]:
     return StepState(*rows[0]) if rows else None
 
 
-def begin_anew(
+def restart(
     run_id: RunId,
     job_id: JobId,
     contract_id: int | None,
@@ -45,7 +45,7 @@ def begin_anew(
     *,
     paused: bool | None = None,
 ) -> Transaction[NextAttempt]:
-    """The step's row is locked by whoever asks."""
+    """The caller holds the lock on the step's row."""
     rows = yield from ask(
         "retry_step",
         job_id=job_id,
@@ -77,13 +77,13 @@ def hasten(run_id: RunId, job_id: JobId, now: datetime) -> Transaction[None]:
 
 
 def any_dead(run_id: RunId) -> Transaction[bool]:
-    """Whether the run has a step that was given up and has not begun anew."""
+    """Whether the run has a step that was given up and has not been restarted."""
     return bool((yield from ask("dead_steps", run_id=run_id))[0][0])
 
 
 def planned_at(job: ClaimedJob | ClaimedPhaseJob, now: datetime) -> Transaction[datetime | None]:
-    """When the plan of its run begins a dead step anew; None: it does not, or not any more. Whether
-    it was stopped is what its row says now: that may have been during its last try."""
+    """When the run's plan restarts a dead step; None: it does not, or no longer does. Whether it
+    was stopped is read from its row now, because that may have happened during its last attempt."""
     most, delay_seconds, cancelled = (yield from ask("step_plan", job_id=job.id))[0]
     if cancelled or job.logical_attempt >= most:
         return None
@@ -93,7 +93,7 @@ def planned_at(job: ClaimedJob | ClaimedPhaseJob, now: datetime) -> Transaction[
 def begin_planned(
     job: ClaimedJob | ClaimedPhaseJob, due_at: datetime, now: datetime
 ) -> Transaction[None]:
-    """With as many engine attempts as it had for each logical attempt before."""
+    """With as many engine attempts per logical attempt as before."""
     contract_id = job.contract_id if isinstance(job, ClaimedJob) else None
     engine_attempts = -(-job.max_attempts // job.logical_attempt)
-    yield from begin_anew(job.run_id, job.id, contract_id, engine_attempts, due_at, now)
+    yield from restart(job.run_id, job.id, contract_id, engine_attempts, due_at, now)

@@ -1,6 +1,6 @@
 """Suppressions: written in windows, and looked up for what is only shown and not sent.
 
-What is sent is screened by the statement that opens its attempt, nowhere else.
+What is sent is screened by the statement that opens its attempt, and nowhere else.
 """
 
 from collections.abc import Sequence
@@ -15,12 +15,12 @@ from outrider.ports.clock import IdSource
 from outrider.ports.store import Transaction, ask
 
 Cursor = tuple[str, str, str]
-"""The channel, address and topic of the last one that was seen."""
+"""The channel, address and topic of the last one on the previous page."""
 FIRST: Cursor = ("", "", "")
 
 
 class Addressed(NamedTuple):
-    """A message to be, as far as opt-outs ask."""
+    """A planned message, with the fields that opt-outs depend on."""
 
     channel: str
     address: str
@@ -48,7 +48,7 @@ def suppress(
 def lift(
     scope: Scope, channel: str, addresses: Sequence[str], topic: str | None
 ) -> Transaction[int]:
-    """Let addresses be called again: whatever they opted out of, or of one topic. How many were
+    """Lift all opt-outs of these addresses, or those for one topic. Returns how many were
     suppressed."""
     window = {"channel": [channel] * len(addresses), "address": addresses}
     rows = yield from ask("delete_suppressions", window, **scope._asdict(), topic=topic)
@@ -97,7 +97,7 @@ def suppress_recorded(
     ids: IdSource,
     now: datetime,
 ) -> Transaction[None]:
-    """The audit log says how many; the addresses themselves stay out of it."""
+    """The audit log records how many; the addresses themselves stay out of it."""
     yield from suppress(scope, channel, addresses, opt_out, now)
     detail: dict[str, object] = {
         "channel": channel,

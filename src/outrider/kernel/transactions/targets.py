@@ -21,13 +21,14 @@ from outrider.ports.clock import IdSource
 from outrider.ports.store import Result, Row, Transaction, ask, ask_alone
 
 EVERYBODYS = ""
-"""The workspace of a door that all workspaces go through."""
+"""The workspace id of the door that all workspaces share."""
 
 Change = Callable[[Door], tuple[Door, Result]]
 
 
 class DoorKey(NamedTuple):
-    """A target at a URL; with a workspace, the door for what that one's messages may cause."""
+    """A target at a URL; with a workspace, the door for problems caused by that workspace's
+    messages."""
 
     submission_target: str
     gateway_url: str
@@ -77,15 +78,15 @@ def _save(key: DoorKey, door: Door, now: datetime) -> Transaction[None]:
 
 
 class TargetState(NamedTuple):
-    """All that decides whether calls may begin: both doors, and whether somebody paused the
-    target. None: nothing has ever happened there."""
+    """Everything that decides whether calls may begin: both doors, and whether the target is
+    paused. None: nothing has ever happened there."""
 
     shared: Door | None
     own: Door | None
     is_paused: bool
 
 
-def standing(key: DoorKey) -> Transaction[TargetState]:
+def target_state(key: DoorKey) -> Transaction[TargetState]:
     rows = yield from ask_alone("doors_of_target", **key._asdict())
     doors = {row[0]: _door(row[1:]) for row in rows if row[0] is not None}
     is_paused = any(row[0] is None for row in rows)
@@ -100,7 +101,7 @@ def renew_share(
     lasts: timedelta,
     now: datetime,
 ) -> Transaction[int | None]:
-    """The worker's part of the door's slots; None where there are enough for everybody."""
+    """The worker's share of the door's slots; None if there are enough for all workers."""
     door = yield from _locked(key, policy, now)
     place = {"submission_target": key.submission_target, "gateway_url": key.gateway_url}
     if door.slots is None:
@@ -108,7 +109,7 @@ def renew_share(
     rows = yield from ask("live_shares", **place, now=now)
     others = [row for row in rows if row[0] != worker_id]
     if door.slots >= wanted + sum(row[2] for row in others):
-        # Nobody is held back by it any more.
+        # It no longer limits any worker.
         yield from _save(key, replace(door, slots=None, slots_at=None), now)
         yield from ask("forget_shares", **place)
         return None
@@ -159,7 +160,7 @@ def paused_targets() -> Transaction[dict[str, PausedTarget]]:
 
 
 def pause(submission_target: str, actor: str, now: datetime) -> Transaction[bool]:
-    """Whether it was not paused before."""
+    """Whether it was running before."""
     rows = yield from ask("pause_target", submission_target=submission_target, actor=actor, now=now)
     return bool(rows)
 
@@ -171,13 +172,13 @@ def resume(submission_target: str) -> Transaction[bool]:
 
 
 class Overview(NamedTuple):
-    """How all targets fare: their doors, and who is paused."""
+    """The state of all targets: their doors, and which are paused."""
 
     doors: dict[DoorKey, Door]
     paused: dict[str, PausedTarget]
 
     def door(self, contract: Contract, workspace_id: str) -> Door | None:
-        """Of the two that a workspace goes through, the one that keeps it out."""
+        """Of the two doors that a workspace goes through, the one that is closed for it."""
         key = DoorKey(contract.submission_target, contract.gateway_url, workspace_id)
         shared, own = self.doors.get(key.shared), self.doors.get(key)
         return own if own is not None and not own.is_open else shared
@@ -188,12 +189,12 @@ def overview(most: int) -> Transaction[Overview]:
 
 
 def wake(submission_target: str, now: datetime) -> Transaction[None]:
-    """Jobs that wait for the target's door are due at once."""
+    """Jobs that wait for the target's door become due at once."""
     yield from ask("wake_target", submission_target=submission_target, now=now)
 
 
 class TargetLoad(NamedTuple):
-    """What a workspace has at a target: jobs that have not settled, and items in doubt."""
+    """A workspace's load at a target: jobs that have not settled, and items in doubt."""
 
     open_jobs: int = 0
     in_doubt: int = 0
@@ -215,7 +216,7 @@ def _door(row: Row) -> Door:
 def pause_recorded(
     scope: Scope, target: str, actor: str, ids: IdSource, now: datetime
 ) -> Transaction[bool]:
-    """Whether it was not paused before; if so, with who did it on record."""
+    """Whether it was running before; if so, who paused it is recorded."""
     changed = yield from pause(target, actor, now)
     if changed:
         yield from _recorded(scope, "target.paused", target, actor, ids, now)
@@ -235,14 +236,14 @@ def resume_recorded(
 def reset_recorded(
     scope: Scope, target: str, actor: str, most: int, ids: IdSource, now: datetime
 ) -> Transaction[bool]:
-    """Opens all its doors and forgets what went wrong there; whether there was anything."""
+    """Open all its doors and clear their failures; returns whether there was anything to clear."""
 
-    def anew(door: Door) -> tuple[Door, None]:
+    def clear(door: Door) -> tuple[Door, None]:
         return reset(door, now), None
 
     troubled = yield from troubled_doors(target, most)
     for key in troubled:
-        yield from change_door(key, TargetPolicy(), anew, now)
+        yield from change_door(key, TargetPolicy(), clear, now)
     if troubled:
         yield from wake(target, now)
         yield from resolve_alert(AlertCode.TARGET_HELD, target, now)
@@ -257,7 +258,7 @@ def _recorded(
     yield from record([entry], ids, now)
 
 
-def change_door_telling(
+def change_door_with_alert(
     key: DoorKey,
     policy: TargetPolicy,
     change: Change[tuple[Door, Door]],
@@ -266,7 +267,7 @@ def change_door_telling(
     ids: IdSource,
     now: datetime,
 ) -> Transaction[tuple[Door, Door]]:
-    """Change a door, and raise or resolve its alert with it, for the workspace that asked."""
+    """Change a door, and raise or resolve its alert with it, in the workspace that asked."""
     before, after = yield from change_door(key, policy, change, now)
     if not before.is_open and after.is_open:
         if key.workspace_id:

@@ -1,4 +1,4 @@
-"""What waits for somebody in a workspace, counted; and states written past their machine."""
+"""What needs attention in a workspace, counted; and states that bypassed the state machine."""
 
 from datetime import datetime
 from typing import NamedTuple
@@ -23,12 +23,12 @@ class Bypass(NamedTuple):
 
 
 def trouble(scope: Scope, most: int) -> Transaction[Trouble]:
-    """Of each kind no more than `most` are counted."""
+    """At most `most` are counted of each kind."""
     rows = yield from ask("count_trouble", **scope._asdict(), most=most)
     return Trouble(*rows[0])
 
 
 def bypasses_page(scope: Scope, before: str, most: int) -> Transaction[list[Bypass]]:
-    """The newest first."""
+    """Newest first."""
     rows = yield from ask("bypasses_page", **scope._asdict(), before=before, most=most)
     return [Bypass(*row) for row in rows]

@@ -1,4 +1,4 @@
-"""What watchers ask the database: each look is one statement, over a bounded number of subjects."""
+"""The watcher's queries: each look is one statement, over a bounded number of subjects."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -10,7 +10,7 @@ from outrider.ports.store import Rows, Transaction, ask, ask_alone
 
 
 class Sighting(NamedTuple):
-    """Something that has been so since then."""
+    """Something that has been in this state since then."""
 
     scope: Scope
     subject: str
@@ -44,14 +44,14 @@ def unrouted_events(before: datetime, most: int) -> Transaction[list[Sighting]]:
     return _sightings((yield from ask_alone("watch_events", before=before, most=most)))
 
 
-def untold_sinks(before: datetime, most: int) -> Transaction[list[Sighting]]:
+def undelivered_sinks(before: datetime, most: int) -> Transaction[list[Sighting]]:
     """Sinks belong to the installation, and so do alerts about them."""
     rows = yield from ask_alone("watch_bus", before=before, most=most)
     return [Sighting(DEFAULT_SCOPE, name, due_at) for name, due_at in rows]
 
 
 def unmoved_workflows(before: datetime, most: int) -> Transaction[list[Sighting]]:  # noqa: ARG001
-    """Whoever began them anew has raised the alert; it is open until their jobs move."""
+    """The alert was raised when they were restarted; it is open until their jobs move."""
     return _sightings((yield from ask_alone("watch_workflows", most=most)))
 
 

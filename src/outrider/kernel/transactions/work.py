@@ -1,4 +1,4 @@
-"""What an engine asks of the job queue: what of this work can be begun, and what stands still."""
+"""An engine's queries of the job queue: what can be started now, and what is stalled."""
 
 from datetime import datetime
 from typing import NamedTuple, assert_never
@@ -11,7 +11,7 @@ from outrider.ports.store import Transaction, ask
 
 
 class Outlook(NamedTuple):
-    """`due` can be begun now, `next_at` is when more can; `over`: nothing will ever be."""
+    """`due` can be started now, `next_at` is when more can; `over`: nothing ever will be."""
 
     due: list[JobId]
     next_at: datetime | None
@@ -37,8 +37,8 @@ def _of_run(run_id: str, most: int, now: datetime) -> Transaction[Outlook]:
 
 
 def _of_lane(job_id: JobId, now: datetime) -> Transaction[Outlook]:
-    """A lane without messages is over: the next message begins it anew."""
-    found = yield from jobs.standing(job_id)
+    """A lane without messages is over: the next message starts it again."""
+    found = yield from jobs.job_state(job_id)
     if found is None:
         return Outlook([], None, over=True)
     if found.run_at is None or found.status is JobStatus.LOCKED:
@@ -49,7 +49,8 @@ def _of_lane(job_id: JobId, now: datetime) -> Transaction[Outlook]:
 
 
 def stalled(before: datetime, most: int, now: datetime) -> Transaction[list[Stalled]]:
-    """Runs since a while ago: whoever let them go tells of it. Lanes at once: nobody else does."""
+    """Runs only after a while, because starting one notifies the engine. Lanes at once, because
+    nothing else reports them."""
     runs = yield from ask("stalled_runs", before=before, most=most)
     lanes = yield from ask("stalled_lanes", before=now, most=most)
     return [

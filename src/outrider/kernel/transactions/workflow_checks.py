@@ -27,7 +27,7 @@ class RuleToCheck(NamedTuple):
 
 
 def rules_after(after: str, most: int) -> Transaction[list[RuleToCheck]]:
-    """A window of the rules of all workspaces, by their ids."""
+    """A window of the rules of all workspaces, ordered by id."""
     rows = yield from ask("rules_to_check", after=after, most=most)
     found: dict[str, RuleToCheck] = {}
     for rule_id, tenant, workspace, trigger, channel, audience, enabled, policy in rows:
@@ -44,11 +44,11 @@ def rules_after(after: str, most: int) -> Transaction[list[RuleToCheck]]:
 class TriggersInUse(NamedTuple):
     found: list[tuple[Scope, str]]
     last: str | None
-    """The last workspace of the window; None where there are no more."""
+    """The last workspace of the window; None if there are no more."""
 
 
 def triggers_in_use(triggers: Sequence[str], after: str, most: int) -> Transaction[TriggersInUse]:
-    """Which of these triggers each of a window of workspaces has ever told of."""
+    """Which of these triggers each workspace of a window has ever used."""
     rows = yield from ask("triggers_in_use", {"trigger_name": triggers}, after=after, most=most)
     found = [
         (Scope(TenantId(tenant), WorkspaceId(workspace)), trigger)

@@ -1,1 +1,1 @@
-"""Jobs: who takes them, holds them, rescues them, and the loops beside them."""
+"""Jobs: claiming, holding and rescuing them, and the background loops."""

@@ -1,7 +1,7 @@
-"""The background loops: the loops beside the sending, each once a process, whoever else runs there.
+"""The background loops: run alongside the sending, each once per process.
 
-A worker and a server in one process both ask it to run; the second takes over when the first ends.
-A loop that fails is begun again: nothing beside the sending may ever end it.
+A worker and a server in one process both start them; the second takes over when the first ends. A
+loop that fails is restarted: a failing loop must never stop the sending.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from outrider.ports.clock import Clock
 log = structlog.get_logger()
 
 Loop = Callable[[], Coroutine[Any, Any, None]]
-"""Runs until cancelled, and deals with a store that is gone for a while."""
+"""Runs until cancelled, and handles a store that is temporarily unavailable."""
 
 
 class BackgroundLoops:

@@ -1,9 +1,7 @@
-"""The database clock: the time that all workers of a database agree on, whatever their own say.
+"""The database clock: the time that all workers of a database share, whatever their own clocks say.
 
-It is the database's time, carried on by this machine's monotonic clock between two looks. So a
-worker whose clock is wrong writes and reads the same times as the others; and where the database's
-own clock is set back, time goes on from where it was, because leases and due times were written by
-it. An alert says that clocks differ.
+It is the database's time, advanced by this machine's monotonic clock between readings. It never
+goes back, because leases and due times were written by it; an alert reports differences.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -22,7 +20,7 @@ from outrider.ports.store import Store
 log = structlog.get_logger()
 
 DATABASE = "database"
-"""The subject of the alert that the database's own clock was set back."""
+"""The alert's subject when the database's own clock was set back."""
 
 
 class DatabaseClock:
@@ -31,22 +29,23 @@ class DatabaseClock:
     ) -> None:
         self._machine = machine
         self.monotonic = machine.monotonic
-        """Itself and not a way to it: every call asks for it."""
+        """The function itself, without a wrapper: every call reads it."""
         self._store = store
         self._ids = ids
         self._limits = limits
         self._host = host
         self._offset_seconds: float | None = None
-        """From the machine's steady clock to the database's time, in seconds since the epoch."""
+        """Offset from the machine's monotonic clock to the database's time, in seconds since the
+        epoch."""
         self._leapt_at: float | None = None
         self._is_known: dict[str, bool] = {}
-        """By what an alert would be about: whether it stands, as far as this process knows."""
+        """By alert subject: whether the alert is open, as far as this process knows."""
 
     def now(self) -> datetime:
-        """Before the first look it is the machine's own time."""
+        """Before the first reading it is the machine's own time."""
         if self._offset_seconds is None:
             return self._machine.now()
-        # As a number: every call that ends asks for the time.
+        # Computed with floats: every call that ends asks for the time.
         return datetime.fromtimestamp(self._offset_seconds + self._machine.monotonic(), UTC)
 
     async def sleep(self, seconds: float) -> None:
@@ -54,14 +53,14 @@ class DatabaseClock:
 
     @property
     def is_steady(self) -> bool:
-        """Whether it has gone evenly for longer than a lease: only then does a lease that is past
-        its end say that its worker had the time to extend it."""
+        """Whether it has run evenly for longer than a lease: only then does an expired lease show
+        that its worker had the time to extend it."""
         if self._leapt_at is None:
             return True
         return self.monotonic() - self._leapt_at > self._limits.lease_seconds
 
     async def look(self) -> None:
-        """Ask the database for its time, and go by it from now on."""
+        """Read the database's time, and use it from now on."""
         asked_at = self.monotonic()
         reading = await self._store.read(ledger_clock.read())
         answered_at = self.monotonic()
@@ -69,10 +68,10 @@ class DatabaseClock:
         then = self._then(reading, asked_at + unsure_seconds)
         self._go_by(then, asked_at + unsure_seconds, unsure_seconds, reading)
         await self._keep(reading)
-        await self._tell(reading)
+        await self._update_alerts(reading)
 
     async def run(self) -> None:
-        """Look again and again; runs until cancelled."""
+        """Read it periodically; runs until cancelled."""
         while True:
             await self.sleep(self._limits.clock_look_seconds)
             try:
@@ -81,8 +80,8 @@ class DatabaseClock:
                 log.warning("database_clock_not_read", error=error.message)
 
     def _then(self, reading: ClockReading, at: float) -> datetime:
-        """What time it was when the database answered: its own time, or that of a ledger which is
-        ahead of it, and goes on in its workers."""
+        """The time when the database answered: its own time, or the ledger's if that is ahead of
+        it, in which case the workers' time continues from there."""
         if not self._is_behind(reading):
             return reading.database_at
         assert reading.told_at is not None
@@ -90,7 +89,7 @@ class DatabaseClock:
         return reading.told_at if known is None else max(known, reading.told_at)
 
     def _is_behind(self, reading: ClockReading) -> bool:
-        """Whether the database's clock was set back, and by no more than is believed."""
+        """Whether the database's clock was set back, by no more than is plausible."""
         if reading.told_at is None:
             return False
         ahead_seconds = (reading.told_at - reading.database_at).total_seconds()
@@ -109,7 +108,7 @@ class DatabaseClock:
             told_at = reading.told_at
             quiet = timedelta(seconds=2 * self._limits.clock_keep_seconds)
             if told_at is not None and then - told_at > quiet:
-                # Nobody worked here for a while, or the clock has leapt while others did.
+                # No worker ran here for a while, or the clock jumped while others did.
                 self._leapt_at = at
         else:
             off_seconds = (then - known).total_seconds()
@@ -121,7 +120,8 @@ class DatabaseClock:
         self._offset_seconds = then.timestamp() - at
 
     async def _keep(self, reading: ClockReading) -> None:
-        """Now and then, and each time while it is ahead of the database: who starts goes on so."""
+        """Periodically, and always while it is ahead of the database, so that new processes
+        continue it."""
         now, told_at = self.now(), reading.told_at
         apart = timedelta(seconds=self._limits.clock_keep_seconds)
         if told_at is not None and not self._is_behind(reading) and abs(now - told_at) <= apart:
@@ -129,7 +129,7 @@ class DatabaseClock:
         most = reading.database_at + timedelta(seconds=self._limits.clock_ahead_seconds)
         await self._store.write(ledger_clock.keep(now, most))
 
-    async def _tell(self, reading: ClockReading) -> None:
+    async def _update_alerts(self, reading: ClockReading) -> None:
         skew_seconds = (self._machine.now() - self.now()).total_seconds()
         behind_seconds = (self.now() - reading.database_at).total_seconds()
         await self._alert(

@@ -1,6 +1,7 @@
-"""The deadline expirer: ends what waits and could only be accepted too late, by the clock alone.
+"""The deadline expirer: ends waiting items that could only be accepted too late, by the clock
+alone.
 
-It asks no gate and calls nobody, so a target that is closed keeps nothing alive past its deadline.
+It asks no gate and makes no calls, so a closed target keeps nothing alive past its deadline.
 """
 
 from collections.abc import Sequence
@@ -17,20 +18,20 @@ log = structlog.get_logger()
 
 
 WORKFLOW = "workflow"
-TOLD_ITEMS_MAX = 100
-"""Of each window: a storm of deadlines is not to become a storm of lines."""
+LOGGED_ITEMS_MAX = 100
+"""Logged per window: many deadlines at once must not flood the log."""
 
 
-def _tell_exhausted(ended: Sequence[Expired]) -> None:
-    """Whoever waits for a workflow's message hears how its retries ended, here as in calls."""
+def _log_exhausted(ended: Sequence[Expired]) -> None:
+    """Log how the retries of a workflow's message ended, as calls do."""
     of_workflows = [each for each in ended if each.origin == WORKFLOW]
-    for each in of_workflows[:TOLD_ITEMS_MAX]:
+    for each in of_workflows[:LOGGED_ITEMS_MAX]:
         log.warning(
             "retries_exhausted", outbox_id=each.id, attempt=each.attempts, reason=each.reason,
             ended_by=ExhaustedReason.DEADLINE_EXCEEDED.value,
         )  # fmt: skip
-    if len(of_workflows) > TOLD_ITEMS_MAX:
-        log.warning("more_retries_exhausted", items=len(of_workflows) - TOLD_ITEMS_MAX)
+    if len(of_workflows) > LOGGED_ITEMS_MAX:
+        log.warning("more_retries_exhausted", items=len(of_workflows) - LOGGED_ITEMS_MAX)
 
 
 class DeadlineExpirer:
@@ -40,14 +41,14 @@ class DeadlineExpirer:
         self._limits = foundation.limits
 
     async def expire(self) -> int:
-        """Everything that is too late now, a window at a time; how many items that were."""
+        """Expire everything that is too late now, window by window; returns how many items."""
         expired = 0
         while True:
             ended = await self._store.write(
                 expiry.expire(self._limits.expire_items, self._clock.now())
             )
             expired += len(ended)
-            _tell_exhausted(ended)
+            _log_exhausted(ended)
             if len(ended) < self._limits.expire_items:
                 break
         if expired:

@@ -1,7 +1,7 @@
-"""The engine notifier: tells the engine what was decided, and of work that stands still.
+"""The engine notifier: informs the engine of decisions, and of work that is stalled.
 
-It is told only of what is committed, so it may fail: a control never fails because of it, and
-what it could not tell at once it finds in the queue a moment later.
+It reports only what is committed, so a failure is harmless: no control fails because of it, and
+whatever could not be reported is found in the queue shortly after.
 """
 
 import asyncio
@@ -35,24 +35,24 @@ class EngineNotifier:
         self._ask_again_at: dict[Stalled | Work, datetime] = {}
         self._deaf_until: datetime | None = None
         self._woken = asyncio.Event()
-        self._telling: set[asyncio.Task[None]] = set()
+        self._notifying: set[asyncio.Task[None]] = set()
 
     async def let_go(self, tenant_id: TenantId, run_id: RunId) -> None:
         """A run may begin."""
-        await self._tell_soon(self._engine.start(Work(WorkKind.RUN, tenant_id, run_id)))
+        await self._notify_soon(self._engine.start(Work(WorkKind.RUN, tenant_id, run_id)))
 
     async def steered(
         self, tenant_id: TenantId, run_id: RunId, signal: Signal, step_id: str | None = None
     ) -> None:
         run = Work(WorkKind.RUN, tenant_id, run_id)
-        await self._tell_soon(self._engine.signal(run, signal, step_id))
+        await self._notify_soon(self._engine.signal(run, signal, step_id))
 
     def wake(self) -> None:
         """There may be something due; cheap, and safe to call for nothing."""
         self._woken.set()
 
     async def run(self) -> None:
-        """Look for work that stands still, again and again; runs until cancelled."""
+        """Look for stalled work periodically; runs until cancelled."""
         async with woken_by(self._store, Announced.WORK, self.wake, self._limits):
             while True:
                 with suppress(TimeoutError):
@@ -65,11 +65,11 @@ class EngineNotifier:
                     log.warning("stalled_work_not_read", error=error.message)
 
     async def recover_once(self) -> Collection[Stalled]:
-        """Tell the engine of what stands still, and of the same only every so often."""
+        """Report stalled work to the engine, the same work only once per interval."""
         now = self._clock.now()
         before = now - timedelta(seconds=self._limits.stalled_after_seconds)
         self._ask_again_at = {each: at for each, at in self._ask_again_at.items() if at > now}
-        # Beyond those that it was asked about: many that wait hide none of which it knows nothing.
+        # Read beyond the recently reported ones, so that many of those cannot hide new ones.
         most = min(self._limits.stalled_page + len(self._ask_again_at), self._limits.stalled_most)
         found = await self._store.read(work.stalled(before, most, now))
         fresh = [
@@ -77,51 +77,51 @@ class EngineNotifier:
             for each in found
             if each not in self._ask_again_at and each.work not in self._ask_again_at
         ]
-        told: list[Stalled] = []
-        # In parts: each has the engine's whole patience, and what was told stays told.
+        reported: list[Stalled] = []
+        # In batches: each gets the engine's full timeout, and reported ones stay reported.
         for first in range(0, len(fresh), self._limits.stalled_told_at_once):
             part = fresh[first : first + self._limits.stalled_told_at_once]
-            answer = await self._tell(self._engine.recover(part))
+            answer = await self._notify(self._engine.recover(part))
             if answer is None:
                 break
             self._remember(part, answer)
-            told += answer
-        return told
+            reported += answer
+        return reported
 
-    def _remember(self, asked: Sequence[Stalled], told: Collection[Stalled]) -> None:
-        """What is given out already may be taken, or be given back, any moment. Of a run the next
-        job is given out too, then; and the more there is, the less often is each asked about."""
+    def _remember(self, asked: Sequence[Stalled], reported: Collection[Stalled]) -> None:
+        """Work already handed out may be taken, or given back, at any time. A run's next job is
+        then handed out too; and the more work there is, the less often each is reported."""
         limits, now = self._limits, self._clock.now()
         known = {
             each.work if each.work.kind is WorkKind.RUN else each
             for each in asked
-            if each not in told
+            if each not in reported
         }
         remembered = len(self._ask_again_at) + len(known)
         soon = max(limits.stalled_recheck_seconds, remembered / limits.stalled_asked_per_second)
         later = now + timedelta(seconds=limits.stalled_retell_seconds)
         self._ask_again_at |= dict.fromkeys(known, now + timedelta(seconds=soon))
-        self._ask_again_at |= dict.fromkeys(told, later)
+        self._ask_again_at |= dict.fromkeys(reported, later)
 
-    async def _tell_soon(self, telling: Coroutine[Any, Any, None]) -> None:
-        """Whoever steers is not kept waiting by an engine that does not answer: it is told
-        meanwhile, or found out a moment later."""
-        task = asyncio.create_task(self._tell(telling))
-        self._telling.add(task)
-        task.add_done_callback(self._telling.discard)
+    async def _notify_soon(self, notification: Coroutine[Any, Any, None]) -> None:
+        """An engine that does not answer must not delay the caller: it is notified in the
+        background, or finds out shortly after."""
+        task = asyncio.create_task(self._notify(notification))
+        self._notifying.add(task)
+        task.add_done_callback(self._notifying.discard)
         _, late = await asyncio.wait({task}, timeout=self._limits.engine_wait_seconds)
         if late:
             self._leave_alone()
 
-    async def _tell(self, telling: Coroutine[Any, Any, Answer]) -> Answer | None:
-        """None where it could not be told. One that does not answer is left alone for a while, so
-        that those who wait for the next telling do not all wait for it."""
+    async def _notify(self, notification: Coroutine[Any, Any, Answer]) -> Answer | None:
+        """None if the engine could not be notified. After a timeout it is left alone for a while,
+        so that later notifications do not all wait for it."""
         if self._deaf_until is not None and self._clock.now() < self._deaf_until:
-            telling.close()
+            notification.close()
             return None
         try:
             async with asyncio.timeout(self._limits.engine_tell_seconds):
-                answer = await telling
+                answer = await notification
         except (OutriderError, TimeoutError) as error:
             log.warning("engine_not_told", error=str(error) or "no answer in time")
             self._leave_alone()

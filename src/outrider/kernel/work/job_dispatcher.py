@@ -1,7 +1,7 @@
-"""The job dispatcher: whatever is due in the queue, it has the processor take, up to a bound.
+"""The job dispatcher: has the processor take due jobs from the queue, up to a bound.
 
-It looks when the database or this process says that it is worth it, when the next job falls due,
-when a job here has ended, and now and then for what nobody told.
+It checks on a wake-up from the database or this process, when the next job becomes due, when a job
+here has ended, and periodically in case a wake-up was missed.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ class JobDispatcher:
         self._limits = foundation.limits
         self._stopping = asyncio.Event()
         self._woken = asyncio.Event()
-        self._is_told = True
+        self._is_woken = True
         self._has_rested = False
 
     def stop(self) -> None:
@@ -35,21 +35,21 @@ class JobDispatcher:
 
     def wake(self) -> None:
         """There may be something due; cheap, and safe to call for nothing."""
-        self._is_told = True
+        self._is_woken = True
         self._woken.set()
         self._processor.wake_lanes()
 
     def steered(self) -> None:
-        """Somebody paused, resumed or stopped a run."""
+        """A run was paused, resumed or stopped."""
         self._processor.look_at_controls()
         self.wake()
 
     def _there_is_room(self) -> None:
-        """A job here has ended, or is being settled: that makes no lane due."""
+        """A job here has ended, or is being settled: no lane becomes due because of that."""
         self._woken.set()
 
     async def run(self) -> None:
-        """Claim and process until told to stop; who runs it waits for what is held then."""
+        """Claim and process until asked to stop; the caller waits for the jobs still held then."""
         self._processor.when_there_is_room(self._there_is_room)
         async with woken_by(self._store, Announced.WORK, self.wake, self._limits):
             while not self._stopping.is_set():
@@ -58,25 +58,25 @@ class JobDispatcher:
                 await self._rest(rest_seconds)
 
     async def _round(self) -> float:
-        """Take what is due; for how long to rest then."""
-        told, self._is_told = self._is_told, False
+        """Take due jobs; returns how long to rest afterwards."""
+        told, self._is_woken = self._is_woken, False
         rested, self._has_rested = self._has_rested, False
         try:
             taken, due_seconds = await self._processor.take_due(told=told, rested=rested)
         except StoreUnavailable as error:
             log.warning("claim_failed", error=error.message)
-            self._is_told = True
+            self._is_woken = True
             await self._clock.sleep(self._limits.store_backoff_seconds)
             return 0.0
         whole = self._limits.idle_poll_seconds
         if due_seconds is None:
             return whole
-        # What is due and was not to be had is with another worker, or will be in a moment.
+        # Due jobs that could not be claimed are with another worker, or will be shortly.
         soonest = 0.0 if taken else self._limits.claim_pause_seconds
         return min(max(due_seconds, soonest), whole)
 
     async def _rest(self, seconds: float) -> None:
-        """After a whole rest it looks for what nobody told."""
+        """After a full rest, check for work that was not announced."""
         try:
             async with asyncio.timeout(seconds):
                 await self._woken.wait()

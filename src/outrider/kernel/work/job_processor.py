@@ -1,7 +1,7 @@
-"""The job processor: holds jobs, has each of them done, and keeps their leases alive.
+"""The job processor: claims jobs, has each of them processed, and keeps their leases alive.
 
-It never cancels a job. A worker that lost its lease learns so from the ledger, which lets it close
-the calls it has out and refuses it a new one.
+It never cancels a job. A worker that lost its lease learns that from the ledger, which lets it
+close its calls in progress and refuses new ones.
 """
 
 import asyncio
@@ -53,16 +53,16 @@ log = structlog.get_logger()
 
 
 class Taken(NamedTuple):
-    """How many jobs were taken, and in how long the next one is due, if any is."""
+    """How many jobs were taken, and how soon the next one is due, if any."""
 
     jobs: int
     next_due_seconds: float | None
 
 
 AFTER_BATCH = f"{BATCH}0"
-"""Behind all names of batch groups, in the order of names: those that are urgent."""
+"""Sorts after all names of batch groups: the urgent ones."""
 YIELD_FACTOR = 4
-"""Where there are more groups than places, a place is left after so many times as long."""
+"""With more groups than places, a place is released after this multiple of the usual time."""
 
 
 class JobProcessor:
@@ -106,25 +106,25 @@ class JobProcessor:
         self._groups_read_at: float | None = None
         self._groups_after = ""
         self._lanes_due: dict[str, datetime] = {}
-        self._tell_room: Callable[[], None] = lambda: None
+        self._notify_room: Callable[[], None] = lambda: None
         lane_delivery.when_missed = self._missed
 
     @property
     def held(self) -> frozenset[asyncio.Task[None]]:
-        """The jobs under way; each of these ends when its job has."""
+        """The jobs in progress; each task ends when its job has."""
         return frozenset(self._held)
 
     @property
     def room(self) -> int:
-        """How many jobs of runs may begin. What is being settled, or gives way to others, begins no
-        more calls and leaves its place to another; half as many may be so as are at work. Lanes
-        have places of their own."""
+        """How many run jobs may begin. A job that is being settled or yields begins no more calls
+        and frees its place; at most half as many may do so as are active. Lanes have their own
+        places."""
         most = self._limits.jobs_in_parallel
         held = sum(not isinstance(job, ClaimedLane) for job in self._held.values())
         return min(most - (held - len(self._leaving)), most + most // 2 - held)
 
     def lane_room(self, mode: str) -> int:
-        """Lanes of batch targets leave some of the places to realtime ones."""
+        """Lanes of batch targets leave some places to realtime ones."""
         lanes = Counter(job.mode for job in self._held.values() if isinstance(job, ClaimedLane))
         room = self._limits.lanes_in_parallel - lanes.total()
         if mode == REALTIME:
@@ -132,8 +132,8 @@ class JobProcessor:
         return min(room, self._limits.batch_lanes_in_parallel - lanes[BATCH])
 
     def when_there_is_room(self, tell: Callable[[], None]) -> None:
-        """Tell when a job has ended, or is being settled: there is room for another then."""
-        self._tell_room = tell
+        """Call back when a job has ended, or is being settled: there is room for another."""
+        self._notify_room = tell
 
     def wake_lanes(self) -> None:
         """There may be something new in a lane that is held here."""
@@ -144,16 +144,16 @@ class JobProcessor:
         self._permits.wake()
 
     async def get_ready(self) -> None:
-        """Ask as many questions at once as there will be jobs, so that a store that opens lines for
-        them does so now, and not under the first campaign."""
+        """Run as many queries at once as there will be jobs, so that a store opens its connections
+        now, and not under the first campaign."""
         questions = range(self._limits.jobs_in_parallel)
         groups = (claims.queue_groups("", 1) for _ in questions)
         await asyncio.gather(*(self._store.read(each) for each in groups))
 
     async def take_due(self, *, told: bool, rested: bool = False) -> Taken:
-        """Claim what is due and begin it. Lanes first: they are claimed in less time, and a single
-        message waits for nothing else. Where nobody told of anything they are not asked for, and
-        after a mere rest only looked at, which costs less."""
+        """Claim due jobs and start them. Lanes first: claiming them is quicker, and a single
+        message waits for nothing else. Without a wake-up lanes are not claimed, and after a mere
+        rest only checked, which is cheaper."""
         taken = 0
         if rested and not told:
             self._lanes_due = await self._store.read(claims.next_lanes_due(self._lane_targets({})))
@@ -175,14 +175,14 @@ class JobProcessor:
                 self._lane_delivery.nothing_came()
         self._lanes_due = await self._store.read(claims.next_lanes_due(of))
         if closed:
-            # Whichever of them opens first may have lanes that are due.
+            # Whichever of them opens first may have due lanes.
             opens_at = min(closed.values())
             for mode in (REALTIME, BATCH):
                 self._lanes_due[mode] = min(opens_at, self._lanes_due.get(mode, opens_at))
         return taken
 
     def _missed(self, lane: ClaimedLane) -> None:
-        """Something may have come for it while it was being given back."""
+        """Something may have arrived for it while it was being given back."""
         self._lanes_due[lane.mode] = self._clock.now()
 
     def _a_lane_is_due(self) -> bool:
@@ -205,7 +205,7 @@ class JobProcessor:
         return taken
 
     async def _claim_from(self, wanted: Mapping[str, int]) -> int:
-        """A group that has less than was wanted of it is not asked again before the next look."""
+        """A group that had fewer jobs than requested is not asked again before the next reading."""
         script = claims.claim(self._claimer(), wanted, self._clock.now())
         claimed = await self._claimed(script)
         for job in claimed:
@@ -218,7 +218,7 @@ class JobProcessor:
         return len(claimed)
 
     async def _read_groups(self, *, fresh: bool) -> None:
-        """What waits, looked up again when somebody said so, and otherwise every so often."""
+        """Read the waiting groups again after a wake-up, and otherwise at an interval."""
         now = self._clock.monotonic()
         read_at = self._groups_read_at
         if fresh or read_at is None or now - read_at >= self._limits.queue_groups_seconds:
@@ -226,8 +226,8 @@ class JobProcessor:
             self._turns.learn(await self._waiting_groups())
 
     async def _waiting_groups(self) -> list[QueueGroup]:
-        """All of them; or, where there are more than one look may find, those that are urgent and
-        as many of the others, each time the next ones."""
+        """All of them; or, if there are more than one query returns, the urgent ones and as many of
+        the others, each time the next ones."""
         most = self._limits.queue_groups
         groups = await self._store.read(claims.queue_groups("", most))
         if len(groups) < most:
@@ -242,26 +242,26 @@ class JobProcessor:
         return Counter(self._groups.values())
 
     def _next_due_seconds(self) -> float | None:
-        """In how long the next job is due that nobody holds; below zero, there is one now."""
-        moments = [
+        """Seconds until the next unclaimed job is due; negative if one is due now."""
+        due_times = [
             run_at
             for mode, run_at in self._lanes_due.items()
             if self._filter.takes_mode(mode) and self.lane_room(mode) > 0
         ]
         next_group = self._turns.next_due() if self.room > 0 else None
         if next_group is not None:
-            moments.append(next_group)
-        if not moments:
+            due_times.append(next_group)
+        if not due_times:
             return None
-        return (min(moments) - self._clock.now()).total_seconds()
+        return (min(due_times) - self._clock.now()).total_seconds()
 
     def yields(self, job: Claim) -> bool:
-        """Whether the job leaves its place to others: it begins no more calls."""
+        """Whether the job gives up its place: it begins no more calls."""
         return job.id in self._yielding
 
     def _make_room(self) -> None:
-        """Where groups wait that have nothing at work here, others give way to them: first those
-        that have more than their share, and after a while, or for what is urgent, anybody."""
+        """If groups wait that have no active job here, others yield to them: first groups with more
+        than their share, and after a while, or for urgent work, any group."""
         if self.room > 0:
             return
         held = self._held_by_group()
@@ -303,9 +303,9 @@ class JobProcessor:
         return len(claimed)
 
     async def process(self, job_id: JobId) -> JobState | None:
-        """Do this one job if it is due and free, and tell how it stands then; None: no such job.
+        """Process this one job if it is due and free, and return its state; None: no such job.
 
-        Asked again while this process is at it already, it waits for that.
+        If this process is already processing it, wait for that.
         """
         task = self._task_of(job_id)
         if task is None:
@@ -315,10 +315,10 @@ class JobProcessor:
             task = self._task_of(job_id)
         if task is not None:
             await asyncio.shield(task)
-        return await self._store.read(jobs.standing(job_id))
+        return await self._store.read(jobs.job_state(job_id))
 
     async def keep_leases(self) -> None:
-        """Extend the leases of all held jobs, one statement a beat; runs until cancelled."""
+        """Extend the leases of all held jobs, one statement per beat; runs until cancelled."""
         while True:
             await self._clock.sleep(self._limits.heartbeat_seconds)
             held = list(self._held.values())
@@ -357,33 +357,35 @@ class JobProcessor:
     def _begin(self, claimed: Sequence[Claim]) -> None:
         if not claimed:
             return
-        # Once for all of them, and before any of them begins. Lanes are no steps of a run.
-        telling = None
+        # Once for all of them, and before any of them begins. Lanes are not steps of a run.
+        logging_start = None
         if not all(isinstance(job, ClaimedLane) for job in claimed):
-            telling = asyncio.create_task(self._step_recorder.started(claimed))
+            logging_start = asyncio.create_task(self._step_recorder.started(claimed))
         for job in claimed:
-            task = asyncio.create_task(self._process(job, telling), name=f"job {job.id}")
+            task = asyncio.create_task(self._process(job, logging_start), name=f"job {job.id}")
             self._held[task] = job
             self._began[job.id] = self._clock.monotonic()
-            task.add_done_callback(self._let_go)
+            task.add_done_callback(self._forget)
 
     def _task_of(self, job_id: JobId) -> asyncio.Task[None] | None:
         return next((task for task, job in self._held.items() if job.id == job_id), None)
 
-    async def _process(self, job: Claim, telling: asyncio.Task[None] | None) -> None:
+    async def _process(self, job: Claim, logging_start: asyncio.Task[None] | None) -> None:
         settlement: Settlement | LeaseLost | None
         try:
             match job:
                 case ClaimedLane():
                     settlement = await self._lane_delivery.process(job)
                 case ClaimedPhaseJob():
-                    await _told(telling)
+                    await _start_logged(logging_start)
                     settlement = await self._phase_work.process(job)
                 case ClaimedJob():
-                    passage = await self._delivery.deliver(job, partial(_told, telling))
+                    outcome = await self._delivery.deliver(
+                        job, partial(_start_logged, logging_start)
+                    )
                     self._settling.add(job.id)
-                    self._tell_room()
-                    settlement = await self._delivery.settle(job, passage)
+                    self._notify_room()
+                    settlement = await self._delivery.settle(job, outcome)
                 case other:
                     assert_never(other)
         except Exception as error:
@@ -393,22 +395,22 @@ class JobProcessor:
                 await self._give_back(job)
                 return
             log.exception("job_failed", job_id=job.id, run_id=job.run_id)
-            told = f"{type(cause).__name__}: {cause}"
-            if not await self._gave_up(job, cause, told):
-                await self._fail(job, told)
+            error_text = f"{type(cause).__name__}: {cause}"
+            if not await self._gave_up(job, cause, error_text):
+                await self._fail(job, error_text)
             return
         if isinstance(settlement, LeaseLost):
             log.warning("lease_lost", job_id=job.id)
-            await self._let_go_of_lost(job)
+            await self._release_lost(job)
         elif isinstance(settlement, Unfinished):
             await self._fail(
                 job, f"{settlement.unreserved} items unreserved, {settlement.open} calls still open"
             )
 
     async def _gave_up(self, job: Claim, cause: Exception, error: str) -> bool:
-        """A job past its last try ends: its people are skipped, and a retry sends to them. If not
-        even that can be written, they keep no ending. A store that is away is no reason: what it
-        keeps is still there when it is back."""
+        """End a job that has used its last attempt: its remaining members are skipped, and included
+        in a retry. If even that cannot be written, they keep no outcome. An unavailable store is no
+        reason to give up: the data is still there when it is back."""
         if not (isinstance(job, ClaimedJob) and job.is_exhausted):
             return False
         if isinstance(cause, StoreError) and not isinstance(cause, StoreRefused):
@@ -431,16 +433,16 @@ class JobProcessor:
             log.warning("job_left_to_its_lease", job_id=job.id, error=lost.message)
             return True
 
-    async def _let_go_of_lost(self, job: Claim) -> None:
+    async def _release_lost(self, job: Claim) -> None:
         try:
-            await self._store.write(lost_jobs.let_go_of_lost(job))
+            await self._store.write(lost_jobs.release_lost(job))
         except StoreError as error:
-            # Then whoever judges its items waits for longer than need be.
+            # A verdict on its items then waits longer than necessary.
             log.warning("lost_lease_kept", job_id=job.id, error=error.message)
 
     async def _give_back(self, job: Claim) -> None:
-        """A store that was away is not the job's fault: it goes on as soon as that is back, and has
-        lost no attempt. All calls of the job have ended by now."""
+        """An unavailable store is not the job's fault: it continues when the store is back, without
+        losing an attempt. All calls of the job have ended by now."""
         try:
             await self._delivery.durable(job)
         except StoreUnavailable as error:
@@ -459,7 +461,7 @@ class JobProcessor:
             )
             try:
                 if not await self._store.write(script):
-                    await self._let_go_of_lost(job)
+                    await self._release_lost(job)
                 self._journal.let_go(job.id, job.fence)
                 return
             except StoreUnavailable as error:
@@ -467,10 +469,10 @@ class JobProcessor:
             except StoreError as error:
                 log.warning("job_left_to_its_lease", job_id=job.id, error=error.message)
                 return
-        log.warning("job_left_to_its_lease", job_id=job.id, error="the store is away")
+        log.warning("job_left_to_its_lease", job_id=job.id, error="the store is unavailable")
 
     async def _fail(self, job: Claim, error: str) -> None:
-        """Uses up one of the job's attempts. Where even that cannot be written, its lease ends."""
+        """Uses up one of the job's attempts. If even that cannot be written, its lease expires."""
         now = self._clock.now()
         delay = JOB.delay_seconds(job.attempts + 1, jitter=self._ids.jitter())
         try:
@@ -483,33 +485,33 @@ class JobProcessor:
         except StoreError as lost:
             log.warning("job_left_to_its_lease", job_id=job.id, error=lost.message)
 
-    def _let_go(self, task: asyncio.Task[None]) -> None:
+    def _forget(self, task: asyncio.Task[None]) -> None:
         job = self._held.pop(task)
         self._settling.discard(job.id)
         self._yielding.discard(job.id)
         self._groups.pop(job.id, None)
         self._began.pop(job.id, None)
         self._permits.let_go(job.id)
-        self._tell_room()
+        self._notify_room()
         task.result()
 
 
 def _is_away(cause: Exception) -> bool:
-    """The database cannot be used. One that is only slow has an answer of its own; and where files
-    are kept is a job's own affair."""
+    """The database cannot be used. One that is merely slow is handled separately, and an
+    unavailable artifact store concerns only the job itself."""
     return isinstance(cause, StoreUnavailable) and not isinstance(
         cause, BudgetExceeded | ArtifactsUnavailable
     )
 
 
 def _first(error: Exception) -> Exception:
-    """Of what failed side by side, the first: the rest was ended because of it."""
+    """Of concurrent failures, the first: the others were cancelled because of it."""
     while isinstance(error, ExceptionGroup):
         error = error.exceptions[0]
     return error
 
 
-async def _told(telling: asyncio.Task[None] | None) -> None:
-    """Once for several jobs, so that none of them may end it for the others."""
-    if telling is not None:
-        await asyncio.shield(telling)
+async def _start_logged(logging_start: asyncio.Task[None] | None) -> None:
+    """Shared by several jobs, so that none of them may cancel it for the others."""
+    if logging_start is not None:
+        await asyncio.shield(logging_start)

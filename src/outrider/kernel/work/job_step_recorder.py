@@ -1,7 +1,7 @@
-"""The step recorder: tells the log that steps have started, and never holds them up for it.
+"""The step recorder: logs that steps have started, without ever delaying them.
 
-What the store does not take in time goes to a spool on this machine, and from there to the log as
-soon as the store answers again. Its key makes it one event, however often it is told.
+Events that the store does not accept in time go to a spool on this machine, and to the log once the
+store answers again. Their keys make repeated appends harmless.
 """
 
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ log = structlog.get_logger()
 
 
 class SpooledEvent(msgspec.Struct, frozen=True):
-    """A draft as the spool keeps it."""
+    """An event draft as stored in the spool."""
 
     type: RunEventType
     step_id: str
@@ -79,8 +79,8 @@ class StepRecorder:
         self._limits = foundation.limits
 
     async def started(self, claims: Sequence[Claim]) -> None:
-        """Tell the log of all of these; where it cannot be told now, later. May raise StoreError
-        where StepStarted is not allowed to fail open."""
+        """Log the start of all of these, or spool it for later. May raise StoreError where
+        StepStarted is not allowed to fail open."""
         now = self._clock.now()
         by_run: ByRun = {}
         for job in claims:
@@ -115,7 +115,7 @@ class StepRecorder:
                 entry = SpooledEvents(run_id, version, events, CONTRACT_VERSION)
                 await self._spool.put(msgspec.json.encode(entry))
         except OSError as error:
-            # Neither the store nor this machine took it. Its end will still be told.
+            # Neither the store nor the spool accepted it. The step's end will still be logged.
             log.error("step_started_not_recorded", error=str(error))
 
     async def reconcile(self) -> None:
@@ -131,7 +131,7 @@ class StepRecorder:
 
     async def reconcile_once(self) -> int:
         """Returns how many events went from the spool to the log."""
-        told = 0
+        appended = 0
         for name in await self._spool.names(self._limits.spool_entries):
             content = await self._spool.read(name)
             if content is None:
@@ -140,20 +140,20 @@ class StepRecorder:
                 entry = msgspec.json.decode(content, type=SpooledEvents)
                 await self._store.write(_append_spooled(entry, self._clock.now()))
             except (msgspec.MsgspecError, InvalidInput, NotFound, StoreRefused) as error:
-                # Nothing that trying again would mend.
+                # Retrying would not help.
                 log.error("spool_entry_set_aside", entry=name, error=str(error))
                 await self._spool.set_aside(name)
                 continue
             await self._spool.remove(name)
-            told += len(entry.events)
-        if told:
-            log.info("spool_emptied", events=told)
-        return told
+            appended += len(entry.events)
+        if appended:
+            log.info("spool_emptied", events=appended)
+        return appended
 
 
 def _append_spooled(entry: SpooledEvents, now: datetime) -> Transaction[list[Appended]]:
     if not is_readable(entry.contract_version):
-        raise InvalidInput(f"it is of contract version {entry.contract_version}")
+        raise InvalidInput(f"the spooled events have contract version {entry.contract_version}")
     drafts = [event.draft() for event in entry.events]
     return run_log.append(
         RunId(entry.run_id), entry.plan_version, drafts, now, entry.contract_version

@@ -1,7 +1,7 @@
-"""The lease rescuer: brings back the jobs of workers that died, and wakes jobs whose time came.
+"""The lease rescuer: recovers the jobs of dead workers, and requeues jobs that have become due.
 
-What a dead process of this host still holds it frees at once; otherwise it goes by leases, and by
-the contract's five minutes whatever a lease says.
+Jobs of dead processes on this host are freed at once; otherwise it goes by leases, and by the
+contract's five minutes whatever a lease says.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from outrider.ports.call_journal import CallJournals
 log = structlog.get_logger()
 
 IsDead = Callable[[str], bool]
-"""Whether the worker of that id is known to be gone; False where one cannot know."""
+"""Whether the worker with that id is known to be dead; False if that cannot be known."""
 
 
 class LeaseRescuer:
@@ -41,8 +41,8 @@ class LeaseRescuer:
         self._store_was_away_at: float | None = None
 
     async def free_the_dead(self) -> int:
-        """Take back the jobs of processes that are provably gone. Where such a process has left
-        word of the calls it had begun, the others that it had open were never called."""
+        """Take back the jobs of processes that are provably dead. If such a process recorded which
+        calls it had begun, its other open attempts were never called."""
         holders = await self._store.read(lost_jobs.lock_holders())
         dead = [holder for holder in holders if self._is_dead(holder)]
         if not dead:
@@ -75,8 +75,8 @@ class LeaseRescuer:
         return freed + rescued + await self._store.write(jobs.requeue(now))
 
     def _may_judge_leases(self) -> bool:
-        """Whether a worker that lives has had the time to extend its lease: the database could be
-        used, and its clock went evenly, for longer than a lease lasts."""
+        """Whether a living worker has had time to extend its lease: the database was usable, and
+        its clock ran evenly, for longer than a lease lasts."""
         away_at = self._store_was_away_at
         if away_at is not None:
             if self._clock.monotonic() - away_at <= self._limits.lease_seconds:
@@ -93,6 +93,6 @@ class LeaseRescuer:
                 self._store_was_away_at = self._clock.monotonic()
                 log.warning("rescue_failed", error=error.message)
             except OSError as error:
-                # Out of handles, say: there is another look soon.
+                # For example out of file handles: try again soon.
                 log.warning("rescue_failed", error=str(error))
             await self._clock.sleep(self._limits.rescue_interval_seconds)

@@ -1,6 +1,6 @@
-"""The context at which a phase handler works: its campaign's audience, launches and artifacts.
+"""The context of a phase handler: its campaign's audience, launches and artifacts.
 
-Each call is one bounded transaction; a handler reaches nothing else through it.
+Each call is one bounded transaction; a handler has access to nothing else.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -88,7 +88,7 @@ class StoredPhaseContext:
         self._ids = foundation.ids
         self._limits = foundation.limits
         self.kept: list[dict[str, object]] = []
-        """References to the artifacts that were kept at this context."""
+        """References to the artifacts stored through this context."""
 
     @property
     def campaign_id(self) -> CampaignId:

@@ -1,6 +1,6 @@
-"""Phase work: one job of a phase that a handler processes, and how it ended.
+"""Phase work: processes one job of a phase through its handler, and records the result.
 
-What a handler raises uses up one of the job's attempts; what it returns is settled for good.
+An exception from a handler uses up one of the job's attempts; a returned result is final.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,7 @@
-"""The progress reporter: tells, every so often, how far each phase in progress is.
+"""The progress reporter: periodically reports how far each phase in progress is.
 
-Whoever asks first tells it, so any number of workers tell it once. It writes an event and never a
-state, and writes nothing for a phase that is no longer in progress.
+The first worker to claim a phase reports it, so any number of workers report it once. It writes
+events and never a state, and nothing for a phase that is no longer in progress.
 """
 
 from datetime import timedelta
@@ -35,22 +35,22 @@ class ProgressReporter:
                 log.warning("progress_not_told", error=error.message)
 
     async def report_once(self) -> int:
-        """Returns how many phases there was something new to tell of."""
+        """Returns how many phases had new progress."""
         now = self._clock.now()
-        # Half a beat of grace, because two workers' beats never quite fall together.
-        told_before = now - timedelta(seconds=self._limits.progress_seconds / 2)
-        claim = progress.claim(told_before, self._limits.progress_phases, now)
-        told = 0
+        # Half an interval of tolerance, because two workers' intervals never quite coincide.
+        reported_before = now - timedelta(seconds=self._limits.progress_seconds / 2)
+        claim = progress.claim(reported_before, self._limits.progress_phases, now)
+        reported = 0
         for due in await self._store.write(claim):
             if due.run_id is not None:
-                told += await self._told(due, due.run_id)
-        if told:
+                reported += await self._report(due, due.run_id)
+        if reported:
             self._hub.wake()
-        return told
+        return reported
 
-    async def _told(self, due: ProgressDue, run_id: RunId) -> int:
-        # Read on one snapshot: counted in the writing transaction, it might not add up.
+    async def _report(self, due: ProgressDue, run_id: RunId) -> int:
+        # Read on one snapshot: counted in the writing transaction, the numbers might not add up.
         accounting = await self._store.read(progress.accounting(run_id))
         kept = self._limits.progress_events_kept
-        script = progress.tell(due, run_id, accounting, kept, self._clock.now())
+        script = progress.report(due, run_id, accounting, kept, self._clock.now())
         return await self._store.write(script)

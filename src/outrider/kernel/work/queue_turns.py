@@ -1,8 +1,7 @@
-"""Queue turns: from which group of jobs a worker takes next, so that all of them get their share.
+"""Queue turns: chooses the group that a worker takes jobs from next, so that all get their share.
 
-A group is the jobs of one mode, workspace and target. Those of stopped runs come first, because
-ending them calls nobody; then realtime before batch; then whoever has least at work here, and among
-equals whoever was served longest ago. A group whose target's door is closed is left alone.
+A group is the jobs of one mode, workspace and target. Stopped runs come first, because ending them
+needs no calls; then realtime; then the group with the fewest active jobs here.
 """
 
 from collections import Counter
@@ -16,7 +15,7 @@ from outrider.kernel.transactions.claims import QueueGroup
 
 @dataclass(frozen=True, slots=True)
 class WorkFilter:
-    """What a worker is there for; None: for everything."""
+    """What a worker processes; None: everything."""
 
     targets: frozenset[str] | None = None
     mode: str | None = None
@@ -43,12 +42,12 @@ class QueueTurns:
         self._turn = 0
 
     def learn(self, groups: Sequence[QueueGroup]) -> None:
-        """What waits in the queue, as the database has just said."""
+        """The groups waiting in the queue, as just read from the database."""
         self._groups = {each.name: each for each in groups if self._filter.takes(each)}
         self._served = {name: at for name, at in self._served.items() if name in self._groups}
 
     def drained(self, name: str) -> None:
-        """It had less than was asked for."""
+        """It had fewer jobs than were requested."""
         self._groups.pop(name, None)
 
     def due(self, now: datetime) -> list[QueueGroup]:
@@ -59,14 +58,14 @@ class QueueTurns:
         ]
 
     def next_due(self) -> datetime | None:
-        """When the next group can be served that can not be now."""
-        moments = []
+        """When the next group becomes available that is not available now."""
+        due_times = []
         for each in self._groups.values():
             if each.run_at is None:
                 continue
             closed = self._closed_at(each)
-            moments.append(max(each.run_at, closed) if closed is not None else each.run_at)
-        return min(moments, default=None)
+            due_times.append(max(each.run_at, closed) if closed is not None else each.run_at)
+        return min(due_times, default=None)
 
     def choose(self, room: int, held: Counter[str], now: datetime) -> dict[str, int]:
         """How many jobs to take from which group."""

@@ -1,8 +1,7 @@
-"""The set-up inspector: when a worker starts, every target of the registry must be callable.
+"""The set-up inspector: checks at worker start that every target of the registry can be called.
 
-Nobody is called. A target whose option, sender, secret or certificate file is wrong is held, with
-an alert that says why, before its first message comes; one that was held for it and is right again
-is opened.
+No calls are made. A target with a wrong option, sender, secret or certificate file is held with an
+alert before its first message; one that was held for that and is now correct is opened.
 """
 
 from collections.abc import Iterable
@@ -34,8 +33,8 @@ class SetupInspector:
         for contract in mine:
             others = self._routes.own_workspaces(contract.submission_target)
             if others:
-                # Each has a door of its own, which its first message finds open or closes.
-                self._tell(contract, others)
+                # Each has its own door, which its first message finds open or closes.
+                self._log_problems(contract, others)
                 continue
             target, problem = contract.submission_target, problems.get(contract)
             key = self._gate.door_key(DEFAULT_SCOPE, target, contract.gateway_url)
@@ -45,7 +44,7 @@ class SetupInspector:
                 log.error("target_unusable", submission_target=target, error=problem.message)
                 await self._gate.hold(key, problem.message)
 
-    def _tell(self, contract: Contract, workspaces: Iterable[WorkspaceRoutes]) -> None:
+    def _log_problems(self, contract: Contract, workspaces: Iterable[WorkspaceRoutes]) -> None:
         for routes in workspaces:
             problem = routes.problem(contract)
             if problem is not None:

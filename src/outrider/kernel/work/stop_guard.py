@@ -1,8 +1,7 @@
-"""The stop guard: a database that does not answer keeps no process from ending.
+"""The stop guard: an unresponsive database must not keep a process from ending.
 
-When a stop has begun, held jobs are finished and leases given back, however long the database
-takes for it. Where it has not answered at all for a while, nobody waits for it any more: what is
-under way is left as a crash leaves it, to its leases and to whoever goes on with it.
+During a stop, held jobs are finished and leases given back, however long that takes. If the
+database has not answered at all for a while, the rest is left as after a crash, to its leases.
 """
 
 import asyncio
@@ -24,13 +23,13 @@ class StopGuard:
         self._cut_off = asyncio.Event()
 
     def begin(self) -> None:
-        """The stop has begun; said again, it changes nothing."""
+        """The stop has begun; repeating it changes nothing."""
         if self._watching is None:
             self._watching = asyncio.create_task(self._watch())
 
     async def ended(self, working: asyncio.Task[None], seconds: float | None = None) -> bool:
-        """Whether it has ended by itself, within the time if there is a limit, and before the
-        database was given up. Otherwise it is cancelled."""
+        """Whether it ended on its own, within the time limit if any, and before the database was
+        given up. Otherwise it is cancelled."""
         giving_up = asyncio.create_task(self._cut_off.wait())
         try:
             await asyncio.wait(

@@ -1,8 +1,7 @@
-"""The watcher: looks at what others do, in every process, and is none of them.
+"""The watcher: in every process, checks whether the other roles make progress.
 
-A look finds what stands still, and since when. What is found has an open alert; what is found no
-more has none: nobody has to resolve it, and whoever was stuck need not work again for that. A look
-that fails or does not come back costs the others nothing.
+A check finds what is stalled, and since when; an alert is open for as long as it is found, and
+resolves automatically. A check that fails or hangs does not affect the others.
 """
 
 import asyncio
@@ -38,14 +37,14 @@ Find = Callable[[], Awaitable[Sequence[Sighting]]]
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """`owner`: only alerts about this subject are this process's to resolve. `tells`: it raises
-    alerts, and does not only say which of them are still true."""
+    """`owner`: this process resolves only alerts about this subject. `raises`: the look raises
+    alerts rather than only reporting which of them still apply."""
 
     code: AlertCode
     what: str
     find: Find
     owner: str | None = None
-    tells: bool = True
+    raises: bool = True
 
 
 class Watcher:
@@ -84,19 +83,19 @@ class Watcher:
             Look(
                 AlertCode.EVENT_BUS_STUCK,
                 "events for the sink are due and no worker delivers them",
-                ask(watching.untold_sinks, stall),
+                ask(watching.undelivered_sinks, stall),
             ),
             Look(
                 AlertCode.WORKFLOW_STUCK,
                 "its workflow was restarted",
                 ask(watching.unmoved_workflows, 0.0),
-                tells=False,
+                raises=False,
             ),
             Look(
                 AlertCode.LATE_ACCEPTANCE,
                 "items were accepted that already had another outcome",
                 ask(watching.late_acceptances, foundation.limits.watcher_notice_seconds),
-                tells=False,
+                raises=False,
             ),
             Look(
                 AlertCode.BOUNCE_RATE_HIGH,
@@ -140,7 +139,7 @@ class Watcher:
                 log.warning("look_failed", code=look.code.value, error=reason)
 
     async def tell_stuck_workflow(self, stalled: Stalled, failed: int) -> None:
-        """The engine could not get on with its execution of this work, and begins it anew. The
+        """The engine could not make progress with its execution of this work, and restarts it. The
         alert is open until the job moves."""
         scope = await self._store.read(watching.scope_of_job(stalled.job_id))
         work = stalled.work
@@ -170,20 +169,21 @@ class Watcher:
             for each in opened
             if each.code is look.code and look.owner in (None, each.subject)
         }
-        told_before = now - timedelta(seconds=self._limits.watcher_repeat_seconds)
+        raised_before = now - timedelta(seconds=self._limits.watcher_repeat_seconds)
         for sighting in found:
             known = of_look.pop((sighting.subject, sighting.scope), None)
-            if look.tells and (known is None or known.last_seen_at < told_before):
-                await self._tell(look, sighting, now, fresh=known is None)
+            if look.raises and (known is None or known.last_seen_at < raised_before):
+                await self._raise(look, sighting, now, fresh=known is None)
         if look.owner is None and len(found) >= self._limits.watcher_subjects:
-            # There may be more than one look sees: nobody knows which alerts are true no more.
+            # There may be more than one check returns, so it is unknown which alerts no longer
+            # apply.
             return
         for gone in of_look.values():
             resolved = resolve_in_workspace(look.code, gone.subject, gone.scope, now)
             if await self._store.write(resolved):
                 log.info("alert_resolved", code=look.code.value, subject=gone.subject)
 
-    async def _tell(self, look: Look, sighting: Sighting, now: datetime, *, fresh: bool) -> None:
+    async def _raise(self, look: Look, sighting: Sighting, now: datetime, *, fresh: bool) -> None:
         seconds = (now - sighting.since).total_seconds()
         message = f"{look.what}, for {seconds:.1f} s"
         detail = {
@@ -237,7 +237,7 @@ class RateLook:
 
 
 class SpoolLook:
-    """Of a folder of this machine: whether its oldest entry has been the same for long."""
+    """Checks whether the oldest entry of a local spool has been the same for long."""
 
     def __init__(self, name: str, spool: Spool, clock: Clock, seconds: float) -> None:
         self._name = name

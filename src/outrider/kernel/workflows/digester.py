@@ -1,7 +1,7 @@
-"""The digester: takes digests that are due, and writes one message of each into the ledger.
+"""The digester: takes due digests, and writes one message for each into the ledger.
 
-A digest is closed in the transaction that writes its row, so a digester that dies anywhere leaves
-it to be claimed again, and two that have it at once write it once.
+A digest is closed in the transaction that writes its row, so a digester that dies at any point
+leaves it to be claimed again, and two that hold it at once write it once.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -44,7 +44,7 @@ RULE_DISABLED = "the rule or its step was disabled before the digest was due"
 
 
 class Due(NamedTuple):
-    """A digest of a step that there still is, and what its template is rendered with."""
+    """A digest whose step still exists, and the attributes its template is rendered with."""
 
     digest: ClaimedDigest
     found: DigestStep
@@ -86,7 +86,7 @@ class Digester:
                 await self._clock.sleep(self._limits.digester_seconds)
 
     async def digest_due(self) -> int:
-        """Write the messages of a window of digests that are due; how many were taken."""
+        """Write the messages of a window of due digests; returns how many were taken."""
         now = self._clock.now()
         lease_expires_at = now + timedelta(seconds=self._limits.digester_lease_seconds)
         claimed = await self._store.write(
@@ -110,7 +110,7 @@ class Digester:
             raise
         except Exception as error:
             if len(claimed) > 1:
-                # One of them is to blame; alone, each shows whether it is the one.
+                # One of them is to blame; processed individually, each shows whether it is the one.
                 for digest in claimed:
                     await self._digest(scope, [digest])
                 return
@@ -134,7 +134,8 @@ class Digester:
                 closed.append(ClosedDigest(digest.id, None, STEP_DELETED))
                 continue
             if digest.id not in variables:
-                # Its event went into an older digest of the same place: there is nothing to tell.
+                # Its event went into an older digest for the same recipient: there is nothing to
+                # send.
                 closed.append(ClosedDigest(digest.id, None))
                 continue
             if not found.enabled:
@@ -165,7 +166,7 @@ class Digester:
     async def _attributes(
         self, digest: ClaimedDigest, channel: Channel, texts: Sequence[str]
     ) -> dict[str, Any]:
-        """What the newest event's templates may name, all events, and how many they are."""
+        """The variables of the newest event, all collected events, and their count."""
         events = [msgspec.json.decode(text) for text in texts]
         named = {
             **events[-1],
@@ -177,7 +178,7 @@ class Digester:
         return named if url is None else {**named, VARIABLE: url}
 
     async def _rendered(self, due: Sequence[Due]) -> list[tuple[Due, Rendered | RenderProblem]]:
-        """In the order given; the digests of one step are rendered together."""
+        """In the given order; the digests of one step are rendered together."""
         texts: dict[DigestId, Rendered | RenderProblem] = {}
         by_step: dict[str, list[Due]] = {}
         for each in due:
@@ -200,13 +201,13 @@ class Digester:
         zone = own_zone(due.attributes, digest.recipient_id)
         to = Addressee(RecipientId(digest.recipient_id), digest.address, None, zone)
         reason = error = None
-        letter = MessageContent(None, "", (), zone)
+        content = MessageContent(None, "", (), zone)
         if isinstance(text, RenderProblem):
             reason, error = RENDER_FAILED, text.detail
         elif text.subject is not None and breaks_header(text.subject):
             reason, error = INVALID_HEADER, "the rendered subject contains a control character"
         else:
-            letter = MessageContent(text.subject, text.body, (), zone, _is_html(step))
+            content = MessageContent(text.subject, text.body, (), zone, _is_html(step))
         kind, template = channel_kind(step.channel)
         target = contract.submission_target
         return NewNotification(
@@ -218,8 +219,8 @@ class Digester:
             contract.gateway_type,
             to.recipient_id,
             to.address,
-            letter.subject,
-            msgspec.json.encode(letter.as_document()).decode(),
+            content.subject,
+            msgspec.json.encode(content.as_document()).decode(),
             idempotency_key("digest", digest.id),
             kind,
             template,

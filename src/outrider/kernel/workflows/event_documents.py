@@ -1,6 +1,6 @@
-"""Domain events as their senders see them: the event, its routes, and the messages that followed.
+"""Domain events as their senders see them: the event, its routes, and the resulting messages.
 
-What is stored as JSON is passed on as it is.
+Values stored as JSON are passed through unchanged.
 """
 
 from collections.abc import Sequence

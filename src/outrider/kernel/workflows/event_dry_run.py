@@ -1,7 +1,7 @@
-"""The event rehearser: what would follow from a domain event now; nothing is written or sent.
+"""The event dry run: what a domain event would cause now; nothing is written or sent.
 
-It decides, addresses and renders as the router does, by the rules of the moment. What only a
-delivery finds out (quiet hours, caps) is not told; who opted out is.
+It decides, addresses and renders as the router does, by the current rules. Opt-outs are reported;
+conditions known only at delivery (quiet hours, caps) are not.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ from outrider.kernel.workflows.event_planner import EventPlanner
 from outrider.limits.workflows import REHEARSED_SHOWN_MAX
 
 NO_ONES_SECRET = bytes(SECRET_BYTES)
-"""What links are signed with here: they look like real ones, and opt nobody out."""
+"""Signs the links shown here: they look real, but opt nobody out."""
 
 
 class RehearsedMessage(NamedTuple):
@@ -88,16 +88,16 @@ class EventDryRun:
         await self._planner.render([plan], self._urls, now)
         shown = [(route.place, row) for route in plan.routes for row in route.rows]
         entries = plan.entries
-        told = shown[:REHEARSED_SHOWN_MAX]
-        suppressed = await self._suppressed(scope, [row for _, row in told])
+        listed = shown[:REHEARSED_SHOWN_MAX]
+        suppressed = await self._suppressed(scope, [row for _, row in listed])
         return Rehearsal(
             emission.trigger,
             plan.status,
             plan.problem,
             [route.document() for route in plan.routes],
-            [_message(place, row, suppressed) for place, row in told],
+            [_message(place, row, suppressed) for place, row in listed],
             entries[:REHEARSED_SHOWN_MAX],
-            len(shown) - len(told) + max(0, len(entries) - REHEARSED_SHOWN_MAX),
+            len(shown) - len(listed) + max(0, len(entries) - REHEARSED_SHOWN_MAX),
             _sentences(plan),
             now,
         )
@@ -127,8 +127,8 @@ def _sentences(plan: EventPlan) -> list[str]:
         return [f"It could not be processed: {plan.error}."]
     if not plan.routes:
         return ["Its trigger has neither a rule nor a legacy sender: nothing would be sent."]
-    told = [route.document() for route in plan.routes]
-    return [each for route in told for each in (_sentence(route), *without_address(route))]
+    listed = [route.document() for route in plan.routes]
+    return [each for route in listed for each in (_sentence(route), *without_address(route))]
 
 
 def _sentence(route: Route) -> str:

@@ -1,7 +1,7 @@
-"""The event intake: the door for domain events. It takes each once, and leaves the rest to routing.
+"""The event intake: accepts each domain event once, and leaves the rest to routing.
 
-The same event again is the same event; another one under the same id is a conflict. A trigger that
-nobody knows is refused here, where its sender can still be told.
+Repeating an event is harmless; a different event under the same id is a conflict. An unknown
+trigger is refused here, where its sender still gets the error.
 """
 
 from collections.abc import Callable, Sequence
@@ -38,9 +38,9 @@ class EventIntake:
     async def emit(
         self, scope: Scope, emission: Emission, trace_parent: str | None = None
     ) -> tuple[StoredEvent, bool]:
-        """The event as it stands, and whether it is new."""
-        told = EventFields(emission, event_texts(emission), trace_parent)
-        answer = await self._shared.put(scope, told)
+        """The event as stored, and whether it is new."""
+        fields = EventFields(emission, event_texts(emission), trace_parent)
+        answer = await self._shared.put(scope, fields)
         if isinstance(answer, IdempotencyConflict):
             raise answer
         return answer
@@ -49,7 +49,7 @@ class EventIntake:
         self, scope: Scope, emissions: Sequence[Emission], trace_parent: str | None = None
     ) -> list[Answer]:
         """Many at once, in one transaction; an answer for each, in order."""
-        told = [
+        fields = [
             EventFields(
                 emission,
                 event_texts(emission, f"[{index}]." if len(emissions) > 1 else ""),
@@ -57,19 +57,19 @@ class EventIntake:
             )
             for index, emission in enumerate(emissions)
         ]
-        return await self._take(scope, told)
+        return await self._take(scope, fields)
 
-    async def _take(self, scope: Scope, told: Sequence[EventFields]) -> list[Answer]:
+    async def _take(self, scope: Scope, fields: Sequence[EventFields]) -> list[Answer]:
         new, stored = await self._store.write(
-            domain_events.take(scope, told, self._triggers, self._ids, self._clock.now())
+            domain_events.take(scope, fields, self._triggers, self._ids, self._clock.now())
         )
         if new:
             self._wake()
         answers: list[Answer] = []
-        for emission, texts, _ in told:
+        for emission, texts, _ in fields:
             found = stored[emission.event_id]
             if found.fingerprint == texts.fingerprint:
-                # The first of two alike in one batch is the new one.
+                # The first of two identical events in a batch is the new one.
                 answers.append((found, emission.event_id in new))
                 new.discard(emission.event_id)
             else:
@@ -77,13 +77,13 @@ class EventIntake:
         return answers
 
     async def event(self, scope: Scope, event_id: str) -> tuple[StoredEvent, list[EventItem]]:
-        """The event, and the messages that followed from it so far."""
+        """The event, and the messages created from it so far."""
         return await self._store.read(
             domain_events.with_items(scope, event_id, self._limits.event_items)
         )
 
     async def contents(self, scope: Scope, event_id: str) -> EventContents:
-        """What its sender told."""
+        """What its sender submitted."""
         return await self._store.read(domain_events.contents(scope, event_id))
 
     async def page(
@@ -100,7 +100,7 @@ class EventIntake:
         )
 
     async def reroute(self, scope: Scope, event_id: str) -> bool:
-        """Have what failed routed again; False where nothing of the event failed."""
+        """Route the failed parts again; False if no part of the event failed."""
         again = await self._store.write(domain_events.reroute(scope, event_id, self._clock.now()))
         if again:
             self._wake()

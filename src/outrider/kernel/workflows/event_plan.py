@@ -1,6 +1,6 @@
-"""What is planned for an event: a route for each channel and audience, and the event's own record.
+"""The plan of an event: a route for each channel and audience, and the event's own record.
 
-The record is what explanations are told from, long after rules have changed.
+Explanations are based on that record, long after rules have changed.
 """
 
 from dataclasses import dataclass, field
@@ -31,10 +31,10 @@ class RouteRecord:
     rows: list[NewNotification] = field(default_factory=list)
     failed: bool = False
     logged_why: str | None = None
-    """What may be logged of `why`, which may quote what the event says."""
+    """The part of `why` that may be logged; `why` itself may quote the event."""
 
     def fail(self, why: str, logged: str | None = None) -> None:
-        """Whole or not at all: what the route had so far is dropped. The first reason counts."""
+        """All or nothing: what the route had so far is dropped. The first reason counts."""
         if self.failed:
             return
         self.failed, self.why, self.logged_why = True, why, logged or why
@@ -45,7 +45,7 @@ class RouteRecord:
         return self.sender is not None and self.decision is Decision.STEPS
 
     def fall_back(self) -> bool:
-        """To the sender that was there before, if the rule could not be enqueued."""
+        """Fall back to the legacy sender, if the rule could not be enqueued."""
         if not (self.failed and self.can_fall_back):
             return False
         self.decision, self.failed = Decision.LEGACY_FALLBACK, False
@@ -58,23 +58,23 @@ class RouteRecord:
 
     def document(self) -> dict[str, Any]:
         decision = Decision.FAILED if self.failed else self.decision
-        told: dict[str, Any] = {
+        document: dict[str, Any] = {
             "channel": self.place.channel.value,
             "audience": self.place.audience,
             "decision": decision.value,
         }
         if self.rule is not None:
-            told["ruleId"] = self.rule.id
+            document["ruleId"] = self.rule.id
         if self.sender is not None and decision in (Decision.LEGACY, Decision.LEGACY_FALLBACK):
-            told["sender"] = self.sender.name
+            document["sender"] = self.sender.name
         if self.why is not None:
-            told["why"] = self.why
+            document["why"] = self.why
         if not self.failed and self.decision is not Decision.SUPPRESSED:
-            told["items"] = len(self.rows)
-            told["collected"] = len(self.entries)
+            document["items"] = len(self.rows)
+            document["collected"] = len(self.entries)
             if self.without_address:
-                told["withoutAddress"] = self.without_address
-        return told
+                document["withoutAddress"] = self.without_address
+        return document
 
 
 @dataclass
@@ -82,18 +82,18 @@ class EventPlan:
     scope: Scope
     event: DomainEvent
     kept: list[dict[str, Any]]
-    """Routes of an earlier routing that went well; they are not gone again."""
+    """Routes that succeeded in an earlier routing; they are not repeated."""
     event_bytes: int = 0
     routes: list[RouteRecord] = field(default_factory=list)
     error: str | None = None
     logged_error: str | None = None
     was_tried: bool = False
-    """Routed before, and not all of it went well."""
+    """Routed before, and not all of it succeeded."""
 
     def has(self, place: RoutePlace) -> bool:
         return any(
-            (told["channel"], told["audience"]) == (place.channel.value, place.audience)
-            for told in self.kept
+            (document["channel"], document["audience"]) == (place.channel.value, place.audience)
+            for document in self.kept
         )
 
     def add(
@@ -105,7 +105,7 @@ class EventPlan:
 
     @property
     def items(self) -> int:
-        """How many messages it would make, now or in digests."""
+        """How many messages it would create, directly or in digests."""
         ordered = (len(order.to) for route in self.routes for order in route.orders)
         return sum(ordered) + len(self.entries)
 
@@ -116,7 +116,7 @@ class EventPlan:
 
     @property
     def weight_bytes(self) -> int:
-        """What rendering and collecting hold of the event at once."""
+        """Memory that rendering and collecting the event take at once."""
         return self.event_bytes * (1 + self.texts + len(self.entries))
 
     @property
@@ -135,7 +135,7 @@ class EventPlan:
 
     @property
     def logged_problem(self) -> str:
-        """The same for the log and for alerts: nothing that the event itself says."""
+        """The same for the log and for alerts, without anything the event itself contains."""
         wrong = [route.logged_why or "" for route in self.routes if route.failed]
         whole = self.logged_error or self.error
         return (whole or "; ".join(wrong))[:ERROR_DETAIL_MAX_CHARACTERS]
@@ -145,10 +145,10 @@ class EventPlan:
         return EventStatus.FAILED if self.problem else EventStatus.ROUTED
 
     def document(self) -> str:
-        told = [*self.kept, *(route.document() for route in self.routes)]
-        return msgspec.json.encode(told).decode()
+        document = [*self.kept, *(route.document() for route in self.routes)]
+        return msgspec.json.encode(document).decode()
 
 
 def kept_routes(text: str | None) -> list[dict[str, Any]]:
-    told: list[dict[str, Any]] = msgspec.json.decode(text) if text else []
-    return [route for route in told if route["decision"] != Decision.FAILED]
+    document: list[dict[str, Any]] = msgspec.json.decode(text) if text else []
+    return [route for route in document if route["decision"] != Decision.FAILED]

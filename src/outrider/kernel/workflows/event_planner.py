@@ -1,7 +1,7 @@
-"""The route planner: what is to follow from each of a window's events, decided and rendered.
+"""The event planner: decides and renders what follows from each event of a window.
 
-One route that cannot be gone costs the others nothing: it fails alone, or falls back to the sender
-that was there before rules were.
+One failing route does not affect the others: it fails alone, or falls back to the legacy sender
+that was used before rules.
 """
 
 import asyncio
@@ -69,10 +69,10 @@ class EventPlanner:
             bare = DomainEvent(
                 claimed.id, claimed.event_id, claimed.trigger, claimed.occurred_at, {}, {}
             )
-            told = f"given up after {claimed.attempts - 1} attempts"
-            error = f"{told}: {claimed.error}" if claimed.error else told
+            given_up = f"given up after {claimed.attempts - 1} attempts"
+            error = f"{given_up}: {claimed.error}" if claimed.error else given_up
             return EventPlan(
-                claimed.scope, bare, kept_routes(claimed.routes), error=error, logged_error=told
+                claimed.scope, bare, kept_routes(claimed.routes), error=error, logged_error=given_up
             )
         plan = EventPlan(
             claimed.scope, claimed.event(), kept_routes(claimed.routes), claimed.size_bytes,
@@ -123,7 +123,7 @@ class EventPlanner:
         if isinstance(ordered, str):
             route.fail(ordered)
         elif ordered == ([], []) and not in_order(steps):
-            # Nothing was enqueued, so what was there before rules is not to fall silent.
+            # Nothing was enqueued, so the legacy sender must not fall silent.
             if route.sender is not None:
                 route.fail(NO_STEPS)
             else:
@@ -136,7 +136,7 @@ class EventPlanner:
         try:
             order = self._executor.legacy_order(plan.scope, plan.event, route.sender, now)
         except Exception as error:
-            # Senders are other people's code; one that fails is no reason to lose its event.
+            # Senders are third-party code; a failure must not lose the event.
             log.error(
                 "legacy_sender_failed", sender=route.sender.name, errors=list(described(error))
             )

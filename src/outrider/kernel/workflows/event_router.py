@@ -1,7 +1,7 @@
 """The event router: domain events come in, are decided on once, and leave as ledger rows.
 
-Rows, digests and the event's own record are written in one transaction, so an event is routed whole
-or not at all. A router that dies leaves its events to be claimed again; keys make that harmless.
+Rows, digests and the event's record are written in one transaction, so an event is routed whole or
+not at all. Events of a router that dies are claimed again; keys make that harmless.
 """
 
 import asyncio
@@ -59,10 +59,10 @@ class EventRouter:
         self._limits = foundation.limits
         self._woken = asyncio.Event()
         self._kept: set[DomainEventId] = set()
-        """Of the claimed events, those that are still to be routed."""
+        """The claimed events that are still to be routed."""
 
     def wake(self) -> None:
-        """Something was emitted in this process, so there is no need to wait for the next look."""
+        """An event was emitted in this process, so there is no need to wait for the next poll."""
         self._woken.set()
 
     async def run(self) -> None:
@@ -72,7 +72,7 @@ class EventRouter:
                 await self._look()
 
     async def _look(self) -> None:
-        """Route what is due, or wait until there may be something."""
+        """Route due events, or wait until there may be some."""
         self._woken.clear()
         try:
             routed = await self.route_due()
@@ -86,7 +86,7 @@ class EventRouter:
                     await self._woken.wait()
 
     async def route_due(self) -> int:
-        """Route a window of events that are due; how many there were."""
+        """Route a window of due events; returns how many there were."""
         claimed = await self._store.write(
             domain_events.claim(self._limits.router_events, self._lease_end(), self._clock.now())
         )
@@ -95,7 +95,7 @@ class EventRouter:
         self._kept = {event.id for event in claimed}
         keeping = asyncio.create_task(self._keep())
         try:
-            # One workspace's slow templates cost the others nothing but the end of this window.
+            # One workspace's slow templates delay the others by no more than this window.
             by_scope = groupby(sorted(claimed, key=_scope_and_id), key=lambda event: event.scope)
             ended = await asyncio.gather(
                 *(self._route_all(list(events)) for _, events in by_scope), return_exceptions=True
@@ -108,12 +108,12 @@ class EventRouter:
         return len(claimed)
 
     async def _route_all(self, events: Sequence[ClaimedEvent]) -> None:
-        """Those of one workspace, and no more at once than may be decoded at once."""
+        """The events of one workspace, in groups that may be decoded at once."""
         for part in in_parts(events, lambda event: event.size_bytes, self._limits.router_bytes):
             await self._route(part)
 
     async def _keep(self) -> None:
-        """Until cancelled: whoever renders for long keeps what it claimed."""
+        """Until cancelled: extends the claims while rendering takes long."""
         while True:
             await self._clock.sleep(self._limits.router_lease_seconds / 3)
             try:
@@ -125,7 +125,7 @@ class EventRouter:
         return self._clock.now() + timedelta(seconds=self._limits.router_lease_seconds)
 
     async def _route(self, events: Sequence[ClaimedEvent]) -> None:
-        """All of them in one transaction, or each in its own where one is to blame."""
+        """All of them in one transaction, or each in its own if one is to blame."""
         try:
             whole = await self._routed(events)
         except StoreUnavailable:
@@ -141,7 +141,7 @@ class EventRouter:
             await self._route(events[middle:])
 
     async def _routed(self, events: Sequence[ClaimedEvent]) -> bool:
-        """False: they come to more than is held in memory at once, and nothing was done."""
+        """False: they exceed what may be held in memory at once, and nothing was done."""
         now = self._clock.now()
         scope = events[0].scope
         rules, steps = await self._store.read(
@@ -179,8 +179,8 @@ class EventRouter:
         steps: Steps,
         refusal: StoreRefused,
     ) -> EventPlan:
-        """The database refuses what rules make of the event: the senders that were there before
-        take their places, one place at first and then all. Raises the refusal where none can."""
+        """The database refuses what the event's rules produce: the legacy senders replace them, one
+        route at first and then all. Raises the refusal if no route has a legacy sender."""
         places = [route.place for route in plan.routes if route.can_fall_back]
         for fallen in [[place] for place in places] + [places] * (len(places) > 1):
             now = self._clock.now()

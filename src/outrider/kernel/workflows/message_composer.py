@@ -1,7 +1,7 @@
-"""The step executor: turns an event's routes into messages, rendered and addressed.
+"""The message composer: turns an event's routes into messages, rendered and addressed.
 
-Orders come from enabled steps and from legacy senders; they are rendered in windows, template by
-template, and come out as ledger rows to be. A rule is enqueued whole or not at all.
+Orders come from enabled steps and from legacy senders; they are rendered in windows, grouped by
+template, into ledger rows. A rule is enqueued whole or not at all.
 """
 
 import hashlib
@@ -49,23 +49,23 @@ TOO_MUCH = RenderProblem(f"the event's messages have more than {EVENT_TEXTS_MAX_
 SPOILT = RenderProblem("another step of its rule could not be rendered")
 NOTHING = msgspec.json.encode(MessageContent(None, "").as_document()).decode()
 PERSONAL = ("recipient", "unsubscribeUrl")
-"""What makes a text another one for each recipient."""
+"""What makes a text differ for each recipient."""
 
 
 @dataclass(frozen=True, slots=True)
 class MessageOrder:
-    """One message to everybody whom one step, or one legacy sender, names."""
+    """One message to everyone that one step, or one legacy sender, addresses."""
 
     scope: Scope
     event: DomainEvent
     origin: str
-    """What the items' keys have in common: the step's id, or the sender's name."""
+    """The common part of the items' keys: the step's id, or the sender's name."""
     kind: str
     template: str
     channel: Channel
     contract: Contract
     route: str
-    """What its rule, or its sender, is known by: orders of one route fail together."""
+    """Identifies its rule or sender: orders of one route fail together."""
     subject: str | None
     body: str
     to: Sequence[Addressee]
@@ -78,7 +78,7 @@ class MessageOrder:
     variables: Mapping[str, object] = field(default_factory=dict)
     purpose: Purpose = UNSTATED
     without_address: Sequence[RecipientId] = ()
-    """Parties that it was meant for and that have no address on its channel."""
+    """Intended parties without an address on its channel."""
 
     @property
     def is_html(self) -> bool:
@@ -120,7 +120,7 @@ class MessageComposer:
         steps: Iterable[WorkflowStep],
         now: datetime,
     ) -> tuple[list[MessageOrder], list[DigestEntry]] | str:
-        """What an enabled rule enqueues, in its steps' order; or why it cannot be enqueued."""
+        """What an enabled rule enqueues, in step order; or why it cannot be enqueued."""
         orders: list[MessageOrder] = []
         entries: list[DigestEntry] = []
         for place, step in enumerate(in_order(steps)):
@@ -138,7 +138,7 @@ class MessageComposer:
             passed = isinstance(due, DueTimePassed)
             due_at = now if isinstance(due, DueTimePassed) else due
             if due_at <= LAST_MOMENT:
-                # Steps that are due together are delivered in their order too.
+                # Steps that are due together are also delivered in their order.
                 due_at += timedelta(microseconds=place)
             orders.append(
                 MessageOrder(
@@ -173,7 +173,7 @@ class MessageComposer:
     async def render(
         self, orders: Sequence[MessageOrder], urls: UnsubscribeUrls | None
     ) -> list[list[NewNotification] | str]:
-        """For each order its rows to be, or what is wrong with its template."""
+        """For each order its prepared rows, or what is wrong with its template."""
         asked: dict[tuple[Scope, str | None, str, bool], list[tuple[int, str]]] = {}
         for index, order in enumerate(orders):
             template = order.scope, order.subject, order.body, order.is_html
@@ -183,7 +183,7 @@ class MessageComposer:
         sizes: dict[str, int] = {}
         spoilt: set[tuple[str, str]] = set()
         for (scope, subject, body, html), all_texts in asked.items():
-            # A route that has failed already costs no more time.
+            # A route that has already failed takes no more time.
             texts = [each for each in all_texts if _route(orders[each[0]]) not in spoilt]
             for index in {index for index, _ in all_texts} - {index for index, _ in texts}:
                 rendered[index].append(SPOILT)
@@ -199,7 +199,8 @@ class MessageComposer:
         return [self._rows(order, answers) for order, answers in zip(orders, rendered, strict=True)]
 
     def _attributes(self, order: MessageOrder, urls: UnsubscribeUrls | None) -> list[str]:
-        """What the order's templates are rendered with: once, or once for each recipient."""
+        """The attributes that the order's templates are rendered with: one set, or one per
+        recipient."""
         to = order.written_to
         common = {**order.event.attributes(), **order.variables}
         if not to:
@@ -238,7 +239,7 @@ class MessageComposer:
                 rows.append(self._row(order, each, OutboxId(outbox_id), None, NOTHING, skip))
                 continue
             if text is not shared or each.time_zone not in payloads:
-                # A text that many get is kept once.
+                # A text that many recipients get is stored once.
                 payloads[each.time_zone] = _payload(order, text, each.time_zone)
             payload = payloads[each.time_zone]
             rows.append(self._row(order, each, OutboxId(outbox_id), text.subject, payload, None))
@@ -280,7 +281,7 @@ class MessageComposer:
 
 
 def _refuse_odd(composed: Composition) -> None:
-    """Senders are other people's code: what cannot be rendered or kept is theirs to hear of."""
+    """Senders are third-party code: report to them what cannot be rendered or stored."""
     texts: tuple[object, ...] = (composed.subject or "", composed.body)
     if not all(isinstance(text, str) for text in texts):
         raise TypeError("a composition's subject and body should be strings")
@@ -295,10 +296,10 @@ def _route(order: MessageOrder) -> tuple[str, str]:
 
 
 def _payload(order: MessageOrder, text: Rendered, time_zone: str | None) -> str:
-    letter = MessageContent(
+    content = MessageContent(
         text.subject, text.body, tuple(order.attachments), time_zone, order.is_html
     )
-    return msgspec.json.encode(letter.as_document()).decode()
+    return msgspec.json.encode(content.as_document()).decode()
 
 
 def _size(answer: Rendered | RenderProblem) -> int:
@@ -331,7 +332,7 @@ def lane_number(channel: Channel, to: Addressee) -> int:
 
 
 def item_key(order: MessageOrder, to: Addressee) -> IdempotencyKey:
-    """One item for an event, a step and an address, however often it is routed."""
+    """One item per event, step and address, however often it is routed."""
     who = (
         address_key(address_kind(order.channel), to.address)
         if to.address is not None

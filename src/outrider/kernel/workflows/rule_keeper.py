@@ -1,7 +1,7 @@
-"""The rule keeper: rules and steps listed, put, deleted, and a whole file of them applied.
+"""The rule keeper: lists, writes and deletes rules and steps, and applies whole rule files.
 
-What is written is compared with what is there, inside the transaction that changes it; who has seen
-a diff before can have it refused where it is another one by now.
+Every change is a diff against the stored rules, computed in the transaction that applies it. It
+refuses a diff that has changed since it was approved.
 """
 
 from collections.abc import Iterable, Sequence
@@ -47,7 +47,7 @@ class RuleKeeper:
         return await self._store.read(rules.step(scope, step_id))
 
     async def export(self, scope: Scope) -> tuple[list[WrittenRule], ScreenPolicies]:
-        """Everything as a file would say it."""
+        """Everything, in the form of a rule file."""
         existing, policies = await self._store.read(rule_changes.everything(scope))
         written = [
             WrittenRule.of(rule, tuple(WrittenStep.of(step) for step in steps))
@@ -58,7 +58,8 @@ class RuleKeeper:
     async def put_rule(
         self, scope: Scope, written: WrittenRule, actor: str, rule_id: str | None = None
     ) -> tuple[RuleRecord, bool]:
-        """The rule of this id, or of this place, as it is now; and whether it is new."""
+        """The rule with this id, or for this channel and audience, as it is now; and whether it is
+        new."""
         return await self._store.write(
             rule_changes.put_rule(scope, written, rule_id, self._by(actor))
         )
@@ -73,7 +74,7 @@ class RuleKeeper:
         step_id: str | None = None,
         is_another: bool = False,
     ) -> tuple[StepRecord, bool]:
-        """The step of this id, or the one of this order, as it is now; and whether it is new.
+        """The step with this id, or with this order, as it is now; and whether it is new.
 
         `is_another` adds one, whatever its order.
         """
@@ -85,7 +86,7 @@ class RuleKeeper:
         )
 
     async def delete_rule(self, scope: Scope, rule_id: str, actor: str) -> None:
-        """With its steps."""
+        """Including its steps."""
         await self._store.write(rule_changes.delete_rule(scope, rule_id, self._by(actor)))
 
     async def delete_step(self, scope: Scope, step_id: str, actor: str) -> None:
@@ -113,14 +114,14 @@ class RuleKeeper:
         policies: ScreenPolicies | None = None,
         expected: str | None = None,
     ) -> WorkflowDiff:
-        """All of it in one transaction. `expected` is the fingerprint of the diff agreed to."""
+        """All of it in one transaction. `expected` is the fingerprint of the approved diff."""
         self._require_targets(_placed(written))
         wanted = Wanted(written, policies, prune)
         found = await self._store.write(
             rule_changes.apply(scope, wanted, expected, self._by(actor))
         )
         if found.policies:
-            # What this process remembers of them is heard of at once.
+            # This process's policy cache is updated at once.
             await self._policies.get(scope)
         return found
 
@@ -128,7 +129,7 @@ class RuleKeeper:
         return ChangedBy(actor, self._ids, self._clock.now())
 
     def _require_targets(self, steps: Iterable[tuple[str, WrittenStep]]) -> None:
-        """A step that could never be sent is refused when it is written, not when it is due."""
+        """Refuse a step that could never be sent when it is written, not when it is due."""
         problems = [
             Problem(f"{path}submissionTarget", found)
             for path, step in steps

@@ -7,7 +7,7 @@ from outrider.domain.submission import Contract, GatewayType
 
 
 class StepTargets:
-    """A step's own, or the one that the settings name for its channel, or the only one there is."""
+    """The step's own target, or the one configured for its channel, or the only one there is."""
 
     def __init__(
         self,
@@ -20,7 +20,7 @@ class StepTargets:
         self._by_channel = by_channel
 
     def find(self, channel: Channel, wanted: str | None) -> Contract | str:
-        """The contract in force, or in words why there is none."""
+        """The contract in force, or a description of why there is none."""
         in_force = self._contracts()
         name = wanted or self._by_channel.get(channel)
         if name is not None:

@@ -1,7 +1,7 @@
-"""The workflow checker: rehearses every rule and legacy sender against a registry.
+"""The workflow checker: checks every rule and legacy sender against a registry.
 
-What it finds would otherwise be found by the first event that needs it: a target that is gone, a
-channel with two targets and no choice, a template that does not compile.
+It finds what the first event would otherwise run into: a missing target, a channel with two targets
+and no choice, a template that does not compile.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ TemplateCheck = Callable[[str], str | None]
 
 
 class WorkflowFindings(NamedTuple):
-    """Problems keep messages from being made; warnings are what was probably not meant."""
+    """Problems prevent messages from being created; warnings are probable mistakes."""
 
     problems: list[Problem]
     warnings: list[Problem]
@@ -52,7 +52,7 @@ class WorkflowChecker:
         self._check_template = check_template
 
     async def check(self, contracts: Contracts) -> WorkflowFindings:
-        """Everything at once, of all workspaces; only so much of it is kept to be shown."""
+        """Check all workspaces in one pass; only a limited number of findings is kept."""
         targets = StepTargets(lambda: contracts, self._gateway_types, self._by_channel)
         findings = WorkflowFindings([], [])
         ruled: set[tuple[Scope, str, RoutePlace]] = set()
@@ -78,7 +78,7 @@ class WorkflowChecker:
     async def _compile(
         self, rules: Iterable[RuleToCheck], templates: dict[str, str | None]
     ) -> None:
-        """Each text once, and in a thread: a long one is compiled in a process of its own."""
+        """Each text once, and in a thread: a long one is compiled in a separate process."""
         texts = {
             text
             for rule in rules
@@ -121,8 +121,8 @@ class WorkflowChecker:
         retries: Mapping[Scope, WorkflowRetry],
         findings: WorkflowFindings,
     ) -> None:
-        """A legacy sender counts where its trigger was ever told of and no rule has its place; in
-        a workspace without workflows two targets of a channel are nobody's problem."""
+        """A legacy sender is checked where its trigger was ever used and no rule replaces it; in a
+        workspace without workflows, two targets for a channel are not a problem."""
         in_use = await self._in_use(sorted(self._senders))
         for scope, trigger in in_use:
             for place, sender in self._senders[trigger].items():
@@ -149,7 +149,7 @@ class WorkflowChecker:
         return found
 
     def _unused(self, targets: StepTargets) -> Iterator[Problem]:
-        """Before the first event: told, but in nobody's way."""
+        """Before the first event: reported as a warning only."""
         for trigger, placed in sorted(self._senders.items()):
             for place, sender in placed.items():
                 found = targets.find(place.channel, None)
@@ -170,7 +170,7 @@ def _path(scope: Scope, trigger: str, place: RoutePlace) -> str:
 
 
 def _keep(kept: list[Problem], more: Iterable[Problem]) -> None:
-    """Each once, and as many as are shown."""
+    """Each once, up to the number that is shown."""
     for each in more:
         if len(kept) < PROBLEMS_SHOWN_MAX and each not in kept:
             kept.append(each)

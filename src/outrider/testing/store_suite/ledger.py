@@ -89,7 +89,7 @@ class LedgerConformance:
         )
         other_run_id = await shop.launch(2)
         suspended = await shop.claim_one(now=at(33))
-        await store.write(steering.tell_jobs(other_run_id, Action.PAUSE, at(34)))
+        await store.write(steering.steer_jobs(other_run_id, Action.PAUSE, at(34)))
         drafts = [shop.draft(suspended, 0)]
         assert await store.write(reserving.reserve_fresh(suspended, drafts, at(35))) is None
         assert not await shop.items(run_id) | await shop.items(other_run_id)
