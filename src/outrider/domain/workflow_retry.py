@@ -55,7 +55,7 @@ USUAL_RETRY = WorkflowRetry()
 
 
 def retry_from(document: Mapping[str, Any]) -> WorkflowRetry:
-    """What `as_document` wrote; what people write is read strictly elsewhere."""
+    """Reads what `as_document` wrote; user input is parsed strictly elsewhere."""
     return WorkflowRetry(
         document["attempts"], document["firstSeconds"], document["factor"], document["capSeconds"]
     )
