@@ -1,6 +1,6 @@
 """The inbox of a machine without the database: receipts are posted to a server, signed.
 
-A mail server's host needs no more than the URL of the server and the target's own secret.
+A mail server's host needs only the URL of the server and the target's own secret.
 """
 
 import hashlib
