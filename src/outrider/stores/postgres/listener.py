@@ -1,7 +1,7 @@
-"""The listener: one connection that hears what Postgres announces, for everybody in a process.
+"""The listener: one connection that receives Postgres's announcements for the whole process.
 
-It is opened for the first who wants to hear and closed after the last. What comes while somebody is
-busy is told once afterwards: an announcement only says that it is worth looking.
+It is opened for the first subscriber and closed after the last. Announcements that arrive while a
+subscriber is busy are merged: each only says that there may be something new.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 
 
 class Subscriber:
-    """One who hears: whether there is something to tell it, and whether the line was lost."""
+    """A subscriber: whether it has something to read, and whether the connection was lost."""
 
     def __init__(self) -> None:
         self.sounded = asyncio.Event()
@@ -34,12 +34,13 @@ class Listener:
         self._speaking = asyncio.Lock()
 
     async def announcements(self, of: Announced) -> AsyncIterator[None]:
-        """StoreUnavailable, or an error of the driver, where there is no line or it is lost."""
+        """Raises StoreUnavailable, or an error of the driver, if the connection fails or is
+        lost."""
         ear = Subscriber()
         self._ears[of].add(ear)
         try:
             await self._open()
-            # Whoever listens from now on may have missed what was announced before.
+            # A new subscriber may have missed earlier announcements.
             ear.sounded.set()
             while True:
                 try:
@@ -81,7 +82,7 @@ class Listener:
             self._connection = connection
 
     async def _check(self) -> None:
-        """A line that went dead without a word would be silent for good."""
+        """A connection that died without notice would stay silent for good."""
         async with self._speaking:
             if self._connection is not None:
                 await self._connection.execute("SELECT 1", timeout=POSTGRES_CONNECT_SECONDS)
