@@ -1,4 +1,4 @@
-"""`outrider event`: tell of what happened in a business, and see which messages followed."""
+"""`outrider event`: record domain events, and see which messages followed."""
 
 import os
 from typing import Annotated, Any
@@ -289,5 +289,5 @@ def _object(name: str, text: str) -> dict[str, Any]:
 
 
 def _plain(document: dict[str, object]) -> Document:
-    """As it would come from a server, where some of it is JSON already."""
+    """As it would come from a server, where some of it is already JSON."""
     return msgspec.json.decode(msgspec.json.encode(document), type=Document)

@@ -1,4 +1,4 @@
-"""`outrider intent`: submit a single message and see what became of it."""
+"""`outrider intent`: submit a single message and see its outcome."""
 
 import asyncio
 from pathlib import Path
@@ -137,7 +137,7 @@ def _line(intent: Document) -> str:
 
 
 def _payload(text: str) -> str:
-    """As it was written; the gateway reads it."""
+    """Unchanged; the gateway reads it."""
     try:
         raw = Path(text[1:]).read_bytes() if text.startswith("@") else text.encode()
         msgspec.json.decode(raw, type=dict[str, Any])

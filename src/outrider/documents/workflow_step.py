@@ -35,7 +35,7 @@ DELAY_MAX_HOURS = DELAY_MAX_SECONDS // SECONDS_PER_HOUR
 DELAYS = ("delaySeconds", "delayMinutes", "delayHours", "relativeTo")
 LATER = ("delay_seconds", "delay_minutes", "delay_hours", "relative_to")
 OFFSETS = ("offsetSeconds", "offsetMinutes", "offsetHours")
-"""Each of these is reported once."""
+"""Of each group, at most one may be given."""
 
 MOMENT_PATH = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 

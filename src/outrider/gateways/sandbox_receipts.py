@@ -173,7 +173,7 @@ def _resend_post(reports: Sequence[Report], url: str, secret: str, at: datetime)
         words = "The recipient's address does not exist."
         data["bounce"] = {"type": "Permanent", "subType": "NoEmail", "message": words}
     elif report.event is Event.FAILED:
-        data["failed"] = {"reason": "the simulator was told to fail"}
+        data["failed"] = {"reason": "the simulator was configured to fail"}
     kind = _RESEND_WORDS[report.event]
     document = {"type": kind, "created_at": report.at.isoformat(), "data": data}
     body = msgspec.json.encode(document)

@@ -57,8 +57,7 @@ class ApiLimits:
     read_patience_seconds: float = 0.3
     """After this, the database is asked whether it answers at all."""
     database_silence_seconds: float = 0.5
-    """A database that does not answer for this long is unavailable; both together are under a
-    second"""
+    """After this much more silence it is unavailable; both together are under a second."""
     check_seconds: float = 60.0
     """A check of the database that takes longer has failed; SQLite gives up a write well before."""
     redis_silence_seconds: float = 0.5

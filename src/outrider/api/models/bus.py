@@ -12,7 +12,7 @@ from outrider.kernel.transactions.bus import LetterRecord
 
 
 class LetterAnswer(Answer):
-    """An event that a sink could not be told, and why."""
+    """An event that could not be delivered to a sink, and why."""
 
     id: str
     sink: str

@@ -57,18 +57,18 @@ _GIVEN = msgspec.json.Decoder(_Given)
 
 
 def _payload_text(body: bytes) -> str | None:
-    """The payload as it was spelt: it is its gateway's to read, and not ours to rewrite."""
+    """The payload byte for byte: its gateway reads it, and we do not rewrite it."""
     try:
         return str(_GIVEN.decode(body).payload, "utf-8")
     except (msgspec.DecodeError, UnicodeDecodeError):
-        # JSON in another encoding than UTF-8 is read all the same, and goes on in ours.
+        # JSON in an encoding other than UTF-8 is accepted, and converted.
         return None
 
 
 async def _answer(
     outrider: Outrider, asker: Principal, intent: Intent, attempts: list[Attempt], status: int
 ) -> Response:
-    """Encoded here: this door is the busiest, and its payload is JSON already."""
+    """Encoded here: this route is the busiest, and its payload is already JSON."""
     contract = await outrider.submissions.contract_of(intent)
     with_url = asker.scope == DEFAULT_SCOPE
     body = msgspec.json.encode(intent_document(intent, attempts, contract, with_url=with_url))
