@@ -1,4 +1,5 @@
-"""Conformance: a control is what the database says, and an engine that was not told finds out."""
+"""Conformance: the database decides about a control, and an engine that was not notified finds
+out."""
 
 from outrider.domain.admission import OverloadPolicy
 from outrider.domain.ids import RunId

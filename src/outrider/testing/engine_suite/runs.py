@@ -1,4 +1,5 @@
-"""Conformance: a run is moved to its end, whatever parks, fails or is told twice on the way."""
+"""Conformance: a run is driven to its end, whatever parks, fails or is notified twice on the
+way."""
 
 import asyncio
 from collections import Counter
@@ -27,7 +28,7 @@ def work_of(run_id: RunId) -> Work:
 
 
 class Shaky:
-    """Its job works at the second time."""
+    """Its job succeeds the second time."""
 
     name = SHAKY
 

@@ -178,7 +178,7 @@ class InspectionConformance:
             await store.write(script())
         found = await store.read(campaigns.campaign(DEFAULT_SCOPE, campaign_id))
         assert (found.name, found.audience_size) == ("suite", 1)
-        # The connection is fit for use afterwards.
+        # The connection is usable afterwards.
         assert await shop.campaign(1) != campaign_id
 
     async def test_a_script_sees_its_own_writes(self, store: Store) -> None:
