@@ -22,7 +22,8 @@ RETURNING id::text;
 
 -- name: reserve_window
 -- Reserve and open in one: an existing row is left alone and not returned. The same statement
--- proves, and locks until the commit, that the job is ours and not suspended.
+-- proves, and locks until the commit, that the job is ours and, where attempts are opened, not
+-- suspended.
 WITH held AS MATERIALIZED (
   SELECT id FROM job_queue WHERE id = :job_id AND fence = :fence AND status = 'locked'
      AND (NOT :opens::boolean OR NOT (paused OR cancelled)) FOR NO KEY UPDATE
