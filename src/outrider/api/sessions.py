@@ -51,8 +51,8 @@ def require_own_page(request: Request, session: Session) -> None:
 
 def refuse_other_pages(request: Request) -> None:
     """For a request without a session: programs send no origin, and are let through."""
-    said = {"origin", "sec-fetch-site"} & set(request.headers)
-    if said and not comes_from_here(request.headers):
+    sent_headers = {"origin", "sec-fetch-site"} & set(request.headers)
+    if sent_headers and not comes_from_here(request.headers):
         raise _cross_site()
 
 

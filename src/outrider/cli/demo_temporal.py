@@ -41,10 +41,10 @@ async def temporal_address(folder: Path) -> AsyncIterator[str]:
             if await _is_ready(process, f"{HOST}:{port}"):
                 yield f"{HOST}:{port}"
                 return
-    said = log.read_text(errors="replace").strip().splitlines()
+    log_lines = log.read_text(errors="replace").strip().splitlines()
     raise OutriderError(
         texts.DemoTemporal.NOT_STARTED.format(
-            said=said[-1] if said else texts.DemoTemporal.NO_OUTPUT
+            said=log_lines[-1] if log_lines else texts.DemoTemporal.NO_OUTPUT
         ),
         hint=texts.DemoTemporal.NOT_STARTED_HINT,
     )

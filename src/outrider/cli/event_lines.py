@@ -45,8 +45,8 @@ class Refused(NamedTuple):
 
     def __str__(self) -> str:
         problems = self.error.problems if isinstance(self.error, InvalidInput) else []
-        told = "; ".join(map(str, problems)) or self.error.message
-        return texts.EventLines.LINE.format(number=self.number, told=told)
+        message = "; ".join(map(str, problems)) or self.error.message
+        return texts.EventLines.LINE.format(number=self.number, told=message)
 
     def document(self) -> Document:
         problems = self.error.problems if isinstance(self.error, InvalidInput) else []

@@ -118,8 +118,8 @@ def show(
 
     async def remote(server: Remote) -> tuple[Document, list[str]]:
         intent = await server.get("intents", intent_id)
-        told = await server.get("outbox", intent["outboxId"], "explain")
-        return intent, told["sentences"]
+        explanation = await server.get("outbox", intent["outboxId"], "explain")
+        return intent, explanation["sentences"]
 
     intent, sentences = execute(context, here, as_json=as_json, remote=remote)
     if as_json:

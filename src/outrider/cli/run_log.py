@@ -140,13 +140,13 @@ def _line(event: Mapping[str, Any]) -> str:
 
 
 def _gist(payload: Mapping[str, Any]) -> str:
-    told = []
+    details = []
     for name, value in payload.items():
         if isinstance(value, str | int | float) and not isinstance(value, bool):
-            told.append(f"{name}={value}")
+            details.append(f"{name}={value}")
         elif value:
-            told.append(f"{name}={msgspec.json.encode(value).decode()}")
-    gist = " ".join(" ".join(told).split())
+            details.append(f"{name}={msgspec.json.encode(value).decode()}")
+    gist = " ".join(" ".join(details).split())
     return gist if len(gist) <= GIST_CHARACTERS else gist[: GIST_CHARACTERS - 1] + "…"
 
 

@@ -53,7 +53,7 @@ def event_texts(emission: Emission, where: str = "") -> EventTexts:
     if problems:
         raise InvalidInput("the event was refused", problems)
     subject, variables = canonical(emission.subject), canonical(emission.variables)
-    told = (emission.trigger, rfc3339(occurred) if occurred else "", subject, variables)
+    fields = (emission.trigger, rfc3339(occurred) if occurred else "", subject, variables)
     size = len(subject.encode()) + len(variables.encode())
     if size > EVENT_MAX_BYTES:
         raise InvalidInput(
@@ -66,7 +66,7 @@ def event_texts(emission: Emission, where: str = "") -> EventTexts:
             ],
             hint="send references to large objects instead of the objects",
         )
-    return EventTexts(subject, variables, hashlib.sha256(json.dumps(told).encode()).hexdigest())
+    return EventTexts(subject, variables, hashlib.sha256(json.dumps(fields).encode()).hexdigest())
 
 
 def is_event_id(text: str) -> bool:

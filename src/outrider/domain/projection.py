@@ -283,7 +283,7 @@ def _step_after(
         return StepSnapshot(
             step_id, status, attempt, engine_attempt, started_at or event.occurred_at
         )
-    told = event.payload
+    payload = event.payload
     return StepSnapshot(
         step_id,
         status,
@@ -291,11 +291,11 @@ def _step_after(
         engine_attempt,
         started_at,
         event.occurred_at,
-        _artifacts(told.get("artifacts")),
-        _error(told.get("error")) if kind is RunEventType.STEP_FAILED else None,
-        _text(told.get("reason")),
-        _OUTCOMES.get(str(told.get("outcome")), _OUTCOME_UNTOLD.get(kind)),
-        _counts(told),
+        _artifacts(payload.get("artifacts")),
+        _error(payload.get("error")) if kind is RunEventType.STEP_FAILED else None,
+        _text(payload.get("reason")),
+        _OUTCOMES.get(str(payload.get("outcome")), _OUTCOME_UNTOLD.get(kind)),
+        _counts(payload),
     )
 
 

@@ -59,20 +59,24 @@ def wait(hours: Sequence[SendingHours], zone: tzinfo, now: datetime) -> Wait | N
 
     If no time within the horizon is allowed, it waits until the horizon.
     """
-    moment, waits_for = now, None
+    candidate, waits_for = now, None
     horizon = now + timedelta(days=HORIZON_DAYS)
     for _ in range(STEPS_MAX):
-        closed = next((each for each in hours if not allows(each, zone, moment)), None)
+        closed = next((each for each in hours if not allows(each, zone, candidate)), None)
         if closed is None:
             break
         waits_for = closed.waits_for
-        moment = next(
-            (at for at in _candidates(closed, zone, moment, horizon) if allows(closed, zone, at)),
+        candidate = next(
+            (
+                at
+                for at in _candidates(closed, zone, candidate, horizon)
+                if allows(closed, zone, at)
+            ),
             horizon,
         )
-        if moment >= horizon:
+        if candidate >= horizon:
             break
-    return None if waits_for is None else Wait(min(moment, horizon), waits_for)
+    return None if waits_for is None else Wait(min(candidate, horizon), waits_for)
 
 
 def allows(hours: SendingHours, zone: tzinfo, moment: datetime) -> bool:
@@ -92,9 +96,9 @@ def _candidates(
         for day in range(HORIZON_DAYS + 1)
         for fold in (0, 1)
     )
-    moments = {local.astimezone(UTC) for local in on_the_wall}
-    moments.update(_changes(zone, after, horizon))
-    return (moment for moment in sorted(moments) if after < moment < horizon)
+    candidates = {local.astimezone(UTC) for local in on_the_wall}
+    candidates.update(_changes(zone, after, horizon))
+    return (candidate for candidate in sorted(candidates) if after < candidate < horizon)
 
 
 def _changes(zone: tzinfo, begin: datetime, end: datetime) -> Iterator[datetime]:

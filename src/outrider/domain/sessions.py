@@ -44,8 +44,8 @@ def make_token(
     assert len(nonce) == NONCE_BYTES
     named = _NO_KEY if key_id is None else uuid.UUID(key_id).bytes
     expires = int(expires_at.timestamp()).to_bytes(_TIME_BYTES)
-    said = b"".join((_VERSION, named, expires, nonce))
-    return _text(said + _signature(secret, said, root_key))
+    signed = b"".join((_VERSION, named, expires, nonce))
+    return _text(signed + _signature(secret, signed, root_key))
 
 
 def read_token(secret: bytes, text: str, root_key: str | None) -> SignedSession | None:
@@ -56,13 +56,13 @@ def read_token(secret: bytes, text: str, root_key: str | None) -> SignedSession 
     raw = _bytes(text)
     if raw is None:
         return None
-    said, signature = raw[:_SAID_BYTES], raw[_SAID_BYTES:]
-    if not hmac.compare_digest(_signature(secret, said, root_key), signature):
+    signed, signature = raw[:_SAID_BYTES], raw[_SAID_BYTES:]
+    if not hmac.compare_digest(_signature(secret, signed, root_key), signature):
         return None
-    if said[:1] != _VERSION:
+    if signed[:1] != _VERSION:
         return None
-    named = said[1 : 1 + _UUID_BYTES]
-    expires = int.from_bytes(said[1 + _UUID_BYTES : 1 + _UUID_BYTES + _TIME_BYTES])
+    named = signed[1 : 1 + _UUID_BYTES]
+    expires = int.from_bytes(signed[1 + _UUID_BYTES : 1 + _UUID_BYTES + _TIME_BYTES])
     key_id = None if named == _NO_KEY else KeyId(str(uuid.UUID(bytes=named)))
     return SignedSession(key_id, datetime.fromtimestamp(expires, UTC))
 

@@ -128,8 +128,8 @@ def throttle_reports(
             reason=said,
         )  # fmt: skip
         return shared, replace(shared, epoch=own_epoch, in_flight=0, others_first=again)
-    told = f"it asked to wait {asked_seconds:,.0f} s"
-    reason = f"{said}; {told}" if said else told
+    reason_text = f"it asked to wait {asked_seconds:,.0f} s"
+    reason = f"{said}; {reason_text}" if said else reason_text
     shared = Report(
         shared_epoch, throttled=1, retry_after_seconds=THROTTLE_MOST_SECONDS, in_flight=in_flight,
         reason=f"{reason}; other workspaces try again after {THROTTLE_MOST_SECONDS:.0f} s",

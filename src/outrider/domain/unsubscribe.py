@@ -97,9 +97,9 @@ def make_token(
     assert len(addressed) <= _ADDRESS_MAX_BYTES
     # Neither a channel nor a topic has a zero byte; an address may.
     named = channel.value.encode("ascii") + _BETWEEN + (topic or "").encode("ascii") + _BETWEEN
-    said = tenant + workspace + named + addressed
-    seal = _signature(secret, _OF_SEAL + said)
-    return _text(_VERSION + seal + _enciphered(secret, seal, said))
+    plaintext = tenant + workspace + named + addressed
+    seal = _signature(secret, _OF_SEAL + plaintext)
+    return _text(_VERSION + seal + _enciphered(secret, seal, plaintext))
 
 
 def read_token(secret: bytes, text: str) -> Unsubscription | None:
@@ -112,21 +112,21 @@ def read_token(secret: bytes, text: str) -> Unsubscription | None:
     if raw[:1] != _VERSION:
         return None
     seal, hidden = raw[1 : 1 + _SIGNATURE_BYTES], raw[1 + _SIGNATURE_BYTES :]
-    said = _enciphered(secret, seal, hidden)
-    if not hmac.compare_digest(_signature(secret, _OF_SEAL + said), seal):
+    plaintext = _enciphered(secret, seal, hidden)
+    if not hmac.compare_digest(_signature(secret, _OF_SEAL + plaintext), seal):
         return None
-    channel, _, rest = said[_SCOPE_END:].partition(_BETWEEN)
+    channel, _, rest = plaintext[_SCOPE_END:].partition(_BETWEEN)
     topic, _, address = rest.partition(_BETWEEN)
-    return _unsubscription(said[:_SCOPE_END], channel, address, topic)
+    return _unsubscription(plaintext[:_SCOPE_END], channel, address, topic)
 
 
 def _read_first(secret: bytes, raw: bytes) -> Unsubscription | None:
     signed, signature = raw[:-_SIGNATURE_BYTES], raw[-_SIGNATURE_BYTES:]
     if not hmac.compare_digest(_signature(secret, signed), signature):
         return None
-    said = signed[len(_FIRST_VERSION) :]
-    channel, _, address = said[_SCOPE_END:].partition(_BETWEEN)
-    return _unsubscription(said[:_SCOPE_END], channel, address, b"")
+    plaintext = signed[len(_FIRST_VERSION) :]
+    channel, _, address = plaintext[_SCOPE_END:].partition(_BETWEEN)
+    return _unsubscription(plaintext[:_SCOPE_END], channel, address, b"")
 
 
 def _unsubscription(

@@ -94,13 +94,13 @@ class WorkflowDiff:
 
     def fingerprint(self) -> str:
         """The same for the same changes: approval of one diff does not approve another."""
-        told = [
+        changed_fields = [
             [rule.kind, str(rule.place), rule.rule_id, rule.fields,
              [[step.kind, step.step_order, step.ordinal, step.step_id, step.fields]
               for step in rule.steps]]
             for rule in self.rules
         ]  # fmt: skip
-        return hashlib.sha256(json.dumps([told, self.policies]).encode()).hexdigest()
+        return hashlib.sha256(json.dumps([changed_fields, self.policies]).encode()).hexdigest()
 
 
 class ExistingRule(NamedTuple):

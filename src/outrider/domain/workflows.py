@@ -53,8 +53,8 @@ class DomainEvent:
     def attributes(self) -> dict[str, Any]:
         """The names available to templates: the variables, then the subject's parties, then the
         event."""
-        told = {"id": self.event_id, "trigger": self.trigger}
-        return {"event": told, **self.subject, **self.variables}
+        event_fields = {"id": self.event_id, "trigger": self.trigger}
+        return {"event": event_fields, **self.subject, **self.variables}
 
 
 @dataclass(frozen=True, slots=True)

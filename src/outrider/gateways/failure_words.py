@@ -29,7 +29,7 @@ def _words(error: BaseException) -> str:
 
 
 def _sentence(error: OSError) -> str:
-    said = error.strerror or ""
-    if not said or said.startswith(_WITH_ADDRESSES):
+    message = error.strerror or ""
+    if not message or message.startswith(_WITH_ADDRESSES):
         return os.strerror(error.errno or 0)
-    return said
+    return message

@@ -98,20 +98,20 @@ def judged(
         return None if _is_document(answer.body) else _another_server(question, status)
     if code in question.can_only_send:
         return None
-    said = words(f"HTTP {status} {detail}")
+    reply = words(f"HTTP {status} {detail}")
     name = f"the credential '{question.credential}' ({reference})"
     if {code, detail} & question.may_not_read:
-        message = f"{name} has no read access, so it is not proven that it may send: {said}"
+        message = f"{name} has no read access, so it is not proven that it may send: {reply}"
         return CheckWarning(
             CheckStep.CREDENTIAL, message, "Give it read access so that it can be checked."
         )
     if status in REFUSED or unknown:
         hint = "Set it to one that the provider accepts, for this account and this use."
-        return CheckFailure(CheckStep.CREDENTIAL, f"{name} was refused: {said}", hint)
+        return CheckFailure(CheckStep.CREDENTIAL, f"{name} was refused: {reply}", hint)
     if status in BUSY:
-        message = f"the provider is busy: {said}"
+        message = f"the provider is busy: {reply}"
         return CheckWarning(CheckStep.REQUEST, message, "Check again later.")
-    return CheckFailure(CheckStep.REQUEST, *_trouble(question, status, said))
+    return CheckFailure(CheckStep.REQUEST, *_trouble(question, status, reply))
 
 
 def _trouble(question: Question, status: int, said: str) -> tuple[str, str]:

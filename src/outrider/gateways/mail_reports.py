@@ -96,8 +96,8 @@ def _of_delivery_status(mail: Message, mail_id: str) -> Iterator[Receipt]:
         diagnostic = _header(group, "Diagnostic-Code")
         status = best_status(_header(group, "Status"), diagnostic)
         hard = event is ReceiptEvent.BOUNCED and is_hard(status)
-        said = diagnostic.partition(";")[2].strip() or diagnostic
-        words = "" if event is ReceiptEvent.DELIVERED else f"{status or action} {said}"
+        reply = diagnostic.partition(";")[2].strip() or diagnostic
+        words = "" if event is ReceiptEvent.DELIVERED else f"{status or action} {reply}"
         yield Receipt(
             derived_id("dsn", mail_id, action, recipient),
             event,

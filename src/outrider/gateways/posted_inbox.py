@@ -56,5 +56,5 @@ class PostedInbox:
             timeout_seconds=POSTED_INBOX_SECONDS,
         )
         if not isinstance(answer, Answer) or not 200 <= answer.status < 300:
-            said = f"HTTP {answer.status}" if isinstance(answer, Answer) else repr(answer)
-            raise Overloaded(f"the server did not take a receipt: {said}", retry_after_seconds=1)
+            outcome = f"HTTP {answer.status}" if isinstance(answer, Answer) else repr(answer)
+            raise Overloaded(f"the server did not take a receipt: {outcome}", retry_after_seconds=1)

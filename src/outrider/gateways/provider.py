@@ -200,20 +200,20 @@ class ProviderGateway(ABC):
 
     def _interpret(self, answer: Answer) -> CallResult:
         status = answer.status
-        said = self._said(answer.body)
-        is_own = said.code is not None or bool(said.detail)
-        detail = self._detail(said.detail or words_of(answer, quoted=not is_own))
+        reply = self._said(answer.body)
+        is_own = reply.code is not None or bool(reply.detail)
+        detail = self._detail(reply.detail or words_of(answer, quoted=not is_own))
         if 200 <= status < 300:
             # A success without a message id may still be a success, so it is not repeated lightly.
             silence = AttemptError(Progress.SENT_NO_ANSWER, "invalid_answer", detail)
-            return Accepted(said.message_id) if said.message_id else silence
-        if status in THROTTLED or said.code in self.throttles:
+            return Accepted(reply.message_id) if reply.message_id else silence
+        if status in THROTTLED or reply.code in self.throttles:
             return Throttled(detail, answer.retry_after_seconds)
-        if status >= 500 or said.code in self.unfinished:
+        if status >= 500 or reply.code in self.unfinished:
             # A server that failed may have done so after it took the message.
-            code = str(said.code) if said.code in self.unfinished else f"http_{status}"
+            code = str(reply.code) if reply.code in self.unfinished else f"http_{status}"
             return AttemptError(Progress.SENT_NO_ANSWER, code, detail)
-        return self._refusal(answer, said.code or "", detail, is_own=is_own)
+        return self._refusal(answer, reply.code or "", detail, is_own=is_own)
 
     def _refusal(self, answer: Answer, code: str | int, detail: str, *, is_own: bool) -> CallResult:
         status, reason = answer.status, self.reasons.get(code)
@@ -255,14 +255,14 @@ class ProviderGateway(ABC):
         )
         if isinstance(answer, AttemptError):
             return unanswered(question.url, answer)
-        said = self._said(answer.body)
+        reply = self._said(answer.body)
         return judged(
             question,
             answer,
-            said.code,
-            self._detail(said.detail),
+            reply.code,
+            self._detail(reply.detail),
             self._credentials[question.credential].reference,
-            unknown=self.ours.get(said.code or "") == UNAUTHORIZED,
+            unknown=self.ours.get(reply.code or "") == UNAUTHORIZED,
         )
 
 

@@ -99,9 +99,9 @@ class MailCheck(SmtpConnection):
             self._step = CheckStep.GREETING
             return self._failed(f"{error.code} {error.message}")
         except SMTPResponseException as error:
-            said = f"{error.code} {error.message}"
+            reply = f"{error.code} {error.message}"
             temporary = error.code in TEMPORARY
-            return self._failed(said, TRY_LATER if temporary else REFUSED.get(self._step))
+            return self._failed(reply, TRY_LATER if temporary else REFUSED.get(self._step))
         except TimeoutError:
             raise
         except (SMTPException, OSError) as error:

@@ -93,14 +93,14 @@ async def _in_process(task: Task) -> Any:
     )  # fmt: skip
     step_back(process.pid, READING_NICENESS)
     try:
-        told, _ = await process.communicate(pickle.dumps(task))
+        output, _ = await process.communicate(pickle.dumps(task))
     finally:
         with suppress(ProcessLookupError):
             process.kill()
         await process.wait()
-    if not told:
+    if not output:
         raise OutriderError(f"the reading process ended with {process.returncode}")
-    answer = pickle.loads(told)
+    answer = pickle.loads(output)
     if isinstance(answer, Exception):
         raise answer
     return answer

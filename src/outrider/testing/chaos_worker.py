@@ -71,9 +71,9 @@ async def _work(options: argparse.Namespace) -> None:
             asyncio.TaskGroup() as group,
         ):
             running = group.create_task(worker.run())
-            told = group.create_task(stopping.wait())
-            await asyncio.wait({running, told}, return_when=asyncio.FIRST_COMPLETED)
-            told.cancel()
+            stop_requested = group.create_task(stopping.wait())
+            await asyncio.wait({running, stop_requested}, return_when=asyncio.FIRST_COMPLETED)
+            stop_requested.cancel()
             worker.stop()
 
 

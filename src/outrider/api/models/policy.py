@@ -68,8 +68,8 @@ class PolicyPut(PolicyAnswer, Success):
 
 def _answered(policies: ScreenPolicies) -> dict[str, Any]:
     retry = policies.retry
-    told = {**retry.as_document(), "summary": retry.in_words()}
-    return {**policies.as_document(), "retry": told}
+    document = {**retry.as_document(), "summary": retry.in_words()}
+    return {**policies.as_document(), "retry": document}
 
 
 EXAMPLE: dict[str, Any] = {

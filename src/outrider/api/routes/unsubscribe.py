@@ -98,10 +98,10 @@ async def _answer(
     try:
         found = await find()
     except (StoreUnavailable, SchemaMismatch) as error:
-        told = answer_to(error)
-        assert told is not None
-        retry = {"Retry-After": told.headers.get("Retry-After", "1")}
-        return _page(unsubscribe_page.unavailable(), told.status_code, retry)
+        response = answer_to(error)
+        assert response is not None
+        retry = {"Retry-After": response.headers.get("Retry-After", "1")}
+        return _page(unsubscribe_page.unavailable(), response.status_code, retry)
     if found is not None:
         return _page(shown(found))
     services = services_of(request)

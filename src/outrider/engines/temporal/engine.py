@@ -111,7 +111,7 @@ class TemporalEngine(Engine):
         if failures and len(failures) == len(stalled):
             with unavailable():
                 raise failures[0]
-        return [each for each, told in zip(stalled, answers, strict=True) if told is True]
+        return [each for each, notified in zip(stalled, answers, strict=True) if notified is True]
 
     def reference(self, tenant_id: TenantId, run_id: RunId) -> str:
         return f"temporal/{workflow_id(Work(WorkKind.RUN, tenant_id, run_id))}"

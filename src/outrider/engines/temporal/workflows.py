@@ -114,21 +114,21 @@ class WorkWorkflow:
         self._told = False
         # A dispatched job may not be claimed yet, and then the queue still reports it as due.
         most = order.window_jobs + len(self._under_way)
-        sight: QueueView = await workflow.execute_local_activity(
+        view: QueueView = await workflow.execute_local_activity(
             LOOK,
             LookOrder(order.kind, order.work_id, most),
             result_type=QueueView,
             start_to_close_timeout=timedelta(seconds=LOOK_SECONDS),
             retry_policy=RETRY,
         )
-        self._more = len(sight.due) == most
-        self._due = [job_id for job_id in sight.due if job_id not in self._under_way]
-        if sight.next_in_seconds is not None:
-            self._set_alarm(sight.next_in_seconds)
+        self._more = len(view.due) == most
+        self._due = [job_id for job_id in view.due if job_id not in self._under_way]
+        if view.next_in_seconds is not None:
+            self._set_alarm(view.next_in_seconds)
         elif not self._under_way and not self._due:
             # It waits to be woken, and the wake-up may have been lost.
             self._set_alarm(IDLE_LOOK_SECONDS)
-        return sight.over
+        return view.over
 
     def _begin(self, order: WorkOrder) -> None:
         while self._has_room(order):
@@ -139,7 +139,7 @@ class WorkWorkflow:
     async def _process(self, job_id: str, order: WorkOrder) -> None:
         steers = self._steers
         try:
-            fate: JobResult = await workflow.execute_activity(
+            result: JobResult = await workflow.execute_activity(
                 PROCESS,
                 JobOrder(job_id),
                 activity_id=job_id,
@@ -149,10 +149,10 @@ class WorkWorkflow:
                 retry_policy=RETRY,
             )
         except ActivityError as error:
-            fate = _fate_of_failure(error)
+            result = _result_of_failure(error)
         self._under_way.discard(job_id)
-        if fate.due_in_seconds is not None:
-            self._set_alarm(fate.due_in_seconds)
+        if result.due_in_seconds is not None:
+            self._set_alarm(result.due_in_seconds)
         elif self._steers > steers or not (self._under_way or self._due):
             # A queue check in the meantime left this job out.
             self._told = True
@@ -173,7 +173,7 @@ class WorkWorkflow:
         self._alarm, self._told = None, True
 
 
-def _fate_of_failure(error: ActivityError) -> JobResult:
+def _result_of_failure(error: ActivityError) -> JobResult:
     """A failed job says when it is due again; for any other ending the queue knows."""
     cause = error.cause
     if isinstance(cause, ApplicationError) and cause.type == JOB_FAILED:

@@ -30,32 +30,32 @@ class Listener:
     def __init__(self, url: str) -> None:
         self._url = url
         self._connection: Connection | None = None
-        self._ears: dict[Announced, set[Subscriber]] = {each: set() for each in Announced}
+        self._subscribers: dict[Announced, set[Subscriber]] = {each: set() for each in Announced}
         self._speaking = asyncio.Lock()
 
     async def announcements(self, of: Announced) -> AsyncIterator[None]:
         """Raises StoreUnavailable, or an error of the driver, if the connection fails or is
         lost."""
-        ear = Subscriber()
-        self._ears[of].add(ear)
+        subscriber = Subscriber()
+        self._subscribers[of].add(subscriber)
         try:
             await self._open()
             # A new subscriber may have missed earlier announcements.
-            ear.sounded.set()
+            subscriber.sounded.set()
             while True:
                 try:
                     async with asyncio.timeout(POSTGRES_LISTENER_CHECK_SECONDS):
-                        await ear.sounded.wait()
+                        await subscriber.sounded.wait()
                 except TimeoutError:
                     await self._check()
                     continue
-                if ear.lost:
+                if subscriber.lost:
                     raise StoreUnavailable("Postgres closed the listening connection")
-                ear.sounded.clear()
+                subscriber.sounded.clear()
                 yield
         finally:
-            self._ears[of].discard(ear)
-            if not any(self._ears.values()):
+            self._subscribers[of].discard(subscriber)
+            if not any(self._subscribers.values()):
                 self.close()
 
     def close(self) -> None:
@@ -88,14 +88,14 @@ class Listener:
                 await self._connection.execute("SELECT 1", timeout=POSTGRES_CONNECT_SECONDS)
 
     def _heard(self, *call: object) -> None:
-        for ear in self._ears[Announced(str(call[2]))]:
-            ear.sounded.set()
+        for subscriber in self._subscribers[Announced(str(call[2]))]:
+            subscriber.sounded.set()
 
     def _lost(self, connection: object) -> None:
         if connection is not self._connection:
             return
         self._connection = None
-        for ears in self._ears.values():
-            for ear in ears:
-                ear.lost = True
-                ear.sounded.set()
+        for subscribers in self._subscribers.values():
+            for subscriber in subscribers:
+                subscriber.lost = True
+                subscriber.sounded.set()

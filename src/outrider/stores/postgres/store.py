@@ -289,14 +289,14 @@ async def _applied(connection: Connection) -> Mapping[str, str]:
 
 
 def _translated(error: BaseException, url: str) -> StoreError:
-    said = without_password(str(error), url)
+    message = without_password(str(error), url)
     if isinstance(error, asyncpg.IntegrityConstraintViolationError):
-        return StoreRefused(f"the database refused the statement: {said}")
+        return StoreRefused(f"the database refused the statement: {message}")
     if isinstance(error, asyncpg.UndefinedTableError):
-        return SchemaMismatch(said, hint="run `outrider migrate` first")
+        return SchemaMismatch(message, hint="run `outrider migrate` first")
     if isinstance(error, _LOST):
         return StoreUnavailable(
-            f"Postgres is unavailable: {said or type(error).__name__}",
+            f"Postgres is unavailable: {message or type(error).__name__}",
             hint="check that it is running and that OUTRIDER_DATABASE_URL is correct",
         )
-    return StoreError(f"Postgres: {said}")
+    return StoreError(f"Postgres: {message}")

@@ -128,8 +128,8 @@ class RetryConformance:
         await shop.reopen(context, first, second, now=at(32))
         proven = ACCEPTED._replace(reason="duplicate_reference", error="known since noon")
         await shop.close(context, (first, proven), (second, ACCEPTED), now=at(33))
-        told = await shop.item(first)
-        assert (told.status, told.reason, told.error) == (
+        item = await shop.item(first)
+        assert (item.status, item.reason, item.error) == (
             "sent", "duplicate_reference", "known since noon",
         )  # fmt: skip
         assert ((await shop.item(second)).status, (await shop.item(second)).reason) == (
