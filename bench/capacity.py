@@ -1,7 +1,7 @@
 """What a message costs, measured: processor time, log, disk and statements, on this machine.
 
-Each part is a child process on a private Postgres with fsync on. What was found goes to
-bench/capacity.json; docs/capacity.md, which plans with it, is written from that and nothing else.
+Each part is a child process on a private Postgres with fsync on. The results go to
+bench/capacity.json; docs/capacity.md, which plans with them, is written from that alone.
 """
 
 import argparse
@@ -41,7 +41,7 @@ HOW = {
 
 
 def take(servers: Servers, measure: str, count: int, **options: str) -> dict[str, Any]:
-    """One part in a child process and a database of its own, by name."""
+    """One part in a child process with its own database, by name."""
     servers.postgres()
     postmaster = servers.process_ids(POSTGRES)
     if options["gateway"] == "sms":
@@ -71,7 +71,7 @@ def take(servers: Servers, measure: str, count: int, **options: str) -> dict[str
 
 
 def measure_all(servers: Servers, arguments: argparse.Namespace) -> dict[str, list[Any]]:
-    """Every part in rounds, so that a slow minute is everybody's; the full ledger once."""
+    """Every part in rounds, so that a slow minute affects all; the full ledger once."""
     rounds: dict[str, list[Any]] = {}
     plan: list[tuple[str, int, dict[str, str]]] = [
         ("campaign", arguments.count, {"name": "campaign", "gateway": "noop"}),

@@ -1,4 +1,4 @@
-"""What docs/capacity.md says of layouts: the answer, where each breaks, and what to do then."""
+"""What docs/capacity.md says about layouts: the answer, where each breaks, and what to do then."""
 
 from typing import Any
 

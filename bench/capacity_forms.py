@@ -1,4 +1,4 @@
-"""Small forms of docs/capacity.md: sections, rounded figures, and paragraphs of one width."""
+"""Formatting for docs/capacity.md: sections, rounded figures, and paragraphs of one width."""
 
 import re
 import textwrap
@@ -15,7 +15,7 @@ def section(title: str, text: str, heads: Sequence[str], rows: Sequence[Sequence
 
 
 def wait(day: model.Day) -> str:
-    """How long the unluckiest waits, for a table."""
+    """The longest wait, for a table."""
     if not day.keeps_up:
         return "longer every day"
     seconds = day.worst_delay_seconds
@@ -33,7 +33,7 @@ def rounded(found: float) -> str:
 
 
 def about(figure: float) -> str:
-    """In hundreds: more digits would promise more than a measurement can."""
+    """In hundreds: more digits would suggest more precision than a measurement has."""
     return f"{round(figure, -2):,.0f}"
 
 
@@ -45,7 +45,7 @@ def short(count: float) -> str:
 
 
 def flowed(text: str) -> str:
-    """Paragraphs and lists in lines of one width; headings, tables and pictures as they are."""
+    """Wraps paragraphs and lists to one width; headings, tables and pictures are unchanged."""
     blocks = []
     for block in text.split("\n\n"):
         if block.startswith(("#", "|", "!")):

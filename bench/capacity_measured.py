@@ -1,4 +1,4 @@
-"""What docs/capacity.md says of a message: what it costs, and how that was measured."""
+"""What docs/capacity.md says about a message: its cost, and how that was measured."""
 
 from typing import Any
 
@@ -48,7 +48,7 @@ def costs(document: dict[str, Any]) -> str:
 
 
 def _a_core(document: dict[str, Any]) -> str:
-    """Messages a second that one busy core would make of these figures."""
+    """Messages per second that one busy core would achieve at these costs."""
     worker = {
         name: 1e6 / both(document, name, "ownCpuMicroseconds") for name in ("campaign", "http")
     }

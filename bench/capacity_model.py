@@ -1,7 +1,7 @@
 """How many messages a layout carries, what binds first, and how a day goes. Pure arithmetic.
 
-Costs of a message come from measurements, a layout from the reader, arrivals by the minute. All is
-fluid: rates and averages, no queues inside; a share of everything is left free for what they hide.
+A message's costs come from measurements, a layout from the reader, arrivals by the minute. It is a
+fluid model: rates and averages, no queues inside; some headroom is left for what they hide.
 """
 
 import math
@@ -18,7 +18,7 @@ MICRO = 1e-6
 
 PEAK_HOUR_SHARE = 0.12
 HOUR_WEIGHTS = (1, 1, 1, 1, 1, 2, 4, 7, 11, 13, 14, 12, 10, 11, 12, 12, 11, 10, 8, 7, 6, 4, 3, 2)
-"""How a working day is spread, beside its peak hour, which is the greatest of these."""
+"""How a working day is spread, besides its peak hour, which is the greatest of these."""
 BURST_SHARE = 0.10
 BURST_MINUTE = 11 * 60
 """One campaign with a tenth of the day's messages is launched at eleven, all due at once."""
@@ -26,7 +26,7 @@ BURST_MINUTE = 11 * 60
 
 @dataclass(frozen=True)
 class Costs:
-    """Of one message. `log_bytes` and `rest_bytes` are without what the random key costs."""
+    """Per message. `log_bytes` and `rest_bytes` exclude the cost of the random key."""
 
     worker_microseconds: float
     render_microseconds: float
@@ -35,12 +35,12 @@ class Costs:
     rest_bytes: float
     key_index_bytes: float
     page_image_bytes: float
-    """A whole page of the key's index as the log has it: without the room that is free in it."""
+    """A whole page of the key's index as the log has it: without its free space."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """`key_days`: among how many days' rows a new key may land; None for all that are kept."""
+    """`key_days`: among how many days' rows a new key may land; None for all rows kept."""
 
     name: str
     workers: int
@@ -61,7 +61,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Bound:
-    """What one resource allows; `of` is a word for a table."""
+    """What one resource allows; `of` is its name in a table."""
 
     of: str
     per_second: float
@@ -69,7 +69,8 @@ class Bound:
 
 @dataclass(frozen=True)
 class Day:
-    """What arrivals come to, minute by minute, at one capacity; `keeps_up` if every day is so."""
+    """The backlog of arrivals, minute by minute, at one capacity; `keeps_up` if every day is like
+    this."""
 
     backlog: tuple[float, ...]
     delay_seconds: tuple[float, ...]
@@ -85,10 +86,11 @@ class Day:
 
 
 def pages_a_message(pages: float, messages: float) -> float:
-    """Pages that a message is the first to change since a checkpoint, of so many hit at random.
+    """The share of messages that are the first to change a page since a checkpoint, with this many
+    random hits.
 
-    Each of them goes into the log whole, and to the disk once: 1 where every message meets a page
-    that nobody else met, next to 0 where pages are few or messages many.
+    Each such page goes into the log whole, and to the disk once: 1 if every message meets an
+    untouched page, close to 0 if pages are few or messages many.
     """
     if pages <= 0 or messages <= 0:
         return 0.0
@@ -96,30 +98,30 @@ def pages_a_message(pages: float, messages: float) -> float:
 
 
 def key_rows(layout: Layout, per_day: float) -> float:
-    """Of one database: among how many rows' keys a new one may land."""
+    """Per database: among how many rows' keys a new one may land."""
     days = layout.days_kept if layout.key_days is None else min(layout.key_days, layout.days_kept)
     return days * per_day / layout.databases
 
 
 def key_index_gigabytes(costs: Costs, layout: Layout, per_day: float) -> float:
-    """What has to be in one database's memory, or every message waits for a read of the disk."""
+    """What must fit into one database's memory, or every message waits for a disk read."""
     return key_rows(layout, per_day) * costs.key_index_bytes / GIGABYTE
 
 
 def random_pages(costs: Costs, layout: Layout, per_day: float) -> float:
-    """Pages of the key's index that a message makes the log and the disk take whole."""
+    """Pages of the key's index that a message causes the log and the disk to write whole."""
     pages = key_rows(layout, per_day) * costs.key_index_bytes / PAGE_BYTES
     between = per_day / layout.databases / DAY_SECONDS * layout.checkpoint_seconds
     return pages_a_message(pages, between)
 
 
 def log_bytes(costs: Costs, layout: Layout, per_day: float) -> float:
-    """Of one message, at the day's average rate."""
+    """Per message, at the day's average rate."""
     return costs.log_bytes + costs.page_image_bytes * random_pages(costs, layout, per_day)
 
 
 def disk_bytes(costs: Costs, layout: Layout, per_day: float) -> float:
-    """Of one message: the log, and the pages that a checkpoint writes."""
+    """Per message: the log, and the pages that a checkpoint writes."""
     pages = PAGE_BYTES * random_pages(costs, layout, per_day)
     return log_bytes(costs, layout, per_day) + costs.rest_bytes + costs.key_index_bytes + pages
 
@@ -132,7 +134,7 @@ def reads_a_message(costs: Costs, layout: Layout, per_day: float) -> float:
 
 
 def worker_rate(costs: Costs, layout: Layout) -> float:
-    """Messages a second of one worker: one core for itself, another for its renderer, if it has."""
+    """Messages per second of one worker: one core for itself, another for its renderer, if any."""
     both = costs.worker_microseconds + costs.render_microseconds
     seconds = MICRO * max(
         both / layout.worker_cores, costs.worker_microseconds, costs.render_microseconds
@@ -141,7 +143,7 @@ def worker_rate(costs: Costs, layout: Layout) -> float:
 
 
 def bounds(costs: Costs, layout: Layout, per_day: float) -> list[Bound]:
-    """Messages a second that each resource allows, the scarcest first."""
+    """Messages per second that each resource allows, the scarcest first."""
     share, databases = layout.planned_share, layout.databases
     disk = databases * layout.disk_megabytes_per_second * MEGABYTE * share
     processors = databases * layout.database_cores * share
@@ -166,7 +168,8 @@ def even_day(per_day: float) -> list[float]:
 
 
 def business_day(per_day: float) -> list[float]:
-    """A working day: its busiest hour has 12 % of what is spread; one campaign comes at once."""
+    """A working day: its busiest hour has 12 % of the spread messages; one campaign comes at
+    once."""
     spread = per_day * (1 - BURST_SHARE)
     peak = HOUR_WEIGHTS.index(max(HOUR_WEIGHTS))
     others = sum(HOUR_WEIGHTS) - HOUR_WEIGHTS[peak]
@@ -178,7 +181,7 @@ def business_day(per_day: float) -> list[float]:
 
 
 def simulate(arrivals: Sequence[float], per_second: float) -> Day:
-    """What waits at the end of each minute, and how long whoever comes last waits then."""
+    """The backlog at the end of each minute, and how long the last arrival waits then."""
     backlog, waits = 0.0, []
     for arrived in arrivals:
         backlog = max(0.0, backlog + arrived - per_second * MINUTE_SECONDS)
@@ -188,12 +191,12 @@ def simulate(arrivals: Sequence[float], per_second: float) -> Day:
 
 
 def calls_needed(per_second: float, provider_seconds: float) -> float:
-    """Little's law: so many calls are under way at once."""
+    """Little's law: the number of concurrent calls."""
     return per_second * provider_seconds
 
 
 def workers_needed(costs: Costs, layout: Layout, per_second: float) -> int:
-    """So that neither their processors nor their calls at once bind."""
+    """Enough that neither their processors nor their concurrent calls bind."""
     by_calls = calls_needed(per_second, layout.provider_seconds) / (
         layout.calls_at_once * layout.planned_share
     )
@@ -207,5 +210,5 @@ def database_cores_needed(costs: Costs, layout: Layout, per_second: float) -> in
 
 
 def peak_rate(per_day: float) -> float:
-    """Messages a second in the busiest hour of a business day, without the campaign."""
+    """Messages per second in the busiest hour of a business day, without the campaign."""
     return per_day * (1 - BURST_SHARE) * PEAK_HOUR_SHARE / 3_600

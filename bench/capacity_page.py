@@ -1,7 +1,7 @@
-"""docs/capacity.md and its picture, from bench/capacity.json and from nothing else.
+"""Writes docs/capacity.md and its picture from bench/capacity.json alone.
 
-`python bench/capacity_page.py` writes them anew; a test says that the page is what the file
-generates. Every heading says whether what follows was measured or is modelled from it.
+Run `python bench/capacity_page.py`; a test checks that the page is up to date. Every heading says
+whether what follows was measured or is modelled from it.
 """
 
 import json
@@ -35,7 +35,7 @@ GROWTH_DAYS = 365
 SHOWN_WORKERS = 4
 GROWTH_LABELS = ("one database", "4 databases", "ledger by month (not built)")
 LEAST_MINUTES = 1.0
-"""What waits for less is not drawn."""
+"""Shorter waits are not drawn."""
 
 
 def page(document: dict[str, Any]) -> str:
@@ -90,7 +90,7 @@ def _layouts(costs: model.Costs) -> str:
 
 def _layout_row(costs: model.Costs, layout: model.Layout) -> list[str]:
     first, second, *_ = model.bounds(costs, layout, PER_DAY)
-    # Two days, since what one leaves the next begins with.
+    # Two days, since each begins with the backlog of the previous one.
     even = model.simulate(model.even_day(PER_DAY) * 2, first.per_second)
     business = model.simulate(model.business_day(PER_DAY) * 2, first.per_second)
     return [
@@ -102,7 +102,7 @@ def _layout_row(costs: model.Costs, layout: model.Layout) -> list[str]:
 
 
 def panels(document: dict[str, Any]) -> list[dict[str, Any]]:
-    """What the picture shows: how long one waits through a day, and how the key's index grows."""
+    """What the picture shows: the wait through a day, and how the key's index grows."""
     costs = costs_of(document)
     hours = [minute / 60 for minute in range(model.DAY_MINUTES)]
     waits = []

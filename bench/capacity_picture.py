@@ -1,4 +1,4 @@
-"""How a day of 100 million goes, and how an index grows, as a picture. Runs where matplotlib is.
+"""How a day of 100 million messages goes, and how an index grows, as a picture. Needs matplotlib.
 
 `python capacity_picture.py PANELS.json PICTURE.png`: a panel is lines of labelled points.
 """

@@ -1,7 +1,7 @@
-"""From what was measured to what is planned with: a message's costs, and the layouts compared.
+"""From measurements to planning figures: a message's costs, and the layouts compared.
 
-Figures of a message are medians of the rounds. What comes from elsewhere than bench/capacity.json
-is named here, with where it is from.
+A message's figures are medians of the rounds. Figures that are not from bench/capacity.json are
+named here, with their source.
 """
 
 import statistics
@@ -15,13 +15,13 @@ from outrider.limits.kernel import Limits
 PER_DAY = 100_000_000
 
 TEMPORAL_RATIO = 0.64
-"""Messages a second on Temporal beside the local engine, on Postgres: docs/engines.md."""
+"""Messages per second on Temporal relative to the local engine, on Postgres: docs/engines.md."""
 TEMPORAL_EVENTS = 11
 """Events of Temporal's history for 1,000 messages in jobs of 500: docs/engines.md."""
 
 CALLS_AT_ONCE = min(HTTP_CONNECTIONS, HTTP_CONCURRENCY * Limits.jobs_in_parallel)
 CAMPAIGN_DAYS = 0.1
-"""Keys that begin with their run land among the rows of the runs under way: a tenth of a day's."""
+"""Keys that begin with their run land among the rows of active runs: a tenth of a day's."""
 
 
 CHOICES = (
@@ -42,12 +42,12 @@ def median(document: dict[str, Any], part: str, pick: Callable[[dict[str, Any]],
 
 
 def cost(document: dict[str, Any], part: str, phase: str, name: str) -> float:
-    """The median of one figure of a message."""
+    """The median of one per-message figure."""
     return median(document, part, lambda found: found[phase][name])
 
 
 def both(document: dict[str, Any], part: str, name: str) -> float:
-    """Of storing and delivering together."""
+    """Storing and delivering combined."""
     return cost(document, part, "store", name) + cost(document, part, "deliver", name)
 
 
@@ -56,19 +56,19 @@ def at_rest(document: dict[str, Any], part: str) -> float:
 
 
 def largest(document: dict[str, Any]) -> str:
-    """The part with the fullest ledger there is."""
+    """The part with the fullest ledger."""
     return "full" if "full" in document["parts"] else "campaign"
 
 
 def key_bytes(document: dict[str, Any]) -> float:
-    """Of one row in the key's index, when many are in it."""
+    """Per row in the key's index, when it has many rows."""
     return median(
         document, largest(document), lambda found: found["keyIndexBytes"] / found["ledgerRows"]
     )
 
 
 def predicted_pages(document: dict[str, Any], part: str) -> float:
-    """Pages of the key's index that a message should have touched first, by the model."""
+    """Index pages that a message should have touched first, according to the model."""
     return median(
         document,
         part,
@@ -77,7 +77,7 @@ def predicted_pages(document: dict[str, Any], part: str) -> float:
 
 
 def page_image(document: dict[str, Any]) -> float:
-    """Bytes of one whole page in the log: what was measured over what the model expects."""
+    """Bytes of one whole page in the log: the measured over the expected."""
     if "full" not in document["parts"]:
         return float(PAGE_BYTES)
     measured = both(document, "full", "indexWholePageBytes")
@@ -85,7 +85,7 @@ def page_image(document: dict[str, Any]) -> float:
 
 
 def costs_of(document: dict[str, Any]) -> Costs:
-    """Of a campaign's message over HTTP, with its audience; a full ledger costs Postgres more."""
+    """For a campaign's message over HTTP, with its audience; a full ledger costs Postgres more."""
     more = both(document, largest(document), "postgresCpuMicroseconds") - both(
         document, "campaign", "postgresCpuMicroseconds"
     )

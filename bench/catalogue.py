@@ -1,4 +1,4 @@
-"""Who is measured: each system's script, its place to run, what it needs, and what it promises."""
+"""The measured systems: each one's script, environment, requirements and promises."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 class Measure(StrEnum):
     PHASES = "phases"
-    """All is enqueued first, then all is drained."""
+    """Everything is enqueued first, then everything is drained."""
     END_TO_END = "end_to_end"
     LATENCY = "latency"
     IDLE = "idle"
@@ -29,7 +29,7 @@ class Server(StrEnum):
 
 @dataclass(frozen=True)
 class System:
-    """`environment` None is Outrider's own. A slow system is given a tenth of the messages."""
+    """`environment` None is Outrider's own. A slow system gets a tenth of the messages."""
 
     name: str
     label: str
@@ -64,7 +64,7 @@ AT_LEAST_ONCE = (
 )
 
 OUTRIDER = "outrider-postgres"
-"""What ratios are to."""
+"""The baseline of ratios."""
 LIMITS = {"postgres": "limit-postgres", "sqlite": "limit-sqlite", "http": "limit-http"}
 
 SYSTEMS = (

@@ -1,6 +1,6 @@
 """A server under its clients: 200 event streams on one running campaign, and controls meanwhile.
 
-Prints p50 and p99 of pausing, resuming and snapshots, how soon the streams hear of a pause, and the
+Prints p50 and p99 of pausing, resuming and snapshots, how soon the streams see a pause, and the
 server's memory. Everything is on loopback, on a throw-away database.
 """
 
@@ -45,7 +45,7 @@ class Client:
             return answer
 
     async def listen(self, path: str, heard: dict[int, list[float]]) -> None:
-        """Note when each event came, by its sequence."""
+        """Records when each event came, by its sequence."""
         async with self._session.get(self._url + path, headers=self._headers) as response:
             assert response.status == 200
             async for line in response.content:
@@ -55,7 +55,7 @@ class Client:
 
 @asynccontextmanager
 async def sandbox(folder: Path) -> AsyncIterator[str]:
-    """In its own process, so that its work is not taken for the server's slowness."""
+    """In a separate process, so that its work is not taken for the server's slowness."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "outrider", "sandbox", "--port", "0", "--smtp-port", "0", "--json",
         "--latency-ms", str(LATENCY_MS), cwd=folder, stdout=asyncio.subprocess.PIPE,

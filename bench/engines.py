@@ -1,8 +1,8 @@
-"""The engines beside one another: messages a second on worker loops and on Temporal's dev server.
+"""The engines compared: messages per second on worker loops and on Temporal's dev server.
 
 The same launch in turn on each, on SQLite and on Postgres, one worker, no-op gateway, fsync on; and
-what Temporal writes down for it. Absolute figures depend on the machine and on what else it does:
-compare the ratios of one run.
+the history Temporal writes for it. Absolute figures depend on the machine and its load: compare the
+ratios of one run.
 """
 
 import argparse
@@ -48,7 +48,7 @@ WATCH_SECONDS = 0.02
 
 
 class Round(NamedTuple):
-    """`first_call_seconds` is from the control's beginning; a local run writes no history."""
+    """`first_call_seconds` counts from the start of the control; a local run writes no history."""
 
     messages_per_second: float
     first_call_seconds: float
@@ -57,7 +57,7 @@ class Round(NamedTuple):
 
 @dataclass
 class FirstCall:
-    """A stage observer that notes when the first provider call began."""
+    """A stage observer that records when the first provider call began."""
 
     at: float | None = None
 
@@ -95,7 +95,7 @@ async def one_round(settings: Settings, count: int) -> Round:
 
 
 async def until_polled(outrider: Outrider) -> None:
-    """What is measured is a worker that is up; the local one is with its first look."""
+    """What is measured is a worker that is up; the local one is after its first poll."""
     if not isinstance(outrider.engine, TemporalEngine):
         return
     client = await outrider.engine.client()
@@ -117,7 +117,7 @@ async def ended(outrider: Outrider, run_id: RunId) -> None:
 
 
 async def history_events(outrider: Outrider, run_id: RunId) -> int:
-    """Of the run's workflow when it has ended, and of every execution that continued as it."""
+    """For the run's workflow when it has ended, and every execution that continued it."""
     if not isinstance(outrider.engine, TemporalEngine):
         return 0
     client = await outrider.engine.client()
@@ -137,7 +137,7 @@ async def history_events(outrider: Outrider, run_id: RunId) -> int:
 async def compare(
     address: str, folder: Path, server_url: str, count: int, pairs: int
 ) -> dict[str, dict[str, list[Round]]]:
-    """By store and engine; the engines take turns, and who begins takes turns as well."""
+    """By store and engine; the engines alternate, and so does which goes first."""
 
     async def sqlite() -> str:
         return f"sqlite:///{folder}/{uuid4()}.db"

@@ -1,4 +1,4 @@
-"""Where peers are installed: each in an environment of its own below .bench/, never with Outrider.
+"""Where peers are installed: each in its own environment below .bench/, never with Outrider.
 
 Versions and hashes are pinned in bench/requirements/ and, for Node, in its lock file.
 """
@@ -19,11 +19,11 @@ READY = "ready"
 
 
 class CannotInstall(Exception):
-    """Says why in a sentence."""
+    """Carries the reason as a sentence."""
 
 
 def command(environment: str | None, script: str) -> list[str]:
-    """How a system's script is started; installs what it needs the first time."""
+    """The command that starts a system's script; installs what it needs the first time."""
     if environment is None:
         return [sys.executable, "-P", "-m", f"systems.{script}"]
     if environment == "graphile":
@@ -92,6 +92,6 @@ def _run(arguments: list[str]) -> None:
 
 
 def last_words(text: str) -> str:
-    """The last line that says something: a reason that fits into a table."""
+    """The last non-empty line: a reason that fits into a table."""
     lines = [line.strip() for line in text.replace(f"{ROOT}/", "").splitlines() if line.strip()]
     return lines[-1][:REASON_CHARACTERS] if lines else "it said nothing"

@@ -1,7 +1,7 @@
-"""The speed guard: Outrider may not become much slower than the rows that it writes.
+"""The speed guard: Outrider must not become much slower relative to raw row writes.
 
-Both run in turns, in one run on one machine, and the best of each is compared: what else the
-machine does takes from both. It fails where Outrider has become half again as slow as it was.
+Both run alternately, in one run on one machine, and the best of each is compared: other load
+affects both. It fails if Outrider has become half again as slow as it was.
 """
 
 import argparse
@@ -18,12 +18,12 @@ ROUNDS = 3
 LEAST_RATIO = 0.4
 """Five runs on two processors, under a load of 7 to 10, were between 0.46 and 0.72."""
 BEGIN_SECONDS = 12.0
-"""No further round begins after that, however busy the machine is."""
+"""No further round begins after this, however busy the machine is."""
 PLAN = Plan(COUNT, ROUNDS, 0, 0.0, (), 0, frozenset({Measure.END_TO_END}))
 
 
 def best_rates(names: tuple[str, ...]) -> dict[str, float]:
-    """Messages a second, end to end; the best of the rounds."""
+    """Messages per second, end to end; the best of the rounds."""
     best = dict.fromkeys(names, 0.0)
     servers = Servers()
     try:

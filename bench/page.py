@@ -1,6 +1,6 @@
-"""docs/benchmarks.md and its picture, from bench/results.json and from nothing else.
+"""Writes docs/benchmarks.md and its picture from bench/results.json alone.
 
-`python bench/page.py` writes them anew; a test says that the page is what the results generate.
+Run `python bench/page.py`; a test checks that the page is up to date.
 """
 
 import json
@@ -139,7 +139,7 @@ def _cost(summary: Summary) -> str:
 
 
 def _over_http(summary: Summary) -> str:
-    """Why that ratio is what it is: everything is on one machine, the provider too."""
+    """Why that ratio is what it is: everything is on one machine, including the provider."""
     ours, client, rows = (
         _all_micro(summary, name) for name in ("outrider-http", LIMITS["http"], LIMITS["postgres"])
     )
@@ -158,7 +158,7 @@ none of these processors."""
 
 
 def _all_micro(summary: Summary, name: str) -> float | None:
-    """Processor time of everybody, in microseconds a message."""
+    """Processor time of all processes, in microseconds per message."""
     own = summary.seen(name, "end_to_end", "cpuSeconds")
     servers = summary.seen(name, "end_to_end", "serverCpuSeconds")
     if not (own and servers):

@@ -1,4 +1,4 @@
-"""The results as a picture: messages a second end to end, and latency. Runs where matplotlib is.
+"""The results as a picture: messages per second end to end, and latency. Needs matplotlib.
 
 `python picture.py ROWS.json PICTURE.png`: rows are label, group, value, lowest, highest.
 """
@@ -39,7 +39,7 @@ def draw(panels: list[dict[str, Any]], path: Path) -> None:
             axis.text(row["highest"] * 1.08, place, f"{row['value']:,.{panel['places']}f}",
                       va="center", fontsize=8)  # fmt: skip
         axis.set_xscale("log")
-        # Numbers between the powers of ten run into one another.
+        # Labels between the powers of ten would overlap.
         axis.xaxis.set_minor_formatter(NullFormatter())
         axis.set_title(panel["title"], loc="left", fontsize=10)
         axis.margins(x=0.12)

@@ -1,7 +1,7 @@
-"""One measurement as a child process: started, listened to, and looked at from outside.
+"""One measurement as a child process: started, read from, and observed from outside.
 
-CPU seconds are those between the child's `begin` and its results, of its whole family and, apart
-from them, of the servers that it uses. Memory is the largest that any process of the family had.
+CPU seconds are those between the child's `begin` and its results, of its whole process tree and,
+separately, of the servers that it uses. Memory is the maximum of any process in the tree.
 """
 
 import json
@@ -27,12 +27,12 @@ END_SECONDS = 60.0
 
 
 class Failed(Exception):
-    """A measurement that came to nothing; says why in a sentence."""
+    """A failed measurement; carries the reason as a sentence."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What a child said, and what was seen of it."""
+    """What a child reported, and what was observed of it."""
 
     results: dict[str, Any]
     wall_seconds: float
@@ -64,7 +64,7 @@ def run_child(
         measured = _listen(child, server_ids)
         child.wait(END_SECONDS)
     except subprocess.TimeoutExpired:
-        # It has said all that was asked for; that it cannot end is not part of the measurement.
+        # It has reported everything; that it cannot end is not part of the measurement.
         pass
     finally:
         stopped = not too_long.is_alive()
@@ -109,7 +109,7 @@ def _look(child_id: int, server_ids: Sequence[int]) -> Look:
 
 
 def cpu_seconds(process_id: int) -> float:
-    """Of the process, of all that it started, and of those among them that have ended."""
+    """For the process, its descendants, and those of them that have ended."""
     total = 0.0
     for process in _family(process_id):
         with suppress(psutil.NoSuchProcess):
@@ -148,7 +148,7 @@ def _environment() -> dict[str, str]:
 
 
 def _end(child: subprocess.Popen[str]) -> None:
-    """The child leads a session of its own: whoever it left behind is in its group."""
+    """The child leads its own session: any process it left behind is in its group."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(child.pid, signal.SIGKILL)
     child.wait()

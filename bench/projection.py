@@ -1,7 +1,7 @@
-"""Projecting a long run: all of its log from nothing, and a little more of it onto a snapshot.
+"""Projecting a long run: its whole log from nothing, and a little more of it onto a snapshot.
 
-Once in memory alone, then by the projector through SQLite and through Postgres, each with what a
-reader waits for. Everything is on a throw-away database.
+Once in memory alone, then by the projector through SQLite and through Postgres, each with a
+reader's wait. Everything is on a throw-away database.
 """
 
 import asyncio
@@ -122,13 +122,13 @@ async def append(store: Store, run_id: RunId, told: list[EventDraft]) -> None:
 
 async def to_the_end(projector: Projector) -> None:
     while await projector.lag_seconds():
-        # A run that takes long to store rests meanwhile; here nobody wants it to.
+        # A run that is slow to store is normally deferred; not wanted here.
         projector._resting.clear()
         await projector.project_once()
 
 
 async def main() -> None:
-    # That a projector has lagged, as it does here, would be told in the middle of the figures.
+    # The projector's lag, which is expected here, would be logged among the figures.
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     steps = SystemIds().batch(STEPS)
     in_memory(steps)

@@ -1,6 +1,6 @@
 """The benchmark: Outrider beside its peers and beside the limit, in one run, on this machine.
 
-Each system's script is a child process that gets a request and says what it measured; systems
+Each system's script is a child process that gets a request and reports what it measured; systems
 alternate in rounds. Results go to a JSON file, a table, a picture and docs/benchmarks.md.
 """
 
@@ -39,7 +39,7 @@ GROWTH_SECONDS = 3_600.0
 
 @dataclass(frozen=True)
 class Plan:
-    """How much of everything. `quick` is for a few minutes and leaves out what takes long."""
+    """How much of everything. `quick` takes a few minutes and leaves out slow parts."""
 
     count: int
     rounds: int
@@ -73,8 +73,8 @@ def full_plan(arguments: argparse.Namespace) -> Plan:
 
 
 def steps(systems: list[System], plan: Plan) -> Iterator[tuple[System, Measure, int]]:
-    """In rounds, so that a slow minute of the machine is everybody's; what takes long, or has many
-    samples of its own, once."""
+    """In rounds, so that a slow minute of the machine affects all; slow parts, or those with many
+    samples, once."""
     for measure in (Measure.END_TO_END, Measure.PHASES, Measure.LATENCY, Measure.IDLE):
         once = measure in (Measure.LATENCY, Measure.IDLE)
         rounds = min(plan.rounds, 1) if once else plan.rounds
@@ -129,7 +129,7 @@ def take(system: System, measure: Measure, rows: int, plan: Plan, servers: Serve
 
 
 def figures(measure: Measure, measured: Measured) -> Iterator[tuple[str, int, float]]:
-    """What is kept of a measurement: a name, how many messages it is of, and its value."""
+    """What is kept of a measurement: a name, the number of messages, and the value."""
     for name, (count, seconds) in measured.results["timings"].items():
         yield name, count, count / seconds
     if measure is Measure.LATENCY:
@@ -206,7 +206,7 @@ def document(
 def renewed(
     known: dict[str, Any], found: dict[str, Any], measures: Iterable[Measure]
 ) -> dict[str, Any]:
-    """What is known, with these measures of all its systems as they were found now."""
+    """The known results, with these measures of all its systems replaced by the new ones."""
     missing = set(known["systems"]) - set(found["systems"])
     assert not missing, f"side by side or not at all: {missing} are missing"
     kept = [run for run in known["runs"] if run["measure"] not in set(measures)]

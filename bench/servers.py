@@ -1,7 +1,7 @@
 """The servers of a run: one private Postgres with fsync on, Redis, Temporal, and the sandbox.
 
 Each is started when the first system needs it, listens on loopback or a socket, and is stopped at
-the end. Their processes are known, so that their CPU seconds can be told from the systems' own.
+the end. Their processes are known, so that their CPU seconds are separate from the systems' own.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ LOOK_SECONDS = 0.05
 
 class Servers:
     def __init__(self) -> None:
-        # Short, because the path of a socket has room for a hundred characters.
+        # Short, because a socket's path is limited to about a hundred characters.
         self._folder = Path(tempfile.mkdtemp(prefix="bench-"))
         self._postgres: PrivatePostgres | None = None
         self._processes: dict[Server, subprocess.Popen[str]] = {}
@@ -51,7 +51,7 @@ class Servers:
         return asyncio.run(create_database(self.postgres()))
 
     def drop(self, database: str) -> None:
-        """Postgres writes out all that it has, so that it does not do so under the next system."""
+        """Postgres writes out everything, so that it does not do so under the next system."""
         asyncio.run(drop_database(self.postgres(), database))
 
     def redis(self) -> str:
@@ -79,7 +79,7 @@ class Servers:
         return f"127.0.0.1:{self._temporal_port}"
 
     def sandbox(self) -> dict[str, str]:
-        """Where providers are simulated, by protocol; always a new one, which remembers nobody."""
+        """Where providers are simulated, by protocol; always a new one, without state."""
         self._stop(Server.SANDBOX)
         process = self._start(
             Server.SANDBOX,

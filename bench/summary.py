@@ -1,4 +1,4 @@
-"""What the runs of a results file come to: medians, ranges and ratios. Nothing here is measured."""
+"""The summary of a results file: medians, ranges and ratios. Nothing here is measured."""
 
 import statistics
 from collections.abc import Iterable
@@ -8,7 +8,7 @@ from typing import Any
 from catalogue import BY_NAME, OUTRIDER, SYSTEMS, System, limit_of
 
 Run = dict[str, Any]
-"""One figure of one round: system, measure, figure, count, value and what was seen of processes."""
+"""One figure of one round: system, measure, figure, count, value and process observations."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Summary:
         self._runs: list[Run] = document["runs"]
 
     def systems(self) -> list[System]:
-        """Those that were asked for, in the catalogue's order."""
+        """The requested ones, in the catalogue's order."""
         return [system for system in SYSTEMS if system.name in self.document["systems"]]
 
     def failure(self, name: str) -> str | None:
@@ -39,18 +39,18 @@ class Summary:
         return _range(values)
 
     def seen(self, name: str, figure: str, what: str) -> Range | None:
-        """Of what was seen while that figure was measured: CPU seconds, memory."""
+        """Observed while that figure was measured: CPU seconds, memory."""
         return _range([run[what] for run in self._matching(name, figure, None)])
 
     def counts(self, figure: str) -> list[int]:
-        """How many rows there were, for figures that are measured with several numbers of them."""
+        """The numbers of rows, for figures that are measured with several."""
         return sorted({run["rows"] for run in self._runs if run["figure"] == figure})
 
     def messages(self, name: str, figure: str) -> int:
         return next((run["count"] for run in self._matching(name, figure, None)), 0)
 
     def to_outrider(self, name: str, figure: str) -> float | None:
-        """How many times Outrider's figure, on the same kind of store where there is one."""
+        """The ratio to Outrider's figure, on the same kind of store if there is one."""
         system = BY_NAME[name]
         own = OUTRIDER if system.servers else "outrider-sqlite"
         return self._ratio(name, own, figure)

@@ -1,9 +1,9 @@
 """Single messages while a campaign runs: how long until a realtime call begins, idle and loaded.
 
-On SQLite in one process, as the embedded default has it; on Postgres one worker process beside it
-does the work. The campaign goes through a batch target to a
-no-op gateway, which is the hardest load there is: nothing in it ever waits. `SAMPLES=500` asks for
-more of them; `ROUNDS=5` for more alternations of idle and loaded.
+On SQLite in one process, as in the embedded default; on Postgres one separate worker process does
+the work. The campaign goes through a batch target to a no-op gateway, which is the hardest load
+there is: nothing in it ever waits. `SAMPLES=500` takes more samples; `ROUNDS=5` alternates idle and
+loaded more often.
 """
 
 import asyncio
@@ -52,7 +52,7 @@ def settings(folder: Path, url: str) -> Settings:
 
 
 def people(prefix: str) -> Iterator[Recipient]:
-    """One by one as they are asked for: made at once, they would hold up the event loop."""
+    """One by one on demand: generated at once, they would hold up the event loop."""
     return (
         recipient(f"{prefix}-{n}", phone=f"+4477{n:08d}", attributes='{"firstName": "Ann"}')
         for n in range(CAMPAIGN)
@@ -60,8 +60,8 @@ def people(prefix: str) -> Iterator[Recipient]:
 
 
 async def latencies_ms(outrider: Outrider, prefix: str) -> list[float]:
-    """From before a message is submitted until its attempt was opened, by the ledger's own word:
-    the call of a no-op gateway begins at once then."""
+    """From before a message is submitted until its attempt was opened, according to the ledger: the
+    call of a no-op gateway begins at once then."""
     took = []
     for number in range(SAMPLES):
         await asyncio.sleep(random.uniform(*REST_SECONDS))
@@ -131,14 +131,14 @@ async def measure(url: str, folder: Path) -> None:
 
 
 async def until_idle(outrider: Outrider) -> None:
-    """What was launched ends, so that the next round begins without it."""
+    """The launched campaign ends, so that the next round begins without it."""
     for run_id in LAUNCHED:
         await until_terminal(outrider, run_id, seconds=300)
     LAUNCHED.clear()
 
 
 async def keep_busy(outrider: Outrider, number: int) -> None:
-    """Campaigns one after the other, until it is cancelled."""
+    """Campaigns one after another, until cancelled."""
     for each in range(1_000):
         prefix = f"lead-{number}-{each}"
         messages = [message(Channel.SMS, "batch")]

@@ -1,7 +1,8 @@
-"""The third door: events a second taken, routed to ledger rows, and delivered to a no-op provider.
+"""Domain events: events per second accepted, routed to ledger rows, and delivered to a no-op
+provider.
 
-Through SQLite and through Postgres, one process, on throw-away databases. `EVENTS=50000` asks for
-more of them.
+Through SQLite and through Postgres, one process, on throw-away databases. `EVENTS=50000` sends more
+of them.
 """
 
 import asyncio
@@ -70,7 +71,7 @@ async def through(name: str, url: str, folder: Path) -> None:
     async with open_outrider(settings) as outrider:
         await outrider.store.migrate()
         await outrider.rule_keeper.apply(DEFAULT_SCOPE, [RULE], "bench", prune=False)
-        # The render process is started by the first of them, which is not what is measured.
+        # The first of them starts the render process, which is not what is measured.
         await outrider.event_intake.emit(DEFAULT_SCOPE, emission(EVENTS))
         await outrider.event_router.route_due()
         with timed("taken, routed and delivered"):

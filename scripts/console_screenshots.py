@@ -89,7 +89,7 @@ class Server:
             self.until(campaign_id, phase, 100)
 
     def until(self, campaign_id: str, phase: str, percentage: float) -> None:
-        """As far as this, or as far as it comes while some of it is in doubt."""
+        """Up to this point, or as far as it gets while some of it is in doubt."""
         deadline = time.monotonic() + WAIT_SECONDS
         while time.monotonic() < deadline:
             found = self.phase(campaign_id, phase)

@@ -1,7 +1,7 @@
-"""Writes tests/previous anew: what the release before this one stores and tells, as it does so.
+"""Rewrites tests/previous: what the previous release stores and publishes, made by its own code.
 
 Run it as `python -m scripts.previous_release` when there is a new previous release; its commit is
-in tests/support/previous_release.py. A campaign is begun and left in flight: its database as SQL,
+in tests/support/previous_release.py. A campaign is started and left in flight: its database as SQL,
 its events as CloudEvents, its snapshots, and an entry of the spool.
 """
 
@@ -62,7 +62,7 @@ async def record() -> None:
 def dumped(file: Path) -> str:
     written = io.StringIO()
     connection = apsw.Connection(str(file))
-    # Sinks are this machine's, and nobody tells them any more.
+    # Sinks are specific to this machine and no longer used.
     connection.execute("DELETE FROM event_bus_outbox; DELETE FROM event_bus_sinks")
     apsw.shell.Shell(stdout=written, db=connection).process_command(".dump")  # type: ignore[no-untyped-call]
     connection.close()

@@ -1,4 +1,4 @@
-"""Writes docs/state-machines.md from the transition tables; a test says when it is out of date."""
+"""Writes docs/state-machines.md from the transition tables; a test checks that it is up to date."""
 
 from enum import StrEnum
 from pathlib import Path

@@ -1,7 +1,7 @@
-"""Writes tests/histories anew: real runs on a real Temporal server, as today's workflow does them.
+"""Rewrites tests/histories: real runs on a real Temporal server, with today's workflow.
 
 Run it as `python -m scripts.temporal_histories` after a change that histories in flight need not
-survive; any other change has to replay those that are there, and asks `workflow.patched` for it.
+survive; any other change has to replay the existing ones, using `workflow.patched`.
 """
 
 import asyncio
@@ -30,9 +30,9 @@ from outrider.testing.engine_suite.bench import SMS, EngineBench, engine_bench
 
 FOLDER = Path(__file__).parent.parent / "tests" / "histories"
 SHORT_EVENTS = 25
-"""An execution as long as that is continued as a new one."""
+"""An execution of this length is continued as a new one."""
 SCRUBBED = {"identity": "worker", "stackTrace": ""}
-"""What differs from machine to machine, and decides nothing."""
+"""What differs between machines, and decides nothing."""
 
 Scene = Callable[[EngineBench], Awaitable[Work]]
 

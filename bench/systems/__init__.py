@@ -1,2 +1,2 @@
-"""One script per system that is measured. Peers run in environments of their own, so the files
-that they share need the standard library only."""
+"""One script per measured system. Peers run in their own environments, so the files that they share
+need the standard library only."""

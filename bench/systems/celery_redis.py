@@ -30,7 +30,7 @@ app.conf.update(
     task_default_queue=QUEUE,
     # Its guide ("Optimizing"): lots of short tasks want a large multiplier, "say 64, or 128".
     worker_prefetch_multiplier=64,
-    # Without it a killed worker loses what it had taken, which nobody else here does.
+    # Without it a killed worker loses what it had taken, unlike every other system here.
     task_acks_late=True,
     broker_connection_retry_on_startup=True,
 )
@@ -45,7 +45,7 @@ def noop(to: str) -> str:
 class CeleryCrew:
     """One `celery worker` with as many child processes as the request has workers.
 
-    It begins on a queue that nobody uses; `go` has it consume the right one.
+    It begins on an unused queue; `go` has it consume the right one.
     """
 
     def __init__(self, workers: int) -> None:
@@ -99,7 +99,7 @@ class CelerySystem:
                 noop.apply_async(("+447700900123",), producer=producer)
 
     async def done(self) -> int:
-        """A result that is kept is the record of an end; nothing else is in this database."""
+        """A stored result is the record of an end; nothing else is in this database."""
         size: Any = self._results.dbsize()
         return int(size)
 

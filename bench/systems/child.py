@@ -1,7 +1,7 @@
-"""What a system's script says to `bench/run.py`, and what its handlers say to it.
+"""The protocol between a system's script and `bench/run.py`, and between handlers and the script.
 
-The request comes on the command line. The script says `begin` and waits for a line, so that the
-parent can look at the clocks of all processes; it does the same with its results at the end.
+The request comes on the command line. The script prints `begin` and waits for a line, so that the
+parent can read the CPU clocks of all processes; it does the same with its results at the end.
 """
 
 import json
@@ -17,7 +17,7 @@ BEGIN = "begin"
 
 @dataclass
 class Request:
-    """What is to be measured. `waiting` and `terminal` are rows that are there before it begins."""
+    """What is to be measured. `waiting` and `terminal` are rows that exist before it begins."""
 
     measure: str
     count: int
@@ -37,7 +37,7 @@ class Request:
 
 @dataclass
 class Results:
-    """`timings` are messages and seconds by what was timed; `latencies_ms` is one a message."""
+    """`timings` are messages and seconds by what was timed; `latencies_ms` has one per message."""
 
     version: str = ""
     timings: dict[str, tuple[int, float]] = field(default_factory=dict)
@@ -53,7 +53,7 @@ def read_request(argument: str | None = None) -> Request:
 
 
 def begin() -> None:
-    """Everything is prepared: from here on it counts."""
+    """Everything is prepared: timing starts here."""
     _say(BEGIN)
 
 
@@ -71,7 +71,7 @@ _starts: int | None = None
 
 
 def tell_start() -> None:
-    """The first thing that a handler does; costs next to nothing where nobody listens."""
+    """The first thing that a handler does; costs next to nothing without a listener."""
     global _starts
     if _starts is None:
         path = os.environ.get(STARTS_VARIABLE)

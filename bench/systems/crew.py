@@ -1,6 +1,6 @@
-"""The workers of a system as processes: they load everything, say that they are ready, and wait.
+"""The workers of a system as processes: they load everything, report that they are ready, and wait.
 
-`go` lets them begin. They end when they are told to terminate, or when their parent is gone.
+`go` lets them begin. They end when terminated, or when their parent is gone.
 """
 
 import os
@@ -18,7 +18,7 @@ STOP_SECONDS = 20.0
 
 class Crew(Protocol):
     async def start(self) -> None:
-        """Return when everybody is ready; nothing is taken yet."""
+        """Return when all are ready; nothing is taken yet."""
 
     async def go(self) -> None: ...
 

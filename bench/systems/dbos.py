@@ -17,7 +17,7 @@ APPLICATION = "bench"
 QUEUE = "bench"
 ENQUEUE_BATCH = 500
 # Its reference (`register_queue`): smaller values of `polling_interval_sec` mean less latency and
-# more load; `worker_concurrency` counts for each process, if each has an `executor_id` of its own.
+# more load; `worker_concurrency` counts per process, if each has its own `executor_id`.
 WORKER_CONCURRENCY = 50
 POLL_SECONDS = 0.02
 

@@ -1,4 +1,4 @@
-"""Huey on SQLite: fsync on, results kept, the consumer in a process of its own."""
+"""Huey on SQLite: fsync on, results kept, the consumer in a separate process."""
 
 import asyncio
 import logging
@@ -15,7 +15,7 @@ from systems.measures import measure
 WORKERS = 1
 """Threads, "the safest choice" in its own words; more would wait for the one writer of the file."""
 # Its consumer's options: the delay is the time to wait when polling, and backs off to `max_delay`;
-# for little latency both are short.
+# for low latency both are short.
 POLL_SECONDS = 0.005
 
 
@@ -48,7 +48,7 @@ class HueySystem:
             self._noop("+447700900123")
 
     async def done(self) -> int:
-        """A result that is kept is the record of an end."""
+        """A stored result is the record of an end."""
         return int(self._connection.execute("SELECT count(*) FROM kv").fetchone()[0])
 
     async def recorded(self) -> int:

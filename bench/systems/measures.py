@@ -19,7 +19,7 @@ SETTLE_SECONDS = 2.0
 WARM_UP_SAMPLES = 5
 WARM_UP_SHARE = 10
 REST_SECONDS = (0.02, 0.08)
-"""Between two single messages, by chance, so that no polling loop is met in step."""
+"""A random pause between two single messages, so that they do not align with a polling loop."""
 LATENCY_SECONDS = 60.0
 """However few samples there are by then: a system that polls once a second has had enough."""
 
@@ -28,7 +28,7 @@ class System(Protocol):
     version: str
 
     async def prepare(self) -> None:
-        """An empty database gets its tables; connections are opened."""
+        """Creates the tables in an empty database and opens connections."""
 
     async def fill_terminal(self, rows: int) -> None:
         """Add messages that reached their end long ago."""
@@ -37,7 +37,7 @@ class System(Protocol):
         """As many at once as the system can take."""
 
     async def done(self) -> int:
-        """How many enqueued messages have reached their end; looked at often, so it is cheap."""
+        """How many enqueued messages have reached their end; polled often, so it is cheap."""
 
     async def recorded(self) -> int:
         """The same, counted from the rows or entries that record the end of each."""
@@ -80,7 +80,7 @@ async def measure(system: System, request: Request) -> None:
 
 
 async def _phases(system: System, crew: Crew, request: Request, results: Results) -> None:
-    """First all is enqueued, then the workers begin."""
+    """First everything is enqueued, then the workers begin."""
     begin()
     began = time.perf_counter()
     await system.enqueue(request.count)
@@ -90,7 +90,7 @@ async def _phases(system: System, crew: Crew, request: Request, results: Results
 
 
 async def _end_to_end(system: System, crew: Crew, request: Request, results: Results) -> None:
-    """The workers are there and warm when the first message comes: a tenth as many came before."""
+    """The workers are up and warm when the first message comes: a tenth as many came before."""
     await crew.go()
     before, warm_up = await system.recorded(), max(1, request.count // WARM_UP_SHARE)
     await system.enqueue(warm_up)
@@ -104,14 +104,14 @@ async def _end_to_end(system: System, crew: Crew, request: Request, results: Res
 
 
 async def _waiting(system: System, crew: Crew, request: Request, results: Results) -> None:
-    """How fast the first of many are drained; the others still wait when it ends."""
+    """How fast the first of many are drained; the others are still waiting when it ends."""
     await system.enqueue(max(request.waiting, request.count))
     begin()
     results.timings["waiting"] = await _drain(system, crew, request.count)
 
 
 async def _drain(system: System, crew: Crew, count: int) -> tuple[int, float]:
-    """How many have ended, and in how long, when it was at least so many."""
+    """How many have ended, and in how long, once it was at least this many."""
     began = time.perf_counter()
     await crew.go()
     ended = await _until(system, count)
@@ -145,7 +145,7 @@ async def _idle(crew: Crew, request: Request) -> None:
 
 
 async def _until(system: System, count: int) -> int:
-    """How many have ended when it was at least so many."""
+    """How many have ended once it was at least this many."""
     last, changed = -1, time.monotonic()
     while (now := await system.done()) < count:
         if now != last:
@@ -163,7 +163,7 @@ async def _check(system: System, count: int) -> None:
 
 
 def _listen(request: Request) -> None:
-    """A pipe with a name, on which handlers tell when they begin; open before anybody writes."""
+    """A named pipe on which handlers report their start; open before the first write."""
     path = Path(request.folder, "starts")
     os.mkfifo(path)
     os.environ[STARTS_VARIABLE] = str(path)

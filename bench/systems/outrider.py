@@ -1,7 +1,7 @@
 """Outrider itself: SQLite or Postgres, its own engine or Temporal, one gateway or another.
 
-One worker lives in the process that launches, as in `outrider serve`; more are processes beside
-it. A campaign is what is enqueued; a single message is an intent.
+One worker lives in the process that launches, as in `outrider serve`; more are separate processes.
+A campaign is what is enqueued; a single message is an intent.
 """
 
 import asyncio
@@ -57,7 +57,7 @@ def settings(request: Request) -> Settings:
         registry=path,
         artifacts=Path(request.folder, "artifacts"),
         spool=Path(request.folder, "spool"),
-        # The sandbox knows every reference again; noop and smtp are what they are.
+        # The sandbox remembers every reference; noop and smtp are unchanged.
         targets={"bench": TargetSettings(remembers_references="for_good")},
         engine="temporal" if engine == "temporal" else "local",
         temporal_address=request.server or "127.0.0.1:7233",
@@ -66,7 +66,7 @@ def settings(request: Request) -> Settings:
 
 
 def audience(prefix: str, count: int) -> Iterator[Recipient]:
-    """One after the other, so that memory shows what Outrider needs and not what we made up."""
+    """Generated one by one, so that memory shows what Outrider needs, not the test data."""
     for number in range(count):
         yield recipient(
             f"{prefix}-{number}",

@@ -1,7 +1,7 @@
 """What a message costs Outrider on Postgres: a campaign in two parts, or single messages.
 
-A campaign's audience is stored, then delivered by a worker in this process that is warm already.
-`bench/capacity.py` starts this, and gets what it found as one line of JSON.
+A campaign's audience is stored, then delivered by a warm worker in this process.
+`bench/capacity.py` starts this, and gets the results as one line of JSON.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ WARM_UP_ITEMS = 500
 LOOK_SECONDS = 0.05
 STALLED_SECONDS = 600.0
 KEY_INDEX = "channel_outbox_tenant_id_workspace_id_idempotency_key_key"
-"""The only index of the ledger into which new rows go at random."""
+"""The only index of the ledger into which new rows go at random positions."""
 COMPRESSION = "pglz"
 
 ENDED = "SELECT count(*) FROM campaign_runs WHERE status IN ('completed', 'partial', 'failed')"
@@ -108,7 +108,7 @@ class Bench:
         }
 
     async def _singles(self, prefix: str, at_once: int, count: int) -> Part:
-        """Submitted by so many callers at once, and over when all of them are sent."""
+        """Submitted by this many concurrent callers, and finished when all of them are sent."""
         await self._checkpoint()
         sent = await self._connection.fetchval(SENT)
         sizes, before = await self._meter.sizes(), await self._meter.look()
@@ -132,7 +132,7 @@ class Bench:
             await self._outrider.submissions.submit(DEFAULT_SCOPE, given)
 
     async def _checkpoint(self) -> None:
-        """From here on the first change of a page puts all of that page into the log."""
+        """From here on the first change of a page puts the whole page into the log."""
         await self._connection.execute("CHECKPOINT", timeout=STALLED_SECONDS)
 
     async def _configure(self, what: str) -> None:

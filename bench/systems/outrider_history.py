@@ -1,9 +1,9 @@
-"""A ledger that is full already: rows that ended long ago, made by one statement in the server."""
+"""A ledger that is already full: rows that ended long ago, made by one statement in the server."""
 
 import asyncpg
 
 CAMPAIGN_ROWS = 100_000
-"""So many of them belong to one run, as if there had been many campaigns."""
+"""How many of them belong to one run, as if there had been many campaigns."""
 
 FILL = """
 INSERT INTO channel_outbox (

@@ -1,6 +1,6 @@
-"""What Outrider has used up, by who pays: its process, its renderer, Postgres, its log and disk.
+"""Outrider's resource usage by consumer: its process, its renderer, Postgres, its log and disk.
 
-Looks are taken before and after a piece of work; the difference, a message, is what it costs.
+Readings are taken before and after a piece of work; the difference per message is its cost.
 """
 
 import re
@@ -17,7 +17,7 @@ from outrider.stores.postgres.store import PostgresStore
 from processes import cpu_seconds
 
 Costs = dict[str, float]
-"""Of one message; a name says its unit."""
+"""Per message; a name says its unit."""
 
 _STATS_LINE = re.compile(r"(\S+)\s+(\d+) \([^)]*\)\s+(\d+) \([^)]*\)\s+(\d+) \([^)]*\)\s+\d+ \(")
 """Kind of page, records, their bytes, bytes of whole pages, all bytes."""
@@ -30,7 +30,7 @@ SELECT relname::text, pg_relation_size(oid) FROM pg_class
 
 
 class CountingStore(PostgresStore):
-    """Counts whole scripts and the statements in them; to begin and to commit is neither."""
+    """Counts whole scripts and the statements in them, without BEGIN and COMMIT."""
 
     transactions = 0
     statements = 0
@@ -68,7 +68,7 @@ class Look:
 
 
 class Meter:
-    """Its connection is one of its own, so that nobody counts what it asks."""
+    """Uses a separate connection, so that its own queries are not counted."""
 
     def __init__(
         self,
@@ -117,7 +117,7 @@ class Meter:
     async def _whole_pages(self, begin: str, end: str) -> dict[str, int]:
         """Their bytes in that piece of the log, by kind of page, as Postgres's own tool counts."""
         folder = await self._connection.fetchval("SHOW data_directory")
-        # Parts of the log that were not flushed yet cannot be read.
+        # Unflushed parts of the log cannot be read.
         await self._connection.execute("SELECT pg_switch_wal()")
         tool = Path(psutil.Process(self._postmaster).exe()).with_name("pg_waldump")
         told = subprocess.run(  # noqa: ASYNC221 - nothing else happens meanwhile
@@ -128,13 +128,13 @@ class Meter:
 
 
 def whole_pages(table: str) -> dict[str, int]:
-    """Out of the table that `pg_waldump --stats` prints."""
+    """From the table that `pg_waldump --stats` prints."""
     found = (_STATS_LINE.match(line) for line in table.splitlines())
     return {line[1]: int(line[4]) for line in found if line}
 
 
 def growth(before: dict[str, int], after: dict[str, int], count: int) -> dict[str, float]:
-    """Bytes of one message by table and index; what hardly grew is left out."""
+    """Bytes per message by table and index; those that hardly grew are left out."""
     grown = {name: (size - before.get(name, 0)) / count for name, size in after.items()}
     return {name: round(size, 1) for name, size in sorted(grown.items()) if size >= 1}
 

@@ -17,7 +17,7 @@ from systems.crew import ProcessCrew, is_worker, wait_for_go, worker_request
 from systems.measures import measure
 
 ENQUEUE_BATCH = 500
-# Its README ("Batch operations"): thousands of jobs a round trip, for the most throughput.
+# Its README ("Batch operations"): thousands of jobs per round trip, for the most throughput.
 BATCH = 500
 CONNECTIONS = 8
 PAYLOAD = b'{"to": "+447700900123", "message": "Hi"}'
@@ -56,7 +56,7 @@ class PgQueuerSystem:
             await self._forget()
 
     async def _forget(self) -> None:
-        """Nothing has ended so far: what the log holds now need not be read at every look."""
+        """Nothing has ended so far: the current log need not be read at every poll."""
         self._before = await self._pool.fetchval("SELECT coalesce(max(id), 0) FROM pgqueuer_log")
 
     async def done(self) -> int:

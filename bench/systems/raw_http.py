@@ -1,6 +1,6 @@
 """The limit over HTTP: a client alone, with the documents that Outrider sends; no database.
 
-Outrider's own client and, beside it, aiohttp, which most would take.
+Outrider's own client and, for comparison, aiohttp, the usual choice.
 """
 
 import asyncio

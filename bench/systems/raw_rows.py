@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 WINDOW = 500
 IN_PARALLEL = 4
-"""As many windows at once as an Outrider worker has."""
+"""As many concurrent windows as an Outrider worker has."""
 RUN = "00000000-0000-7000-8000-00000000000a"
 CAMPAIGN = "00000000-0000-7000-8000-00000000000b"
 TENANT = "00000000-0000-7000-8000-000000000001"

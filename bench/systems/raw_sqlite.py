@@ -12,7 +12,7 @@ from systems.crew import ProcessCrew, wait_for_go
 from systems.raw_rows import ASSET, CAMPAIGN, RUN, TENANT, WORKSPACE, key, members, windows
 
 LOOK_SECONDS = 0.002
-"""SQLite tells nobody of a new row; the cheapest look is at its change counter."""
+"""SQLite announces no new rows; the cheapest poll is its change counter."""
 BUSY_MS = 30_000
 IDS = SystemIds()
 

@@ -84,7 +84,7 @@ async def work(request: Request) -> None:
         task_queue=Path(request.folder).name,
         workflows=[SendWindow],
         activities=[send],
-        # Its README ("Sandbox Performance"): the sandbox costs time. It advises to keep it all the
+        # Its README ("Sandbox Performance"): the sandbox costs time. It advises keeping it all the
         # same; without it Temporal is shown at its fastest.
         workflow_runner=UnsandboxedWorkflowRunner(),
     )

@@ -1,8 +1,8 @@
-"""The one loader of code that is found by name: entry points of installed distributions, and what
-settings and tables name as `package.module:attribute`.
+"""The one loader of code found by name: entry points of installed distributions, and what settings
+and tables name as `package.module:attribute`.
 
-Whatever is not what it should be stops the start of the process and is named with the distribution
-it comes from; nothing is left out in silence.
+An invalid plugin prevents the process from starting and is reported with its distribution; none is
+skipped silently.
 """
 
 import re
@@ -20,7 +20,7 @@ OURSELVES: Final = "Outrider itself"
 
 
 class Installed:
-    """One registered thing: its name, who gives it, and how to make it."""
+    """One registered plugin: its name, its distribution, and how to load it."""
 
     def __init__(self, entry: EntryPoint, kind: str) -> None:
         self._entry = entry
@@ -31,8 +31,8 @@ class Installed:
 
     @contextmanager
     def made(self, *, quotes_errors: bool = True) -> Iterator[Any]:
-        """The thing itself. What it raises inside the block is its own fault too, and is quoted
-        unless it could hold a secret."""
+        """The plugin itself. What it raises inside the block is also reported as its fault, and is
+        quoted unless it could hold a secret."""
         try:
             yield self._entry.load()()
         except Exception as error:
@@ -47,7 +47,7 @@ class Installed:
 
 
 def installed(group: str, kind: str, pattern: str) -> Iterator[Installed]:
-    """In the order of their names, each of which matches the pattern."""
+    """In name order; each name matches the pattern."""
     found = [Installed(entry, kind) for entry in entry_points(group=group)]
     for each in sorted(found, key=lambda each: (each.name, each.giver)):
         if re.fullmatch(pattern, each.name) is None:
@@ -56,7 +56,7 @@ def installed(group: str, kind: str, pattern: str) -> Iterator[Installed]:
 
 
 def with_own_names(found: Iterable[Installed], built_in: Iterable[str]) -> Iterator[Installed]:
-    """Those that take no name that is taken, by Outrider or by each other."""
+    """Those whose name is not already taken, by Outrider or by each other."""
     givers = dict.fromkeys(built_in, OURSELVES)
     for each in found:
         if each.name in givers:
@@ -72,8 +72,8 @@ def load_named(name: str) -> Any:
 
 
 def load_authorisation(name: str) -> Authorisation:
-    """A rule of one's own about who may steer a run: `package.module:Class`, made without
-    arguments. InvalidInput says what is wrong with it."""
+    """A custom rule about who may steer a run: `package.module:Class`, made without arguments.
+    InvalidInput says what is wrong with it."""
     module, _, attribute = name.partition(":")
     if not module or not attribute:
         raise _refusal(name, "is not of the form package.module:Class")

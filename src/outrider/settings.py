@@ -54,7 +54,7 @@ Network = IPv4Network | IPv6Network
 
 
 def _networks(given: object) -> object:
-    """Also as people write lists in the environment: 10.0.0.0/8, 192.0.2.1"""
+    """Also accepts lists as written in the environment: 10.0.0.0/8, 192.0.2.1"""
     if not isinstance(given, str):
         return given
     if given.lstrip().startswith("["):
@@ -63,7 +63,7 @@ def _networks(given: object) -> object:
 
 
 WebOrigin = Annotated[str, Field(pattern=r"^https?://[A-Za-z0-9.:\[\]-]+$")]
-"""Exactly what a browser sends as `Origin`: scheme, host, and port where it is not the usual."""
+"""Exactly what a browser sends as `Origin`: scheme, host, and port unless it is the default."""
 
 HOST_AND_PORT = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):([0-9]{1,5})")
 PORT_MAX = 65_535
@@ -80,11 +80,11 @@ EngineName = Annotated[str, AfterValidator(known_engine)]
 TemporalAddress = Annotated[str, AfterValidator(_host_and_port)]
 
 PublicUrl = Annotated[str, AfterValidator(public_url)]
-"""https, or http on this machine; no slash at its end."""
+"""https, or http on this machine; no trailing slash."""
 
 
 class AdmissionSettings(BaseModel):
-    """How much a workspace may have under way, and what happens to a run beyond that."""
+    """How much a workspace may have in progress, and what happens to a run beyond that."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -105,7 +105,7 @@ class AdmissionSettings(BaseModel):
 
 
 class AdmissionTable(AdmissionSettings):
-    """`[admission]` is everybody's; `[admission.workspaces."project/environment"]` is one's own."""
+    """`[admission]` applies to all; `[admission.workspaces."project/environment"]` to one."""
 
     workspaces: dict[str, AdmissionSettings] = Field(default_factory=dict)
 
@@ -149,7 +149,7 @@ class StateStoreSettings(BaseModel):
 
 
 class SinkSettings(BaseModel):
-    """Who hears of run events. In `outrider.toml`: `[bus.NAME]`.
+    """Who receives run events. In `outrider.toml`: `[bus.NAME]`.
 
     `secret` signs for a webhook, is the password or token for NATS, the password for Redis.
     """
@@ -175,9 +175,10 @@ class SinkSettings(BaseModel):
 
 
 def read_sinks(given: object) -> object:
-    """OUTRIDER_BUS is a JSON object of sinks, or in short their URLs with commas between them.
+    """OUTRIDER_BUS is a JSON object of sinks, or in short form their URLs separated by commas.
 
-    In short, sinks are named after their kinds, and webhooks are signed with OUTRIDER_BUS_SECRET.
+    In short form, sinks are named after their kinds, and webhooks are signed with
+    OUTRIDER_BUS_SECRET.
     """
     if not isinstance(given, str):
         return given
@@ -204,14 +205,14 @@ Sinks = Annotated[
 
 
 class ContractNames(TomlConfigSettingsSource):
-    """`outrider.toml`, in which a contract's own tables are understood."""
+    """`outrider.toml`, which may also use a contract's own table names."""
 
     def __call__(self) -> dict[str, Any]:
         return in_our_names(super().__call__())
 
 
 class UnknownVariables(PydanticBaseSettingsSource):
-    """Gives what is no setting as if it were one, so that it is refused as a table would be."""
+    """Passes unknown settings on as if they were known, so that they are refused like a table."""
 
     def __init__(
         self, settings_cls: type[BaseSettings], *others: PydanticBaseSettingsSource
@@ -254,9 +255,9 @@ class Settings(BaseSettings):
     allow_private_links: bool = False
     artifacts: Path | str = Path("outrider-artifacts")
     artifact_days: dict[str, Annotated[int, Field(ge=1, le=36_500)]] = Field(default_factory=dict)
-    """For how long artifacts are kept, by kind; `*` is for all others."""
+    """How long artifacts are kept, by kind; `*` is for all others."""
     authorisation: str | None = None
-    """`package.module:Class`: who may steer runs, where that is not for keys and scopes to say."""
+    """`package.module:Class`: who may steer runs, if keys and scopes do not decide that."""
     spool: Path = Path("outrider-spool")
     admission: AdmissionTable = Field(default_factory=AdmissionTable)
     state_store: StateStoreSettings = Field(default_factory=StateStoreSettings)
@@ -266,12 +267,12 @@ class Settings(BaseSettings):
     trusted_proxies: Annotated[list[Network], NoDecode, BeforeValidator(_networks)] = Field(
         default_factory=list
     )
-    """Proxies in front of the server, whose `X-Forwarded-For` says whose request it is."""
+    """Proxies in front of the server whose `X-Forwarded-For` is trusted."""
     metrics_without_key: bool = False
-    """Whether `/metrics` is open to this machine: only where no proxy of it serves strangers."""
+    """Whether `/metrics` is open to this machine: only if no local proxy serves outside clients."""
     targets: dict[str, TargetSettings] = Field(default_factory=dict)
     workflow_targets: dict[Channel, str] = Field(default_factory=dict)
-    """Which submission target a workflow's step takes that names none, by channel."""
+    """The submission target of a workflow's step that names none, by channel."""
     bus: Sinks = Field(default_factory=dict)
     jobs_in_parallel: int = Field(default=Limits.jobs_in_parallel, ge=1, le=64)
     lease_seconds: float = Field(default=Limits.lease_seconds, ge=0.5, le=3_600)
@@ -282,7 +283,7 @@ class Settings(BaseSettings):
     temporal_window_jobs: int = Field(
         default=TEMPORAL_WINDOW_JOBS, ge=1, le=TEMPORAL_WINDOW_JOBS_MAX
     )
-    """How many jobs of one run may be with workers at once."""
+    """How many jobs of one run workers may hold at once."""
     temporal_tls: bool = False
     temporal_tls_ca: Path | None = None
     temporal_tls_certificate: Path | None = None
@@ -291,7 +292,7 @@ class Settings(BaseSettings):
     temporal_api_key: SecretReference | None = None
     temporal_codec_key: SecretReference | None = None
     session_secret: SecretReference | None = None
-    """What sessions of the console are signed with; without it, a file in the spool folder."""
+    """The key that signs console sessions; by default a file in the spool folder."""
     root_key: str | None = Field(default=None, min_length=ROOT_KEY_MIN_CHARACTERS, repr=False)
 
     @classmethod

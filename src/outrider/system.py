@@ -19,7 +19,8 @@ class SystemClock:
         return datetime.now(UTC)
 
     def monotonic(self) -> float:
-        """With the time in which the machine slept, where the system counts it: a lease goes on."""
+        """Includes the time for which the machine slept, if the system counts it: a lease keeps
+        running."""
         return time.clock_gettime(_STEADY) if _STEADY is not None else time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
@@ -27,7 +28,7 @@ class SystemClock:
 
 
 class SystemIds:
-    """Each id sorts after those made here before it, whatever the clock does meanwhile."""
+    """Each id sorts after those made here before it, whatever the clock does."""
 
     def __init__(self) -> None:
         self._next_tick = 0
@@ -46,7 +47,7 @@ class SystemIds:
 
 
 def raise_handle_limit() -> int:
-    """As many file handles as this process may have, up to what it wants; how many it has then."""
+    """Raise the limit on file handles, up to what is wanted; returns the new limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = HANDLES_WANTED if hard == resource.RLIM_INFINITY else min(hard, HANDLES_WANTED)
     if soft == resource.RLIM_INFINITY or soft >= most:
@@ -59,8 +60,8 @@ def raise_handle_limit() -> int:
 
 
 def settle_heap() -> None:
-    """For a process that is all ours, once it has started: what is there now stays, and is not
-    looked through again whenever a window of messages has been made and forgotten."""
+    """For a process that is all ours, once it has started: existing objects live for good, and are
+    not scanned again after every window of messages."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(GC_NEW_OBJECTS, GC_YOUNG_ROUNDS, GC_OLD_ROUNDS)

@@ -1,4 +1,4 @@
-"""How submission targets are executed, as operators write it: for all and for one workspace."""
+"""How submission targets are executed, in the operator's settings: for all and per workspace."""
 
 from typing import Annotated
 
@@ -27,7 +27,7 @@ SecretReference = Annotated[str, AfterValidator(_only_a_reference)]
 WorkspaceKey = Annotated[str, Field(pattern=rf"^({WORKSPACE_PATTERN})$")]
 """TENANT/PROJECT/ENVIRONMENT."""
 SharedWith = Annotated[str, Field(pattern=rf"^({SHARED_WITH_PATTERN})$")]
-"""A workspace, all of a tenant as in TENANT/*, or everybody: *."""
+"""A workspace, all of a tenant as in TENANT/*, or all workspaces: *."""
 
 
 def _without_secrets(options: dict[str, str]) -> dict[str, str]:
@@ -62,17 +62,17 @@ class TargetSettings(BaseModel):
     rate_per_second: float | None = Field(default=None, gt=0, le=1_000_000)
     burst: int | None = Field(default=None, ge=1, le=1_000_000)
     retry_first_seconds: float | None = Field(default=None, gt=0, le=86_400)
-    """Without any of the three, retries take what is usual for the target's gateway type."""
+    """Without any of the three, retries follow the default of the target's gateway type."""
     retry_factor: float | None = Field(default=None, ge=1, le=10)
     retry_cap_seconds: float | None = Field(default=None, gt=0, le=86_400)
     breaker_failures: int = Field(default=20, ge=1, le=100_000)
     breaker_seconds: float = Field(default=15.0, gt=0, le=3_600)
     fallback: str | None = None
     remembers_references: str | None = None
-    """How long its provider knows a reference again: never, in_flight, for_good, or a duration."""
+    """How long its provider remembers a reference: never, in_flight, for_good, or a duration."""
     options: Options = Field(default_factory=dict)
     credentials: dict[str, SecretReference] = Field(default_factory=dict)
-    """The default workspace's, and theirs whom `shared_with` names."""
+    """For the default workspace, and those that `shared_with` names."""
     shared_with: list[SharedWith] = Field(default_factory=list)
     workspaces: dict[WorkspaceKey, WorkspaceTarget] = Field(default_factory=dict)
 
@@ -82,14 +82,14 @@ class TargetSettings(BaseModel):
         return workspace.is_among(self.shared_with)
 
     def owner_of(self, credential: str, workspace: WorkspaceName) -> WorkspaceName | None:
-        """Whose secret it is that this workspace uses here; None: one that is not for it."""
+        """The workspace that owns the secret used here; None if it may not use it."""
         own = self.workspaces.get(str(workspace))
         if own is not None and credential in own.credentials:
             return workspace
         return DEFAULT_WORKSPACE_NAME if self.is_shared_with(workspace) else None
 
     def of(self, workspace: WorkspaceName) -> "TargetSettings":
-        """The target as it is set up for this workspace: its own options and credentials first."""
+        """The target as set up for this workspace: its own options and credentials first."""
         own = self.workspaces.get(str(workspace))
         if own is None:
             return self
@@ -103,6 +103,6 @@ class TargetSettings(BaseModel):
 
     @property
     def reference_memory(self) -> ReferenceMemory | None:
-        """What the target declares; None: it leaves that to its gateway family."""
+        """What the target declares; None leaves it to its gateway family."""
         text = self.remembers_references
         return None if text is None else ReferenceMemory.parse(text)

@@ -1,4 +1,4 @@
-"""Logs, on standard error: readable lines for people, or one JSON object a line for machines.
+"""Logs, on standard error: readable lines for people, or one JSON object per line for machines.
 
 Ids may be logged; recipients, addresses and bodies may not.
 """
@@ -19,7 +19,7 @@ def configure_logging(form: Literal["console", "json"], level: int = logging.INF
     )
     structlog.configure(
         processors=[
-            # What a request is bound to, its id above all, stands on every line it causes.
+            # A request's bound values, its id above all, are on every line it causes.
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
@@ -27,7 +27,7 @@ def configure_logging(form: Literal["console", "json"], level: int = logging.INF
             last,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        # Made for each use: whoever replaces standard error later gets the lines there.
+        # Created on each use, so that a later replacement of standard error is respected.
         logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
         cache_logger_on_first_use=False,
     )
@@ -37,7 +37,7 @@ SERVER_LIBRARIES = ("uvicorn", "asyncio", "sse_starlette")
 
 
 class _Bridge(logging.Handler):
-    """A library's warning as a line of ours: its name and words, and the kind of its error."""
+    """A library's warning as one of our log lines: its name and text, and the type of its error."""
 
     def emit(self, record: logging.LogRecord) -> None:
         kind = record.exc_info[0] if record.exc_info else None
@@ -51,7 +51,7 @@ class _Bridge(logging.Handler):
 
 
 def bridge_library_logs(names: Iterable[str] = SERVER_LIBRARIES) -> None:
-    """Have warnings of these libraries come out as our own lines do."""
+    """Format the warnings of these libraries as our own log lines."""
     for name in names:
         library = logging.getLogger(name)
         library.handlers, library.propagate = [_Bridge(logging.WARNING)], False

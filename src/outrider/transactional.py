@@ -1,8 +1,8 @@
 """Emitting inside the caller's own transaction: business data and message commit together.
 
-An event is written with the caller's connection to the database that Outrider uses, and is routed
-once the caller has committed. Whatever is rolled back was never emitted. A trigger cannot be judged
-here; one that nobody knows is recorded as failed, with the reason, when the event is routed.
+An event is written through the caller's connection to Outrider's database, and is routed once the
+caller has committed. If it is rolled back, it was never emitted. A trigger cannot be validated
+here; an unknown one is recorded as failed, with the reason, when the event is routed.
 """
 
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ _POSTGRES = {
 
 
 class PostgresConnection(Protocol):
-    """As asyncpg's connections and those of its pools are."""
+    """Satisfied by asyncpg's connections and those of its pools."""
 
     def is_in_transaction(self) -> bool: ...
 
@@ -37,7 +37,7 @@ class PostgresConnection(Protocol):
 
 
 class SqliteConnection(Protocol):
-    """As those of apsw and of Python's own sqlite3 are."""
+    """Satisfied by those of apsw and of Python's own sqlite3."""
 
     @property
     def in_transaction(self) -> bool: ...
@@ -46,7 +46,7 @@ class SqliteConnection(Protocol):
 
 
 class _Row(NamedTuple):
-    """A domain event as it is written, in the names of the statements' parameters."""
+    """A domain event as written, under the names of the statements' parameters."""
 
     id: str
     tenant_id: str
@@ -68,7 +68,7 @@ async def emit_in_postgres(
     *,
     trace_parent: str | None = None,
 ) -> bool:
-    """Whether it is new. InvalidInput, or IdempotencyConflict, before anything is harmed."""
+    """Whether it is new. Raises InvalidInput or IdempotencyConflict before anything is written."""
     row = _row(emission, scope, trace_parent)._asdict()
     if not connection.is_in_transaction():
         raise _no_transaction("async with connection.transaction(): …")
@@ -91,7 +91,7 @@ def emit_in_sqlite(
     *,
     trace_parent: str | None = None,
 ) -> bool:
-    """Whether it is new. InvalidInput, or IdempotencyConflict, before anything is harmed."""
+    """Whether it is new. Raises InvalidInput or IdempotencyConflict before anything is written."""
     row = _row(emission, scope, trace_parent)
     if not connection.in_transaction and not _begins_by_itself(connection):
         raise _no_transaction("connection.execute('BEGIN IMMEDIATE')")
@@ -119,7 +119,7 @@ def _row(emission: Emission, scope: Scope, trace_parent: str | None) -> _Row:
 
 
 def _found(connection: SqliteConnection, name: str, values: Mapping[str, object]) -> bool:
-    # Only those that the statement names: Python's own sqlite3 minds the others from 3.14 on.
+    # Only those that the statement names: Python's own sqlite3 rejects the others from 3.14 on.
     sql = _SQLITE[name].sql
     _, parameters = to_positional(sql)
     rows = connection.execute(sql, {each: values[each] for each in parameters})
@@ -127,13 +127,13 @@ def _found(connection: SqliteConnection, name: str, values: Mapping[str, object]
 
 
 def _begins_by_itself(connection: SqliteConnection) -> bool:
-    """Python's own sqlite3 does, before whatever writes first, unless it was told not to."""
+    """Python's own sqlite3 does, before the first write, unless configured otherwise."""
     commits_each = getattr(connection, "autocommit", False) is True
     return getattr(connection, "isolation_level", None) is not None and not commits_each
 
 
 def _text(moment: datetime) -> str:
-    """As the SQLite store writes times: they sort as they follow each other."""
+    """As the SQLite store writes times: text order is time order."""
     return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 

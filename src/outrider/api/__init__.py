@@ -1,1 +1,1 @@
-"""The HTTP API: requests become calls of the kernel's roles, and what they return, answers."""
+"""The HTTP API: requests become calls of the kernel's roles, and their results become responses."""

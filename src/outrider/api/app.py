@@ -73,9 +73,9 @@ def create_app(
     behind_tls: bool = False,
     on_failure: Callable[[], None] = lambda: None,
 ) -> FastAPI:
-    """`on_failure` is called when a role beside the requests has failed for good.
+    """`on_failure` is called when a background role has failed for good.
 
-    `behind_tls`: browsers reach it over TLS, and are told to keep the cookie to that.
+    `behind_tls`: browsers reach it over TLS, so the cookie is restricted to that.
     """
     services = Services(
         outrider,
@@ -95,7 +95,7 @@ def create_app(
         version=__version__,
         description=DESCRIPTION,
         lifespan=lifespan,
-        # The pages that FastAPI would serve load scripts from elsewhere.
+        # FastAPI's own pages would load scripts from other sites.
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
@@ -130,7 +130,7 @@ def _methods_of(path: str) -> list[str]:
 
 
 def _document_problems(app: FastAPI) -> None:
-    """The schemas that errors refer to, which no route returns; and none that nothing returns."""
+    """The schemas that errors refer to, which no route returns; and none that is unused."""
     generate = app.openapi
 
     def openapi() -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""The door: a bearer key or a session goes in, who is asking comes out, if they may ask that.
+"""Authentication: a bearer key or a session goes in, the authorised caller comes out.
 
-Who keeps presenting keys that are none has to wait, client by client and key by key. A key that is
-right is let in whatever others behind the same address do: 256 random bits are not found by trying.
+A client that keeps presenting wrong keys has to wait, per client and per key. A correct key is
+accepted whatever others behind the same address do: 256 random bits cannot be guessed.
 """
 
 import asyncio
@@ -59,7 +59,7 @@ class Doorkeeper:
         self._recent = RecentKeys(clock)
 
     async def admit(self, request: Request, needed: KeyScope) -> Principal:
-        """By the key that is presented; by the session where none is."""
+        """By the presented key; by the session if there is none."""
         key = _bearer(request)
         if "authorization" in request.headers:
             if key is None:
@@ -76,7 +76,7 @@ class Doorkeeper:
         return principal
 
     async def admit_watcher(self, request: Request) -> None:
-        """With any key; one that was right lately will do while the database cannot be asked."""
+        """With any key; a recently accepted one is enough while the database is unavailable."""
         try:
             await self.admit(request, KeyScope.READ)
         except StoreError:
@@ -88,7 +88,7 @@ class Doorkeeper:
         self._recent.forget_revoked(key_id)
 
     async def sign_in(self, request: Request, key: str) -> Session:
-        """A session of the key, if it is good; a wrong one counts like any wrong key."""
+        """A session for the key, if it is valid; a wrong one counts like any wrong key."""
         sessions.refuse_other_pages(request)
         return await self._sessions.begin(await self._owner_of(key, request))
 
@@ -98,7 +98,7 @@ class Doorkeeper:
             raise _no_key()
         session = await self._sessions.find(token)
         if session is None:
-            # An old cookie is no guess at a key: it costs its sender nothing.
+            # An old cookie is not a guess at a key, so it is not counted.
             raise _unauthenticated("this session has ended", CHALLENGE)
         return session
 
@@ -116,7 +116,7 @@ class Doorkeeper:
 
     async def _owner_of(self, key: str, request: Request) -> Principal:
         client, now = self._proxies.client_of(request), self._clock.now()
-        # A client's flood of wrong keys takes no more of the database than a few lookups at a time.
+        # A client's flood of wrong keys causes only a few concurrent database look-ups.
         floods = self._by_client.seconds_to_wait(client, now) is not None
         async with self._lookups if floods else nullcontext():
             principal = await self._keys.authenticate(key)

@@ -1,4 +1,4 @@
-"""Request bodies: bounded before they are read whole, and JSON that is nothing but JSON."""
+"""Request bodies: bounded before they are read whole, and strict JSON."""
 
 import asyncio
 
@@ -14,26 +14,26 @@ def too_large(most: int) -> ApiError:
         413,
         "BODY_TOO_LARGE",
         f"the body has more than {most:,} bytes",
-        # What is left of it will not be read, so the connection cannot be used again.
+        # The rest of it will not be read, so the connection cannot be reused.
         headers={"Connection": "close"},
     )
 
 
 def check_length(request: Request, most: int) -> None:
-    """Refuse by what the client announces, before anything of it is read."""
+    """Refuse by the announced size, before reading any of it."""
     announced = request.headers.get("content-length", "0")
     if not announced.isascii() or not announced.isdigit() or int(announced[:20]) > most:
         raise too_large(most)
 
 
 def announced_bytes(request: Request, most: int) -> int:
-    """How large the body is; one that does not say may become as large as any."""
+    """The size of the body; without an announced size it may be as large as allowed."""
     return int(request.headers.get("content-length", most))
 
 
 async def read_bounded(request: Request, most: int) -> bytes:
-    """What is a little too large is read on, and thrown away: a client that is cut off while it
-    writes never reads why."""
+    """A slightly oversized body is read and discarded: a client that is cut off while it writes
+    never reads the reason."""
     check_length(request, most)
     pieces, size = [], 0
     async for piece in request.stream():
@@ -59,7 +59,7 @@ def require_json(request: Request) -> None:
 
 
 async def strict_json(raw: bytes, here_max_bytes: int = ApiLimits.json_here_max_bytes) -> object:
-    """What `documents.strict_json` reads; not in the event loop where it would take a while."""
+    """Parses with `documents.strict_json`; in a thread if it would take a while."""
     if len(raw) <= here_max_bytes:
         return documents.strict_json(raw)
     return await asyncio.to_thread(documents.strict_json, raw)

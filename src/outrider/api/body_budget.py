@@ -1,6 +1,6 @@
-"""What a server holds of request bodies at once, in bytes: all of them, and one workspace's.
+"""How many bytes of request bodies a server holds at once: in total, and per workspace.
 
-A body that does not fit waits a little, and is then sent away before anything of it was read.
+A body that does not fit waits a little, and is then refused before any of it is read.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ class BodyBudget:
         )
 
     def _is_within_share(self, scope: Scope, size_bytes: int) -> bool:
-        """One body is let in whatever its size; the route has its own limit for that."""
+        """One body is always admitted, whatever its size; the route has its own limit for that."""
         mine = self._held[scope]
         return not mine or mine + size_bytes <= self._workspace_bytes
 
@@ -56,7 +56,7 @@ class BodyBudget:
             f"{'this server' if ours else 'this workspace'} has too many large requests in"
             " progress",
             hint="send fewer at once, or try again in a moment",
-            # Nothing of the body was read, so the connection cannot be used again.
+            # None of the body was read, so the connection cannot be reused.
             headers={
                 "Retry-After": str(self._limits.retry_after_seconds),
                 "Connection": "close",

@@ -1,7 +1,7 @@
-"""Whose request it is: the address of the peer, or of the client that trusted proxies name.
+"""The client's address: that of the peer, or the one that trusted proxies report.
 
-Anybody may write an `X-Forwarded-For`. It is read from its end, where our own proxies wrote, and
-only for as long as each address is one of theirs.
+Anyone may send an `X-Forwarded-For`. It is read from its end, where our own proxies wrote, and only
+for as long as each address is one of theirs.
 """
 
 from collections.abc import Iterable, Sequence
@@ -27,7 +27,7 @@ class TrustedProxies:
         for hop in reversed(_hops(request.headers.getlist(HEADER))):
             address = _address(hop)
             if address is None:
-                # Nobody of ours wrote that, so what stands before it is worth nothing.
+                # Not written by our proxies, so everything before it is untrusted.
                 return client
             client = address
             if not self._trusts(client):
@@ -45,12 +45,12 @@ class TrustedProxies:
 
 
 def _hops(headers: Sequence[str]) -> list[str]:
-    """The last ones: those that are nearest to us."""
+    """The last ones: those nearest to us."""
     return [hop.strip() for line in headers for hop in line.split(",")][-FORWARDED_HOPS_MAX:]
 
 
 def _address(hop: str) -> str | None:
-    """Also with a port, as some proxies write it: `192.0.2.1:443`, `[2001:db8::1]:443`."""
+    """Accepts a port, as some proxies write it: `192.0.2.1:443`, `[2001:db8::1]:443`."""
     bare = hop[1:].partition("]")[0] if hop.startswith("[") else hop
     if bare.count(":") == 1:
         bare = bare.partition(":")[0]

@@ -1,6 +1,6 @@
 """The console's own files: read once from the package, and served from memory by exact name.
 
-Nobody's path ever reaches a disk: a name that was not there when the server started is not found.
+No request path ever reaches a disk: a name that was not there at start-up is not found.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ TYPES = {
     ".woff2": "font/woff2",
     ".webmanifest": "application/manifest+json",
 }
-"""What is of no such type is not served."""
+"""Other types are not served."""
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:;"
@@ -31,7 +31,7 @@ POLICY = (
 HEADERS = {
     "Content-Security-Policy": POLICY,
     "Cross-Origin-Opener-Policy": "same-origin",
-    # Kept by browsers, and asked for again each time: a new version is there at once.
+    # Browsers cache them and revalidate each time, so a new version shows at once.
     "Cache-Control": "no-cache",
 }
 
@@ -43,7 +43,7 @@ class ConsoleFile:
     etag: str
 
     def is_known_to(self, if_none_match: str | None) -> bool:
-        """Whether a browser has it already, by what it says it has."""
+        """Whether the browser's cached copy is current."""
         if if_none_match is None:
             return False
         known = {each.strip().removeprefix("W/") for each in if_none_match.split(",")}

@@ -1,4 +1,4 @@
-"""What endpoints ask for: the wired Outrider, who is asking, and which page of a list."""
+"""What endpoints depend on: the wired Outrider, the caller, and the page of a list."""
 
 from typing import Annotated
 
@@ -25,7 +25,7 @@ def _outrider(request: Request) -> Outrider:
 
 
 def _principal(request: Request, _: Annotated[object, Depends(_bearer)]) -> Principal:
-    """The route has authenticated; declaring the scheme tells the OpenAPI document so."""
+    """The route has authenticated; declaring the scheme adds it to the OpenAPI document."""
     principal: Principal = request.state.principal
     return principal
 

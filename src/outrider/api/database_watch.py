@@ -1,7 +1,7 @@
-"""The database watch: whoever waits for the database is told when it is away, within a second.
+"""The database watch: readers learn within a second that the database is unavailable.
 
-A read that takes its time has the database asked, by a connection of its own, whether it is there.
-While it answers, the read may take as long as it does; where it does not, nobody waits for it.
+During a slow read the database is pinged on a separate connection. While it answers, the read may
+take its time; if it does not, the read is abandoned.
 """
 
 import asyncio
@@ -28,10 +28,11 @@ class DatabaseWatch:
         self._left_alone: set[asyncio.Task[Any]] = set()
         self._fine: set[str] = set()
         self._checks: dict[str, tuple[asyncio.Task[None], float]] = {}
-        """Those under way, by name, and since when."""
+        """Those in progress, by name, and since when."""
 
     async def found(self, reading: Coroutine[Any, Any, Found]) -> Found:
-        """What the read finds; StoreUnavailable as soon as the database is known to be away."""
+        """The read's result; raises StoreUnavailable as soon as the database is known to be
+        away."""
         task = asyncio.create_task(reading)
         try:
             while True:
@@ -46,8 +47,8 @@ class DatabaseWatch:
                 self._leave_alone(task)
 
     async def require(self, name: str, checking: Coroutine[Any, Any, None]) -> None:
-        """As `found`, of a check. What is too busy to be checked now is as it was before, until the
-        check has ended after all, or has taken too long: the next look goes on with it."""
+        """As `found`, for a check. If the database is too busy to be checked, the previous result
+        holds until the check ends or takes too long: the next call continues it."""
         task = self._check(name, checking)
         await asyncio.wait({task}, timeout=self._limits.read_patience_seconds)
         if not task.done():
@@ -62,7 +63,7 @@ class DatabaseWatch:
             raise StoreUnavailable(f"the database is busy, and its {name} is not known yet")
 
     def _check(self, name: str, checking: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """One at a time of each: a writer that is busy has no use for a queue of them."""
+        """One at a time of each: queueing checks for a busy writer is pointless."""
         now = asyncio.get_running_loop().time()
         known = self._checks.get(name)
         if known is not None:
@@ -110,7 +111,7 @@ class DatabaseWatch:
             raise StoreUnavailable(error.message)
 
     def _leave_alone(self, task: asyncio.Task[Any]) -> None:
-        """To break off what waits for a lost connection may take longer than anybody should."""
+        """Cancelling a wait for a lost connection may itself take too long."""
         task.cancel()
         self._left_alone.add(task)
         task.add_done_callback(self._over)
@@ -118,5 +119,5 @@ class DatabaseWatch:
     def _over(self, task: asyncio.Task[Any]) -> None:
         self._left_alone.discard(task)
         if not task.cancelled():
-            # Whoever asked has gone on without the answer.
+            # The caller has moved on without the answer.
             task.exception()

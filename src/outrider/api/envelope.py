@@ -1,7 +1,7 @@
-"""What every request goes through: an id, a span, headers that protect, one line in the log.
+"""What every request goes through: an id, a span, security headers, one log line.
 
-It is the outermost layer, so that nothing leaves without it; an error that nobody foresaw becomes
-a 500 here that says nothing but the request's id.
+It is the outermost layer, so that every response passes it; an unexpected error becomes a 500 here
+that contains only the request's id.
 """
 
 import time
@@ -75,7 +75,7 @@ class Envelope:
             except Exception as error:
                 log_failure(error)
                 if status:
-                    # The answer was under way; all that is left is to break it off.
+                    # The response had started; all that is left is to abort it.
                     raise
                 await unforeseen()(scope, receive, send_protected)
             finally:

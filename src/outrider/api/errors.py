@@ -1,6 +1,6 @@
-"""Every error as one answer: RFC 9457's problem details around the contracts' error envelope.
+"""Every error as one response: RFC 9457's problem details around the contracts' error envelope.
 
-What the kernel raises on purpose is told; what it did not foresee is logged, and not told.
+Errors the kernel raises on purpose are shown; unexpected ones are only logged.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -40,7 +40,7 @@ INTERNAL = "INTERNAL_ERROR"
 
 
 class ApiError(Exception):
-    """What only the HTTP surface can be asked wrongly, or cannot do now."""
+    """Errors specific to the HTTP surface."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ def problem(
 
 
 def answer_to(error: Exception) -> Response | None:
-    """The answer to an error that was foreseen; None for one that was not."""
+    """The response to an expected error; None for any other."""
     match error:
         case ApiError():
             return problem(
@@ -105,7 +105,7 @@ def answer_to(error: Exception) -> Response | None:
 
 
 def unforeseen() -> Response:
-    """Nothing of the error itself: it may hold anything. The log has it, under the same id."""
+    """Nothing from the error itself: it may contain anything. The log has it, under the same id."""
     return problem(500, INTERNAL, "an internal error occurred; see the server's log")
 
 
@@ -137,7 +137,7 @@ def _kernel_error(error: OutriderError) -> Response:
         case Conflict() | InvalidTransition():
             return problem(409, error.code, error.message, details=error.details, hint=error.hint)
         case StoreUnavailable():
-            # What a driver says may name hosts and files: it is for the log.
+            # A driver's message may name hosts and files: it is for the log.
             log.error("store_unavailable", error=error.message)
             return problem(503, error.code, "the database is unavailable", headers=retry)
         case SchemaMismatch():
@@ -166,7 +166,7 @@ def _framework_error(error: HTTPException) -> Response:
 def _field(detail: Mapping[str, Any]) -> Problem:
     place, *location = detail["loc"]
     if detail["type"] != "extra_forbidden" and place == "body":
-        # Pydantic names a field that was left out as Python does, not as people write it.
+        # Pydantic names a missing field as Python does, not as users write it.
         location = [_written(step) if isinstance(step, str) else step for step in location]
     message = {
         "missing": "is required",
@@ -186,7 +186,7 @@ def _count(found: Sequence[Problem]) -> str:
 
 
 def _encodable(value: Any) -> Any:
-    """Text that somebody sent may hold half a character, which JSON cannot: it is escaped."""
+    """Untrusted text may hold lone surrogates, which JSON cannot: they are escaped."""
     if isinstance(value, str):
         return value.encode(errors="backslashreplace").decode()
     if isinstance(value, dict):

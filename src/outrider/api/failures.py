@@ -1,4 +1,4 @@
-"""Logs an error of a request that nobody foresaw."""
+"""Logs an unexpected error of a request."""
 
 import structlog
 

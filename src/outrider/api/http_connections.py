@@ -1,7 +1,7 @@
 """HTTP connections with limits: how long a request may take to arrive, and how many at once.
 
-Whoever opens connections and says nothing on them is cut off after a while, and sooner where there
-are too many of them; so they never use up the handles that everybody else needs.
+Silent connections are cut off after a while, and sooner if there are too many of them, so that they
+never use up the file handles that other clients need.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ class Arrivals:
             del self._by_address[address]
 
     def make_room(self) -> bool:
-        """Cut the oldest of whoever has most; False: there is none to cut."""
+        """Cut the oldest connection of the client with the most; False if there is none."""
         if not self._by_address:
             return False
         self._cut_oldest(max(self._by_address.values(), key=len))
@@ -52,7 +52,7 @@ class Arrivals:
 
 
 def bounded_protocol(limits: ApiLimits, connections_max: int) -> type[HttpToolsProtocol]:
-    """The protocol of a server that takes so many connections."""
+    """The protocol of a server that accepts this many connections."""
     arrivals = Arrivals(limits, connections_max)
     return type("LimitedHttpProtocol", (BoundedHttpProtocol,), {"arrivals": arrivals})
 
@@ -89,7 +89,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         super().on_message_begin()
         if self._alarm is None:
-            # A further request on the same connection.
+            # Another request on the same connection.
             self._arrives()
 
     def on_headers_complete(self) -> None:
@@ -102,7 +102,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def cut(self, why: str) -> None:
-        """Without an answer: nothing that could be answered has come."""
+        """Without a response: no complete request has arrived."""
         self._is_cut = True
         self._has_arrived()
         log.warning("connection_cut", why=why, client=self._address)
@@ -127,7 +127,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def _rings(self) -> None:
         self._alarm = None
         if self._body_is_due and self.flow.read_paused:
-            # It is we who do not read.
+            # We are the ones not reading.
             self._set_alarm(self.arrivals.limits.body_silence_seconds)
             return
         log.warning("request_too_slow", client=self._address, body=self._body_is_due)

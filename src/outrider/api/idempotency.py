@@ -1,8 +1,8 @@
-"""Idempotency keys of requests: the first one executes, those after it get its answer again.
+"""Idempotency keys of requests: the first one executes, later ones get its answer.
 
-A key belongs to one method and path. A control commits its key together with its change; what takes
-several transactions claims its key first. Errors are answers too. What the server failed at is not
-kept, so that it can be tried again.
+A key belongs to one method and path. A control commits its key together with its change; work in
+several transactions claims its key first. Errors are answers too. Server failures are not stored,
+so that the request can be retried.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ Work = Callable[[], Awaitable[Response]]
 
 
 class ShownOnce(Response):
-    """An answer with a secret in it: `later` is what may be kept and shown again."""
+    """An answer with a secret in it: `later` is what may be stored and shown again."""
 
     later: bytes = b""
 
@@ -66,7 +66,7 @@ def key_of(headers: Headers) -> str | None:
 
 
 def request_key(request: Request, scope: Scope, key: str, body_sha256: str) -> RequestKey:
-    """A key is the client's for one method and path; query and body are what a repeat repeats."""
+    """A key belongs to one method and path; a repeat must have the same query and body."""
     place = _digest(request.method, request.url.path)
     return RequestKey(scope, f"{place[:32]}:{key}", _digest(request.url.query, body_sha256))
 
@@ -85,7 +85,7 @@ class Once:
         self._limits = limits
 
     async def control(self, key: RequestKey, work: Work) -> Response:
-        """For work that takes the key, and keeps its answer, in the transaction of its change."""
+        """For work that takes the key, and stores its answer, in the transaction of its change."""
         found = await self._finder.find(key)
         if found is not None:
             return self._replayed(found)
@@ -97,7 +97,7 @@ class Once:
             return response
         answer = _stored(response)
         if response.status_code >= 400:
-            # Refused: it changed nothing, so there was no transaction to keep it in.
+            # Refused: it changed nothing, so there was no transaction to store it in.
             kept = await self._store.keep(key, answer)
             if kept != answer:
                 return self._replayed(kept)
@@ -122,7 +122,7 @@ class Once:
         return response
 
     async def _claimed(self, key: RequestKey) -> Yours | StoredAnswer:
-        """The right to execute, or the answer of who had it; waits for somebody who is at it."""
+        """The right to execute, or the stored answer; waits while another request executes."""
         loop = asyncio.get_running_loop()
         until = loop.time() + self._limits.idempotency_wait_seconds
         pause = self._limits.idempotency_poll_seconds
@@ -143,7 +143,7 @@ class Once:
 
     @asynccontextmanager
     async def _renewing(self, key: RequestKey, owner: str) -> AsyncIterator[None]:
-        """A claim is short, so that nobody waits long for a dead server; the living renew it."""
+        """A claim is short, so that the wait for a dead server is short; live ones renew it."""
 
         async def renew() -> None:
             while True:
@@ -164,7 +164,7 @@ class Once:
         try:
             await self._store.finish(key, owner, answer)
         except StoreUnavailable as error:
-            # It was done, and whoever asked should know; only a repeat would not.
+            # It was done, and the caller should know; only a repeat would not.
             log.warning("idempotent_answer_not_kept", error=error.message)
         else:
             await self._finder.put(key, answer)

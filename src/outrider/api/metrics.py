@@ -1,6 +1,6 @@
-"""What Prometheus scrapes: requests and streams of this process, and figures of the database.
+"""What Prometheus scrapes: this process's requests and streams, and figures from the database.
 
-Labels are closed sets: no id of anybody or anything ever becomes one.
+Labels are closed sets: no id ever becomes one.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What the database counts, read once a scrape."""
+    """What the database counts, read once per scrape."""
 
     bypasses: int = 0
     in_doubt: int = 0
@@ -32,7 +32,7 @@ class Figures:
 
 
 class _Database(Collector):
-    """Shows the figures that were read last; none where they could not be read."""
+    """Shows the figures that were read last; none if they could not be read."""
 
     def __init__(self) -> None:
         self.figures: Figures | None = None

@@ -1,7 +1,7 @@
-"""Routes that read the path as it was sent: a slash inside a client's own id is not one of ours.
+"""Routes that read the path as it was sent: a slash inside a client's own id is not a separator.
 
 Servers decode `%2F` before they route, so that the event `a/explain` and the explanation of the
-event `a` would be the same path. What is encoded belongs to the id.
+event `a` would be the same path. An encoded slash belongs to the id.
 """
 
 from urllib.parse import unquote

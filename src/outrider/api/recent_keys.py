@@ -1,6 +1,6 @@
-"""Keys that were let in lately, known again while the database that judges them is away.
+"""Recently accepted keys, recognised while the database that validates them is unavailable.
 
-Only for what names no tenant: whoever watches this server has to see it when its database is gone.
+Only for requests that name no tenant: monitoring must see it when the database is gone.
 """
 
 import hashlib

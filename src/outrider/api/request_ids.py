@@ -1,4 +1,4 @@
-"""The id of the request at hand: a client's own where it is a fit one, else a new one."""
+"""The current request's id: the client's own if it is valid, else a new one."""
 
 import re
 from contextvars import ContextVar

@@ -1,7 +1,7 @@
-"""A route of the API: who may ask, how much they may send, and what a repeat is answered.
+"""A route of the API: who may call it, how much they may send, and how repeats are answered.
 
 In this order, before the endpoint runs: authenticate, bound and read the body, claim the
-idempotency key, and read JSON strictly. The OpenAPI document is told the same options.
+idempotency key, and parse JSON strictly. The OpenAPI document gets the same options.
 """
 
 import hashlib
@@ -39,7 +39,7 @@ REQUEST_KEY = "request_key"
 
 
 class BodyKind(StrEnum):
-    """JSON is read strictly before the endpoint; raw bytes and streams are the endpoint's."""
+    """JSON is parsed strictly before the endpoint; raw bytes and streams are the endpoint's."""
 
     JSON = "json"
     RAW = "raw"
@@ -56,8 +56,8 @@ def options(
     controls: bool = False,
     request_body: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """What a route may say of itself, as its `openapi_extra`. `reads`: as a GET does, at length.
-    `controls`: its endpoint commits the idempotency key together with what it changes."""
+    """A route's options, as its `openapi_extra`. `reads`: reads like a GET, at length. `controls`:
+    its endpoint commits the idempotency key together with its change."""
     said: dict[str, Any] = {
         BODY_KIND: body.value,
         BODY_MOST: body_most,
@@ -158,7 +158,8 @@ class ApiRoute(NotedRoute):
         return await services.once.answer(named, answered(work))
 
     def _in_turn(self, handler: Handler) -> Handler:
-        """What reads waits for its workspace's turn: nobody has all of the store's connections."""
+        """A read waits for its workspace's turn, so that none takes all of the store's
+        connections."""
         if not self.reads:
             return handler
 
@@ -171,12 +172,12 @@ class ApiRoute(NotedRoute):
 
 
 async def _record_refusal(request: Request, refused: ScopeMissing) -> None:
-    """What somebody tried to do to a run is in its log, though they never got past the door."""
+    """A refused attempt to control a run is in its log, even if it was refused here."""
     campaign_id, phase = request.path_params["campaign_id"], request.path_params.get("phase")
     action = Action(request.url.path.rstrip("/").rsplit("/", 1)[-1])
     principal = refused.principal
     recorder = services_of(request).outrider.refusal_recorder
-    # Somebody else's campaign is none: the answer is the door's, whatever they asked for.
+    # Another workspace's campaign is treated as missing: the refusal stays the same.
     with suppress(NotFound):
         await recorder.record_at_door(
             principal.scope, CampaignId(campaign_id), phase, action, principal.actor,
@@ -185,7 +186,7 @@ async def _record_refusal(request: Request, refused: ScopeMissing) -> None:
 
 
 class ReadRequest(Request):
-    """A request whose body was read already, and judged."""
+    """A request whose body was already read and validated."""
 
     def __init__(self, request: Request, raw: bytes, parsed: object) -> None:
         super().__init__(request.scope, request.receive)
@@ -200,7 +201,7 @@ class ReadRequest(Request):
 
 
 def answered(work: Callable[[], Awaitable[Response]]) -> Callable[[], Awaitable[Response]]:
-    """The same work with foreseen errors as answers, which can be kept."""
+    """The same work with expected errors as responses, which can be stored."""
 
     async def answer() -> Response:
         try:

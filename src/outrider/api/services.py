@@ -1,7 +1,7 @@
-"""What runs beside the requests: the event hub, the phase restorer and, where wished, a worker.
+"""What runs beside the requests: the event hub, the phase restorer and, optionally, a worker.
 
-They start before the first request and end after the last one. Should one of them fail, the server
-is told, because it could no longer keep its promises.
+They start before the first request and end after the last one. If one of them fails, the server is
+notified, because it could no longer keep its promises.
 """
 
 import asyncio
@@ -98,14 +98,15 @@ class Services:
                 await asyncio.gather(*loops, return_exceptions=True)
 
     def begin_stop(self) -> None:
-        """Claim no more jobs and end the streams; requests under way are still answered."""
+        """Claim no more jobs and end the streams; requests in progress are still answered."""
         self.streams.close()
         self.outrider.stop_guard.begin()
         if self._worker is not None:
             self._worker.stop()
 
     async def require_registry(self) -> None:
-        """The contracts in force are there, or nobody can be served: that is not the client's."""
+        """The contracts in force are loaded, or no request can be served: that is not the client's
+        fault."""
         if self._has_registry:
             return
         try:
@@ -137,7 +138,7 @@ class Services:
             self._on_failure()
 
     async def _ended(self, working: asyncio.Task[None]) -> None:
-        """Held jobs are finished first; past the limit they are left to their leases."""
+        """Held jobs are finished first; beyond the time limit they are left to their leases."""
         seconds = self.limits.worker_stop_seconds
         if not await self.outrider.stop_guard.ended(working, seconds):
             log.error("worker_cut_off", seconds=seconds)

@@ -1,8 +1,8 @@
-"""Sessions over HTTP: the cookie that holds one, and proof that a request is from our own pages.
+"""Sessions over HTTP: the session cookie, and proof that a request is from our own pages.
 
-A browser sends the cookie with whatever any page asks of this server. So a request that changes
-something has to come from this origin, by the browser's own word, and to know the session's token
-against forgery, which only a page of this origin can read.
+A browser sends the cookie with any page's requests to this server. So a request that changes
+something must come from this origin, according to the browser, and carry the session's CSRF token,
+which only a page of this origin can read.
 """
 
 import hmac
@@ -22,7 +22,7 @@ READING = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 def token_of(request: Request) -> str | None:
-    """None also where two were sent: one of them was planted, and nobody can say which."""
+    """Also None if two were sent: one of them was planted, and we cannot tell which."""
     found = [
         value
         for header in request.headers.getlist("cookie")
@@ -33,7 +33,8 @@ def token_of(request: Request) -> str | None:
 
 
 def require_own_page(request: Request, session: Session) -> None:
-    """Of a request by cookie; one that only reads is let through, since others cannot read it."""
+    """For a request with a cookie; reads are let through, since other origins cannot see the
+    response."""
     if request.method in READING:
         return
     if not comes_from_here(request.headers):
@@ -49,14 +50,14 @@ def require_own_page(request: Request, session: Session) -> None:
 
 
 def refuse_other_pages(request: Request) -> None:
-    """Of a request without a session: programs say nothing of an origin, and may come."""
-    said = {"origin", "sec-fetch-site"} & set(request.headers)
-    if said and not comes_from_here(request.headers):
+    """For a request without a session: programs send no origin, and are let through."""
+    sent_headers = {"origin", "sec-fetch-site"} & set(request.headers)
+    if sent_headers and not comes_from_here(request.headers):
         raise _cross_site()
 
 
 def comes_from_here(headers: Headers) -> bool:
-    """By what the browser itself says, which no page can change."""
+    """By headers that the browser sets and no page can change."""
     site = headers.get("sec-fetch-site")
     if site is not None:
         return site == "same-origin"

@@ -1,7 +1,7 @@
-"""Campaigns' events as server-sent events: first what the client missed, then what comes.
+"""Campaigns' events as server-sent events: first what the client missed, then new ones.
 
 The hub reads each campaign once, however many clients watch. A client that stops reading is cut
-off; its browser comes back with the last id it saw, and misses nothing.
+off; its browser reconnects with the last id it saw, and misses nothing.
 """
 
 import asyncio
@@ -28,14 +28,14 @@ log = structlog.get_logger()
 
 SEPARATOR = "\n"
 SNAPSHOT_REQUIRED = "snapshot_required"
-"""No event of a campaign: what its client knows is not what the server knows."""
+"""Not a campaign event: the client's position does not match the server's."""
 
 Positions = Mapping[CampaignId, int]
-"""The last sequence that a client has of each campaign."""
+"""The client's last sequence of each campaign."""
 
 
 class EventStream(EventSourceResponse):
-    """Takes a place among the streams when it is made, and leaves it when it has ended."""
+    """Occupies a stream slot from its creation to its end."""
 
     def __init__(
         self,
@@ -48,8 +48,8 @@ class EventStream(EventSourceResponse):
         cursor: Callable[[Positions], str],
         is_still_good: Callable[[], Awaitable[bool]],
     ) -> None:
-        """`latest` is how far each campaign is; `cursor` spells the positions as a client gives
-        them back to resume."""
+        """`latest` is each campaign's position; `cursor` encodes the positions for a client to
+        resume from."""
         streams.enter(who)
         self._streams = streams
         self._who = who
@@ -93,8 +93,9 @@ async def _events(
             yield ServerSentEvent(comment=f"after {cursor(positions)}", sep=SEPARATOR)
             for campaign_id, position in positions.items():
                 if begins[campaign_id] > position:
-                    # Its client knows of events that the database does not, as after a restore.
-                    # Without a word it would drop whatever comes until that sequence is reached.
+                    # Its client knows of events that the database does not have, as after a
+                    # restore. Without a notice it would drop everything until that sequence is
+                    # reached.
                     log.warning("stream_ahead_of_server", campaign_id=campaign_id)
                     yield ServerSentEvent(
                         _snapshot_required(campaign_id, begins[campaign_id], position),
@@ -102,7 +103,7 @@ async def _events(
                         id=cursor(positions),
                         sep=SEPARATOR,
                     )
-            # Until the server stops or the key was revoked.
+            # Until the server stops or the key is revoked.
             while (found := await watched.next(ends)) is not None:
                 for campaign_id, event in found:
                     positions[campaign_id] = event.sequence

@@ -1,6 +1,6 @@
-"""The event streams that are open: counted, limited, and told to end when the server stops.
+"""The open event streams: counted, limited, and ended when the server stops.
 
-One key, and one workspace, has a part of them only: whoever opens too many shuts out nobody else.
+One key, and one workspace, may have only some of them, so that it cannot shut out the others.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ class Streams:
         return self._of_workspace.total()
 
     def enter(self, who: Principal) -> None:
-        """Take a place; whoever takes one leaves it."""
+        """Take a slot; the caller must release it."""
         limits = self._limits
         if self._of_key[who.scope, who.key_id] >= limits.streams_per_key:
             raise self._refusal(
@@ -47,7 +47,7 @@ class Streams:
     def leave(self, who: Principal) -> None:
         self._of_key[who.scope, who.key_id] -= 1
         self._of_workspace[who.scope] -= 1
-        # What came to nothing is forgotten, and not kept for every key that ever watched.
+        # Zero counts are dropped, not kept for every key that ever watched.
         self._of_key, self._of_workspace = +self._of_key, +self._of_workspace
         self._gauge.set(self.count)
 
@@ -62,5 +62,5 @@ class Streams:
         )
 
     def close(self) -> None:
-        """Every stream ends after the event it is at; its client resumes elsewhere."""
+        """Every stream ends after its current event; its client resumes elsewhere."""
         self.closing.set()

@@ -1,4 +1,4 @@
-"""How submission targets fare; for the command line too, which loads no web server."""
+"""The state of submission targets; for the command line too, which loads no web server."""
 
 from outrider.api.models.admin import standing_of
 from outrider.api.models.targets import TargetExecution, TargetLine
@@ -19,7 +19,7 @@ async def target_lines(outrider: Outrider, scope: Scope) -> list[TargetLine]:
         for name in sorted(in_force)
     ]
     if scope != DEFAULT_SCOPE:
-        # Where a gateway is belongs to who runs the server.
+        # A gateway's address is the server operator's business.
         found = [each.model_copy(update={"gateway_url": None}) for each in found]
     return found
 

@@ -1,6 +1,6 @@
-"""Spans through OpenTelemetry's API; an SDK, where one is installed, makes them more than nothing.
+"""Spans through OpenTelemetry's API; without an installed SDK they are no-ops.
 
-The attribute names stand here and nowhere else, because the conventions still move.
+The attribute names are defined only here, because the conventions still change.
 """
 
 from collections.abc import Iterator, Mapping
@@ -25,7 +25,7 @@ _tracer = trace.get_tracer("outrider.api")
 
 @contextmanager
 def request_span(method: str, request_id: str, headers: Mapping[str, str]) -> Iterator[Span]:
-    """The span of one request, below the caller's where it sent `traceparent`."""
+    """The span of one request, below the caller's if it sent `traceparent`."""
     with _tracer.start_as_current_span(
         method,
         propagate.extract(headers),
@@ -36,8 +36,8 @@ def request_span(method: str, request_id: str, headers: Mapping[str, str]) -> It
 
 
 def trace_parent() -> str | None:
-    """The span of now in W3C's form, for what happens later because of it: this request's own, or
-    its caller's where no SDK is installed."""
+    """The current span in W3C's form, for its later consequences: this request's own, or its
+    caller's if no SDK is installed."""
     carrier: dict[str, str] = {}
     _w3c.inject(carrier)
     return carrier.get(_TRACE_PARENT)

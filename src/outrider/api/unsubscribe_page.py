@@ -1,6 +1,6 @@
-"""The pages behind an unsubscribe link: one question, and the answers to it.
+"""The pages behind an unsubscribe link: one question, and its answers.
 
-Each is whole in itself: no script, nothing from elsewhere, light or dark as the reader's system is.
+Each is self-contained: no script, no external resources, light or dark like the reader's system.
 """
 
 import base64
@@ -26,11 +26,11 @@ HEADERS: Final = {
 
 
 EVERYTHING: Final = "everything"
-"""The name of the button for all messages, where a link is for one topic."""
+"""The name of the button for all messages, if a link is for one topic."""
 
 
 def question(asked: Unsubscription) -> str:
-    """Asked, because mail scanners follow every link, and must not opt anybody out by that."""
+    """A confirmation, because mail scanners follow every link and must not opt anyone out."""
     return _page("question", asked)
 
 

@@ -1,7 +1,7 @@
-"""The folder that a server keeps large bodies in while it reads them, and what dead servers left.
+"""The folder for large bodies while a server reads them, and the leftovers of dead servers.
 
-A living server holds a lock on its folder, which the system lets go of with the process, however it
-ended. A folder that nobody holds is nobody's, and is removed by the next server that starts.
+A live server holds a lock on its folder, which the system releases with the process, however it
+ended. An unlocked folder is removed by the next server that starts.
 """
 
 import fcntl
@@ -25,9 +25,10 @@ class UploadFolder:
 
     @property
     def path(self) -> Path:
-        """Made when it is first needed; 0700, as the system makes temporary folders."""
+        """Created on first use; 0700, as the system makes temporary folders."""
         if self._path is None:
-            # Not by its name yet: until it is locked, another server would take it for a left-over.
+            # Under a temporary name: until it is locked, another server would take it for a
+            # leftover.
             made = Path(tempfile.mkdtemp(prefix=f".{PREFIX}"))
             lock = os.open(made, os.O_RDONLY | os.O_DIRECTORY)
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -44,7 +45,7 @@ class UploadFolder:
 
 
 def remove_left_overs() -> int:
-    """Of servers that were killed; how many folders there were."""
+    """Those of killed servers; returns how many folders there were."""
     removed = 0
     for path in sorted(Path(tempfile.gettempdir()).glob(f"{PREFIX}*"))[:LEFT_OVERS_MAX]:
         try:
@@ -58,7 +59,7 @@ def remove_left_overs() -> int:
             shutil.rmtree(path)
             removed += 1
         except BlockingIOError:
-            # Somebody's who lives.
+            # Locked by a live server.
             continue
         except OSError as error:
             log.warning("left_over_upload_not_removed", path=str(path), error=error.strerror)

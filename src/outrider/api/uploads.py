@@ -1,4 +1,4 @@
-"""Large bodies: streamed to a file of the server's own, which ends with the request."""
+"""Large bodies: streamed to a file of the server, which is deleted with the request."""
 
 import asyncio
 import hashlib
@@ -35,7 +35,7 @@ class Upload:
 async def received(
     request: Request, asker: Principal, most_bytes: int, name: str
 ) -> AsyncIterator[Upload]:
-    """The body as a file, for as long as the block."""
+    """The body as a file, for the duration of the block."""
     check_length(request, most_bytes)
     size = announced_bytes(request, most_bytes)
     services = services_of(request)
@@ -57,7 +57,7 @@ def _not_kept() -> ApiError:
         "UPLOAD_NOT_KEPT",
         "the upload could not be stored while it was read",
         hint="the server's temporary folder may be full; try again later",
-        # What is left of it will not be read, so the connection cannot be used again.
+        # The rest of it will not be read, so the connection cannot be reused.
         headers={"Retry-After": str(ApiLimits.retry_after_seconds), "Connection": "close"},
     )
 
@@ -65,7 +65,7 @@ def _not_kept() -> ApiError:
 async def answer_once(
     request: Request, asker: Principal, upload: Upload, work: Callable[[], Awaitable[Response]]
 ) -> Response:
-    """The first answer again, where the request has a key and was answered before."""
+    """The first answer, if the request has a key and was answered before."""
     key = key_of(request.headers)
     if key is None:
         return await work()
@@ -75,7 +75,7 @@ async def answer_once(
 
 
 async def _store(request: Request, file: BinaryIO, most_bytes: int) -> str:
-    """The SHA-256 of what came."""
+    """The SHA-256 of the received bytes."""
     digest, size = hashlib.sha256(), 0
     pieces: list[bytes] = []
     waiting = 0

@@ -1,7 +1,7 @@
 """The composition root: the only place that knows concrete classes.
 
 Settings go in; a wired `Outrider` comes out, from which entry points take the roles they need. Each
-file here wires one room; `base.py` says how they fit together.
+file here wires one package of the kernel; `base.py` says how they fit together.
 """
 
 from outrider.bootstrap.contracts import load_registry, make_gateways, target_policy

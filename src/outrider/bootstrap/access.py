@@ -42,14 +42,14 @@ class AccessRoles(Wiring):
 
     @cached_property
     def idempotency(self) -> IdempotencyStore:
-        """With what the keys guard, in the same database: their transactions are the same."""
+        """In the same database as what the keys guard: they share its transactions."""
         return DatabaseIdempotency(
             self.foundation, IDEMPOTENCY_TTL_SECONDS, IDEMPOTENCY_RUNNING_SECONDS
         )
 
     @cached_property
     def answer_finder(self) -> AnswerFinder:
-        """Redis where one is set, which finds a repeated request's answer without the database."""
+        """Redis if configured, which finds a repeated request's answer without the database."""
         url = self.settings.redis_url
         cache = None if url is None else RedisAnswers(url, IDEMPOTENCY_TTL_SECONDS)
         return AnswerFinder(cache, self.clock, REDIS_REST_SECONDS)

@@ -1,7 +1,7 @@
-"""What the wiring of every room begins with: the settings, and what is opened once in a process.
+"""The common base of all wiring: the settings, and what is opened once per process.
 
-Each file beside this one wires a room of the kernel, as a class whose attributes are roles, made
-when they are first asked for. Its bases are the rooms whose roles it takes.
+Each file beside this one wires a package of the kernel, as a class whose attributes are roles, made
+on first use. Its bases are the packages whose roles it uses.
 """
 
 from collections.abc import Mapping
@@ -30,10 +30,10 @@ class Wiring:
 
     @property
     def foundation(self) -> Foundation:
-        """As it is now: a test may put another store or other limits in its place."""
+        """Looked up each time: a test may substitute another store or other limits."""
         return Foundation(self.store, self.clock, self.ids, self.limits)
 
     @property
     def gateway_types(self) -> Mapping[str, GatewayType]:
-        """What the code knows of each gateway family."""
+        """What the code knows about each gateway family."""
         return GATEWAY_TYPES

@@ -1,4 +1,4 @@
-"""The registry in force, and what operators and gateway families say of each target."""
+"""The registry in force, and what operators and gateway families declare about each target."""
 
 from functools import cached_property
 from pathlib import Path
@@ -46,7 +46,7 @@ def target_policy(settings: TargetSettings) -> TargetPolicy:
 
 
 def _retry(settings: TargetSettings) -> RetrySchedule | None:
-    """None where nothing is set: then it is what is usual for the target's gateway type."""
+    """None if nothing is set: then the default of the target's gateway type applies."""
     first, factor = settings.retry_first_seconds, settings.retry_factor
     cap = settings.retry_cap_seconds
     if first is None and factor is None and cap is None:
@@ -72,7 +72,7 @@ class ContractRoles(Wiring):
 
     @property
     def registry(self) -> Registry:
-        """As it is in force now; a reload gives another one."""
+        """As currently in force; a reload replaces it."""
         return Registry(dict(self.registry_keeper.contracts()))
 
     @cached_property
@@ -91,7 +91,7 @@ class ContractRoles(Wiring):
         return policy.fallback if policy else None
 
     def reference_memory(self, submission_target: str) -> ReferenceMemory:
-        """How long it is declared to remember references; of a target that is gone, never."""
+        """How long it is declared to remember references; for a removed target, never."""
         contract = self.registry_keeper.contracts().get(submission_target)
         if contract is None:
             return NEVER

@@ -1,4 +1,4 @@
-"""What deliveries ask and doubts are settled by, beyond what each worker has for itself."""
+"""What deliveries and the settling of doubts need, beyond what each worker has for itself."""
 
 from functools import cached_property
 

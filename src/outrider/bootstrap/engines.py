@@ -1,4 +1,4 @@
-"""The engine that the settings name, and who tells it what was decided."""
+"""The engine that the settings name, and what notifies it of decisions."""
 
 from functools import cached_property
 from typing import Protocol
@@ -23,9 +23,9 @@ class EngineMaker(Protocol):
 
 
 def engine_maker(name: str) -> EngineMaker:
-    """InvalidInput where what the engine needs is not installed."""
+    """Raises InvalidInput if what the engine needs is not installed."""
     try:
-        # Temporal's takes 0.3 s with its library, and only for those who have it.
+        # Temporal's takes 0.3 s with its library, and only if it is used.
         maker: EngineMaker = load_named(ENGINES[name])
     except ImportError as error:
         raise InvalidInput(
@@ -58,10 +58,10 @@ class EngineRoles(Wiring):
         return Watcher(self.foundation, spools)
 
     async def reach_engine(self) -> None:
-        """EngineUnavailable where it is one with a server, and that does not answer."""
+        """Raises EngineUnavailable if it has a server that does not answer."""
         await self.engine.check()
 
     def wake_lanes(self) -> None:
-        """Single messages are due: whoever takes them here need not wait for its next look."""
+        """Single messages are due: a local worker need not wait for its next poll."""
         self.engine.wake()
         self.engine_notifier.wake()

@@ -21,7 +21,7 @@ class Outrider(WorkerRoles, SubmissionRoles):
     """One process's view of Outrider: a store, gateways, and the roles over them."""
 
     async def close(self) -> None:
-        """Of what is made when it is first asked for, only what was."""
+        """Closes only what was actually created."""
         made = self.__dict__
         if "engine" in made:
             await self.engine.close()
@@ -40,8 +40,8 @@ async def open_outrider(
     clock: Clock | None = None,
     machine_clock: Clock | None = None,
 ) -> AsyncIterator[Outrider]:
-    """`clock` is the time of everything; without it, it is the database's, as `machine_clock`
-    carries it on."""
+    """`clock` is the time of everything; by default it is the database's, kept current by
+    `machine_clock`."""
     store = make_store(settings.database_url)
     limits = limits or settings.limits()
     ids = SystemIds()
@@ -49,7 +49,7 @@ async def open_outrider(
         clock = DatabaseClock(machine_clock or SystemClock(), store, ids, limits, this_host())
     gateways = make_gateways(settings)
     preview_renderer = RenderPool(waiting=PREVIEWS_WAITING_MAX)
-    # One workspace's slow templates are not to hold up the events of the others for long.
+    # One workspace's slow templates must not hold up the events of the others for long.
     routing_renderer = RenderPool(window_seconds=ROUTING_RENDER_SECONDS)
     outrider = Outrider(
         settings, limits, store, gateways, clock, ids, preview_renderer, routing_renderer

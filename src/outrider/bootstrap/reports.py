@@ -1,4 +1,4 @@
-"""What is read and proven afterwards: certificates, explanations, previews, run histories."""
+"""What is read and proven after the fact: certificates, explanations, previews, run histories."""
 
 from functools import cached_property
 

@@ -1,4 +1,4 @@
-"""Where things are kept: the database by its URL, artifacts, and whether it can be written to."""
+"""Storage: the database by its URL, artifacts, and whether it can be written to."""
 
 import asyncio
 import shutil
@@ -31,13 +31,13 @@ def make_store(url: str) -> Store:
                 )
             return SqliteStore(Path(path))
         case "postgresql" | "postgres":
-            # 0.04 s with its driver, and most commands are run on SQLite.
+            # 0.04 s with its driver, and most commands run on SQLite.
             from outrider.stores.postgres.store import PostgresStore
 
             require_postgres_url(url)
             return PostgresStore(url)
         case _:
-            # Nothing of it is repeated: what stands before a colon may be half of a password.
+            # Not repeated: what is before a colon may be part of a password.
             raise InvalidInput(
                 "the database URL is for neither SQLite nor Postgres",
                 hint="use sqlite:///FILE or postgresql://USER@HOST/DATABASE",
@@ -57,7 +57,7 @@ class StorageRoles(Wiring):
         return make_artifacts(self.settings.artifacts)
 
     async def set_clock(self) -> None:
-        """From now on by the database's time; a test's own clock is left alone."""
+        """From now on use the database's time; a test's own clock is left alone."""
         if isinstance(self.clock, DatabaseClock):
             await self.clock.look()
 
@@ -65,7 +65,7 @@ class StorageRoles(Wiring):
         return not isinstance(self.clock, DatabaseClock) or self.clock.is_steady
 
     async def check_writable(self) -> None:
-        """StoreUnavailable where nothing can be written, or little more."""
+        """Raises StoreUnavailable if the disk is full or nearly so."""
         now = self.clock.now()
         most = now + timedelta(seconds=self.limits.clock_ahead_seconds)
         await self.store.write(ledger_clock.keep(now, most))

@@ -1,4 +1,4 @@
-"""A worker of this process: from what its engine gives it to do, to the answer of a provider."""
+"""A worker of this process: from the jobs its engine assigns to a provider's answer."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -124,7 +124,7 @@ class WorkerParts:
         await self.renderer.start()
 
     async def _inspect_setup(self, inspector: SetupInspector) -> None:
-        """Without a registry there is nothing to look at: workers go on with what is in the
+        """Without a registry there is nothing to check: workers continue with what is in the
         database."""
         try:
             contracts = self._shared.registry_keeper.contracts().values()

@@ -1,4 +1,4 @@
-"""Domain events: what is taken, what follows from it, and the rules that say so."""
+"""Domain events: their intake, what follows from them, and the rules that decide it."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -63,7 +63,7 @@ class WorkflowRoles(DeliveryRoles, EngineRoles):
         occurred_at: datetime | None = None,
         scope: Scope = DEFAULT_SCOPE,
     ) -> tuple[StoredEvent, bool]:
-        """Tell of something that happened: the event as it stands, and whether it is new."""
+        """Record a domain event: the event as stored, and whether it is new."""
         emission = Emission(event_id, trigger, subject or {}, variables or {}, occurred_at)
         return await self.event_intake.emit(scope, emission)
 
@@ -77,7 +77,7 @@ class WorkflowRoles(DeliveryRoles, EngineRoles):
 
     @cached_property
     def event_rehearser(self) -> EventDryRun:
-        # By the renderer of previews: what somebody tries out holds up no real event.
+        # Uses the preview renderer, so that trying something out delays no real event.
         planner = self._event_planner(self.preview_renderer)
         return EventDryRun(self.foundation, planner, self.settings.public_url)
 

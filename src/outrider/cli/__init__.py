@@ -1,1 +1,1 @@
-"""The command line: one file a command group. It wraps the async kernel and adds no rules."""
+"""The command line: one file per command group. It wraps the async kernel and adds no rules."""

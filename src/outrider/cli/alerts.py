@@ -1,4 +1,4 @@
-"""`outrider alerts`: what somebody should look at."""
+"""`outrider alerts`: what needs attention."""
 
 from typing import Annotated
 

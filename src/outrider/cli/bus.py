@@ -1,4 +1,4 @@
-"""`outrider bus`: who hears of run events, what they could not be told, and telling it again."""
+"""`outrider bus`: the sinks of run events, undelivered events, and delivering them again."""
 
 from typing import Annotated
 

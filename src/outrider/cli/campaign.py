@@ -1,6 +1,6 @@
 """`outrider campaign`: create, list, status, watch; its controls are in `campaign_controls`.
 
-Every command shows the API's own documents, made here or asked of a server.
+Every command shows the API's own documents, made here or requested from a server.
 """
 
 from collections.abc import Awaitable, Callable
@@ -250,13 +250,13 @@ async def snapshot_of(outrider: Outrider, campaign_id: str) -> Document:
 
 
 def print_waiting(seen: Document) -> None:
-    """What to do next for a run that waits for somebody."""
+    """What to do next for a run that waits for a person."""
     if seen["waitsFor"] == HeldFor.APPROVAL:
         out.print(texts.Campaign.NEXT_APPROVE.format(run_id=seen["runId"]), style="dim")
 
 
 def print_accounting(name: str, phase: Document) -> None:
-    """Of a launch that was retried, every message's final outcome first."""
+    """For a retried launch, every message's final outcome first."""
     latest = name
     if phase["runs"] > 1 and phase["outcome"]:
         whole = texts.Campaign.ALL_RUNS.format(name=name, runs=phase["runs"])

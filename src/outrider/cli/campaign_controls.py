@@ -1,6 +1,6 @@
 """The controls of `outrider campaign`: start, pause, resume, stop, retry and rerun its phases.
 
-Whoever names no phase means the one that the snapshot shows; the kernel judges what can be done.
+Without a named phase they act on the one the snapshot shows; the kernel decides what is allowed.
 """
 
 from collections.abc import Callable
@@ -126,12 +126,13 @@ async def _through(
     expected: PhaseState | None,
     as_json: bool,
 ) -> Document:
-    """Start a phase and see it through; then the next, where all are wanted."""
+    """Start a phase and see it through; then the next, if all are requested."""
     while True:
         control = Control(Action.START, actor(), expected)
         done = await _control(outrider, campaign_id, phase, control)
         if not as_json:
-            # At once: whoever interrupts the work below needs to know what goes on without them.
+            # Printed at once: after an interrupt the user needs to know what continues without
+            # them.
             _print_control(done)
         seen = await watch_phase(
             lambda: snapshot_of(outrider, campaign_id), done["phase"], done["phase"]
@@ -209,7 +210,7 @@ async def _ask(
 
 
 def _meant(snapshot: Document, action: Action) -> str:
-    """The phase somebody means who names none; the kernel judges whether it can be done."""
+    """The default phase when none is named; the kernel decides whether it is allowed."""
     match action:
         case Action.START:
             found = snapshot["controlPhase"] or first_phase(snapshot, PhaseState.NOT_STARTED)

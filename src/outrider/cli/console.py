@@ -1,4 +1,4 @@
-"""How commands speak: tables and sentences for people, one JSON document with `--json`.
+"""Command output: tables and sentences for people, one JSON document with `--json`.
 
 Errors go to standard error with what to do next; standard output carries answers only.
 """
@@ -31,7 +31,7 @@ After = Annotated[
 
 
 def shown(text: str) -> str:
-    """For the terminal as it is: no markup of ours, and no commands to the terminal in it."""
+    """For the terminal verbatim: no markup of ours, and no terminal control sequences."""
     return escape(_CONTROL.sub(lambda found: repr(found[0])[1:-1], text))
 
 
@@ -43,7 +43,7 @@ def print_json(document: object) -> None:
 def print_rows(columns: Sequence[str], rows: Sequence[Sequence[object]], empty: str) -> None:
     """A table, or a sentence that says what to do when there is nothing to show.
 
-    Cells stay whole, whatever the width of the terminal: an id that is cut cannot be copied.
+    Cells stay whole, whatever the width of the terminal: a truncated id cannot be copied.
     """
     if not rows:
         out.print(shown(empty))
@@ -66,7 +66,7 @@ ACCOUNTING_COLOURS = {
 
 
 def accounting_line(accounting: Accounting) -> str:
-    """`2,000 intended = 0 waiting + …`: the identity, as it stands."""
+    """`2,000 intended = 0 waiting + …`: the identity with its current figures."""
     return accounting_of(accounting.as_document())
 
 
@@ -83,7 +83,7 @@ def accounting_of(document: Mapping[str, int], success: str = "sent") -> str:
 def fail(
     error: OutriderError, *, as_json: bool, more: Mapping[str, object] | None = None
 ) -> NoReturn:
-    """Say what is wrong, every problem of it, and what to do next; exit 1.
+    """Print what is wrong, every problem of it, and what to do next; exit 1.
 
     `more` goes into the JSON document beside the error.
     """

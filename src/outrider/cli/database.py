@@ -37,7 +37,7 @@ PLACES = {
     CheckStep.SENDER: "targets",
     CheckStep.REQUEST: "registry",
 }
-"""Where what a step found is put right: in the registry, or among the settings of targets."""
+"""Where a step's finding is fixed: in the registry, or in the settings of targets."""
 
 
 def migrate(context: typer.Context, as_json: Json = False) -> None:
@@ -85,7 +85,7 @@ def check(context: typer.Context, as_json: Json = False) -> None:
 
 
 def _print_targets(findings: Findings) -> None:
-    """A line for each target; what is a problem is told once more among all problems."""
+    """A line for each target; a problem is repeated in the list of all problems."""
     width = max(map(len, findings), default=0)
     for target, found in sorted(findings.items()):
         name = shown(target.ljust(width))
@@ -134,7 +134,7 @@ def _count(problems: list[Problem]) -> str:
 
 
 def _hints(settings: Settings, contracts: Iterable[Contract]) -> list[str]:
-    """What works as it is, and could be better."""
+    """What works, but could be better."""
     if settings.public_url is not None:
         return []
     letters = sorted(
@@ -229,7 +229,7 @@ def _problem_text(finding: CheckFailure) -> str:
 
 
 def _check_workflow_targets(settings: Settings, contracts: Mapping[str, Contract]) -> list[Problem]:
-    """What a step that names no target would only miss when its event is routed."""
+    """What a step without a target would otherwise only fail on when its event is routed."""
     targets = StepTargets(lambda: contracts, GATEWAY_TYPES, settings.workflow_targets)
     found = {channel: targets.find(channel, None) for channel in settings.workflow_targets}
     return [
@@ -242,7 +242,7 @@ def _check_workflow_targets(settings: Settings, contracts: Mapping[str, Contract
 async def _check_workflows(
     settings: Settings, contracts: Mapping[str, Contract]
 ) -> WorkflowFindings:
-    """What rules and legacy senders would only miss when an event comes."""
+    """What rules and legacy senders would otherwise only fail on when an event comes."""
     async with open_outrider(settings) as outrider:
         try:
             return await outrider.workflow_checker.check(contracts)
@@ -251,7 +251,7 @@ async def _check_workflows(
 
 
 async def _check_sinks(settings: Settings) -> list[Problem]:
-    """Libraries and secrets that a relay would miss, and sinks that nothing answers for."""
+    """Missing libraries and secrets of a relay, and sinks that do not answer."""
     found = await asyncio.gather(
         *(_check_sink(name, each, settings) for name, each in settings.bus.items())
     )
@@ -270,7 +270,7 @@ async def _check_sink(name: str, given: SinkSettings, settings: Settings) -> Pro
     await sink.close()
     if url.host is None:
         return None
-    # The guard is for webhooks: the other kinds are servers of one's own.
+    # The guard is for webhooks: the other kinds are the operator's own servers.
     guarded = url.kind is SinkKind.WEBHOOK and not private
     failure = await reach(url.host, url.port, allow_private=not guarded, seconds=SINK_REACH_SECONDS)
     return None if failure is None else Problem(path, failure.message)

@@ -1,7 +1,7 @@
 """`outrider demo`: a campaign on a throw-away SQLite that loses its worker to SIGKILL midway.
 
 Everything is real but the providers: sockets, processes, the kill, and the simulators' own log,
-which is the witness that nothing was lost and nothing arrived twice.
+which proves that nothing was lost and nothing arrived twice.
 """
 
 import socket
@@ -37,8 +37,8 @@ LATENCY_MS = 2
 ERRORS_ONLY = 40
 HOST = "127.0.0.1"
 TEMPORAL_LEASE_SECONDS = 3.0
-"""Temporal gives a killed worker's jobs to another when its heartbeats have been out for so long:
-nobody wants to watch a demo wait for half a minute."""
+"""Temporal reassigns a killed worker's jobs after its heartbeats have been missing for this long: a
+demo should not wait for half a minute."""
 
 
 class EngineChoice(StrEnum):
@@ -79,7 +79,7 @@ def demo(
     configure_logging("console", level=ERRORS_ONLY)
     try:
         require_simulator()
-        # Before anything is sent: who wants a port that is taken should not wait to hear it.
+        # Before anything is sent: a port that is taken should be reported at once.
         listening = bind(HOST, port) if serving else None
         with tempfile.TemporaryDirectory(prefix="outrider-demo-") as folder:
             result = uvloop.run(
@@ -138,7 +138,7 @@ async def _moved_by(
         yield {
             "engine": engine.value,
             "temporal_address": address,
-            # Of a server that others use too, the demo's jobs are for the demo's workers alone.
+            # On a shared server, only the demo's workers may take the demo's jobs.
             "temporal_task_queue": folder.name,
             "lease_seconds": TEMPORAL_LEASE_SECONDS,
         }

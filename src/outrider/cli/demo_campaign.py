@@ -1,4 +1,4 @@
-"""What the demo sends: three messages with a link in them, to people of whom each gets one."""
+"""What the demo sends: three messages with a link in them; each recipient gets one."""
 
 from pathlib import Path
 
@@ -29,7 +29,7 @@ def _messages(link: str) -> tuple[Message, ...]:
 
 
 def write_people(path: Path, count: int, messages: tuple[Message, ...]) -> None:
-    """A third is reached by each channel."""
+    """Each channel reaches a third."""
     with path.open("wb") as file:
         for number in range(count):
             person = {
@@ -44,7 +44,7 @@ def write_people(path: Path, count: int, messages: tuple[Message, ...]) -> None:
 
 
 def target_settings() -> dict[str, TargetSettings]:
-    """The demo's simulator knows every reference for good, and that is declared."""
+    """The demo's simulator remembers every reference for good, and that is declared."""
     remembering = TargetSettings(remembers_references="for_good")
     return {"sms.realtime": remembering, "push.realtime": remembering}
 

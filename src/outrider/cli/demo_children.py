@@ -18,7 +18,7 @@ STOP_SECONDS = 30.0
 async def child(
     *arguments: str, settings: Settings | None = None
 ) -> AsyncIterator[asyncio.subprocess.Process]:
-    """`outrider …` in a process of its own, ended with the block."""
+    """`outrider …` in a child process, ended with the block."""
     environment = {**os.environ, **(settings.as_environment() if settings else {})}
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "outrider", *arguments,

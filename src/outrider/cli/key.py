@@ -1,4 +1,4 @@
-"""`outrider key`: make, list and revoke the keys with which programs use the API."""
+"""`outrider key`: create, list and revoke the keys with which programs use the API."""
 
 from typing import Annotated
 

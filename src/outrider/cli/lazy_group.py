@@ -1,4 +1,4 @@
-"""Commands that are imported when they are asked for: starting `outrider` costs what it runs."""
+"""Commands that are imported on first use, so that `outrider` only loads what it runs."""
 
 from importlib import import_module
 from typing import Any, ClassVar
@@ -9,7 +9,7 @@ from typer.main import get_group
 
 
 class LazyGroup(TyperGroup):
-    """A name leads to `module:attribute`, which is a command's function or a group of commands."""
+    """A name maps to `module:attribute`, which is a command's function or a group of commands."""
 
     places: ClassVar[dict[str, str]] = {}
 
@@ -23,7 +23,7 @@ class LazyGroup(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args[0] not in self.places:
-            # Whoever misspells a command is told of those that are near.
+            # A misspelt command gets suggestions.
             for name in self.places:
                 self.get_command(ctx, name)
         return super().resolve_command(ctx, args)

@@ -1,4 +1,4 @@
-"""How a phase's state is said to people: a stop is no failure, what is scheduled not under way.
+"""A phase's state in words: a stop is not a failure, and a scheduled phase is not in progress.
 
 The API's states keep their names; only what is printed differs.
 """
@@ -29,7 +29,7 @@ def state_word(phase: Mapping[str, Any], now: datetime | None = None) -> str:
 
 
 def why(phase: Mapping[str, Any]) -> str | None:
-    """What it waits for, or why it ended so; nothing where its state says all."""
+    """What it waits for, or why it ended that way; empty if its state says everything."""
     if phase["waitsFor"]:
         return texts.PhaseWords.WAITS_FOR.format(waits_for=phase["waitsFor"])
     word = state_word(phase)
@@ -39,12 +39,12 @@ def why(phase: Mapping[str, Any]) -> str | None:
 
 
 def campaign_word(line: Mapping[str, Any]) -> str:
-    """A line of the list as a whole: the phase that its state comes from says the word."""
+    """A row of the list: the phase that its state comes from provides the word."""
     state = line["state"]
     if state not in _WHOLE:
         return str(state)
     words = [state_word(phase) for phase in line["phases"] if phase["state"] == state]
-    # One that failed by itself says it for all.
+    # A phase that failed without being stopped decides for all.
     return str(state) if not words or state in words else words[0]
 
 
@@ -54,8 +54,8 @@ def launch_word(line: Mapping[str, Any]) -> str | None:
 
 
 def next_control(snapshot: Mapping[str, Any]) -> tuple[str, str] | None:
-    """The control that takes the campaign on while nothing is under way: the first phase that is
-    not completed is retried, or started."""
+    """The control that continues an idle campaign: the first phase that is not completed is
+    retried, or started."""
     if snapshot["controlPhase"] is not None:
         return None
     for name in snapshot["phaseOrder"]:
@@ -66,7 +66,7 @@ def next_control(snapshot: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def success_word(phase: str | None) -> str:
-    """Only a launch sends; what other phases have dealt with is done."""
+    """Only a launch sends; what other phases have processed is done."""
     return SENT if phase == LAUNCH else DONE
 
 

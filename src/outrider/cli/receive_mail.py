@@ -1,4 +1,4 @@
-"""`outrider receive-mail`: bounces, complaints and answers, from a mail server or a Maildir."""
+"""`outrider receive-mail`: bounces, complaints and replies, from a mail server or a Maildir."""
 
 import asyncio
 import signal
@@ -23,7 +23,7 @@ from outrider.gateways.posted_inbox import PostedInbox
 
 
 def require_listener() -> None:
-    """Its mail server is an extra: whoever watches a Maildir, or has no bounces, needs none."""
+    """Its mail server is an extra: watching a Maildir does not need it."""
     if find_spec("aiosmtpd") is None:
         raise InvalidInput(
             "the mail listener is not installed: it needs aiosmtpd",
@@ -42,12 +42,12 @@ def receive_mail(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Take the mail that comes back, and report what it says to the server.
+    """Receive returned mail, and report what it says to the server.
 
-    For targets of the type smtp with the option returnPath and the credential receiptsSecret. What
-    it reads is posted to the server's /receipts (--server, else OUTRIDER_PUBLIC_URL), signed with
-    the target's own secret. A mail server hears 250 only after the server has said that it is
-    durable, and is asked to come again otherwise.
+    For targets of the type smtp with the option returnPath and the credential receiptsSecret.
+    Reports are posted to the server's /receipts (--server, else OUTRIDER_PUBLIC_URL), signed with
+    the target's own secret. A mail server gets 250 only after the server has confirmed that the
+    report is durable; otherwise it is asked to retry.
     """
     try:
         settings = settings_of(context)
@@ -91,7 +91,7 @@ def receive_mail(
 async def _receiving(
     receiver: MailReceiver, maildir: Path | None, host: str, port: int, lmtp: bool
 ) -> AsyncIterator[str]:
-    """Where mail is taken, for as long as the block runs."""
+    """Where mail is received, for as long as the block runs."""
     if maildir is not None:
         watcher = MaildirWatcher(receiver, maildir)
         async with asyncio.TaskGroup() as group:

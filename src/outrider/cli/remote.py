@@ -1,6 +1,6 @@
-"""A server instead of a database: `--server URL` makes commands ask it over HTTP.
+"""A server instead of a database: with `--server URL` commands call it over HTTP.
 
-The key comes from OUTRIDER_KEY, or OUTRIDER_ROOT_KEY; what the server refuses is told in its words.
+The key comes from OUTRIDER_KEY, or OUTRIDER_ROOT_KEY; refusals are shown in the server's words.
 """
 
 import os
@@ -32,7 +32,7 @@ KEY_VARIABLES = ("OUTRIDER_KEY", "OUTRIDER_ROOT_KEY")
 
 
 class RemoteRefusal(OutriderError):
-    """What the server answered instead, in its own words."""
+    """The server's error response, in its own words."""
 
     def __init__(self, code: str, message: str, hint: str | None) -> None:
         super().__init__(message, hint=hint)
@@ -55,7 +55,7 @@ class Remote:
         return document
 
     async def post_once(self, *path: str, json: object) -> tuple[Document, bool]:
-        """The answer, and whether it is new: what was there before is answered with 200."""
+        """The response, and whether it is new: an existing object is answered with 200."""
         status, document = await self._ask("POST", path, {}, msgspec.json.encode(json))
         return document, status == CREATED
 
@@ -114,7 +114,7 @@ class Remote:
 
 
 def _pieces(opened: BinaryIO, length: int) -> Iterator[bytes]:
-    """As many bytes as were promised, though somebody may write to the file meanwhile."""
+    """As many bytes as were announced, even if the file is being written to."""
     while length > 0 and (piece := opened.read(min(UPLOAD_PIECE_BYTES, length))):
         length -= len(piece)
         yield piece
@@ -160,7 +160,7 @@ async def open_remote(url: str) -> AsyncIterator[Remote]:
         )
     if not (key.isascii() and key.isprintable()):
         raise InvalidInput(texts.Remote.NOT_A_KEY)
-    # Here, because most commands ask no server.
+    # Imported here, because most commands call no server.
     from outrider.gateways.http_client import HttpClient
 
     client = HttpClient(

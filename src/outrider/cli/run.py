@@ -39,8 +39,10 @@ def show(context: typer.Context, run_id: Id, as_json: Json = False) -> None:
     if as_json:
         print_json(run)
         return
-    told = texts.Run.HEADING.format(run_id=run["runId"], status=run_word(run), phase=run["phase"])
-    out.print(f"{told}, {run['channel']}" if run["phase"] == LAUNCH else told)
+    heading = texts.Run.HEADING.format(
+        run_id=run["runId"], status=run_word(run), phase=run["phase"]
+    )
+    out.print(f"{heading}, {run['channel']}" if run["phase"] == LAUNCH else heading)
     out.print(accounting_of(run["accounting"], success_word(run["phase"])))
     print_rows(
         ["jobs", "status", "outcome", "lost attempts", "last error"],
@@ -113,8 +115,8 @@ def explain(
                 ledger_items.whole_if_any(DEFAULT_SCOPE, OutboxId(run_id))
             )
             if found is not None:
-                told = Explanation(outbox_id=found.item.id, sentences=explain_item(*found))
-                return document_of(told)
+                explanation = Explanation(outbox_id=found.item.id, sentences=explain_item(*found))
+                return document_of(explanation)
             sentences = await outrider.run_explainer.explain(DEFAULT_SCOPE, RunId(run_id))
             return document_of(RunExplanation(run_id=run_id, sentences=sentences))
         run = await outrider.store.read(run_records.run(DEFAULT_SCOPE, RunId(run_id)))
@@ -133,11 +135,11 @@ def explain(
             return await server.get("runs", run_id, "explain")
         return {"runId": run_id, "sentences": await _ask(server, run_id, recipient)}
 
-    told = execute(context, here, as_json=as_json, remote=remote)
+    explanation = execute(context, here, as_json=as_json, remote=remote)
     if as_json:
-        print_json({**told, "recipientId": recipient})
+        print_json({**explanation, "recipientId": recipient})
         return
-    for sentence in told["sentences"]:
+    for sentence in explanation["sentences"]:
         out.print(escape(sentence))
 
 
@@ -148,8 +150,8 @@ async def _ask(server: Remote, run_id: str, recipient_id: str) -> list[str]:
         raise _no_row(run_id, recipient_id, run["status"])
     sentences: list[str] = []
     for item in page["items"]:
-        told = await server.get("outbox", item["outboxId"], "explain")
-        sentences += told["sentences"]
+        explanation = await server.get("outbox", item["outboxId"], "explain")
+        sentences += explanation["sentences"]
     return sentences
 
 

@@ -1,4 +1,4 @@
-"""`outrider run events` and `outrider run snapshot`: a run's log, and what it comes to."""
+"""`outrider run events` and `outrider run snapshot`: a run's log, and the state it adds up to."""
 
 import asyncio
 from collections import Counter
@@ -33,7 +33,7 @@ GIST_CHARACTERS = 100
 TYPE_COLUMNS = max(map(len, ("SignalAccepted", "SignalRejected", "StepCompleted")))
 
 Fetch = Callable[[int, int], Awaitable[Document]]
-"""One page of events after a sequence, at most so many."""
+"""One page of events after a sequence, at most this many."""
 HasEnded = Callable[[], Awaitable[bool]]
 
 After = Annotated[
@@ -105,11 +105,11 @@ async def _events(
     follow: bool,
     as_json: bool,
 ) -> Document:
-    """The page that was asked for; when following, the last one, and all were printed."""
+    """The requested page; when following, the last one, after all were printed."""
     if not follow:
         return await fetch(after, limit)
     while True:
-        # Asked first: of a run that had ended before, the log is read to its end.
+        # Asked first: if the run had already ended, the log is read to its end.
         ended = await has_ended()
         page = await fetch(after, limit)
         for event in page["items"]:
@@ -140,13 +140,13 @@ def _line(event: Mapping[str, Any]) -> str:
 
 
 def _gist(payload: Mapping[str, Any]) -> str:
-    told = []
+    details = []
     for name, value in payload.items():
         if isinstance(value, str | int | float) and not isinstance(value, bool):
-            told.append(f"{name}={value}")
+            details.append(f"{name}={value}")
         elif value:
-            told.append(f"{name}={msgspec.json.encode(value).decode()}")
-    gist = " ".join(" ".join(told).split())
+            details.append(f"{name}={msgspec.json.encode(value).decode()}")
+    gist = " ".join(" ".join(details).split())
     return gist if len(gist) <= GIST_CHARACTERS else gist[: GIST_CHARACTERS - 1] + "…"
 
 

@@ -1,4 +1,4 @@
-"""`outrider run repoint`: send what was never attempted to where the registry says now."""
+"""`outrider run repoint`: move what was never attempted to the registry's current addresses."""
 
 import typer
 

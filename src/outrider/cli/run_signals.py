@@ -63,7 +63,7 @@ def signal(
 
 
 def operator() -> Principal:
-    """Whoever can open the database may do anything with it."""
+    """Anyone who can open the database may do anything with it."""
     try:
         name = getpass.getuser()
     except (KeyError, OSError):

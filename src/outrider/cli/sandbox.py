@@ -16,7 +16,7 @@ from outrider.domain.errors import InvalidInput
 
 
 def require_simulator() -> None:
-    """Its web and mail servers are an extra: whoever only sends needs none."""
+    """Its web and mail servers are an extra: sending does not need them."""
     missing = [name for name in ("aiohttp", "aiosmtpd") if find_spec(name) is None]
     if missing:
         raise InvalidInput(
@@ -120,7 +120,7 @@ def sandbox(
         require_simulator()
     except InvalidInput as error:
         fail(error, as_json=as_json)
-    # A third of a start is its web server: whoever only reads the help does without it.
+    # The web server is a third of the start-up: printing the help does not need it.
     from outrider.gateways.sandbox import Faults, ReceiptPlan, Sandbox
 
     rates = (bounce_rate, complaint_rate, stop_rate, receipt_delay_ms, receipt_repeat_rate)

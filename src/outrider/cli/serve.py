@@ -1,4 +1,4 @@
-"""`outrider serve`: the API and, unless told otherwise, a worker, until SIGTERM or Ctrl-C."""
+"""`outrider serve`: the API and, by default, a worker, until SIGTERM or Ctrl-C."""
 
 import errno
 import socket
@@ -51,7 +51,7 @@ def serve(
 
     async def work(outrider: Outrider) -> None:
         await _prepare_schema(outrider)
-        # A sink that cannot be made is told before anybody is served.
+        # A sink that cannot be created is reported before anything is served.
         _ = outrider.bus_relays
         if workers > 0:
             await outrider.reach_engine()
@@ -59,7 +59,7 @@ def serve(
         listening = bind(host, port)
         key = await outrider.key_keeper.ensure_first_key(actor())
         url = url_of(host, listening)
-        # A third of a start is the web framework: what fails or helps before does without it.
+        # The web framework is a third of the start-up: help and early failures do not need it.
         from outrider.cli.web_server import run_server
 
         await run_server(
@@ -74,7 +74,7 @@ def serve(
 
 
 async def _prepare_schema(outrider: Outrider) -> None:
-    """A database that is not there yet is made; one that is there is never changed unasked."""
+    """A missing database is created; an existing one is never changed unasked."""
     if _is_new_file(outrider.settings):
         await outrider.store.migrate()
     await outrider.store.verify_schema()
@@ -106,7 +106,7 @@ async def _check_exposure(outrider: Outrider, host: str, *, behind_tls: bool) ->
 async def _has_key(outrider: Outrider) -> bool:
     most = outrider.limits.page_items
     keys = await outrider.key_keeper.list(DEFAULT_SCOPE, FIRST, most)
-    # A full page of revoked ones may have a good one behind it.
+    # A full page of revoked ones may be followed by a valid one.
     return any(key.revoked_at is None for key in keys) or len(keys) == most
 
 

@@ -29,7 +29,7 @@ def settings_of(context: typer.Context) -> Settings:
     flags: dict[str, Any] = context.obj or {}
     try:
         given = {name: value for name, value in flags.items() if value is not None}
-        # Whom a command asks is no setting.
+        # Which server a command calls is not a setting.
         given.pop("server", None)
         return Settings(**given)
     except ValidationError as error:
@@ -43,7 +43,7 @@ def settings_of(context: typer.Context) -> Settings:
 
 
 def _setting_problem(error: ErrorDetails) -> Problem:
-    """Settings are known by their variable, those of a target by their place in the file."""
+    """Settings are named by their variable, those of a target by their path in the file."""
     if error["type"] == "extra_forbidden":
         return _unknown_setting([str(step) for step in error["loc"]])
     name, *inside = (str(step) for step in error["loc"] or ("settings",))
@@ -73,7 +73,7 @@ def _unknown_setting(place: list[str]) -> Problem:
 
 
 def actor() -> str:
-    """Who did it, for the audit log."""
+    """The actor, for the audit log."""
     try:
         return f"cli:{getpass.getuser()}"
     except (KeyError, OSError):
@@ -81,7 +81,7 @@ def actor() -> str:
 
 
 def refuse_server(context: typer.Context, *, as_json: bool) -> None:
-    """For commands that do without `execute`: whoever names a server is told it is not asked."""
+    """For commands that do not use `execute`: warns that `--server` is ignored."""
     if (context.obj or {}).get("server") is not None:
         fail(_cannot_be_asked(context), as_json=as_json)
 
@@ -103,7 +103,7 @@ def execute(
 ) -> Answer:
     """Run `work` on a wired Outrider whose schema fits, and turn its errors into an exit.
 
-    With `--server`, `remote` is run instead, for those commands that have one.
+    With `--server`, `remote` is run instead, for commands that have one.
     """
     server: str | None = (context.obj or {}).get("server")
 

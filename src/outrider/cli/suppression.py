@@ -1,4 +1,4 @@
-"""`outrider suppression`: who has opted out of what, and how that is known."""
+"""`outrider suppression`: who has opted out of what, and the source of each opt-out."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""`outrider target`: how submission targets fare, and pause, resume or reset one."""
+"""`outrider target`: the state of submission targets, and pause, resume or reset one."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""Watching a run: one bar that moves until the run ends or only a person can move it on."""
+"""Watching a run: a progress bar until the run ends or waits for a person."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -30,7 +30,7 @@ class _Rate(ProgressColumn):
 
 
 def progress_bar() -> Progress:
-    """On standard error, and only where somebody looks."""
+    """On standard error, and only on a terminal."""
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(bar_width=40),
@@ -46,7 +46,7 @@ def progress_bar() -> Progress:
 async def watch(
     outrider: Outrider, run_id: RunId, label: str, look: Look | None = None
 ) -> tuple[RunRecord, Accounting]:
-    """Returns when the run is terminal, or when nothing but in-doubt items keeps it open."""
+    """Returns when the run is terminal, or when only in-doubt items keep it open."""
     with progress_bar() as progress:
         task = progress.add_task(label, total=None, note="")
         while True:
@@ -80,7 +80,7 @@ def _note(accounting: Accounting) -> str:
 async def watch_phase(
     fetch: Callable[[], Awaitable[dict[str, Any]]], phase: str, label: str
 ) -> dict[str, Any]:
-    """Follow a phase by its snapshots; returns when it is at rest, or only a person can move it."""
+    """Follow a phase by its snapshots; returns when it is at rest, or waits for a person."""
     with progress_bar() as progress:
         task = progress.add_task(label, total=100, note="")
         while True:
@@ -96,7 +96,7 @@ async def watch_phase(
                 note += texts.Watching.IN_DOUBT.format(doubts=doubts)
             progress.update(task, completed=seen["progressPercentage"], note=note)
             stuck = accounting.get("inDoubt", 0) > 0 and accounting["waiting"] == 0
-            # Room comes by itself; an approval does not.
+            # Room becomes available without intervention; an approval does not.
             stuck = stuck or seen["waitsFor"] == HeldFor.APPROVAL
             if seen["state"] != PhaseState.IN_PROGRESS or stuck:
                 return {

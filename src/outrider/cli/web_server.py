@@ -24,7 +24,7 @@ log = structlog.get_logger()
 
 
 class Server(uvicorn.Server):
-    """uvicorn, with our own signals: the worker and the streams have to hear of them too."""
+    """uvicorn, with our own signal handling: the worker and the streams need the signals too."""
 
     def __init__(self, config: uvicorn.Config, on_listening: Callable[[], None]) -> None:
         super().__init__(config)

@@ -1,4 +1,4 @@
-"""`outrider work`: worker processes. SIGTERM lets them finish what they hold, then they leave."""
+"""`outrider work`: worker processes. On SIGTERM they finish what they hold, then exit."""
 
 import asyncio
 import os
@@ -94,7 +94,8 @@ def work(
 
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(number, stop)
-            # Items keep the contract they were submitted under; whoever submits here sees the new.
+            # Items keep the contract they were submitted under; new submissions here use the new
+            # one.
             loop.add_signal_handler(signal.SIGHUP, outrider.registry_keeper.reload)
             if as_json:
                 print_json({"worker": "ready"})
@@ -116,7 +117,7 @@ def work(
 
 
 async def _stop_when_idle(outrider: Outrider, worker: Worker) -> None:
-    """After a few looks in a row: an event that was just routed is not a job yet."""
+    """After a few checks in a row: an event that was just routed is not a job yet."""
     quiet = 0
     while quiet < IDLE_LOOKS:
         await asyncio.sleep(IDLE_LOOK_SECONDS)
@@ -144,7 +145,7 @@ def _supervise(
         command += ["--targets", targets]
     if mode is not None:
         command += ["--mode", mode]
-    # By environment, because anybody on the host can read a command line and its password.
+    # By environment, because anyone on the host can read a command line and its password.
     environment = {**os.environ, **settings.as_environment()}
     children = [subprocess.Popen(command, env=environment) for _ in range(processes)]
 

@@ -1,4 +1,4 @@
-"""Worker processes beside the server: started again when they die, stopped when it stops."""
+"""Worker processes beside the server: restarted when they die, stopped when it stops."""
 
 import asyncio
 import os
@@ -15,7 +15,7 @@ log = structlog.get_logger()
 
 class WorkerChildren:
     def __init__(self, settings: Settings, count: int, restart_seconds: float) -> None:
-        # By environment, because anybody on the host can read a command line and its password.
+        # By environment, because anyone on the host can read a command line and its password.
         self._environment = {**os.environ, **settings.as_environment()}
         self._count = count
         self._restart_seconds = restart_seconds

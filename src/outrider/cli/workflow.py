@@ -1,6 +1,7 @@
-"""`outrider workflow`: rules and steps from a file, with the difference first; list, show, delete.
+"""`outrider workflow`: apply rules and steps from a file after showing the diff; list, show,
+delete.
 
-Every command shows the API's own documents, made here or asked of a server.
+Every command shows the API's own documents, made here or requested from a server.
 """
 
 import sys
@@ -77,7 +78,7 @@ def apply(
             return document_of(DiffAnswer.of(done, applied=True))
 
         def remote(server: Remote) -> Awaitable[Document]:
-            # Read here first: on the way, a date would become a text and no number nothing at all.
+            # Parsed here first: JSON would turn a date into a text and NaN into nothing.
             parse_workflows(given, check_template=lambda _: None)
             return server.put(
                 "workflows", json=given, prune=_flag(prune), dryRun=_flag(look_only),

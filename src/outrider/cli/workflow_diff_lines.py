@@ -22,7 +22,7 @@ VALUE_SHOWN_CHARACTERS = 200
 
 
 def diff_lines(diff: Document) -> Iterator[str]:
-    """Nothing where nothing differs."""
+    """Empty if nothing differs."""
     for rule in diff["rules"]:
         yield from _rule_lines(rule)
     if diff["policies"]:

@@ -1,7 +1,7 @@
-"""What people write becomes domain values, or every problem of the document at once.
+"""User input becomes domain values, or every problem of the document at once.
 
-Bytes go in through `load_json`, which refuses what JSON parsers usually let pass; `Problems`
-gathers a document's mistakes with their paths, to be raised together when the reading is over.
+Bytes go in through `load_json`, which refuses what JSON parsers usually accept; `Problems` collects
+a document's mistakes with their paths, to be raised together at the end.
 """
 
 import json
@@ -48,11 +48,11 @@ class Problems:
             self._shown.append(Problem(path, message))
 
     def add_all(self, error: ValidationError, at: Sequence[str | int] = ()) -> None:
-        """`at` is where in the document the part stands that was validated."""
+        """`at` is the path in the document of the validated part."""
         for detail in error.errors(include_url=False, include_input=False):
             location = detail["loc"]
             if detail["type"] != "extra_forbidden":
-                # Pydantic names a field that was left out as Python does, not as people write it.
+                # Pydantic names a missing field as Python does, not as users write it.
                 location = tuple(to_camel(s) if isinstance(s, str) else s for s in location)
             self.add(json_path((*at, *location)), _in_our_words(detail))
 
@@ -71,12 +71,12 @@ class Problems:
 
 
 def twice(names: Iterable[str]) -> list[str]:
-    """Those that stand there more than once, however many there are."""
+    """Those that occur more than once, however many there are."""
     return sorted(name for name, count in Counter(names).items() if count > 1)
 
 
 def load_json(raw: bytes, problems: Problems) -> object:
-    """The JSON value; fields given twice are noted in `problems`. Raises what is not JSON."""
+    """The JSON value; duplicate fields are noted in `problems`. Raises for what is not JSON."""
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         fields = dict(pairs)
@@ -105,7 +105,7 @@ def load_json(raw: bytes, problems: Problems) -> object:
 
 
 def strict_json(raw: bytes) -> object:
-    """No field twice, no NaN, no NUL, no half characters, not too deep; or every problem."""
+    """No duplicate field, no NaN, no NUL, no lone surrogates, not too deep; or every problem."""
     problems = Problems("body")
     given = load_json(raw, problems)
     if _SUSPECT.search(raw) and _holds_unstorable(given):
@@ -130,7 +130,7 @@ def _holds_unstorable(value: Any) -> bool:
 
 
 def json_path(location: Sequence[str | int]) -> str:
-    """`("messages", 0, "body")` as people write it: `messages[0].body`."""
+    """`("messages", 0, "body")` as users write it: `messages[0].body`."""
     path = ""
     for step in location:
         path += f"[{step}]" if isinstance(step, int) else f".{step}"
@@ -145,14 +145,14 @@ def one_line(text: str) -> str:
 
 
 def storable(text: str) -> str:
-    """Neither NUL nor a lone surrogate, which no database keeps and no provider takes."""
+    """No NUL or lone surrogate, which no database stores and no provider accepts."""
     if _UNSTORABLE.search(text):
         raise ValueError("must not contain NUL or broken Unicode")
     return text
 
 
 def key_field(text: str) -> str:
-    """Part of an idempotency key, whose separator it must not contain."""
+    """Part of an idempotency key, so it must not contain the separator."""
     if "|" in text:
         raise ValueError("must not contain '|'")
     return one_line(text)

@@ -1,4 +1,4 @@
-"""Addresses that somebody names: normalised as a recipient's own, or all problems at once."""
+"""Addresses in user input: normalised like a recipient's, or all problems at once."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from outrider.domain.states import Channel
 
 
 def normalised(channel: Channel, given: Sequence[str]) -> list[str]:
-    """As a recipient's own address would be: spelt otherwise, they would not be found."""
+    """Normalised like a recipient's address: otherwise they would not match."""
     kind = address_kind(channel)
     if kind is AddressKind.NONE:
         raise InvalidInput(
@@ -23,7 +23,7 @@ def normalised(channel: Channel, given: Sequence[str]) -> list[str]:
     ]
     if problems:
         raise InvalidInput("some addresses are not valid", problems)
-    # Once each: Postgres refuses to touch a row twice in one statement.
+    # Deduplicated: Postgres refuses to update a row twice in one statement.
     return list(dict.fromkeys(address for address in found if address is not None))
 
 

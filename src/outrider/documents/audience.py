@@ -1,4 +1,4 @@
-"""Who is written to: recipients of a campaign document or of a CSV or NDJSON file, one by one.
+"""Recipients from a campaign document or from a CSV or NDJSON file, one by one.
 
 A file is streamed: good recipients are yielded until the first mistake; from then on only mistakes
 are collected, and reading ends in `InvalidInput` with the line of each of them.
@@ -91,7 +91,7 @@ class AudienceReader:
 
 
 def attributes_text(given: object) -> tuple[str, str | None]:
-    """Attributes as the JSON text the ledger keeps, and what is wrong with them, if anything."""
+    """Attributes as the JSON text the ledger keeps, and their problem, if any."""
     if not given and (given is None or isinstance(given, dict)):
         return "{}", None
     if not isinstance(given, dict):
@@ -121,7 +121,7 @@ def _deeper_than(levels: int, value: Any) -> bool:
 
 
 def source_problem(path: Path) -> str | None:
-    """Why this file cannot be an audience, as far as can be told without reading it."""
+    """Why this file cannot be an audience, as far as can be seen without reading it."""
     if path.suffix.lower() not in FORMATS:
         return f"should name a file ending in {', '.join(FORMATS)}"
     if not path.is_file():
@@ -130,7 +130,7 @@ def source_problem(path: Path) -> str | None:
 
 
 def read_audience(path: Path, message_ids: Collection[str]) -> Iterator[Recipient]:
-    """Stream the recipients of a file. Raises InvalidInput where it ends, if it had mistakes."""
+    """Stream the recipients of a file. Raises InvalidInput at its end, if it had mistakes."""
     problems = Problems(f"audience {path.name}")
     reader = AudienceReader(problems, message_ids)
     if wrong := source_problem(path):
@@ -138,7 +138,7 @@ def read_audience(path: Path, message_ids: Collection[str]) -> Iterator[Recipien
         raise problems.error()
     records = _csv_records if path.suffix.lower() == ".csv" else _ndjson_records
     try:
-        # Bytes that are not UTF-8 come through as surrogates, and are then refused on their line.
+        # Bytes that are not UTF-8 become surrogates, and are then refused on their line.
         with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
             for line, raw in records(file, problems):
                 found = reader.read(raw, f"line {line}", ", ")

@@ -1,7 +1,7 @@
 """A campaign document: JSON bytes go in, a definition and its recipients come out.
 
 Its head is validated by pydantic models, its recipients by hand, because there may be a million.
-The mistakes of both are raised together. A bad address is none: it is skipped when it is its turn.
+The mistakes of both are raised together. A bad address is not one: it is skipped at launch.
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -44,7 +44,7 @@ CHANNELS_WITH_SUBJECT = frozenset({Channel.EMAIL, Channel.PUSH})
 
 @dataclass(frozen=True, slots=True)
 class CampaignDocument:
-    """What was written, validated. Each call of `recipients` reads the audience from its start.
+    """The validated document. Each call of `recipients` reads the audience from its start.
 
     A file is read as it is iterated, so that a mistake in it is raised only then.
     """
@@ -62,8 +62,8 @@ def parse_campaign(
 ) -> CampaignDocument:
     """The campaign, or InvalidInput with all its problems.
 
-    `source_root` is the folder that `audience.source` is relative to; without one, as behind an
-    API, where files are not the caller's own, a source is refused.
+    `source_root` is the folder that `audience.source` is relative to; without one, as in the API,
+    where files are not the caller's own, a source is refused.
     """
     problems = Problems("campaign")
     if len(raw) > DOCUMENT_MAX_BYTES:
@@ -91,7 +91,7 @@ def parse_campaign(
 
 @dataclass(frozen=True, slots=True)
 class _Context(TemplateContext):
-    """What the models need to know beside the document; pydantic carries it to the validators."""
+    """What the models need besides the document; pydantic passes it to the validators."""
 
     source_root: Path | None
     known_phases: Collection[str]
@@ -119,7 +119,7 @@ Topic = Annotated[str, AfterValidator(checked_topic)]
 
 
 class _Message(Document):
-    """Fields that depend on the channel come after it, and are checked even where absent."""
+    """Fields that depend on the channel come after it, and are checked even if absent."""
 
     id: Identifier
     channel: Annotated[Channel, Field(strict=False)]
@@ -268,7 +268,7 @@ class _Campaign(Document):
 
 
 def _message_ids(given: object, problems: Problems) -> frozenset[str]:
-    """The ids as far as they are known, even where a message has other mistakes."""
+    """The ids as far as they are known, even if a message has other mistakes."""
     messages = given.get("messages") if isinstance(given, dict) else None
     first: dict[str, int] = {}
     for index, message in enumerate(messages if isinstance(messages, list) else ()):
@@ -282,8 +282,8 @@ def _message_ids(given: object, problems: Problems) -> frozenset[str]:
 
 
 def _note_shared_scripts(given: object, problems: Problems) -> None:
-    """Calls are told apart by their script's version: of two messages with the same one, nobody
-    would get the second."""
+    """Calls are identified by their script's version: of two messages with the same one, the second
+    would never be delivered."""
     messages = given.get("messages") if isinstance(given, dict) else None
     first: dict[str, tuple[int, object]] = {}
     for index, message in enumerate(messages if isinstance(messages, list) else ()):

@@ -1,4 +1,4 @@
-"""Domain events as people write them: one JSON object of a request, a file or a line of one."""
+"""Domain events in user input: one JSON object from a request, a file or a line of one."""
 
 from datetime import datetime
 from typing import Annotated, Any
@@ -44,7 +44,7 @@ class EmissionDocument(Document):
 
 
 def read_emission(given: object) -> Emission:
-    """From a value that was read already; InvalidInput with every problem at once."""
+    """From a parsed value; raises InvalidInput with every problem at once."""
     try:
         return EmissionDocument.model_validate(given).emission()
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""Instants that people write: RFC 3339 with its zone, and nothing that only looks like it."""
+"""Instants in user input: RFC 3339 with a zone, and nothing that only looks like it."""
 
 import re
 from datetime import UTC, datetime
@@ -10,7 +10,7 @@ _RFC3339 = re.compile(
 
 
 def instant(given: Any) -> Any:
-    """A validator for before: what is written comes out in UTC, or a ValueError says why not."""
+    """A "before" validator: returns the time in UTC, or raises a ValueError that says why not."""
     if given is None or isinstance(given, datetime):
         return given
     match = _RFC3339.match(given) if isinstance(given, str) else None

@@ -1,6 +1,6 @@
 """A workspace's policy: JSON bytes go in, what its messages wait for comes out, or every problem.
 
-Times are of the local day and `24:00` is its end; a span that ends before it begins goes over
+Times are of the local day and `24:00` is its end; a span that ends before it begins crosses
 midnight.
 """
 
@@ -172,7 +172,7 @@ class _Retry(Document):
     factor: Annotated[float, Field(ge=1, le=WORKFLOW_RETRY_FACTOR_MAX)] = WorkflowRetry.factor
     cap_seconds: Annotated[Wait, Field(validate_default=True)] = WorkflowRetry.cap_seconds
     summary: str | None = None
-    """What answers have beside what was written: whoever sends an answer back may leave it in."""
+    """Fields that answers add to what was written: a client may send an answer back unchanged."""
 
     @field_validator("cap_seconds")
     @classmethod

@@ -64,7 +64,7 @@ def _known_gateway_type(name: str, info: ValidationInfo) -> str:
 
 
 def _outcome(outcome: str) -> str:
-    """Contract 001's reasons are not a closed list: a gateway may have names of its own."""
+    """Contract 001's reasons are not a closed list: a gateway may have its own."""
     if outcome == ACCEPTED:
         raise ValueError("must not contain accepted, which is always terminal")
     if not OUTCOME.fullmatch(outcome):
@@ -91,7 +91,7 @@ def url_schemes(gateway_type: str) -> tuple[str, ...]:
 
 
 def url_problem(url: str, gateway_type: str) -> str | None:
-    """What is wrong with a gateway's address. Never repeats it, because it may hold a password."""
+    """What is wrong with a gateway's address, without repeating it: it may hold a password."""
     if not re.fullmatch(r"[\x21-\x7e]+", url) or "\\" in url:
         return "should be a URL without spaces, control characters or backslashes"
     schemes = url_schemes(gateway_type)
@@ -114,7 +114,7 @@ def url_problem(url: str, gateway_type: str) -> str | None:
 
 
 class _Target(Document):
-    """Fields that depend on others come after them and are checked even where they are absent."""
+    """Fields that depend on others come after them and are checked even if absent."""
 
     submission_target: Annotated[
         str, Field(min_length=1, max_length=NAME_MAX_CHARACTERS), AfterValidator(key_field)
@@ -175,7 +175,7 @@ class _Registry(Document):
 
 
 def _note_repeated_targets(given: object, problems: Problems) -> None:
-    """Looked for in what was given, so that a target's other mistakes do not hide this one."""
+    """Searched in the raw input, so that a target's other mistakes do not hide this one."""
     targets = given.get("targets") if isinstance(given, dict) else None
     first: dict[str, int] = {}
     for index, target in enumerate(targets if isinstance(targets, list) else ()):

@@ -1,6 +1,6 @@
 """The registry on disk. A replacement is written beside it, synced, and renamed over it.
 
-A crash at any moment leaves the old file or the new one, whole, and perhaps a file beside it.
+A crash leaves the old file or the new one, whole, and perhaps a temporary file beside it.
 """
 
 import os
@@ -36,14 +36,14 @@ class LocalRegistryFile:
             ) from error
 
     def _replace(self, raw: bytes) -> None:
-        # A link keeps being a link: what it leads to is replaced.
+        # A symlink stays a symlink: its target is replaced.
         path = self._path.resolve()
         descriptor, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
             with open(descriptor, "wb") as file:
                 file.write(raw)
                 file.flush()
-                # Whoever could read the old file can read the new one.
+                # The new file keeps the old one's read permissions.
                 os.fchmod(file.fileno(), path.stat().st_mode if path.exists() else NEW_FILE_MODE)
                 os.fsync(file.fileno())
             os.replace(beside, path)
@@ -55,7 +55,7 @@ class LocalRegistryFile:
 
 
 def _sync_folder(folder: Path) -> None:
-    """A rename is durable once the folder that records it is."""
+    """A rename is durable once its folder is synced."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

@@ -1,6 +1,6 @@
-"""Where settings and registry disagree: settings of targets that nobody registered, bad fallbacks.
+"""Where settings and registry disagree: settings of unregistered targets, bad fallbacks.
 
-None of it stops a registry from being in force, so these are warnings with the setting's path.
+None of it prevents a registry from being used, so these are warnings with the setting's path.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,7 @@ def setting_warnings(
     targets: Mapping[str, TargetSettings],
     gateway_types: Mapping[str, GatewayType],
 ) -> list[Problem]:
-    """What an operator probably did not mean, in the order of the settings."""
+    """Probable mistakes of the operator, in the order of the settings."""
     channels = {
         name: gateway_types[contract.gateway_type].channel for name, contract in contracts.items()
     }

@@ -1,4 +1,4 @@
-"""Templates in what people write: their size is checked here, their syntax by who renders them."""
+"""Templates in user input: their size is checked here, their syntax by the renderer."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ TemplateCheck = Callable[[str], str | None]
 
 @dataclass(frozen=True, slots=True)
 class TemplateContext:
-    """What models with templates need beside the document; pydantic carries it to validators."""
+    """What models with templates need besides the document; pydantic passes it to validators."""
 
     check_template: TemplateCheck
 

@@ -1,7 +1,7 @@
 """Rules and steps of workflows: a file or a request goes in, written rules and steps come out.
 
-Every problem is raised at once with its path, also those of steps whose rule has mistakes of its
-own. A file is TOML or JSON; the same values are read from either.
+Every problem is raised at once with its path, including those of steps whose rule has mistakes. A
+file is TOML or JSON; both give the same values.
 """
 
 import json
@@ -31,19 +31,19 @@ from outrider.limits.workflows import (
 
 AUDIENCE = re.compile(r"[a-z][a-z0-9_]{0,63}")
 OURS = ("id", "ruleId", "createdAt", "updatedAt")
-"""What answers have beside what was written: whoever sends an answer back means no harm by it."""
+"""Fields that answers add to what was written: a client may send an answer back unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkflowFile:
-    """`policies` is None where the file says nothing of them: they stay as they are."""
+    """`policies` is None if the file does not mention them: they stay unchanged."""
 
     rules: tuple[WrittenRule, ...]
     policies: ScreenPolicies | None = None
 
 
 def load_workflow_file(raw: bytes, name: str) -> object:
-    """The value that a file holds: TOML or JSON by the end of its name, or by how it begins."""
+    """The value in a file: TOML or JSON by its name's suffix, or by its first characters."""
     problems = Problems("workflow file")
     if len(raw) > WORKFLOW_FILE_MAX_BYTES:
         problems.add("", f"is larger than {WORKFLOW_FILE_MAX_BYTES} bytes")
@@ -88,7 +88,7 @@ def parse_workflows(given: object, *, check_template: TemplateCheck) -> Workflow
 
 
 def parse_rule(given: object, rule_id: str | None = None) -> WrittenRule:
-    """A rule without its steps, as a request brings it: for this id, or else for its place."""
+    """A rule without its steps, from a request: for this id, or else for its key."""
     problems = Problems("rule")
     rule = _read_head(_without_ours(given, rule_id, problems), problems, ())
     if problems or rule is None:
@@ -104,7 +104,7 @@ def parse_step(
     rule_problem: str | None = None,
     step_id: str | None = None,
 ) -> WrittenStep:
-    """A step as a request brings it. `rule_problem` says why its rule is not known."""
+    """A step from a request. `rule_problem` says why its rule is not known."""
     problems = Problems("step")
     if rule_problem is not None:
         problems.add("ruleId", rule_problem)
@@ -124,7 +124,7 @@ def _without_ours(given: object, own_id: str | None, problems: Problems) -> obje
 
 
 def _checked_once(check: TemplateCheck) -> TemplateCheck:
-    """A long template is compiled in a process of its own, so the same one is checked once."""
+    """A long template is compiled in a separate process, so a repeated one is checked once."""
     known: dict[str, str | None] = {}
 
     def checked(source: str) -> str | None:
@@ -173,7 +173,7 @@ class _Rule(Document):
 
 
 def _rules(given: object, problems: Problems) -> Sequence[object]:
-    """Also where something else of the file is wrong."""
+    """Even if something else in the file is wrong."""
     rules = given.get("rules") if isinstance(given, dict) else None
     if not isinstance(rules, list):
         return ()
@@ -221,7 +221,7 @@ def _read_policies(given: dict[str, Any] | None, problems: Problems) -> ScreenPo
         for problem in error.problems:
             problems.add(f"policies.{problem.path}".rstrip("."), problem.message)
     except TypeError:
-        # TOML has times of its own.
+        # TOML has its own time type.
         problems.add(
             "policies", 'has a value that is neither text nor a number; write times as "21:00"'
         )

@@ -1,4 +1,4 @@
-"""One step of a workflow as people write it, validated under the channel of its rule."""
+"""One step of a workflow in user input, validated under the channel of its rule."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -35,7 +35,7 @@ DELAY_MAX_HOURS = DELAY_MAX_SECONDS // SECONDS_PER_HOUR
 DELAYS = ("delaySeconds", "delayMinutes", "delayHours", "relativeTo")
 LATER = ("delay_seconds", "delay_minutes", "delay_hours", "relative_to")
 OFFSETS = ("offsetSeconds", "offsetMinutes", "offsetHours")
-"""Of each of these, one is enough."""
+"""Of each group, at most one may be given."""
 
 MOMENT_PATH = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 
@@ -49,7 +49,7 @@ def read_step(
     problems: Problems,
     at: Location = (),
 ) -> WrittenStep | None:
-    """The step, or None with its problems noted. A rule that is not known has no channel."""
+    """The step, or None with its problems noted. An unknown rule has no channel."""
     _note_more_than_one(given, DELAYS, problems, at)
     if isinstance(given, Mapping):
         _note_more_than_one(given.get("relativeTo"), OFFSETS, problems, (*at, "relativeTo"))
@@ -89,7 +89,7 @@ def _moment_path(path: str) -> str:
 
 
 def _few(given: Any) -> Any:
-    """Before any of them is looked at: ten thousand bad addresses are one mistake."""
+    """Checked before the addresses themselves: ten thousand bad addresses are one mistake."""
     if isinstance(given, list) and len(given) > CUSTOM_RECIPIENTS_MAX:
         raise ValueError(f"has {len(given)} addresses; the maximum is {CUSTOM_RECIPIENTS_MAX}")
     return given
@@ -145,7 +145,7 @@ class _Recipients(Document):
 
 
 class _Step(Document):
-    """Fields that depend on others come after them and are checked even where they are absent."""
+    """Fields that depend on others come after them and are checked even if absent."""
 
     step_order: Annotated[int, Field(ge=0, le=STEP_ORDER_MAX)]
     enabled: bool = True

@@ -7,12 +7,12 @@ import tomli_w
 
 
 def toml_of(document: Mapping[str, Any]) -> str:
-    """A document of tables, lists of tables, and values; what is None is left out."""
+    """A document of tables, lists of tables, and values; None is omitted."""
     return tomli_w.dumps(_without_none(document), multiline_strings=True)
 
 
 def _without_none(value: Any) -> Any:
-    """TOML has no word for it."""
+    """TOML has no null."""
     if isinstance(value, Mapping):
         return {name: _without_none(each) for name, each in value.items() if each is not None}
     return [_without_none(each) for each in value] if isinstance(value, list) else value

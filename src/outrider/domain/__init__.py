@@ -1,1 +1,1 @@
-"""The rules, pure: no input or output, no clock, no randomness, standard library only."""
+"""Pure rules: no input or output, no clock, no randomness, standard library only."""

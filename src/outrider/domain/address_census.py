@@ -1,6 +1,6 @@
-"""The address census: whether an address may have come twice, in memory that has an end.
+"""The address census: whether an audience may contain an address twice, in bounded memory.
 
-Of a new audience nearly always none has, and then the database need not look for any.
+A new audience rarely repeats an address, and then the database can skip its duplicate check.
 """
 
 from collections.abc import Iterable
@@ -14,8 +14,8 @@ class AddressCensus:
         self._seen: set[int] = set()
         self._counted = 0
         self.may_repeat = False
-        """False: every address came once. Two that only look alike make it True, and so does one
-        that came twice for two messages, or more than can be remembered."""
+        """False only if every address occurred once. A hash collision, one address used by two
+        messages, or more addresses than fit also make it True."""
 
     def take(self, recipients: Iterable[Recipient]) -> None:
         if self.may_repeat:

@@ -1,7 +1,7 @@
 """Who gets a workflow's message: the recipient matrix, resolved for one event and one channel.
 
-Nobody is left out silently: an addressee with a bad address comes out with the reason, and one
-without any is named, though nothing is made for them.
+No recipient is dropped silently: one with a bad address is returned with the reason, and one
+without an address is listed, though it gets no item.
 """
 
 from collections.abc import Iterable, Iterator
@@ -31,7 +31,7 @@ FIELDS: dict[AddressKind, tuple[str, Normaliser]] = {
 
 
 class Addressee(NamedTuple):
-    """One recipient of a step. `skip` says why this one is not written to."""
+    """One recipient of a step. `skip` says why no message is sent to it."""
 
     recipient_id: RecipientId
     address: str | None
@@ -40,8 +40,8 @@ class Addressee(NamedTuple):
 
 
 class Addressed(NamedTuple):
-    """Whom a step names. Parties count when they are available: without an address on its channel
-    they get no message, and no record of one."""
+    """The recipients a step names. A party without an address on the channel gets no message and no
+    record of one."""
 
     to: list[Addressee]
     without_address: list[RecipientId]
@@ -76,7 +76,7 @@ def addressees(config: RecipientConfig, channel: Channel, event: DomainEvent) ->
 
 
 def address_key(kind: AddressKind, address: str) -> str:
-    """What two spellings of an address have in common. A push token's case counts."""
+    """The form that all spellings of an address share. Push tokens are case-sensitive."""
     return address if kind is AddressKind.PUSH_TOKEN else address.lower()
 
 
@@ -104,7 +104,7 @@ def _custom(config: RecipientConfig, kind: AddressKind) -> Iterable[str]:
 
 
 def recipient_id_of(given: Any, otherwise: str) -> RecipientId:
-    """A party's own id where it can be one; else what it is in the event."""
+    """The party's own id where it is usable, else its role in the event."""
     text = str(given) if isinstance(given, (str, int)) and not isinstance(given, bool) else ""
     good = text and text.isprintable() and KEY_SEPARATOR not in text
     return RecipientId(text[:RECIPIENT_ID_MAX_CHARACTERS] if good else otherwise)

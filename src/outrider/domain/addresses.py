@@ -1,8 +1,8 @@
-"""Addresses: the one place where what people write becomes what is called, or is refused.
+"""Addresses: raw input goes in; a normalised address or None comes out.
 
-Every door uses it: audiences, events, custom recipients, opt-outs and gateways. Normalising twice
-changes nothing, and never makes the address of somebody else. Only syntax is judged here; whether
-a domain receives mail is for a validation phase.
+Audiences, events, custom recipients, opt-outs and gateways all use it. Normalising is idempotent
+and never yields somebody else's address. Only syntax is checked here; a validation phase checks
+that a domain receives mail.
 """
 
 import re
@@ -14,7 +14,7 @@ EMAIL_MAX_CHARACTERS = 254
 LOCAL_PART_MAX_BYTES = 64
 PUSH_TOKEN_MAX_CHARACTERS = 4_096
 DOMAINS_REMEMBERED_MAX = 4_096
-"""Domains with letters beyond ASCII: an audience repeats a few of them many times."""
+"""Caches domains with non-ASCII letters: an audience repeats a few of them many times."""
 
 Normaliser = Callable[[str], str | None]
 
@@ -28,7 +28,7 @@ def _domain_part(letters: str) -> str:
 
 
 _NORMAL = re.compile(rf"(?=[^@]{{1,64}}@){_DOT_ATOM}@{_domain_part('a-z0-9')}")
-"""An address that is as it should be, found at half the price."""
+"""Matches an address that is already normalised, at half the cost."""
 _DOMAIN = re.compile(_domain_part("a-z0-9"))
 _LOCAL = re.compile(rf"[\u0080-\U0010ffff{_ATEXT}]+(?:\.[\u0080-\U0010ffff{_ATEXT}]+)*\Z")
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)+)"\Z')
@@ -95,9 +95,9 @@ _TOKEN = re.compile(r"[\x21-\x7e]+\Z")
 
 
 def normalise_email(given: str) -> str | None:
-    """The address as it is sent to, or None where it cannot be one.
+    """The address as it is sent to, or None if it is invalid.
 
-    The domain comes out in ASCII and lower case. Strictness is a safety matter: a CR or LF that
+    The domain is returned in lower-case ASCII. Strictness is a safety matter: a CR or LF that
     reaches an SMTP command adds a recipient.
     """
     if len(given) <= EMAIL_MAX_CHARACTERS and _NORMAL.match(given):
@@ -119,15 +119,15 @@ def needs_smtputf8(email: str) -> bool:
 
 
 def ascii_domain(domain: str) -> str | None:
-    """A domain as the DNS knows it (UTS 46, non-transitional: `ß` is a letter of its own)."""
+    """A domain as DNS knows it (UTS 46, non-transitional: `ß` is kept as a distinct letter)."""
     normal = domain.lower() if domain.isascii() else _international(domain)
     return normal if normal is not None and _DOMAIN.match(normal) else None
 
 
 @lru_cache(DOMAINS_REMEMBERED_MAX)
 def _international(domain: str) -> str | None:
-    # The standard library knows the rules of 2003 only, by which straße is strasse. Imported here:
-    # few addresses need its tables.
+    # The standard library only knows the 2003 rules, which turn straße into strasse. Imported here
+    # because few addresses need its tables.
     import idna
 
     try:
@@ -137,8 +137,8 @@ def _international(domain: str) -> str | None:
 
 
 def _local_part(given: str) -> str | None:
-    """Without needless quotes. Letters beyond ASCII come out composed and in lower case, so that
-    an opt-out is found however it was typed, by every database."""
+    """Without needless quotes. Non-ASCII letters are composed and lower-cased, so that every
+    database finds an opt-out however it was typed."""
     quoted = _QUOTED.match(given)
     text = _ESCAPED.sub(r"\1", quoted[1]) if quoted else given
     if not text.isascii():
@@ -159,7 +159,7 @@ def _composed(text: str) -> str:
 
 
 def _is_visible(character: str) -> bool:
-    """Neither a control, an invisible format character nor a space other than the ordinary one."""
+    """Not a control character, an invisible format character, or a space other than U+0020."""
     return character == " " or unicodedata.category(character)[0] not in "CZ"
 
 
@@ -167,7 +167,8 @@ def normalise_phone(given: str) -> str | None:
     """E.164, or None. National numbers are refused: guessing a country would call a stranger."""
     compact = given.translate(_PHONE_NOISE)
     if "(0)" in compact:
-        # In brackets after the country: dialled inside it only. Anywhere else it says nothing.
+        # In brackets after the country code it is only dialled domestically. Elsewhere brackets
+        # mean nothing.
         found = _TRUNK_ZERO.match(compact)
         if found is None:
             return None

@@ -1,11 +1,11 @@
-"""Admission: whether a workspace has room for another run, and what happens where it has not."""
+"""Admission: whether a workspace has room for another run, and what happens if it does not."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class OverloadPolicy(StrEnum):
-    """Refuse the run, keep it until there is room, or take it and let it begin later."""
+    """Refuse the run, queue it until there is room, or accept it and start it later."""
 
     REJECT = "reject"
     QUEUE = "queue"
@@ -14,7 +14,7 @@ class OverloadPolicy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AdmissionRule:
-    """How much a workspace may have under way; None is no limit."""
+    """How much work a workspace may have in progress; None means no limit."""
 
     policy: OverloadPolicy = OverloadPolicy.QUEUE
     concurrent_runs: int | None = None
@@ -29,7 +29,7 @@ class AdmissionRule:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What a workspace has under way: runs that were let go, and items that have not ended."""
+    """What a workspace has in progress: released runs, and unfinished items."""
 
     runs: int
     waiting_items: int
@@ -37,7 +37,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """Let it go now."""
+    """Release it now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +59,8 @@ Admission = Admitted | Rejected | Queued | Delayed
 
 
 def has_room(rule: AdmissionRule, load: Load) -> bool:
-    """A run of any size finds room where the limit of items is not reached yet: the largest
-    campaign would otherwise never run."""
+    """A run of any size is admitted while the item limit has not been reached: otherwise the
+    largest campaign would never run."""
     if rule.concurrent_runs is not None and load.runs >= rule.concurrent_runs:
         return False
     return rule.waiting_items is None or load.waiting_items < rule.waiting_items

@@ -1,4 +1,5 @@
-"""A reference to an artifact: where its bytes are and what proves them, never the bytes."""
+"""A reference to an artifact: where its bytes are and the hash that proves them, never the
+bytes."""
 
 import re
 from collections.abc import Mapping
@@ -29,7 +30,7 @@ class ArtifactRef:
 
     def __post_init__(self) -> None:
         if wrong := uri_problem(self.uri):
-            # Not repeated: what was left in it by mistake may be a signature.
+            # The value is not repeated: it may contain a signature left in by mistake.
             raise InvalidInput(f"an artifact's uri {wrong}")
         if not 0 < len(self.kind) <= KIND_MAX_CHARACTERS or not _PRINTABLE.fullmatch(self.kind):
             raise InvalidInput(f"an artifact's kind should have 1-{KIND_MAX_CHARACTERS} characters")
@@ -41,7 +42,7 @@ class ArtifactRef:
             raise InvalidInput("an artifact's expiresAt should have a time zone")
 
     def as_document(self) -> dict[str, object]:
-        """As the contract prints it; what is not known is left out."""
+        """As the contract prints it; unknown fields are omitted."""
         known: dict[str, object] = {"uri": self.uri, "kind": self.kind}
         if self.sha256 is not None:
             known["sha256"] = self.sha256
@@ -53,7 +54,7 @@ class ArtifactRef:
 
 
 def artifact_ref(document: Mapping[str, object]) -> ArtifactRef:
-    """The reference that a document holds; InvalidInput where it holds anything else."""
+    """Parse a document's reference; raises InvalidInput for anything else."""
     if unknown := sorted(set(document) - FIELDS):
         raise InvalidInput(f"an artifact reference has no field {', '.join(unknown)}")
     uri, kind, sha256 = document.get("uri"), document.get("kind"), document.get("sha256")
@@ -68,7 +69,7 @@ def artifact_ref(document: Mapping[str, object]) -> ArtifactRef:
 
 
 def uri_problem(uri: str) -> str | None:
-    """Why this is no reference, in words that follow "uri"."""
+    """Why this is not a reference, as words that follow "uri"."""
     if len(uri) > URI_MAX_CHARACTERS:
         return f"should have at most {URI_MAX_CHARACTERS} characters"
     if not _PRINTABLE.fullmatch(uri):
@@ -91,7 +92,7 @@ def uri_problem(uri: str) -> str | None:
 
 
 def refuse_name(part: str) -> None:
-    """A name of an artifact or of its folder is one step of a path, and may stand in a URI."""
+    """The name of an artifact or its folder: one path segment that is safe in a URI."""
     wrong = part in ("", ".", "..") or len(part) > NAME_MAX_CHARACTERS
     if wrong or not _PRINTABLE.fullmatch(part) or set(part) & set("/\\?#%"):
         raise InvalidInput(f"{part!r} cannot name an artifact or its folder")

@@ -1,4 +1,4 @@
-"""Batches: what is held in memory, or sent in one statement, is bounded, in bytes too."""
+"""Batches: bound, in items and in bytes, what is held in memory or sent in one statement."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
@@ -8,7 +8,7 @@ Item = TypeVar("Item")
 
 
 def windows(items: Iterable[Item], most: int) -> Iterator[list[Item]]:
-    """In order, each of `most` items; the last may be shorter."""
+    """In order, `most` items each; the last may be shorter."""
     stream = iter(items)
     while window := list(islice(stream, most)):
         yield window
@@ -20,7 +20,7 @@ def in_parts(
     most: int,
     most_items: int | None = None,
 ) -> Iterator[list[Item]]:
-    """In order, each part as heavy as `most` at most; what is heavier alone is alone."""
+    """In order, each part weighing at most `most`; a heavier item gets a part to itself."""
     part: list[Item] = []
     total = 0
     for item in items:

@@ -1,9 +1,8 @@
-"""Hard and soft bounces, told apart by enhanced status code (RFC 3463) and never by words alone.
+"""Hard and soft bounces, classified by enhanced status code (RFC 3463), never by text alone.
 
-Hard means: this address will not take mail, whoever sends it. What is about the message, about our
-standing with that server, about a full mailbox or about the way there is soft, 5.x.x or not: a
-recipient is not given up for it. The registry of codes is
-https://www.iana.org/assignments/smtp-enhanced-status-codes/
+Hard means that this address takes no mail from any sender. A problem with the message, our
+reputation, a full mailbox or the route is soft, even under 5.x.x: it does not disqualify a
+recipient. Codes: https://www.iana.org/assignments/smtp-enhanced-status-codes/
 """
 
 import re
@@ -22,7 +21,7 @@ class EnhancedStatus(NamedTuple):
 
     @property
     def says_little(self) -> bool:
-        """`5.0.0`: something went wrong; whoever knows more may say so."""
+        """`5.0.0`: an unspecified failure; a more specific code takes precedence."""
         return self.subject == 0
 
 
@@ -36,12 +35,12 @@ HARD: Final = {
     EnhancedStatus(5, 4, 4): "no host takes mail for the domain",
 }
 """Everything else is soft. Among 5.x.x that is: x.1.7 and x.1.8 (our own address), x.2.2 (mailbox
-full), x.2.3 (message too long for it), x.3.x (their system), x.4.x but 5.4.4 (the way there),
-x.5.x (protocol), x.6.x (the message's form), x.7.x (policy, spam and blocking lists)."""
+full), x.2.3 (message too long for it), x.3.x (their system), x.4.x except 5.4.4 (the route), x.5.x
+(protocol), x.6.x (the message's format), x.7.x (policy, spam and blocking lists)."""
 
 _WHOLE = re.compile(r"([245])\.([0-9]{1,3})\.([0-9]{1,3})")
 _WITHIN = re.compile(r"(?<![0-9.])([245])\.([0-9]{1,3})\.([0-9]{1,3})(?![0-9.]*[0-9])")
-"""Not within an IP address, of which diagnostics are full."""
+"""Not inside an IP address: diagnostics are full of them."""
 
 
 def parse_status(text: str) -> EnhancedStatus | None:
@@ -51,13 +50,13 @@ def parse_status(text: str) -> EnhancedStatus | None:
 
 
 def status_in(text: str) -> EnhancedStatus | None:
-    """The first one within a server's own words."""
+    """The first one in the server's reply."""
     match = _WITHIN.search(text)
     return None if match is None else EnhancedStatus(*map(int, match.groups()))
 
 
 def best_status(status: str, diagnostic: str) -> EnhancedStatus | None:
-    """The Status field, unless it says little and the server's own reply says more."""
+    """The Status field, unless it is unspecific and the server's own reply says more."""
     stated, quoted = parse_status(status), status_in(diagnostic)
     if stated is None or (stated.says_little and quoted is not None):
         return quoted or stated
@@ -65,5 +64,5 @@ def best_status(status: str, diagnostic: str) -> EnhancedStatus | None:
 
 
 def is_hard(status: EnhancedStatus | None) -> bool:
-    """Without a code nothing is hard: words alone have taken away too many good addresses."""
+    """Without a code nothing is hard: judging by text alone has cost too many good addresses."""
     return status in HARD

@@ -1,4 +1,4 @@
-"""What a gateway's call came to: an answer, a failure that says how far it got, or no attempt.
+"""The result of a gateway call: an answer, a failure that says how far it got, or no attempt.
 
 These are values, never exceptions; `submission.py` says what a contract makes of each.
 """
@@ -10,8 +10,8 @@ DUPLICATE_REFERENCE = "duplicate_reference"
 
 
 class Progress(StrEnum):
-    """How far a call got, from what really happened on the socket. What came back and was no answer
-    of the gateway's protocol is recorded as none."""
+    """How far a call got, from what really happened on the socket. Bytes that are not an answer in
+    the gateway's protocol are recorded as no answer."""
 
     NOT_SENT = "NOT_SENT"
     SENT_NO_ANSWER = "SENT_NO_ANSWER"
@@ -25,7 +25,7 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """The provider answered no. The reason is one of its gateway type's taxonomy."""
+    """The provider refused it. The reason is from its gateway type's taxonomy."""
 
     reason: str
     detail: str = ""
@@ -34,7 +34,7 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True)
 class AttemptError:
-    """No usable answer: the line failed, or what came back made no sense (then ANSWERED)."""
+    """No usable answer: the connection failed, or the reply made no sense (then ANSWERED)."""
 
     progress: Progress
     code: str
@@ -45,13 +45,13 @@ class AttemptError:
 TARGET_THROTTLED = "target_throttled"
 TARGET_DOWN = "target_down"
 TARGET_SETUP = "target_setup"
-"""It cannot be called at all as it is set up: an option, a sender, a secret or a certificate."""
+"""The set-up makes any call impossible: an option, a sender, a secret or a certificate."""
 SETUP_WRONG = f"{TARGET_SETUP}: it is not set up correctly; run `outrider check` to see why"
-"""What everybody is told of it: the words themselves may name a secret that is not theirs."""
+"""The text shown to other workspaces: the full detail may name a secret that is not theirs."""
 
 
 class Closes(Enum):
-    """What a provider that turns a call away is closed to: everybody, the workspace whose own
+    """Who a provider that turned a call away is closed to: everyone, the workspace whose own
     credentials it was called with, or this item for a while."""
 
     THE_DOOR = "the door"
@@ -61,7 +61,7 @@ class Closes(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Throttled:
-    """The provider took nothing and said to come back later. That is nobody's attempt."""
+    """The provider took nothing and said to come back later. It does not count as an attempt."""
 
     detail: str = ""
     retry_after_seconds: float | None = None
@@ -71,11 +71,11 @@ class Throttled:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """The provider took nothing and refused us or our set-up, not this message: nobody's attempt.
+    """The provider took nothing and refused us or our set-up, not this message: not an attempt.
 
-    Nothing goes that way until a probe is answered. Where the refusal came when the recipient or
-    the message was already named, `closes` is THE_ITEM: then only this workspace is held back, and
-    the next probe is another message.
+    Nothing is sent that way until a probe is answered. If the refusal came after the recipient or
+    the message was named, `closes` is THE_ITEM: then only this workspace is held back, and the next
+    probe uses another message.
     """
 
     reason: str
@@ -85,7 +85,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class NotBegun:
-    """The reservation said no at the last moment, and not a byte of the message has left."""
+    """The reservation was withdrawn just before the first byte of the message was sent."""
 
     reason: str
 
@@ -96,15 +96,15 @@ UNAUTHORIZED = "unauthorized"
 INVALID_ANSWER = "invalid_answer"
 
 CAUSED_BY_THE_MESSAGE = frozenset({"unencodable", "invalid_header"})
-"""Why a message could not be put on the line that no other time or target would change."""
+"""Reasons a message could not be written to the connection that no retry or other target fixes."""
 
 
 POOL_TIMEOUT = "pool_timeout"
-"""No connection of our own became free: that is our shortage, and no news of the target."""
+"""No connection of ours was free: our own shortage, which says nothing about the target."""
 
 
 def is_unreachable(result: CallResult) -> bool:
-    """Not a byte of the message has left, and the message is not to blame."""
+    """No byte of the message was sent, and the message is not to blame."""
     return (
         isinstance(result, AttemptError)
         and result.progress is Progress.NOT_SENT

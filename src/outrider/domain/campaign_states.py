@@ -1,4 +1,4 @@
-"""Where a campaign stands as a whole, by the states of its phases."""
+"""The state of a campaign as a whole, derived from the states of its phases."""
 
 from collections.abc import Collection
 from enum import StrEnum
@@ -21,7 +21,7 @@ _FIRST = {
     PhaseState.IN_PROGRESS: CampaignState.IN_PROGRESS,
     PhaseState.FAILED: CampaignState.FAILED,
 }
-"""One phase in such a state says it for all; the earlier of these wins."""
+"""One phase in such a state decides for the campaign; the first of these wins."""
 
 
 def campaign_state(states: Collection[PhaseState]) -> CampaignState:

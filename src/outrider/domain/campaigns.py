@@ -32,7 +32,7 @@ class Message:
     subject: str | None = None
     script_version: str | None = None
     purpose: Purpose = UNSTATED
-    """That of its campaign."""
+    """Defaults to its campaign's."""
 
     @property
     def is_html(self) -> bool:
@@ -50,7 +50,7 @@ class Asset:
 
 @dataclass(frozen=True, slots=True)
 class StepRetries:
-    """How often a step of a phase is begun by the plan itself: anew when its job is dead."""
+    """How often the plan itself restarts a phase's step after its job is dead."""
 
     max_attempts: int = 1
     delay_seconds: int = 0

@@ -1,8 +1,8 @@
-"""Run and message events as CloudEvents 1.0: what every sink is told, byte for byte the same.
+"""Run and message events as CloudEvents 1.0: every sink of the event bus gets the same bytes.
 
-A consumer knows a repeat by `source` and `id`. An event of more than 64 KiB would not pass through
-every bus: its payload stays in the log, and the event says where. `dataschema` is where the JSON
-Schema of `data` is: at the server's public URL where that is set, else a name for it.
+A consumer recognises a repeat by `source` and `id`. Not every bus takes events over 64 KiB: then
+the payload stays in the log and the event links to it. `dataschema` points to the JSON Schema of
+`data`: at the server's public URL where that is set, else by name.
 """
 
 import json
@@ -22,7 +22,7 @@ DATA_SCHEMA_NAME = f"urn:outrider:schemas:v{major(CONTRACT_VERSION)}:run-event"
 MESSAGE_SCHEMA_PATH = f"/schemas/v{major(CONTRACT_VERSION)}/message-event.json"
 MESSAGE_SCHEMA_NAME = f"urn:outrider:schemas:v{major(CONTRACT_VERSION)}:message-event"
 SEQUENCE_DIGITS = 20
-"""As many as a 64-bit number has, so that sequences sort as text too."""
+"""As many digits as a 64-bit number has, so that sequences also sort as text."""
 
 
 def event_id(event: RunEvent) -> str:
@@ -30,7 +30,7 @@ def event_id(event: RunEvent) -> str:
 
 
 def data_schema(public_url: str | None) -> str:
-    """CloudEvents wants a whole URI, so a path alone will not do."""
+    """CloudEvents requires an absolute URI, so a path alone is not enough."""
     return DATA_SCHEMA_NAME if public_url is None else public_url + DATA_SCHEMA_PATH
 
 
@@ -73,7 +73,7 @@ def message_cloud_event(
 
 
 def cloud_event(event: RunEvent, scope: Scope, schema: str = DATA_SCHEMA_NAME) -> bytes:
-    """The event as JSON, of 64 KiB at the most."""
+    """The event as JSON, at most 64 KiB."""
     content = _encoded(_document(event, scope, schema, {"payload": dict(event.payload)}))
     if len(content) > CLOUD_EVENT_MAX_BYTES:
         content = _encoded(_document(event, scope, schema, {"payloadRef": _reference(event)}))
@@ -114,7 +114,7 @@ def _document(
 
 
 def _reference(event: RunEvent) -> str:
-    """Where the whole event can be read: a path of the API."""
+    """The API path at which the whole event can be read."""
     return f"/api/v2/runs/{quote(event.run_id)}/events?after={event.run_seq - 1}&limit=1"
 
 

@@ -1,4 +1,4 @@
-"""How many of a workspace's calls to a workflow's recipient a target's contract leaves time for."""
+"""How many calls to a workflow's recipient fit within a target's contract."""
 
 from typing import assert_never
 
@@ -7,7 +7,7 @@ from outrider.domain.workflow_retry import WorkflowRetry
 
 
 def calls_allowed(contract: Contract, retry: WorkflowRetry) -> int:
-    """Of the calls that the retry policy would make, those that the contract still allows."""
+    """How many of the retry policy's calls the contract still allows."""
     match contract.policy:
         case OneShot():
             return 1
@@ -26,7 +26,7 @@ def calls_allowed(contract: Contract, retry: WorkflowRetry) -> int:
 
 
 def shortfall(contract: Contract, retry: WorkflowRetry) -> str | None:
-    """In words, where the contract ends before the retry policy does."""
+    """A warning where the contract ends before the retry policy does."""
     calls = calls_allowed(contract, retry)
     if calls >= retry.attempts:
         return None

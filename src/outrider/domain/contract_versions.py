@@ -1,7 +1,7 @@
-"""The version of the contract in everything that outlives its process or leaves it.
+"""The contract version carried by everything that outlives its process or leaves it.
 
-Run events, snapshots, CloudEvents and the spool carry it; what carries none is of version 1.0. A
-reader takes every minor version of its own major one, and leaves alone what it does not know.
+Run events, snapshots, CloudEvents and the spool carry it; without one, 1.0 is assumed. A reader
+accepts every minor version of its own major version and ignores what it does not know.
 VERSIONING.md says how long older versions are read.
 """
 
@@ -9,15 +9,16 @@ from typing import Final
 
 CONTRACT_VERSION: Final = "1.1"
 UNVERSIONED: Final = "1.0"
-"""What is meant where no version is written."""
+"""Assumed where no version is written."""
 
 SNAPSHOT_FORMAT: Final = 2
-"""Of stored snapshots only. It grows when a stored one could not be folded on; 1 had no number."""
+"""For stored snapshots only. It grows when an older one cannot be folded further; 1 had no
+number."""
 SNAPSHOT_FORMATS_READ: Final = frozenset({1, SNAPSHOT_FORMAT})
 
 
 def is_readable(version: str) -> bool:
-    """Whether what has this version has the shape that this code knows."""
+    """Whether data of this version has the shape that this code knows."""
     return major(version) == major(CONTRACT_VERSION)
 
 
@@ -26,11 +27,11 @@ def major(version: str) -> str:
 
 
 def is_later(version: str) -> bool:
-    """Whether it is a minor version after this code's own: it may have words that are new."""
+    """Whether it is a later minor version than this code's: it may contain unknown words."""
     return _minor(version) > _minor(CONTRACT_VERSION)
 
 
 def _minor(version: str) -> int:
-    """-1 of what is no version."""
+    """-1 if it is not a version."""
     minor = version.partition(".")[2]
     return int(minor) if minor.isdecimal() else -1

@@ -23,7 +23,8 @@ def contract_document(contract: Contract) -> dict[str, Any]:
 
 
 def contract_from_document(document: Mapping[str, Any]) -> Contract:
-    """The contract of a snapshot. It was judged when it was registered and is not judged again."""
+    """The contract of a snapshot. It was validated when it was registered and is not validated
+    again."""
     return Contract(
         document["submissionTarget"],
         document["gatewayType"],
@@ -64,7 +65,7 @@ def policy_from(name: PolicyName, seconds: float | None, attempts: int | None) -
 def _policy_document(policy: Policy) -> dict[str, Any]:
     match policy:
         case Deadline(seconds):
-            # 30 and 30.0 are the same term, so they are spelt the same way.
+            # 30 and 30.0 are the same term, so both are written the same way.
             whole = int(seconds) if float(seconds).is_integer() else seconds
             return {"policy": "deadline", "maxAcceptanceSeconds": whole}
         case MaxAttempts(attempts):

@@ -1,4 +1,4 @@
-"""Database URLs as they may be shown: whatever could be a password is left out."""
+"""Database URLs as they may be shown: anything that could be a password is removed."""
 
 import re
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -17,7 +17,7 @@ def masked(url: str) -> str:
 
 
 def require_postgres_url(url: str) -> None:
-    """InvalidInput, which repeats nothing of it, where a driver would stumble over the URL."""
+    """Raise InvalidInput, without repeating the URL, where a driver would fail to parse it."""
     try:
         parts = urlsplit(url)
         _ = parts.port, parse_qsl(parts.query, strict_parsing=bool(parts.query))
@@ -30,7 +30,7 @@ def require_postgres_url(url: str) -> None:
 
 
 def without_password(text: str, url: str) -> str:
-    """A driver's words, in which it may have repeated the password, or a piece of the URL."""
+    """A driver's message, with any password or piece of the URL removed."""
     for secret in _secrets(url):
         text = text.replace(secret, HIDDEN)
     return text
@@ -43,5 +43,5 @@ def _secrets(url: str) -> list[str]:
     found = [given, unquote(given)]
     options = parse_qsl(url.partition("?")[2])
     found += [value for name, value in options if "pass" in name.lower()]
-    # The longest first: what is part of another must not leave the rest of that to be read.
+    # Longest first: replacing a shorter match first would leave the rest of a longer one readable.
     return sorted({each for each in found if each}, key=len, reverse=True)

@@ -1,7 +1,6 @@
-"""An emission: a domain event as its sender tells it, judged before anything is written.
+"""An emission: a domain event as its sender submits it, validated before anything is written.
 
-The same event told again is the same by its fingerprint, which covers what the sender said and
-nothing that we added.
+A repeated event is recognised by its fingerprint, which covers only what the sender sent.
 """
 
 import hashlib
@@ -19,7 +18,7 @@ EVENT_ID_MAX_CHARACTERS = 200
 EVENT_MAX_BYTES = 262_144
 EVENT_DEPTH_MAX = 32
 DOTS = (".", "..")
-"""Every HTTP client makes something else of these in a path."""
+"""Every HTTP client treats these differently in a path."""
 TRIGGER = re.compile(r"[a-z][a-z0-9_.]{0,63}")
 _NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
@@ -42,7 +41,7 @@ class EventTexts(NamedTuple):
 
 
 def event_texts(emission: Emission, where: str = "") -> EventTexts:
-    """InvalidInput with every problem at once, each with its path."""
+    """Raises InvalidInput with every problem at once, each with its path."""
     problems = [
         *_name_problems(emission, where),
         *_value_problems(where, "subject", emission.subject),
@@ -54,7 +53,7 @@ def event_texts(emission: Emission, where: str = "") -> EventTexts:
     if problems:
         raise InvalidInput("the event was refused", problems)
     subject, variables = canonical(emission.subject), canonical(emission.variables)
-    told = (emission.trigger, rfc3339(occurred) if occurred else "", subject, variables)
+    fields = (emission.trigger, rfc3339(occurred) if occurred else "", subject, variables)
     size = len(subject.encode()) + len(variables.encode())
     if size > EVENT_MAX_BYTES:
         raise InvalidInput(
@@ -67,17 +66,17 @@ def event_texts(emission: Emission, where: str = "") -> EventTexts:
             ],
             hint="send references to large objects instead of the objects",
         )
-    return EventTexts(subject, variables, hashlib.sha256(json.dumps(told).encode()).hexdigest())
+    return EventTexts(subject, variables, hashlib.sha256(json.dumps(fields).encode()).hexdigest())
 
 
 def is_event_id(text: str) -> bool:
-    """Whether it can be an event's id at all; what cannot be one exists nowhere."""
+    """Whether it is valid as an event id; an invalid one cannot exist."""
     good = 0 < len(text) <= EVENT_ID_MAX_CHARACTERS and text.isprintable()
     return good and text not in DOTS
 
 
 def canonical(value: Mapping[str, Any]) -> str:
-    """Keys in order: the same value is the same text, however its sender spelt it."""
+    """Keys in order: equal values give equal text, however the sender wrote them."""
     return json.dumps(
         value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
     )
@@ -127,7 +126,7 @@ def _time_problem(moment: datetime) -> str | None:
 
 
 def _depth(value: object) -> int:
-    """Level by level, because a recursion would be as deep as somebody's malice."""
+    """Level by level, because malicious input could exhaust a recursion."""
     level, depth = [value], 0
     while level and depth <= EVENT_DEPTH_MAX:
         depth += 1

@@ -1,21 +1,21 @@
 """Every error Outrider raises on purpose. Outcomes of sending are values, never exceptions.
 
 OutriderError
-├── InvalidInput            somebody's document or argument is wrong; carries every problem at once
+├── InvalidInput            a document or argument is wrong; carries every problem at once
 ├── NotFound                the named object does not exist in this workspace
 ├── Conflict                the object is not in a state that allows this
 │   ├── IdempotencyConflict the same id was used before for something else
 │   ├── InvalidPhaseTransition  the phase's state machine has no such transition
 │   ├── ExpectedStateMismatch   the phase is not in the state its controller believed
-│   ├── PreconditionFailed      the phase could, but something else stands in its way
+│   ├── PreconditionFailed      the transition exists, but a precondition does not hold
 │   ├── SignalRefused           the run, or its step, is not in a state for this signal
-│   └── WorkerMayLive           the worker that called may still be at it; it is too early to judge
-├── Forbidden               whoever asks may not; it is on record
+│   └── WorkerMayLive           the calling worker may still be running; too early to judge
+├── Forbidden               the caller lacks permission; the refusal is recorded
 ├── Overloaded              there is no room for it now; trying again later may help
 ├── InvalidTransition       a state machine refused a trigger
 └── StoreError
     ├── StoreUnavailable    the database cannot be reached or dropped us; trying again may help
-    │   └── ArtifactsUnavailable    where files are kept cannot be reached; trying again may help
+    │   └── ArtifactsUnavailable    the file store cannot be reached; trying again may help
     ├── StoreRefused        the database refused a statement by a constraint or a trigger
     └── SchemaMismatch      the schema is missing, older, newer or was edited
 """
@@ -35,7 +35,7 @@ class OutriderError(Exception):
 
     @property
     def details(self) -> dict[str, object]:
-        """What machines should know beside the code, in the contracts' own words."""
+        """What machines should know besides the code, in the contracts' own words."""
         return {}
 
 
@@ -76,7 +76,7 @@ class InvalidPhaseTransition(Conflict):
     code = "INVALID_PHASE_TRANSITION"
 
     def __init__(self, state: str, aim: str, action: str, instead: str | None = None) -> None:
-        """`instead`: what does lead from the state to the aim, where the table has such a way."""
+        """`instead`: the control that does lead to the aim, where the table has one."""
         if instead is None:
             message, hint = f"Cannot transition from '{state}' to '{aim}'", None
         else:
@@ -158,7 +158,7 @@ class SignalRefused(Conflict):
 
 
 class WorkerMayLive(Conflict):
-    """What a worker began may still arrive, so nobody can say yet that it did not."""
+    """The worker's call may still arrive, so it is too early to say that it did not."""
 
     code = "WORKER_MAY_LIVE"
 
@@ -217,7 +217,7 @@ class StoreUnavailable(StoreError):
 
 
 class ArtifactsUnavailable(StoreUnavailable):
-    """Where files are kept; the database may be well."""
+    """The file store; the database may be fine."""
 
 
 class StoreRefused(StoreError):
@@ -225,7 +225,7 @@ class StoreRefused(StoreError):
 
 
 class EngineUnavailable(OutriderError):
-    """The engine could not be told; what it was to be told is committed, and found again."""
+    """The engine could not be notified; the change is committed and will be found later."""
 
     code = "ENGINE_UNAVAILABLE"
 

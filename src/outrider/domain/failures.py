@@ -1,6 +1,6 @@
-"""What is logged of an error that nobody foresaw: its kind and where, never what it says.
+"""What is logged of an unexpected error: its type and location, never its message.
 
-The words of an exception may quote a request, a row or a driver's connection; its places may not.
+An exception's message may quote a request, a row or a connection string; its locations cannot.
 """
 
 import traceback
@@ -12,7 +12,7 @@ CAUSES_SHOWN_MAX = 4
 
 
 def described(error: BaseException) -> Iterator[str]:
-    """The error, then what it came of."""
+    """The error, then its causes."""
     current: BaseException | None = error
     for _ in range(CAUSES_SHOWN_MAX):
         if current is None:

@@ -1,4 +1,4 @@
-"""The frequency cap: how often one address is written to, and when it may be again."""
+"""The frequency cap: how often an address may receive messages, and when the next may go."""
 
 from bisect import insort
 from collections.abc import Iterable
@@ -7,24 +7,24 @@ from datetime import datetime
 from outrider.domain.screen_policies import FrequencyCap
 
 
-def free_again(cap: FrequencyCap, heard: Iterable[datetime], now: datetime) -> datetime | None:
-    """None: one more may go now. Else the moment at which enough of them are long enough ago."""
-    recent = sorted(moment for moment in heard if moment > now - cap.period)
+def free_again(cap: FrequencyCap, sent: Iterable[datetime], now: datetime) -> datetime | None:
+    """None if one more may go now, else the time at which the cap allows the next."""
+    recent = sorted(sent_at for sent_at in sent if sent_at > now - cap.period)
     if len(recent) < cap.messages:
         return None
     return recent[len(recent) - cap.messages] + cap.period
 
 
 class SendHistory:
-    """What each address has heard lately; what is about to go is added as it is let through."""
+    """Recent messages per address; each message let through is added at once."""
 
     def __init__(self) -> None:
-        self._heard: dict[tuple[str, str], list[datetime]] = {}
+        self._sent: dict[tuple[str, str], list[datetime]] = {}
 
-    def note(self, channel: str, address: str, moment: datetime) -> None:
-        insort(self._heard.setdefault((channel, address.lower()), []), moment)
+    def note(self, channel: str, address: str, sent_at: datetime) -> None:
+        insort(self._sent.setdefault((channel, address.lower()), []), sent_at)
 
     def free_again(
         self, cap: FrequencyCap, channel: str, address: str, now: datetime
     ) -> datetime | None:
-        return free_again(cap, self._heard.get((channel, address.lower()), ()), now)
+        return free_again(cap, self._sent.get((channel, address.lower()), ()), now)

@@ -1,7 +1,7 @@
-"""Identifiers: one NewType an object, UUIDv7 in text form, and the contracts' idempotency keys.
+"""Identifiers: one NewType per object, UUIDv7 as text, and the contracts' idempotency keys.
 
-Time and randomness come in as arguments, so that the same inputs always give the same id. Keys are
-the contracts' formulas to the letter: lower-case hex SHA-256 of the fields joined by `|`.
+Time and randomness come in as arguments, so that the same inputs always give the same id. Keys
+follow the contracts' formulas exactly: lower-case hex SHA-256 of the fields joined by `|`.
 """
 
 import hashlib
@@ -23,11 +23,11 @@ RecipientId = NewType("RecipientId", str)
 WorkerId = NewType("WorkerId", str)
 IdempotencyKey = NewType("IdempotencyKey", str)
 Fence = NewType("Fence", int)
-"""Grows by one each time a job is claimed; whoever holds an older one has lost the job."""
+"""Grows by one each time a job is claimed; a holder of an older one has lost the job."""
 
 
 class Scope(NamedTuple):
-    """Whose data it is: on every row and in every query."""
+    """The owner of the data: on every row and in every query."""
 
     tenant_id: TenantId
     workspace_id: WorkspaceId
@@ -47,10 +47,10 @@ _VARIANT = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789abcdef"}
 
 
 def uuid7_batch(first_tick: int, random_bytes: bytes) -> Iterator[str]:
-    """UUIDv7 texts, one a tick from this one on, for every eight random bytes given.
+    """UUIDv7 texts, one per tick starting at this one, for every eight random bytes given.
 
-    A tick is a 4096th of a millisecond, and stands where RFC 9562 (method 3) puts a finer clock:
-    so the ids of one millisecond are in the order they were made in, too.
+    A tick is 1/4096 of a millisecond, stored in the sub-millisecond field of RFC 9562 (method 3),
+    so ids made within one millisecond are ordered too.
     """
     noise = random_bytes.hex()
     digits = 2 * RANDOM_BYTES_PER_UUID
@@ -75,12 +75,13 @@ def _stamp(unix_ms: int) -> str:
 
 
 def is_uuid(text: str) -> bool:
-    """Whether the text can be an id at all; what cannot be one exists nowhere."""
+    """Whether the text is a valid id; an invalid one cannot exist."""
     return _UUID.match(text) is not None
 
 
 def idempotency_key(*fields: str) -> IdempotencyKey:
-    """The hash every contract asks for. A field holding the separator could forge another key."""
+    """The hash every contract requires. A field containing the separator could forge another
+    key."""
     joined = KEY_SEPARATOR.join(fields)
     if joined.count(KEY_SEPARATOR) != len(fields) - 1:
         raise _forgeable(next(field for field in fields if KEY_SEPARATOR in field))
@@ -88,7 +89,7 @@ def idempotency_key(*fields: str) -> IdempotencyKey:
 
 
 def idempotency_keys(first: str, seconds: Iterable[str], *rest: str) -> list[IdempotencyKey]:
-    """`idempotency_key(first, second, *rest)` for each of many, at a fraction of the price."""
+    """`idempotency_key(first, second, *rest)` for each of many, at a fraction of the cost."""
     begun = hashlib.sha256(f"{first}{KEY_SEPARATOR}".encode())
     end = "".join(f"{KEY_SEPARATOR}{field}" for field in rest)
     idempotency_key(first, *rest)
@@ -120,9 +121,9 @@ def item_keys(
 ) -> list[IdempotencyKey]:
     """A key for each recipient of a message, by the formula of its channel.
 
-    A post is one action, whoever is in the audience: its key has no recipient, and the network it
-    goes to is the submission target. An asset is an immutable version, so where a script names no
-    version of its own its asset stands for it.
+    A post is one action whatever the audience: its key has no recipient, and its network is the
+    submission target. An asset is an immutable version, so where a script names no version of its
+    own, the asset id takes its place.
     """
     if channel is Channel.SOCIAL:
         post = idempotency_key(run_id, asset_id, submission_target, scheduled_for)
@@ -133,5 +134,5 @@ def item_keys(
 
 def skipped_key(held: IdempotencyKey, job_id: JobId, recipient_id: RecipientId) -> IdempotencyKey:
     """The key of an item that was skipped because another one holds its own. The same inputs give
-    the same key, so the item is on record once, however often its job is tried."""
+    the same key, so the item is recorded once, however often its job is retried."""
     return idempotency_key(held, job_id, recipient_id)

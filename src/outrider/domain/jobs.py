@@ -9,16 +9,16 @@ from datetime import datetime
 from outrider.domain.states import JobOutcome
 
 CANCELLED = "cancelled"
-"""Why something was skipped that a stop took."""
+"""Skip reason of what a stop cancelled."""
 JOB_DEAD = "job_dead"
-"""Why something was skipped, or failed between two attempts, that its job did not come to."""
+"""Skip or failure reason of what its job never reached, or gave up between two attempts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """How the ledger rows of one job stand. `open` are attempts whose answer is still awaited.
+    """The states of one job's ledger rows. `open` counts attempts whose answer is still awaited.
 
-    `cancelled` are those of the failed and skipped that a stop took.
+    `cancelled` counts the failed and skipped rows that a stop ended.
     """
 
     intended: int
@@ -46,22 +46,22 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """Every item is terminal; or the job was stopped, and what is not terminal is in doubt; or it
-    was given up, and nothing more can be done for what is left."""
+    """Every item is terminal; or the job was stopped and the rest is in doubt; or it was given up
+    and nothing more can be done for the rest."""
 
     outcome: JobOutcome
 
 
 @dataclass(frozen=True, slots=True)
 class Parked:
-    """Items wait. At `until` the job is due again; None means only a verdict can wake it."""
+    """Items are waiting. The job is due again at `until`; None means only a verdict can wake it."""
 
     until: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """Items were never reserved, or calls are under way: the job's handler is not done with it."""
+    """Items were never reserved, or calls are in progress: the job's handler has not finished."""
 
     unreserved: int
     open: int
@@ -73,8 +73,8 @@ Settlement = Completed | Parked | Unfinished
 def job_outcome(tally: Tally) -> JobOutcome:
     """Skipped items are legitimate: they neither fail a job nor count as its success.
 
-    Those that were cancelled are not: somebody stopped the job before its end. Nor is a job
-    complete that ended without some of its items.
+    Cancelled ones are not: the job was stopped early. Nor is a job complete that ended without some
+    of its items.
     """
     if tally.failed == 0 and tally.cancelled == 0 and tally.unended == 0:
         return JobOutcome.COMPLETED
@@ -82,7 +82,7 @@ def job_outcome(tally: Tally) -> JobOutcome:
 
 
 def settle(tally: Tally, *, stopped: bool = False) -> Settlement:
-    """A stopped job waits for no verdict: what is in doubt stays so, and can be settled later."""
+    """A stopped job waits for no verdict: what is in doubt stays so and can be settled later."""
     if tally.unreserved > 0 or tally.open > 0:
         return Unfinished(tally.unreserved, tally.open)
     if tally.retrying > 0:

@@ -2,7 +2,7 @@
 
 
 def is_same(one: object, other: object) -> bool:
-    """Of values as a JSON reader gives them. A loop, because strangers decide how deep they are."""
+    """Compares parsed JSON. Iterative, because untrusted input decides how deeply it nests."""
     pairs = [(one, other)]
     while pairs:
         left, right = pairs.pop()

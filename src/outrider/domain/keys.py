@@ -1,4 +1,4 @@
-"""API keys: their text, what they allow, and how a secret is checked against what is kept of it.
+"""API keys: their format, what they allow, and how a secret is checked against its stored hash.
 
 `outrider_<id>_<secret>`: the id finds the record, the secret is 256 random bits shown once.
 """
@@ -41,7 +41,7 @@ def allows(granted: Iterable[KeyScope], needed: KeyScope) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PresentedKey:
-    """What somebody sent as a key; nothing is proven by it yet."""
+    """A key as presented; nothing is proven yet."""
 
     key_id: KeyId
     secret: bytes = field(repr=False)
@@ -49,7 +49,7 @@ class PresentedKey:
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who is asking, once their key was found good."""
+    """The authenticated caller."""
 
     scope: Scope
     key_id: KeyId
@@ -72,7 +72,7 @@ def key_text(key_id: KeyId, secret: bytes) -> str:
 
 
 def parse_key(text: str) -> PresentedKey | None:
-    """None unless it is exactly the text that `key_text` makes."""
+    """None unless it is exactly in the format that `key_text` produces."""
     found = _TEXT.match(text)
     if found is None:
         return None
@@ -81,10 +81,10 @@ def parse_key(text: str) -> PresentedKey | None:
 
 
 def secret_digest(salt: bytes, secret: bytes) -> bytes:
-    """One round is enough: 256 random bits cannot be guessed, however fast the guesses are."""
+    """One round is enough: 256 random bits cannot be guessed at any speed."""
     return hmac.new(salt, secret, hashlib.sha256).digest()
 
 
 def is_secret(secret: bytes, salt: bytes, digest: bytes) -> bool:
-    """Takes as long for a secret that is nearly right as for any other."""
+    """Constant time: a nearly correct secret takes as long as any other."""
     return hmac.compare_digest(secret_digest(salt, secret), digest)

@@ -1,6 +1,6 @@
 """Whether a text is HTML: decided once, from what its author wrote, not from what is filled in.
 
-What a template is escaped for and what a message is sent as must be the same thing.
+The escaping of a template and the content type of its message must agree.
 """
 
 import re

@@ -1,7 +1,7 @@
-"""A letter: what a workflow's item says, as the ledger keeps it in its payload.
+"""The content of a workflow's item, as the ledger keeps it in its payload.
 
-A payload is written once, when the item is enqueued, and read again before each attempt; one that
-is no letter is a problem in words, because it may have been written by somebody else.
+A payload is written once, when the item is enqueued, and read before each attempt. Another program
+may have written it, so malformed content is reported as a problem, not raised.
 """
 
 import base64
@@ -24,7 +24,7 @@ class Enclosure(NamedTuple):
 
 
 class Attachment(NamedTuple):
-    """A file that goes with a letter: its own bytes in base64, or an artifact and its hash."""
+    """An attached file: its bytes in base64, or an artifact and its hash."""
 
     name: str
     content_type: str
@@ -43,7 +43,7 @@ class MessageContent(NamedTuple):
     body: str
     attachments: tuple[Attachment, ...] = ()
     time_zone: str | None = None
-    """The recipient's own, where the event told it."""
+    """The recipient's own time zone, if the event gave it."""
     html: bool = False
 
     def as_document(self) -> dict[str, object]:
@@ -60,7 +60,7 @@ class MessageContent(NamedTuple):
 
 
 def read_letter(document: Any) -> MessageContent | str:
-    """The letter, or what is wrong with it."""
+    """The content, or what is wrong with it."""
     if not isinstance(document, Mapping):
         return "the payload is not an object"
     subject, body = document.get("subject"), document.get("body")

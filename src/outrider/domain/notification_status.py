@@ -1,6 +1,6 @@
 """Contract 004's words for an item: pending, processing, succeeded, failed.
 
-The view `notification_outbox` says the same in SQL, for whoever reads the database.
+The view `notification_outbox` says the same in SQL, for readers of the database.
 """
 
 from enum import StrEnum
@@ -16,7 +16,7 @@ class NotificationStatus(StrEnum):
 
 
 def notification_status(status: ItemStatus, *, is_open: bool, in_doubt: bool) -> NotificationStatus:
-    """What was skipped never left, which is called failed; what is in doubt is not over."""
+    """A skipped item was never sent, so it is failed; one in doubt is not finished."""
     if status in SUCCESSES:
         return NotificationStatus.SUCCEEDED
     if status in (ItemStatus.FAILED, ItemStatus.SKIPPED):

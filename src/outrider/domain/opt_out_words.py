@@ -111,15 +111,15 @@ HELP_WORDS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 READ_MAX_CHARACTERS: Final = 200
-"""No such word is nearly as long; a long answer need not be looked at."""
+"""Longer than any such word; a longer reply need not be checked."""
 
-# Letters that Unicode does not take apart into a plain letter and an accent.
+# Letters that Unicode does not decompose into a plain letter and an accent.
 _PLAIN_LETTERS = str.maketrans({"ł": "l", "ø": "o", "æ": "ae", "œ": "oe", "ı": "i", "đ": "d"})
 _BETWEEN_WORDS = re.compile(r"[\s\-_]+")
 
 
 def normalised(text: str) -> str:
-    """Without case, accents, punctuation, signs and surplus blanks."""
+    """Without case, accents, punctuation, symbols and surplus blanks."""
     folded = unicodedata.normalize("NFKC", text).casefold()
     apart = unicodedata.normalize("NFKD", folded.translate(_PLAIN_LETTERS))
     spaced = _BETWEEN_WORDS.sub(" ", apart)
@@ -128,15 +128,15 @@ def normalised(text: str) -> str:
 
 
 def _is_letter(letter: str) -> bool:
-    """Marks that stand with other letters than Latin ones, such as Hindi's vowels, are part of
-    the word; accents are not, and neither are punctuation, symbols and invisible characters."""
+    """Marks on non-Latin letters, such as Hindi vowels, are part of the word; accents, punctuation,
+    symbols and invisible characters are not."""
     if unicodedata.combining(letter):
         return False
     return unicodedata.category(letter)[0] in "LNM" and not _is_variation(letter)
 
 
 def _is_variation(letter: str) -> bool:
-    """What only chooses how an emoji is drawn."""
+    """Characters that only select how an emoji is drawn."""
     return "\ufe00" <= letter <= "\ufe0f"
 
 
@@ -144,7 +144,7 @@ def _entries() -> Iterator[tuple[str, OptOutWord]]:
     tables = (
         (HELP_WORDS, OptOutWord.HELP),
         (START_WORDS, OptOutWord.START),
-        # Last, so that a word which means both in two languages stops.
+        # Last, so that a word which has both meanings in two languages stops.
         (STOP_WORDS, OptOutWord.STOP),
     )
     for table, meaning in tables:
@@ -157,7 +157,7 @@ _MEANINGS: Final[Mapping[str, OptOutWord]] = dict(_entries())
 
 
 def reading(text: str) -> OptOutWord | None:
-    """What the whole message means; None: it is for people to read."""
+    """What the whole message means; None if a person should read it."""
     if len(text) > READ_MAX_CHARACTERS:
         return None
     return _MEANINGS.get(normalised(text))

@@ -1,9 +1,9 @@
-"""Our own limits: what this machine ran out of says nothing of a provider, nor of a message."""
+"""Local resource limits: a shortage on this machine says nothing about a provider or a message."""
 
 import errno
 
 OWN_LIMIT = "own_limit"
-"""Nothing has left, because this machine is out of file handles, memory or room."""
+"""Nothing was sent, because this machine is out of file handles, memory or disk space."""
 
 _SHORTAGES = frozenset(
     {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.ENOSPC, errno.EDQUOT, errno.EIO}
@@ -12,7 +12,7 @@ CAUSES_MAX = 8
 
 
 def is_own_limit(error: BaseException) -> bool:
-    """Whether it, or what it was raised from, is a shortage of this machine."""
+    """Whether it, or its cause, is a shortage on this machine."""
     found: BaseException | None = error
     for _ in range(CAUSES_MAX):
         if found is None:

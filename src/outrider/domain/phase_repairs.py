@@ -1,7 +1,7 @@
-"""A phase and its run that disagree: which of the two follows the other, and how.
+"""Repairs where a phase and its run disagree: which of the two follows the other, and how.
 
-They are written together, so only a hand in the database makes them disagree. What still runs
-follows its phase; a phase follows a run that cannot move any more.
+They are written together, so only a manual change in the database makes them disagree. A live run
+follows its phase; a phase follows a run that can no longer move.
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ _ENDED = {
 
 @dataclass(frozen=True, slots=True)
 class RunBeside:
-    """The run that a phase names. `some_paused` and `some_going` are about its unfinished jobs."""
+    """The current run of a phase. `some_paused` and `some_going` are about its unfinished jobs."""
 
     status: RunStatus
     is_stopped: bool
@@ -43,7 +43,7 @@ class RunBeside:
 
 @dataclass(frozen=True, slots=True)
 class PhaseFollows:
-    """The phase is put into the state that its run has left it in."""
+    """Put the phase into the state its run implies."""
 
     state: PhaseState
     reason: str
@@ -51,13 +51,13 @@ class PhaseFollows:
 
 @dataclass(frozen=True, slots=True)
 class RunFollows:
-    """The run is paused, resumed or stopped, as its phase says."""
+    """Pause, resume or stop the run, as its phase says."""
 
     action: Action
 
 
 def repair(state: PhaseState, run: RunBeside | None) -> PhaseFollows | RunFollows | None:
-    """None: they agree, or nothing of it moves."""
+    """None: they agree, or neither is active."""
     if run is None:
         return PhaseFollows(PhaseState.FAILED, RUN_MISSING) if state in IN_FLIGHT else None
     if run.can_move:
@@ -73,7 +73,7 @@ def _of_moving_run(state: PhaseState, run: RunBeside) -> PhaseFollows | RunFollo
     if state not in IN_FLIGHT:
         return RunFollows(Action.STOP)
     if not run.is_let_go:
-        # Its jobs are held until it is let go; nobody can pause that.
+        # Its jobs are held until it is released; there is nothing to pause.
         paused = state is PhaseState.PAUSED
         return PhaseFollows(PhaseState.IN_PROGRESS, RUN_NOT_LET_GO) if paused else None
     if state is PhaseState.PAUSED:

@@ -34,13 +34,13 @@ _STATE_AFTER = {
 }
 
 PROGRESS_EVENT = "campaign_progress"
-"""Tells how far a phase is, and never what state it is in."""
+"""Reports progress, never a state."""
 
 BEGINNINGS = frozenset({"start", "rerun", "retry"})
 
 
 class Action(StrEnum):
-    """What people ask of a phase. Only its run completes it; to ask for that is refused."""
+    """What people ask of a phase. Only its run completes it; asking for completion is refused."""
 
     START = "start"
     PAUSE = "pause"
@@ -62,10 +62,10 @@ AIMS = {
 }
 
 STOPPED = "stopped"
-"""Why a phase failed that somebody stopped."""
+"""Failure reason of a phase that was stopped."""
 
 PUT_BACK = "put_back"
-"""Not of the state machine: a phase whose run goes on is in progress, whatever its row says."""
+"""Outside the state machine: a phase whose run is active is in progress, whatever its row says."""
 
 _STOPPING = {PhaseState.IN_PROGRESS: ("fail",), PhaseState.PAUSED: ("resume", "fail")}
 
@@ -76,17 +76,17 @@ def transition(state: PhaseState, trigger: str) -> tuple[PhaseState, str]:
 
 
 def state_after(event: str | None) -> PhaseState | None:
-    """The state that a lifecycle event leaves its phase in; None of any other event."""
+    """The state that a lifecycle event leaves its phase in; None for any other event."""
     return _STATE_AFTER.get(event or "")
 
 
 def event_of(state: PhaseState) -> str | None:
-    """The event that tells of a state reached without a transition; nothing tells of the first."""
+    """The event for a state reached without a transition; the initial state has none."""
     return {after: event for event, after in _STATE_AFTER.items()}.get(state)
 
 
 def control_phase(states: Iterable[tuple[str, PhaseState]]) -> str | None:
-    """The one phase that controls target: what is paused, else what is in progress."""
+    """The phase that controls target: the paused one, else the one in progress."""
     first: dict[PhaseState, str] = {}
     for phase, state in states:
         first.setdefault(state, phase)
@@ -96,9 +96,10 @@ def control_phase(states: Iterable[tuple[str, PhaseState]]) -> str | None:
 def decide(
     state: PhaseState, action: Action, expected: PhaseState | None, *, run_goes_on: bool = False
 ) -> tuple[str, ...]:
-    """The triggers that carry out the action; none where the phase is there already.
+    """The triggers that carry out the action; none if the phase is already in that state.
 
-    `run_goes_on`: of its runs one is not stopped. A stop brakes that whatever the phase's row says.
+    `run_goes_on`: one of its runs is still active. A stop halts that run whatever the phase's row
+    says.
     """
     if expected is not None and expected is not state:
         raise ExpectedStateMismatch(state.value, expected.value, action.value)
@@ -119,7 +120,7 @@ def decide(
 
 
 def _way(state: PhaseState, aim: PhaseState) -> str | None:
-    """The control that leads there: nobody should be told that there is no such transition."""
+    """The control that leads there, so that a refusal names it instead of an unknown transition."""
     for action, aimed in AIMS.items():
         if aimed is aim and PHASE_MACHINE.allows(state, action.value):
             return action.value

@@ -101,10 +101,10 @@ def project_run(run_id: RunId, events: Iterable[RunEvent]) -> RunSnapshot:
 
 
 def incremental_project(snapshot: RunSnapshot, new_events: Iterable[RunEvent]) -> RunSnapshot:
-    """A new snapshot with these events applied; those at or below the watermark are in it already.
+    """A new snapshot with these events applied; those at or below the watermark are already in it.
 
-    They come in strictly increasing order of their sequence: what comes otherwise is not ours to
-    reorder, and is refused. One that comes again is no other event, and changes nothing.
+    Events must come in strictly increasing sequence; others are refused, not reordered. A repeated
+    event changes nothing.
     """
     fold = _Fold(snapshot)
     previous = 0
@@ -131,19 +131,19 @@ def incremental_project(snapshot: RunSnapshot, new_events: Iterable[RunEvent]) -
 
 
 def detect_non_contiguous(last_seq: int, next_seq: int) -> bool:
-    """Whether something may lie between the two. It is no sign of loss, only of lag."""
+    """Whether events may be missing between the two. It is a sign of lag, not of loss."""
     return next_seq > last_seq + 1
 
 
 class Hole(NamedTuple):
-    """Two sequences that were fetched one after the other, and are not neighbours."""
+    """Two consecutively fetched sequences that are not adjacent."""
 
     last_seq: int
     next_seq: int
 
 
 def first_hole(last_seq: int, events: Iterable[RunEvent]) -> Hole | None:
-    """The first place where these events, fetched after that sequence, leave numbers out."""
+    """The first gap in these events, fetched after that sequence."""
     for event in events:
         if detect_non_contiguous(last_seq, event.run_seq):
             return Hole(last_seq, event.run_seq)
@@ -152,7 +152,7 @@ def first_hole(last_seq: int, events: Iterable[RunEvent]) -> Hole | None:
 
 
 def row_status(snapshot: RunSnapshot) -> RunStatus:
-    """What the run's row says where the log says this. A run that nobody started is queued."""
+    """The status of the run's row for this state of the log. An unstarted run is queued."""
     match snapshot.status:
         case SnapshotStatus.PENDING | SnapshotStatus.APPROVED:
             return RunStatus.QUEUED
@@ -204,7 +204,7 @@ _OUTCOME_UNTOLD = {
 
 
 class _Fold:
-    """A snapshot in the making: the run's own fields, and a copy of its steps to change."""
+    """A mutable snapshot: the run's own fields, and a copy of its steps."""
 
     def __init__(self, snapshot: RunSnapshot) -> None:
         self.run = snapshot
@@ -214,7 +214,7 @@ class _Fold:
     def apply(self, event: RunEvent) -> None:
         kind = _KINDS.get(event.type)
         if kind is None:
-            # From a later version: the watermark moves past it, the state does not.
+            # From a later version: the watermark moves past it, the state does not change.
             return
         if kind not in _STEP_STATUS:
             self._apply_to_run(kind, event)
@@ -253,7 +253,7 @@ class _Fold:
             case RunEventType.RUN_CANCELLED:
                 self._end(SnapshotStatus.CANCELLED, event)
             case RunEventType.SIGNAL_ACCEPTED:
-                # A decision on record: what it leads to has events of its own.
+                # A recorded decision: its consequences have their own events.
                 if event.payload.get("signal") == CANCEL_SIGNAL:
                     self.run = replace(self.run, cancel_requested=True)
             case _:
@@ -266,7 +266,7 @@ class _Fold:
 def _step_after(
     known: StepSnapshot | None, kind: RunEventType, step_id: str, event: RunEvent
 ) -> StepSnapshot:
-    """The step after one more event of it. A later logical attempt begins it anew."""
+    """The step after one more event. A later logical attempt restarts it."""
     attempt, status = event.logical_attempt, _STEP_STATUS[kind]
     engine_attempt, started_at = event.engine_attempt, None
     if known is not None:
@@ -275,7 +275,7 @@ def _step_after(
         if attempt == known.logical_attempt:
             started_at = known.started_at
             if kind is RunEventType.STEP_STARTED and known.status in ENDED_STEPS:
-                # It was kept aside while the store was slow, and is told after the end.
+                # It was spooled while the store was slow, and arrives after the end.
                 return replace(known, started_at=started_at or event.occurred_at)
             if engine_attempt is None:
                 engine_attempt = known.engine_attempt
@@ -283,7 +283,7 @@ def _step_after(
         return StepSnapshot(
             step_id, status, attempt, engine_attempt, started_at or event.occurred_at
         )
-    told = event.payload
+    payload = event.payload
     return StepSnapshot(
         step_id,
         status,
@@ -291,11 +291,11 @@ def _step_after(
         engine_attempt,
         started_at,
         event.occurred_at,
-        _artifacts(told.get("artifacts")),
-        _error(told.get("error")) if kind is RunEventType.STEP_FAILED else None,
-        _text(told.get("reason")),
-        _OUTCOMES.get(str(told.get("outcome")), _OUTCOME_UNTOLD.get(kind)),
-        _counts(told),
+        _artifacts(payload.get("artifacts")),
+        _error(payload.get("error")) if kind is RunEventType.STEP_FAILED else None,
+        _text(payload.get("reason")),
+        _OUTCOMES.get(str(payload.get("outcome")), _OUTCOME_UNTOLD.get(kind)),
+        _counts(payload),
     )
 
 

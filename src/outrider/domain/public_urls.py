@@ -1,6 +1,6 @@
-"""Where recipients reach this server: the beginning of every link that a message carries.
+"""The public URL of this server: the prefix of every link in a message.
 
-It goes into the headers of e-mails and is read in plain text, so it holds nothing but an address.
+It is used in e-mail headers and plain text, so it must be a bare URL.
 """
 
 import re
@@ -9,13 +9,13 @@ from typing import Final
 from urllib.parse import urlsplit
 
 PUBLIC_URL_MAX_CHARACTERS: Final = 300
-"""With a recipient's token behind it, it still fits on one line of a header."""
+"""Short enough to fit on one header line with a recipient's token appended."""
 
 _PLAIN = re.compile(r"[A-Za-z0-9:/\[\]._~%-]+\Z")
 
 
 def public_url(text: str) -> str:
-    """The URL without a slash at its end; ValueError says what is wrong with it."""
+    """The URL without a trailing slash; ValueError says what is wrong with it."""
     if len(text) > PUBLIC_URL_MAX_CHARACTERS:
         raise ValueError(f"should have at most {PUBLIC_URL_MAX_CHARACTERS} characters")
     try:

@@ -1,7 +1,7 @@
-"""What a message is for, as far as opt-outs ask: its topic, and whether it is transactional.
+"""What a message is for, where opt-outs are concerned: its topic, and whether it is transactional.
 
-A campaign, a rule and an intent say it once; every ledger row carries it, because it is there that
-opt-outs are looked up, in the statement that opens an attempt.
+A campaign, a rule and an intent declare it once; every ledger row carries it, because the statement
+that opens an attempt checks opt-outs against the row.
 """
 
 import re
@@ -17,9 +17,9 @@ TOPIC_RULE: Final = (
 
 class Purpose(NamedTuple):
     topic: str | None = None
-    """What people can opt out of by itself; without one only a whole channel holds it back."""
+    """What people can opt out of separately; without one only a channel-wide opt-out applies."""
     transactional: bool = False
-    """Somebody asked for it, or needs it: an unsubscribe from marketing does not hold it back."""
+    """Requested or needed by the recipient: a marketing unsubscribe does not hold it back."""
 
 
 UNSTATED: Final = Purpose()

@@ -1,7 +1,7 @@
-"""Receipts: what a provider reports of a message after it was taken, and what they add up to.
+"""Receipts: what a provider reports after it accepted a message, folded into one delivery state.
 
-They come late, twice and in any order, so an item's delivery is the strongest of its receipts:
-the same set gives the same delivery, whatever came first. It never changes what the ledger says.
+They come late, repeated and in any order, so an item's delivery is the strongest of its receipts,
+independent of their order. It never changes the ledger's own outcome.
 """
 
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ class ReceiptEvent(StrEnum):
 
 
 class DeliveryState(StrEnum):
-    """What became of a message that was taken, as far as receipts say."""
+    """What happened to an accepted message, according to its receipts."""
 
     NONE = "none"
     DELIVERED = "delivered"
@@ -37,20 +37,20 @@ class DeliveryState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """One report of a provider, in words that are the same for every gateway family."""
+    """One report from a provider, in terms common to all gateway families."""
 
     receipt_id: str
-    """The provider's own id of this report, unique within its target; where a provider has none,
-    its family derives one from what the report says, so that a repeat has the same."""
+    """The provider's id of this report, unique within its target; where a provider has none, its
+    family derives one from the content, so that a repeat has the same id."""
     event: ReceiptEvent
     reference: str | None = None
     """Our idempotency key, where the provider gave it back."""
     provider_message_id: str | None = None
     permanent: bool = False
-    """Of a bounce or failure: trying again is pointless."""
+    """For a bounce or failure: retrying is pointless."""
     reason: str = ""
     sender: str | None = None
-    """Whose reply it is, where it is one."""
+    """The sender, if it is a reply."""
     text: str | None = None
     occurred_at: datetime | None = None
     """By the provider's clock; None where it does not say."""
@@ -75,12 +75,12 @@ _STATES: Final = {
     ReceiptEvent.OPTED_OUT: DeliveryState.OPTED_OUT,
     ReceiptEvent.FAILED: DeliveryState.FAILED,
 }
-"""Opting in is about an address and not about the message that came before it."""
+"""Opting in concerns an address, not the message before it."""
 
 
 def rank(event: ReceiptEvent, *, permanent: bool) -> int:
-    """The strongest receipt decides. A message that was read had arrived, whatever a server on its
-    way reported; a permanent bounce may follow a server's "delivered"; a temporary failure says
+    """The strongest receipt decides. A message that was read had arrived, whatever an intermediate
+    server reported; a permanent bounce may follow a server's "delivered"; a temporary failure means
     nothing once the message was delivered."""
     match event:
         case ReceiptEvent.OPTED_OUT:
@@ -107,7 +107,7 @@ def state_of(event: ReceiptEvent) -> DeliveryState | None:
 
 
 def fold(receipts: Iterable[tuple[Receipt, datetime]]) -> Delivery:
-    """The delivery that these receipts, each with the time it was received, add up to."""
+    """The delivery that these receipts, each with its time of receipt, add up to."""
 
     def strength(entry: tuple[Receipt, datetime]) -> tuple[int, datetime, str]:
         receipt, received_at = entry

@@ -16,7 +16,7 @@ from outrider.domain.states import Channel
 
 
 class AddressKind(IntFlag):
-    """The three kinds of address a recipient can have; sets of them travel as one number."""
+    """The three kinds of address a recipient can have; a set of them is stored as one number."""
 
     NONE = 0
     EMAIL = 1
@@ -32,12 +32,12 @@ class SkipReason:
     DUPLICATE_ADDRESS = "duplicate_address"
     SUPPRESSED = "suppressed"
     KEY_HELD = "key_held"
-    """Another item has its idempotency key: what it would do was or is being done."""
+    """Another item has its idempotency key: the same action was or is being performed."""
     ACCEPTED_LATE = "accepted_late"
 
 
 class Recipient(NamedTuple):
-    """One audience member, normalised. `invalid` says which of the addresses are no good."""
+    """One audience member, normalised. `invalid` says which of the addresses are invalid."""
 
     id: RecipientId
     email: str | None = None
@@ -84,7 +84,7 @@ def recipient(
 
 
 def payload_address(channel: Channel, payload: Mapping[str, Any]) -> str | None:
-    """Whom a client's own payload is for, normalised; None where it cannot be told."""
+    """The recipient of a client's own payload, normalised; None where it cannot be determined."""
     match address_kind(channel):
         case AddressKind.EMAIL:
             given = _text(payload, "to")
@@ -117,7 +117,7 @@ def screen(kind: AddressKind, address: str | None, invalid: int, duplicate: int)
         return SkipReason.NO_ADDRESS
     if not (invalid or duplicate):
         return None
-    # As plain numbers: the operators of a Flag cost more than the rest of this function.
+    # As plain numbers: Flag operators cost more than the rest of this function.
     bit = kind.value
     if invalid & bit:
         return SkipReason.INVALID_ADDRESS

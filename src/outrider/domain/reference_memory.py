@@ -1,7 +1,7 @@
 """How long a provider remembers a reference, so that a repeat under it is no second message.
 
-Nobody is assumed to remember: a family states what its provider documents, or a target declares it
-in its settings. Everything that is called again after a silence rests on this word.
+No provider is assumed to remember: a family states what its provider documents, or a target
+declares it in its settings. Every repeated call after a silence relies on this.
 """
 
 import math
@@ -21,7 +21,7 @@ class ReferenceMemory:
 
     seconds: float
     while_in_flight: bool = False
-    """It refuses a reference while the first call is under way, and knows nothing of it after."""
+    """It refuses a reference while the first call is in progress, and forgets it afterwards."""
 
     @property
     def is_memory(self) -> bool:
@@ -29,26 +29,26 @@ class ReferenceMemory:
         return self.seconds > 0
 
     def holds(self, submitted_at: datetime, now: datetime) -> bool:
-        """Whether what was taken under a reference is surely still known. The first call came no
-        earlier than the submission, so it is counted from there."""
+        """Whether a reference accepted then is certainly still known. The first call came no
+        earlier than the submission, so that is where counting starts."""
         if not self.is_memory:
             return False
         return math.isinf(self.seconds) or now < submitted_at + timedelta(seconds=self.seconds)
 
     def __str__(self) -> str:
-        """As it is written in settings."""
+        """As written in settings."""
         if not self.is_memory:
             return "in_flight" if self.while_in_flight else "never"
         if math.isinf(self.seconds):
             return "for_good"
         units = [unit for unit, size in UNIT_SECONDS.items() if self.seconds % size == 0]
-        # A day is usually said in hours.
+        # A day is usually written in hours.
         unit = "h" if self.seconds == UNIT_SECONDS["d"] else units[-1]
         return f"{int(self.seconds) // UNIT_SECONDS[unit]}{unit}"
 
     @classmethod
     def parse(cls, text: str) -> "ReferenceMemory":
-        """Raises ValueError for what is none of the four."""
+        """Raises ValueError for anything but the four forms."""
         if text in _BY_NAME:
             return _BY_NAME[text]
         found = _DURATION.fullmatch(text)
@@ -70,8 +70,8 @@ _BY_NAME: Final = {str(each): each for each in (NEVER, IN_FLIGHT, FOR_GOOD)}
 def memory_of(
     documented: ReferenceMemory | None, declared: ReferenceMemory | None
 ) -> ReferenceMemory:
-    """What a target may rely on. None documented: anybody's servers speak this protocol, so only
-    the target's own word counts. Where a provider documents it, a target may promise less."""
+    """What a target may rely on. None documented: any server may speak this protocol, so only the
+    target's own declaration counts. Where a provider documents it, a target may promise less."""
     if documented is None:
         return declared or NEVER
     return documented if declared is None else min(documented, declared)

@@ -1,6 +1,6 @@
 """References to secrets, and the guard that keeps values out of where references belong.
 
-A reference is a scheme, a colon and a name: `env:SMS_TOKEN`. What is refused is never repeated,
+A reference is a scheme, a colon and a name: `env:SMS_TOKEN`. A refused value is never repeated,
 because it may be the secret itself.
 """
 
@@ -29,7 +29,7 @@ _SECRET_WORDS = frozenset(
 )  # fmt: skip
 _SECRET_KEYS = frozenset({"api", "access", "private", "secret", "signing", "encryption", "root"})
 _ADDRESSES = frozenset({"push token", "device token", "registration token"})
-"""Where a message goes is no secret of ours."""
+"""Where a message goes is not a secret."""
 
 _SECRET_TEXTS = (
     re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----"),
@@ -60,7 +60,7 @@ def refuse_secrets(
 ) -> None:
     """Raise InvalidInput where the document holds a secret's value instead of its reference.
 
-    `what` names the document for whoever reads the refusal: "the plan of the phase 'x'".
+    `what` names the document in the refusal: "the plan of the phase 'x'".
     """
     problems = []
     for path, message in _secrets(document, "", False, schemes):

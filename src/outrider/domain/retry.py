@@ -1,14 +1,15 @@
-"""When to try again: pure schedules, persisted by whoever asks. Timing is never a contract term."""
+"""Retry schedules as pure functions; callers persist the result. Timing is never a contract
+term."""
 
 from dataclasses import dataclass
 
 RETRY_AFTER_CAP_SECONDS = 3_600.0
-"""A provider may ask for ten years; an hour is as long as one answer is believed."""
+"""A provider may ask for ten years; no single answer is honoured for more than an hour."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetrySchedule:
-    """Delay before attempt n+1 is first × factor^(n-1), capped; jitter spreads a herd upwards."""
+    """Delay before attempt n+1 is first × factor^(n-1), capped; jitter only adds to it."""
 
     first_seconds: float
     factor: float = 1.0
@@ -31,27 +32,27 @@ class RetrySchedule:
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long an item is tried, beside what its contract says; whoever ends first decides."""
+    """How long an item is tried, besides what its contract says; whichever ends first decides."""
 
     schedule: RetrySchedule
     most_attempts: int
     final_reasons: frozenset[str] = frozenset()
-    """What the provider may say that no further attempt can mend."""
+    """Provider reasons that no further attempt can fix."""
 
 
 CALL_REPEATS_MAX = 3
-"""How often the call of one attempt is repeated after its worker was lost; past it, in doubt."""
+"""How often the call of one attempt is repeated after its worker was lost; beyond it, in doubt."""
 
 DIRECT = RetrySchedule(first_seconds=5.0)
 MAIL = RetrySchedule(first_seconds=60.0, factor=2.0, cap_seconds=7_200.0, jitter_share=0.1)
 """Mail servers say "later" and mean minutes (a greylist) or hours (RFC 5321, 4.5.4.1)."""
 MAIL_DEADLINE_SECONDS = 900.0
-"""Under a shorter deadline mail's own schedule would leave no time for a second attempt."""
+"""Under a shorter deadline, the mail schedule would leave no time for a second attempt."""
 BY_GATEWAY_TYPE = {"smtp": MAIL}
 
 
 def usual_schedule(gateway_type: str, acceptance_seconds: float | None) -> RetrySchedule:
-    """What a target's retries take where its settings say nothing."""
+    """The retry policy of a target whose settings name none."""
     if acceptance_seconds is not None and acceptance_seconds < MAIL_DEADLINE_SECONDS:
         return DIRECT
     return BY_GATEWAY_TYPE.get(gateway_type, DIRECT)
@@ -71,6 +72,6 @@ WORKFLOW_FINAL_REASONS = frozenset(
 )
 JOB = RetrySchedule(first_seconds=1.0, factor=2.0, cap_seconds=300.0, jitter_share=0.2)
 REST = RetrySchedule(first_seconds=5.0, factor=2.0, cap_seconds=900.0, jitter_share=0.2)
-"""Of a job that loses worker after worker and gets nowhere: it is never given up for that."""
+"""For a job that keeps losing workers without progress: it is never given up for that."""
 BUS = RetrySchedule(first_seconds=1.0, factor=2.0, cap_seconds=300.0, jitter_share=0.2)
 """With twenty attempts an event is given up on after about an hour."""

@@ -1,10 +1,10 @@
-"""Return paths: the envelope sender of a message says which item it is, and that we made it.
+"""Return paths: the envelope sender of a message identifies its item and proves that we made it.
 
 `bounces@mail.example` becomes `bounces+TOKEN@mail.example`. The token is one number: the reference
-(256 bits) and behind it 39 bits of an HMAC, so that nobody makes up the bounce of a message whose
-reference they know. It is written with letters, digits and `-_=`, and means the same in upper and
-lower case, because some mail servers do not keep the case. 56 characters of it and seven before
-the `+` are the 64 octets that RFC 5321 (4.5.3.1.1) gives a local part.
+(256 bits) followed by 39 bits of an HMAC, so that knowing a reference is not enough to forge its
+bounce. It uses letters, digits and `-_=` and is case-insensitive, because some mail servers do not
+preserve case. Its 56 characters and the seven before the `+` fit the 64 octets that RFC 5321
+(4.5.3.1.1) allows a local part.
 """
 
 import hmac
@@ -55,13 +55,13 @@ class ReturnPath:
         return f"{self.name}@{self.domain}"
 
     def address(self, key: bytes, reference: str) -> str:
-        """The envelope sender of this item's message. A reference that is not one of ours has no
-        token: its bounce is then recognised by what it returns of the message."""
+        """The envelope sender of this item's message. A reference that is not ours gets no token:
+        its bounce is then recognised by the returned parts of the message."""
         token = make_token(key, reference)
         return str(self) if token is None else f"{self.name}+{token}@{self.domain}"
 
     def token_in(self, address: str) -> str | None:
-        """What follows the `+`: empty for the bare address, None for somebody else's."""
+        """The part after the `+`: empty for the bare address, None for any other address."""
         local, _, domain = address.strip().strip("<>").rpartition("@")
         name, plus, token = local.lower().partition("+")
         if name != self.name or domain.lower().rstrip(".") != self.domain:

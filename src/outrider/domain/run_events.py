@@ -1,7 +1,7 @@
 """The canonical events of a run: what happened to it and its steps, each with one identity.
 
-An event is its run's, its step's where it is about one, and its logical attempt's. The same thing
-told twice has the same key, so the log keeps it once.
+An event belongs to a run, to a step if it is about one, and to a logical attempt. A repeated report
+has the same key, so the log keeps it once.
 """
 
 from collections.abc import Mapping
@@ -51,20 +51,21 @@ EMITTERS = {
     RunEventType.RUN_FAILED: Emitter.ENGINE,
     RunEventType.RUN_CANCELLED: Emitter.ENGINE,
 }
-"""Who may say what: nobody else's word is taken for it."""
+"""Which source may report what; any other source is refused."""
 
 FIRST_LOGICAL_ATTEMPT = 1
 SIGNAL_STEP = "signal:"
 
 
 def signal_step(number: int) -> str:
-    """The identity of a run's nth signal, where events of steps have their step."""
+    """The identity of a run's nth signal, used where other events have their step."""
     return f"{SIGNAL_STEP}{number}"
 
 
 @dataclass(frozen=True, slots=True)
 class RunEvent:
-    """One line of a run's log. `type` is text: a log may hold types that this code never knew."""
+    """One entry of a run's log. `type` is text: a log may hold types that this code does not
+    know."""
 
     run_id: RunId
     run_seq: int
@@ -83,9 +84,9 @@ class RunEvent:
 def event_key(
     run_id: str, step_id: str | None, logical_attempt: int, event_type: str, plan_version: str
 ) -> IdempotencyKey:
-    """The contract's formula. The engine's attempt is no part of it: a retry says nothing new.
+    """The contract's formula. It omits the engine's attempt: an engine retry is not a new event.
 
-    An event of the run as a whole has an empty step. What is said of a signal, or follows at once
-    from it, has the signal in its place (`signal_step`): it is nobody's attempt.
+    An event of the run as a whole has an empty step. Events about a signal, or directly caused by
+    it, have the signal instead (`signal_step`), because they belong to no attempt.
     """
     return idempotency_key(run_id, step_id or "", str(logical_attempt), event_type, plan_version)

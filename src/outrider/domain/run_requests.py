@@ -1,7 +1,7 @@
-"""Run requests: which run of which plan somebody asked for, and the one key of that request.
+"""Run requests: which run of which plan was requested, and the unique key of that request.
 
-A plan is a phase of a campaign; its version is the campaign's definition, by its hash. The same
-request, made twice, is one run.
+A plan is a phase of a campaign; its version is the hash of the campaign's definition. A request
+made twice is one run.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ def plan_id(campaign_id: CampaignId, phase: str) -> str:
 
 
 def plan_version(definition: str) -> str:
-    """Two definitions that differ in anything are two versions."""
+    """Definitions that differ in any way are different versions."""
     return hashlib.sha256(definition.encode()).hexdigest()[:PLAN_VERSION_CHARACTERS]
 
 

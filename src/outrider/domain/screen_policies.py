@@ -1,8 +1,8 @@
-"""The policies of a workspace: when its workflows' messages may be heard, how often by one, and
-how often one of them is tried.
+"""A workspace's policies: when its workflow messages may arrive, how often per address, and how
+often each is tried.
 
-They hold back what is due, never what is urgent. A policy names its channels; without names it is
-about all of them.
+They delay messages that are due, never urgent ones. A policy names its channels; without names it
+applies to all of them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ ALL_CHANNELS: Channels = frozenset(Channel)
 
 
 class WaitsFor(StrEnum):
-    """What an item waits for, as its ledger row says it."""
+    """What an item waits for, as recorded in its ledger row."""
 
     QUIET_HOURS = "quiet_hours"
     SENDING_WINDOW = "sending_window"
@@ -34,7 +34,7 @@ class WaitsFor(StrEnum):
 
 
 class WhenReached(StrEnum):
-    """What becomes of a message beyond the cap."""
+    """What happens to a message beyond the cap."""
 
     WAIT = "wait"
     SKIP = "skip"
@@ -42,7 +42,7 @@ class WhenReached(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class QuietHours:
-    """Nobody is disturbed from the one minute of the local day until the other."""
+    """No messages between these two minutes of the local day."""
 
     from_minute: int
     to_minute: int
@@ -62,7 +62,7 @@ class QuietHours:
 
 @dataclass(frozen=True, slots=True)
 class SendingWindow:
-    """Messages go only then. A window over midnight belongs to the day on which it opens."""
+    """Messages go only within it. A window across midnight belongs to the day on which it opens."""
 
     from_minute: int
     to_minute: int
@@ -89,7 +89,7 @@ SendingHours = QuietHours | SendingWindow
 
 @dataclass(frozen=True, slots=True)
 class FrequencyCap:
-    """So many messages to one address and channel in so many hours."""
+    """At most this many messages to one address and channel in this many hours."""
 
     messages: int
     per_hours: int
@@ -103,7 +103,7 @@ class FrequencyCap:
 
 @dataclass(frozen=True, slots=True)
 class ScreenPolicies:
-    """What a workspace has set; where it has set nothing, nothing is held back."""
+    """A workspace's settings; what is not set does not delay anything."""
 
     time_zone: str = TIME_ZONE_DEFAULT
     quiet_hours: QuietHours | None = None
@@ -120,8 +120,8 @@ class ScreenPolicies:
         return cap if cap is not None and channel in cap.channels else None
 
     def as_document(self) -> dict[str, Any]:
-        """As people write it; channels are named only where they are not all, and retries only
-        where they are not the usual ones."""
+        """As people write it; channels and retries are named only where they differ from the
+        default."""
         document: dict[str, Any] = {"timeZone": self.time_zone}
         if (quiet := self.quiet_hours) is not None:
             document["quietHours"] = {**_span(quiet), **_channels(quiet.channels)}
@@ -157,7 +157,7 @@ def _channels(channels: Channels) -> dict[str, list[str]]:
 
 
 def policies_from(document: Mapping[str, Any]) -> ScreenPolicies:
-    """What `as_document` wrote; what people write is read strictly elsewhere."""
+    """Reads what `as_document` wrote; user input is parsed strictly elsewhere."""
     quiet, window = document.get("quietHours"), document.get("sendingWindow")
     cap, retry = document.get("frequencyCap"), document.get("retry")
     return ScreenPolicies(

@@ -1,7 +1,7 @@
-"""Sending hours: may a message go now, by the clock on its recipient's wall, or when may it?
+"""Sending hours: whether a message may go now by its recipient's local clock, or when it may.
 
-Only the wall clock counts: an hour that comes twice when the clocks go back is quiet twice, and one
-that never comes when they go forward is neither quiet nor open.
+Only local time counts: an hour that repeats when clocks go back is quiet twice, and one that is
+skipped when they go forward is neither quiet nor open.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,11 +14,11 @@ from outrider.domain.screen_policies import MINUTES_PER_HOUR, SendingHours, Wait
 
 ZONES_REMEMBERED = 1_024
 HORIZON_DAYS = 15
-"""A window that opens once a week may miss its day once, when the clocks go forward over it."""
+"""A weekly window may be skipped once, when the clocks go forward over it."""
 STEPS_MAX = 50
-"""Quiet hours and a window give way to each other at most a few times a day."""
+"""Quiet hours and a window alternate at most a few times a day."""
 SAMPLE = timedelta(hours=6)
-"""No zone changes its offset and changes it back within so short a time."""
+"""No zone changes its offset and changes it back within this time."""
 SECOND = timedelta(seconds=1)
 
 
@@ -28,7 +28,7 @@ class Wait(NamedTuple):
 
 
 class Zone(NamedTuple):
-    """`unknown` is the name that is no zone's, where another zone had to do."""
+    """`unknown` is the unrecognised zone name for which another zone was substituted."""
 
     zone: tzinfo
     unknown: str | None = None
@@ -36,7 +36,7 @@ class Zone(NamedTuple):
 
 @lru_cache(maxsize=ZONES_REMEMBERED)
 def zone_named(name: str) -> tzinfo | None:
-    """None where no zone has that name, whatever else it is."""
+    """None if there is no such time zone."""
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
@@ -44,7 +44,7 @@ def zone_named(name: str) -> tzinfo | None:
 
 
 def zone_of(own: str | None, workspace: str) -> Zone:
-    """The recipient's own zone, else their workspace's, else UTC."""
+    """The recipient's own zone, else the workspace's, else UTC."""
     unknown = None
     for name in (own, workspace):
         found = zone_named(name) if name else None
@@ -55,24 +55,28 @@ def zone_of(own: str | None, workspace: str) -> Zone:
 
 
 def wait(hours: Sequence[SendingHours], zone: tzinfo, now: datetime) -> Wait | None:
-    """None: it may go. Else until when it waits, and for what at the last.
+    """None: it may go. Else until when it waits, and the last reason for waiting.
 
-    Where there is no such moment within the horizon, it waits until the horizon.
+    If no time within the horizon is allowed, it waits until the horizon.
     """
-    moment, waits_for = now, None
+    candidate, waits_for = now, None
     horizon = now + timedelta(days=HORIZON_DAYS)
     for _ in range(STEPS_MAX):
-        closed = next((each for each in hours if not allows(each, zone, moment)), None)
+        closed = next((each for each in hours if not allows(each, zone, candidate)), None)
         if closed is None:
             break
         waits_for = closed.waits_for
-        moment = next(
-            (at for at in _candidates(closed, zone, moment, horizon) if allows(closed, zone, at)),
+        candidate = next(
+            (
+                at
+                for at in _candidates(closed, zone, candidate, horizon)
+                if allows(closed, zone, at)
+            ),
             horizon,
         )
-        if moment >= horizon:
+        if candidate >= horizon:
             break
-    return None if waits_for is None else Wait(min(moment, horizon), waits_for)
+    return None if waits_for is None else Wait(min(candidate, horizon), waits_for)
 
 
 def allows(hours: SendingHours, zone: tzinfo, moment: datetime) -> bool:
@@ -83,8 +87,8 @@ def allows(hours: SendingHours, zone: tzinfo, moment: datetime) -> bool:
 def _candidates(
     hours: SendingHours, zone: tzinfo, after: datetime, horizon: datetime
 ) -> Iterator[datetime]:
-    """Every moment at which these hours could begin to allow it: their minute, on each day and in
-    each of the two hours where it comes twice; and each moment at which the clocks are changed."""
+    """Every time at which these hours could start to allow it: their minute on each day, both times
+    where it repeats, and every clock change."""
     first = after.astimezone(zone).date()
     opening = time(*divmod(hours.opening_minute, MINUTES_PER_HOUR))
     on_the_wall = (
@@ -92,13 +96,13 @@ def _candidates(
         for day in range(HORIZON_DAYS + 1)
         for fold in (0, 1)
     )
-    moments = {local.astimezone(UTC) for local in on_the_wall}
-    moments.update(_changes(zone, after, horizon))
-    return (moment for moment in sorted(moments) if after < moment < horizon)
+    candidates = {local.astimezone(UTC) for local in on_the_wall}
+    candidates.update(_changes(zone, after, horizon))
+    return (candidate for candidate in sorted(candidates) if after < candidate < horizon)
 
 
 def _changes(zone: tzinfo, begin: datetime, end: datetime) -> Iterator[datetime]:
-    """When the clocks are changed between these two moments, to the second."""
+    """The clock changes between these two times, to the second."""
     begin = begin.astimezone(UTC).replace(microsecond=0)
     while begin < end:
         sampled = begin + SAMPLE

@@ -1,7 +1,7 @@
-"""Sessions of the console: who signed in and until when, signed so that nobody can make one up.
+"""Console sessions: who signed in and until when, signed against forgery.
 
 A token is base64url of a version, the key's id, the expiry and some random bytes, and HMAC-SHA256
-over them. Nothing is kept of it: the key behind it is looked up with every request.
+over them. It is not stored: its key is looked up with every request.
 """
 
 import base64
@@ -25,13 +25,13 @@ _SAID_BYTES = len(_VERSION) + _UUID_BYTES + _TIME_BYTES + NONCE_BYTES
 TOKEN_CHARACTERS: Final = -(-(_SAID_BYTES + _SIGNATURE_BYTES) * 4 // 3)
 
 _OF_SESSION, _OF_CSRF = b"session\x00", b"csrf\x00"
-"""What is signed begins with what it is for, so that no signature serves twice."""
+"""Signed data begins with its purpose, so that no signature is valid for another."""
 _NO_KEY = bytes(_UUID_BYTES)
 _TEXT = re.compile(r"[A-Za-z0-9_-]+\Z")
 
 
 class SignedSession(NamedTuple):
-    """What a token of ours says. `key_id` is None for the root key, which has no record."""
+    """The contents of a token. `key_id` is None for the root key, which has no record."""
 
     key_id: KeyId | None
     expires_at: datetime
@@ -40,35 +40,35 @@ class SignedSession(NamedTuple):
 def make_token(
     secret: bytes, key_id: KeyId | None, expires_at: datetime, nonce: bytes, root_key: str | None
 ) -> str:
-    """A session of the root key is signed for that very key, and ends when it is changed."""
+    """A session of the root key is signed with that key, and ends when the key changes."""
     assert len(nonce) == NONCE_BYTES
     named = _NO_KEY if key_id is None else uuid.UUID(key_id).bytes
     expires = int(expires_at.timestamp()).to_bytes(_TIME_BYTES)
-    said = b"".join((_VERSION, named, expires, nonce))
-    return _text(said + _signature(secret, said, root_key))
+    signed = b"".join((_VERSION, named, expires, nonce))
+    return _text(signed + _signature(secret, signed, root_key))
 
 
 def read_token(secret: bytes, text: str, root_key: str | None) -> SignedSession | None:
-    """None unless it is exactly what `make_token` made; nearly right takes as long as wrong.
+    """None unless it is exactly what `make_token` made; checked in constant time.
 
-    Whether it has expired, and whether its key is still good, is for the reader to judge.
+    The caller checks whether it has expired and whether its key is still valid.
     """
     raw = _bytes(text)
     if raw is None:
         return None
-    said, signature = raw[:_SAID_BYTES], raw[_SAID_BYTES:]
-    if not hmac.compare_digest(_signature(secret, said, root_key), signature):
+    signed, signature = raw[:_SAID_BYTES], raw[_SAID_BYTES:]
+    if not hmac.compare_digest(_signature(secret, signed, root_key), signature):
         return None
-    if said[:1] != _VERSION:
+    if signed[:1] != _VERSION:
         return None
-    named = said[1 : 1 + _UUID_BYTES]
-    expires = int.from_bytes(said[1 + _UUID_BYTES : 1 + _UUID_BYTES + _TIME_BYTES])
+    named = signed[1 : 1 + _UUID_BYTES]
+    expires = int.from_bytes(signed[1 + _UUID_BYTES : 1 + _UUID_BYTES + _TIME_BYTES])
     key_id = None if named == _NO_KEY else KeyId(str(uuid.UUID(bytes=named)))
     return SignedSession(key_id, datetime.fromtimestamp(expires, UTC))
 
 
 def csrf_token(secret: bytes, token: str) -> str:
-    """What a page of ours sends beside the cookie, and a page of somebody else's cannot know."""
+    """Sent by our own pages beside the cookie; other sites' pages cannot know it."""
     return _text(hmac.digest(secret, _OF_CSRF + token.encode(), "sha256"))
 
 
@@ -89,5 +89,5 @@ def _bytes(text: str) -> bytes | None:
         raw = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
     except binascii.Error:
         return None
-    # Spare bits of the last character would give one token several spellings.
+    # Unused bits of the last character would give one token several spellings.
     return raw if _text(raw) == text else None

@@ -1,6 +1,6 @@
-"""Which names settings have: what is none of them is refused, with the one that may be meant.
+"""The names of settings: unknown ones are refused, with a suggestion.
 
-A mistyped variable that is ignored is the worst answer: the program runs, on another database.
+Ignoring a mistyped variable is the worst answer: the program runs, on another database.
 """
 
 import difflib
@@ -11,13 +11,13 @@ from typing import Any, Final
 PREFIX: Final = "OUTRIDER_"
 
 OTHER_VARIABLES: Final = frozenset({"OUTRIDER_KEY", "OUTRIDER_SERVER", "OUTRIDER_BUS_SECRET"})
-"""What commands and sinks read themselves."""
+"""Read by commands and sinks directly."""
 
 TEST_VARIABLES: Final = re.compile(r"OUTRIDER_(?:TEST_\w+|CRASH_SEED|BROWSER_ITEMS)")
-"""What the project's own tests are told by; processes that they start inherit it."""
+"""Configures the project's own tests; processes that they start inherit it."""
 
 CONTRACT_NAMES: Final = {"stateStore": "state_store"}
-"""Tables of `outrider.toml` that a contract calls otherwise."""
+"""Tables of `outrider.toml` that a contract calls by another name."""
 
 _REFERENCE = re.compile(r"\benv:([A-Za-z_][A-Za-z0-9_]*)")
 
@@ -25,7 +25,7 @@ _REFERENCE = re.compile(r"\benv:([A-Za-z_][A-Za-z0-9_]*)")
 def unknown_variables(
     environment: Mapping[str, str], known: Iterable[str], settings: object
 ) -> dict[str, str]:
-    """Variables that look like settings and are none; secrets that settings refer to are no such.
+    """Variables that look like settings but are not; secrets that settings refer to are exempt.
 
     `known` are the fields; `settings` is everything that was set, in whatever form.
     """
@@ -43,7 +43,7 @@ def unknown_variables(
 
 
 def in_our_names(file: Mapping[str, Any]) -> dict[str, Any]:
-    """The tables of `outrider.toml`, those of a contract under the name they have here."""
+    """The tables of `outrider.toml`, with a contract's names translated to ours."""
     renamed = dict(file)
     for theirs, ours in CONTRACT_NAMES.items():
         if theirs in renamed and ours not in renamed:
@@ -52,7 +52,7 @@ def in_our_names(file: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A clause to end a sentence with, empty where nothing is near."""
+    """A clause to end a sentence with, empty if there is no similar name."""
     by_folded = {each.lower(): each for each in known}
     [*near] = difflib.get_close_matches(name.lower(), by_folded, n=1, cutoff=0.7)
     return f"; did you mean {by_folded[near[0]]}?" if near else ""

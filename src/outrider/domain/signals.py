@@ -1,4 +1,4 @@
-"""Signals: how somebody steers a run. Each is authorised first, and the decision is recorded."""
+"""Signals: how an operator steers a run. Each is authorised first, and the decision is recorded."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -14,7 +14,7 @@ class Signal(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AskedSignal:
-    """A signal as somebody sent it; under the same id it is the same signal."""
+    """A signal as sent; the same id means the same signal."""
 
     signal: Signal
     signal_id: str
@@ -23,7 +23,7 @@ class AskedSignal:
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """Whoever sent it may."""
+    """The sender is authorised."""
 
 
 @dataclass(frozen=True, slots=True)

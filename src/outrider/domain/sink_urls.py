@@ -30,7 +30,7 @@ OPTIONS = {
     SinkKind.NATS: frozenset({"stream", "subject"}),
     SinkKind.REDIS: frozenset({"stream", "maxlen"}),
 }
-"""What may stand behind the question mark; a webhook's query is the receiver's."""
+"""The query options each kind allows; a webhook's query belongs to the receiver."""
 
 PORTS = {"http": 80, "https": 443, "nats": 4222, "tls": 4222, "redis": 6379, "rediss": 6379}
 

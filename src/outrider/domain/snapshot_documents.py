@@ -1,7 +1,7 @@
 """A run's snapshot as a document, in the contract's own words, and back again without loss.
 
-Fields that this code does not know are left alone. A document that cannot be read at all, because
-it is damaged or of a later format, is Unreadable: whoever has the log folds it again.
+Unknown fields are ignored. A damaged document, or one of a later format, is Unreadable: the caller
+folds the log again.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -35,20 +35,20 @@ FORMAT = "snapshotFormat"
 
 
 class Unreadable(ValueError):
-    """A stored snapshot that this code cannot go on from."""
+    """A stored snapshot that this code cannot continue from."""
 
     def __init__(self, reason: str, *, later: bool = False) -> None:
         super().__init__(reason)
         self.later = later
-        """Whether a later version wrote it, for which it is as good as ever."""
+        """Whether a later version wrote it, for which it is still valid."""
 
 
 def snapshot_document(
     snapshot: RunSnapshot, written: Callable[[StepSnapshot], Any] | None = None
 ) -> Document:
-    """As contract 002 prints it; what is not known is left out.
+    """As contract 002 prints it; unknown values are omitted.
 
-    Whoever has the steps written already gives them.
+    A caller that has already serialised the steps passes them.
     """
     document: Document = {
         "contractVersion": CONTRACT_VERSION,
@@ -73,7 +73,7 @@ def snapshot_document(
 def stored_document(
     snapshot: RunSnapshot, written: Callable[[StepSnapshot], Any] | None = None
 ) -> Document:
-    """The same as it is stored: with the number of its format."""
+    """The stored form: with the number of its format."""
     return {FORMAT: SNAPSHOT_FORMAT, **snapshot_document(snapshot, written)}
 
 
@@ -84,7 +84,7 @@ def step_document(step: StepSnapshot) -> Document:
         "logicalAttemptId": str(step.logical_attempt),
         "artifacts": [dict(each) for each in step.artifacts],
     }
-    # Not one dictionary that is filtered: there are as many of these as a run has steps.
+    # Not one filtered dictionary: there are as many of these as a run has steps.
     if step.engine_attempt is not None:
         document["engineAttemptId"] = str(step.engine_attempt)
     if step.started_at is not None:
@@ -103,7 +103,7 @@ def step_document(step: StepSnapshot) -> Document:
 
 
 def snapshot_from_stored(document: Any) -> RunSnapshot:
-    """The snapshot that was stored as this; Unreadable where nobody can tell."""
+    """The stored snapshot; raises Unreadable if it cannot be parsed."""
     if not isinstance(document, Mapping):
         raise Unreadable("it is no object")
     version = str(document.get("contractVersion", UNVERSIONED))
@@ -118,7 +118,7 @@ def snapshot_from_stored(document: Any) -> RunSnapshot:
 
 
 def snapshot_from(document: Mapping[str, Any]) -> RunSnapshot:
-    """The snapshot that this is the document of."""
+    """The snapshot of this document."""
     return RunSnapshot(
         run_id=RunId(document["runId"]),
         status=SnapshotStatus(document["status"]),

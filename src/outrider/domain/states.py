@@ -79,7 +79,7 @@ _SUCCESS_STATUS = {Channel.VOICE: ItemStatus.CALLED, Channel.SOCIAL: ItemStatus.
 
 
 def success_status(channel: Channel) -> ItemStatus:
-    """What a provider's acceptance is called on this channel."""
+    """The status of an item that the provider accepted on this channel."""
     return _SUCCESS_STATUS.get(channel, ItemStatus.SENT)
 
 
@@ -88,7 +88,7 @@ State = TypeVar("State", bound=StrEnum)
 
 @dataclass(frozen=True, slots=True)
 class StateMachine(Generic[State]):
-    """A table of (state, trigger) → state; what is not in it is refused."""
+    """A table of (state, trigger) → state; anything else is refused."""
 
     name: str
     initial: State

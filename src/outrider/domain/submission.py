@@ -1,4 +1,4 @@
-"""Contracts and how they judge an attempt: what the gateway said, plus policy, gives a verdict.
+"""Contracts and how they judge an attempt: the gateway's result plus policy gives a verdict.
 
 A gateway reports a `CallResult`; `judge` turns it into a `Verdict` under the contract the item was
 submitted under. Gateway semantics are never reinterpreted here, and silence is never success.
@@ -27,12 +27,12 @@ from outrider.domain.reference_memory import NEVER, ReferenceMemory
 from outrider.domain.states import Channel, IntentStatus, ItemStatus, success_status
 
 REALTIME, BATCH = "realtime", "batch"
-"""The modes of a contract: what is realtime never waits behind what is batch."""
+"""The modes of a contract: realtime never waits behind batch."""
 DEFERRED_MAX_SECONDS = 5 * 86_400.0
-"""How long a message is brought back to a provider that keeps saying "later" of it alone; as long
-as mail servers do (RFC 5321, 4.5.4.1)."""
+"""How long a message is retried with a provider that keeps deferring it alone; as long as mail
+servers do (RFC 5321, 4.5.4.1)."""
 SAYS_NOTHING_OF_IT = frozenset({"unauthorized"})
-"""Rejections of the caller: they leave open whether an earlier call was taken."""
+"""Rejections of the caller: they do not say whether an earlier call was accepted."""
 
 
 class ExhaustedReason(StrEnum):
@@ -63,7 +63,7 @@ Policy = Deadline | MaxAttempts | OneShot
 
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """The constraints of a submission target, as they stood when the item was submitted."""
+    """The constraints of a submission target, as of the item's submission."""
 
     submission_target: str
     gateway_type: str
@@ -74,7 +74,7 @@ class Contract:
 
     @property
     def acceptance_seconds(self) -> float | None:
-        """How long after its submission an item may be accepted; None: for as long as it takes."""
+        """How long after its submission an item may be accepted; None means no limit."""
         policy = self.policy
         return policy.max_acceptance_seconds if isinstance(policy, Deadline) else None
 
@@ -85,14 +85,15 @@ class Contract:
 
 @dataclass(frozen=True, slots=True)
 class GatewayType:
-    """What the code knows of a gateway family; declared honestly, because doubt depends on it."""
+    """What the code knows about a gateway family; declared honestly, because doubt depends on
+    it."""
 
     name: str
     channel: Channel
     rejection_reasons: frozenset[str]
     remembers: ReferenceMemory | None = NEVER
-    """How long its provider says that it knows a reference again; None: each target declares it,
-    because anybody's servers speak this protocol."""
+    """How long its provider documents that it recognises a reference; None: each target declares
+    it, because any server may speak this protocol."""
     looks_up: bool = False
     reference_field: str | None = None
     """The field of a forwarded payload that carries our reference; a client's own would hide it."""
@@ -110,7 +111,7 @@ class AttemptFacts(NamedTuple):
     closed_at: datetime
     maybe_received: bool = False
     most_attempts: int | None = None
-    """How often the item is tried at most, whatever its contract would allow."""
+    """The most attempts for the item, whatever its contract would allow."""
     final_reasons: frozenset[str] = frozenset()
     uncounted_calls: int = 0
     repeats: int = 0
@@ -123,7 +124,7 @@ class AttemptFacts(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What to write: the item's status, the contract's judgement, and when to go on, if ever."""
+    """What to write: the item's status, the contract's judgement, and when to continue, if ever."""
 
     status: ItemStatus
     intent_status: IntentStatus
@@ -136,9 +137,9 @@ class Verdict(NamedTuple):
     in_doubt: bool = False
     maybe_received: bool = False
     given_back: bool = False
-    """The call was no attempt: it waits again, for what `reason` says."""
+    """The call was not an attempt: the item waits again, for `reason`."""
     counts_as_call: bool = False
-    """Of what is given back: something was asked of the target, if only a connection."""
+    """For a call handed back: the target was contacted, if only for a connection."""
 
     @property
     def final_outcome(self) -> str | None:
@@ -193,7 +194,8 @@ def judge(
                 ItemStatus.FAILED, IntentStatus.REJECTED, Progress.ANSWERED, reason, detail or None
             )
         case Rejected(reason, detail, retry_after):
-            # A gateway that remembers and rejects this reference says that it never took it before.
+            # A gateway that remembers and rejects this reference proves that it never accepted it
+            # before.
             doubtful = facts.maybe_received and not facts.is_remembered
             due = facts.closed_at + timedelta(seconds=delay_seconds(facts.number, retry_after))
             return _retry_or_end(
@@ -204,7 +206,7 @@ def judge(
             if silent and not facts.is_remembered:
                 return _in_doubt(progress, code, detail)
             due = facts.closed_at + timedelta(seconds=delay_seconds(facts.number, retry_after))
-            # What came back was no answer, and is not recorded as one.
+            # What came back was not an answer, and is not recorded as one.
             far = Progress.SENT_NO_ANSWER if progress is Progress.ANSWERED else progress
             return _retry_or_end(
                 contract, facts, due, far, code, detail,
@@ -222,8 +224,8 @@ def _deferred(
     reason: str,
     detail: str,
 ) -> Verdict:
-    """What is said of the target keeps the item's place in line; what is said of it alone sends it
-    away for a while, and in the end for good."""
+    """A deferral by the target keeps the item's place in the queue; a deferral of the item alone
+    postpones it, and eventually ends it."""
     if closes is Closes.THE_DOOR:
         return _given_back(facts, None, reason, detail)
     waited = (facts.closed_at - facts.submitted_at).total_seconds()
@@ -240,7 +242,8 @@ def _deferred(
 def _given_back(
     facts: AttemptFacts, due: datetime | None, reason: str | None, detail: str | None
 ) -> Verdict:
-    """No attempt was made, so no policy is used up. Without a time it keeps its place in line."""
+    """No attempt was made, so no policy is used up. Without a time it keeps its place in the
+    queue."""
     return Verdict(
         ItemStatus.QUEUED, IntentStatus.PENDING, Progress.NOT_SENT, reason, detail or None,
         next_attempt_at=due, maybe_received=facts.maybe_received, given_back=True,
@@ -249,19 +252,19 @@ def _given_back(
 
 
 def _meets_itself(facts: AttemptFacts) -> bool:
-    """Whether "duplicate" can only mean an earlier call of ours: after a silence, or where a call
-    is refused for as long as the one it repeats is under way. Else it is a rejection."""
+    """Whether "duplicate" can only refer to an earlier call of ours: after a silence, or where a
+    call is refused while the one it repeats is in progress. Otherwise it is a rejection."""
     return facts.maybe_received or (facts.memory.while_in_flight and facts.repeats > 0)
 
 
 def accept(
     gateway: GatewayType, deadline: datetime | None, closed_at: datetime, message_id: str | None
 ) -> Verdict:
-    """What `judge` makes of an acceptance, which needs to know little of the attempt."""
+    """The same as `judge` for an acceptance, which needs little knowledge of the attempt."""
     status, intent, exhausted = success_status(gateway.channel), IntentStatus.ACCEPTED, None
     if deadline is not None and closed_at >= deadline:
         intent, exhausted = IntentStatus.EXHAUSTED, ExhaustedReason.DEADLINE_EXCEEDED
-    # By position: of all verdicts this is the one that is given a million times.
+    # Positional arguments: this is the verdict that is made a million times.
     return Verdict(status, intent, Progress.ANSWERED, None, None, exhausted, message_id)
 
 
@@ -288,7 +291,8 @@ def _retry_or_end(
             next_attempt_at=due, maybe_received=doubtful,
         )  # fmt: skip
     if doubtful:
-        # Policy is used up, but a call may have arrived: both are true, and neither is a failure.
+        # The policy is used up, but a call may have arrived: both are true, and neither is a
+        # failure.
         return _in_doubt(progress, reason, detail)._replace(
             intent_status=IntentStatus.EXHAUSTED,
             exhausted_reason=exhausted,

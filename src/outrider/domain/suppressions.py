@@ -1,7 +1,7 @@
-"""Suppressions: an address that must not be called on a channel, how that is known, and its reach.
+"""Suppressions: an address that must not be called on a channel, the reason, and the scope.
 
-It is for everything on the channel, or for one topic. It holds back transactional messages only
-where it says that the address must not be used at all, not where somebody wants to hear less.
+One applies to a whole channel or to one topic. It blocks transactional messages only if the address
+must not be used at all, not if its owner merely wants fewer messages.
 """
 
 from datetime import datetime
@@ -9,11 +9,11 @@ from enum import StrEnum
 from typing import NamedTuple
 
 EVERYTHING = ""
-"""The topic of a suppression that is for a whole channel, as it is stored."""
+"""The stored topic of a suppression that covers a whole channel."""
 
 
 class SuppressionSource(StrEnum):
-    """How it is known that an address must not be called."""
+    """Why an address must not be called."""
 
     API = "api"
     UNSUBSCRIBE = "unsubscribe"
@@ -24,11 +24,11 @@ class SuppressionSource(StrEnum):
 
 
 HARD = frozenset({SuppressionSource.BOUNCE, SuppressionSource.COMPLAINT, SuppressionSource.STOP})
-"""They are of the address itself: nothing at all is sent to it on that channel."""
+"""About the address itself: nothing at all is sent to it on that channel."""
 
 
 class OptOut(NamedTuple):
-    """What is said of addresses that are suppressed together."""
+    """The common reason of addresses that are suppressed together."""
 
     reason: str
     source: SuppressionSource = SuppressionSource.API
@@ -42,7 +42,7 @@ class OptOut(NamedTuple):
 
 
 class Suppression(NamedTuple):
-    """One as it is kept; for everything on its channel where it has no topic."""
+    """A stored suppression; it covers the whole channel if it has no topic."""
 
     channel: str
     address: str

@@ -1,8 +1,8 @@
 """A target's door at one URL: token bucket, throttle, breaker and slots, as pure state.
 
-`admit` says how many calls may begin now, or when to ask again; `report` takes in how calls ended.
-While a door is closed it lets one call through every so often, a probe; if that is answered, the
-door is open. None of it ever costs an item an attempt: what is not admitted waits.
+`admit` says how many calls may begin now, or when to ask again; `report` records how calls ended. A
+closed door admits one probe at intervals; an answered probe opens it. None of this costs an item an
+attempt: what is not admitted waits.
 """
 
 from collections.abc import Sequence
@@ -14,16 +14,16 @@ from outrider.domain.retry import RetrySchedule
 
 THROTTLE_FIRST_SECONDS = 0.1
 THROTTLE_MOST_SECONDS = 60.0
-"""How long one `Retry-After` closes the door that all workspaces share. Whoever was told waits for
-as long as it said; the others find out for themselves, one call at a time."""
+"""How long one `Retry-After` closes the door that all workspaces share. The throttled workspace
+waits the full time; the others probe, one call at a time."""
 PROBE_LOOK_SECONDS = 0.25
-"""How often those who wait for somebody else's probe look whether it has ended."""
+"""How often waiting callers check whether another caller's probe has ended."""
 SLOTS_GROW_SECONDS = 1.0
 
 
 class DoorState(StrEnum):
-    """Throttled: the provider said to come back later. Down: it cannot be reached, answers nothing
-    that can be used, or is held because it refuses us or our set-up; `reason` says which."""
+    """Throttled: the provider said to come back later. Down: it is unreachable, gives no usable
+    answer, or is held because it refuses us or our set-up; `reason` says which."""
 
     OPEN = "open"
     THROTTLED = "throttled"
@@ -32,24 +32,24 @@ class DoorState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TargetPolicy:
-    """How a target is executed: settings of ours, never terms of its contract."""
+    """How a target is executed: our settings, never terms of its contract."""
 
     rate_per_second: float | None = None
     burst: int = 1
     breaker_failures: int = 20
     breaker_seconds: float = 15.0
     retry: RetrySchedule | None = None
-    """None: what is usual for the target's gateway type."""
+    """None: the default of the target's gateway type."""
     fallback: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """What all workers share of a target at a URL.
+    """The state of a target at a URL that all workers share.
 
-    `epoch` grows each time it closes: who was admitted before must not begin any more, and what
-    they have to tell is no news. `slots` is how many calls it takes at once, where that is known to
-    be fewer than asked for.
+    `epoch` grows each time it closes: calls admitted earlier must not begin any more, and their
+    reports are stale. `slots` is how many concurrent calls it takes, where that is known to be
+    fewer than requested.
     """
 
     tokens: float
@@ -90,7 +90,8 @@ class Report:
 
     `answered` by the provider, whatever it said; `failures` to get an answer; `throttled` to come
     back later; `held`: it refused us, or our set-up, rather than a message. `unused`: a probe that
-    was never begun. `in_flight` is how many calls were out; 0 says nothing of the door's slots.
+    never began. `in_flight` is how many calls were in progress; 0 says nothing about the door's
+    slots.
     """
 
     epoch: int
@@ -103,7 +104,7 @@ class Report:
     reason: str | None = None
     held: int = 0
     others_first: bool = False
-    """It waits a little longer than others do, so that one of them has the next probe."""
+    """Waits a little longer than others, so that another caller gets the next probe."""
 
     @property
     def is_trouble(self) -> bool:
@@ -119,16 +120,16 @@ def throttle_reports(
     *,
     again: bool = False,
 ) -> tuple[Report, Report]:
-    """What the shared door hears of a call that was told to come back later, and what the door of
-    the workspace hears whose call it was. If that was a probe, another workspace has the next."""
+    """Reports of a throttled call to the shared door and to its own workspace's door. If the call
+    was a probe, another workspace gets the next one."""
     if asked_seconds is None or asked_seconds <= THROTTLE_MOST_SECONDS:
         shared = Report(
             shared_epoch, throttled=1, retry_after_seconds=asked_seconds, in_flight=in_flight,
             reason=said,
         )  # fmt: skip
         return shared, replace(shared, epoch=own_epoch, in_flight=0, others_first=again)
-    told = f"it asked to wait {asked_seconds:,.0f} s"
-    reason = f"{said}; {told}" if said else told
+    reason_text = f"it asked to wait {asked_seconds:,.0f} s"
+    reason = f"{said}; {reason_text}" if said else reason_text
     shared = Report(
         shared_epoch, throttled=1, retry_after_seconds=THROTTLE_MOST_SECONDS, in_flight=in_flight,
         reason=f"{reason}; other workspaces try again after {THROTTLE_MOST_SECONDS:.0f} s",
@@ -139,7 +140,7 @@ def throttle_reports(
 
 
 def merged(reports: Sequence[Report]) -> list[Report]:
-    """Runs of the same kind as one, in their order: a window of failures is one change."""
+    """Consecutive reports of the same kind merged: a window of failures is one change."""
     whole: list[Report] = []
     for each in reports:
         last = whole[-1] if whole else None
@@ -175,7 +176,7 @@ def admit(door: Door, policy: TargetPolicy, want: int, now: datetime) -> Admissi
     if door.probe_until is not None and now < door.probe_until:
         look = now + timedelta(seconds=PROBE_LOOK_SECONDS)
         return Admission(0, min(look, door.probe_until), door)
-    # One call finds out for all. If its worker dies with it, another may try in a while.
+    # One call probes for all. If its worker dies, another may try after a while.
     until = now + timedelta(seconds=policy.breaker_seconds)
     return Admission(1, None, replace(door, probe_until=until), is_probe=True)
 
@@ -191,14 +192,14 @@ def _draw_tokens(door: Door, policy: TargetPolicy, want: int, now: datetime) -> 
     after = replace(door, tokens=tokens - granted, refilled_at=now)
     if granted:
         return Admission(granted, None, after)
-    # Worth coming back for: as many as are wanted, but no more than a second's worth.
+    # Enough to be worth waking for: as many as are wanted, up to a second's worth.
     worth = min(float(want), float(policy.burst), max(1.0, rate))
     return Admission(0, now + timedelta(seconds=(worth - tokens) / rate), after)
 
 
 def report(door: Door, policy: TargetPolicy, seen: Report, now: datetime) -> Door:
     if seen.epoch != door.epoch:
-        # They were admitted before the door closed: only a longer wait is news.
+        # They were admitted before the door closed: only a longer wait is new information.
         return _wait_longer(door, seen, now)
     if seen.held:
         return hold(door, policy, seen.reason, now)
@@ -221,7 +222,7 @@ def report(door: Door, policy: TargetPolicy, seen: Report, now: datetime) -> Doo
 
 
 def hold(door: Door, policy: TargetPolicy, reason: str | None, now: datetime) -> Door:
-    """Nothing that is sent there can succeed: one refusal is enough to close it."""
+    """Nothing sent there can succeed: one refusal is enough to close it."""
     door = replace(door, failures=0, reason=reason)
     return _close(door, DoorState.DOWN, now + timedelta(seconds=policy.breaker_seconds), now)
 
@@ -235,7 +236,7 @@ def _open(door: Door, now: datetime) -> Door:
 
 
 def _grow(door: Door, now: datetime) -> Door:
-    """A tenth more, and one, for every while without a refusal."""
+    """Add a tenth, plus one, for each interval without a refusal."""
     if door.slots is None or door.slots_at is None:
         return door
     if now < door.slots_at + timedelta(seconds=SLOTS_GROW_SECONDS):
@@ -246,7 +247,7 @@ def _grow(door: Door, now: datetime) -> Door:
 def _throttle(door: Door, policy: TargetPolicy, seen: Report, now: datetime) -> Door:
     wait = min(THROTTLE_FIRST_SECONDS * 2.0 ** min(door.step, 32), policy.breaker_seconds)
     if seen.retry_after_seconds is not None:
-        # It knows best; but who throttles again and again is not asked all the while.
+        # The provider knows best; but repeated throttling lengthens the wait.
         wait = seen.retry_after_seconds if not door.step else max(wait, seen.retry_after_seconds)
     if seen.others_first:
         wait += PROBE_LOOK_SECONDS
@@ -272,15 +273,15 @@ def _wait_longer(door: Door, seen: Report, now: datetime) -> Door:
 
 
 def reset(door: Door, now: datetime) -> Door:
-    """As if nothing had ever gone wrong: what an operator asks for."""
+    """Reset to a healthy state, at an operator's request."""
     fresh = Door(door.tokens, door.refilled_at, epoch=door.epoch + (not door.is_open))
     return replace(fresh, slots=None, slots_at=now)
 
 
 def share_of(slots: int, wanted: int, place: int, holders: int, others: int) -> int:
-    """Of a door's slots the part of one worker: alike for all, and never more than are free.
+    """One worker's share of a door's slots: equal for all, and never more than are free.
 
-    `place` is where the worker stands among all `holders`; `others` is what they have by now.
+    `place` is the worker's index among all `holders`; `others` is what they currently hold.
     """
     assert 0 <= place < holders
     even = slots // holders + (place < slots % holders)

@@ -1,4 +1,4 @@
-"""Texts that a stranger sent, as any database can keep them."""
+"""Untrusted text, made storable in any database."""
 
 import re
 
@@ -7,15 +7,15 @@ _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 def storable(text: str | None) -> str | None:
-    """Spells out NUL and lone surrogates: Postgres has no place for the one, UTF-8 for the other.
+    """Escapes NUL and lone surrogates: Postgres cannot store the former, UTF-8 the latter.
 
-    A provider's answer must never be what keeps its own record from being written.
+    A provider's answer must never prevent its own record from being written.
     """
     return None if text is None else _UNSTORABLE.sub(_spelt_out, text)
 
 
 def breaks_header(text: str) -> bool:
-    """A line break in a header would add headers, or recipients, of a stranger's choosing."""
+    """A line break in a header would let untrusted input add headers or recipients."""
     return _HEADER_BREAKERS.search(text) is not None
 
 

@@ -1,4 +1,4 @@
-"""Triggers: the names of what happens in a business, and which of them anybody listens to."""
+"""Triggers: the names of business events, and which of them have listeners."""
 
 from collections.abc import Iterable
 from typing import Final

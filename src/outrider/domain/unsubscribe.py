@@ -1,10 +1,9 @@
-"""One-click unsubscribing (RFC 8058): whom a link opts out, signed so that nobody can make one up.
+"""One-click unsubscribing (RFC 8058): who a link opts out, signed against forgery.
 
-A token is base64url of a version, a seal of 16 bytes, and the scope, the channel, the topic where
-there is one and the address enciphered: a proxy's log, a forwarded mail or a browser's history does
-not tell who was written to. The seal is HMAC-SHA256 over what is sealed, and what it is enciphered
-with comes from it, so the same recipient has the same token and a changed one opens nothing (a
-synthetic IV, as in RFC 5297).
+A token is base64url of a version, a 16-byte seal, and the encrypted scope, channel, topic (if any)
+and address: a proxy's log, a forwarded mail or a browser's history does not reveal the recipient.
+The seal is HMAC-SHA256 over the plaintext, and the keystream is derived from it, so the same
+recipient has the same token and a changed one does not open (a synthetic IV, as in RFC 5297).
 
 Links of the first version had the address in the clear. They are in mailboxes, and are still read.
 """
@@ -48,17 +47,17 @@ _HIDDEN = "•••"
 
 
 class Unsubscription(NamedTuple):
-    """Who wants to hear nothing more, and where; the address is in lower case."""
+    """Who opts out, and where; the address is in lower case."""
 
     scope: Scope
     channel: Channel
     address: str
     topic: str | None = None
-    """Of this alone; without one, of everything on the channel."""
+    """Only this topic; without one, everything on the channel."""
 
     @property
     def masked_address(self) -> str:
-        """Enough for its owner to know it by, and too little for anybody else to write to it."""
+        """Enough for its owner to recognise it, and too little for anyone else to use it."""
         local, at, domain = self.address.rpartition("@")
         if at:
             return f"{local[:1] if len(local) > 1 else ''}{_HIDDEN}@{domain}"
@@ -67,7 +66,7 @@ class Unsubscription(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class UnsubscribeUrls:
-    """Makes the links of messages, without asking anybody."""
+    """Makes the links of messages without any lookup."""
 
     public_url: str
     secret: bytes = field(repr=False)
@@ -83,7 +82,7 @@ def shows_link(*texts: str | None) -> bool:
 
 
 def with_link(attributes: str, url: str) -> str:
-    """A recipient's attributes, as JSON text, with the link; one of that name they had wins."""
+    """A recipient's attributes, as JSON text, with the link; an attribute of that name wins."""
     rest = attributes.lstrip()[1:].lstrip()
     return f'{{"{VARIABLE}":"{url}"{"" if rest.startswith("}") else ","}{rest}'
 
@@ -94,17 +93,17 @@ def make_token(
     """The same for the same recipient and topic, however the address is spelt."""
     tenant, workspace = (bytes.fromhex(each.replace("-", "")) for each in scope)
     addressed = address.lower().encode(errors="surrogatepass")
-    # Nobody was ever written to at a longer one.
+    # No message was ever sent to a longer one.
     assert len(addressed) <= _ADDRESS_MAX_BYTES
     # Neither a channel nor a topic has a zero byte; an address may.
     named = channel.value.encode("ascii") + _BETWEEN + (topic or "").encode("ascii") + _BETWEEN
-    said = tenant + workspace + named + addressed
-    seal = _signature(secret, _OF_SEAL + said)
-    return _text(_VERSION + seal + _enciphered(secret, seal, said))
+    plaintext = tenant + workspace + named + addressed
+    seal = _signature(secret, _OF_SEAL + plaintext)
+    return _text(_VERSION + seal + _enciphered(secret, seal, plaintext))
 
 
 def read_token(secret: bytes, text: str) -> Unsubscription | None:
-    """None unless it is exactly what `make_token` made; nearly right takes as long as wrong."""
+    """None unless it is exactly what `make_token` made; checked in constant time."""
     raw = _bytes(text)
     if raw is None:
         return None
@@ -113,27 +112,27 @@ def read_token(secret: bytes, text: str) -> Unsubscription | None:
     if raw[:1] != _VERSION:
         return None
     seal, hidden = raw[1 : 1 + _SIGNATURE_BYTES], raw[1 + _SIGNATURE_BYTES :]
-    said = _enciphered(secret, seal, hidden)
-    if not hmac.compare_digest(_signature(secret, _OF_SEAL + said), seal):
+    plaintext = _enciphered(secret, seal, hidden)
+    if not hmac.compare_digest(_signature(secret, _OF_SEAL + plaintext), seal):
         return None
-    channel, _, rest = said[_SCOPE_END:].partition(_BETWEEN)
+    channel, _, rest = plaintext[_SCOPE_END:].partition(_BETWEEN)
     topic, _, address = rest.partition(_BETWEEN)
-    return _unsubscription(said[:_SCOPE_END], channel, address, topic)
+    return _unsubscription(plaintext[:_SCOPE_END], channel, address, topic)
 
 
 def _read_first(secret: bytes, raw: bytes) -> Unsubscription | None:
     signed, signature = raw[:-_SIGNATURE_BYTES], raw[-_SIGNATURE_BYTES:]
     if not hmac.compare_digest(_signature(secret, signed), signature):
         return None
-    said = signed[len(_FIRST_VERSION) :]
-    channel, _, address = said[_SCOPE_END:].partition(_BETWEEN)
-    return _unsubscription(said[:_SCOPE_END], channel, address, b"")
+    plaintext = signed[len(_FIRST_VERSION) :]
+    channel, _, address = plaintext[_SCOPE_END:].partition(_BETWEEN)
+    return _unsubscription(plaintext[:_SCOPE_END], channel, address, b"")
 
 
 def _unsubscription(
     scope: bytes, channel: bytes, address: bytes, topic: bytes
 ) -> Unsubscription | None:
-    """None where something else was sealed or signed."""
+    """None if something else was sealed or signed."""
     try:
         return Unsubscription(
             Scope(
@@ -149,7 +148,7 @@ def _unsubscription(
 
 
 def _enciphered(secret: bytes, seal: bytes, text: bytes) -> bytes:
-    """And back again: exclusive or with a stream that only this seal and secret give."""
+    """Its own inverse: XOR with a keystream that only this seal and secret produce."""
     blocks = range(-(-len(text) // _BLOCK_BYTES))
     stream = b"".join(
         hmac.digest(secret, _OF_CIPHER + seal + block.to_bytes(4), "sha256") for block in blocks
@@ -173,5 +172,5 @@ def _bytes(text: str) -> bytes | None:
         raw = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
     except binascii.Error:
         return None
-    # Spare bits of the last character would give one token several spellings.
+    # Unused bits of the last character would give one token several spellings.
     return raw if len(raw) > _SIGNATURE_BYTES and _text(raw) == text else None

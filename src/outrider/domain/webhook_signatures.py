@@ -1,7 +1,7 @@
 """Standard Webhooks 1.0 signatures: HMAC-SHA256 over id, time and body, made and checked.
 
-While a secret is being changed both are in its file: whoever signs does so with each, and whoever
-checks accepts either. https://github.com/standard-webhooks/standard-webhooks
+During a rotation the secret's file holds both secrets: the signer signs with each, and the verifier
+accepts either. https://github.com/standard-webhooks/standard-webhooks
 """
 
 import base64
@@ -20,7 +20,7 @@ VERSION = "v1"
 WEBHOOK_SECRET_MIN_BYTES: Final = 24
 WEBHOOK_SECRETS_MAX: Final = 4
 TOLERANCE_SECONDS: Final = 300
-"""A callback older or newer than this is refused: nobody may replay one that was overheard."""
+"""A callback older or newer than this is refused, so that a captured one cannot be replayed."""
 SIGNATURES_MAX: Final = 16
 
 _SECONDS = re.compile(r"[0-9]{1,12}\Z")
@@ -34,9 +34,9 @@ class SignatureState(StrEnum):
 
 
 def signing_keys(secret: str) -> list[bytes]:
-    """The keys in a secret: `whsec_` and base64, or the text itself; several with blanks between.
+    """The keys in a secret: `whsec_` and base64, or the text itself; several separated by blanks.
 
-    InvalidInput says what is wrong and repeats none of it.
+    InvalidInput says what is wrong without repeating any of it.
     """
     keys = [_key(text) for text in secret.split()]
     if not 1 <= len(keys) <= WEBHOOK_SECRETS_MAX:
@@ -80,7 +80,7 @@ def checked(
     unix_seconds: float,
     sender: str = "webhook",
 ) -> SignatureState:
-    """Whether a request was signed with one of these keys, and lately.
+    """Whether a request was signed recently with one of these keys.
 
     Header names are in lower case; Svix calls the same headers `svix-…`.
     """
@@ -103,7 +103,7 @@ def checked(
 
 
 def _signature(text: str) -> bytes | None:
-    """None for what is not of our version: other versions may stand beside it."""
+    """None if it is not of our version: a header may contain several versions."""
     version, _, encoded = text.partition(",")
     if version != VERSION:
         return None

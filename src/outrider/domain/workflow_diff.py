@@ -1,7 +1,7 @@
-"""What applying written rules would change: rules found by their place, steps by their order.
+"""What applying written rules would change: rules matched by key, steps by order.
 
-Steps of one order are told apart by their age here and by their position in what was written, so
-that a step keeps its id and its age when its text is edited. Nothing is removed unless it is asked.
+Steps of equal order are matched by age here and by position in the file, so that editing a step's
+text keeps its id and age. Nothing is removed unless requested.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ class ChangeKind(StrEnum):
     CHANGED = "changed"
     REMOVED = "removed"
     KEPT = "kept"
-    """It is there and was not written; without leave to remove it, it stays."""
+    """It exists but was not written; it stays unless removal is allowed."""
     SAME = "same"
 
 
@@ -93,14 +93,14 @@ class WorkflowDiff:
         return sum((rule.kind is kind) + rule.count(kind) for rule in self.rules)
 
     def fingerprint(self) -> str:
-        """The same for the same changes: who agreed to one diff has not agreed to another."""
-        told = [
+        """The same for the same changes: approval of one diff does not approve another."""
+        changed_fields = [
             [rule.kind, str(rule.place), rule.rule_id, rule.fields,
              [[step.kind, step.step_order, step.ordinal, step.step_id, step.fields]
               for step in rule.steps]]
             for rule in self.rules
         ]  # fmt: skip
-        return hashlib.sha256(json.dumps([told, self.policies]).encode()).hexdigest()
+        return hashlib.sha256(json.dumps([changed_fields, self.policies]).encode()).hexdigest()
 
 
 class ExistingRule(NamedTuple):
@@ -111,8 +111,8 @@ class ExistingRule(NamedTuple):
 def diff(
     existing: Iterable[ExistingRule], wanted: Iterable[WrittenRule], *, prune: bool
 ) -> WorkflowDiff:
-    """In the order of what was written, then what is there beside it: a rule that goes takes its
-    steps with it, whatever they are."""
+    """In the order of what was written, then what exists besides; removing a rule removes its
+    steps."""
     here = {WrittenRule.of(each.rule).place: each for each in existing}
     written = {rule.place: rule for rule in wanted}
     changes = [_rule_change(here.get(place), rule, prune=prune) for place, rule in written.items()]
@@ -124,7 +124,7 @@ def diff(
 
 
 def rule_change(existing: Rule | None, wanted: WrittenRule) -> RuleChange:
-    """One rule by itself, its steps left as they are."""
+    """One rule on its own, its steps unchanged."""
     if existing is None:
         fields = tuple(field_changes({}, wanted.document()))
         return RuleChange(ChangeKind.ADDED, wanted.place, None, wanted, fields)
@@ -147,7 +147,7 @@ def step_change(existing: WorkflowStep | None, wanted: WrittenStep, ordinal: int
 def field_changes(
     before: Mapping[str, object], after: Mapping[str, object], within: str = ""
 ) -> Iterator[FieldChange]:
-    """Field by field, also inside of objects; what is absent and what is null are the same."""
+    """Field by field, including nested objects; absent and null are equal."""
     for name in [*after, *(name for name in before if name not in after)]:
         old, new = before.get(name), after.get(name)
         path = f"{within}{name}"

@@ -38,9 +38,9 @@ class WorkflowRetry:
         waits = [_short(each) for each in self.waits_seconds()]
         if not waits:
             return "one call, no retries"
-        told = ", ".join(waits[:WAITS_TOLD_MAX]) + (", …" if len(waits) > WAITS_TOLD_MAX else "")
+        listed = ", ".join(waits[:WAITS_TOLD_MAX]) + (", …" if len(waits) > WAITS_TOLD_MAX else "")
         after = _long(self.gives_up_after_seconds)
-        return f"{self.attempts} calls, with waits of {told}; gives up after {after}"
+        return f"{self.attempts} calls, with waits of {listed}; gives up after {after}"
 
     def as_document(self) -> dict[str, Any]:
         return {
@@ -55,7 +55,7 @@ USUAL_RETRY = WorkflowRetry()
 
 
 def retry_from(document: Mapping[str, Any]) -> WorkflowRetry:
-    """What `as_document` wrote; what people write is read strictly elsewhere."""
+    """Reads what `as_document` wrote; user input is parsed strictly elsewhere."""
     return WorkflowRetry(
         document["attempts"], document["firstSeconds"], document["factor"], document["capSeconds"]
     )

@@ -1,7 +1,7 @@
 """Workflows: which message follows from which domain event, to whom, and when.
 
-An event and the rules of its trigger go in; a decision for each channel and audience comes out, and
-for an enabled rule the steps in their order, their moments and their recipients.
+An event and the rules of its trigger go in; a decision per channel and audience comes out, and for
+an enabled rule the steps in order, with their due times and recipients.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,17 +14,17 @@ from outrider.domain.purposes import UNSTATED, Purpose
 from outrider.domain.states import Channel
 
 DomainEventId = NewType("DomainEventId", str)
-"""Our own id of an event; `event_id` is the one that its sender chose."""
+"""Our own id of an event; `event_id` is the one its sender chose."""
 RuleId = NewType("RuleId", str)
 StepId = NewType("StepId", str)
 
 STEP_PASSED = "moment_passed"
-"""Why an item is skipped: its step was due before the event arrived."""
+"""Skip reason: the step was due before the event arrived."""
 STEP_DELAY = "delay"
-"""Why an item waits: its step is not due yet."""
+"""Wait reason: the step is not due yet."""
 
 LEAD, PARTNER, AGENT = "lead", "partner", "agent"
-"""The audiences, and the parties of an event's subject, that the contract knows."""
+"""The audiences, and the parties of an event's subject, known to the contract."""
 
 Party = Mapping[str, Any]
 
@@ -37,7 +37,7 @@ class EventStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DomainEvent:
-    """Something that happened in somebody's business."""
+    """Something that happened in a customer's business."""
 
     id: DomainEventId
     event_id: str
@@ -51,9 +51,10 @@ class DomainEvent:
         return found if isinstance(found, Mapping) else {}
 
     def attributes(self) -> dict[str, Any]:
-        """What templates may name: the variables, then the subject's parties, then the event."""
-        told = {"id": self.event_id, "trigger": self.trigger}
-        return {"event": told, **self.subject, **self.variables}
+        """The names available to templates: the variables, then the subject's parties, then the
+        event."""
+        event_fields = {"id": self.event_id, "trigger": self.trigger}
+        return {"event": event_fields, **self.subject, **self.variables}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ class Delay:
 
 
 class IfPast(StrEnum):
-    """What becomes of a message whose moment has gone when its event arrives."""
+    """What happens to a message whose due time has passed when its event arrives."""
 
     SKIP = "skip"
     SEND = "send"
@@ -70,7 +71,7 @@ class IfPast(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Relative:
-    """So long after a moment that the event names; before it, where the offset is negative."""
+    """An offset from a time that the event names; negative means before it."""
 
     path: str
     offset_seconds: float
@@ -90,7 +91,7 @@ class RecipientConfig:
 
 
 class RoutePlace(NamedTuple):
-    """Where a rule stands, and a legacy sender: each place has at most one of either."""
+    """The key of a rule or a legacy sender: each key has at most one of either."""
 
     channel: Channel
     audience: str
@@ -104,7 +105,7 @@ class Rule:
     audience: str
     enabled: bool = True
     urgent: bool = False
-    """Urgent messages wait for no quiet hours, no sending window and no frequency cap."""
+    """Urgent messages ignore quiet hours, sending windows and the frequency cap."""
     purpose: Purpose = UNSTATED
 
     @property
@@ -134,18 +135,18 @@ class Decision(StrEnum):
     STEPS = "steps"
     """An enabled rule: its steps are enqueued."""
     SUPPRESSED = "suppressed"
-    """A disabled rule: nobody is written to."""
+    """A disabled rule: no messages."""
     LEGACY = "legacy"
-    """No rule: the sender that was there before rules were."""
+    """No rule: the legacy sender."""
     LEGACY_FALLBACK = "legacy_fallback"
-    """An enabled rule that could not be enqueued, where there was a sender before."""
+    """An enabled rule that could not be enqueued, where a legacy sender exists."""
     FAILED = "failed"
 
 
 def decide(
     rules: Iterable[Rule], legacy: Iterable[RoutePlace]
 ) -> list[tuple[RoutePlace, Rule | None, Decision]]:
-    """A decision for each place that has a rule or a legacy sender, in one order."""
+    """A decision for each key that has a rule or a legacy sender, in a fixed order."""
     by_place = {rule.place: rule for rule in rules}
     decided = []
     for place in sorted({*by_place, *legacy}):
@@ -199,7 +200,7 @@ def due_time(
 
 
 def found_at(event: DomainEvent, path: str) -> object:
-    """What a dotted path names among what templates may name; None where there is nothing."""
+    """The value at a dotted path among the template names; None if there is none."""
     found: object = event.attributes()
     for name in path.split("."):
         found = found.get(name) if isinstance(found, Mapping) else None

@@ -27,10 +27,10 @@ class WorkspaceName(NamedTuple):
         return cls(*text.split("/"))
 
     def is_among(self, patterns: Iterable[str]) -> bool:
-        """Whether one of these means it: its name, TENANT/* or *."""
+        """Whether one of these patterns matches it: its name, TENANT/* or *."""
         return not {str(self), f"{self.tenant}/*", EVERYBODY}.isdisjoint(patterns)
 
 
 DEFAULT_WORKSPACE_NAME = WorkspaceName("default", "default", "default")
 OPERATOR = WorkspaceName("", "", "")
-"""Nobody's workspace: what the process needs for itself, such as the signature of a webhook."""
+"""No workspace: what the process itself needs, such as a webhook's signing secret."""

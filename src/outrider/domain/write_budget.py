@@ -11,10 +11,9 @@ DEFAULT_NEVER_FAIL_OPEN = frozenset({RunEventType.STEP_COMPLETED, RunEventType.S
 
 @dataclass(frozen=True, slots=True)
 class WriteBudget:
-    """An event that fails open is kept on this machine and written when the store answers again.
+    """An event that fails open is spooled on this machine and written when the store answers again.
 
-    One that never does fails its step instead: what a step came to is known only once it is
-    written.
+    One that never does fails its step instead: a step's outcome is known only once it is written.
     """
 
     milliseconds: int = DEFAULT_BUDGET_MS

@@ -1,6 +1,6 @@
-"""Rules and steps as people write them: without ids and times, which are ours to give.
+"""Rules and steps as people write them: without ids and times, which the system assigns.
 
-The same values come out of a file, a request and the database, so that they can be compared; as
+A file, a request and the database all produce the same values, so that they can be compared; as
 documents they have the names and units that answers, diffs and exported files show.
 """
 
@@ -29,7 +29,7 @@ StepDocument = dict[str, object]
 
 
 class RulePlace(NamedTuple):
-    """What a rule is known by: a workspace has at most one at each place."""
+    """The key of a rule: a workspace has at most one rule per key."""
 
     trigger: str
     channel: Channel
@@ -66,7 +66,7 @@ class WrittenStep:
         )
 
     def document(self) -> StepDocument:
-        """Every field there is, times in seconds; null where there is nothing."""
+        """Every field, times in seconds; null where unset."""
         timing = self.timing
         delay: int | float | None = None
         relative: dict[str, object] | None = None
@@ -119,7 +119,7 @@ class WrittenRule:
         return RulePlace(self.trigger, self.channel, self.audience)
 
     def document(self) -> dict[str, object]:
-        """Without its steps, which are compared by themselves."""
+        """Without its steps, which are compared separately."""
         return {
             "trigger": self.trigger,
             "channel": self.channel.value,
@@ -132,7 +132,7 @@ class WrittenRule:
 
 
 def file_document(rule: WrittenRule) -> dict[str, object]:
-    """A rule as a file has it: what a reader would assume anyway is left out."""
+    """A rule as a file has it: defaults are omitted."""
     document = rule.document()
     if not rule.urgent:
         del document["urgent"]

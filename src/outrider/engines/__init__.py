@@ -1,1 +1,1 @@
-"""Engines: what makes runs move. `local` is worker loops over the job queue."""
+"""Engines: what drives runs. `local` is worker loops over the job queue."""

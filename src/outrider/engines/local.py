@@ -1,6 +1,6 @@
-"""The local engine: workers take what is due from the queue themselves, and need nobody to tell.
+"""The local engine: workers poll the queue for due work and need no notification.
 
-A worker in the same process is woken at once; any other by the database, or by its own look.
+A worker in the same process is woken at once; others by the database, or by polling.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -45,7 +45,7 @@ class LocalEngine(Engine):
 
     @asynccontextmanager
     async def worker(self, jobs: Jobs) -> AsyncIterator[JobDispatcher]:
-        """It hears of what this process decides for as long as the block runs."""
+        """Notified of this process's decisions while the block runs."""
         dispatcher = JobDispatcher(self._foundation, jobs)
         self._dispatchers.add(dispatcher)
         try:

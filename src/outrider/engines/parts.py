@@ -1,4 +1,4 @@
-"""What an engine is made of; each takes what it needs."""
+"""The parts an engine can be built from; each engine takes what it needs."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from outrider.ports.secrets import SecretStore
 from outrider.settings import Settings
 
 ReportStuck = Callable[[Stalled, int], Awaitable[None]]
-"""Told of work whose workflow failed so many times over one task, before it is begun anew."""
+"""Notified of work whose workflow repeatedly failed over one task, before it is restarted."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,8 @@
 """Which process a worker is, precisely enough to know later that it is gone.
 
 A worker id is host, boot and process namespace, process id and the process's start mark: no two
-processes share one, on however many machines of one name. A process is gone only where that can be
-seen: it is of this boot and this namespace, and the system says that no such process runs. What
-cannot be seen may live.
+processes share one, even across machines with the same name. A process is gone only if it is of
+this boot and namespace and the system says that no such process runs. Otherwise it may be alive.
 """
 
 import os
@@ -28,8 +27,8 @@ def this_host() -> str:
 
 @lru_cache(maxsize=1)
 def _place_of(pid: int) -> str:  # noqa: ARG001 - a forked process looks for itself
-    """The boot of the machine and the process namespace: process ids mean the same within it. Where
-    the system does not tell, a name that nobody else has: then nobody judges this process."""
+    """The boot of the machine and the process namespace, within which process ids are comparable.
+    If the system does not tell, a unique name: then no other process can judge this one."""
     try:
         boot = BOOT_ID.read_text().strip()
         return f"{boot}.{os.stat(PID_NAMESPACE).st_ino}"
@@ -42,7 +41,7 @@ def this_place() -> str:
 
 
 def start_mark(pid: int) -> str | None:
-    """When the process began, in a form no clock change moves; None where it cannot be seen."""
+    """When the process started, unaffected by clock changes; None if it cannot be seen."""
     try:
         # After the command name in brackets; field 22 of proc(5) is the start in ticks since boot.
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -52,7 +51,7 @@ def start_mark(pid: int) -> str | None:
     try:
         return str(int(psutil.Process(pid).create_time()))
     except (psutil.Error, OSError):
-        # Hidden; or this process has no handle left to look with.
+        # Hidden; or this process is out of file handles.
         return None
 
 
@@ -67,7 +66,7 @@ def this_worker() -> WorkerId:
 
 
 def presence(worker_id: str) -> Presence:
-    """What became of that worker, as far as it can be seen from here."""
+    """The state of that worker's process, as far as it can be seen from here."""
     parts = worker_id.split(_SEPARATOR)
     if len(parts) != 4 or parts[1] != this_place() or not parts[2].isdigit():
         return Presence.UNKNOWN
@@ -76,18 +75,18 @@ def presence(worker_id: str) -> Presence:
         return Presence.GONE
     found = start_mark(pid)
     if found is None:
-        # Another user's, and hidden; or gone this moment, which the next look will show.
+        # Another user's and hidden, or just gone, which the next check will show.
         return Presence.UNKNOWN
     return Presence.RUNS if found == mark and not _is_zombie(pid) else Presence.GONE
 
 
 def is_dead(worker_id: str) -> bool:
-    """True only where it is certain."""
+    """True only if it is certain."""
     return presence(worker_id) is Presence.GONE
 
 
 def _exists(pid: int) -> bool:
-    """Whether any process has that id now. The system answers so even where it hides the rest."""
+    """Whether any process has that id now. The system answers this even if it hides the rest."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -1,7 +1,7 @@
-"""The engines by name: the one line that a new engine adds beside its own folder.
+"""The engines by name: the one line that a new engine adds besides its own folder.
 
-It names the function that makes the engine of `EngineParts`, and is imported only by those who use
-it: a library of an engine need not be installed for the others.
+It names the function that makes the engine from `EngineParts`, imported only when used: an engine's
+library need not be installed for the others.
 """
 
 from typing import Final

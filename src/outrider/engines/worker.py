@@ -1,7 +1,7 @@
-"""A worker process: what an engine gives it to do, and the roles beside that, as concurrent loops.
+"""A worker process: its engine's work, and the background roles, as concurrent loops.
 
-They start together and stop together; on `stop` no new job is taken, windows under way are called
-to their end and closed, and held jobs are settled or given back.
+They start and stop together; on `stop` no new job is taken, windows in progress are called to their
+end and closed, and held jobs are settled or handed back.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ log = structlog.get_logger()
 
 
 class EngineWorker:
-    """`mover` is the engine's own part: it has the processor do one job after the other."""
+    """`mover` is the engine's part: it has the processor do one job after another."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class EngineWorker:
                 group.create_task(self._background_loops.run(), name="background_loops"),
             ]
             await self._mover.run()
-            # Whatever an engine thinks of them: their calls are closed before the closer ends.
+            # Whatever the engine does with them, their calls are closed before the closer ends.
             if self._processor.held:
                 await asyncio.wait(self._processor.held)
             for loop in loops:
@@ -73,12 +73,12 @@ class EngineWorker:
         try:
             await self._rescuer.free_the_dead()
         except StoreUnavailable as error:
-            # Not worth dying for: leases run out on their own.
+            # Not worth dying for: leases expire on their own.
             log.warning("rescue_failed", error=error.message)
 
 
 def _collect_less() -> None:
-    """What is loaded by now stays for good. To look through all of it for garbage takes some fifty
-    milliseconds every other second, in which nothing else happens in this process."""
+    """Objects loaded by now live for good. Scanning them for garbage takes some fifty milliseconds
+    every other second, in which nothing else happens in this process."""
     if not gc.get_freeze_count():
         gc.freeze()

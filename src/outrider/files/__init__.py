@@ -1,1 +1,1 @@
-"""What is kept outside the database: journals, spools, artifacts, and files of one owner."""
+"""What is kept outside the database: journals, spools, artifacts, and private files."""

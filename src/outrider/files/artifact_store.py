@@ -1,4 +1,5 @@
-"""Artifacts as files in one folder: written beside, synced and renamed, so never seen half."""
+"""Artifacts as files in one folder: written to a temporary file, synced and renamed, so never seen
+incomplete."""
 
 import asyncio
 import errno
@@ -60,7 +61,7 @@ class LocalArtifacts:
             await asyncio.to_thread(_sync_folders, target.parent, self._root)
         finally:
             beside.unlink(missing_ok=True)
-        # Absolute: whoever reads the log of a run has no folder of ours to start from.
+        # Absolute: a reader of a run's log does not know our working directory.
         return StoredArtifact(target.as_uri(), digest.hexdigest(), size)
 
     async def read(self, reference: str) -> AsyncIterator[bytes]:
@@ -68,7 +69,7 @@ class LocalArtifacts:
         try:
             file = await asyncio.to_thread(path.open, "rb")
         except OSError as error:
-            # A disk that does not answer is no proof that the file is gone.
+            # A disk that does not answer does not prove that the file is gone.
             refusal = NotFound if error.errno in NOT_THERE else ArtifactsUnavailable
             raise refusal(
                 f"the artifact {reference} cannot be read: {error.strerror}",
@@ -86,7 +87,7 @@ class LocalArtifacts:
 
 
 def _relative(reference: str) -> str:
-    """Its folder and its name: another process may have the same folder at another place. Older
+    """Its folder and its name: another process may have mounted the same folder elsewhere. Older
     references have nothing else."""
     path = reference.removeprefix(SCHEME)
     if not path.startswith("//"):
@@ -95,7 +96,7 @@ def _relative(reference: str) -> str:
 
 
 def _clear_leftovers(folder: Path) -> None:
-    """What killed writers left behind. Whoever still writes has written within the hour."""
+    """Leftovers of killed writers. A live writer has written within the last hour."""
     before = time.time() - ARTIFACT_LEFTOVER_SECONDS
     for entry in os.scandir(folder):
         with suppress(FileNotFoundError):
@@ -104,13 +105,13 @@ def _clear_leftovers(folder: Path) -> None:
 
 
 def _sync(file: BinaryIO) -> None:
-    # What is still in this process's buffer cannot be synced.
+    # Data in this process's buffer cannot be synced.
     file.flush()
     os.fsync(file.fileno())
 
 
 def _sync_folders(*folders: Path) -> None:
-    """A rename is durable once the folder that records it is, and a new folder in the same way."""
+    """A rename is durable once its folder is synced, and so is a new folder."""
     for folder in folders:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:

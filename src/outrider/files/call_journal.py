@@ -1,8 +1,8 @@
-"""A call journal as a file that is mapped into memory: a write costs no system call, and survives
-the death of the process that made it.
+"""A call journal as a memory-mapped file: a write costs no system call, and survives the death of
+the process that made it.
 
-A record is the text of an outbox id, or zeros. The header names the boot of the machine:
-after another boot the file says nothing, because what was mapped may not have reached the disk.
+A record is the text of an outbox id, or zeros. The header names the boot of the machine: after a
+reboot the file is worthless, because mapped pages may not have reached the disk.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ Holding = tuple[JobId, Fence]
 
 
 def _boot() -> bytes:
-    """Of this boot of this machine; empty where the system does not tell."""
+    """For this boot of this machine; empty if the system does not tell."""
     try:
         return hashlib.sha256(BOOT_ID.read_bytes()).digest()
     except OSError:
@@ -47,8 +47,8 @@ class MappedCallJournal:
         self._path = _path(folder, worker_id)
         handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
         try:
-            # With all its room from the beginning: to write to a page that a full disk has no
-            # room for would end the process (SIGBUS).
+            # Fully allocated from the start: writing to a page for which a full disk has no room
+            # would kill the process (SIGBUS).
             os.posix_fallocate(handle, 0, HEADER_BYTES + RECORDS * RECORD_BYTES)
             self._map = mmap.mmap(handle, 0)
         finally:
@@ -63,7 +63,7 @@ class MappedCallJournal:
         if outbox_id in self._places:
             return
         if not self._free:
-            # More calls than there is room for: then it says nothing of any of them.
+            # More calls than there is room for: then it makes no statement about any of them.
             self._map[HEADER_BYTES - 1] = OVERFLOWED
             return
         place = self._free.pop()
@@ -100,7 +100,7 @@ class MappedCallJournal:
 
 
 class NoCallJournal:
-    """Where none can be kept: then all that is open after a crash is in doubt."""
+    """For systems where none can be kept: then everything open after a crash is in doubt."""
 
     def begin(self, outbox_id: OutboxId, job_id: JobId, fence: Fence) -> None:
         pass

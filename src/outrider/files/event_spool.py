@@ -1,4 +1,5 @@
-"""A spool as a folder: a file an entry, written beside, synced and renamed, so never seen half."""
+"""A spool as a folder: one file per entry, written to a temporary file, synced and renamed, so
+never seen incomplete."""
 
 import asyncio
 import contextlib
@@ -19,7 +20,7 @@ class LocalSpool:
         self._ids = ids
 
     async def put(self, content: bytes) -> None:
-        # Ids are in the order of time, and so are the names.
+        # Ids are in time order, and so are the names.
         name = self._ids.new()
         await asyncio.to_thread(self._write, name, content)
 

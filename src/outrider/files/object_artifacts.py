@@ -1,7 +1,7 @@
 """Artifacts in an object store: S3, Google Cloud Storage, Azure, or this process's memory.
 
-They stream through in parts, so neither a put nor a read holds more than a few of them; an object
-is seen when it is whole. Credentials are the cloud's own: its environment variables, its role.
+They are streamed in parts, so a put or a read holds only a few of them in memory; an object becomes
+visible once complete. Credentials are the cloud's own: its environment variables, its role.
 """
 
 import asyncio
@@ -57,7 +57,7 @@ class ObjectArtifacts:
                 await _in_thread(writer.write, piece)
             await _in_thread(writer.close)
         except BaseException as error:
-            # Its way out with an error: the parts that arrived are given up, nothing is seen.
+            # Leaving with an error discards the uploaded parts; nothing becomes visible.
             await asyncio.to_thread(_give_up, writer, error)
             raise
         return StoredArtifact(f"{self._root}{folder}/{name}", digest.hexdigest(), size)
@@ -165,7 +165,7 @@ def _open(url: str) -> "ObjectStore":
 
 
 def _allows_http(scheme: str) -> bool:
-    """Without encryption only where the environment says so, as for a server on this machine."""
+    """Unencrypted only if the environment says so, as for a server on this machine."""
     return os.environ.get(f"{CLOUDS[scheme]}_ALLOW_HTTP", "").lower() == "true"
 
 
@@ -177,6 +177,6 @@ def _unavailable(error: Exception) -> ArtifactsUnavailable:
 
 
 def _first_line(error: Any) -> str:
-    """The rest is the client's own inside."""
+    """The rest is internal to the client."""
     lines = str(error).splitlines() or [type(error).__name__]
     return lines[0][:ERROR_DETAIL_MAX_CHARACTERS]

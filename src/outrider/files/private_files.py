@@ -1,4 +1,4 @@
-"""Files that are their owner's alone, whatever the process's umask is."""
+"""Files that only their owner can access, whatever the process's umask is."""
 
 import os
 import stat
@@ -15,16 +15,16 @@ def private_folder(path: Path) -> None:
 
 
 def new_private_file(path: Path) -> BinaryIO:
-    """To write; FileExistsError where there is one."""
+    """Opened for writing; raises FileExistsError if it exists."""
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     return os.fdopen(handle, "wb")
 
 
 def keep_others_out(path: Path) -> None:
-    """A file that everybody may use is its owner's alone from now on; by its name, unopened.
+    """Restrict a file that is open to everyone to its owner; by name, without opening it.
 
-    One that only a group shares is an operator's wish. Another user's file is left as it is, with a
-    warning, and one that is not there is no matter.
+    Access by a group alone is the operator's choice. Another user's file is left unchanged, with a
+    warning, and a missing one is ignored.
     """
     try:
         found = stat.S_IMODE(path.stat().st_mode)

@@ -1,1 +1,1 @@
-"""One file per gateway type: what each provider family is told, and how its answers are read."""
+"""One file per gateway type: what each provider family is sent, and how its answers are read."""

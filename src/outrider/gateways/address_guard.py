@@ -1,7 +1,7 @@
 """The outgoing address guard: which addresses a gateway may really be connected to.
 
-It judges the address that a socket is about to be connected to, after all resolving is done, so
-neither the spelling of an address nor a name that changes its mind between two look-ups helps.
+It checks the address that a socket is about to connect to, after all resolving, so neither the
+spelling of an address nor a name that resolves differently the second time gets around it.
 """
 
 import asyncio
@@ -13,9 +13,9 @@ from typing import Any
 
 ADDRESS_SECONDS = 1.0
 AddressInfo = tuple[int | socket.AddressFamily, int | socket.SocketKind, int, str, Any]
-"""One answer of getaddrinfo: family, kind, protocol, canonical name, socket address."""
+"""One result of getaddrinfo: family, kind, protocol, canonical name, socket address."""
 
-# Spelt out after IANA's special-purpose registries: what `ipaddress` calls private changes with
+# Written out from IANA's special-purpose registries: what `ipaddress` calls private changes with
 # Python's patch releases, and a guard should not.
 _NOT_PUBLIC_4 = tuple(
     IPv4Network(block)
@@ -58,9 +58,9 @@ class AddressRefused(OSError):
 
 
 def is_public(text: str) -> bool:
-    """Whether an address, as a socket is given it, is one of the public Internet's."""
+    """Whether an address, as a socket is given it, is on the public Internet."""
     try:
-        # A scope such as `%eth0` says through which interface, not whereto.
+        # A scope such as `%eth0` names the interface, not the destination.
         address = ipaddress.ip_address(text.partition("%")[0])
     except ValueError:
         return False
@@ -81,7 +81,7 @@ def _carried(address: IPv6Address) -> IPv4Address | None:
 
 
 def guarded_socket(info: AddressInfo) -> socket.socket:
-    """A socket for this address and for no other; AddressRefused where it is not public."""
+    """A socket for this address only; raises AddressRefused if it is not public."""
     family, kind, protocol, _, address = info
     if family not in (socket.AF_INET, socket.AF_INET6) or not is_public(address[0]):
         raise AddressRefused
@@ -94,9 +94,9 @@ def open_socket(info: AddressInfo) -> socket.socket:
 
 
 async def connect(host: str, port: int, *, allow_private: bool) -> socket.socket:
-    """Resolve once, then connect to the very address that was judged; the last failure is told.
+    """Resolve once, then connect to the very address that was checked; raises the last failure.
 
-    An address that does not answer is not waited for while there is another one.
+    An address that does not answer is abandoned early if there is another one.
     """
     loop = asyncio.get_running_loop()
     make = open_socket if allow_private else guarded_socket

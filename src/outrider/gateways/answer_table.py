@@ -1,4 +1,4 @@
-"""Every family's table of answers as rows: what each proves, whom it is about, and who says so.
+"""Every family's table of answers as rows: what each proves, what it is about, and its source.
 
 The tables themselves are in the families' files; docs/answers.md is written from these rows.
 """

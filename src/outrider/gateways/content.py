@@ -1,7 +1,7 @@
-"""What a message says, whichever door it came through: rendered here, or a direct intent's payload.
+"""The content of a message, however it was submitted: rendered here, or a direct intent's payload.
 
-The `sms` and `push` types forward a payload as it came; every other type reads `to`, `subject` and
-`body` from it, and says no before any traffic where they are missing.
+The `sms` and `push` types forward a payload unchanged; every other type reads `to`, `subject` and
+`body` from it, and refuses it before any traffic if they are missing.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ class Content(NamedTuple):
 
 
 def content(reservation: Reservation, *, addressed: bool = True) -> Content | None:
-    """None where a payload is incomplete. What is posted to the public is not `addressed`."""
+    """None if a payload is incomplete. A public post is not `addressed`."""
     payload = reservation.payload
     if payload is None:
         return Content(
@@ -50,7 +50,7 @@ def content(reservation: Reservation, *, addressed: bool = True) -> Content | No
 
 
 def refuse_enclosures(gateway: GatewayType) -> Rejected:
-    """A message whose files its family cannot carry is not sent without them."""
+    """A message with files that its family cannot carry is not sent without them."""
     reason = "invalid_message"
     if reason not in gateway.rejection_reasons:
         reason = "invalid_request"

@@ -1,4 +1,4 @@
-"""All gateway families this code knows, and the one living gateway for each submission target."""
+"""All gateway families this code knows, and the one live gateway for each submission target."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
@@ -49,7 +49,7 @@ GATEWAY_TYPES: Final[dict[str, GatewayType]] = {
 
 
 NOTHING_SET = TargetSettings()
-"""Made once: it is asked for with every message."""
+"""Made once: it is needed for every message."""
 
 
 class Gateways:
@@ -81,7 +81,7 @@ class Gateways:
         gateway_url: str,
         workspace: WorkspaceName = DEFAULT_WORKSPACE_NAME,
     ) -> Gateway:
-        # Whoever has the same set-up shares a gateway, with its connections and its limits.
+        # Workspaces with the same set-up share a gateway, its connections and its limits.
         own = self._has_its_own(submission_target, workspace)
         key = submission_target, gateway_type, gateway_url, workspace if own else None
         if key not in self._gateways:
@@ -96,9 +96,9 @@ class Gateways:
         gateway_type: str,
         workspace: WorkspaceName = DEFAULT_WORKSPACE_NAME,
     ) -> ReceiptReader | None:
-        """None where the provider reports nothing, or the target has no secret to check it with.
+        """None if the provider reports nothing, or the target has no secret to verify reports with.
 
-        InvalidInput: the secret is set, and cannot be read or used.
+        InvalidInput: the secret is set, but cannot be read or used.
         """
         family = FAMILIES.get(gateway_type)
         if family is None or family.receipts is None:
@@ -113,8 +113,8 @@ class Gateways:
     def receipts_url(
         self, submission_target: str, workspace: WorkspaceName = DEFAULT_WORKSPACE_NAME
     ) -> str | None:
-        """Where a provider reports. Whoever shares a target has the default workspace's URL, as
-        they have its gateway: its reports say by their reference whose they are."""
+        """Where a provider reports. Workspaces that share a target have the default workspace's
+        URL, as they have its gateway: a report's reference says whose it is."""
         if self._public_url is None:
             return None
         of_one = workspace != DEFAULT_WORKSPACE_NAME and self._has_its_own(
@@ -124,7 +124,7 @@ class Gateways:
         return "/".join((self._public_url, "receipts", *(quote(part, safe=":") for part in path)))
 
     def return_mailboxes(self) -> list[ReturnMailbox]:
-        """Where bounces arrive, of every target that has a return path."""
+        """The bounce mailboxes of every target that has a return path."""
         return mailboxes_in(
             self._targets, lambda name, workspace: self._target(name, "", workspace)
         )
@@ -147,7 +147,7 @@ class Gateways:
         return self._targets.get(submission_target, NOTHING_SET)
 
     def get_ready(self) -> None:
-        """What takes long to load is loaded now, and not between two calls of a worker."""
+        """Load slow imports now, not between two calls of a worker."""
         self._http()
 
     async def close(self) -> None:
@@ -181,7 +181,8 @@ class Gateways:
         )  # fmt: skip
 
     def _http(self) -> "HttpClient":
-        """Made with the first gateway: a quarter of a command's start, if it were made before."""
+        """Made with the first gateway: creating it earlier would be a quarter of a command's
+        start-up."""
         if self._client is None:
             from outrider.gateways.http_client import HttpClient
 

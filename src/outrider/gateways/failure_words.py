@@ -1,7 +1,7 @@
-"""What is told of a connection that failed: why, and never where to.
+"""What is reported of a failed connection: the reason, never the address.
 
-These words stand on items and targets that every tenant of the target sees; where its gateway
-listens is the operator's own business. Whoever runs `outrider check` is told the address.
+These texts are shown on items and targets to every tenant of the target; the gateway's address is
+the operator's own business. `outrider check` does show it.
 """
 
 import os
@@ -23,13 +23,13 @@ def _words(error: BaseException) -> str:
     if isinstance(error, ssl.SSLError):
         return _NAMED_BY_CERTIFICATE.sub("certificate is for another name", str(error))
     if isinstance(error, OSError) and not isinstance(error, socket.gaierror) and error.errno:
-        # What asyncio and the system add to it is the address.
+        # What asyncio and the system append is the address.
         return f"[Errno {error.errno}] {_sentence(error)}"
     return str(error) or type(error).__name__
 
 
 def _sentence(error: OSError) -> str:
-    said = error.strerror or ""
-    if not said or said.startswith(_WITH_ADDRESSES):
+    message = error.strerror or ""
+    if not message or message.startswith(_WITH_ADDRESSES):
         return os.strerror(error.errno or 0)
-    return said
+    return message

@@ -1,4 +1,5 @@
-"""A gateway family: what the code knows of it, and how to make one of its gateways for a target."""
+"""A gateway family: what the code knows about it, and how to make one of its gateways for a
+target."""
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Set
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """All that a family may use to make the gateway of one submission target."""
+    """Everything a family may use to make the gateway of one submission target."""
 
     name: str
     url: str
@@ -29,10 +30,10 @@ class Target:
     mail_from: str
     allow_private: bool = True
     workspace: WorkspaceName = DEFAULT_WORKSPACE_NAME
-    """Whose messages go there. Its own credentials are resolved for it, shared ones for the default
-    workspace, whose they are: whoever shares a gateway must get the same from it."""
+    """The workspace whose messages go there. Its own credentials are resolved for it, shared ones
+    for the default workspace that owns them: all who share a gateway must get the same values."""
     receipts_url: str | None = None
-    """Where its provider reports what became of a message; None: this server has no public URL."""
+    """Where its provider reports on messages; None: this server has no public URL."""
 
     def refuse_options_but(self, gateway_type: str, known: Set[str]) -> None:
         """A misspelt `starttls = "required"` must not quietly mean "auto"."""
@@ -54,7 +55,7 @@ class Target:
         return value
 
     def has_credential(self, name: str) -> bool:
-        """Whether one of this name is set that is this workspace's to use."""
+        """Whether a credential of this name is set that this workspace may use."""
         given = name in self.settings.credentials
         return given and self.settings.owner_of(name, self.workspace) is not None
 
@@ -63,7 +64,7 @@ class Target:
         return self.credentials(name)[name]
 
     def credentials(self, *names: str) -> Mapping[str, str]:
-        """The same of several, resolved in one call for each workspace whose secrets they are."""
+        """The same for several, resolved in one call per workspace that owns secrets."""
         given, owned = self.settings.credentials, defaultdict[WorkspaceName, list[str]](list)
         for name in names:
             if name not in given:
@@ -87,4 +88,4 @@ class Family:
     type: GatewayType
     make: Callable[[Target], Gateway]
     receipts: Callable[[Target], ReceiptReader | None] | None = None
-    """Reads its provider's callbacks; None, or None for a target: there are none to be read."""
+    """Reads its provider's callbacks; None, or None for a target, if there are none."""

@@ -1,7 +1,7 @@
 """The `fcm` gateway type: push notifications through Firebase Cloud Messaging, HTTP v1.
 
-A reservation becomes `POST {gatewayUrl}/v1/projects/{project}/messages:send`. The access token is
-an OAuth one of an hour's life: keep it in a file that is renewed, and it is read again in time.
+A reservation becomes `POST {gatewayUrl}/v1/projects/{project}/messages:send`. The OAuth access
+token expires after an hour: keep it in a file that is renewed, and it is re-read in time.
 """
 
 from typing import Final
@@ -44,15 +44,15 @@ FCM = GatewayType(
 OURS: Final[Reasons] = {
     "UNAUTHENTICATED": "unauthorized",
     "PERMISSION_DENIED": "unauthorized",
-    # Without FCM's own code it is the project that is not found.
+    # Without FCM's own code, it is the project that was not found.
     "NOT_FOUND": "invalid_setup",
 }
-# The key for Apple's or the web's devices: Android's are sent to all the same.
+# The key for Apple or web devices: Android devices are still reachable.
 OURS_FOR_SOME: Final[Reasons] = {"THIRD_PARTY_AUTH_ERROR": "unauthorized"}
 REASONS: Final[Reasons] = {
     "UNREGISTERED": "unregistered_token",
     "INVALID_ARGUMENT": "invalid_request",
-    # The token is a good one, of somebody else's project.
+    # The token is valid, but for another project.
     "SENDER_ID_MISMATCH": "invalid_recipient",
 }
 
@@ -104,13 +104,13 @@ class FcmGateway(ProviderGateway):
     def read(self, body: bytes) -> ProviderReply:
         answer = _decoder.decode(body)
         error = answer.error or _Error()
-        # FCM's own code is the exact one; the status beside it is Google's for any service.
+        # FCM's own code is specific; the status beside it is generic across Google's services.
         exact = [detail.error_code for detail in error.details if detail.error_code]
         return ProviderReply(answer.name, exact[0] if exact else error.status, error.message)
 
     async def check(self, seconds: float) -> CheckFinding | None:
         # https://firebase.google.com/docs/reference/fcm/rest/v1/projects.messages/send: it is
-        # validated, not delivered. A topic that nobody has subscribed to is valid; a token is not.
+        # validated, not delivered. A topic without subscribers is valid; a made-up token is not.
         document = {"validate_only": True, "message": {"topic": CHECK_TOPIC}}
         question = Question(
             self._url,

@@ -1,7 +1,7 @@
-"""The name by which we greet mail servers: one that others can look up, or else our address.
+"""The name by which we greet mail servers: one that resolves, or else our address.
 
-RFC 5321 (4.1.4) wants a host's full name or an address literal; a bare host name is what servers
-refuse.
+RFC 5321 (4.1.4) requires a fully qualified host name or an address literal; servers refuse a bare
+host name.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ _has_looked = False
 
 
 async def own_name(connection: socket.socket) -> str:
-    """Our full name, looked up once; else the address that this connection comes from."""
+    """Our full name, looked up once; else the local address of this connection."""
     global _looked_up, _has_looked
     if not _has_looked:
         _has_looked = True
@@ -53,7 +53,7 @@ def literal(address: str) -> str:
 
 
 def checked(name: str) -> str:
-    """A name from the settings: full, or an address literal."""
+    """A name from the settings: fully qualified, or an address literal."""
     inside = name[1:-1].removeprefix("IPv6:") if name[:1] + name[-1:] == "[]" else None
     if _FULL_NAME.match(name) or (inside is not None and _is_address(inside)):
         return name

@@ -1,6 +1,6 @@
-"""What all HTTP families read: a gateway's URL, an answer, and when to come back.
+"""What all HTTP families read: a gateway's URL, an answer, and when to retry.
 
-The client itself is beside, so that whoever only needs the families' names loads no HTTP library.
+The client itself is in another file, so that listing the families' names loads no HTTP library.
 """
 
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class Answer:
 
 
 def words_of(answer: Answer, *, quoted: bool) -> str:
-    """An answer in a few words: its status and, where it is asked for, how its body begins."""
+    """An answer in a few words: its status and, on request, the start of its body."""
     body = " ".join(answer.body[:QUOTED_MAX_BYTES].decode("utf-8", "replace").split())
     if not quoted or not body:
         return f"HTTP {answer.status}"
@@ -35,12 +35,12 @@ def words_of(answer: Answer, *, quoted: bool) -> str:
 
 
 def is_about_certificates(error: AttemptError) -> bool:
-    """Whether the server is not who our certificates say: that is a matter of set-up."""
+    """Whether the server failed certificate verification: a matter of set-up."""
     return error.code == "tls_failure" and "CERTIFICATE" in error.detail.upper()
 
 
 def base_url(text: str) -> URL:
-    """A gateway's URL, or every reason why it cannot be one before any call is made."""
+    """A gateway's URL, or every reason why it is unusable, before any call is made."""
     try:
         url = URL(text)
     except ValueError as error:
@@ -51,7 +51,7 @@ def base_url(text: str) -> URL:
 
 
 def retry_after_seconds(header: str, now: datetime) -> float | None:
-    """Seconds, or the seconds until an HTTP date; None for what is neither."""
+    """Seconds, or the seconds until an HTTP date; None if it is neither."""
     header = header.strip()
     if header.isascii() and header.isdecimal():
         return min(float(header), RETRY_AFTER_CAP_SECONDS)

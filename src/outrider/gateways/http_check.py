@@ -1,7 +1,7 @@
-"""How HTTP targets are checked: a question that cannot be a message, and what its answer means.
+"""How HTTP targets are checked: a request that cannot be a message, and what its answer means.
 
-A provider is asked with the target's own credentials. "I do not know you" is a failure; "you may
-not read this" leaves open whether the credential may send, so it is a warning.
+A provider is asked with the target's own credentials. "Unknown credential" is a failure; "you may
+not read this" does not say whether the credential may send, so it is a warning.
 """
 
 from collections.abc import Mapping
@@ -39,19 +39,19 @@ class Question:
     url: URL
     headers: Mapping[str, str] = field(repr=False)
     credential: str
-    """The name of the credential that a refusal is about."""
+    """The credential that a refusal is about."""
     options: tuple[str, ...] = ()
-    """The options that are part of the URL, so that they may be what is wrong with it."""
+    """The options that are part of the URL, and so may be what is wrong with it."""
     method: str = "GET"
     content: bytes = b""
     can_only_send: frozenset[Code] = frozenset()
-    """Error codes of a credential that is known and may send, and nothing else."""
+    """Error codes of a known credential that may only send."""
     may_not_read: frozenset[Code] = frozenset()
-    """Error codes, or whole error texts, of a credential that is known; what it may do is not."""
+    """Error codes, or whole error texts, of a known credential with unknown permissions."""
 
 
 def unanswered(url: URL, error: AttemptError) -> CheckFailure:
-    """Nothing came back, or nothing that is HTTP."""
+    """No response, or none that is HTTP."""
     host, port = url.host or "", url.port or 0
     if error.code == "connect_timeout" and url.scheme == "https":
         message = f"no TLS connection to {host}:{port} could be made ({NO_ANSWER})"
@@ -67,7 +67,7 @@ def unanswered(url: URL, error: AttemptError) -> CheckFailure:
 
 
 def reached(url: URL, answer: Answer) -> CheckWarning | None:
-    """For a gateway that has no harmless call: whatever it answers, it is there."""
+    """For a gateway without a harmless call: any answer proves that it is there."""
     status, where = answer.status, f"{url.host}:{url.port}"
     if status in REFUSED:
         message = f"{where} answers HTTP {status} to a request without credentials"
@@ -89,33 +89,33 @@ def judged(
     *,
     unknown: bool,
 ) -> CheckFinding | None:
-    """What a provider's answer to a question says of the target.
+    """What a provider's answer says about the target.
 
-    `unknown` is whether its error code alone says that the credential is not good.
+    `unknown` is whether its error code alone says that the credential is invalid.
     """
     status = answer.status
     if 200 <= status < 300:
         return None if _is_document(answer.body) else _another_server(question, status)
     if code in question.can_only_send:
         return None
-    said = words(f"HTTP {status} {detail}")
+    reply = words(f"HTTP {status} {detail}")
     name = f"the credential '{question.credential}' ({reference})"
     if {code, detail} & question.may_not_read:
-        message = f"{name} has no read access, so it is not proven that it may send: {said}"
+        message = f"{name} has no read access, so it is not proven that it may send: {reply}"
         return CheckWarning(
             CheckStep.CREDENTIAL, message, "Give it read access so that it can be checked."
         )
     if status in REFUSED or unknown:
         hint = "Set it to one that the provider accepts, for this account and this use."
-        return CheckFailure(CheckStep.CREDENTIAL, f"{name} was refused: {said}", hint)
+        return CheckFailure(CheckStep.CREDENTIAL, f"{name} was refused: {reply}", hint)
     if status in BUSY:
-        message = f"the provider is busy: {said}"
+        message = f"the provider is busy: {reply}"
         return CheckWarning(CheckStep.REQUEST, message, "Check again later.")
-    return CheckFailure(CheckStep.REQUEST, *_trouble(question, status, said))
+    return CheckFailure(CheckStep.REQUEST, *_trouble(question, status, reply))
 
 
 def _trouble(question: Question, status: int, said: str) -> tuple[str, str]:
-    """What is wrong with the provider or with where it was looked for, and what to do."""
+    """What is wrong with the provider or its address, and what to do."""
     if status >= 500:
         return f"the provider failed: {said}", SERVER_FAILS
     if 300 <= status < 400:

@@ -1,7 +1,7 @@
 """The shared HTTP client: a JSON document goes out, an `Answer` or an `AttemptError` comes back.
 
-Every failure says how far the call got. A request is written whole and at once, to a line that was
-open a moment before, so there is one moment before which not a byte of it has left.
+Every failure says how far the call got. A request is written whole and at once, to a connection
+that was just open, so there is a definite point before which no byte of it was sent.
 """
 
 import asyncio
@@ -38,10 +38,10 @@ _BEFORE: tuple[tuple[type[BaseException], str], ...] = (
     (ssl.SSLError, "tls_failure"),
     (AddressRefused, "address_refused"),
     (OSError, "connect_failed"),
-    # Names that no resolver is asked for: a label without letters, or with too many.
+    # Names that never reach a resolver: a label that is empty or too long.
     (ValueError, "invalid_url"),
 )
-"""What goes wrong before a byte has left."""
+"""Failures before a byte was sent."""
 
 NOT_BEGUN = NotBegun("withheld")
 
@@ -57,14 +57,14 @@ _WORD = re.compile(r"[\x21-\x7e]+")
 _STARTS_KEPT = 256
 _DESCRIPTIONS = (b"Content-Type:", b"Content-Length:")
 WITH_CONTENT = frozenset({"POST", "PUT"})
-"""Methods of which some servers want to hear that there is no content."""
+"""Methods for which some servers require an explicit empty content length."""
 
 Origin = tuple[str, str, int]
-"""Scheme, host and port: whose connections can be used for whose calls."""
+"""Scheme, host and port: calls can share connections within one origin."""
 
 
 class HttpClient:
-    """A pool of connections for all HTTP gateways, each of which has one call out at a time."""
+    """A connection pool for all HTTP gateways; each connection has one call at a time."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class HttpClient:
         self._connections = connections
         self._free = asyncio.Semaphore(connections)
         self._lines = 0
-        """Idle, out with a call, or being connected: never more than `connections`."""
+        """Idle, in use, or connecting: never more than `connections`."""
         self._idle: dict[Origin, list[HttpConnection]] = {}
         self._is_closed = False
 
@@ -100,7 +100,7 @@ class HttpClient:
         try:
             body = msgspec.json.encode(document)
         except (ValueError, TypeError, RecursionError) as error:
-            # A lone surrogate has no UTF-8 form, so this message can never be put on a line.
+            # A lone surrogate has no UTF-8 form, so this message can never be sent.
             return AttemptError(Progress.NOT_SENT, "unencodable", _detail(error))
         return await self.post(
             url, body, "application/json", headers=headers, timeout_seconds=timeout_seconds,
@@ -117,8 +117,8 @@ class HttpClient:
         timeout_seconds: float | None = None,
         begin: Callable[[], bool] = _always,
     ) -> Answer | AttemptError | NotBegun:
-        """`timeout_seconds` is for the whole call, where a target has its own. `begin` is asked
-        when the line is there, and not a byte is written if it says no."""
+        """`timeout_seconds` is for the whole call, if a target has its own. `begin` is asked once
+        the connection is open, and no byte is written if it refuses."""
         head = _head(url, content_type, len(content), headers)
         if isinstance(head, AttemptError):
             return head
@@ -138,7 +138,7 @@ class HttpClient:
         return raw if isinstance(raw, AttemptError) else _read(raw)
 
     async def close(self) -> None:
-        """Calls that are out are not waited for; the client can be used again."""
+        """Calls in progress are not awaited; the client can be used again."""
         self._is_closed = True
         for lines in self._idle.values():
             for line in lines:
@@ -146,7 +146,7 @@ class HttpClient:
         self._idle.clear()
 
     async def _line(self, origin: Origin, until: float) -> HttpConnection:
-        """A line of our own, there already or new. Waiting for the pool is part of connecting."""
+        """A connection, reused or new. Waiting for the pool counts as connecting."""
         if not self._free.locked() and (line := self._idle_line(origin)) is not None:
             await self._free.acquire()
             return line
@@ -178,7 +178,7 @@ class HttpClient:
         except BaseException:
             self._lines -= 1
             raise
-        # Under TLS a server speaks first: what is there to read may be its session tickets.
+        # Under TLS a server speaks first: readable bytes may be its session tickets.
         if not (line.is_open if origin[0] == "https" else line.is_quiet()):
             self._drop(line)
             raise ConnectionResetError("the connection closed before anything was sent")
@@ -199,7 +199,7 @@ class HttpClient:
                 server_hostname=host if tls else None,
             )
         except BaseException:
-            # Not closed: its number would be given to the next while a transport still has it.
+            # Not closed: its file descriptor would be reused while a transport still has it.
             with suppress(OSError):
                 ready.shutdown(socket.SHUT_RDWR)
             raise
@@ -210,12 +210,12 @@ class HttpClient:
         if self._is_closed or not line.is_open:
             self._drop(line)
             return
-        # The loop's own clock may stand still for a millisecond, and order would be lost.
+        # The loop's own clock may not advance for a millisecond, which would lose the order.
         line.idle_since = monotonic()
         self._idle.setdefault(origin, []).append(line)
 
     def _drop_the_longest_idle(self) -> None:
-        """Each origin's lines are in the order in which they were put back."""
+        """Each origin's connections are in the order in which they were returned."""
         self._idle = {origin: lines for origin, lines in self._idle.items() if lines}
         lines = min(self._idle.values(), key=lambda lines: lines[0].idle_since)
         self._drop(lines.pop(0))
@@ -235,7 +235,7 @@ class HttpClient:
         timeout_seconds: float | None = None,
         wants_body: bool = True,
     ) -> Answer | AttemptError:
-        """A request that is not a message: it goes the same way out as one."""
+        """A request that is not a message, sent the same way as one."""
         head = _head(url, content_type, len(content), headers)
         if isinstance(head, AttemptError):
             return head
@@ -254,7 +254,8 @@ class HttpClient:
         *,
         headers: Mapping[str, str] | None = None,
     ) -> Answer | AttemptError:
-        """Posts what is too large to be held; the time limit is for each piece and the answer."""
+        """Posts a body too large for memory; the time limit applies to each chunk and the
+        answer."""
         head = _head(url, content_type, length, headers)
         if isinstance(head, AttemptError):
             return head
@@ -305,7 +306,7 @@ def _head(
 
 @lru_cache(_STARTS_KEPT)
 def _start(url: URL, content_type: str) -> str | AttemptError:
-    """All that is the same for each call; what would be more than one line is refused."""
+    """The constant part of every request; anything that would span lines is refused."""
     try:
         host, path = url.host_port_subcomponent or "", url.raw_path_qs
         who = None if url.user is None else f"{url.user}:{url.password or ''}".encode()
@@ -319,7 +320,7 @@ def _start(url: URL, content_type: str) -> str | AttemptError:
     if _HEADER.fullmatch(kind) is None:
         return _INVALID_HEADER
     authorization = "" if who is None else f"\r\nAuthorization: Basic {b64encode(who).decode()}"
-    # A compressed answer could unfold to any size: none is asked for and none is unfolded.
+    # A compressed answer could expand to any size: none is requested and none is expanded.
     return (
         f"POST {path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: outrider\r\nAccept: */*\r\n"
         f"Accept-Encoding: identity{authorization}\r\n{kind}\r\nContent-Length: "
@@ -340,7 +341,7 @@ def _detail(error: BaseException) -> str:
 
 
 def _asking(method: str, head: bytes, content: bytes) -> bytes:
-    """Any method; a request without content does not describe any, but for a POST's length."""
+    """Any method; a request without content sends no content headers, except a POST's length."""
     lines = head.split(b"\r\n")
     lines[0] = method.encode("ascii") + lines[0].removeprefix(b"POST")
     if not content:

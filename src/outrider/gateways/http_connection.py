@@ -1,7 +1,7 @@
 """One connection to an HTTP server: a request's bytes go out, the bytes of one answer come back.
 
-It parses with llhttp, keeps no more of an answer than it may have, and says of itself whether it
-can be used again. What is not in its lines: TLS is the transport's, and a redirect is an answer.
+It parses with llhttp, keeps a bounded amount of an answer, and knows whether it can be reused. TLS
+is left to the transport, and a redirect is just an answer.
 """
 
 import asyncio
@@ -18,13 +18,13 @@ from outrider.limits.gateways import HTTP_HEADERS_MAX_BYTES
 INFORMATIONAL = range(100, 200)
 SWITCHING_PROTOCOLS = 101
 LENGTH_MAX_DIGITS = 20
-"""The parser refuses larger numbers: what is longer has zeros ahead, thousands if it likes."""
+"""The parser refuses larger numbers: a longer text has leading zeros, possibly thousands."""
 
 _TIMEOUT = AttemptError(Progress.SENT_NO_ANSWER, "timeout", "no answer within the time limit")
 
 
 class Raw:
-    """An answer as it came."""
+    """An answer as received."""
 
     __slots__ = ("body", "location", "retry_after", "status")
 
@@ -38,7 +38,7 @@ class Raw:
 
 
 class HttpConnection(asyncio.Protocol):
-    """Has one call out at a time. The callbacks `on_…` are the parser's."""
+    """Has one call at a time. The callbacks `on_…` are the parser's."""
 
     def __init__(self, body_max_bytes: int) -> None:
         self._body_max_bytes = body_max_bytes
@@ -56,8 +56,8 @@ class HttpConnection(asyncio.Protocol):
     async def exchange(
         self, request: bytes, until: float, *, wants_body: bool = True
     ) -> Raw | AttemptError:
-        """Send these bytes and wait for their answer; the line is closed where none came, and
-        where nobody wants the answer's body."""
+        """Send these bytes and wait for the answer; closes the connection if none came, or if the
+        caller does not want the answer's body."""
         self._forget()
         self._wants_body = wants_body
         self._bytes_without_body = 0
@@ -76,8 +76,8 @@ class HttpConnection(asyncio.Protocol):
     async def upload(
         self, head: bytes, pieces: Iterable[bytes], patience_seconds: float
     ) -> Raw | AttemptError:
-        """The same for a request that is larger than what is kept in memory: whoever takes no
-        piece of it, or answers nothing, for so many seconds is not waited for."""
+        """The same for a request too large for memory: a server that takes no chunk, or gives no
+        answer, for this many seconds is abandoned."""
         self._forget()
         self._wants_body = True
         self._bytes_without_body = 0
@@ -89,7 +89,8 @@ class HttpConnection(asyncio.Protocol):
                 async with asyncio.timeout(patience_seconds):
                     await self._has_room.wait()
                 if waiting.done():
-                    # It answered without having read all, and would take the rest for a request.
+                    # It answered without having read everything, and would take the rest for a
+                    # request.
                     self.close()
                     break
                 self._transport.write(piece)
@@ -104,15 +105,15 @@ class HttpConnection(asyncio.Protocol):
             self._waiting = None
 
     def is_quiet(self) -> bool:
-        """Open, all is sent, and nothing has come: neither bytes nor a close that is yet unread."""
+        """Open, everything sent, and nothing received: neither bytes nor an unread close."""
         return self.is_open and self._poll.poll(0) == self._only_writable
 
     def close(self) -> None:
-        """At once, whatever is still to be sent."""
+        """At once, discarding unsent data."""
         self.is_open = False
         self._transport.abort()
 
-    # the transport's
+    # Called by the transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
@@ -121,7 +122,7 @@ class HttpConnection(asyncio.Protocol):
         self._poll.register(handle, select.POLLIN | select.POLLOUT)
         self._only_writable = [(handle, select.POLLOUT)]
         self._parser = httptools.HttpResponseParser(self)
-        # Untidy answers are answers: to refuse one would be to ask again for what was done.
+        # Sloppy answers are accepted: refusing one would repeat a call that was carried out.
         self._parser.set_dangerous_leniencies(
             lenient_headers=True,
             lenient_optional_cr_before_lf=True,
@@ -137,7 +138,7 @@ class HttpConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self._waiting is None or self._waiting.done():
-            # Nobody asked: whatever it is, it must not be taken for the next call's answer.
+            # Unsolicited: whatever it is, it must not be taken for the next call's answer.
             self.close()
             return
         body_bytes = self._body_bytes
@@ -150,27 +151,27 @@ class HttpConnection(asyncio.Protocol):
         if self._body_bytes != body_bytes:
             self._bytes_without_body = 0
             return
-        # Headers, trailers, and whatever else a server can go on and on with.
+        # Headers, trailers, and anything else a server can send without end.
         self._bytes_without_body += len(data)
         if self._bytes_without_body > HTTP_HEADERS_MAX_BYTES:
             detail = f"more than {HTTP_HEADERS_MAX_BYTES} bytes of headers"
             self._fail_with(Progress.ANSWERED, "invalid_answer", detail)
 
     def eof_received(self) -> None:
-        """Comes before the line is lost: from here on, nobody may write to it."""
+        """Comes before the connection is lost: from here on, nothing may be written to it."""
         self._end(None)
 
     def connection_lost(self, error: Exception | None) -> None:
         self._end(error)
         self._has_room.set()
-        # The parser knows this line: without it, a line that is let go is gone at once.
+        # The parser references this connection: dropping the reference frees it at once.
         del self._parser
 
-    # the parser's
+    # Called by the parser
 
     def on_message_begin(self) -> None:
         if self._waiting is None or self._waiting.done():
-            # A second answer to one request: there is no telling whose the next one would be.
+            # A second answer to one request: the next call could not tell its own apart.
             self.close()
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -208,13 +209,13 @@ class HttpConnection(asyncio.Protocol):
             return
         if self._waiting is None or self._waiting.done():
             return
-        # A server that answered before it had read all may never read the rest.
+        # A server that answered before it had read everything may never read the rest.
         if not self._parser.should_keep_alive() or self._transport.get_write_buffer_size():
             self.is_open = False
         self._waiting.set_result(self._answer())
 
     def _forget(self) -> None:
-        """Of the last answer, nothing is left for the next."""
+        """Clear the previous answer."""
         self._has_headers = False
         self._ends_with_the_line = True
         self._retry_after = None
@@ -238,7 +239,7 @@ class HttpConnection(asyncio.Protocol):
         if self._has_headers and self._ends_with_the_line and error is None:
             self._waiting.set_result(self._answer())
             return
-        # Half an answer is none.
+        # An incomplete answer is no answer.
         code = "answer_cut_short" if self._has_headers else "connection_lost"
         detail = str(error or "the server closed the connection")
         self._fail_with(Progress.SENT_NO_ANSWER, code, detail)

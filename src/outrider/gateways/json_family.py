@@ -1,9 +1,9 @@
 """The `sms` and `push` gateway types: JSON over HTTP, deduplicated by reference.
 
 A reservation becomes `POST {gatewayUrl}/{gatewayType}/send`; accepted, rejected with a reason of
-the taxonomy, or an attempt error comes back. What the answer does not say is never guessed: only a
-well-formed `status` proves anything, and "come back later" (429, 503) that nothing was taken. Any
-other answer may have come after the message was taken.
+the taxonomy, or an attempt error comes back. Nothing is guessed: only a well-formed `status` proves
+anything, and "come back later" (429, 503) proves that nothing was taken. Any other answer may have
+come after the message was taken.
 """
 
 import re
@@ -46,7 +46,7 @@ DEFAULTS = TargetSettings()
 THROTTLED = frozenset({429, 503})
 REFUSES_US = frozenset({401, 403})
 REASON = re.compile(r"[\x21-\x7e]{1,64}")
-"""Contract 001's reasons are those that it names and others: a gateway's own keep their names."""
+"""Contract 001 names some reasons and allows others: a gateway's own keep their names."""
 
 REFERENCE_FIELD = "referenceId"
 
@@ -79,9 +79,9 @@ Document = dict[str, Any]
 def direct_document(
     reference: IdempotencyKey, payload: Mapping[str, Any], text: str | None
 ) -> Document | msgspec.Raw:
-    """A direct intent's payload as it came, to the letter, behind the reference."""
+    """A direct intent's payload, byte for byte, after the reference."""
     if text is None or REFERENCE_FIELD in payload:
-        # It was submitted when its own reference was not refused yet; ours is the one that counts.
+        # It was submitted before its own reference was refused; ours takes precedence.
         return {**payload, REFERENCE_FIELD: reference}
     fields = text.strip().removeprefix("{")
     separator = "," if payload else ""
@@ -116,7 +116,7 @@ _decoder = msgspec.json.Decoder(_AnswerDocument)
 
 
 class JsonGateway:
-    """One family at one URL. The client is shared, so whoever made it closes it."""
+    """One family at one URL. The client is shared, so its creator closes it."""
 
     def __init__(
         self,
@@ -164,7 +164,7 @@ class JsonGateway:
         pass
 
     async def check(self, seconds: float) -> CheckFinding | None:
-        # The protocol has no call that is not a message, so HTTP's own is asked.
+        # The protocol has no call that is not a message, so plain HTTP is used.
         answer = await self._client.ask("OPTIONS", self._url, timeout_seconds=seconds)
         if isinstance(answer, AttemptError):
             return unanswered(self._url, answer)
@@ -213,25 +213,25 @@ def interpret(reference: IdempotencyKey, answer: Answer) -> CallResult:
         return Accepted(None if message_id is None else str(message_id))
     words = words_of(answer, quoted=True)
     if is_anothers:
-        # An answer to somebody else's request says nothing about this one.
+        # An answer to another request says nothing about this one.
         return _nonsense(status, f"the answer carries another referenceId; {words}")
     if document.status == "rejected" and (success or refusal):
         return _rejected(document.reason, answer, words)
     if status in REFUSES_US:
-        # Everybody sees why a door is closed, so nothing of one message is quoted there.
+        # Every tenant sees why a door is closed, so no message content is quoted there.
         return Held(UNAUTHORIZED, words_of(answer, quoted=False))
     return _nonsense(status, words)
 
 
 def _rejected(reason: str | None, answer: Answer, words: str) -> Rejected | AttemptError:
     if reason is None or not REASON.fullmatch(reason):
-        # Whatever it means, it did not take the message.
+        # Whatever it means, the message was not taken.
         return AttemptError(Progress.ANSWERED, INVALID_ANSWER, words)
     return Rejected(reason, words, answer.retry_after_seconds)
 
 
 def _nonsense(http_status: int, words: str) -> AttemptError:
-    """It is not the gateway's protocol, so it says nothing of the message."""
+    """It is not the gateway's protocol, so it says nothing about the message."""
     code = INVALID_ANSWER if 200 <= http_status < 300 else f"http_{http_status}"
     return AttemptError(Progress.SENT_NO_ANSWER, code, words)
 
@@ -240,6 +240,6 @@ def _unanswered(error: AttemptError) -> CallResult:
     if is_about_certificates(error):
         return Held(error.code, error.detail)
     if error.progress is Progress.ANSWERED:
-        # Bytes came back, but nothing that says what became of the message.
+        # Bytes came back, but nothing that says what happened to the message.
         return AttemptError(Progress.SENT_NO_ANSWER, error.code, error.detail)
     return error

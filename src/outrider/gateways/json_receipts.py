@@ -1,6 +1,6 @@
-"""Receipts of `sms` and `push` gateways: our own JSON, signed as Standard Webhooks has it.
+"""Receipts of `sms` and `push` gateways: our own JSON, signed per Standard Webhooks.
 
-The source of the protocol is Outrider itself: docs/provider-receipts.md, and
+Outrider itself defines the protocol: docs/provider-receipts.md, and
 https://github.com/standard-webhooks/standard-webhooks for the signature.
 """
 

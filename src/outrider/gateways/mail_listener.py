@@ -1,8 +1,8 @@
 """A mail server for bounces alone, speaking SMTP or LMTP: `250` only when a receipt is durable.
 
-Its clients are mail servers, which try again when they are told to come back later, so nothing is
-lost while the inbox cannot be written. What is addressed to nobody we know is refused at RCPT,
-before a byte of it is taken in. It needs the `sandbox` extra, for aiosmtpd.
+Its clients are mail servers, which retry when deferred, so nothing is lost while the inbox cannot
+be written. Unknown addresses are refused at RCPT, before any of the message is read. It needs the
+`sandbox` extra, for aiosmtpd.
 """
 
 import asyncio
@@ -80,7 +80,7 @@ class MailListener:
 
 
 class _Busy(asyncio.Protocol):
-    """The one sentence that a client hears who is one too many."""
+    """The only reply to a client beyond the connection limit."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.WriteTransport)
@@ -158,8 +158,8 @@ class _Mailroom:
         replies = [await self._reply(address, raw) for address in envelope.rcpt_tos]
         if self._answers_each_recipient:
             return "\r\n".join(replies)
-        # One reply for all: whatever has to come again makes the whole mail come again, and what
-        # was taken of it is known by its id then.
+        # One reply for all: if any part must be retried, the whole mail is, and receipts already
+        # taken are then recognised by their id.
         for worst in (LATER, TAKEN):
             if worst in replies:
                 return worst
@@ -169,7 +169,7 @@ class _Mailroom:
         try:
             outcome = await self._receiver.take([address], raw)
         except Exception as error:
-            # Whatever it is, the sender keeps the mail.
+            # Whatever it is, the sender keeps the mail and retries.
             log.warning("bounce_not_taken", error=type(error).__name__, detail=str(error)[:300])
             return LATER
         return TAKEN if outcome is MailOutcome.TAKEN else NOT_OURS

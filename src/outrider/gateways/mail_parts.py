@@ -1,7 +1,7 @@
-"""The parts of an e-mail that carries files: a text and its enclosures become one multipart body.
+"""The parts of an e-mail with attachments: a text and its files become one multipart body.
 
-A file's bytes travel in base64, so no line of them is a boundary; its name and its kind are written
-so that nothing in them ends a header or names a folder.
+A file's bytes are in base64, so no line of them is a boundary; its name and type are written so
+that nothing in them ends a header or names a folder.
 """
 
 import base64
@@ -22,14 +22,14 @@ _OTHER_MESSAGES = ("multipart/", "message/")
 
 
 class Part(NamedTuple):
-    """Headers with single line feeds, and content with the line ends of mail."""
+    """Headers with bare line feeds, and content with mail line ends."""
 
     headers: str
     content: bytes
 
 
 def mixed(text: Part, reference: str, enclosures: Sequence[Enclosure]) -> Part:
-    """The text, which is in base64 too, and then the files."""
+    """The text, also in base64, and then the files."""
     edge = boundary(reference)
     pieces: list[bytes] = []
     for part in (text, *map(_enclosed, enclosures)):
@@ -41,7 +41,7 @@ def mixed(text: Part, reference: str, enclosures: Sequence[Enclosure]) -> Part:
 
 
 def boundary(reference: str) -> str:
-    """The same for every attempt. Its `=_` is in no line of base64."""
+    """The same for every attempt. Its `=_` cannot occur in base64."""
     return f"=_outrider_{hashlib.sha256(reference.encode()).hexdigest()[:40]}"
 
 
@@ -59,7 +59,7 @@ def safe_name(name: str) -> str:
 
 
 def safe_kind(content_type: str) -> str:
-    """What is no kind of file, or would be read as a message of its own, is of unknown kind."""
+    """An invalid type, or one that would be read as a separate message, becomes unknown."""
     known = _KIND.fullmatch(content_type) is not None
     return content_type if known and not _opens(content_type) else UNKNOWN_KIND
 
@@ -80,7 +80,7 @@ def _enclosed(enclosure: Enclosure) -> Part:
 def _file_name(name: str) -> str:
     if name.isascii() and len(name) <= NAME_PIECE_MAX_CHARACTERS:
         return f'\n filename="{name}"'
-    # RFC 2231: percent signs for what is not ASCII, and numbered pieces for what is long.
+    # RFC 2231: percent-encoding for non-ASCII, and numbered pieces for long values.
     pieces = list(_pieces(name))
     if len(pieces) == 1:
         return f"\n filename*=utf-8''{pieces[0]}"

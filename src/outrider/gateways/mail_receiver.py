@@ -1,7 +1,7 @@
-"""Mail that comes back: whose it is by its return path, what it says, and into the inbox with it.
+"""Returned mail: matched by its return path, read, and written to the inbox.
 
-Anybody can write to a mail server, so nothing is believed but a token that we made ourselves: in
-the address the mail was sent to, or in what a complaint returns of our message.
+Anyone can write to a mail server, so only a token that we made is trusted: in the address the mail
+was sent to, or in the part of our message that a complaint returns.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from outrider.settings import TargetSettings
 
 class MailOutcome(StrEnum):
     TAKEN = "taken"
-    """What it says is durable; nothing, where it says nothing of a message."""
+    """Its content is durable; empty if it says nothing about a message."""
     NOT_OURS = "not_ours"
     """It holds no token that we made."""
 
@@ -48,7 +48,7 @@ class MailReceiver:
         self._inbox = inbox
 
     def knows(self, address: str) -> bool:
-        """Whether mail to it can be anything to us: asked before a whole mail is taken in."""
+        """Whether mail to it can concern us: asked before the mail is read."""
         for mailbox in self.mailboxes:
             token = mailbox.return_path.token_in(address)
             if token == "" or (token and mailbox.reference_in(address) is not None):
@@ -56,7 +56,7 @@ class MailReceiver:
         return False
 
     async def take(self, recipients: Sequence[str], raw: bytes) -> MailOutcome:
-        """Returns when what the mail says is durable."""
+        """Returns when the mail's content is durable."""
         if len(raw) > MAIL_READ_IN_LOOP_BYTES:
             mail = await asyncio.to_thread(read_mail, raw)
         else:
@@ -84,7 +84,7 @@ class MailReceiver:
 def mailboxes_in(
     targets: Mapping[str, TargetSettings], make: Callable[[str, WorkspaceName], Target]
 ) -> list[ReturnMailbox]:
-    """Of every target with a return path and a secret, for each workspace that has its own."""
+    """For every target with a return path and a secret, and each workspace with its own."""
     return [
         ReturnMailbox(workspace, name, return_path, ReceiptSecret(target, CREDENTIAL, signing_keys))
         for name, settings in targets.items()
@@ -95,7 +95,7 @@ def mailboxes_in(
 
 
 def _workspaces_with_their_own(settings: TargetSettings) -> Iterator[WorkspaceName]:
-    """Whoever shares the target's secret and address has no mailbox besides."""
+    """Workspaces that share the target's secret and address get no mailbox besides."""
     yield DEFAULT_WORKSPACE_NAME
     for name, own in settings.workspaces.items():
         if CREDENTIAL in own.credentials or RETURN_PATH_OPTION in own.options:

@@ -1,8 +1,8 @@
-"""What a mail that comes back says: delivery status notifications, complaints, answers.
+"""What a returned mail says: delivery status notifications, complaints, replies.
 
 Read with the standard library's `email`, from the machine-readable parts only: RFC 3464 (delivery
-status), RFC 5965 (feedback reports, ARF), RFC 3834 (automatic answers). A report in prose says
-nothing that could be believed.
+status), RFC 5965 (feedback reports, ARF), RFC 3834 (automatic replies). A report in prose proves
+nothing.
 """
 
 import hashlib
@@ -53,13 +53,13 @@ ACTIONS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Returned:
-    """A mail, read; `addresses` may hold a return path with its token, best evidence first."""
+    """A parsed mail; `addresses` may hold a return path with its token, best evidence first."""
 
     receipts: Sequence[Receipt]
-    """Without a reference where the mail's own words are the only evidence for it."""
+    """Without a reference if the mail's own text is the only evidence for it."""
     addresses: Sequence[str]
     reference: str | None
-    """What the returned message itself says, which anybody could have written."""
+    """What the returned message itself says, which anyone could have written."""
 
     def with_reference(self, reference: str | None) -> list[Receipt]:
         if reference is None:
@@ -68,7 +68,7 @@ class Returned:
 
 
 def read_mail(raw: bytes) -> Returned:
-    """Never raises: whatever is not a report has no receipts."""
+    """Never raises: what is not a report has no receipts."""
     mail = BytesParser(policy=compat32).parsebytes(raw)
     mail_id = _mail_id(mail, raw)
     kind = str(mail.get_param("report-type") or "").lower()
@@ -96,8 +96,8 @@ def _of_delivery_status(mail: Message, mail_id: str) -> Iterator[Receipt]:
         diagnostic = _header(group, "Diagnostic-Code")
         status = best_status(_header(group, "Status"), diagnostic)
         hard = event is ReceiptEvent.BOUNCED and is_hard(status)
-        said = diagnostic.partition(";")[2].strip() or diagnostic
-        words = "" if event is ReceiptEvent.DELIVERED else f"{status or action} {said}"
+        reply = diagnostic.partition(";")[2].strip() or diagnostic
+        words = "" if event is ReceiptEvent.DELIVERED else f"{status or action} {reply}"
         yield Receipt(
             derived_id("dsn", mail_id, action, recipient),
             event,
@@ -130,8 +130,7 @@ def _of_feedback(mail: Message, mail_id: str) -> Iterator[Receipt]:
 
 
 def _of_answer(mail: Message, mail_id: str) -> Iterator[Receipt]:
-    """A person's answer. What a machine sent by itself is none: out of office, a list, a bounce
-    in prose."""
+    """A person's reply, not an automatic one: out of office, a list, a bounce in prose."""
     sender = parseaddr(_header(mail, "From"))[1]
     if not sender or _is_automatic(mail):
         return
@@ -154,14 +153,14 @@ def _is_automatic(mail: Message) -> bool:
         return True
     if _header(mail, "Precedence").lower() in ("bulk", "junk", "list", "auto_reply"):
         return True
-    # Exchange and older responders, which RFC 3834 came too late for.
+    # Exchange and older responders, which predate RFC 3834.
     return any(
         name in mail for name in ("X-Auto-Response-Suppress", "X-Autoreply", "X-Autorespond")
     )
 
 
 def _words_of(mail: Message) -> str:
-    """The answer itself, without what it quotes."""
+    """The reply itself, without quoted text."""
     for part in mail.walk():
         if part.get_content_type() == "text/plain" and part.get_filename() is None:
             raw = part.get_payload(decode=True)
@@ -206,7 +205,7 @@ def _returned_headers(mail: Message) -> Message | None:
 
 
 def _parts(mail: Message, content_type: str) -> Iterator[Message]:
-    """Of the report itself, and not of what it returns."""
+    """From the report itself, not from what it returns."""
     if mail.is_multipart() and mail.get_content_type().startswith("multipart/"):
         for part in mail.get_payload():
             if isinstance(part, Message) and part.get_content_type() == content_type:
@@ -214,7 +213,7 @@ def _parts(mail: Message, content_type: str) -> Iterator[Message]:
 
 
 def _addresses_of(mail: Message) -> Iterator[str]:
-    """To whom this mail went, as whoever delivered it says, and its own header."""
+    """The recipients of this mail, per its delivering server and its own header."""
     for value in _headers(mail, "X-Original-To", "Delivered-To", "Envelope-To", "To"):
         yield parseaddr(value)[1]
 
@@ -226,7 +225,7 @@ def _reported_senders(mail: Message) -> Iterator[str]:
 
 
 def _reference(mail: Message, returned: Message | None) -> str | None:
-    """Of what is returned; of an answer, what it answers to."""
+    """Of the returned message; for a reply, of the message it replies to."""
     if returned is not None:
         given = _header(returned, REFERENCE_HEADER).strip()
         if given:
@@ -241,7 +240,8 @@ def _in_message_ids(text: str) -> str | None:
 
 
 def _mail_id(mail: Message, raw: bytes) -> str:
-    """The same for the same mail, also where a server hands it over twice with other traces."""
+    """The same for the same mail, even if a server delivers it twice with different trace
+    headers."""
     given = _header(mail, "Message-ID").strip()
     return hashlib.sha256(given.encode() if given else raw).hexdigest()[:32]
 
@@ -253,5 +253,6 @@ def _headers(message: Message, *names: str) -> Iterator[str]:
 
 
 def _header(message: Message, name: str) -> str:
-    """On one line. A header may hold bytes that are no text, which `email` gives as an object."""
+    """On one line. A header may hold bytes that are not text, which `email` returns as an
+    object."""
     return one_line(str(message.get(name, "")).encode(errors="replace").decode(), 4_000)

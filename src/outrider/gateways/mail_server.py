@@ -1,4 +1,4 @@
-"""A mail server and what is asked of the line to it: address, TLS, login, patience; and a mail."""
+"""A mail server's settings: address, TLS, login, timeouts; and a mail."""
 
 import ssl
 from collections.abc import Callable
@@ -22,7 +22,7 @@ from outrider.limits.gateways import (
 
 
 class Mail(NamedTuple):
-    """One message for one recipient; `sender` is the envelope's."""
+    """One message for one recipient; `sender` is the envelope sender."""
 
     sender: str
     recipient: str
@@ -31,18 +31,18 @@ class Mail(NamedTuple):
 
 
 class Login:
-    """A name and its password, which may be another one by the next connection."""
+    """A user name and its password, which may change between connections."""
 
     def __init__(self, username: str, password: str, read: Callable[[], str] | None = None) -> None:
-        """`read` is where the password comes from, if it can be asked again."""
+        """`read` re-reads the password from its source, if it has one."""
         self.username = username
         self.password = password
         self._read = read
 
     def is_new_since(self, refused: str | None) -> bool:
-        """Whether the password, read again, is another one than what was refused."""
+        """Whether the password, read again, differs from the refused one."""
         if self._read is not None:
-            # A file caught in the middle of its rotation: the next refusal asks again.
+            # The file is being rotated: the next refusal reads it again.
             with suppress(OutriderError, ValueError):
                 self.password = self._read()
         return self.password != refused
@@ -50,7 +50,7 @@ class Login:
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """How long each step of a delivery may take, as RFC 5321 (4.5.3.2) has it."""
+    """How long each step of a delivery may take, per RFC 5321 (4.5.3.2)."""
 
     connect: float = SMTP_CONNECT_SECONDS
     greeting: float = SMTP_GREETING_SECONDS
@@ -64,13 +64,14 @@ class Waits:
 
     @classmethod
     def of(cls, seconds: float | None) -> "Waits":
-        """A target's own timeout is for every step."""
+        """A target's own timeout applies to every step."""
         return cls() if seconds is None else cls(*(seconds,) * 9)
 
 
 @dataclass(frozen=True, slots=True)
 class MailServer:
-    """Where the server is and how much is asked of the line to it; no `tls` is never encrypted."""
+    """The server's address and the security required of the connection; no `tls` means
+    unencrypted."""
 
     host: str
     port: int

@@ -24,7 +24,7 @@ class Mailbox:
     address: str
 
     def header(self, field: str) -> str:
-        """As a header's value: a name beyond ASCII is encoded as RFC 2047 has it."""
+        """As a header's value: a non-ASCII name is encoded per RFC 2047."""
         if not self.name:
             return self.address
         if not self.name.isascii() or "=?" in self.name:

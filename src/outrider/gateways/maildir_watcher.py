@@ -1,8 +1,7 @@
 """Bounces from a Maildir: what a mail server delivered to a folder is read, and marked as seen.
 
 A mail is moved from `new` to `cur` when its receipt is durable, and stays where it is when that
-fails. The address it was sent to is read from its headers (X-Original-To, Delivered-To), where the
-mail server wrote it.
+fails. Its address is read from the headers its mail server wrote (X-Original-To, Delivered-To).
 """
 
 import asyncio
@@ -39,7 +38,7 @@ class MaildirWatcher:
         self._stopped.set()
 
     async def run(self) -> None:
-        """Until it is stopped. There is no signal for a new file that every system has."""
+        """Until it is stopped. It polls: there is no portable signal for a new file."""
         while not self._stopped.is_set():
             try:
                 found = await self.look()
@@ -54,14 +53,14 @@ class MaildirWatcher:
                 continue
 
     async def look(self) -> int:
-        """Takes what is there, oldest first, and says how many mails that were."""
+        """Processes the mails that are there, oldest first, and returns how many."""
         files = await asyncio.to_thread(self._waiting)
         for file in files:
             await self._take(file)
         return len(files)
 
     def _waiting(self) -> list[Path]:
-        """Names of a Maildir begin with the second of their delivery."""
+        """Maildir names begin with the time of delivery in seconds."""
         files = (file for file in self._new.iterdir() if not file.name.startswith("."))
         return sorted(files)[:MAILDIR_WINDOW_MAILS]
 

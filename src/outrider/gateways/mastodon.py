@@ -1,7 +1,7 @@
 """The `mastodon` gateway type: a post of one account, deduplicated by reference for an hour.
 
 A reservation becomes `POST {gatewayUrl}/api/v1/statuses` under its own Idempotency-Key. A post is
-for everyone, so it has no recipient; a subject becomes the line shown before the content.
+public, so it has no recipient; a subject becomes the line shown before the content.
 """
 
 from typing import Final

@@ -1,6 +1,6 @@
 """The `noop` gateway type: accepts everything in process, at once.
 
-It is for measuring what the kernel itself costs; nothing ever leaves the machine.
+It is for measuring the kernel's own cost; nothing ever leaves the machine.
 """
 
 from collections.abc import Sequence

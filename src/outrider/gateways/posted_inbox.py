@@ -1,6 +1,6 @@
 """The inbox of a machine without the database: receipts are posted to a server, signed.
 
-A mail server's host needs no more than the URL of the server and the target's own secret.
+A mail server's host needs only the URL of the server and the target's own secret.
 """
 
 import hashlib
@@ -56,5 +56,5 @@ class PostedInbox:
             timeout_seconds=POSTED_INBOX_SECONDS,
         )
         if not isinstance(answer, Answer) or not 200 <= answer.status < 300:
-            said = f"HTTP {answer.status}" if isinstance(answer, Answer) else repr(answer)
-            raise Overloaded(f"the server did not take a receipt: {said}", retry_after_seconds=1)
+            outcome = f"HTTP {answer.status}" if isinstance(answer, Answer) else repr(answer)
+            raise Overloaded(f"the server did not take a receipt: {outcome}", retry_after_seconds=1)

@@ -1,9 +1,8 @@
 """What every HTTP provider has in common: content becomes a request, the answer a call result.
 
-A family adds three things: the request its provider wants, what its answers say, and a table of the
-provider's error codes, from its documentation: which are about the item, about us, or about the
-provider's own state. What an answer leaves open stays open: only the provider's own refusal, or a
-code of the table, proves that nothing was taken.
+A family adds three things: its provider's request, how to read the answers, and a table of the
+documented error codes: about the item, about us, or about the provider's own state. Ambiguity
+stays: only the provider's own refusal, or a code of the table, proves that nothing was taken.
 """
 
 import time
@@ -48,23 +47,23 @@ from outrider.ports.gateway import Reservation
 from outrider.ports.target_check import CheckFinding
 
 REFERENCE_HEADER = "X-Outrider-Reference"
-"""For providers that have no field for it: they ignore it, traces and the simulator do not."""
+"""For providers without a field for it: they ignore it, but traces and the simulator use it."""
 
 THROTTLED = frozenset({429, 503})
-"""Turned away at the door: not now, and nothing was taken."""
+"""Deferred before processing: nothing was taken."""
 
 REASONS_BY_STATUS: Mapping[int, str] = {
     400: "invalid_request",
     413: "invalid_message",
     422: "invalid_request",
 }
-"""For an error whose code the family does not know, or that has none."""
+"""For an error with no code, or one the family does not know."""
 
 REFUSES_US = frozenset({401, 403})
-"""Whoever says so, the provider or a proxy before it, has let nothing through (RFC 9110, 15.5)."""
+"""Whether the provider or a proxy says so, nothing was let through (RFC 9110, 15.5)."""
 REFUSES_THE_REQUEST = frozenset({400, 404, 405, 410, 413, 415, 422})
-"""With an error document of the provider's own, nothing was taken. From anybody else they prove
-nothing, as 3xx, 408, 409 and 5xx never do: a message may have been taken before."""
+"""With the provider's own error document, nothing was taken. From any other source they prove
+nothing, as 3xx, 408, 409 and 5xx never do: the message may have been taken before."""
 
 Reasons = Mapping[str | int, str]
 """A provider's error codes, each as a reason of the gateway type's taxonomy."""
@@ -90,22 +89,22 @@ class ProviderReply:
 
 
 class ProviderGateway(ABC):
-    """One provider at one URL. The client is shared, so whoever made it closes it."""
+    """One provider at one URL. The client is shared, so its creator closes it."""
 
     type: ClassVar[GatewayType]
     source: ClassVar[str] = ""
-    """The provider's page of its error codes."""
+    """The provider's documentation of its error codes."""
     reasons: ClassVar[Reasons]
     """Error codes that are about the item."""
     ours: ClassVar[Reasons] = {}
-    """Error codes that are about us or our set-up, whoever the message is for."""
+    """Error codes that are about us or our set-up, for any recipient."""
     ours_for_some: ClassVar[Reasons] = {}
-    """Error codes that are about our set-up for some recipients only: these wait alone."""
+    """Error codes that are about our set-up for some recipients only: only these wait."""
     reasons_by_status: ClassVar[Mapping[int, str]] = REASONS_BY_STATUS
     throttles: ClassVar[frozenset[str | int]] = frozenset()
-    """Error codes that mean: too much, come back later; whatever the status is."""
+    """Error codes that mean "too much, come back later", whatever the status is."""
     unfinished: ClassVar[frozenset[str | int]] = frozenset()
-    """Error codes that mean: an earlier request under this reference is still being worked on."""
+    """Error codes that mean an earlier request under this reference is still in progress."""
     options: ClassVar[frozenset[str]]
     addressed: ClassVar[bool] = True
     carries_enclosures: ClassVar[bool] = False
@@ -117,7 +116,7 @@ class ProviderGateway(ABC):
         self.concurrency = target.settings.concurrency or (
             HTTP_CONCURRENCY if remembers else PROVIDER_CONCURRENCY
         )
-        # What is open when a process dies is in doubt, unless its reference is known again.
+        # What is open when a process dies is in doubt, unless its reference is remembered.
         self.window_items = max(HTTP_WINDOW_ITEMS if remembers else 1, self.concurrency)
         self._client = target.client
         self._timeout_seconds = target.settings.timeout_seconds
@@ -126,11 +125,11 @@ class ProviderGateway(ABC):
 
     @abstractmethod
     def compose(self, reference: IdempotencyKey, content: Content) -> Request | Rejected:
-        """The request, or why the provider need not be asked. ValueError: it has no UTF-8 form."""
+        """The request, or why it need not be made. ValueError: it has no UTF-8 form."""
 
     @abstractmethod
     def read(self, body: bytes) -> ProviderReply:
-        """What the answer says. Raises msgspec.DecodeError for what is not the provider's JSON."""
+        """What the answer says. Raises msgspec.DecodeError if it is not the provider's JSON."""
 
     async def call(self, reservation: Reservation) -> CallResult:
         message = content(reservation, addressed=self.addressed)
@@ -144,7 +143,7 @@ class ProviderGateway(ABC):
         used = self._secrets()
         result = await self._post(reservation, message)
         if _is_unauthorized(result) and self._secrets(read_again=True) != used:
-            # Rotated since it was read; that is our own delay, and the new one has its chance.
+            # Rotated since it was read; the delay is ours, so the new one gets a try.
             result = await self._post(reservation, message)
         return result
 
@@ -170,7 +169,7 @@ class ProviderGateway(ABC):
         if is_about_certificates(answer):
             return Held(answer.code, answer.detail)
         if answer.progress is Progress.ANSWERED:
-            # Bytes came back, but nothing that says what became of the message.
+            # Bytes came back, but nothing that says what happened to the message.
             return AttemptError(Progress.SENT_NO_ANSWER, answer.code, answer.detail)
         return answer
 
@@ -196,25 +195,25 @@ class ProviderGateway(ABC):
         return [each.value() for each in self._credentials.values()]
 
     def secret_values(self) -> Iterable[str]:
-        """Every text that must not come back in a detail."""
+        """Every text that must not appear in a detail."""
         return [credential.value() for credential in self._credentials.values()]
 
     def _interpret(self, answer: Answer) -> CallResult:
         status = answer.status
-        said = self._said(answer.body)
-        is_own = said.code is not None or bool(said.detail)
-        detail = self._detail(said.detail or words_of(answer, quoted=not is_own))
+        reply = self._said(answer.body)
+        is_own = reply.code is not None or bool(reply.detail)
+        detail = self._detail(reply.detail or words_of(answer, quoted=not is_own))
         if 200 <= status < 300:
-            # A yes without a message's id may be a yes all the same, so it is not repeated lightly.
+            # A success without a message id may still be a success, so it is not repeated lightly.
             silence = AttemptError(Progress.SENT_NO_ANSWER, "invalid_answer", detail)
-            return Accepted(said.message_id) if said.message_id else silence
-        if status in THROTTLED or said.code in self.throttles:
+            return Accepted(reply.message_id) if reply.message_id else silence
+        if status in THROTTLED or reply.code in self.throttles:
             return Throttled(detail, answer.retry_after_seconds)
-        if status >= 500 or said.code in self.unfinished:
-            # A server that broke down may have done so after it took the message.
-            code = str(said.code) if said.code in self.unfinished else f"http_{status}"
+        if status >= 500 or reply.code in self.unfinished:
+            # A server that failed may have done so after it took the message.
+            code = str(reply.code) if reply.code in self.unfinished else f"http_{status}"
             return AttemptError(Progress.SENT_NO_ANSWER, code, detail)
-        return self._refusal(answer, said.code or "", detail, is_own=is_own)
+        return self._refusal(answer, reply.code or "", detail, is_own=is_own)
 
     def _refusal(self, answer: Answer, code: str | int, detail: str, *, is_own: bool) -> CallResult:
         status, reason = answer.status, self.reasons.get(code)
@@ -223,7 +222,7 @@ class ProviderGateway(ABC):
         if code in self.ours_for_some:
             return Throttled(detail, closes=Closes.THE_ITEM, reason=self.ours_for_some[code])
         if reason is None and status in REFUSES_US:
-            # Everybody sees why a door is closed: a stranger's page is not quoted there.
+            # Every tenant sees why a door is closed: a third party's page is not quoted there.
             return Held(UNAUTHORIZED, detail if is_own else f"HTTP {status}")
         proven = is_own and status in REFUSES_THE_REQUEST
         if reason is None and proven:
@@ -240,13 +239,13 @@ class ProviderGateway(ABC):
             return ProviderReply()
 
     def _detail(self, text: str) -> str:
-        """Providers have been seen to repeat a bad token in their error; it stays here."""
+        """Some providers repeat a bad token in their error; it is removed here."""
         for secret in self.secret_values():
             text = text.replace(secret, "[redacted]")
         return text[:ERROR_DETAIL_MAX_CHARACTERS]
 
     async def ask(self, question: Question, seconds: float) -> CheckFinding | None:
-        """For a family's `check`: what the provider's answer to this says of the target."""
+        """For a family's `check`: what the provider's answer says about the target."""
         answer = await self._client.ask(
             question.method,
             question.url,
@@ -256,19 +255,19 @@ class ProviderGateway(ABC):
         )
         if isinstance(answer, AttemptError):
             return unanswered(question.url, answer)
-        said = self._said(answer.body)
+        reply = self._said(answer.body)
         return judged(
             question,
             answer,
-            said.code,
-            self._detail(said.detail),
+            reply.code,
+            self._detail(reply.detail),
             self._credentials[question.credential].reference,
-            unknown=self.ours.get(said.code or "") == UNAUTHORIZED,
+            unknown=self.ours.get(reply.code or "") == UNAUTHORIZED,
         )
 
 
 class Credential:
-    """A secret that is read again every so often: some tokens live for an hour, gateways longer."""
+    """A secret that is re-read periodically: some tokens live for an hour, gateways longer."""
 
     def __init__(
         self,
@@ -288,7 +287,7 @@ class Credential:
 
     def read_again(self) -> None:
         self._read_at = self._seconds()
-        # A file caught in the middle of its rotation: the provider judges the old value.
+        # The file is being rotated: the provider judges the old value.
         with suppress(OutriderError, ValueError):
             self._value = self._usable(self._target.credential(self._name))
 
@@ -304,7 +303,7 @@ class Credential:
 
     @property
     def reference(self) -> str:
-        """Where its value comes from, which may be shown."""
+        """The reference of its value, which may be shown."""
         return self._target.settings.credentials[self._name]
 
 

@@ -1,6 +1,6 @@
-"""Whether a server can be connected to, and what to do where it cannot be.
+"""Whether a server can be connected to, and what to do if not.
 
-Shared by the checks of all families: the same trouble has the same words, whatever the protocol.
+Shared by the checks of all families: the same problem has the same text in every protocol.
 """
 
 import asyncio
@@ -39,21 +39,21 @@ def connect_code(error: OSError) -> str:
 async def reach(
     host: str, port: int, *, allow_private: bool, seconds: float
 ) -> CheckFailure | None:
-    """Does something listen there? For what has no check of its own."""
+    """Whether something listens there. For families without their own check."""
     try:
         async with asyncio.timeout(seconds):
             connection = await connect(host, port, allow_private=allow_private)
     except OSError as error:
         return unreachable(host, port, connect_code(error), str(error))
     except ValueError as error:
-        # Names that no resolver is asked for: a label without letters, or with too many.
+        # Names that never reach a resolver: a label that is empty or too long.
         return unreachable(host, port, "dns_failure", str(error))
     connection.close()
     return None
 
 
 def tls_reason(error: BaseException) -> str | None:
-    """What went wrong with TLS, if that is what went wrong; libraries wrap it."""
+    """The TLS error, if there is one; libraries wrap it."""
     for each in (error, error.__cause__):
         if isinstance(each, ssl.SSLCertVerificationError):
             return words(each.verify_message or str(each))
@@ -63,6 +63,6 @@ def tls_reason(error: BaseException) -> str | None:
 
 
 def words(text: str) -> str:
-    """A server's own words, on one line and without commands to a terminal."""
+    """A server's own words, on one line and without terminal control sequences."""
     printable = "".join(letter if letter.isprintable() else " " for letter in text)
     return " ".join(printable.split())[:ERROR_DETAIL_MAX_CHARACTERS]

@@ -1,4 +1,4 @@
-"""The server's way to a target's reader, given what the registry says of the target."""
+"""Finds a target's reader for the server, given the registry's entry for the target."""
 
 from collections.abc import Callable
 
@@ -11,7 +11,7 @@ class TargetReaders:
     """The ReceiptReaders of a process."""
 
     def __init__(self, gateways: Gateways, gateway_type_of: Callable[[str], str | None]) -> None:
-        """`gateway_type_of` a submission target, None where the registry has no such target."""
+        """`gateway_type_of` a submission target, None if the registry has no such target."""
         self._gateways = gateways
         self._gateway_type_of = gateway_type_of
 

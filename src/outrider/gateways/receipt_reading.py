@@ -1,7 +1,7 @@
-"""What all readers of receipts share: a secret that may be rotated, the order of the checks, and
-texts of strangers as they are kept.
+"""What all readers of receipts share: a rotatable secret, the order of the checks, and how
+untrusted text is stored.
 
-A callback is believed only after its signature: size, signature, age, and then its content.
+A callback is trusted only after its signature: size, signature, age, and then its content.
 """
 
 import hashlib
@@ -49,12 +49,12 @@ TOO_MANY = Refusal(
 
 
 class Malformed(Exception):
-    """A callback that is signed and does not say what its provider documents."""
+    """A correctly signed callback whose content is not what its provider documents."""
 
 
 class ReceiptSecret:
-    """A target's secret: read again every minute, and when a signature fails, for it may have been
-    rotated since. Where several are given, with blanks between them, each is good."""
+    """A target's secret: re-read every minute, and when a signature fails, since it may have been
+    rotated. If it lists several, separated by blanks, each is valid."""
 
     def __init__(
         self,
@@ -82,9 +82,9 @@ class ReceiptSecret:
         return check(self._keys) if self._read_again() else state
 
     def _read_again(self) -> bool:
-        """Whether it is another one by now."""
+        """Whether it has changed."""
         self._read_at = self._seconds()
-        # A file caught in the middle of its rotation: the old one is good for a moment longer.
+        # The file is being rotated: the old one stays valid a little longer.
         with suppress(OutriderError, ValueError):
             keys = list(self._parse(self._target.credential(self._name)))
             if keys != self._keys:
@@ -94,7 +94,7 @@ class ReceiptSecret:
 
 
 def plain_keys(secret: str) -> Sequence[bytes]:
-    """A provider's token, used as it is written."""
+    """A provider's token, used verbatim."""
     keys = [text.encode() for text in secret.split()]
     if not keys:
         raise InvalidInput("a secret that checks receipts is empty")
@@ -102,18 +102,18 @@ def plain_keys(secret: str) -> Sequence[bytes]:
 
 
 class SignedReader(ABC):
-    """Checks in an order in which nothing costly is done for strangers."""
+    """Ordered so that nothing costly is done for unauthenticated requests."""
 
     def __init__(self, secret: ReceiptSecret) -> None:
         self._secret = secret
 
     @abstractmethod
     def state(self, keys: Sequence[bytes], callback: Callback, now: datetime) -> SignatureState:
-        """What these keys say of the request."""
+        """Whether these keys verify the request."""
 
     @abstractmethod
     def receipts(self, callback: Callback) -> Iterable[Receipt]:
-        """Of a genuine request. Malformed, ValueError and msgspec's errors: it makes no sense."""
+        """For a verified request. Malformed, ValueError and msgspec's errors: invalid content."""
 
     def read(self, callback: Callback, now: datetime) -> Verified | Challenge | Refusal:
         if callback.method != "POST":
@@ -138,21 +138,21 @@ class SignedReader(ABC):
 
 
 def one_line(text: str, most: int = RECEIPT_REASON_MAX_CHARACTERS) -> str:
-    """A stranger's words on one line, as any database keeps them."""
+    """Untrusted text on one line, storable in any database."""
     if text.isprintable():
         return text.strip()[:most]
     return (storable(_CONTROL.sub(" ", text).strip()) or "")[:most]
 
 
 def kept_text(text: str, most: int) -> str:
-    """The same of a text that may have lines."""
+    """The same for text that may have several lines."""
     if text.isprintable():
         return text.strip()[:most]
     return (storable(text.replace("\r\n", "\n").strip()) or "")[:most]
 
 
 def derived_id(*parts: str) -> str:
-    """An id for a report that has none: the same report has the same, however often it comes."""
+    """An id for a report that has none: a repeated report gets the same one."""
     text = ":".join(parts)
     if len(text) <= RECEIPT_ID_MAX_CHARACTERS and text.isascii() and text.isprintable():
         return text
@@ -160,7 +160,7 @@ def derived_id(*parts: str) -> str:
 
 
 def from_unix(seconds: str | float) -> datetime | None:
-    """None for what is not a time: when something happened is never worth losing the report."""
+    """None if it is not a time: a bad timestamp is no reason to lose the report."""
     try:
         return datetime.fromtimestamp(float(seconds), UTC)
     except (ValueError, OverflowError, OSError):

@@ -1,7 +1,7 @@
 """The `resend` gateway type: e-mail through Resend's HTTP API, deduplicated by reference.
 
 A reservation becomes `POST {gatewayUrl}/emails` under its own Idempotency-Key; for a day a repeat
-under that key gets the first answer again and sends nothing.
+under that key gets the first answer and sends nothing.
 """
 
 import base64
@@ -62,7 +62,7 @@ REASONS: Final[Reasons] = {
     "invalid_idempotency_key": "invalid_request",
     "invalid_attachment": "invalid_message",
     "security_error": "invalid_message",
-    # The key belongs to a message that was sent with another content, so the first one counts.
+    # The key belongs to a message that was sent with other content, so the first one counts.
     "invalid_idempotent_request": DUPLICATE_REFERENCE,
 }
 

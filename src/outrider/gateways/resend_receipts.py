@@ -43,8 +43,8 @@ EVENTS: Final = {
     "email.failed": ReceiptEvent.FAILED,
     "email.suppressed": ReceiptEvent.FAILED,
 }
-"""Scheduled and sent say nothing that the ledger does not know; domains and contacts are no
-messages. A delay is a temporary failure, which what follows it outweighs."""
+"""Scheduled and sent add nothing to what the ledger knows; domains and contacts are not messages. A
+delay is a temporary failure, which later reports outweigh."""
 
 PERMANENT: Final = "Permanent"
 """Of a bounce's types; Transient and Undetermined are the others."""

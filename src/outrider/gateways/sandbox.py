@@ -1,7 +1,7 @@
-"""The provider simulator: real HTTP and SMTP servers that can be told to misbehave.
+"""The provider simulator: real HTTP and SMTP servers that can be made to misbehave.
 
-Each request is decided, counted and written to the log before its answer leaves, so the log is a
-witness of what the provider received that survives whatever happens to the caller.
+Each request is decided, counted and written to the log before its answer is sent, so the log is a
+record of what the provider received that survives whatever happens to the caller.
 """
 
 import asyncio
@@ -82,7 +82,7 @@ class Sandbox:
 
     async def start(self) -> None:
         if self._log_path is not None:
-            # Unbuffered: a line that was written is with the operating system.
+            # Unbuffered: a written line has reached the operating system.
             self._log = self._log_path.open("ab", buffering=0)
         if self.emitter is not None:
             await self.emitter.start()
@@ -130,13 +130,13 @@ class Sandbox:
         return f"smtp://{self._host}:{self._smtp_port}"
 
     def change_faults(self, changes: dict[str, Any]) -> None:
-        """Replace the named ones, all or nothing; naming the seed starts the dice again."""
+        """Replace the named ones, all or nothing; naming the seed restarts the random sequence."""
         self.faults = msgspec.convert({**msgspec.to_builtins(self.faults), **changes}, Faults)
         if "seed" in changes:
             self._random = random.Random(self.faults.seed)
 
     def received(self) -> dict[str, object]:
-        """`duplicates` counts harm done: deliveries of a reference beyond its first."""
+        """`duplicates` counts actual harm: deliveries of a reference beyond its first."""
         delivered = self.deliveries.total()
         received: dict[str, object] = {
             "requests": self.requests,
@@ -157,7 +157,7 @@ class Sandbox:
         *,
         dedupes: bool,
     ) -> Outcome:
-        """Roll the dice for a valid request and record it. No await: two requests cannot race."""
+        """Draw the outcome of a valid request and record it. No await: two requests cannot race."""
         faults, dice = self.faults, self._random.random()
         known = dedupes and faults.dedupe and reference in self.deliveries
         if dice < faults.throttle_rate:
@@ -203,7 +203,7 @@ class Sandbox:
             self._log.write(msgspec.json.encode(line) + b"\n")
 
     async def wait(self) -> None:
-        """The provider's own slowness, after the request is on record and before its answer."""
+        """The provider's latency, after the request is recorded and before its answer."""
         if self.faults.latency_ms:
             await asyncio.sleep(self.faults.latency_ms / 1000)
 
@@ -214,7 +214,7 @@ class Sandbox:
             return _json({"status": "rejected", "reason": "invalid_request"}, 413)
         if provider is not None:
             if most > SANDBOX_BODY_MAX_BYTES:
-                # The library's own limit is a megabyte for every request.
+                # The library's own limit is a megabyte per request.
                 request = request.clone(client_max_size=most)
             return await self._send(provider, request)
         harmless = harmless_at(request.method, request.path)

@@ -1,8 +1,7 @@
-"""The simulator reports what became of its messages: late, twice, out of order and forged, at the
-rates it is given.
+"""The simulator's receipts: late, repeated, out of order and forged, at configurable rates.
 
-A report waits in a bounded queue until it is due, is posted, and is posted again with growing waits
-until somebody answers 2xx, as providers do. Forged ones are posted once, and counted if taken.
+A report waits in a bounded queue until it is due, is posted, and is retried with growing delays
+until it gets a 2xx, as providers do. Forged ones are posted once, and counted if accepted.
 """
 
 import asyncio
@@ -45,13 +44,13 @@ class ReceiptPlan:
     stop_rate: float = 0.0
     delay_ms: float = 0.0
     repeat_rate: float = 0.0
-    """Posted a second time."""
+    """The share posted a second time."""
     reorder_rate: float = 0.0
-    """Of one message's reports, the last first."""
+    """The share of messages whose last report comes first."""
     forged_rate: float = 0.0
-    """One more, that says "bounced" and is signed with another secret."""
+    """The share with an extra report that says "bounced" and is signed with another secret."""
     batch: int = 100
-    """At most so many in one request, where a family knows batches."""
+    """At most this many in one request, if a family has batches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +64,7 @@ class Message:
     sender: str = ""
     callback_url: str | None = None
     token: str | None = field(default=None, repr=False)
-    """What the caller signed in with, where its provider signs with the same."""
+    """The caller's credential, for providers that sign with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +107,7 @@ class ReceiptEmitter:
         return {**self.counts, "waiting": len(self._queue) + len(self._posts)}
 
     def delivered(self, message: Message) -> None:
-        """Decides at once what will be reported of it; nothing is awaited."""
+        """Decides at once what will be reported; nothing is awaited."""
         writer = WRITERS.get(message.protocol)
         url, secret = self._addressed(message)
         if writer is None or url is None or secret is None:
@@ -156,7 +155,7 @@ class ReceiptEmitter:
             self.counts["overflowed"] += 1
             return
         self.counts["forged" if waiting.is_forged else "promised"] += 1
-        # Between half and one and a half of the delay, one report of a message after the other.
+        # Between 0.5 and 1.5 times the delay, a message's reports one after another.
         seconds = self.plan.delay_ms / 1000 * (place - 0.5 + self._dice.random())
         self._put(waiting, seconds)
 
@@ -185,7 +184,7 @@ class ReceiptEmitter:
         self._room.release()
 
     def _next_batch(self) -> list[_Waiting]:
-        """The next that is due, and those after it that may go with it."""
+        """The next one due, and those after it that may share its request."""
         now = asyncio.get_running_loop().time()
         batch = [heapq.heappop(self._queue)[2]]
         first = batch[0]

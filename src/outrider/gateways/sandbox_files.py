@@ -1,4 +1,4 @@
-"""What the simulator notes of the files that a message brings: enough to recognise each of them."""
+"""What the simulator records of a message's attachments: enough to recognise each of them."""
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,7 +26,7 @@ class ReceivedFile(NamedTuple):
 
 
 def files_of_mail(headers: Message, message: bytes) -> Sequence[ReceivedFile]:
-    """Only a message of several parts is read whole: most have no files, and time counts here."""
+    """Only a multipart message is read whole: most have no files, and speed matters here."""
     if headers.get_content_maintype() != "multipart":
         return ()
     whole = BytesParser(policy=STRICTLY_READ).parsebytes(message)
@@ -38,7 +38,7 @@ def files_of_mail(headers: Message, message: bytes) -> Sequence[ReceivedFile]:
 
 
 def files_of_resend(document: Mapping[str, Any]) -> Sequence[ReceivedFile] | None:
-    """None where they are not as Resend wants them."""
+    """None if they are not in Resend's format."""
     given = document.get("attachments", [])
     if not isinstance(given, list):
         return None

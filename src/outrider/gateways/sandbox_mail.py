@@ -1,6 +1,6 @@
-"""The simulator's SMTP side: a whole message is decided and recorded before its reply leaves.
+"""The simulator's SMTP side: a whole message is decided and recorded before its reply is sent.
 
-A mail server knows nothing of references, so nothing is ever deduplicated here.
+A mail server has no references, so nothing is ever deduplicated here.
 """
 
 import asyncio
@@ -72,7 +72,7 @@ class _Mailroom:
         raw = envelope.original_content or b""
         headers = BytesHeaderParser().parsebytes(raw)
         reference = str(headers.get("X-Outrider-Reference", ""))
-        # Mail servers know nothing of references: whatever the faults say, this never dedupes.
+        # Mail servers have no references: whatever the faults say, this never dedupes.
         before = sandbox.deliveries[reference]
         outcome = sandbox.decide(
             "smtp", reference, ", ".join(envelope.rcpt_tos), files_of_mail(headers, raw),

@@ -1,7 +1,7 @@
 """The HTTP protocols that the simulator speaks: a request is read, an outcome becomes an answer.
 
 Each provider is a row of `PROVIDERS`: where it listens, how it reads a request, and how it words
-each outcome. Faults, the log and counting are the simulator's; nothing here misbehaves by itself.
+each outcome. Faults, the log and counting are the simulator's; nothing here misbehaves.
 """
 
 import base64
@@ -23,7 +23,7 @@ from outrider.limits.gateways import SANDBOX_BODY_MAX_BYTES, SANDBOX_MAIL_MAX_BY
 
 _PHONE = re.compile(r"\+[0-9]+\Z")
 _INVALID_NUMBER: Final = "+15005550001"
-"""Twilio's own number for rehearsing an invalid recipient; the others borrow it here."""
+"""Twilio's own test number for an invalid recipient; the others reuse it here."""
 
 
 class Outcome(StrEnum):
@@ -40,7 +40,7 @@ class Reply(NamedTuple):
 
 
 class Received(NamedTuple):
-    """A request as the provider understood it; `refusal` where it will not have it."""
+    """A request as the provider understood it; `refusal` if it is refused."""
 
     reference: str
     to: str
@@ -58,9 +58,9 @@ class Provider:
     dedupes: bool
     read: Callable[[Headers, bytes], Received]
     reply: Callable[[Outcome, str, int], Reply]
-    """The words for an outcome, given the reference and the number of the request."""
+    """The answer for an outcome, given the reference and the number of the request."""
     scheme: str = ""
-    """The authorisation it asks for."""
+    """The authorisation it requires."""
     body_max_bytes: int = SANDBOX_BODY_MAX_BYTES
 
 
@@ -81,12 +81,12 @@ def harmless_at(method: str, path: str) -> Harmless | None:
 
 
 def is_rehearsal(provider: Provider, body: bytes) -> bool:
-    """FCM's own way to say that a message is to be validated and not delivered."""
+    """FCM's flag for a message to be validated and not delivered."""
     return provider.protocol == "fcm" and _decode(body).get("validate_only") is True
 
 
 def message_id_of(reply: Reply) -> str:
-    """What the provider called the message in its answer."""
+    """The message's id in the provider's answer."""
     document = reply.document
     if not isinstance(document, dict):
         return ""
@@ -100,8 +100,8 @@ def message_id_of(reply: Reply) -> str:
 def status_callback(
     provider: Provider, headers: Headers, body: bytes
 ) -> tuple[str | None, str | None]:
-    """Twilio's alone: where this message is reported, and the token that Twilio signs with, which
-    is what the caller signed in with."""
+    """Twilio only: where this message is reported, and the token Twilio signs with, which is the
+    caller's credential."""
     if not provider.protocol.startswith("twilio"):
         return None, None
     form = parse_qs(body.decode("latin-1"))
@@ -117,7 +117,7 @@ def provider_at(path: str) -> Provider | None:
     return next((provider for provider in PROVIDERS if re.fullmatch(provider.path, path)), None)
 
 
-# sms and push: the reference is part of the document, and a repeat is told that it is one.
+# sms and push: the reference is part of the document, and a repeat is answered as one.
 
 
 def _read_sms(_headers: Headers, body: bytes) -> Received:
@@ -161,7 +161,7 @@ def _reply_json(outcome: Outcome, reference: str, number: int) -> Reply:
             return Reply(answer | {"status": "accepted", "gatewayMessageId": f"sandbox-{number}"})
 
 
-# Resend: an Idempotency-Key, under which a repeat gets the first answer again.
+# Resend: an Idempotency-Key, under which a repeat gets the first answer.
 
 
 def _read_resend(headers: Headers, body: bytes) -> Received:
@@ -230,7 +230,7 @@ def _twilio_error(status: int, code: int, message: str) -> Reply:
     return Reply({"status": status, "code": code, "message": message}, status)
 
 
-# WhatsApp Cloud: the reference is a remark that comes back in receipts and dedupes nothing.
+# WhatsApp Cloud: the reference is an annotation that is returned in receipts and dedupes nothing.
 
 
 def _read_whatsapp(_headers: Headers, body: bytes) -> Received:

@@ -1,7 +1,7 @@
-"""What providers post about a message, in each one's own words and with its own signature.
+"""What providers post about a message, in each one's own format and with its own signature.
 
-The simulator's callbacks are made here, and the conformance suite's too. A family that reports
-nothing has no row in `WRITERS`.
+It makes the callbacks of the simulator and of the conformance suite. A family that reports nothing
+has no row in `WRITERS`.
 """
 
 import base64
@@ -29,7 +29,7 @@ Event = ReceiptEvent
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a provider has to say of one message; how it says so is its family's."""
+    """A provider's report on one message; its family decides the format."""
 
     report_id: str
     event: ReceiptEvent
@@ -38,7 +38,7 @@ class Report:
     to: str
     at: datetime
     sender: str = ""
-    """The envelope's, of a mail: where its bounces go."""
+    """For a mail, the envelope sender: where its bounces go."""
     text: str = "STOP"
 
 
@@ -62,7 +62,7 @@ class Writer:
 def signed_post(
     protocol: str, reports: Sequence[Report], url: str, secret: str, at: datetime
 ) -> Post:
-    """One request about these, or about the first of them where the family knows no batches."""
+    """One request about these, or about the first of them if the family has no batches."""
     return WRITERS[protocol].post(reports, url, secret, at)
 
 
@@ -103,7 +103,7 @@ def standard_post(
     return Post(url, body, {"content-type": content_type, **named})
 
 
-# Twilio: a form for each status; what people write comes to the number's webhook.
+# Twilio: a form per status; incoming messages go to the number's webhook.
 
 _CALL_WORDS: Final = {
     Event.DELIVERED: {"CallStatus": "completed", "SipResponseCode": "200"},
@@ -150,7 +150,7 @@ def _without_query(url: str) -> str:
     return urlunsplit(urlsplit(url)._replace(query=""))
 
 
-# Resend: one event a request, signed by Svix.
+# Resend: one event per request, signed by Svix.
 
 _RESEND_WORDS: Final = {
     Event.DELIVERED: "email.delivered",
@@ -173,14 +173,14 @@ def _resend_post(reports: Sequence[Report], url: str, secret: str, at: datetime)
         words = "The recipient's address does not exist."
         data["bounce"] = {"type": "Permanent", "subType": "NoEmail", "message": words}
     elif report.event is Event.FAILED:
-        data["failed"] = {"reason": "the simulator was told to fail"}
+        data["failed"] = {"reason": "the simulator was configured to fail"}
     kind = _RESEND_WORDS[report.event]
     document = {"type": kind, "created_at": report.at.isoformat(), "data": data}
     body = msgspec.json.encode(document)
     return standard_post(url, body, "application/json", secret, at, "svix")
 
 
-# WhatsApp Cloud: batches, in which statuses and messages stand side by side.
+# WhatsApp Cloud: batches that mix statuses and messages.
 
 _WHATSAPP_WORDS: Final = {
     Event.DELIVERED: "delivered", Event.READ: "read", Event.BOUNCED: "failed",
@@ -222,7 +222,7 @@ def _whatsapp_post(reports: Sequence[Report], url: str, secret: str, _at: dateti
     return Post(url, body, headers)
 
 
-# Mail: a delivery status notification, a feedback report or somebody's answer, posted raw.
+# Mail: a delivery status notification, a feedback report or a reply, posted raw.
 
 
 def _mail_post(reports: Sequence[Report], url: str, secret: str, at: datetime) -> Post:

@@ -1,7 +1,7 @@
-"""The `smtp` gateway type: one message a transaction, over a bounded pool of reused connections.
+"""The `smtp` gateway type: one message per transaction, over a bounded pool of reused connections.
 
-A reservation is validated and composed here, then handed to a line. SMTP dedupes nothing and knows
-no reference again: silence after the body is doubt.
+A reservation is validated and composed here, then handed to a connection. SMTP does not dedupe and
+remembers no reference: silence after the body is doubt.
 """
 
 import asyncio
@@ -89,7 +89,7 @@ class SmtpGateway:
         given = content(reservation)
         if given is None:
             return Rejected("invalid_message", INCOMPLETE)
-        # Validated first: a line break in an address would become an SMTP command of its own.
+        # Validated first: a line break in an address would become a separate SMTP command.
         recipient = normalise_email(given.to)
         if recipient is None:
             return Rejected("invalid_recipient", "not an email address")
@@ -124,7 +124,7 @@ class SmtpGateway:
                 datetime.now(UTC), given.enclosures, given.unsubscribe_url, html=given.html,
             )  # fmt: skip
 
-        # Megabytes of base64 take a while, in which other calls go on.
+        # Megabytes of base64 take a while; other calls continue meanwhile.
         return await asyncio.to_thread(composed) if given.enclosures else composed()
 
     async def check(self, seconds: float) -> CheckFinding | None:
@@ -169,8 +169,8 @@ def mail_server(
 
 
 def _trusting(ca_file: str | None) -> ssl.SSLContext:
-    """Certificates are verified; a private CA replaces the system's, for then it is the only one
-    that should vouch for this server."""
+    """Certificates are verified; a private CA replaces the system's, since only it should vouch for
+    this server."""
     try:
         return ssl.create_default_context(cafile=ca_file)
     except OSError as error:

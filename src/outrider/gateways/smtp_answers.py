@@ -1,8 +1,8 @@
-"""What a mail server's reply means: a table by step and code, and whom it is about.
+"""What a mail server's reply means: a table by step and code, and what each is about.
 
-A 2xx after the message has taken it; any 4xx or 5xx says that the command was not carried out (RFC
-5321, 4.2.1), so nothing was taken; anything else proves neither. Enhanced codes (RFC 3463) decide
-before the three digits do, because 550 alone is said of mailboxes, senders and blocklists alike.
+A 2xx after the message has taken it; any 4xx or 5xx means that the command was not carried out (RFC
+5321, 4.2.1), so nothing was taken; anything else proves neither. Enhanced codes (RFC 3463) take
+precedence over the three digits, because 550 is used for mailboxes, senders and blocklists alike.
 """
 
 import re
@@ -48,7 +48,7 @@ class Step(StrEnum):
 
 
 BEFORE_THE_RECIPIENT: Final = frozenset({Step.GREETING, Step.HELLO, Step.TLS, Step.AUTH, Step.MAIL})
-"""What is refused here is refused for everybody: the next message would say the same."""
+"""A refusal here applies to everyone: the next message would get the same."""
 WITH_THE_RECIPIENT: Final = frozenset({Step.RCPT, Step.DATA, Step.END})
 WITH_THE_MESSAGE: Final = frozenset({Step.DATA, Step.END})
 EVERYWHERE: Final = frozenset(Step)
@@ -64,9 +64,9 @@ _OF_OUR_STANDING = re.compile(
 
 
 class Rule(NamedTuple):
-    """Of the replies of one kind (4 or 5) at these steps: whom they are about, and their name.
+    """For replies of one kind (4 or 5) at these steps: what they are about, and their name.
 
-    `enhanced` is how the code goes on after its first digit; "" is a reply without one.
+    `enhanced` is the rest of the code after its first digit; "" is a reply without one.
     """
 
     steps: frozenset[Step]
@@ -97,15 +97,15 @@ _MAILBOX = frozenset({500, 501, 550, 551, 552, 553})
 _TOO_BIG = ("2.3", "3.4")
 
 RULES: Final[tuple[Rule, ...]] = (
-    # "Later". Of one recipient (a greylist, a full mailbox) it is said where the recipient is
-    # named; the system's own troubles are everybody's.
+    # "Later". When the recipient is named it is about that recipient (a greylist, a full mailbox);
+    # the system's own problems affect everyone.
     Rule(EVERYWHERE, 4, Party.TARGET, "", frozenset({CLOSING}), source="RFC 5321, 3.8"),
     Rule(frozenset({Step.RCPT}), 4, Party.TARGET, "", enhanced=("3.", "4.", "5."),
          source="RFC 3463, 3.4-3.6"),
     Rule(frozenset({Step.RCPT}), 4, Party.ITEM, "", source="RFC 6647, 2"),
     Rule(WITH_THE_MESSAGE, 4, Party.ITEM, "", enhanced=("1.", "2."), source="RFC 3463, 3.2-3.3"),
     Rule(EVERYWHERE, 4, Party.TARGET, ""),
-    # Refused for good, before anybody is named.
+    # Permanent refusals before any recipient is named.
     Rule(frozenset({Step.GREETING}), 5, Party.US, CONNECTION_REJECTED, source="RFC 5321, 3.1"),
     Rule(frozenset({Step.HELLO}), 5, Party.US, HELO_REFUSED, source="RFC 5321, 4.1.4"),
     Rule(frozenset({Step.TLS}), 5, Party.US, TLS_FAILURE, source="RFC 3207, 4"),
@@ -116,14 +116,14 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule(frozenset({Step.MAIL}), 5, Party.ITEM, MESSAGE_REFUSED, enhanced=_TOO_BIG,
          source="RFC 3463, 3.3-3.4"),
     Rule(frozenset({Step.MAIL}), 5, Party.US, SENDER_REFUSED, source="RFC 5321, 3.3"),
-    # Many servers keep what they hold against HELO and sender until the recipient is named.
+    # Many servers defer their objections to HELO and sender until the recipient is named.
     Rule(WITH_THE_RECIPIENT, 5, Party.US, SENDER_REFUSED, enhanced=("1.7", "1.8"),
          source="RFC 3463, 3.2"),
     Rule(WITH_THE_RECIPIENT, 5, Party.US, HELO_REFUSED, enhanced=("5.", "7.", ""),
          words=_OF_THE_HELO, source="Postfix, smtpd_delay_reject"),
     Rule(WITH_THE_RECIPIENT, 5, Party.US, SENDER_REFUSED, enhanced=("5.", "7.", ""),
          words=_OF_THE_SENDER, source="Postfix, smtpd_delay_reject"),
-    # Of this recipient, or this message.
+    # About this recipient, or this message.
     Rule(WITH_THE_RECIPIENT, 5, Party.ITEM, MESSAGE_REFUSED, enhanced=_TOO_BIG,
          source="RFC 3463, 3.3-3.4"),
     Rule(WITH_THE_RECIPIENT, 5, Party.ITEM, RECIPIENT_REFUSED, enhanced=("1.", "2."),
@@ -131,25 +131,25 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule(WITH_THE_RECIPIENT, 5, Party.ITEM, MESSAGE_REFUSED, enhanced=("6.",),
          source="RFC 3463, 3.7"),
     Rule(WITH_THE_MESSAGE, 5, Party.ITEM, MESSAGE_REFUSED, frozenset({500, 501, 552}), ("",)),
-    # Of the system there, or of us.
+    # About the system there, or about us.
     Rule(WITH_THE_RECIPIENT, 5, Party.TARGET, TARGET_FAILS, enhanced=("3.", "4."),
          source="RFC 3463, 3.4-3.5"),
     Rule(WITH_THE_RECIPIENT, 5, Party.US, PROTOCOL_REFUSED, enhanced=("5.",),
          source="RFC 3463, 3.6"),
     Rule(WITH_THE_RECIPIENT, 5, Party.US, BLOCKED, enhanced=("7.",), source="RFC 3463, 3.8"),
-    # Three digits are all there is: at RCPT those of mailboxes are the mailbox's, unless their
-    # words speak of our standing.
+    # Only three digits: at RCPT the mailbox codes are about the mailbox, unless the text mentions
+    # our reputation.
     Rule(frozenset({Step.RCPT}), 5, Party.US, BLOCKED, _MAILBOX, words=_OF_OUR_STANDING),
     Rule(frozenset({Step.RCPT}), 5, Party.ITEM, RECIPIENT_REFUSED, _MAILBOX,
          source="RFC 5321, 4.2.3"),
     Rule(WITH_THE_RECIPIENT, 5, Party.US, BLOCKED, frozenset({550, 554})),
     Rule(WITH_THE_RECIPIENT, 5, Party.US, PROTOCOL_REFUSED),
 )  # fmt: skip
-"""The first that is met decides."""
+"""The first match decides."""
 
 
 def rule_for(step: Step, code: int, text: str) -> Rule | None:
-    """None: no rule, so the reply is no answer at all."""
+    """None: no rule, so the reply is not an answer."""
     found = ENHANCED_CODE.match(text)
     enhanced = found[1] if found else ""
     return next(_met(step, code, enhanced, text), None)
@@ -169,7 +169,7 @@ def judged(
         return Accepted(text[:ERROR_DETAIL_MAX_CHARACTERS] or None)
     rule = rule_for(step, code, text)
     if rule is None:
-        # Such a reply does not say what became of the message.
+        # Such a reply does not say what happened to the message.
         progress = Progress.SENT_NO_ANSWER if body_left else Progress.NOT_SENT
         return AttemptError(progress, INVALID_ANSWER, detail)
     if rule.kind == 4:
@@ -183,7 +183,7 @@ def judged(
 
 
 def _suspected(rule: Rule, detail: str, suspicion: Suspicion) -> CallResult:
-    """A refusal that names us, but came when a recipient was named: one alone proves nothing."""
+    """A refusal that names us, but came after a recipient was named: one alone proves nothing."""
     match suspicion:
         case Suspicion.US:
             return Held(rule.reason, detail, Closes.THE_ITEM)

@@ -1,7 +1,7 @@
 """How a mail server is checked: every step of a delivery up to the sender, and no message.
 
-Connect, TLS, EHLO, AUTH, MAIL FROM, then RSET and QUIT. The step that fails is named, with what the
-server said to it; what it was told in confidence is cut out.
+Connect, TLS, EHLO, AUTH, MAIL FROM, then RSET and QUIT. The failing step is named, with the
+server's reply; credentials it repeats are removed.
 """
 
 import asyncio
@@ -57,7 +57,7 @@ AT = {
 
 
 class MailCheck(SmtpConnection):
-    """A connection like those that deliver, which goes no further than the sender."""
+    """A connection like those that deliver, which stops after the sender."""
 
     async def check(self, sender: str, seconds: float) -> CheckFailure | None:
         self._step, passed = CheckStep.CONNECT, False
@@ -69,7 +69,7 @@ class MailCheck(SmtpConnection):
                     await self._take_leave()
                 return failure
         except TimeoutError:
-            # Where only the farewell was slow, nothing is wrong.
+            # If only QUIT was slow, nothing is wrong.
             return None if passed else self._failed(NO_ANSWER, SILENT.get(self._step))
         finally:
             self._client.close()
@@ -87,7 +87,7 @@ class MailCheck(SmtpConnection):
             return unreachable(server.host, server.port, "dns_failure", str(error))
         try:
             self._step = CheckStep.TLS if server.tls_from_start else CheckStep.GREETING
-            # STARTTLS is a step of its own here.
+            # STARTTLS is a separate step here.
             await self._client.connect(sock=connection, start_tls=False)
             failure = await self._encrypt() or await self._log_on()
             if failure is None:
@@ -99,9 +99,9 @@ class MailCheck(SmtpConnection):
             self._step = CheckStep.GREETING
             return self._failed(f"{error.code} {error.message}")
         except SMTPResponseException as error:
-            said = f"{error.code} {error.message}"
+            reply = f"{error.code} {error.message}"
             temporary = error.code in TEMPORARY
-            return self._failed(said, TRY_LATER if temporary else REFUSED.get(self._step))
+            return self._failed(reply, TRY_LATER if temporary else REFUSED.get(self._step))
         except TimeoutError:
             raise
         except (SMTPException, OSError) as error:
@@ -153,11 +153,11 @@ class MailCheck(SmtpConnection):
 
 
 def without_password(text: str, login: Login) -> str:
-    """Some servers repeat what they were told: as it is, or as it was sent."""
+    """Some servers repeat what they received: verbatim, or as encoded."""
     username, password = login.username.encode(), login.password.encode()
     whole = b"\0" + username + b"\0" + password
     sent = [base64.b64encode(each).decode().rstrip("=") for each in (password, whole)]
-    # The longest first: one may be the end of another. An empty password is no secret.
+    # Longest first: one may be the end of another. An empty password is not a secret.
     for secret in sorted(filter(None, (*sent, login.password)), key=len, reverse=True):
         text = re.sub(re.escape(secret), "[redacted]", text, flags=re.IGNORECASE)
     return text

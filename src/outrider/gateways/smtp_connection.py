@@ -1,7 +1,7 @@
-"""One connection to a mail server: opened to a judged address, encrypted, logged in, and reused.
+"""One connection to a mail server: opened to a checked address, encrypted, logged in, and reused.
 
 The steps before the body (TLS, AUTH, MAIL, RCPT, DATA) can fail without harm. Once the body is
-handed over only a reply tells what became of it.
+handed over, only a reply says what happened to it.
 """
 
 import asyncio
@@ -57,7 +57,7 @@ NO_SMTPUTF8 = "the address has non-ASCII characters, and the mail server does no
 
 
 class SmtpConnection:
-    """One connection to the server, opened when first used and reused while it is sound."""
+    """One connection to the server, opened on first use and reused while it is sound."""
 
     def __init__(self, server: MailServer) -> None:
         self._server = server
@@ -75,8 +75,8 @@ class SmtpConnection:
     async def deliver(self, mail: Mail, begin: Callable[[], bool]) -> CallResult:
         was_used_before = self._client.is_connected
         result = await self._deliver(mail, begin)
-        # The server had enough of that connection, which says nothing of a new one; or our
-        # password has changed since.
+        # The server ended that connection, which says nothing about a new one; or our password has
+        # changed since.
         is_worth_another = was_used_before and self._is_spent
         if is_worth_another or (_is_unauthorized(result) and self._has_new_password()):
             self._client.close()
@@ -114,10 +114,10 @@ class SmtpConnection:
                 if client.protocol is None:
                     raise SMTPServerDisconnected("Connection lost")
                 if not begin():
-                    # Frozen or stopped since: others may have dealt with the item meanwhile. The
+                    # Frozen or stopped since: another worker may have handled the item. The
                     # connection is not reused, and without its body there is no message.
                     return NotBegun("withheld")
-                # A line that is a dot ends the message; the first one is a header.
+                # A line with only a dot ends the message; the first line is a header.
                 client.protocol.write(mail.message.replace(b"\n.", b"\n..") + b".\r\n")
                 body_left, step = True, Step.END
                 reply = await self._end_of_data(client.protocol)
@@ -133,13 +133,14 @@ class SmtpConnection:
             step, code, self._redacted(text), mail.reference, self._server.suspicions,
             body_left=body_left,
         )  # fmt: skip
-        # After a reply that made no sense, the next ones could belong to anything: not reused.
+        # After a nonsensical reply, later ones could belong to anything: not reused.
         refusal = isinstance(result, Rejected | Throttled | Held)
         self.sound = isinstance(result, Accepted) or (refusal and await self._reset(code))
         return result
 
     async def _end_of_data(self, protocol: SMTPProtocol) -> SMTPResponse:
-        """A large message leaves while its server takes it; then the server has long to think."""
+        """A large message is sent as fast as its server reads; then the server has a long time to
+        answer."""
         waits = self._server.waits
         async with asyncio.timeout(waits.block):
             await protocol._drain_helper()
@@ -158,7 +159,7 @@ class SmtpConnection:
         self._client.close()
 
     async def _open(self) -> CallResult | None:
-        """Connect, say hello, encrypt and log in; what fails here fails before any message."""
+        """Connect, say hello, encrypt and log in; a failure here comes before any message."""
         server, client = self._server, self._client
         try:
             async with asyncio.timeout(server.waits.connect):
@@ -176,7 +177,7 @@ class SmtpConnection:
         except SMTPHeloError as error:
             return self._turned_away(Step.HELLO, error)
         except SMTPResponseException as error:
-            # Only STARTTLS is left: it was offered, and refused when it was asked for.
+            # Only STARTTLS is left: it was offered, then refused.
             return self._turned_away(Step.TLS, error)
         except (SMTPException, OSError) as error:
             if _is_certificate(error):
@@ -184,7 +185,7 @@ class SmtpConnection:
             return _not_sent(_code(error), short(error))
 
     def _turned_away(self, step: Step, error: SMTPResponseException) -> CallResult:
-        """The server turned the whole connection away, and not this message."""
+        """The server turned away the whole connection, not this message."""
         self._client.close()
         return judged(step, error.code, error.message, "", self._server.suspicions, body_left=False)
 
@@ -205,7 +206,7 @@ class SmtpConnection:
         try:
             await self._client.login(login.username, login.password)
         except SMTPResponseException as error:
-            # Only the numbers: some servers repeat what they were told.
+            # Only the numbers: some servers repeat what they received.
             enhanced = ENHANCED_CODE.match(error.message)
             self._client.close()
             return judged(
@@ -232,7 +233,7 @@ class SmtpConnection:
         return ipaddress.ip_address(peer.partition("%")[0]).is_loopback
 
     def _redacted(self, text: str) -> str:
-        """What a server says is written down, so what it was told in confidence is cut out."""
+        """A server's reply is recorded, so any credentials it repeats are removed."""
         login = self._server.login
         return text if login is None else text.replace(login.password, "[redacted]")
 
@@ -249,11 +250,11 @@ class SmtpConnection:
 def _client(server: MailServer) -> Client:
     return Client(
         hostname=server.host,
-        # Known when there is a connection; the library would look it up in DNS for every one.
+        # Known once connected; the library would look it up in DNS for every connection.
         local_hostname=server.helo or "[127.0.0.1]",
         timeout=server.waits.hello,
         use_tls=server.tls_from_start,
-        # Encrypts where the server offers it; afterwards we look whether it has.
+        # Encrypts if the server offers it; afterwards we check whether it did.
         start_tls=False if server.tls is None or server.tls_from_start else None,
         tls_context=server.tls,
     )
@@ -270,7 +271,7 @@ def _not_sent(code: str, detail: str) -> AttemptError:
 def _code(error: Exception) -> str:
     if is_own_limit(error):
         return OWN_LIMIT
-    # The library wraps what went wrong with an encrypted connection from the start.
+    # The library wraps the errors of a connection that is encrypted from the start.
     if isinstance(error, ssl.SSLError) or isinstance(error.__cause__, ssl.SSLError):
         return "tls_failure"
     if isinstance(error, socket.gaierror):
@@ -279,7 +280,7 @@ def _code(error: Exception) -> str:
 
 
 def _is_certificate(error: Exception) -> bool:
-    """Whether the server is not who our certificates say: that is a matter of set-up."""
+    """Whether the server failed certificate verification: a matter of set-up."""
     return any(
         isinstance(each, ssl.SSLCertVerificationError)
         for each in (error, error.__cause__, error.__context__)

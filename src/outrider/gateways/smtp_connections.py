@@ -1,4 +1,4 @@
-"""The connections to one mail server: few, shared, and closed when they have idled for a while."""
+"""The connections to one mail server: few, shared, and closed after idling for a while."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -13,7 +13,8 @@ from outrider.limits.gateways import (
 
 
 class SmtpConnections:
-    """The pool: at most so many connections, the latest used first, each for so many messages."""
+    """The pool: a limited number of connections, most recently used first, each for a limited
+    number of messages."""
 
     def __init__(self, server: MailServer, connections: int, messages: int) -> None:
         self._server = server
@@ -50,7 +51,7 @@ class SmtpConnections:
             self._sweeping = asyncio.create_task(self._sweep())
 
     async def _sweep(self) -> None:
-        """Nobody else can have a connection that idles here, where a server takes only so many."""
+        """An idle connection here is unavailable to others where a server limits their number."""
         while self._idle:
             await asyncio.sleep(SMTP_IDLE_SECONDS)
             while self._idle and monotonic() - self._idle[0].idle_since >= SMTP_IDLE_SECONDS:

@@ -1,4 +1,4 @@
-"""An e-mail's bytes: a letterhead and a rendered text become a message that is ready for the line.
+"""An e-mail's bytes: a letterhead and a rendered text become a message that is ready to send.
 
 Headers hold nothing that could break out of them; the Message-ID is derived from the reference.
 """
@@ -30,13 +30,13 @@ _REFERENCE = "{reference}"
 
 @dataclass(frozen=True, slots=True)
 class Letterhead:
-    """What all messages of a target have in common; `address` is the sender's in the envelope."""
+    """What all messages of a target have in common; `address` is the envelope sender."""
 
     sender: str = MAIL_FROM_DEFAULT
     reply_to: str | None = None
     list_unsubscribe: str | None = None
     envelope: Callable[[str], str] | None = None
-    """The envelope's sender for a reference, where bounces go to an address of their own."""
+    """The envelope sender for a reference, if bounces go to a separate address."""
     address: str = field(init=False)
     _senders: str = field(init=False, repr=False)
 
@@ -58,7 +58,7 @@ class Letterhead:
         return self.address if self.envelope is None else self.envelope(reference)
 
     def headers(self, reference: str, unsubscribe_url: str | None = None) -> str:
-        """A message's own way to unsubscribe comes before the target's."""
+        """A message's own unsubscribe link takes precedence over the target's."""
         headers = self._senders
         url = unsubscribe_url
         if url is None and self.list_unsubscribe is not None:
@@ -83,14 +83,14 @@ def compose(
     *,
     html: bool = False,
 ) -> bytes:
-    """The message, ready for the line. EmailMessage would take over a millisecond for each."""
+    """The message, ready to send. EmailMessage would take over a millisecond for each."""
     plain = (
         subject.isascii() and len(subject) <= SUBJECT_LINE_MAX_CHARACTERS and "=?" not in subject
     )
     folded = subject if plain else Header(subject, "utf-8", header_name="Subject").encode()
     content = _LINE_ENDS.sub(b"\r\n", body.encode())
     encoding = "7bit"
-    # In base64 also beside files: then no part can hold the line that ends it.
+    # In base64 also beside files: then no part can contain the line that ends it.
     if (
         enclosures
         or not body.isascii()
@@ -107,7 +107,7 @@ def compose(
         f"Message-ID: <{reference}@outrider>\nX-Outrider-Reference: {reference}\n"
         f"MIME-Version: 1.0\n{described}\n"
     )
-    # Headers in UTF-8 are for those servers only that said they take SMTPUTF8.
+    # UTF-8 headers are only for servers that announced SMTPUTF8.
     charset = "utf-8" if needs_smtputf8(recipient) else "ascii"
     message = _LINE_ENDS.sub(b"\r\n", headers.encode(charset)) + content
     return message if message.endswith(b"\r\n") else message + b"\r\n"

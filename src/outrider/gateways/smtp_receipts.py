@@ -1,8 +1,8 @@
-"""Receipts of `smtp`: a mail that came back, posted raw, or our own JSON; both signed by whoever
-posts them, as Standard Webhooks has it.
+"""Receipts of `smtp`: a returned mail, posted raw, or our own JSON; both signed by the poster per
+Standard Webhooks.
 
-`outrider receive-mail` reads the same mails where nobody signs for them (mail_receiver.py); there
-only a return path with a token of ours is believed.
+`outrider receive-mail` reads the same mails unsigned (mail_receiver.py); there only a return path
+with a token of ours is trusted.
 """
 
 from collections.abc import Iterator, Mapping

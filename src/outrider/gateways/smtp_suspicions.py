@@ -1,7 +1,7 @@
-"""Whom a refusal blames that could be about us: decided by what the server says to the others.
+"""What an ambiguous refusal is about: decided by the server's replies to other messages.
 
-Several in a row are about us. One that is repeated, while others were taken meanwhile, is about its
-message. Until one of these is seen the message waits, and nobody is blamed.
+Several in a row are about us. One that is repeated while others were accepted is about its message.
+Until either is seen, the message waits and nothing is blamed.
 """
 
 from enum import Enum, auto
@@ -18,15 +18,15 @@ class Suspicion(Enum):
 
 
 class Suspicions:
-    """Of one mail server, in this process. What it forgets is only decided later."""
+    """For one mail server, in this process. Forgetting only delays a decision."""
 
     def __init__(self, most: int = SMTP_SUSPECTS_MAX) -> None:
         self._most = most
         self._taken = 0
         self._in_a_row: set[str] = set()
-        """Different messages that were refused since one was taken; no more than `most`."""
+        """Distinct messages refused since one was accepted; at most `most`."""
         self._taken_when_refused: LRUCache[str, int] = LRUCache(SMTP_SUSPECTS_REMEMBERED)
-        """By reference: how many messages had been taken when it was refused first."""
+        """By reference: how many messages had been accepted when it was first refused."""
 
     def taken(self) -> None:
         self._taken += 1

@@ -1,7 +1,7 @@
-"""The target checker: every target of a registry is asked, in its own protocol, all at once.
+"""The target checker: every target of a registry is asked, in its own protocol, concurrently.
 
-Nothing is sent. It is the gateways' own `check` that knows what to ask; a family without one is
-only connected to.
+Nothing is sent. The gateways' own `check` knows what to ask; for a family without one, only the
+connection is tested.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from outrider.ports.target_check import CheckableGateway, CheckFailure, CheckFin
 DEFAULT_PORTS = {"http": 80, "https": 443, "smtp": 25, "smtps": 465}
 
 Findings = Mapping[str, list[CheckFinding]]
-"""What was found at each submission target; nothing where it would take a message."""
+"""The finding for each submission target; None if it would accept a message."""
 
 
 async def check_targets(
@@ -31,7 +31,7 @@ async def check_targets(
     seconds: float = CHECK_SECONDS,
     at_once: int = CHECKS_AT_ONCE,
 ) -> Findings:
-    """`seconds` is for each target; with more than `at_once` of them, some wait for others."""
+    """`seconds` is per target; with more than `at_once` of them, some wait for others."""
     room = asyncio.Semaphore(at_once)
 
     async def checked(contract: Contract) -> list[CheckFinding]:
@@ -49,7 +49,7 @@ async def check_targets(
 async def _check(
     gateways: GatewayDirectory, contract: Contract, *, allow_private: bool, seconds: float
 ) -> list[CheckFinding]:
-    """For the default workspace, and for those that have a set-up of their own."""
+    """For the default workspace, and for those with their own set-up."""
     findings = list[CheckFinding]()
     others = gateways.own_workspaces(contract.submission_target)
     for workspace in others:
@@ -60,7 +60,7 @@ async def _check(
             message = f"for the workspace {workspace}: {each.message}"
             findings.append(replace(each, message=message))
     if others and _is_unusable(gateways, contract):
-        # Nobody said that the default workspace uses it, too.
+        # Nothing says that the default workspace uses it, too.
         return findings
     default = DEFAULT_WORKSPACE_NAME
     return findings + await _check_for(
@@ -89,7 +89,7 @@ async def _check_for(
     try:
         gateway = gateways.gateway(name, contract.gateway_type, url, workspace)
     except InvalidInput as error:
-        # Without its set-up it cannot be asked, but what else is wrong is found as well.
+        # Without its set-up it cannot be asked, but other problems are still found.
         findings.append(CheckFailure(CheckStep.SETUP, error.message, error.hint or ""))
         finding = await _connect(url, allow_private=allow_private, seconds=seconds)
     else:

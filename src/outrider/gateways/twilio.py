@@ -1,7 +1,7 @@
 """The `twilio_sms` and `twilio_voice` gateway types: forms over HTTP, with basic authentication.
 
-A reservation becomes one POST to the account's Messages or Calls. Twilio has no key for sending
-once, so silence and a broken server are doubt, and the window is as small as the concurrency.
+A reservation becomes one POST to the account's Messages or Calls. Twilio has no idempotency key, so
+silence and a broken server are doubt, and the window is as small as the concurrency.
 """
 
 import base64
@@ -53,8 +53,8 @@ VOICE_OURS: Final[Reasons] = {
     21212: "sender_refused",
     21213: "sender_refused",
 }
-# What the account may not send to a region or to an unverified number is said of that recipient:
-# it must not hold up the others.
+# An account's restriction on a region or an unverified number is about that recipient: it must not
+# hold up the others.
 SMS_REASONS: Final[Reasons] = {
     21211: "invalid_recipient",
     21408: "invalid_recipient",
@@ -101,9 +101,9 @@ class TwilioGateway(ProviderGateway):
         super().__init__(target, "authToken")
         account = target.option("accountSid")
         self._url = base_url(target.url) / API_VERSION / "Accounts" / account / self.resource
-        # An API key signs in with its own name, and its secret is then the token.
+        # An API key signs in under its own name, with its secret as the token.
         self._user = target.option("apiKeySid", account)
-        # Only where we can check what comes back.
+        # Only if we can verify what comes back.
         self._receipts_url = target.receipts_url if secret_name(target) is not None else None
 
     def send(self, reference: IdempotencyKey, fields: Mapping[str, str | None]) -> Request:
@@ -163,7 +163,7 @@ class TwilioSmsGateway(TwilioGateway):
 
 
 class TwilioVoiceGateway(TwilioGateway):
-    """Calls the number and says the body; the subject is for eyes and is left out."""
+    """Calls the number and speaks the body; the subject is omitted."""
 
     type = TWILIO_VOICE
     resource = "Calls.json"

@@ -44,7 +44,7 @@ SIGNATURE_HEADER: Final = "x-twilio-signature"
 OWN_SECRET: Final = "receiptsSecret"
 """The account's auth token, where the target signs in with an API key instead."""
 NO_ANSWER: Final = "<Response/>"
-"""TwiML: say nothing to whoever wrote."""
+"""TwiML: no reply to the sender."""
 
 UNSUBSCRIBED: Final = "21610"
 BOUNCES: Final[Mapping[str, bool]] = {
@@ -56,15 +56,15 @@ BOUNCES: Final[Mapping[str, bool]] = {
     "30005": True,  # unknown handset: the number no longer exists
     "30006": True,  # a landline, or a carrier that this sender cannot reach
 }
-"""Errors that are about the recipient, and whether trying again is pointless. All others are about
-us, the text or Twilio's own state."""
+"""Errors that are about the recipient, and whether retrying is pointless. All others are about us,
+the text or Twilio's own state."""
 
 NOT_ANSWERED: Final = frozenset({"busy", "no-answer"})
 NO_SUCH_NUMBER: Final = frozenset({"404", "410", "604"})
 """SIP: not found, gone, does not exist anywhere (RFC 3261, 21)."""
 
 OPT_OUT_TYPES: Final = {"STOP": ReceiptEvent.OPTED_OUT, "START": ReceiptEvent.OPTED_IN}
-"""What Twilio's own opt-out management made of a message:
+"""What Twilio's own opt-out management did with a message:
 https://www.twilio.com/docs/messaging/tutorials/advanced-opt-out"""
 
 Form = Mapping[str, str]
@@ -101,7 +101,7 @@ class TwilioReader(SignedReader):
         except ValueError:
             return SignatureState.FORGED
         text, signed = given.encode(errors="replace"), signed_fields(fields)
-        # The URL as it was called comes first, and is right nearly always.
+        # The URL as called comes first, and is nearly always right.
         is_genuine = any(
             hmac.compare_digest(_digest(key, url + signed).encode(), text)
             for url in self._urls(callback.url)
@@ -127,9 +127,8 @@ class TwilioReader(SignedReader):
         return Verified(receipts, NO_ANSWER, "text/xml")
 
     def _urls(self, called: str) -> Iterator[str]:
-        """What Twilio may have signed: the URL as it was called, or as we gave it to Twilio,
-        should a proxy have changed its beginning; with its port and without, as Twilio's own
-        library tries it."""
+        """What Twilio may have signed: the URL as called, or as we gave it to Twilio in case a
+        proxy changed its prefix; with and without its port, as Twilio's own library tries it."""
         yield called
         urls = [called]
         if self._receipts_url is not None:
@@ -160,7 +159,7 @@ def _fields(body: bytes) -> list[tuple[str, str]]:
 
 
 def _reference(url: str) -> str | None:
-    """From the URL that was signed, and from nowhere else."""
+    """From the signed URL only."""
     query = parse_qs(urlsplit(url).query, max_num_fields=RECEIPT_FIELDS_MAX)
     reference = one_line(query.get(REFERENCE_FIELD, [""])[0], RECEIPT_ID_MAX_CHARACTERS)
     return reference or None
@@ -185,7 +184,7 @@ def _of_message(form: Form, reference: str | None) -> Iterator[Receipt]:
 
 
 def _message_event(status: str, code: str) -> tuple[ReceiptEvent | None, bool]:
-    """Queued, sending, sent and whatever else Twilio says on the way is nothing to report."""
+    """Queued, sending, sent and other intermediate states are not reported."""
     match status:
         case "delivered":
             return ReceiptEvent.DELIVERED, False
@@ -223,7 +222,7 @@ def _of_call(form: Form, reference: str | None) -> Iterator[Receipt]:
 
 
 def _of_reply(form: Form) -> Receipt:
-    """The id is that of the reply, which is no message of ours."""
+    """The id is that of the reply, which is not a message of ours."""
     sender = one_line(form.get("From", ""))
     if not sender:
         raise Malformed("a message that came in has no sender")

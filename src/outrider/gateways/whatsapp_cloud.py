@@ -1,7 +1,7 @@
 """The `whatsapp_cloud` gateway type: WhatsApp messages through Meta's Graph API.
 
 A reservation becomes `POST {gatewayUrl}/{version}/{phoneNumberId}/messages`, as free text or as the
-one parameter of a template. The reference comes back in every receipt, but it dedupes nothing.
+one parameter of a template. The reference is returned in every receipt, but dedupes nothing.
 """
 
 from typing import Any, Final
@@ -46,7 +46,7 @@ OURS: Final[Reasons] = {
     131005: "unauthorized",
     131031: "unauthorized",
     131042: "unauthorized",
-    # The template is the target's option, and so the same for everybody.
+    # The template is the target's option, and so the same for every message.
     132001: "template_refused",
     132015: "template_refused",
     132016: "template_refused",
@@ -60,7 +60,7 @@ REASONS: Final[Reasons] = {
     131021: "invalid_recipient",
     131026: "invalid_recipient",
     131030: "invalid_recipient",
-    # Free text is only for those who wrote within a day; this one needs a template.
+    # Free text is only for recipients who wrote within the last day; others need a template.
     131047: "invalid_message",
     131049: "suppressed",
     131050: "suppressed",

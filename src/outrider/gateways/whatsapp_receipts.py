@@ -42,9 +42,9 @@ BOUNCES: Final[Mapping[int, bool]] = {
     131026: False,  # undeliverable: not on WhatsApp, or terms not accepted, or an old app
     131030: False,  # a test number may write to those in its list only
 }
-"""Errors that are about the recipient, and whether trying again is pointless."""
+"""Errors that are about the recipient, and whether retrying is pointless."""
 OPTED_OUT: Final = 131050
-"""This recipient has stopped marketing messages of this business."""
+"""This recipient has stopped marketing messages from this business."""
 
 _WRONG_TOKEN = Refusal(RefusedFor.FORGED, "hub.verify_token is not this target's verifyToken")
 _NO_TOKEN = Refusal(RefusedFor.UNSIGNED, "a subscription needs hub.mode and hub.verify_token")
@@ -145,7 +145,7 @@ class WhatsAppReader(SignedReader):
         return super().read(callback, now)
 
     def _subscribed(self, query: Mapping[str, str]) -> Challenge | Refusal:
-        """Meta asks once, when the URL is entered, whether it is ours."""
+        """When the URL is entered, Meta asks once whether it is ours."""
         given = query.get("hub.verify_token", "")
         if self._verify_token is None or query.get("hub.mode") != "subscribe" or not given:
             return _NO_TOKEN
@@ -205,7 +205,7 @@ def _of_status(status: _Status) -> Iterator[Receipt]:
 
 
 def _status_event(status: _Status) -> tuple[ReceiptEvent | None, bool, str]:
-    """Sent and whatever else is on the way is nothing to report; played is read aloud."""
+    """Sent and other intermediate states are not reported; played means read."""
     match status.status:
         case "delivered":
             return ReceiptEvent.DELIVERED, False, ""
@@ -226,7 +226,7 @@ def _status_event(status: _Status) -> tuple[ReceiptEvent | None, bool, str]:
 
 
 def _of_reply(message: _Message) -> Receipt:
-    """What it answers to is a message of ours, where Meta says so."""
+    """It refers to a message of ours, if Meta says so."""
     interactive = message.interactive or _Interactive()
     choice = interactive.button_reply or interactive.list_reply or _Choice()
     text = (message.text or _Text()).body or (message.button or _Button()).text or choice.title
@@ -256,7 +256,7 @@ def _of_preference(preference: _Preference) -> Iterator[Receipt]:
 
 
 def _phone(wa_id: str) -> str:
-    """WhatsApp's ids of people are phone numbers without their plus."""
+    """WhatsApp ids of people are phone numbers without the plus."""
     digits = one_line(wa_id)
     return digits if digits.startswith("+") else f"+{digits}"
 

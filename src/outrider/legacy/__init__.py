@@ -1,1 +1,1 @@
-"""The senders that were there before rules: a file a sender, each composes and none sends."""
+"""The senders that predate rules: one file per sender; each composes and none sends."""

@@ -1,7 +1,7 @@
-"""What an event tells, as texts that can be shown: people, and a quote with its items.
+"""An event's fields as texts that can be shown: people, and a quote with its items.
 
-Events come from other people's systems: what is missing, empty or of the wrong kind is left out,
-and nothing that is left fails a template, breaks a line of a subject or fills a page.
+Events come from other systems: missing, empty or mistyped fields are omitted, and no remaining one
+fails a template, breaks a subject line or fills a page.
 """
 
 import re
@@ -32,10 +32,10 @@ class Quote(NamedTuple):
     total: str = ""
     items: tuple[QuoteItem, ...] = ()
     more_items: int = 0
-    """How many there are beyond those that are shown."""
+    """How many there are beyond those shown."""
 
     def as_variables(self) -> dict[str, object]:
-        """Only what there is, so that a template asks `is defined`."""
+        """Only what exists, so that a template can ask `is defined`."""
         texts = {
             "number": self.number,
             "title": self.title,
@@ -47,7 +47,7 @@ class Quote(NamedTuple):
 
 
 def person(event: DomainEvent, party: str) -> dict[str, str]:
-    """What is known of a party of the event, for a template."""
+    """What is known about a party of the event, for a template."""
     given = event.party(party)
     told = {field: shown(given.get(field)) for field in PERSON_FIELDS}
     full = told["name"] or " ".join(filter(None, (told["firstName"], told["lastName"])))
@@ -77,7 +77,7 @@ def quote(event: DomainEvent) -> Quote:
 
 
 def shown(value: Any) -> str:
-    """One line of text; empty for what is neither a text nor a number."""
+    """One line of text; empty if it is neither a text nor a number."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return ""
     text = value if isinstance(value, str) else _number(value)
@@ -87,7 +87,7 @@ def shown(value: Any) -> str:
 
 
 def amount(value: Any, currency: str) -> str:
-    """A number with its cents and thousands, and the currency after it; a text as it came."""
+    """A number with cents and thousands separators, followed by the currency; a text unchanged."""
     text = shown(value)
     if text and not isinstance(value, str):
         text = f"{value:,.2f}"
@@ -95,7 +95,7 @@ def amount(value: Any, currency: str) -> str:
 
 
 def _number(value: float) -> str:
-    """Neither infinite nor longer than anybody reads."""
+    """Neither infinite nor unreadably long."""
     if not abs(value) < AMOUNT_MOST:
         return ""
     return str(value) if isinstance(value, int) else f"{value:.10g}"

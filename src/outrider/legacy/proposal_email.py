@@ -1,4 +1,4 @@
-"""The proposal: what a lead was sent when a quote was, before there were rules."""
+"""The proposal: the message a lead got with a quote, before there were rules."""
 
 from typing import Final
 

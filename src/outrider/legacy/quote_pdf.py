@@ -1,8 +1,8 @@
-"""An accepted quote as a PDF: what is known of it, its items in a table, and its total.
+"""An accepted quote as a PDF: its details, its items in a table, and its total.
 
-What Windows-1252 can say is set in Helvetica, which every reader has. For anything else the letters
-that are used are embedded: Source Sans for Latin, Greek and Cyrillic, Noto Sans CJK for Chinese,
-Japanese and Korean. Both come with packages from PyPI, so no machine needs fonts of its own.
+Windows-1252 text is set in Helvetica, which every reader has. For anything else the letters used
+are embedded: Source Sans for Latin, Greek and Cyrillic, Noto Sans CJK for Chinese, Japanese and
+Korean. Both come with packages from PyPI, so no system fonts are needed.
 """
 
 import logging
@@ -27,11 +27,11 @@ COLUMNS: Final = {"Description": 249, "Quantity": 78, "Unit price": 78, "Total":
 """Their widths. An amount of the widest letters still fits on one page."""
 WESTERN: Final = "cp1252"
 MADE_AT: Final = datetime(2000, 1, 1, tzinfo=UTC)
-"""A constant, because the same quote is to be the same bytes."""
+"""A constant, because the same quote must give the same bytes."""
 PAGE_COUNT: Final = "\x01000"
-"""Stands for the number of pages until that is known. No text that is shown can contain it."""
+"""A placeholder for the number of pages until that is known. No shown text can contain it."""
 FIRST_LETTER: Final = "\ufeff"
-"""Has no width. fpdf2 loses the font of what follows a text that begins in a fallback font."""
+"""Zero width. fpdf2 loses the font of what follows a text that begins in a fallback font."""
 JAPANESE, KOREAN, CHINESE = range(3)
 """The faces of Noto Sans CJK: the same character is drawn differently in each language."""
 
@@ -63,7 +63,7 @@ def quote_pdf(quote: Quote, customer: str) -> bytes:
 
 
 def _showable(given: Sequence[str]) -> tuple[list[str], str]:
-    """The same texts, and the letters in them that need a font: each costs time to embed."""
+    """The same texts, and their letters that need a font: each takes time to embed."""
     composed = [unicodedata.normalize("NFC", text) for text in given]
     letters = [each for each in dict.fromkeys("".join(composed)) if not _is_western(each)]
     too_many = {ord(each): "?" for each in letters[QUOTE_LETTERS_MAX:]}
@@ -82,7 +82,7 @@ def _is_western(letter: str) -> bool:
 
 def _page(letters: str) -> "FPDF":
     """A document that can show these letters, at its first page."""
-    # Here, because it takes a quarter of a second and few processes ever make a PDF.
+    # Imported here: it takes a quarter of a second and few processes ever make a PDF.
     from fpdf import FPDF
 
     class Document(FPDF):
@@ -91,7 +91,7 @@ def _page(letters: str) -> "FPDF":
             self.set_font(self.font_family, size=FOOTER_SIZE)
             self.cell(0, text=f"{self.page_no()} / {PAGE_COUNT}", align="R")
 
-    # They tell of each letter that no font has, and of tables of fonts that are not needed.
+    # They log every letter that no font has, and unneeded font tables.
     for library in ("fpdf", "fontTools"):
         logging.getLogger(library).setLevel(logging.ERROR)
     page = Document(unit="pt", format="A4")

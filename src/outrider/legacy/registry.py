@@ -1,6 +1,6 @@
-"""Which legacy senders there are: the built-in ones, and those that distributions register.
+"""The available legacy senders: the built-in ones, and those that distributions register.
 
-A sender that is not what it should be stops the start of the process; none is left out in silence.
+An invalid sender prevents the process from starting; none is skipped silently.
 """
 
 import re
@@ -29,7 +29,7 @@ class _Taken(NamedTuple):
 
 
 def load_senders() -> dict[tuple[str, RoutePlace], LegacySender]:
-    """By trigger and place; InvalidInput names the distribution that is wrong."""
+    """By trigger and key; InvalidInput names the distribution at fault."""
     built_in: tuple[LegacySender, ...] = (ProposalEmail(), ThankYouEmail(), AgentEmail())
     taken = {
         (each.trigger, each.place): _Taken(each, OURSELVES, built_in=True) for each in built_in
@@ -51,7 +51,7 @@ def load_senders() -> dict[tuple[str, RoutePlace], LegacySender]:
 def _refuse_what_it_may_not_replace(
     given: Installed, sender: LegacySender, there: _Taken | None
 ) -> None:
-    """A built-in sender is replaced where it stands and by its name, and by one only."""
+    """A built-in sender may be replaced under its own key and name, once."""
     replaces = getattr(sender, "replaces", None)
     replaceable = there.sender.name if there is not None and there.built_in else None
     if replaces is not None and replaces != replaceable:
@@ -64,7 +64,7 @@ def _refuse_what_it_may_not_replace(
 
 
 def _load(given: Installed) -> LegacySender:
-    # Whatever they say they are: a distribution's own types were checked by nobody.
+    # Checked at run time: a distribution's types are unverified.
     with given.made() as made:
         name, trigger, place, compose = made.name, made.trigger, made.place, made.compose
     if not callable(compose) or iscoroutinefunction(compose):

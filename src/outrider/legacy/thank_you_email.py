@@ -1,7 +1,6 @@
-"""The thank-you: what a lead was sent with the quote as a PDF, once it was accepted.
+"""The thank-you: the message a lead got with the quote as a PDF, once it was accepted.
 
-The PDF is the one that the event brings as `quotePdf`; where it brings none, one is made from what
-the event tells of the quote.
+The event brings the PDF as `quotePdf`; otherwise one is made from the event's quote.
 """
 
 import base64
@@ -60,7 +59,7 @@ class ThankYouEmail:
                 "lead": lead,
                 "agent": event_fields.person(event, AGENT),
                 "quote": quote.as_variables(),
-                # In the place of the file itself, which no template should be rendered with.
+                # Replaces the file itself, which no template should be rendered with.
                 VARIABLE: attachment.name,
             },
         )

@@ -1,1 +1,1 @@
-"""Every limit by name, as plain data, a file per room; `settings.py` sets some of them."""
+"""Every limit by name, as plain data, one file per package; `settings.py` sets some of them."""

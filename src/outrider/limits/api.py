@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 
 HANDLES_WANTED = 65_536
-"""File handles that a process asks for where it may have more than it was given."""
+"""File handles that a process asks for if its hard limit allows it."""
 HANDLES_RESERVED = 256
-"""Of these none is for a client's connection: databases, gateways and files need them."""
+"""Handles never used for client connections: databases, gateways and files need them."""
 CONNECTIONS_MIN = 64
 READY_FREE_BYTES = 16 * 1024 * 1024
-"""With less room on the disk of its database a server is not ready."""
+"""With less free space on its database's disk, a server is not ready."""
 UPLOAD_PIECE_BYTES = 1024 * 1024
 BODY_DRAINED_BYTES = 8 * 1024 * 1024
 TURNS_RETRY_SECONDS = 2
@@ -27,20 +27,20 @@ class ApiLimits:
     campaign_max_bytes: int = 64 * 1024 * 1024
     upload_max_bytes: int = 2 * 1024 * 1024 * 1024
     bodies_bytes: int = 64 * 1024 * 1024
-    """In memory at once, of all workspaces; what is larger than a form counts."""
+    """Held in memory at once, over all workspaces; bodies larger than a form count."""
     bodies_workspace_bytes: int = 32 * 1024 * 1024
     uploads_bytes: int = 8 * 1024 * 1024 * 1024
-    """In files at once, of all workspaces."""
+    """Held in files at once, over all workspaces."""
     uploads_workspace_bytes: int = 4 * 1024 * 1024 * 1024
     body_wait_seconds: float = 5.0
     json_here_max_bytes: int = 32 * 1024
     """Larger JSON is read in a thread."""
     header_seconds: float = 10.0
-    """In which the head of a request has to arrive."""
+    """Time limit for the head of a request to arrive."""
     body_silence_seconds: float = 30.0
-    """For so long nothing of a body that is due may come."""
+    """Longest pause while a body is being received."""
     arriving_per_address: int = 256
-    """Connections of one client whose request has not arrived; the oldest of more is cut."""
+    """Connections per client whose request has not arrived; beyond it the oldest is cut."""
     page_default: int = 100
     page_max: int = 1_000
     cursor_max_characters: int = 8_192
@@ -52,13 +52,13 @@ class ApiLimits:
     streams_per_workspace: int = 250
     streams_per_key: int = 100
     reads: int = 4
-    """At once, of all workspaces: the store has connections beside these for everything else."""
+    """Concurrent, over all workspaces: the store has other connections for everything else."""
     reads_per_workspace: int = 2
     reads_waiting_per_workspace: int = 200
     read_patience_seconds: float = 0.3
-    """Then the database is asked whether it is there at all."""
+    """After this, the database is asked whether it answers at all."""
     database_silence_seconds: float = 0.5
-    """A database that does not answer that for so long is away; both together are below a second"""
+    """After this much more silence it is unavailable; both together are under a second."""
     check_seconds: float = 60.0
     """A check of the database that takes longer has failed; SQLite gives up a write well before."""
     redis_silence_seconds: float = 0.5

@@ -3,15 +3,15 @@
 BATCH_SIZE_DEFAULT = 500
 BATCH_SIZE_MAX = 10_000
 STEP_ATTEMPTS_MAX = 10
-"""How often a plan begins a step, the first time included."""
+"""How often a plan starts a step, the first time included."""
 STEP_RETRY_DELAY_MAX_SECONDS = 86_400
 IMPORT_WINDOW_ITEMS = 1_000
-"""Recipients of one transaction: a large audience takes many, and holds up no other writer."""
+"""Recipients per transaction: a large audience takes many, and blocks no other writer."""
 AUDIENCE_AT_ONCE_MAX = 20_000
-"""To a larger audience even a few recipients are added as to any large one."""
+"""Beyond this size even a few recipients are added in the way of a large audience."""
 DUPLICATES_FOUND_AT_ONCE = 100_000
 CENSUS_ADDRESSES_MAX = 200_000
-"""Of so many addresses a process remembers whether one came twice; beyond it asks the database."""
+"""A process remembers this many addresses to detect repeats; beyond it, the database does."""
 RECIPIENTS_MAX = 10_000_000
 ATTRIBUTES_MAX_BYTES = 65_536
 RECIPIENT_ID_MAX_CHARACTERS = 200

@@ -5,7 +5,7 @@ TEMPORAL_WINDOW_JOBS = 100
 TEMPORAL_WINDOW_JOBS_MAX = 500
 TEMPORAL_CALLS = 16
 TEMPORAL_TASK_FAILURES = 3
-"""So often in a row an execution may fail over one workflow task before it is begun anew."""
+"""How often in a row an execution may fail on one workflow task before it is restarted."""
 TEMPORAL_CONNECT_SECONDS = 10.0
 TEMPORAL_STICKY_SECONDS = 10.0
 TEMPORAL_STOP_SECONDS = 300.0

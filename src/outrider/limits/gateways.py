@@ -10,7 +10,7 @@ HTTP_HEADERS_MAX_BYTES = 32_768
 MAIL_FROM_DEFAULT = "outrider@localhost"
 SMTP_CONNECTIONS = 16
 SMTP_POOL_SECONDS = 15.0
-"""How long a message waits for one of our own connections to become free."""
+"""How long a message waits for a free connection of ours."""
 SMTP_CONNECT_SECONDS = 15.0
 SMTP_GREETING_SECONDS = 60.0
 SMTP_HELLO_SECONDS = 60.0
@@ -19,12 +19,12 @@ SMTP_RCPT_SECONDS = 300.0
 SMTP_DATA_SECONDS = 120.0
 SMTP_BLOCK_SECONDS = 180.0
 SMTP_END_SECONDS = 600.0
-"""RFC 5321, 4.5.3.2. A server that has the whole message may be about to say so: to stop listening
-earlier is to doubt what was delivered. Before the first command shorter waits cost nothing."""
+"""RFC 5321, 4.5.3.2. A server that has the whole message may be about to say so: hanging up earlier
+puts a delivered message in doubt. Before the first command shorter waits cost nothing."""
 SMTP_FAREWELL_SECONDS = 15.0
 HELO_LOOKUP_SECONDS = 2.0
 SMTP_SUSPECTS_MAX = 5
-"""So many refusals in a row that may be about us are about us."""
+"""This many ambiguous refusals in a row are about us."""
 SMTP_SUSPECTS_REMEMBERED = 10_000
 SMTP_IDLE_SECONDS = 5.0
 SMTP_MESSAGES_PER_CONNECTION = 500
@@ -50,11 +50,11 @@ RECEIPT_REASON_MAX_CHARACTERS = 300
 RECEIPT_TEXT_MAX_CHARACTERS = 1_600
 """Ten parts of a text message."""
 RECEIPT_SECRET_REREAD_SECONDS = 1.0
-"""A flood of forged callbacks reads the secret anew once in this time, and not once each."""
+"""A flood of forged callbacks re-reads the secret once in this time, not once each."""
 MAIL_RECEIVED_MAX_BYTES = 10 * 1024 * 1024
-"""A bounce may bring back the whole message."""
+"""A bounce may return the whole message."""
 MAIL_READ_IN_LOOP_BYTES = 65_536
-"""Larger ones are read in a thread, while others are talked to."""
+"""Larger ones are read in a thread, while other clients are served."""
 MAIL_SESSIONS_MAX = 64
 MAIL_SESSION_IDLE_SECONDS = 300.0
 """RFC 5321, 4.5.3.2.7."""
@@ -64,7 +64,7 @@ MAILDIR_RETRY_SECONDS = 30.0
 MAILDIR_WINDOW_MAILS = 1_000
 POSTED_INBOX_SECONDS = 30.0
 SANDBOX_RECEIPTS_WAITING_MAX = 200_000
-"""Beyond that the simulator counts what it does not report, as a provider's own queue would."""
+"""Beyond this the simulator counts what it does not report, as a provider's own queue would."""
 SANDBOX_RECEIPT_POSTS = 16
 SANDBOX_RECEIPT_SECONDS = 10.0
 SANDBOX_RECEIPT_RETRY_SECONDS = 0.2

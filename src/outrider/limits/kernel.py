@@ -16,7 +16,7 @@ class Limits:
     clock_look_seconds: float = 5.0
     clock_keep_seconds: float = 30.0
     clock_step_seconds: float = 1.0
-    """By more than this a clock does not drift: it was set."""
+    """A clock that differs by more than this has not drifted: it was set."""
     clock_skew_seconds: float = 5.0
     clock_ahead_seconds: float = 86_400.0
     """A ledger whose time is further ahead of the database's follows it back."""
@@ -39,24 +39,24 @@ class Limits:
     opened_ahead_seconds: float = 0.25
     beside_lanes_seconds: float = 1.0
     beside_lanes_items: int = 100
-    """A campaign's window, for so long after a single message: both share loop and writer."""
+    """A campaign's window, for this long after a single message: both share loop and writer."""
     right_of_way_seconds: float = 0.05
-    """How long a campaign waits at the most, each time, for single messages to reach their call."""
+    """The longest single wait of a campaign for single messages to reach their call."""
     one_window_seconds: float = 0.5
-    """How long a campaign's window waits at the most for the one before it, beside messages."""
+    """The longest wait of a campaign's window for the previous one, while there are messages."""
     calls_in_a_row: int = 25
-    """Beside single messages, calls that never wait for anything let others go on after so many."""
+    """Beside single messages, calls that never wait yield to other tasks after this many."""
     share_seconds: float = 1.0
     door_alert_seconds: float = 30.0
-    """A target that turned everybody away for so long is an alert; one that is held, at once."""
+    """A target that turned every caller away for this long raises an alert; a held one at once."""
     gate_scopes: int = 10_000
     repoint_jobs: int = 20
     """In one transaction, with all of their rows."""
     cut_off_stop_seconds: float = 15.0
-    """A process that stops gives up a database that has not answered for so long."""
+    """A stopping process abandons a database that has not answered for this long."""
     cut_off_look_seconds: float = 1.0
     workspace_names: int = 10_000
-    """Remembered in a process; then all are read again."""
+    """Remembered per process; then all are read again."""
     job_max_attempts: int = 5
     close_group_items: int = 500
     close_group_seconds: float = 0.004

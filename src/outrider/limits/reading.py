@@ -1,7 +1,7 @@
-"""Large documents, read in a process of their own."""
+"""Large documents, read in a separate process."""
 
 READ_HERE_MAX_BYTES = 256 * 1024
-"""A larger document is read in a process of its own, which takes a third of a second to start."""
+"""A larger document is read in a separate process, which takes a third of a second to start."""
 READINGS = 2
 READINGS_IN_THREADS = 2
 READINGS_WAITING_MAX = 20

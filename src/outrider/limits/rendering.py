@@ -6,9 +6,9 @@ RENDER_WINDOW_SECONDS = 4.0
 ROUTING_RENDER_SECONDS = 4.0
 RENDER_START_SECONDS = 20.0
 RENDER_ITEM_CPU_SECONDS = 0.25
-"""Fuel ends mere instructions in a fifth of it; the rest is for what a single one may do."""
+"""Fuel stops plain instructions in a fifth of it; the rest is for a single slow instruction."""
 RENDER_SLOW_SECONDS = 60.0
-"""For so long a workspace that killed a render process shares one with others that did."""
+"""How long a workspace that killed a render process shares one with others that did."""
 RENDER_SLOW_NICENESS = 10
 RENDER_GUILTY_MAX = 10_000
 PREVIEWS_WAITING_MAX = 50

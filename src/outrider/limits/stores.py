@@ -7,11 +7,11 @@ SQLITE_READERS = 6
 """Threads with a connection each: more than the API may use at once, so that workers read too."""
 SQLITE_LOG_RETRY_SECONDS = 0.01
 SQLITE_SHORT_ITEMS = 50
-"""A window of more items than that waits for transactions that are shorter."""
+"""A window of more items than this yields to shorter transactions."""
 SQLITE_SHORT_BEFORE_LARGE = 20
 SQLITE_CHECKPOINT_PAGES = 16_000
 SQLITE_CHECKPOINT_REST_PAGES = 500
-"""What a commit may copy of the log by itself, about: a few milliseconds."""
+"""How much of the log a commit may copy itself, approximately: a few milliseconds."""
 SQLITE_CHECKPOINT_PASSES = 4
 POSTGRES_POOL_CONNECTIONS = 8
 POSTGRES_CONNECT_SECONDS = 10.0
@@ -20,13 +20,13 @@ POSTGRES_IDLE_SECONDS = 5
 POSTGRES_LISTENER_CHECK_SECONDS = 30.0
 POSTGRES_PING_SECONDS = 5.0
 POSTGRES_MIGRATION_LOCK_MS = 500
-"""How long a migration keeps servers waiting for a table that it waits for itself. Less than the
-second after which Postgres would end one of the two, so no server is turned away for it."""
+"""How long a migration keeps servers waiting for a table that it is waiting for itself. Less than
+the second after which Postgres would end one of the two, so no server is turned away for it."""
 POSTGRES_MIGRATION_REST_SECONDS = 0.5
 POSTGRES_MIGRATION_TRIES = 60
 REDIS_CONNECTIONS = 32
 REDIS_TIMEOUT_SECONDS = 0.5
-"""It only saves a look into the database: no control waits longer than this for it."""
+"""It only saves a database query: no control waits longer than this for it."""
 REDIS_REST_SECONDS = 5.0
 SNOWFLAKE_CONNECTIONS = 4
 SNOWFLAKE_LOGIN_SECONDS = 30

@@ -13,7 +13,7 @@ QUOTE_ITEMS_MAX = 200
 QUOTE_TEXT_MAX_CHARACTERS = 300
 QUOTE_AMOUNT_MAX_CHARACTERS = 80
 QUOTE_LETTERS_MAX = 1_000
-"""Different ones that are embedded into its PDF: two seconds of a processor at the most."""
+"""Distinct letters embedded into its PDF: at most two seconds of processor time."""
 EVENT_TEXTS_MAX_BYTES = 32 * 1024 * 1024
 POLICY_MAX_BYTES = 65_536
 CHECKED_RULES_WINDOW = 500

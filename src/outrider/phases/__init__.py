@@ -1,1 +1,1 @@
-"""What the phases around a launch do: a file per handler, which sees its `PhaseContext` only."""
+"""The phases around a launch: one file per handler, which only sees its `PhaseContext`."""

@@ -1,8 +1,8 @@
-"""The phase `audience_import`: uploaded records become members, at the positions they came in.
+"""The phase `audience_import`: uploaded records become members, at their original positions.
 
-A record that is wrong leaves a gap, so that those behind it are where a second try expects them.
-Of records with the same id the first counts, in whichever order their chunks are imported: which
-ones are left out is known before any of them is.
+A bad record leaves a gap, so that later ones stay where a second try expects them. Of records with
+the same id the first counts, in whichever order their chunks are imported: duplicates are
+determined before the import starts.
 """
 
 from bisect import bisect_left
@@ -45,7 +45,7 @@ class AudienceImport:
                 failed += 1
                 shown += [_shown(position, problem) for problem in problems[: _room(shown)]]
             elif position in repeated or found.id in taken:
-                # Skipped, wherever the first one is: where chunks end must not matter.
+                # Skipped, wherever the first one is: chunk boundaries must not matter.
                 found = None
             else:
                 taken.add(found.id)
@@ -56,8 +56,8 @@ class AudienceImport:
 
 
 def _job(upload: AudienceChunk, repeated: Sequence[int]) -> PhaseJobPlan:
-    """The job of one chunk, with those of its records that are left out, as ranges: a file that
-    was uploaded twice is a single one."""
+    """The job of one chunk, with the ranges of its duplicate records: a file that was uploaded
+    twice is a single range."""
     begin, end = upload.first_position, upload.first_position + upload.record_count
     ranges: list[list[int]] = []
     for position in repeated[bisect_left(repeated, begin) : bisect_left(repeated, end)]:
@@ -70,7 +70,7 @@ def _job(upload: AudienceChunk, repeated: Sequence[int]) -> PhaseJobPlan:
 
 
 def _read(record: object, message_ids: frozenset[str]) -> tuple[Recipient | None, list[Problem]]:
-    """One reader a record: an id that comes twice is no mistake here, as it is in a file."""
+    """One reader per record: a repeated id is not a mistake here, as it is in a file."""
     problems = Problems("record")
     found = AudienceReader(problems, message_ids).read(record, "", "")
     return found, problems.error().problems if problems else []
@@ -81,6 +81,6 @@ def _room(shown: Sequence[object]) -> int:
 
 
 def _shown(position: int, problem: Problem) -> dict[str, object]:
-    # The path is a stranger's: the name of a field that should not be there.
+    # The path is untrusted: it contains the name of the unexpected field.
     path = storable(problem.path[:ERROR_DETAIL_MAX_CHARACTERS])
     return {"position": position, "path": path, "message": problem.message}

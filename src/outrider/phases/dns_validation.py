@@ -1,6 +1,7 @@
 """The phase `dns_validation`: members whose e-mail domain takes no mail are marked before a launch.
 
-What counts is the text of an address, which stays; the mark does not, because this phase sets it.
+It is judged by the text of an address, which is stable; the mark is not, because this phase sets
+it.
 """
 
 from collections import Counter
@@ -51,8 +52,8 @@ class DnsValidation:
                 if not marked:
                     refused.append(member.position)
             if marked or reception is Reception.REFUSES:
-                # Marked is marked, by a try of this job that was cut short or by an earlier run:
-                # the launch will skip them, whatever the DNS says today.
+                # Already marked, by an interrupted try of this job or by an earlier run: the launch
+                # will skip them, whatever DNS says today.
                 skipped += 1
             elif reception is Reception.UNKNOWN:
                 bad[domain] += 1

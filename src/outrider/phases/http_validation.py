@@ -1,6 +1,6 @@
-"""The phase `http_validation`: the links of a campaign's messages are asked before anybody clicks.
+"""The phase `http_validation`: the links of a campaign's messages are requested before the launch.
 
-Links that need a recipient to be whole are counted as skipped: nobody can ask them yet.
+Links that are incomplete without a recipient are counted as skipped: they cannot be checked.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
-"""Asks a link whether it answers: an address goes in, a status or a reason comes out.
+"""Checks whether a link answers: a URL goes in, a status or a reason comes out.
 
-Redirects are followed by hand, so that each of them is judged like the link itself; the address
+Redirects are followed by hand, so that each of them is checked like the link itself; the address
 guard sees every connection that is really made.
 """
 
@@ -49,11 +49,11 @@ class Finding(NamedTuple):
 
 
 class Unfit(Exception):
-    """A link or a redirect that must not be asked, or does not answer."""
+    """A link or a redirect that must not be requested, or does not answer."""
 
 
 class LinkChecker:
-    """To be made inside the running loop and closed by whoever made it."""
+    """To be created inside the running loop and closed by its creator."""
 
     def __init__(self, *, allow_private: bool, seconds: float = LINK_SECONDS) -> None:
         self._seconds = seconds
@@ -93,7 +93,7 @@ class LinkChecker:
         return Finding(reason=f"redirects more than {LINK_REDIRECTS_MAX} times")
 
     async def _ask(self, url: URL) -> tuple[int, str | None]:
-        """HEAD, which costs least. Many servers are wrong about it, so GET has the last word."""
+        """HEAD, which costs least. Many servers get it wrong, so GET has the last word."""
         for method in ("HEAD", "GET"):
             async with self._hosts[url.raw_host or ""]:
                 answer = await self._client.ask(method, url, wants_body=False)
@@ -114,7 +114,7 @@ def _fit(url: URL) -> URL:
 
 
 def without_credentials(link: str) -> str:
-    """As it may be shown: what stands before an @ in the host's place is cut out."""
+    """As it may be shown: anything before an @ in the host part is removed."""
     scheme, separator, rest = link.partition("://")
     end = min((at for at in map(rest.find, "/?#") if at >= 0), default=len(rest))
     authority, path = rest[:end], rest[end:]

@@ -1,6 +1,5 @@
-"""The links of messages, read from their templates: those that can be asked before a launch, and
-those that only exist once a recipient is known. Every step is linear in the length of the text.
-"""
+"""The links of messages, read from their templates: those that can be checked before a launch, and
+those that depend on the recipient. Every step is linear in the length of the text."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -14,7 +13,7 @@ _CLOSING = {"{{": "}}", "{%": "%}", "{#": "#}"}
 _OPENING = re.compile(r"\{[{%#]")
 _ENDS_A_BLOCK = re.compile(r"\{%[-+]?\s*(?:end|el)")
 _HOLE = "\ue000"
-"""Stands for a template expression while links are looked for; no link has it as it is."""
+"""Replaces a template expression during the search; no real link contains it."""
 
 _LINK = re.compile(r"(?<![A-Za-z0-9+.-])https?://[^\s<>\"'`\\\x00-\x1f\x7f]+", re.IGNORECASE)
 _NOT_IN_A_LINK = re.compile(r"[\s<>\"'`\\\x00-\x1f\x7f]")
@@ -28,7 +27,7 @@ class Links(NamedTuple):
 
 
 def links_of(messages: Iterable[Message]) -> Links:
-    """Each link once, in the order of reading. What is too long is cut to be seen as such."""
+    """Each link once, in reading order. A long one is visibly truncated."""
     known: dict[str, None] = {}
     templated: dict[str, None] = {}
     for message in messages:
@@ -73,7 +72,7 @@ def _with_holes(source: str) -> tuple[str, list[str]]:
             continue
         end = source.find(_CLOSING[kind], opening.end())
         if end < 0:
-            # None of this kind will be closed further on either: searching again is for attackers.
+            # None of this kind is closed further on either: searching again would be quadratic.
             unclosed.add(kind)
             continue
         pieces.append(source[position : opening.start()])
@@ -82,7 +81,7 @@ def _with_holes(source: str) -> tuple[str, list[str]]:
         if kind == "{#":
             continue
         if _ENDS_A_BLOCK.match(expression):
-            # `{% if a %}https://b{% endif %}` has a link that can be known.
+            # `{% if a %}https://b{% endif %}` contains a link that can be checked.
             pieces.append(" ")
             continue
         pieces.append(_HOLE)
@@ -92,7 +91,7 @@ def _with_holes(source: str) -> tuple[str, list[str]]:
 
 
 def _trimmed(link: str) -> str:
-    """Without the punctuation of the sentence around it; brackets stay where they are a pair."""
+    """Without the punctuation of the surrounding sentence; paired brackets are kept."""
     balance = {
         closing: link.count(closing) - link.count(_BRACKETS[closing]) for closing in _BRACKETS
     }

@@ -1,7 +1,7 @@
-"""Which domains receive mail: names go in, the DNS's verdicts come out, and are remembered.
+"""Which domains receive mail: names go in, DNS verdicts come out and are cached.
 
-After RFC 5321: mail goes to the MX records, and where there are none to the domain's own address.
-After RFC 7505: an MX record that names the root says that the domain takes no mail.
+Per RFC 5321, mail goes to the MX records, or to the domain's own address if there are none. Per RFC
+7505, an MX record that names the root means that the domain takes no mail.
 """
 
 import asyncio
@@ -55,7 +55,7 @@ NO_SERVER = Verdict(Reception.UNKNOWN, "no name server could answer")
 
 
 class MailDomains:
-    """Shared by the jobs of a process: they have one limit of look-ups and one memory together."""
+    """Shared by the jobs of a process: they have a common look-up limit and cache."""
 
     def __init__(
         self,
@@ -101,19 +101,19 @@ class MailDomains:
         return verdict
 
     def _resolver(self) -> dns.asyncresolver.Resolver:
-        """Made for each job, so that a changed resolv.conf is noticed by a running worker."""
+        """Made for each job, so that a running worker notices a changed resolv.conf."""
         resolver = dns.asyncresolver.Resolver(configure=not self._nameservers)
         if self._nameservers:
             resolver.nameservers = list(self._nameservers)
         resolver.timeout = self._timeout_seconds
-        # Each server is asked once in a try: how often there is a try, is for `tries` to say.
+        # Each server is asked once per try; `tries` is the number of tries.
         resolver.lifetime = self._timeout_seconds * max(1, len(resolver.nameservers))
         return resolver
 
 
 async def look_up(resolver: dns.asyncresolver.Resolver, domain: str) -> Verdict:
-    """What the DNS says of one domain, just now."""
-    # With the root at its end, or a search list would be tried on it.
+    """What DNS currently says about one domain."""
+    # Fully qualified, so that no search list is applied.
     name = dns.name.from_text(domain + ".")
     exchanges = await _answers(resolver, name, dns.rdatatype.MX)
     if isinstance(exchanges, Verdict):
@@ -137,7 +137,7 @@ async def look_up(resolver: dns.asyncresolver.Resolver, domain: str) -> Verdict:
 async def _answers(
     resolver: dns.asyncresolver.Resolver, name: dns.name.Name, kind: dns.rdatatype.RdataType
 ) -> Sequence[object] | Verdict:
-    """The records, which may be none, or the verdict where the DNS has no records to give."""
+    """The records, which may be none, or the verdict if DNS gives no records."""
     try:
         answer = await resolver.resolve(name, kind, raise_on_no_answer=False, search=False)
     except dns.resolver.NXDOMAIN:

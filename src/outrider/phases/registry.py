@@ -1,6 +1,6 @@
-"""Which phases there are: the built-in ones, and those that installed distributions register.
+"""The available phases: the built-in ones, and those that installed distributions register.
 
-A phase that is not what it should be stops the start of the process; none is left out in silence.
+An invalid phase prevents the process from starting; none is skipped silently.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ NAME = "[a-z][a-z0-9_]{0,63}"
 
 
 def load_handlers(nameservers: Sequence[str], allow_private: bool) -> dict[str, PhaseHandler]:
-    """Every phase but the launch, by name; InvalidInput names the distribution that is wrong."""
+    """Every phase but the launch, by name; InvalidInput names the distribution at fault."""
     built_in: tuple[PhaseHandler, ...] = (
         AudienceImport(),
         DnsValidation(nameservers),

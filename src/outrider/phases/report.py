@@ -1,6 +1,6 @@
 """The phase `report`: a launch becomes three files, for a spreadsheet, a machine and a person.
 
-Lines stream from the ledger into the file page by page and are counted on their way.
+Lines stream from the ledger into the file page by page and are counted on the way.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -20,7 +20,7 @@ class Report:
     name = "report"
 
     async def plan(self, context: PhaseContext) -> Sequence[PhaseJobPlan]:  # noqa: ARG002 - the port's
-        """Whether there was a launch is seen by the job: to prove one takes a while."""
+        """The job checks whether there was a launch: proving one takes a while."""
         return [PhaseJobPlan(1)]
 
     async def process(self, context: PhaseContext, job: PhaseJob) -> PhaseResult:

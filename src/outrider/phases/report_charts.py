@@ -1,6 +1,6 @@
 """Bars as inline SVG: counts go in, rectangles that share one width come out.
 
-Bars stretch with the page, so they carry no text; what they mean stands beside them in HTML.
+Bars stretch with the page, so they carry no text; the legend is beside them in HTML.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ OUTCOMES = {
     "waiting": "waiting",
     "in doubt": "doubt",
 }
-"""The style class of each outcome; what is not in it has no colour of its own."""
+"""The style class of each outcome; others have no colour."""
 
 
 def outcome_style(name: str) -> str:
@@ -25,7 +25,7 @@ def outcome_style(name: str) -> str:
 
 
 def widths(counts: Mapping[str, int], whole: int) -> dict[str, float]:
-    """Each share of the width. What is there at all can be seen, and is taken from the largest."""
+    """Each share of the width. Non-zero shares get a visible minimum, taken from the largest."""
     shares = {
         name: max(SEEN_AT_LEAST, count / whole * WIDTH)
         for name, count in counts.items()
@@ -39,7 +39,7 @@ def widths(counts: Mapping[str, int], whole: int) -> dict[str, float]:
 
 
 def pieces(counts: Mapping[str, int], whole: int) -> list[dict[str, str]]:
-    """One bar of several outcomes; `whole` is what its full width stands for."""
+    """One bar of several outcomes; `whole` is the count for its full width."""
     drawn, left = [], 0.0
     shares = widths(counts, max(whole, 1))
     for place, (name, width) in enumerate(shares.items(), start=1):

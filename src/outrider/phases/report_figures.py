@@ -74,7 +74,7 @@ class Launch(msgspec.Struct, frozen=True):
 
 @dataclass
 class Tally:
-    """How many lines there are of each channel and outcome, and why what was not sent was not."""
+    """How many lines there are of each channel and outcome, and why messages were not sent."""
 
     lines: int = 0
     by_channel: dict[str, Counter[str]] = field(default_factory=dict)
@@ -89,7 +89,7 @@ class Tally:
                 self._count_reason(outcome, line.reason)
 
     def _count_reason(self, outcome: str, reason: str | None) -> None:
-        """Reasons are strangers' words: past so many different ones, the others are one."""
+        """Reasons are untrusted text: beyond a number of distinct ones, the rest are grouped."""
         known = (outcome, reason) in self.by_reason
         if not known and len(self.by_reason) >= REPORT_REASONS_COUNTED_MAX:
             reason = OTHER_REASONS

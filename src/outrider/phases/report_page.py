@@ -1,7 +1,7 @@
-"""The report as one page of HTML that needs nothing else: figures go in, a document comes out.
+"""The report as one self-contained HTML page: figures go in, a document comes out.
 
-Names, ids and reasons are strangers' words: here they become texts that can be written down, and
-the template escapes them.
+Names, ids and reasons are untrusted text: here they are made printable, and the template escapes
+them.
 """
 
 from collections.abc import Iterable, Mapping
@@ -50,7 +50,7 @@ def report_page(figures: Figures) -> str:
 
 
 def share(part: int, whole: int) -> str:
-    """A percentage that says 0 and 100 only where it is nothing or all."""
+    """A percentage that says 0 or 100 only if it is exactly none or all."""
     if whole <= 0 or part <= 0:
         return "0 %"
     if part >= whole:
@@ -131,7 +131,7 @@ def _reasons(reasons: Iterable[Reason]) -> Mapping[str, Any]:
 
 
 def _short(name: str) -> str:
-    """A stranger's name for something must not fill the page; the CSV has all of it."""
+    """A long name must not fill the page; the CSV has all of it."""
     most = REPORT_NAME_SHOWN_CHARACTERS
     return name if len(name) <= most else f"{name[: most - 1]}…"
 

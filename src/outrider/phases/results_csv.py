@@ -1,4 +1,4 @@
-"""Ledger lines as CSV: a page goes in, bytes come out that no spreadsheet takes for orders."""
+"""Ledger lines as CSV: a page goes in, bytes come out that no spreadsheet executes as formulas."""
 
 import csv
 import io
@@ -20,7 +20,7 @@ COLUMNS = (
     "updatedAt",
 )
 
-# A spreadsheet computes a cell that begins so. The wide forms are what some make of the others.
+# A spreadsheet evaluates a cell that begins with these. Some convert the wide forms to the others.
 _ORDERS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
 

@@ -1,1 +1,1 @@
-"""Protocols only: what the kernel asks of the outside world."""
+"""Protocols only: what the kernel requires of the outside world."""

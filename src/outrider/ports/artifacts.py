@@ -1,4 +1,4 @@
-"""The artifact port: files that a phase writes, kept somewhere and known by reference and hash."""
+"""The artifact port: files that a phase writes, stored and referenced by URI and hash."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class StoredArtifact:
-    """Where the bytes are (`file:…`), and what proves that they are still the same."""
+    """Where the bytes are (`file:…`), and the hash that verifies them."""
 
     reference: str
     sha256: str
@@ -16,9 +16,9 @@ class StoredArtifact:
 
 class ArtifactStore(Protocol):
     async def put(self, folder: str, name: str, content: AsyncIterator[bytes]) -> StoredArtifact:
-        """Write all of it durably under that name, replacing what was there, or nothing."""
+        """Write all of it durably under that name, replacing any earlier version, or nothing."""
         ...
 
     def read(self, reference: str) -> AsyncIterator[bytes]:
-        """The bytes, piece by piece. Raises NotFound where they are gone."""
+        """The bytes, in chunks. Raises NotFound if they are gone."""
         ...

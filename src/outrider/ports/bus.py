@@ -1,4 +1,4 @@
-"""The event bus as the kernel sees it: a sink is told a window of events and answers for each."""
+"""The event bus as the kernel sees it: a sink is sent a window of events and reports on each."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ from outrider.domain.message_events import CallbackAddress
 
 @dataclass(frozen=True, slots=True)
 class BusEvent:
-    """`content` is the event as CloudEvents JSON; `id` is the same whenever it is told again.
+    """`content` is the event as CloudEvents JSON; `id` is the same on every redelivery.
 
-    Of a message event `run_id` is the stream in which it is told in order, `outbox_id` its item."""
+    For a message event, `run_id` is the stream that keeps its order and `outbox_id` its item."""
 
     id: str
     run_id: str
@@ -26,7 +26,7 @@ class BusEvent:
 
 
 class Verdict(StrEnum):
-    """`held`: not tried, because an earlier event of its run failed. `gone`: tell it no more.
+    """`held`: not tried, because an earlier event of its run failed. `gone`: do not retry.
     `address_gone`: the sink goes on, the event's own address does not."""
 
     DELIVERED = "delivered"
@@ -38,7 +38,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """How telling one event ended. `error` is a short code: other tenants' eyes may see it."""
+    """The outcome of sending one event. `error` is a short code: other tenants may see it."""
 
     verdict: Verdict
     error: str = ""
@@ -50,7 +50,7 @@ HELD = Delivery(Verdict.HELD)
 
 
 def first_fails(runs: Sequence[str], failed: Delivery) -> list[Delivery]:
-    """Nothing of a window could be told: of each run the first was tried, and holds the others.
+    """No event of a window could be sent: the first of each run failed, the rest are held.
 
     `runs` are the runs of the window's events, event by event.
     """
@@ -60,7 +60,7 @@ def first_fails(runs: Sequence[str], failed: Delivery) -> list[Delivery]:
 
 class Sink(Protocol):
     async def publish(self, window: Sequence[BusEvent]) -> Sequence[Delivery]:
-        """Tell these, each run's in their order; a verdict for each, in the window's order.
+        """Send these, each run's in order; returns a verdict for each, in the window's order.
 
         Once an event of a run has failed, the later ones of that run are held.
         """

@@ -1,7 +1,7 @@
-"""The call journal port: which calls a worker has begun, as whoever comes after its death reads it.
+"""The call journal port: which calls a worker has begun, readable after the worker's death.
 
-It must outlive its process, and nothing more: after a restart of the machine it is worth nothing,
-and then every call that was open is in doubt.
+It only has to outlive its process: after a reboot it is worthless, and then every open call is in
+doubt.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,30 +12,30 @@ from outrider.domain.ids import Fence, JobId, OutboxId
 
 class CallJournal(Protocol):
     def begin(self, outbox_id: OutboxId, job_id: JobId, fence: Fence) -> None:
-        """Noted before the first byte of the call leaves."""
+        """Record before the first byte of the call is sent."""
         ...
 
     def end(self, outbox_ids: Iterable[OutboxId]) -> None:
-        """How their calls ended is committed."""
+        """The outcomes of these calls are committed."""
         ...
 
     def let_go(self, job_id: JobId, fence: Fence) -> None:
-        """It is committed that the job is not held under this fence any more: what was called of
-        it, and nobody has heard the end of, is for the next holder to judge."""
+        """It is committed that the job is no longer held under this fence: the next holder judges
+        any of its calls without a known outcome."""
         ...
 
     def begun(self) -> Sequence[OutboxId] | None:
-        """The calls that are begun and not ended; None where nobody can know."""
+        """The calls that have begun and not ended; None if that cannot be known."""
         ...
 
     def close(self) -> None:
-        """This worker ends in good order, and has nothing out."""
+        """This worker is shutting down cleanly, with no calls in progress."""
         ...
 
 
 class CallJournals(Protocol):
     def begun_by(self, worker_id: str) -> Sequence[OutboxId] | None:
-        """The calls that a dead worker had begun and not ended; None where nobody can know."""
+        """The calls that a dead worker had begun and not ended; None if that cannot be known."""
         ...
 
     def forget(self, worker_id: str) -> None: ...

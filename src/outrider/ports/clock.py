@@ -1,4 +1,4 @@
-"""Time, randomness and identity as the kernel sees them, so that tests can hold them still."""
+"""Time, randomness and identity as the kernel sees them, so that tests can control them."""
 
 from datetime import datetime
 from typing import Protocol
@@ -10,7 +10,7 @@ class Clock(Protocol):
         ...
 
     def monotonic(self) -> float:
-        """Seconds since some moment, which no change of the clock moves."""
+        """Monotonic seconds, unaffected by changes of the clock."""
         ...
 
     async def sleep(self, seconds: float) -> None: ...

@@ -1,11 +1,11 @@
-"""The engine: what makes work move, on one machine or on many.
+"""The engine: what drives the work, on one machine or on many.
 
-What is due stands in the job queue and what was decided stands in the run's log, both committed
-before an engine hears of it. So an engine may be told late, twice or never: it always looks before
-it acts, and whatever it was not told of is found by whoever looks for work that stands still.
+Due work is in the job queue and decisions are in the run's log, both committed before an engine is
+notified. So a notification may be late, repeated or lost: an engine always checks before it acts,
+and a periodic search finds due work that no engine knows about.
 
-An engine is a class that subclasses `Engine`, a function that makes one, and a line in the table
-`outrider.engines.table`. Nothing else asks which engine it is: what differs is a callback here.
+An engine is a subclass of `Engine`, a function that makes one, and an entry in the table
+`outrider.engines.table`. Nothing else asks which engine it is: every difference is a callback here.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -27,7 +27,7 @@ class WorkKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What an engine moves: the jobs of a run, or one lane. `id` is the run's, or the lane's."""
+    """What an engine drives: the jobs of a run, or one lane. `id` is the run's or the lane's."""
 
     kind: WorkKind
     tenant_id: TenantId
@@ -36,7 +36,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Stalled:
-    """A job of the work that has been due since then, and that nobody holds."""
+    """A job of the work that has been due since then and has no holder."""
 
     work: Work
     job_id: JobId
@@ -44,7 +44,7 @@ class Stalled:
 
 
 class JobView(Protocol):
-    """How a job stands after it was processed; `run_at` None: somebody has to make it due."""
+    """A job's state after it was processed; `run_at` None: it waits to be made due."""
 
     @property
     def status(self) -> JobStatus: ...
@@ -55,80 +55,81 @@ class JobView(Protocol):
 
 
 class Jobs(Protocol):
-    """What this process can do with jobs. When it does so is for its engine's worker to decide.
+    """What this process can do with jobs. Its engine's worker decides when.
 
-    Either the worker takes whatever is due (`take_due`), or it is told by its engine which job is
-    next (`process`). Both claim, do and settle a job under the same lease and fence.
+    Either the worker takes whatever is due (`take_due`), or its engine says which job is next
+    (`process`). Both claim, do and settle a job under the same lease and fence.
     """
 
     async def process(self, job_id: JobId) -> JobView | None:
-        """Do this one, if it is due and free. How it stands then; None: there is no such job."""
+        """Do this one, if it is due and free. Returns its new state; None if there is no such
+        job."""
         ...
 
     async def take_due(self, *, told: bool, rested: bool = False) -> tuple[int, float | None]:
-        """Claim what is due and begin it: how many jobs, and in how many seconds there are more.
-        `told`: somebody said that it is worth looking; `rested`: nobody has for a while."""
+        """Claim due jobs and start them: how many, and in how many seconds more are due. `told`: a
+        notification says that work may be due; `rested`: there was none for a while."""
         ...
 
     def when_there_is_room(self, tell: Callable[[], None]) -> None:
-        """Tell when a job has ended or is being settled, so that another may begin."""
+        """Notify when a job has ended or is being settled, so that another may begin."""
 
     def wake_lanes(self) -> None:
-        """There may be a new message in a lane that is held here."""
+        """A lane held here may have a new message."""
 
     def look_at_controls(self) -> None:
-        """A job that is held here may have been paused or stopped."""
+        """A job held here may have been paused or stopped."""
 
 
 class Worker(Protocol):
     """One process's share of the work."""
 
     async def run(self) -> None:
-        """Work until `stop` is called, and then finish what is held."""
+        """Work until `stop` is called, then finish what is held."""
 
     def stop(self) -> None: ...
 
 
 class Engine(Protocol):
-    """Each call may raise EngineUnavailable, and nothing is lost by it.
+    """Any call may raise EngineUnavailable; nothing is lost by it.
 
-    Those with a body are optional for a class that subclasses this one.
+    Callbacks with a body are optional for subclasses.
     """
 
     polls_queue: bool
-    """Whether its workers look into the queue for what is due. Where they do not, every process
-    looks for work that stands still, and has it recovered."""
+    """Whether its workers poll the queue for due work. If not, every process searches for due work
+    that no worker holds, and has it recovered."""
 
     async def start(self, run: Work) -> None:
-        """The run was let go. Asked again, it is still one execution."""
+        """The run was released. Repeated calls still mean one execution."""
 
     async def signal(self, run: Work, signal: Signal, step_id: str | None = None) -> None:
-        """Somebody steered the run; its jobs and its log know already."""
+        """An operator steered the run; its jobs and its log already reflect that."""
 
     async def recover(self, stalled: Sequence[Stalled]) -> Collection[Stalled]:
-        """Begin these, or have them looked at. Returns those of which the engine did not know;
-        the others it has given out already, and waits for a worker to take them."""
+        """Start these, or have them checked. Returns those the engine did not know about; the
+        others are already dispatched and wait for a worker."""
         ...
 
     def reference(self, tenant_id: TenantId, run_id: RunId) -> str:
-        """Under which name the engine knows the run, for the run's log."""
+        """The engine's name for the run, for the run's log."""
         ...
 
     def worker(self, jobs: Jobs) -> AbstractAsyncContextManager[Worker]:
-        """This process's worker of the engine, which has these jobs done. Whoever asks for it runs
-        it inside the block; several may be asked for in one process."""
+        """This process's worker of the engine, which has these jobs done. The caller runs it inside
+        the block; a process may ask for several."""
         ...
 
     def wake(self) -> None:
-        """A single message was submitted in this process, and its lane is due. Only a hint to
-        those who work here; by default nobody is told."""
+        """A single message was submitted in this process, and its lane is due. Only a hint to local
+        workers; by default it is ignored."""
         return
 
     async def check(self) -> None:
-        """Raise EngineUnavailable where its server does not answer, or InvalidInput where a
-        setting is wrong. Asked by `outrider check`, and before anything is served or worked on."""
+        """Raise EngineUnavailable if its server does not answer, or InvalidInput if a setting is
+        wrong. Called by `outrider check`, and before serving or working."""
         return
 
     async def close(self) -> None:
-        """The process leaves: give back connections. It may be called where nothing was opened."""
+        """The process is exiting: close connections. It may be called when nothing was opened."""
         return

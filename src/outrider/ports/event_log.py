@@ -1,6 +1,6 @@
-"""The event-log port: the truth about a run, appended by one authority and read in its order.
+"""The event-log port: the truth about a run, appended by one authority and read in order.
 
-It is as small as it can be, so that a log may live in a database that could never be the store.
+It is as small as possible, so that a log can live in a database that could not be the store.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from outrider.domain.run_events import FIRST_LOGICAL_ATTEMPT, RunEvent, RunEvent
 
 @dataclass(frozen=True, slots=True)
 class EventDraft:
-    """An event as whoever saw it tells it; the append authority gives it its sequence."""
+    """An event as its source reports it; the append authority assigns its sequence."""
 
     type: RunEventType
     step_id: str | None = None
@@ -35,14 +35,14 @@ class EventLog(Protocol):
     async def append(
         self, run_id: RunId, plan_version: str, drafts: Sequence[EventDraft], now: datetime
     ) -> Sequence[Appended]:
-        """Append what is new of these, all of it or nothing; what was appended, in its order.
+        """Append the new ones among these, all or nothing; returns the appended, in order.
 
-        What the log has already, by its key, is not written again. Sequences only grow within a
-        run, in the order of the commits; there may be gaps. StoreUnavailable leaves it open
-        whether anything was written: tell the same again, it is written once.
+        Events whose key is already in the log are not written again. Sequences only grow within a
+        run, in commit order; there may be gaps. After StoreUnavailable the outcome is unknown:
+        append the same again, it is written once.
         """
         ...
 
     async def events_after(self, run_id: RunId, after: int, most: int) -> Sequence[RunEvent]:
-        """The events whose sequence is above `after`, the lowest first, at most so many."""
+        """The events with a sequence above `after`, lowest first, at most this many."""
         ...

@@ -1,4 +1,4 @@
-"""The gateway port: one way out, and it only opens to a reservation.
+"""The gateway port: the only way to call a provider, and it requires a reservation.
 
 `Reservation` is abstract and its only concrete kind is private to the kernel's reserve stage, so a
 provider call without a durable ledger row does not type-check.
@@ -32,9 +32,9 @@ class Reservation(ABC):
 
     @abstractmethod
     def begin(self) -> bool:
-        """Asked immediately before the first byte that could make the provider act: nothing may be
-        awaited between the answer and that byte. False: the call must not be made any more, and
-        its result is `NotBegun`."""
+        """Called immediately before the first byte that could make the provider act: nothing may be
+        awaited between the answer and that byte. False: the call must no longer be made, and its
+        result is `NotBegun`."""
 
     @property
     @abstractmethod
@@ -51,11 +51,11 @@ class Reservation(ABC):
     @property
     @abstractmethod
     def payload(self) -> Mapping[str, Any] | None:
-        """A direct intent's opaque payload, as it came; None for what was rendered here."""
+        """A direct intent's opaque payload, unchanged; None for content rendered here."""
 
     @property
     def payload_text(self) -> str | None:
-        """The payload as its client spelt it, where that is known."""
+        """The payload exactly as its client serialised it, if known."""
         return None
 
     @property
@@ -65,12 +65,12 @@ class Reservation(ABC):
 
     @property
     def enclosures(self) -> Sequence[Enclosure]:
-        """Files that go with the message."""
+        """Files attached to the message."""
         return ()
 
     @property
     def unsubscribe_url(self) -> str | None:
-        """Where its recipient opts out with one click."""
+        """The recipient's one-click unsubscribe URL."""
         return None
 
 
@@ -82,8 +82,8 @@ class Gateway(Protocol):
 
     @property
     def memory(self) -> ReferenceMemory:
-        """How long the provider of this target remembers a reference: on whose word a call may be
-        repeated after a silence."""
+        """How long this target's provider remembers a reference: the basis for repeating a call
+        after a silence."""
         ...
 
     @property
@@ -93,7 +93,7 @@ class Gateway(Protocol):
 
     @property
     def concurrency(self) -> int:
-        """How many calls one process makes at the same time."""
+        """How many concurrent calls one process makes."""
         ...
 
     async def call(self, reservation: Reservation) -> CallResult:
@@ -101,12 +101,13 @@ class Gateway(Protocol):
         ...
 
     async def look_up(self, references: Sequence[IdempotencyKey]) -> dict[IdempotencyKey, bool]:
-        """Which references the provider has (True) or has not (False); unknown ones are absent."""
+        """Which references the provider has (True) or does not have (False); unknown ones are
+        absent."""
         ...
 
     async def trim(self, connections: int) -> None:
-        """Keep no more idle connections than these: the provider takes fewer than it was asked
-        for, and counts idle ones too."""
+        """Keep no more idle connections than this: the provider accepts fewer than configured, and
+        counts idle ones too."""
         ...
 
     async def close(self) -> None: ...
@@ -126,9 +127,9 @@ class GatewayDirectory(Protocol):
         ...
 
     def own_workspaces(self, submission_target: str) -> list[WorkspaceName]:
-        """Those that have a set-up of their own for this target."""
+        """Those with their own set-up for this target."""
         ...
 
     def is_scoped(self, submission_target: str, workspace: WorkspaceName) -> bool:
-        """Whether what a provider says of our set-up is about this workspace and not all."""
+        """Whether a provider's complaint about our set-up concerns only this workspace."""
         ...

@@ -1,4 +1,4 @@
-"""The idempotency port: who asks first under a key executes, everybody after gets that answer."""
+"""The idempotency port: the first request under a key executes, every later one gets its answer."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from outrider.ports.store import Result, Transaction
 
 @dataclass(frozen=True, slots=True)
 class StoredAnswer:
-    """An HTTP answer as it was given the first time, errors included."""
+    """An HTTP response as it was first given, errors included."""
 
     status: int
     media_type: str
@@ -19,9 +19,9 @@ class StoredAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Yours:
-    """Nobody asked under this key: execute, then `finish`, or `abandon` if it came to nothing.
+    """The key is unused: execute, then `finish`, or `abandon` if nothing was done.
 
-    `owner` proves it: a record that somebody else took over meanwhile is not ours to finish.
+    `owner` proves the claim: a record that was taken over meanwhile must not be finished.
     """
 
     owner: str
@@ -29,7 +29,7 @@ class Yours:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """Somebody is at it."""
+    """Another request is executing under this key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ Claimed = Yours | Running | OtherRequest | StoredAnswer
 
 
 class KeyUsed(Exception):
-    """Raised inside a guarded transaction, which then changes nothing: the key is somebody's."""
+    """Raised inside a guarded transaction, which then changes nothing: the key is already used."""
 
     def __init__(self, found: Running | OtherRequest | StoredAnswer) -> None:
         super().__init__("the idempotency key was already used")
@@ -60,8 +60,8 @@ class RequestKey:
 
 class IdempotencyStore(Protocol):
     """Keys of requests. A control is guarded: its key, its change and its answer are one
-    transaction. What takes several transactions claims its key first and finishes it afterwards.
-    """
+    transaction. Requests that need several transactions claim the key first and finish it
+    afterwards."""
 
     def guarded(
         self,
@@ -69,47 +69,49 @@ class IdempotencyStore(Protocol):
         script: Transaction[Result],
         answer_of: Callable[[Result], StoredAnswer],
     ) -> Transaction[Result]:
-        """The script, with the key taken before it and its answer kept after it, all in one.
+        """The script, with the key taken before it and its answer stored after it, in one
+        transaction.
 
-        Raises KeyUsed where somebody had the key; a second one at the same time waits for the
-        first's transaction, which ends with its server's life at the latest.
+        Raises KeyUsed if the key is taken; a concurrent one waits for the first's transaction,
+        which ends at the latest when its server dies.
         """
         ...
 
     async def keep(self, key: RequestKey, answer: StoredAnswer) -> StoredAnswer | OtherRequest:
-        """Keep the answer of a request that changed nothing; an earlier one wins, and is told."""
+        """Store the answer of a request that changed nothing; an earlier one wins, and is
+        returned."""
         ...
 
     async def claim(self, key: RequestKey) -> Claimed:
-        """Atomic: of any number of callers, one is told `Yours`.
+        """Atomic: of any number of callers, exactly one gets `Yours`.
 
-        Who claimed and vanished is replaced after `running_seconds`; an answer is kept for
-        `ttl_seconds` from the moment it was finished.
+        A claimant that vanished is replaced after `running_seconds`; an answer is kept for
+        `ttl_seconds` after it was finished.
         """
         ...
 
     async def renew(self, key: RequestKey, owner: str) -> None:
-        """Still at it: the claim stands for another `running_seconds`."""
+        """Still executing: extends the claim by another `running_seconds`."""
         ...
 
     async def finish(self, key: RequestKey, owner: str, answer: StoredAnswer) -> None: ...
 
     async def abandon(self, key: RequestKey, owner: str) -> None:
-        """Let the next one try: nothing was executed, or the server failed."""
+        """Release the key: nothing was executed, or the server failed."""
         ...
 
 
 class AnswerCache(Protocol):
-    """Answers once more, where they are found faster than in the database. It may be away."""
+    """A cache of answers that is faster than the database. It may be unavailable."""
 
     async def find(self, key: RequestKey) -> StoredAnswer | OtherRequest | None: ...
 
     async def put(self, key: RequestKey, answer: StoredAnswer) -> None:
-        """The first answer under a key stays."""
+        """The first answer under a key is kept."""
         ...
 
     async def reach(self) -> None:
-        """StoreUnavailable unless it answers."""
+        """Raises StoreUnavailable unless it answers."""
         ...
 
     async def close(self) -> None: ...

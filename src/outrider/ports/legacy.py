@@ -1,6 +1,6 @@
-"""The legacy port: senders that were there before rules, one for a trigger, channel and audience.
+"""The legacy port: senders that predate rules, one per trigger, channel and audience.
 
-A legacy sender composes; it never sends. What it composes goes through the ledger like all else.
+A legacy sender composes; it never sends. Its messages go through the ledger like any other.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from outrider.domain.workflows import DomainEvent, RecipientConfig, RoutePlace
 
 @dataclass(frozen=True, slots=True)
 class Composition:
-    """A message's templates, to whom it goes, what goes with it, and what only it may name."""
+    """A message's templates, recipients, attachments and private variables."""
 
     subject: str | None
     body: str
@@ -25,7 +25,7 @@ class Composition:
 class LegacySender(Protocol):
     @property
     def name(self) -> str:
-        """The template of its items, and who it is in explanations: `proposal_email`."""
+        """The template of its items, and its name in explanations: `proposal_email`."""
         ...
 
     @property
@@ -35,5 +35,5 @@ class LegacySender(Protocol):
     def place(self) -> RoutePlace: ...
 
     def compose(self, event: DomainEvent) -> Composition | str:
-        """What to send, or in words why nothing can be. It does no IO, and runs in a thread."""
+        """What to send, or the reason why nothing can be. It does no IO, and runs in a thread."""
         ...

@@ -1,8 +1,8 @@
-"""The phase port: what a phase of a campaign does, in two parts, and the context it does it at.
+"""The phase port: what a phase of a campaign does, in two parts, and the context it runs in.
 
 `plan` says which jobs a run of the phase has; `process` does one of them, on any worker, and may be
-asked to do it again after a crash: what it writes must come out the same the second time. A job
-that has finished is never processed again, so jobs are the checkpoints.
+called again after a crash: it must then write the same. A finished job is never processed again, so
+jobs are the checkpoints.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -16,7 +16,7 @@ from outrider.domain.recipients import AddressKind, Recipient
 
 @dataclass(frozen=True, slots=True)
 class PhaseJobPlan:
-    """A job to be: how many items it stands for, and a small JSON task for `process`."""
+    """A planned job: how many items it covers, and a small JSON task for `process`."""
 
     items: int
     detail: Mapping[str, object] = field(default_factory=dict)
@@ -33,9 +33,9 @@ class PhaseJob:
 
 @dataclass(frozen=True, slots=True)
 class PhaseResult:
-    """What came of a job's items; the three numbers add up to the items it was planned with.
+    """The outcome of a job's items; the three numbers add up to the items it was planned with.
 
-    Skipped is for what legitimately needs nothing; failed makes the run partial, or failed where
+    Skipped is for items that legitimately need nothing; failed makes the run partial, or failed if
     nothing succeeded. `detail` is a small JSON document for people to read.
     """
 
@@ -78,7 +78,7 @@ class ResultLine(NamedTuple):
 
 
 class PhaseContext(Protocol):
-    """All that a phase handler may touch, for one run of one campaign. Every call is bounded."""
+    """Everything a phase handler may touch, for one run of one campaign. Every call is bounded."""
 
     @property
     def campaign_id(self) -> CampaignId: ...
@@ -94,7 +94,7 @@ class PhaseContext(Protocol):
         ...
 
     async def members(self, first: int, last: int) -> Sequence[AudienceMember]:
-        """The audience between two positions, both included, at most a batch of them."""
+        """The audience between two positions, inclusive, at most one batch."""
         ...
 
     async def mark_invalid(self, kind: AddressKind, positions: Sequence[int]) -> None:
@@ -102,21 +102,21 @@ class PhaseContext(Protocol):
         ...
 
     async def uploads(self) -> Sequence[AudienceChunk]:
-        """What waits to be imported."""
+        """What is waiting to be imported."""
         ...
 
     async def repeated_uploads(self) -> Sequence[int]:
-        """Where records stand whose id an earlier record has already, in order."""
+        """The positions of records whose id an earlier record already has, in order."""
         ...
 
     async def upload(self, chunk: int) -> Sequence[object]:
-        """The records of one chunk, as they were given."""
+        """The records of one chunk, unchanged."""
         ...
 
     async def add_members(self, first: int, recipients: Sequence[Recipient | None]) -> int:
         """Import recipients at consecutive positions from `first` on; None leaves a gap.
 
-        Returns how many of them are in the audience now: one whose id is there already is left out.
+        Returns how many of them are in the audience now: one whose id already exists is left out.
         """
         ...
 
@@ -131,12 +131,12 @@ class PhaseContext(Protocol):
         ...
 
     def launch_lines(self) -> AsyncIterator[Sequence[ResultLine]]:
-        """The ledger rows of the latest launch and of the launches it retried, in pages; of each
-        message the last one, which is its final outcome."""
+        """The ledger rows of the latest launch and of the launches it retried, in pages; for each
+        message only the last one, which is its final outcome."""
         ...
 
     async def keep(self, name: str, media_type: str, content: AsyncIterator[bytes]) -> None:
-        """Store an artifact of this run, with its size and sha256; the same name again replaces."""
+        """Store an artifact of this run, with its size and sha256; an existing name is replaced."""
         ...
 
 

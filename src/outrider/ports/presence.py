@@ -1,4 +1,4 @@
-"""What can be seen of another worker's process: that it runs, that it is gone, or neither."""
+"""What can be observed of another worker's process: that it runs, that it is gone, or neither."""
 
 from collections.abc import Callable
 from enum import Enum
@@ -8,7 +8,7 @@ class Presence(Enum):
     RUNS = "runs"
     GONE = "gone"
     UNKNOWN = "unknown"
-    """Of another machine, boot, container or user: it may run."""
+    """On another machine, boot, container or user: it may be running."""
 
 
 PresenceOf = Callable[[str], Presence]
@@ -16,5 +16,5 @@ PresenceOf = Callable[[str], Presence]
 
 
 def unseen(_worker_id: str) -> Presence:
-    """Nothing of any other process can be seen from here."""
+    """Sees nothing of any other process."""
     return Presence.UNKNOWN

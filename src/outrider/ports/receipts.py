@@ -1,7 +1,7 @@
-"""The way back: a provider's callback goes in, receipts in our own words come out.
+"""The receipts port: a provider's callback goes in, receipts in our own terms come out.
 
 A reader belongs to one submission target of one workspace. It checks the provider's signature with
-that target's credential and never trusts anything that it has not verified.
+that target's credential and trusts nothing that it has not verified.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,11 +15,11 @@ from outrider.domain.receipts import Receipt
 
 @dataclass(frozen=True, slots=True)
 class Callback:
-    """A request as it came, before anything of it is believed."""
+    """A request as received, before any of it is trusted."""
 
     method: str
     url: str
-    """As the provider called it: public address, path and query, since some sign it."""
+    """As the provider called it: public address, path and query, since some providers sign it."""
     query: Mapping[str, str]
     headers: Mapping[str, str]
     """Names in lower case."""
@@ -36,7 +36,7 @@ class RefusedFor(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Refusal:
     """MALFORMED is 400 and the others 401. The detail is for the provider's operator: it never
-    says what the right signature would have been."""
+    reveals the correct signature."""
 
     why: RefusedFor
     detail: str
@@ -52,7 +52,7 @@ class Challenge:
 @dataclass(frozen=True, slots=True)
 class Verified:
     receipts: Sequence[Receipt]
-    """May be empty: an event that says nothing of a message, such as a webhook's own test."""
+    """May be empty: an event that is not about a message, such as a webhook's own test."""
     answer: str = ""
     """What the provider expects as the body of its 200, if anything."""
     content_type: str = "application/json"
@@ -65,19 +65,19 @@ class ReceiptReader(Protocol):
 
 
 class ReceiptReaders(Protocol):
-    """Finds the reader of a target; what a family cannot report has none."""
+    """Finds the reader of a target; a family without reports has none."""
 
     def reader(self, workspace: str, submission_target: str) -> ReceiptReader | None: ...
 
 
 class ReceiptInbox(Protocol):
-    """Where receipts go that did not come through the server, such as a mail server's bounces."""
+    """Accepts receipts that did not come through the server, such as a mail server's bounces."""
 
     async def take(
         self, workspace: str, submission_target: str, receipts: Sequence[Receipt]
     ) -> None:
-        """Returns when they are durable; whoever brought them is told "taken" only then.
+        """Returns when they are durable; acknowledge them to their source only then.
 
-        `workspace` is TENANT/PROJECT/ENVIRONMENT. A receipt that is known already changes nothing.
+        `workspace` is TENANT/PROJECT/ENVIRONMENT. A known receipt changes nothing.
         """
         ...

@@ -5,9 +5,9 @@ from typing import Protocol
 
 class RegistryFile(Protocol):
     def read(self) -> bytes:
-        """All of it; InvalidInput says why it cannot be read."""
+        """The whole file; InvalidInput says why it cannot be read."""
         ...
 
     def write(self, raw: bytes) -> None:
-        """Replace it durably: whatever happens meanwhile, a reader finds the old or the new."""
+        """Replace it durably: at any time, a reader finds either the old or the new."""
         ...

@@ -25,7 +25,7 @@ class Renderer(Protocol):
     ) -> list[Rendered | RenderProblem]:
         """Render the template once for each JSON object of `attributes`, in order.
 
-        On the account of this workspace: what it takes is taken from no other.
+        Charged to this workspace's share: it takes nothing from any other.
         """
         ...
 

@@ -10,15 +10,15 @@ class Spool(Protocol):
         ...
 
     async def names(self, most: int) -> Sequence[str]:
-        """The oldest entries, those of processes that died included."""
+        """The oldest entries, including those of dead processes."""
         ...
 
     async def read(self, name: str) -> bytes | None:
-        """None where somebody else has dealt with it meanwhile."""
+        """None if another process has handled it meanwhile."""
         ...
 
     async def remove(self, name: str) -> None: ...
 
     async def set_aside(self, name: str) -> None:
-        """Keep an entry that cannot be used where nobody trips over it again."""
+        """Set an unusable entry aside, so that it is not read again."""
         ...

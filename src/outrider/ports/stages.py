@@ -1,4 +1,4 @@
-"""The named stages of delivery, and the observer that is told when each begins and ends."""
+"""The named stages of delivery, and the observer that is notified when each begins and ends."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ class Stage(StrEnum):
 
 
 class StageObserver(Protocol):
-    """Telemetry in production; in crash tests, the hand that kills the process on a boundary."""
+    """Telemetry in production; in crash tests, what kills the process on a boundary."""
 
     def before(self, stage: Stage) -> None: ...
 
@@ -36,7 +36,7 @@ class Unobserved:
 
 @contextmanager
 def observed(observer: StageObserver, stage: Stage) -> Iterator[None]:
-    """Tell the observer of a stage; its end is told only if it came to one."""
+    """Notify the observer of a stage; its end is reported only if it completed."""
     observer.before(stage)
     yield
     observer.after(stage)

@@ -1,7 +1,7 @@
-"""The store port: a transaction is a script of named statements, and a store is what runs it.
+"""The store port: a transaction is a script of named statements, and a store runs it.
 
 The kernel writes each transaction once, as a generator that yields `Statement`s and is sent their
-rows back. A store knows the SQL behind each name and how to run a script atomically; that is all.
+rows back. A store knows the SQL behind each name and how to run a script atomically.
 """
 
 from collections.abc import AsyncIterator, Generator, Mapping, Sequence
@@ -33,7 +33,7 @@ def ask(name: str, window: Window | None = None, /, **params: object) -> Transac
 
 
 def ask_alone(name: str, window: Window | None = None, /, **params: object) -> Transaction[Rows]:
-    """The only statement of its script. A store may then leave out all that makes many one."""
+    """The only statement of its script. A store may then skip the transaction's overhead."""
     return (yield Statement(name, params, window, alone=True))
 
 
@@ -69,20 +69,20 @@ class Store(Protocol):
         ...
 
     async def ping(self) -> None:
-        """StoreUnavailable unless the database answers; waits for no other work of this store."""
+        """StoreUnavailable unless the database answers; does not wait for this store's other
+        work."""
         ...
 
     def announcements(self, of: Announced) -> AsyncIterator[None]:
-        """Told each time that it is worth looking, and once at the beginning.
+        """Yields whenever there may be something new, and once at the start.
 
-        Ends at once where the database announces nothing of the kind, and its readers have to look
-        for themselves; raises StoreUnavailable where the line is lost.
+        Ends at once if the database makes no such announcements, and its readers have to poll;
+        raises StoreUnavailable if the connection is lost.
         """
         ...
 
     def abandon(self) -> None:
-        """Expect no more answers: whoever waits for one, or asks from now on, has
-        StoreUnavailable at once."""
+        """Expect no more answers: pending and future calls raise StoreUnavailable at once."""
         ...
 
     async def close(self) -> None: ...

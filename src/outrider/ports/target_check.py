@@ -1,7 +1,7 @@
-"""The target check: would this target take a message now? Found out without sending one.
+"""The target check: would this target accept a message now? Determined without sending one.
 
-A gateway that can be asked says so by having `check`. What it finds is a value: which step failed,
-in the server's own words, and what to do next.
+A gateway that supports it has `check`. The result is a value: which step failed, in the server's
+own words, and what to do next.
 """
 
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class CheckFailure:
 
 @dataclass(frozen=True, slots=True)
 class CheckWarning:
-    """The target answers, but whether it would take a message could not be found out."""
+    """The target answers, but whether it would accept a message could not be determined."""
 
     step: CheckStep
     message: str
@@ -44,9 +44,9 @@ CheckFinding = CheckFailure | CheckWarning
 
 @runtime_checkable
 class CheckableGateway(Protocol):
-    """A gateway that knows a call of its protocol which cannot be a message."""
+    """A gateway whose protocol has a harmless call."""
 
     async def check(self, seconds: float) -> CheckFinding | None:
-        """None where a message would be taken. Takes no longer than so many seconds, and never
-        raises for what the provider or the network does."""
+        """None if a message would be accepted. Takes at most this many seconds, and never raises
+        for what the provider or the network does."""
         ...

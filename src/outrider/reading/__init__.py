@@ -1,1 +1,1 @@
-"""Documents are judged in a process of their own, so that a large one costs nobody else's time."""
+"""Documents are validated in a separate process, so that a large one delays no other request."""

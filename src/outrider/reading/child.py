@@ -1,7 +1,7 @@
-"""The reading process: one task comes in on stdin, what became of it goes out on stdout.
+"""The reading process: one task comes in on stdin, its result goes out on stdout.
 
-It runs as `python -m outrider.reading.child`, behind everything else in the machine's queue, under
-limits of memory and time, and ends with its task. What it is sent and answers is Outrider's own.
+It runs as `python -m outrider.reading.child` at low priority, under limits of memory and time, and
+ends with its task. Both ends of the pipe are Outrider's own.
 """
 
 import pickle
@@ -15,7 +15,7 @@ from outrider.limits.reading import READING_CPU_SECONDS, READING_MEMORY_BYTES
 
 
 class Task(NamedTuple):
-    """A function of a module, by its name there, and what it is called with."""
+    """A function of a module, by name, and its arguments."""
 
     function: Callable[..., Any]
     arguments: tuple[Any, ...]

@@ -1,7 +1,7 @@
-"""Reads documents off the event loop: small ones in a thread, others in a process of their own.
+"""Reads documents off the event loop: small ones in a thread, others in a separate process.
 
-Each workspace has one document at a time, and only a few are read at once: what a server holds of
-them in memory has an end, and nobody waits behind another's long one for ever.
+Each workspace has one document at a time, and only a few are read at once: a server's memory for
+them is bounded, and no workspace waits long behind another's.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ class DocumentReader:
     async def campaign(
         self, scope: Scope, path: Path, known_phases: Collection[str]
     ) -> AsyncIterator[tuple[CampaignDefinition, Iterable[Recipient]]]:
-        """A campaign document and its recipients, which are there for as long as the block."""
+        """A campaign document and its recipients, which exist for the duration of the block."""
         with tempfile.TemporaryDirectory(prefix="outrider-reading-") as folder:
             found = Path(folder) / "recipients"
             size = await asyncio.to_thread(_size, path)
@@ -78,7 +78,7 @@ class DocumentReader:
 
 
 def _size(path: Path) -> int:
-    """Whoever reads it says what is wrong with a file that is not there."""
+    """The reader reports a missing file."""
     return path.stat().st_size if path.is_file() else 0
 
 
@@ -93,14 +93,14 @@ async def _in_process(task: Task) -> Any:
     )  # fmt: skip
     step_back(process.pid, READING_NICENESS)
     try:
-        told, _ = await process.communicate(pickle.dumps(task))
+        output, _ = await process.communicate(pickle.dumps(task))
     finally:
         with suppress(ProcessLookupError):
             process.kill()
         await process.wait()
-    if not told:
+    if not output:
         raise OutriderError(f"the reading process ended with {process.returncode}")
-    answer = pickle.loads(told)
+    answer = pickle.loads(output)
     if isinstance(answer, Exception):
         raise answer
     return answer

@@ -1,7 +1,7 @@
-"""What is read in a reading process: a campaign, an audience, a file of workflows.
+"""What a reading process reads: a campaign, an audience, a file of workflows.
 
-Recipients do not come back in the answer. They are written to a file, in the windows in which they
-are then put into the database.
+Recipients are not part of the answer. They are written to a file, in the windows in which they are
+then inserted into the database.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -53,7 +53,7 @@ def write_recipients(path: Path, recipients: Iterable[Recipient]) -> None:
 
 
 def recipients_in(path: Path) -> Iterator[Recipient]:
-    """What `write_recipients` wrote, a window at a time."""
+    """What `write_recipients` wrote, one window at a time."""
     decoder = msgspec.msgpack.Decoder(list[Recipient])
     with path.open("rb") as file:
         while length := file.read(LENGTH_BYTES):

@@ -1,1 +1,1 @@
-"""Templates become texts in a process of their own, so that a hostile one can only kill that."""
+"""Templates become texts in a separate process, so that a hostile one can only kill that."""

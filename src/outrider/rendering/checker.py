@@ -1,7 +1,7 @@
-"""Checks templates' syntax: short ones here, long ones in a child that is kept for the next.
+"""Checks templates' syntax: short ones here, long ones in a child that is kept for reuse.
 
-Compiling recurses, so a long enough expression overflows the stack of whoever compiles it: the
-child may die of a template, and that is what is wrong with the template then.
+Compiling recurses, so a long enough expression overflows the compiler's stack: if the child dies of
+a template, that is reported as the template's mistake.
 """
 
 import subprocess
@@ -61,7 +61,7 @@ class TemplateChecker:
                 child.frame(Request(None, storable(source), html=False, attributes=[]))
             )
             process.stdin.flush()
-            # A child ends by itself once it has taken too much of the processor.
+            # A child ends itself once it has used too much processor time.
             length = process.stdout.read(LENGTH.size)
         except ConnectionError:
             length = b""
@@ -91,6 +91,6 @@ class TemplateChecker:
 
 
 def check_template(source: str) -> str | None:
-    """For who has one template to check."""
+    """For a caller with a single template to check."""
     with TemplateChecker() as checker:
         return checker.check(source)

@@ -1,7 +1,7 @@
 """The render process: windows of templates and attributes come in on stdin, texts go out on stdout.
 
 It runs as `python -m outrider.rendering.child LIMITS` under memory and CPU limits it sets itself,
-imports nothing else of Outrider's to start fast, and ends with its parent, because stdin ends.
+imports nothing else from Outrider to start fast, and ends with its parent, because stdin ends.
 """
 
 import re
@@ -17,7 +17,7 @@ import msgspec
 from minijinja import Environment, TemplateError
 
 LENGTH = struct.Struct(">I")
-"""Every message on the pipes is its length and then that many bytes of MessagePack."""
+"""Every message on the pipes is its length followed by that many bytes of MessagePack."""
 
 TEMPLATES_KEPT = 16
 DETAIL_MAX_CHARACTERS = 300
@@ -33,7 +33,7 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 class Request(msgspec.Struct, array_like=True):
-    """One window. Without any attributes it asks only whether the template compiles."""
+    """One window. Without any attributes it only asks whether the template compiles."""
 
     subject: str | None
     body: str
@@ -46,7 +46,7 @@ Item = tuple[str | None, str] | str
 
 
 class Answer(msgspec.Struct, array_like=True):
-    """The items in order; where the template itself is wrong, only what is wrong with it."""
+    """The items in order; if the template itself is wrong, only its problem."""
 
     problem: str | None
     items: list[Item]
@@ -66,14 +66,14 @@ def frame(message: Request | Answer) -> bytes:
 
 
 def printable(value: object) -> object:
-    """Text, numbers and truth values are for people; `None` and Python's own spellings are not."""
+    """Text, numbers and booleans are for people; `None` and Python's own spellings are not."""
     if isinstance(value, (str, int, float)):
         return value
     raise Unprintable(value)
 
 
 def compiled(subject: str | None, body: str, *, html: bool, fuel: int) -> Environment:
-    """Both templates in an environment that can load no others. A subject is never HTML."""
+    """Both templates in an environment that cannot load others. A subject is never HTML."""
     environment = Environment(
         fuel=fuel,
         undefined_behavior="strict",
@@ -103,7 +103,7 @@ class WindowRenderer:
         try:
             return self._answer(request)
         finally:
-            # What comes after the window is not its last item's doing.
+            # What comes after the window is not its last item's fault.
             signal.setitimer(signal.ITIMER_PROF, 0)
 
     def _answer(self, request: Request) -> Answer:
@@ -117,7 +117,7 @@ class WindowRenderer:
         return Answer(None, [self._item(environment, request, text) for text in request.attributes])
 
     def _begin_item(self) -> None:
-        """Whatever takes more of the processor than this ends the process, by a signal."""
+        """Using more processor time than this ends the process, by a signal."""
         signal.setitimer(signal.ITIMER_PROF, self._limits.item_cpu_seconds)
 
     def _item(self, environment: Environment, request: Request, text: str) -> Item:
@@ -133,7 +133,7 @@ class WindowRenderer:
             part = "body"
             body = environment.render_template("body", **attributes)
         except MemoryError:
-            # The limit is reached: dying hands the verdict to the parent, which asks item by item.
+            # The limit is reached: dying lets the parent decide, which retries item by item.
             raise
         except TemplateError as error:
             return f"{part}, {described(error)}"[:DETAIL_MAX_CHARACTERS]
@@ -142,13 +142,13 @@ class WindowRenderer:
             names = _names_of(environment, source, attributes, error.value)
             return f"{part}: {names} is {error}"[:DETAIL_MAX_CHARACTERS]
         except Exception as error:
-            # Methods of lists and dicts raise Python's errors, whatever kind they like.
+            # Methods of lists and dicts raise arbitrary Python errors.
             return f"{part}: {type(error).__name__}: {error}"[:DETAIL_MAX_CHARACTERS]
         return text_problem(self._limits, subject, body) or (subject, body)
 
 
 def text_problem(limits: Limits, subject: str | None, body: str) -> str | None:
-    """What no provider would take, and a line break that would forge a header."""
+    """Characters that no provider accepts, and line breaks that would forge a header."""
     if len(body) > limits.body_max_bytes or len(body.encode()) > limits.body_max_bytes:
         return f"the body is larger than {limits.body_max_bytes} bytes"
     if subject is None:
@@ -163,7 +163,7 @@ def text_problem(limits: Limits, subject: str | None, body: str) -> str | None:
 def _names_of(
     environment: Environment, source: str, attributes: dict[str, Any], value: object
 ) -> str:
-    """The variables of the template that hold this very value, as well as can be told."""
+    """A best guess at the template variables that hold this very value."""
     names = []
     for path in environment.undeclared_variables_in_str(source, nested=True):
         found: Any = attributes
@@ -175,7 +175,7 @@ def _names_of(
 
 
 def _restrict(limits: Limits) -> None:
-    """No more memory than this, no file written, and no core dump with people's data in it."""
+    """A memory limit, no file writes, and no core dump with personal data in it."""
     resource.setrlimit(resource.RLIMIT_AS, (limits.memory_bytes, limits.memory_bytes))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -1,6 +1,6 @@
-"""Outrider's own pages of HTML: templates that lie beside the code that fills them.
+"""Outrider's own HTML pages: templates that are next to the code that fills them.
 
-Whatever is printed into a file named `.html` is escaped; a name that is missing is an error.
+Whatever is printed into a file named `.html` is escaped; a missing name is an error.
 """
 
 from functools import cache

@@ -1,7 +1,7 @@
-"""Render processes for many workspaces: each has one of them at a time, and waits behind nobody's.
+"""Render processes for many workspaces: each has one at a time, and waits only for itself.
 
-A workspace whose templates killed a process goes to one that only such workspaces share, and a
-template that a window was given up over is refused for a while, without being tried again.
+A workspace whose templates killed a process moves to one that only such workspaces share, and a
+template that made a window fail is refused for a while without being tried again.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ class RenderPool:
         window_seconds: float = RENDER_WINDOW_SECONDS,
         waiting: int | None = None,
     ) -> None:
-        """`waiting`: how many windows of one workspace may stand in line."""
+        """`waiting`: how many windows of one workspace may queue."""
         self._limits = limits or default_limits()
         self._slow_child = ProcessRenderer(
             self._limits, window_seconds=window_seconds, niceness=RENDER_SLOW_NICENESS
@@ -66,7 +66,7 @@ class RenderPool:
             return [plain(self._limits, subject, body)] * len(attributes)
         if scope not in self._slow:
             async with self._turns.turn(scope):
-                # Whoever had the turn before may have been the workspace's undoing.
+                # The previous turn may have put the workspace into quarantine.
                 if scope not in self._slow:
                     child = self._take()
                     try:
@@ -74,13 +74,13 @@ class RenderPool:
                     finally:
                         self._idle.append(child)
                         if not child.is_started:
-                            # It died of this window: the next one is not to wait for its start.
+                            # It died of this window: the next one should not wait for its start.
                             self._warm()
         async with self._slow_turns.turn(scope):
             return await self._judged(self._slow_child, scope, subject, body, attributes, html)
 
     def _take(self) -> ProcessRenderer:
-        """One that is started, where there is one; and another is, for whoever comes next."""
+        """A started one, if there is one; and another is started for the next caller."""
         child = next((each for each in self._idle if each.is_started), self._idle[-1])
         self._idle.remove(child)
         if not any(each.is_started for each in self._idle):
@@ -106,13 +106,13 @@ class RenderPool:
         attributes: Sequence[str],
         html: bool,
     ) -> list[Rendered | RenderProblem]:
-        # The texts themselves would be a lot to remember.
+        # Hashes: the texts themselves would take too much memory.
         template = hash((scope, subject, body))
         if template in self._guilty:
             return [LIMITS_EXCEEDED] * len(attributes)
         deaths, given_up = child.deaths, child.given_up
         outcomes = await child.render(subject, body, attributes, html=html)
-        # The first death may have been anybody's.
+        # The first death may have another cause.
         if child.deaths > deaths + 1:
             self._slow[scope] = None
         if child.given_up > given_up:
@@ -121,6 +121,6 @@ class RenderPool:
 
 
 async def _started(child: ProcessRenderer) -> None:
-    # Where it cannot be, whoever needs it is told why.
+    # If it cannot be started, the caller that needs it gets the error.
     with suppress(OutriderError):
         await child.start()

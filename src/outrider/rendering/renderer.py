@@ -1,8 +1,8 @@
-"""Renders windows through one child process, which may die: a window comes back whole regardless.
+"""Renders windows through one child process, which may die: a window is always answered in full.
 
-A window whose child died is asked again item by item of a new child; an item that kills again is
-the guilty one. The deaths of a window are counted, and its time does not begin anew with each, so
-that a template bomb cannot take for ever.
+A window whose child died is retried item by item with a new child; an item that kills again is the
+culprit. A window's deaths are counted, and its time is not reset with each, so that a template bomb
+cannot take for ever.
 """
 
 import asyncio
@@ -51,7 +51,7 @@ def is_template(text: str | None) -> bool:
 
 
 class ProcessRenderer:
-    """One child, started when first needed, and one window at a time."""
+    """One child, started on first use, and one window at a time."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class ProcessRenderer:
         self.deaths = 0
         """How often its child died over a window."""
         self.given_up = 0
-        """How many windows were not tried to their end."""
+        """How many windows were abandoned."""
 
     @property
     def is_started(self) -> bool:
@@ -111,8 +111,8 @@ class ProcessRenderer:
 
     async def _render_window(self, window: Request) -> list[Rendered | RenderProblem]:
         attributes = window.attributes
-        # Answers are about as large as the template and its attributes; many small ones travel
-        # together, and large ones never need much of the child's memory at once.
+        # Answers are about as large as the template and its attributes; many small ones are
+        # batched, and large ones never need much of the child's memory at once.
         item_bytes = len(window.body) + max(map(len, attributes), default=0) + 1
         together = max(1, RENDER_REQUEST_BYTES // item_bytes)
         outcomes: list[Rendered | RenderProblem] = []
@@ -129,7 +129,7 @@ class ProcessRenderer:
             if answer is not None:
                 outcomes += _outcomes(answer, len(asked))
                 continue
-            # The first death may be somebody else's doing, so nobody is guilty of that alone.
+            # The first death may have another cause, so it alone blames no item.
             deaths += 1
             self.deaths += 1
             if deaths == 1:
@@ -147,7 +147,7 @@ class ProcessRenderer:
         return asyncio.get_running_loop().time() >= deadline
 
     async def _ask(self, request: Request, deadline: float) -> Answer | None:
-        """The child's answer, or None where it died or had to be killed."""
+        """The child's answer, or None if it died or had to be killed."""
         process = self._process
         if process is None or process.returncode is not None:
             process = await self._start()
@@ -158,12 +158,13 @@ class ProcessRenderer:
             await self._kill()
             return None
         except BaseException:
-            # Whoever was cancelled here leaves half a conversation behind; a new child has none.
+            # A cancelled caller leaves half a conversation behind; a new child has none.
             await self._kill()
             raise
 
     async def _start(self) -> asyncio.subprocess.Process:
-        """A child that has proved it answers, so that a later death says something of the item."""
+        """A child that has proved it answers, so that a later death is evidence against the
+        item."""
         process = self._process = await asyncio.create_subprocess_exec(
             *child_command(self._limits),
             stdin=subprocess.PIPE,
@@ -199,13 +200,13 @@ class ProcessRenderer:
 
 
 def step_back(pid: int, niceness: int) -> None:
-    """Behind others from its first moment on: what a process loads to start is half of its work."""
+    """Low priority from the very start: loading is half of its work."""
     with suppress(ProcessLookupError):
         os.setpriority(os.PRIO_PROCESS, pid, niceness)
 
 
 def plain(limits: Limits, subject: str | None, body: str) -> Rendered | RenderProblem:
-    """A text without markers is what everybody gets."""
+    """A text without markers is the same for every recipient."""
     problem = child.text_problem(limits, subject, body)
     return RenderProblem(problem) if problem else Rendered(subject, body)
 
@@ -229,19 +230,19 @@ def _outcomes(answer: Answer, asked: int) -> list[Rendered | RenderProblem]:
 
 
 def storable(text: str) -> str:
-    """Lone surrogates have no bytes; spelt out as escapes they are refused as what they are."""
+    """Lone surrogates cannot be encoded; escaped, they are refused for what they are."""
     if text.isascii():
         return text
     return text.encode(errors="backslashreplace").decode()
 
 
 def child_command(limits: Limits) -> list[str]:
-    # -P keeps modules that happen to lie in the working directory out of the child.
+    # -P keeps modules in the working directory out of the child.
     arguments = msgspec.json.encode(limits).decode()
     return [sys.executable, "-P", "-s", "-m", child.__name__, arguments]
 
 
 def child_environment() -> dict[str, str]:
-    """Of the worker's environment, which holds its secrets, only what lets Python find itself."""
+    """From the worker's environment, which holds its secrets, only what Python needs to start."""
     kept = {name: os.environ[name] for name in PYTHON_NEEDS if name in os.environ}
     return kept | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}

@@ -12,7 +12,7 @@ _GLOBALS = frozenset(_environment.globals)
 
 
 def variables_of(source: str) -> set[str]:
-    """Those that it cannot do without; of a long template none, as that is compiled elsewhere."""
+    """The required ones; none for a long template, since that is compiled elsewhere."""
     if not is_template(source) or len(source) > RENDER_CHECK_HERE_MAX_CHARACTERS:
         return set()
     try:
@@ -23,5 +23,5 @@ def variables_of(source: str) -> set[str]:
 
 
 def _may_be_absent(name: str, source: str) -> bool:
-    """The template asks whether it is there, or says what to print instead."""
+    """The template tests whether it is defined, or provides a default."""
     return bool(re.search(rf"\b{re.escape(name)}\s*(is\s+(not\s+)?defined|\|\s*default)", source))

@@ -1,1 +1,1 @@
-"""Secrets: what references stand for, for which workspace, and what sessions are signed with."""
+"""Secrets: the values of references, for which workspace, and the key that signs sessions."""

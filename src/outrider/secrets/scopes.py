@@ -1,7 +1,7 @@
-"""Whose secret it is: a reference is resolved only for workspaces that the operator gave it to.
+"""Who owns a secret: a reference is resolved only for workspaces the operator assigned it to.
 
-What `[targets."T".workspaces."A/B/C".credentials]` names is that workspace's alone; what
-`[targets."T".credentials]` names is the default workspace's, and theirs whom `shared_with` names.
+What `[targets."T".workspaces."A/B/C".credentials]` names belongs to that workspace alone; what
+`[targets."T".credentials]` names belongs to the default workspace and to those in `shared_with`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ Owners = Mapping[str, frozenset[str]]
 
 
 class ScopedSecrets:
-    """Of the references that it is given, and of no others."""
+    """Resolves the references that it is given, and no others."""
 
     def __init__(self, secrets: SecretStore, owners: Owners) -> None:
         self._secrets = secrets

@@ -1,7 +1,7 @@
-"""The secret that sessions are signed with: an operator's, or a file of this machine's own.
+"""The secret that signs sessions: the operator's, or a file on this machine.
 
-It is never in the database, whose readers could otherwise sign themselves in. The file is made by
-whoever needs it first and is its owner's alone; everybody who comes later reads the same.
+It is never in the database, whose readers could otherwise sign themselves in. The first process
+that needs it creates the file, readable by its owner only; later ones read it.
 """
 
 import contextlib
@@ -58,7 +58,7 @@ class SessionSecret:
         return made
 
     def _make(self) -> None:
-        """Whole or not at all, and of two at once the first one's."""
+        """Atomic: of two concurrent writers the first one wins."""
         private_folder(self._path.parent)
         beside = self._path.with_name(f".{FILE_NAME}.{secrets.token_hex(8)}")
         try:

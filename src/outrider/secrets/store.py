@@ -1,7 +1,7 @@
-"""Secrets from the environment or from files: `env:NAME`, `file:PATH`. A value is no reference.
+"""Secrets from the environment or from files: `env:NAME`, `file:PATH`. A value is not a reference.
 
-Nothing is cached: a rotated file is read anew when its gateway is made anew. Other schemes come
-from installed distributions; one that is not what it should be stops the start of the process.
+Nothing is cached: a rotated file is re-read when its gateway is recreated. Other schemes come from
+installed distributions; an invalid one prevents the process from starting.
 """
 
 import os
@@ -45,7 +45,7 @@ BUILT_IN: Mapping[str, SecretScheme] = {"env": EnvironmentSecrets(), "file": Fil
 
 
 class LocalSecrets:
-    """Resolves by the schemes it is given; without any, by those that are built in."""
+    """Resolves by the schemes it is given; without any, by the built-in ones."""
 
     def __init__(self, schemes: Mapping[str, SecretScheme] = BUILT_IN) -> None:
         self._schemes = schemes
@@ -68,7 +68,7 @@ class LocalSecrets:
         """An installed scheme may return anything."""
         scheme = self._schemes.get(kind)
         if scheme is None:
-            # The text is not repeated: somebody may have put the secret itself here.
+            # The text is not repeated: it may be the secret itself.
             known = " nor ".join(self._forms())
             raise InvalidInput(
                 f"a secret is neither {known}",
@@ -99,7 +99,7 @@ def _fit(reference: str, value: object) -> str:
 
 
 def load_secrets() -> LocalSecrets:
-    """With every scheme there is; InvalidInput names the distribution that is wrong."""
+    """With every available scheme; InvalidInput names the distribution at fault."""
     schemes = dict(BUILT_IN)
     for each in with_own_names(installed(GROUP, "scheme of secrets", SCHEME), BUILT_IN):
         schemes[each.name] = _load(each)

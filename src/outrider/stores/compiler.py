@@ -14,7 +14,7 @@ The source is Postgres's SQL with a few constructs of its own:
     lowered(name)                   lower(name)                          lowered(name)
     {postgres: …} {sqlite: …}       the one                              the other
 
-Everything else is Postgres as it stands. For SQLite, casts and row locks are left out, a few
+Everything else is plain Postgres. For SQLite, casts and row locks are left out, a few
 functions have other names, `= ANY (ARRAY(…))` is `IN (…)`, `= false` is `= 0` (as its partial
 indexes are written), and RETURNING names the table instead of its alias.
 
@@ -22,8 +22,8 @@ A window is one JSON array, because that was measured to cost a third of what an
 costs. Its columns are matched by name: `columns_of` says in which order a driver puts them.
 Postgres's plans are generic and may be made while tables are empty, so each statement is written to
 have no plan that reads a whole table: `= ANY (ARRAY(…))` bounds a join to the window, LATERAL and
-LIMIT keep a look-up one. What is `unindexed` cannot choose the index: what waits for somebody has
-one of its own, and the one by workspace would lead through everything the workspace ever had.
+LIMIT keep a look-up one. `unindexed` keeps the planner off an index: what awaits attention has
+its own, and the one by workspace would lead through everything the workspace ever had.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Migrations: numbered SQL files with checksums; what a database has against what the code has.
+"""Migrations: numbered SQL files with checksums; compares the database's with the code's.
 
 A landed migration is never edited, and a database newer than the code is never touched.
 """
@@ -26,7 +26,7 @@ def load_migrations(folder: Path) -> list[Migration]:
 
 
 def pending(available: Sequence[Migration], applied: Mapping[str, str]) -> list[Migration]:
-    """What is still to be applied; raises where database and code cannot belong together."""
+    """What is still to be applied; raises if database and code do not belong together."""
     known = {migration.name: migration.sha256 for migration in available}
     newer = sorted(set(applied) - set(known))
     if newer:

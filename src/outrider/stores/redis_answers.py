@@ -1,7 +1,7 @@
-"""Answers to keyed requests in Redis: one key each, which Redis itself forgets in time.
+"""Answers to keyed requests in Redis: one key each, which Redis expires.
 
-The database is what decides; this only finds sooner what it decided. A Redis that was flushed,
-replaced or is away has cost nothing but that.
+The database decides; this is only a faster copy. If Redis is flushed, replaced or unavailable,
+nothing is lost but speed.
 """
 
 import hashlib
@@ -35,7 +35,7 @@ class RedisAnswers:
         try:
             found = msgspec.json.decode(raw, type=Record)
         except msgspec.DecodeError:
-            # Another version wrote it, or somebody else; the database knows better.
+            # Written by another version or program; the database knows better.
             return None
         return found.answer if found.fingerprint == key.fingerprint else OtherRequest()
 
@@ -67,7 +67,7 @@ def _connect(url: str) -> "Redis":
             timeout=REDIS_TIMEOUT_SECONDS,
             socket_timeout=REDIS_TIMEOUT_SECONDS,
             socket_connect_timeout=REDIS_TIMEOUT_SECONDS,
-            # Once more at once, for a connection that Redis closed while it was idle.
+            # Retry once at once, in case Redis closed an idle connection.
             retry=Retry(NoBackoff(), 1),
         )
     except ValueError as error:
@@ -79,7 +79,7 @@ def _connect(url: str) -> "Redis":
 
 
 def _name(key: RequestKey) -> str:
-    """Hashed, because a client may call its key anything."""
+    """Hashed, because a client may choose any text as its key."""
     hashed = hashlib.sha256(key.name.encode()).hexdigest()
     return f"outrider:answer:{key.scope.tenant_id}:{key.scope.workspace_id}:{hashed}"
 

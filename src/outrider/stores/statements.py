@@ -2,8 +2,8 @@
 
 Each statement begins with `-- name: some_name`; the comment lines after it say what it is for.
 It is written once (`compiler.py` has the notation). Where two databases need different statements,
-`-- postgres:` and `-- sqlite:` stand before the one and the other.
-`-- as other_name`, or `-- as other_name without SOME CLAUSE`, is a statement that stands before it.
+`-- postgres:` and `-- sqlite:` introduce them.
+`-- as other_name`, or `-- as other_name without SOME CLAUSE`, reuses an earlier statement.
 """
 
 import re
@@ -19,7 +19,7 @@ _VARIANT = re.compile(r"^-- (postgres|sqlite):$")
 _PARAMETER = re.compile(r"(?<!:):([a-z][a-z0-9_]*)")
 
 KERNEL_STATEMENTS = Path(__file__).parent / "statements"
-"""All that the kernel can name: a file per module of its transactions."""
+"""Everything the kernel can name: one file per module of its transactions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +28,11 @@ class NamedSql:
     description: str
     sql: str
     window: tuple[str, ...] = ()
-    """The columns of its window, by which a store orders what it is given."""
+    """The columns of its window, in the order in which a store passes values."""
 
 
 def load_statements(folder: Path, dialect: Dialect | None = None) -> dict[str, NamedSql]:
-    """As they stand, or compiled for a dialect."""
+    """As written, or compiled for a dialect."""
     statements: dict[str, NamedSql] = {}
     for name, written in _written(folder):
         assert name not in statements, f"statement {name} stands twice in {folder}"
@@ -56,7 +56,7 @@ def _written(folder: Path) -> Sequence[tuple[str, str]]:
 def _read(
     name: str, written: str, dialect: Dialect | None, known: Mapping[str, NamedSql]
 ) -> tuple[str, str]:
-    """What a statement is for, and its words in this dialect."""
+    """What a statement is for, and its SQL in this dialect."""
     comments: list[str] = []
     body: list[str] = []
     alike = of = None
@@ -84,7 +84,7 @@ def _without(known: NamedSql, clause: str | None) -> str:
 
 
 def to_positional(sql: str) -> tuple[str, tuple[str, ...]]:
-    """`:name` → `$1`, with the parameter names in the order of their numbers. `::` is a cast."""
+    """`:name` → `$1`, with the parameter names in numeric order. `::` is a cast."""
     order: list[str] = []
 
     def number(match: re.Match[str]) -> str:
@@ -96,5 +96,5 @@ def to_positional(sql: str) -> tuple[str, tuple[str, ...]]:
 
 
 def to_named(sql: str) -> str:
-    """`:name` → `%(name)s`, as drivers of the pyformat style want it. `::` is a cast."""
+    """`:name` → `%(name)s`, for drivers of the pyformat style. `::` is a cast."""
     return _PARAMETER.sub(r"%(\1)s", sql.replace("%", "%%"))

@@ -1,6 +1,6 @@
-"""Public kits for testing against Outrider: conformance suites, a still clock, real servers.
+"""Public kits for testing against Outrider: conformance suites, a manual clock, real servers.
 
-A name is imported when it is first used: the suites need pytest, and the gateways' suite needs the
+A name is imported on first use: the suites need pytest, and the gateways' suite needs the
 simulator's extra.
 """
 

@@ -1,7 +1,6 @@
 """A client's view of a campaign, by contract 003's rules: snapshots win, events must be newer.
 
-Snapshots and events go in, in whatever order a network brings them; what a screen may show comes
-out. It knows no network itself.
+Snapshots and events go in, in any order; what a screen may show comes out. It does no networking.
 """
 
 from collections.abc import Mapping
@@ -16,7 +15,7 @@ STATUS_SET_BY = {
     for (_, trigger), after in PHASE_MACHINE.table.items()
     for event in (LIFECYCLE_EVENTS[trigger],)
 }
-"""Which state each lifecycle event brings a phase into."""
+"""The state each lifecycle event brings a phase into."""
 
 
 @dataclass
@@ -26,7 +25,7 @@ class CampaignView:
     last_applied_sequence: int = 0
 
     def apply_snapshot(self, snapshot: Mapping[str, Any]) -> None:
-        """The snapshot is the truth: it overwrites everything, whatever was applied before."""
+        """The snapshot is the truth: it overwrites everything applied before."""
         phases = snapshot["phases"]
         self.states = {name: PhaseState(each["state"]) for name, each in phases.items()}
         self.progress = {name: each["progressPercentage"] for name, each in phases.items()}

@@ -1,4 +1,5 @@
-"""Observers that strike their own process on a stage boundary: killed, stalled, or told it is idle.
+"""Observers that act on their own process at a stage boundary: kill it, stall it, or detect
+idleness.
 
 A boundary is written `call:after:7`: the seventh time that a call has ended. Calls count by item,
 all other stages by window or by job.
@@ -25,7 +26,7 @@ class Side(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Boundary:
-    """Where in the pipeline it happens, and the how manieth time."""
+    """Where in the pipeline it happens, and at which occurrence."""
 
     stage: Stage
     moment: Side
@@ -46,7 +47,7 @@ class Boundary:
 
 
 class _AtBoundary(ABC):
-    """Counts how often its boundary is passed and strikes once, on the nth."""
+    """Counts how often its boundary is passed and acts once, on the nth."""
 
     def __init__(self, boundary: Boundary) -> None:
         self._boundary = boundary
@@ -70,17 +71,17 @@ class _AtBoundary(ABC):
 
 
 class KillAt(_AtBoundary):
-    """Ends this process as a power cut would: nothing is flushed, nobody is told."""
+    """Ends this process as a power cut would: nothing is flushed, no peer is notified."""
 
     def _strike(self) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
 class StallAt(_AtBoundary):
-    """Freezes this process until somebody sends SIGCONT: the worker that everybody took for dead.
+    """Freezes this process until it gets SIGCONT: a worker that was presumed dead.
 
-    It writes `ready` first, so that whoever waits for the stall need not guess. `between_writes`
-    finds a moment at which no transaction is under way whose lock would be frozen too.
+    It writes `ready` first, so that a test can wait for the stall. `between_writes` waits until no
+    transaction is open whose lock would be frozen too.
     """
 
     def __init__(self, boundary: Boundary, ready: Path) -> None:
@@ -97,7 +98,7 @@ class StallAt(_AtBoundary):
 
 
 class IdleWatch:
-    """Passes everything on, and calls `on_idle` once nothing but empty claims came for a while."""
+    """Passes everything on, and calls `on_idle` once there were only empty claims for a while."""
 
     def __init__(
         self,
@@ -112,12 +113,12 @@ class IdleWatch:
 
     def before(self, stage: Stage) -> None:
         self._observer.before(stage)
-        # A start that takes long is not idle: the while begins with the first claim.
+        # A slow start is not idleness: counting starts with the first claim.
         if stage is not Stage.CLAIM or self._alarm is None:
             self._busy()
 
     def after(self, stage: Stage) -> None:
-        # An empty claim is begun but never told as ended, so whatever ends is work.
+        # An empty claim begins but never ends, so any reported end is work.
         self._busy()
         self._observer.after(stage)
 

@@ -1,7 +1,7 @@
 """A real worker process for crash tests: `python -m outrider.testing.chaos_worker --database URL`.
 
 It is wired by bootstrap like any other, with short leases and intervals, and with an observer that
-kills or stalls it where it was told to. SIGTERM stops it in good order.
+kills or stalls it at a given point. SIGTERM stops it cleanly.
 """
 
 import argparse
@@ -29,7 +29,7 @@ IDLE_SECONDS = 1.0
 """Longer than a retry is parked, or a call takes, in these tests."""
 NEVER_SECONDS = 3_600.0
 READY = "chaos_worker_ready"
-"""Logged once SIGTERM is listened to."""
+"""Logged once the SIGTERM handler is installed."""
 
 log = structlog.get_logger()
 
@@ -71,9 +71,9 @@ async def _work(options: argparse.Namespace) -> None:
             asyncio.TaskGroup() as group,
         ):
             running = group.create_task(worker.run())
-            told = group.create_task(stopping.wait())
-            await asyncio.wait({running, told}, return_when=asyncio.FIRST_COMPLETED)
-            told.cancel()
+            stop_requested = group.create_task(stopping.wait())
+            await asyncio.wait({running, stop_requested}, return_when=asyncio.FIRST_COMPLETED)
+            stop_requested.cancel()
             worker.stop()
 
 
@@ -94,7 +94,7 @@ def _limits(options: argparse.Namespace) -> Limits:
     quiet = _quiet(options)
     return Limits(
         lease_seconds=options.lease_seconds,
-        # Nobody is harmed who routes an event twice, so nobody waits long for one that died.
+        # Routing an event twice does no harm, so the lease of a dead router can be short.
         router_lease_seconds=min(options.lease_seconds, LEASE_SECONDS),
         heartbeat_seconds=NEVER_SECONDS if quiet else options.lease_seconds / 3,
         rescue_interval_seconds=NEVER_SECONDS if quiet else 0.2,

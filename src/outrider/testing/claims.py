@@ -1,4 +1,4 @@
-"""Claiming whatever is due, where a test has no worker: lanes first, then jobs of every group."""
+"""Claims whatever is due, for tests without a worker: lanes first, then jobs of every group."""
 
 from datetime import datetime
 

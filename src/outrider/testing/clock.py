@@ -1,4 +1,4 @@
-"""Clocks that a test moves: one that stands still meanwhile, and one for another process."""
+"""Clocks that a test moves: one that only moves on request, and one for another process."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -8,7 +8,7 @@ from outrider.system import SystemClock
 
 
 class FakeClock:
-    """`sleep` gives way to other tasks without letting time pass; only `advance` does that."""
+    """`sleep` yields to other tasks without letting time pass; only `advance` does that."""
 
     def __init__(self, start: datetime = datetime(2026, 1, 1, tzinfo=UTC)) -> None:
         self._now = start
@@ -29,7 +29,7 @@ class FakeClock:
 
 
 class ShiftedClock(SystemClock):
-    """The real clock, moved by as many seconds as a file says: for servers of their own process."""
+    """The real clock, offset by as many seconds as a file says: for servers in another process."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -40,7 +40,7 @@ class ShiftedClock(SystemClock):
 
     @staticmethod
     def shift(file: Path, seconds: float) -> None:
-        """Renamed into place: whoever reads it meanwhile never sees half of it."""
+        """Renamed into place: a concurrent reader never sees half of it."""
         beside = file.with_suffix(".new")
         beside.write_text(str(seconds))
         beside.replace(file)

@@ -26,7 +26,7 @@ APPENDERS = 4
 EVENTS_PER_APPENDER = 10
 WAIT_SECONDS = 600
 TRIES = 200
-"""A database that refuses a second writer instead of letting it wait is asked again so often."""
+"""How often a database that refuses a second writer, instead of blocking it, is asked again."""
 
 APPROVED = EventDraft(RunEventType.RUN_APPROVED)
 STARTED = EventDraft(RunEventType.RUN_STARTED, payload={"engineRunRef": "local"})
@@ -42,7 +42,7 @@ PAYLOADS: tuple[dict[str, object], ...] = (
 
 
 class Tampering(StrEnum):
-    """What somebody may try to do to an event behind the log's back."""
+    """Ways to tamper with an event behind the log's back."""
 
     REWRITE = "rewrite"
     ERASE = "erase"
@@ -51,15 +51,15 @@ class Tampering(StrEnum):
 
 
 class Refused(Exception):
-    """The database itself refused to be tampered with."""
+    """The database itself refused the tampering."""
 
 
 @dataclass(frozen=True, slots=True)
 class EventLogBench:
-    """One log, reached twice as two processes would reach it, and over lines that break.
+    """One log, reached twice as two processes would reach it, and over connections that break.
 
-    `tamper` tries it on an event and raises Refused where the database refuses; what it cannot
-    refuse is in `cannot_refuse`, with the reason.
+    `tamper` tries it on an event and raises Refused if the database refuses; what it cannot refuse
+    is in `cannot_refuse`, with the reason.
     """
 
     here: EventLog
@@ -74,7 +74,7 @@ class EventLogBench:
 async def told(
     log: EventLog, run_id: RunId, *drafts: EventDraft, plan_version: str = PLAN
 ) -> Sequence[Appended]:
-    """Tell it until it is known to be written: the same told twice is one event."""
+    """Append until it is known to be written: a repeat is one event."""
     for tries_left in reversed(range(TRIES)):
         try:
             return await log.append(run_id, plan_version, drafts, NOON)

@@ -40,7 +40,7 @@ STRANGE_TEXTS = ("", "\ud800", "a\r\nBcc: b@example.test", "\x00", "<&>\u2028'\"
 
 @dataclass(frozen=True, slots=True)
 class HeldReservation(Reservation):
-    """Stands in for the kernel's own kind, where there is no ledger."""
+    """A substitute for the kernel's own kind, where there is no ledger."""
 
     outbox_id: OutboxId
     reference: IdempotencyKey
@@ -73,13 +73,13 @@ def reserve(
 
 @dataclass(frozen=True, slots=True)
 class GatewayBench:
-    """A simulator and gateways of one family: `gateway` calls it, `unreachable` calls nobody."""
+    """A simulator and gateways of one family: `gateway` calls it, `unreachable` reaches nothing."""
 
     sandbox: Sandbox
     gateway: Gateway
     unreachable: Gateway
     secrets: tuple[str, ...] = ()
-    """Values of credentials, which must never be seen again."""
+    """Values of credentials, which must never appear again."""
 
 
 class GatewayConformance:
@@ -90,11 +90,11 @@ class GatewayConformance:
     status: ClassVar[ItemStatus]
     address: ClassVar[str]
     refused_address: ClassVar[str | None]
-    """One that the provider or the gateway itself refuses; None where nothing is addressed."""
+    """One that the provider or the gateway itself refuses; None if messages have no address."""
     payload: ClassVar[Mapping[str, Any]]
     """A direct intent's payload that the family sends."""
     says_when_to_return: ClassVar[bool] = True
-    """Whether a throttled call comes back with Retry-After."""
+    """Whether a throttled call returns Retry-After."""
     carries_enclosures: ClassVar[bool] = False
 
     def valid(self, **changes: Any) -> HeldReservation:
@@ -115,7 +115,7 @@ class GatewayConformance:
         assert gateway.type.channel is self.channel
         assert gateway.window_items >= gateway.concurrency >= 1
         if not gateway.memory.is_memory:
-            # All that is open when a process dies is then in doubt.
+            # Everything open when a process dies is then in doubt.
             assert gateway.window_items == gateway.concurrency
         if not gateway.type.looks_up:
             assert await gateway.look_up([IdempotencyKey(REFERENCE)]) == {}
@@ -210,7 +210,7 @@ class GatewayConformance:
         assert isinstance(result, NotBegun), result
         assert bench.sandbox.requests == 0
         assert not bench.sandbox.deliveries
-        # The line it did not use is as good as before.
+        # The unused connection is as good as before.
         assert isinstance(await bench.gateway.call(self.valid()), Accepted)
 
     async def test_of_many_calls_only_those_that_may_begin_are_delivered(

@@ -47,9 +47,9 @@ def target(
 def remembering(
     *names: str, given: Mapping[str, TargetSettings] | None = None
 ) -> dict[str, TargetSettings]:
-    """Settings that declare what is true of the sandbox: behind these targets, every reference is
-    known for good. What is given otherwise of them is kept, and nothing is said about delays:
-    those are the worker's own."""
+    """Settings that declare the truth about the sandbox: behind these targets, every reference is
+    remembered for good. Other given settings are kept, and delays are not set: those are the
+    worker's own."""
     declared = {"remembers_references": "for_good"}
     settings = dict(given or {})
     return settings | {
@@ -109,7 +109,7 @@ async def observe(outrider: Outrider, run_id: RunId) -> tuple[RunRecord, Account
 
 
 async def until_terminal(outrider: Outrider, run_id: RunId, *, seconds: float = 60) -> Accounting:
-    """Watch a run to its end; the accounting must add up at every look."""
+    """Watch a run to its end; the accounting must add up at every check."""
     async with asyncio.timeout(seconds):
         while True:
             run, accounting = await observe(outrider, run_id)

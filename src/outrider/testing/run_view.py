@@ -1,7 +1,7 @@
-"""A client's view of a run, by contract 002's rule for what is fetched with a hole in it.
+"""A client's view of a run, by contract 002's rule for gaps in fetched events.
 
-Pages of events go in. A hole is lag and no loss: the view says that it is stale, takes a snapshot,
-and is good again once that is past the hole. It knows no network itself.
+Pages of events go in. A gap is lag, not loss: the view says that it is stale, takes a snapshot, and
+is current again once that is past the gap. It does no networking.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ class RunView:
     _hole_ends_at: int = 0
 
     def apply_events(self, page: Sequence[Mapping[str, Any]]) -> bool:
-        """False: the view is stale now, and wants a snapshot before it takes another event."""
+        """False: the view is now stale, and needs a snapshot before it takes another event."""
         for event in page:
             sequence = event["runSeq"]
             if sequence <= self.last_event_seq:
@@ -34,7 +34,7 @@ class RunView:
         return True
 
     def apply_snapshot(self, snapshot: Mapping[str, Any]) -> bool:
-        """True where the watermark is past the hole: the view can go on."""
+        """True if the watermark is past the gap: the view can continue."""
         if snapshot["lastEventSeq"] < self.last_event_seq:
             return not self.stale
         self.status = snapshot["status"]

@@ -1,4 +1,4 @@
-"""A store that is slow on purpose: writes of the named scripts wait first, or for good."""
+"""A deliberately slow store: writes of the named scripts are delayed, or never finish."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -8,13 +8,14 @@ from outrider.ports.store import Announced, Result, Store, Transaction
 
 
 def script_name(transaction: Transaction[Result]) -> str:
-    """Of the function that the script is, such as `settle_job`."""
+    """The name of the script's function, such as `settle_job`."""
     assert isinstance(transaction, GeneratorType)
     return str(transaction.__name__)
 
 
 class SlowStore:
-    """`delays`: seconds by the name of the script, such as `settle_job`; change them meanwhile."""
+    """`delays`: seconds by the name of the script, such as `settle_job`; they may be changed
+    later."""
 
     def __init__(self, inner: Store) -> None:
         self._inner = inner

@@ -1,1 +1,1 @@
-"""What goes over the wire: bodies that are read strictly, and answers in camelCase."""
+"""What goes over the wire: strictly read bodies, and responses in camelCase."""

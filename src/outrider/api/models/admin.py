@@ -33,7 +33,7 @@ class Health(Answer):
 
 
 class TargetStanding(Answer):
-    """How a target fares; null where it has no rate and was never in trouble."""
+    """A target's current state; null if it has no rate and was never in trouble."""
 
     door: Literal["open", "throttled", "down", "paused"] = Field(
         description="Whether calls begin: the provider said to come back later, it cannot be "
@@ -78,7 +78,7 @@ def standing_of(overview: Overview, contract: Contract, workspace_id: str) -> Ta
 
 
 class TargetAnswer(Answer):
-    """A contract as it is registered, and how its target fares."""
+    """A registered contract, and its target's current state."""
 
     submission_target: str
     gateway_type: str

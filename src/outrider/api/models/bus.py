@@ -13,7 +13,7 @@ from outrider.kernel.transactions.bus_letters import LetterRecord
 
 
 class LetterAnswer(Answer):
-    """An event that a sink could not be told, and why."""
+    """An event that could not be delivered to a sink, and why."""
 
     id: str
     sink: str = Field(description="`@callbacks` for the callback of an intent.")

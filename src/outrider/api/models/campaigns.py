@@ -230,7 +230,7 @@ class DryRun(Answer):
 
 
 def campaign_document() -> dict[str, Any]:
-    """How a campaign is written, for the OpenAPI document; `outrider.documents` reads it."""
+    """The format of a campaign, for the OpenAPI document; `outrider.documents` reads it."""
     text: dict[str, Any] = {"type": "string", "minLength": 1}
     recipient = {
         "type": "object",

@@ -1,4 +1,4 @@
-"""The manners of all answers: camelCase, exact fields, pages with a cursor."""
+"""What all responses share: camelCase, exact fields, pages with a cursor."""
 
 from typing import Annotated, Generic, Literal, TypeVar
 

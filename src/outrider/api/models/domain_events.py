@@ -1,4 +1,4 @@
-"""Domain events on the wire: as they were received, what was decided, and what followed."""
+"""Domain events on the wire: as received, what was decided, and what followed."""
 
 from datetime import datetime
 from typing import Any

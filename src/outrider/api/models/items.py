@@ -362,7 +362,7 @@ class IntentContract(Answer):
 
 
 class IntentAnswer(Answer):
-    """Contract 001's intent as it stands."""
+    """Contract 001's intent, in its current state."""
 
     intent_id: str
     outbox_id: str = Field(description="Its ledger item.")

@@ -1,4 +1,4 @@
-"""Phases on the wire: controls, their answers, the snapshot, and the envelope of an event."""
+"""Phases on the wire: controls, their responses, the snapshot, and the envelope of an event."""
 
 from datetime import datetime
 from typing import Annotated, Any
@@ -123,7 +123,7 @@ class PhaseStatus(Answer):
 
 
 class CampaignStatus(Answer):
-    """The snapshot: authoritative, and what a client takes as its new baseline."""
+    """The snapshot: authoritative, and a client's new baseline."""
 
     campaign_id: str
     name: str

@@ -1,4 +1,4 @@
-"""A workspace's policy on the wire, as it is written and as it is answered."""
+"""A workspace's policy on the wire, in requests and responses."""
 
 from typing import Any, Literal
 
@@ -47,7 +47,7 @@ class RetryAnswer(Answer):
 
 
 class PolicyAnswer(Answer):
-    """What is null holds nothing back."""
+    """A null policy holds nothing back."""
 
     time_zone: str
     quiet_hours: QuietHoursAnswer | None = None
@@ -68,8 +68,8 @@ class PolicyPut(PolicyAnswer, Success):
 
 def _answered(policies: ScreenPolicies) -> dict[str, Any]:
     retry = policies.retry
-    told = {**retry.as_document(), "summary": retry.in_words()}
-    return {**policies.as_document(), "retry": told}
+    document = {**retry.as_document(), "summary": retry.in_words()}
+    return {**policies.as_document(), "retry": document}
 
 
 EXAMPLE: dict[str, Any] = {
@@ -82,7 +82,7 @@ EXAMPLE: dict[str, Any] = {
 
 
 def policy_document() -> dict[str, Any]:
-    """How a policy is written."""
+    """The format of a policy."""
     channels = {
         "type": ["array", "null"],
         "items": {"enum": [channel.value for channel in Channel]},

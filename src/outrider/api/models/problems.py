@@ -13,7 +13,7 @@ class FieldProblem(BaseModel):
 
 
 class ErrorDetail(BaseModel):
-    """Codes of the contracts bring more members, such as `current_state`."""
+    """Contract codes add more members, such as `current_state`."""
 
     model_config = ConfigDict(extra="allow")
 

@@ -17,7 +17,7 @@ DRY_RUN = "dry-run"
 
 
 class RehearsalBody(EmissionDocument):
-    """As an event is told; its id does not matter."""
+    """A domain event as it would be emitted; its id does not matter."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -96,7 +96,7 @@ class RehearsedDigest(Answer):
 
 
 class RehearsalAnswer(Answer):
-    """What would follow from an event; nothing was written, and nobody was written to."""
+    """What would follow from an event; nothing was written or sent."""
 
     trigger: str
     status: EventStatus

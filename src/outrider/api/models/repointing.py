@@ -1,4 +1,4 @@
-"""A run that was moved to where the registry has its targets now, on the wire."""
+"""A run moved to its targets' current addresses in the registry, on the wire."""
 
 from collections.abc import Sequence
 

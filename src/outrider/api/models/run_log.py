@@ -45,7 +45,7 @@ class RunEventLine(Answer):
 
 
 def events_page(events: list[RunEvent], limit: int) -> Page[RunEventLine]:
-    """Where it goes on is a sequence here, and nothing opaque."""
+    """The cursor is a sequence here, not opaque."""
     return Page(
         items=[RunEventLine.of(event) for event in events],
         next=str(events[-1].run_seq) if len(events) == limit else None,
@@ -79,7 +79,7 @@ class StepSnapshotAnswer(Answer):
 
 
 class RunSnapshotAnswer(Answer):
-    """What is not known is left out."""
+    """Unknown values are omitted."""
 
     contract_version: str
     run_id: str

@@ -157,7 +157,7 @@ class UndeclaredRepeats(Answer):
 
 
 class RepeatsAnswer(Answer):
-    """On whose word nothing was doubled; where all is empty, the ledger alone says it."""
+    """The evidence that nothing was sent twice; if all is empty, it is the ledger alone."""
 
     remembered: list[RememberedRepeats] = Field(
         description="Unanswered items called again, as their target's declared memory allows."

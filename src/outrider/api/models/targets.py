@@ -1,4 +1,4 @@
-"""Submission targets on the wire: their contract, how they are executed, and how they fare."""
+"""Submission targets on the wire: their contract, settings and current state."""
 
 from pydantic import Field
 
@@ -15,7 +15,7 @@ from outrider.settings import TargetSettings
 
 
 class TargetExecution(Answer):
-    """An operator's settings; none of them is a term of the contract, and no secret is here."""
+    """An operator's settings; none of them is a contract term, and none is a secret."""
 
     rate_per_second: float | None
     burst: int

@@ -1,4 +1,4 @@
-"""What waits for somebody, on the wire."""
+"""What needs attention, on the wire."""
 
 from datetime import datetime
 from typing import Any
@@ -20,7 +20,7 @@ class TroubleAnswer(Answer):
 
 
 class BypassAnswer(Answer):
-    """A phase's state that somebody wrote past the state machine."""
+    """A phase's state that was written around the state machine."""
 
     id: str
     created_at: datetime

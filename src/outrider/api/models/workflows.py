@@ -210,7 +210,7 @@ class RuleChangeAnswer(Answer):
 
 
 class DiffAnswer(Success):
-    """What was applied, or would be; what stays as it is, is counted and not listed."""
+    """What was applied, or would be; unchanged rules and steps are only counted."""
 
     applied: bool = Field(description="False for a dry run, or if nothing changes.")
     fingerprint: str = Field(description="The `expected` of an apply that agrees to this diff.")
@@ -242,7 +242,7 @@ def _fields(changes: Sequence[FieldChange]) -> list[FieldChangeAnswer]:
 
 
 def rule_document() -> dict[str, Any]:
-    """How a rule is written, for the OpenAPI document; `outrider.documents` reads it."""
+    """The format of a rule, for the OpenAPI document; `outrider.documents` reads it."""
     return _object(
         {
             "trigger": {"type": "string", "pattern": "^[a-z][a-z0-9_.]{0,63}$"},
@@ -259,7 +259,7 @@ def rule_document() -> dict[str, Any]:
 
 
 def step_document(*, with_rule: bool) -> dict[str, Any]:
-    """How a step is written; in a request for a new one it names its rule."""
+    """The format of a step; in a request for a new one it names its rule."""
     time: dict[str, Any] = {"type": ["number", "null"]}
     one_of_them = "One of delaySeconds, delayMinutes, delayHours and relativeTo."
     rule = {"ruleId": {"type": "string"}} if with_rule else {}
@@ -294,7 +294,7 @@ def step_document(*, with_rule: bool) -> dict[str, Any]:
 
 
 def workflows_document() -> dict[str, Any]:
-    """How a whole file is written; its rules and steps are those of the other requests."""
+    """The format of a whole file; its rules and steps are those of the other requests."""
     return _object(
         {
             "rules": {

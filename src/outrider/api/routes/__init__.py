@@ -1,1 +1,1 @@
-"""The routes, a file a resource."""
+"""The routes, one file per resource."""

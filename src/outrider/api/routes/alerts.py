@@ -1,4 +1,4 @@
-"""What somebody should look at: alerts, newest first."""
+"""What needs attention: alerts, newest first."""
 
 from typing import Annotated
 

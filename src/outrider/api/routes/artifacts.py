@@ -68,13 +68,13 @@ async def show(artifact_id: str, outrider: Wired, asker: Asker) -> ArtifactAnswe
 async def download(artifact_id: str, outrider: Wired, asker: Asker) -> Response:
     found = await outrider.store.read(artifacts.artifact(asker.scope, artifact_id))
     pieces = outrider.artifacts.read(found.reference)
-    # The first piece now: an artifact that is gone is a 404, not half an answer.
+    # Read the first chunk now: a missing artifact is a 404, not half a response.
     first = await anext(pieces, b"")
     return StreamingResponse(
         _content(first, pieces),
         media_type=found.media_type,
         headers={
-            # Never shown by a browser: it would run under this server's origin.
+            # Never displayed by a browser: it would run under this server's origin.
             "Content-Disposition": f"attachment; filename*=UTF-8''{quote(found.name)}",
             "Content-Length": str(found.size_bytes),
         },

@@ -1,4 +1,5 @@
-"""More recipients for a campaign: a CSV or NDJSON body, streamed to disk and then taken whole."""
+"""More recipients for a campaign: a CSV or NDJSON body, streamed to disk and then imported
+whole."""
 
 from fastapi import Request
 from starlette.responses import Response
@@ -39,7 +40,7 @@ _TEXT = {"schema": {"type": "string"}}
 async def add(campaign_id: str, request: Request, outrider: Wired, asker: Asker) -> Response:
     name = f"audience{_suffix(request)}"
     key_of(request.headers)
-    # Before a gigabyte is taken in for a campaign that is not there.
+    # Checked before accepting a gigabyte for a campaign that does not exist.
     await outrider.store.read(campaigns.campaign(asker.scope, CampaignId(campaign_id)))
     async with received(request, asker, ApiLimits.upload_max_bytes, name) as upload:
 

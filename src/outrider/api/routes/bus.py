@@ -1,4 +1,4 @@
-"""Events that the bus could not tell: listed, and told again."""
+"""Events that the bus could not deliver: listed, and delivered again."""
 
 from typing import Annotated
 

@@ -96,7 +96,7 @@ async def list_campaigns(
     limit: Limit = PAGE_DEFAULT,
     after: After = None,
 ) -> Page[CampaignLine]:
-    """With a filter a page may be short, or empty, and the list still go on."""
+    """With a filter a page may be short, or empty, even if more pages follow."""
     page = await outrider.store.read(
         overview.overview_page(
             asker.scope,

@@ -1,4 +1,4 @@
-"""The console at the root: a page and its files, which anybody may read; they hold no data."""
+"""The console at the root: a public page and its files; they hold no data."""
 
 from functools import cache
 

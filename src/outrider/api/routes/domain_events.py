@@ -1,4 +1,4 @@
-"""Domain events (contract 004): taken once by their sender's id, shown, explained, routed again."""
+"""Domain events (contract 004): accepted once per sender's id, shown, explained, routed again."""
 
 from typing import Annotated
 
@@ -102,5 +102,5 @@ async def reroute(event_id: str, outrider: Wired, asker: Asker) -> Rerouted:
 
 
 def _answer(document: object, status: int = 200) -> Response:
-    """Encoded here: this door is a busy one, and most of what it says is JSON already."""
+    """Encoded here: this route is busy, and most of its response is already JSON."""
     return Response(msgspec.json.encode(document), status, media_type="application/json")

@@ -1,4 +1,4 @@
-"""For machines that look after this one: alive, ready, and its metrics. No tenants."""
+"""Monitoring: alive, ready, and metrics. No tenants."""
 
 import asyncio
 from ipaddress import ip_address
@@ -98,7 +98,7 @@ async def metrics(request: Request) -> Response:
 
 
 def _is_here(request: Request) -> bool:
-    """Only as far as anybody can tell: a proxy of this machine need not say whom it serves."""
+    """As far as can be determined: a local proxy need not say whom it serves."""
     forwarded = "forwarded" in request.headers or "x-forwarded-for" in request.headers
     try:
         return (

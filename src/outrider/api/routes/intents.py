@@ -141,7 +141,7 @@ async def show(intent_id: str, outrider: Wired, asker: Asker) -> Response:
 async def _answer(
     outrider: Outrider, asker: Principal, intent: Intent, attempts: list[Attempt], status: int
 ) -> Response:
-    """Encoded here: this door is the busiest, and its payload is JSON already."""
+    """Encoded here: this route is the busiest, and its payload is already JSON."""
     contract = await outrider.submissions.contract_of(intent)
     with_url = asker.scope == DEFAULT_SCOPE
     body = msgspec.json.encode(intent_document(intent, attempts, contract, with_url=with_url))

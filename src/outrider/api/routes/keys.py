@@ -1,4 +1,4 @@
-"""API keys of the workspace: made and shown once, listed without their secret, revoked."""
+"""API keys of the workspace: created and shown once, listed without their secret, revoked."""
 
 from fastapi import Request
 
@@ -56,6 +56,6 @@ async def revoke(key_id: str, request: Request, outrider: Wired, asker: Asker) -
     try:
         revoked = await outrider.key_keeper.revoke(asker.scope, KeyId(key_id), asker.actor)
     finally:
-        # Even if it failed: it may have been done before the answer was lost.
+        # Even if it failed: it may have been done before the response was lost.
         services_of(request).doorkeeper.forget_revoked(KeyId(key_id))
     return RevokedKey(**KeyAnswer.of(revoked).model_dump())

@@ -1,4 +1,4 @@
-"""One ledger item: everything that is known of it, and why it was or was not sent."""
+"""One ledger item: everything known about it, and why it was or was not sent."""
 
 from outrider.api.context import Asker, Wired
 from outrider.api.models.items import ItemAnswer

@@ -49,7 +49,7 @@ def _one_expectation(
 
 
 def _guard(request: Request, outrider: Wired) -> Guard | None:
-    """What makes a control with a key commit that key and its answer with its change."""
+    """Makes a control with a key commit that key and its answer with its change."""
     key: RequestKey | None = getattr(request.state, REQUEST_KEY, None)
     if key is None:
         return None
@@ -173,7 +173,7 @@ for _action, _summary in SUMMARIES.items():
 async def _require(
     outrider: Outrider, asker: Principal, campaign_id: CampaignId, phase: str | None, action: Action
 ) -> None:
-    """Keys were judged at the door; a rule of one's own may know more."""
+    """The key was already checked; a custom rule may be stricter."""
     if outrider.settings.authorisation is not None:
         await outrider.run_signaller.require_control(asker, campaign_id, phase, action)
 
@@ -184,7 +184,7 @@ async def _done(controlled: Awaitable[ControlAnswer]) -> Response:
 
 
 def _stored(answer: ControlAnswer) -> StoredAnswer:
-    """The very bytes that a repeat gets again."""
+    """The very bytes that a repeat gets."""
     return StoredAnswer(200, JSON, ControlDone.of(answer).model_dump_json())
 
 

@@ -1,4 +1,4 @@
-"""The registry of submission targets: what is in force, and how another takes its place."""
+"""The registry of submission targets: what is in force, and replacing it."""
 
 import json
 from collections.abc import Mapping
@@ -82,7 +82,7 @@ DOCUMENT = {
     dependencies=[NEEDS_REGISTRY],
 )
 async def show(outrider: Wired, asker: Asker) -> RegistryAnswer:
-    # Whoever asks after a replacement sees it, whichever server they ask.
+    # A read after a replacement sees it, on whichever server.
     await outrider.registry_follower.refresh()
     in_force = outrider.registry_keeper.contracts()
     return await _answer(outrider, in_force, with_urls=asker.scope == DEFAULT_SCOPE)
@@ -112,7 +112,7 @@ async def replace(
     ] = False,
 ) -> RegistryAnswer:
     if asker.scope != DEFAULT_SCOPE:
-        # All tenants send through it: whoever may change it decides where their messages go.
+        # All tenants send through it: changing it decides where their messages go.
         raise ApiError(
             403,
             "INSUFFICIENT_SCOPE",
@@ -127,7 +127,7 @@ async def replace(
     except InvalidInput as error:
         if error.problems:
             raise
-        # Nothing is wrong with the document: its file could not be written.
+        # The document is valid: its file could not be written.
         log.error("registry_not_written", error=error.message)
         raise ApiError(
             503,
@@ -166,8 +166,8 @@ def _in_force(outrider: Outrider) -> Mapping[str, Contract]:
 
 
 def _as_written(raw: bytes) -> bytes:
-    """What this resource answers can be put back: without what only describes, and without terms
-    that a policy does not have."""
+    """This resource's response can be sent back: without descriptive fields, and without terms that
+    a policy does not have."""
     try:
         document = json.loads(raw)
         document.pop("warnings", None)
@@ -180,7 +180,7 @@ def _as_written(raw: bytes) -> bytes:
             for name in described:
                 del entry[name]
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        # It is no registry, and is judged as it is.
+        # It is not a registry, and is validated unchanged.
         return raw
     return raw if document == json.loads(raw) else json.dumps(document, indent=2).encode()
 

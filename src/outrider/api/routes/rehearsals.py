@@ -1,4 +1,4 @@
-"""Dry runs of domain events: what the rules of the moment would make of one."""
+"""Dry runs of domain events: what the current rules would make of one."""
 
 from outrider.api.context import NEEDS_REGISTRY, Asker, Wired
 from outrider.api.models.rehearsals import RehearsalAnswer, RehearsalBody

@@ -1,4 +1,4 @@
-"""A run's way out: to where the registry has its targets now."""
+"""Moves a run to its targets' current addresses in the registry."""
 
 from outrider.api.context import NEEDS_REGISTRY, Asker, Wired
 from outrider.api.models.repointing import RepointedAnswer

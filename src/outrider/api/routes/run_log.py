@@ -1,4 +1,4 @@
-"""The log of a run: its events in their order, and the snapshot now or at any of them."""
+"""The log of a run: its events in order, and the snapshot now or at any of them."""
 
 import asyncio
 from typing import Annotated
@@ -52,6 +52,6 @@ async def show_snapshot(
     ] = None,
 ) -> Response:
     snapshot = await outrider.run_reader.whole_snapshot(asker.scope, RunId(run_id), at)
-    # Written here and in a thread: a run may have very many steps.
+    # Encoded here and in a thread: a run may have very many steps.
     document = await asyncio.to_thread(encoded, snapshot)
     return Response(document, media_type="application/json")

@@ -1,4 +1,4 @@
-"""The published JSON Schemas, where `dataschema` says: anybody may read them, they hold no data."""
+"""The published JSON Schemas, at the URLs in `dataschema`: public, since they hold no data."""
 
 from functools import cache
 from importlib import resources
@@ -26,7 +26,7 @@ async def schema(version: str, name: str) -> Response:
 
 @cache
 def _schemas() -> dict[str, bytes]:
-    """Read once from the package: nobody's path ever reaches a disk."""
+    """Read once from the package: no request path ever reaches a disk."""
     return {
         f"{version.name}/{each.name}": each.read_bytes()
         for version in (resources.files("outrider") / FOLDER).iterdir()

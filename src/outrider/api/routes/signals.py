@@ -1,4 +1,4 @@
-"""Signals to a run: each is decided on once, and the decision is in the run's log."""
+"""Signals to a run: each is decided once, and the decision is in the run's log."""
 
 from uuid import uuid4
 
@@ -18,7 +18,7 @@ router = api_router("runs")
     summary="Approve, pause, resume or cancel a run, or retry one of its jobs",
     description="Which scope a signal takes is decided by the signal: APPROVE needs `admin`, the"
     " others `operate`. A refusal is recorded in the run's log too.",
-    # A key that may only read is let in, so that what it tried is on record.
+    # A read-only key is let in, so that its attempt is recorded.
     openapi_extra=options(scope=KeyScope.READ),
 )
 async def signal(run_id: str, outrider: Wired, asker: Asker, body: SignalBody) -> SignalDone:

@@ -1,4 +1,4 @@
-"""Opt-outs: addresses that must not be written to, whoever asks."""
+"""Opt-outs: addresses to which no message may be sent."""
 
 from typing import Annotated
 

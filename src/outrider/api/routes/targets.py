@@ -1,4 +1,4 @@
-"""Submission targets: what is agreed with each, how it is executed and fares, and its controls."""
+"""Submission targets: their contract, settings and current state, and their controls."""
 
 from collections.abc import Awaitable, Callable
 

@@ -1,4 +1,4 @@
-"""What somebody should look at: counted for a glance, and the bypasses one by one."""
+"""What needs attention: counted for an overview, and the bypasses one by one."""
 
 from outrider.api import cursors
 from outrider.api.context import PAGE_DEFAULT, After, Asker, Limit, Wired

@@ -1,7 +1,7 @@
 """Where the unsubscribe links of messages lead: no key, the signed token is the permission.
 
-A GET only asks, since scanners follow links; a POST opts out, from the page or with one click
-(RFC 8058). Only what is no token is counted and limited: others' guesses keep nobody from leaving.
+A GET only asks, since scanners follow links; a POST opts out, from the page or with one click (RFC
+8058). Only invalid tokens are counted and limited, so guessing blocks no real recipient.
 """
 
 import math
@@ -24,7 +24,7 @@ from outrider.limits.api import ApiLimits
 router = APIRouter(route_class=NotedRoute, tags=["unsubscribe"], strict_content_type=False)
 
 TEMPLATE = f"/{PATH}/{{token:path}}"
-"""With slashes too: whatever a mail program made of a link, its reader gets a page."""
+"""Slashes included: whatever a mail program made of a link, its reader gets a page."""
 
 _HTML = {"text/html": {"schema": {"type": "string"}}}
 _RESPONSES: dict[int | str, dict[str, Any]] = {
@@ -98,10 +98,10 @@ async def _answer(
     try:
         found = await find()
     except (StoreUnavailable, SchemaMismatch) as error:
-        told = answer_to(error)
-        assert told is not None
-        retry = {"Retry-After": told.headers.get("Retry-After", "1")}
-        return _page(unsubscribe_page.unavailable(), told.status_code, retry)
+        response = answer_to(error)
+        assert response is not None
+        retry = {"Retry-After": response.headers.get("Retry-After", "1")}
+        return _page(unsubscribe_page.unavailable(), response.status_code, retry)
     if found is not None:
         return _page(shown(found))
     services = services_of(request)

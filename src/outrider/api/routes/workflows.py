@@ -40,7 +40,7 @@ RuleFilter = Annotated[str | None, Query(alias="ruleId", description="Only steps
 
 
 def _written(schema: dict[str, Any], body_most: int = ApiLimits.body_max_bytes) -> dict[str, Any]:
-    """Whoever writes rules decides who is written to, as the registry decides by whom."""
+    """Rules decide who receives messages, as the registry decides through which provider."""
     return options(
         scope=KeyScope.ADMIN,
         body=BodyKind.RAW,

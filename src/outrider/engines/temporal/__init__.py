@@ -1,1 +1,1 @@
-"""Temporal as the engine: work is workflows there, and its jobs are activities that workers do."""
+"""Temporal as the engine: work becomes workflows, and its jobs become activities."""

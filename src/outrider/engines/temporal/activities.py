@@ -1,6 +1,6 @@
-"""The activities: a look into the queue, and one job done through the kernel's own processor.
+"""The activities: check the queue, and do one job through the kernel's own processor.
 
-What they raise is written into Temporal's history, so it carries a kind and never a message.
+Their exceptions go into Temporal's history, so they carry a type and never a message.
 """
 
 import asyncio
@@ -49,8 +49,8 @@ class WorkActivities:
 
     @activity.defn(name=PROCESS)
     async def process(self, order: JobOrder) -> JobResult:
-        """Do the job. It ends when the job has, whoever cancels it: a job under way holds a place
-        of this worker, and a worker that stops gives it back by itself."""
+        """Do the job. It ends when the job does, even if cancelled: a running job occupies a slot
+        of this worker, and a stopping worker hands it back itself."""
         working = asyncio.create_task(self._processor.process(JobId(order.job_id)))
         while not working.done():
             with suppress(asyncio.CancelledError):
@@ -64,8 +64,8 @@ class WorkActivities:
             raise _nameless(error) from None
 
     def _fate(self, standing: JobView | None) -> JobResult:
-        """Ended, parked or to be woken by somebody: that is an answer. Another worker's: Temporal
-        asks again soon. Failed: the workflow asks again when it is due, or when told to."""
+        """Ended, parked or waiting to be woken: a normal result. Held by another worker: Temporal
+        retries soon. Failed: the workflow retries when it is due, or when signalled."""
         if standing is None or standing.status in (JobStatus.COMPLETED, JobStatus.DEAD):
             return JobResult()
         if standing.status is JobStatus.LOCKED:

@@ -1,7 +1,7 @@
-"""A codec for those who let nobody read even ids: payloads leave this process encrypted.
+"""A codec for deployments that must hide even ids: payloads leave this process encrypted.
 
 AES-256-GCM under a key that only Outrider's processes have. What was written without a codec stays
-readable, so that it can be switched on while work is under way.
+readable, so that it can be enabled while work is in progress.
 """
 
 import os
@@ -45,7 +45,7 @@ class EncryptionCodec(PayloadCodec):
 
 
 def codec_of(secret: str) -> EncryptionCodec:
-    """The key as 64 hexadecimal digits, which is what `openssl rand -hex 32` prints."""
+    """The key as 64 hexadecimal digits, as printed by `openssl rand -hex 32`."""
     try:
         key = bytes.fromhex(secret.strip())
     except ValueError:

@@ -1,4 +1,4 @@
-"""The connection to a Temporal server: address, namespace, TLS, API key and codec by settings."""
+"""The connection to a Temporal server: address, namespace, TLS, API key and codec from settings."""
 
 import asyncio
 import logging
@@ -41,7 +41,7 @@ log = structlog.get_logger()
 
 
 class TemporalConnection:
-    """Made when it is first needed, and then kept; its API key is read anew every so often."""
+    """Opened on first use and then kept; its API key is re-read periodically."""
 
     def __init__(self, settings: Settings, secrets: SecretStore, identity: str) -> None:
         self._settings = settings
@@ -52,7 +52,7 @@ class TemporalConnection:
         self._key_read_at = 0.0
 
     async def client(self) -> Client:
-        """Raises EngineUnavailable where nobody answers, InvalidInput where a setting is wrong."""
+        """Raises EngineUnavailable if there is no answer, InvalidInput if a setting is wrong."""
         async with self._connecting:
             if self._client is None:
                 self._client = await self._connect()
@@ -63,7 +63,7 @@ class TemporalConnection:
             return self._client
 
     async def reach(self) -> Client:
-        """The same, and it is certain that a worker could begin with it."""
+        """The same, after verifying that a worker could start with it."""
         client = await self.client()
         asked = DescribeNamespaceRequest(namespace=client.namespace)
         with unavailable():
@@ -80,8 +80,8 @@ class TemporalConnection:
         return client
 
     def _renew_key(self, client: Client) -> None:
-        """For the worker that has this client, too. A key that is not there just now may be on its
-        way, and the one before it may still be good."""
+        """Also for the worker that uses this client. A missing key may be in the middle of a
+        rotation, and the previous one may still be valid."""
         reference = self._settings.temporal_api_key
         if reference is None:
             return
@@ -147,7 +147,7 @@ class TemporalConnection:
 
 @contextmanager
 def unavailable() -> Iterator[None]:
-    """Whatever Temporal answers, or does not, is one kind of trouble to who asked."""
+    """Any failure of Temporal is one kind of error to the caller."""
     try:
         yield
     except* RPCError as group:
@@ -161,7 +161,7 @@ def _first(group: BaseExceptionGroup[RPCError]) -> RPCError:
 
 @cache
 def _runtime() -> Runtime:
-    """Once a process. What Temporal's library has to say comes out as our own lines do."""
+    """Once per process. The Temporal library's log lines are formatted like our own."""
     bridge_library_logs([LIBRARY])
     logging_of_core = LoggingConfig(
         TelemetryFilter(core_level="WARN", other_level="ERROR"),
@@ -171,7 +171,7 @@ def _runtime() -> Runtime:
 
 
 def _reason(text: str) -> str:
-    """The innermost of what the library nests, as in `error: InvalidCertificate(UnknownIssuer)`."""
+    """The innermost error the library nests, as in `error: InvalidCertificate(UnknownIssuer)`."""
     found = re.findall(r'(?:message|error): "?([^"{}]+)', text)
     return (found[-1] if found else text).strip()[:ERROR_DETAIL_MAX_CHARACTERS]
 

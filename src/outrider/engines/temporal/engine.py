@@ -1,7 +1,7 @@
 """The Temporal engine: a run is a workflow there, and so is a lane while it has messages.
 
-Temporal holds what is under way and who is at it; the database holds what is true. Whatever
-Temporal forgets, or somebody ends there by hand, is begun anew from the job queue.
+Temporal tracks what is in progress and on which worker; the database holds the truth. What Temporal
+loses, or an operator ends there, is restarted from the job queue.
 """
 
 import asyncio
@@ -34,11 +34,11 @@ from outrider.settings import Settings
 log = structlog.get_logger()
 
 STALLED = "STALLED"
-"""Not a signal that anybody sends to a run: its work was found standing still."""
+"""Not an operator's signal to a run: its due work was found without a worker."""
 
 
 def workflow_id(work: Work) -> str:
-    """From ids alone: whoever reads the list of workflows learns nothing of a person."""
+    """Made of ids alone: the list of workflows reveals nothing about a person."""
     return f"outrider/{work.tenant_id}/{work.kind.value}/{work.id}"
 
 
@@ -97,12 +97,12 @@ class TemporalEngine(Engine):
             try:
                 await handle.signal(STEER, Steer(signal.value, step_id))
             except RPCError as error:
-                # It has ended, or was never told to begin; the queue says which.
+                # It has ended, or was never started; the queue says which.
                 if error.status is not RPCStatusCode.NOT_FOUND:
                     raise
 
     async def recover(self, stalled: Sequence[Stalled]) -> Sequence[Stalled]:
-        """What fails for one of them says nothing of the others."""
+        """A failure of one says nothing about the others."""
         client = await self.client()
         answers = await asyncio.gather(
             *(self._recover(client, each) for each in stalled), return_exceptions=True
@@ -111,13 +111,13 @@ class TemporalEngine(Engine):
         if failures and len(failures) == len(stalled):
             with unavailable():
                 raise failures[0]
-        return [each for each, told in zip(stalled, answers, strict=True) if told is True]
+        return [each for each, notified in zip(stalled, answers, strict=True) if notified is True]
 
     def reference(self, tenant_id: TenantId, run_id: RunId) -> str:
         return f"temporal/{workflow_id(Work(WorkKind.RUN, tenant_id, run_id))}"
 
     async def _recover(self, client: Client, stalled: Stalled) -> bool:
-        """Whether it had to be told."""
+        """Whether it had to be signalled."""
         work = stalled.work
         async with self._calls:
             if await self._is_waited_for(client, stalled):
@@ -130,9 +130,9 @@ class TemporalEngine(Engine):
             return True
 
     async def _is_waited_for(self, client: Client, stalled: Stalled) -> bool:
-        """Its workflow has given the job out already and waits for a worker to come for it, or has
-        no room for more, or has yet to look, or is so long that it begins nothing before what it
-        has given out has ended. Telling it again would only make it longer."""
+        """Its workflow has already dispatched the job and waits for a worker, has no free slot, has
+        yet to check, or is so long that it starts nothing until its dispatched jobs have ended.
+        Another signal would only lengthen it."""
         try:
             found = await client.get_workflow_handle(workflow_id(stalled.work)).describe()
         except RPCError as error:
@@ -141,7 +141,7 @@ class TemporalEngine(Engine):
             raise
         if found.status is not WorkflowExecutionStatus.RUNNING:
             return False
-        # This execution, and not one that somebody else has begun by now.
+        # This execution, not one that was started since.
         seen = client.get_workflow_handle(found.id, run_id=found.run_id)
         if await self._is_out_of_reach(client, found.task_queue, stalled.work):
             await seen.terminate("no worker polls its task queue")
@@ -149,7 +149,7 @@ class TemporalEngine(Engine):
         raw = found.raw_description
         failed = raw.pending_workflow_task.attempt - 1
         if failed >= TEMPORAL_TASK_FAILURES:
-            # What it was begun with, or has done, is not what today's code can go on with.
+            # Its input or history is incompatible with today's code.
             await self._tell_of(stalled, failed)
             await seen.terminate(f"its workflow task failed {failed} times")
             return False
@@ -163,8 +163,8 @@ class TemporalEngine(Engine):
         )
 
     async def _tell_of(self, stalled: Stalled, failed: int) -> None:
-        """Before it is ended: afterwards nobody could see any more that it was stuck. Whoever
-        cannot be told keeps no work waiting."""
+        """Before it is ended: afterwards nothing would show that it was stuck. A failing
+        notification must not hold up the work."""
         if self._report_stuck is None:
             return
         try:
@@ -173,8 +173,8 @@ class TemporalEngine(Engine):
             log.error("stuck_workflow_not_told", work_id=stalled.work.id, error=error.message)
 
     async def _is_out_of_reach(self, client: Client, queue: str, work: Work) -> bool:
-        """It is on a task queue that is not ours, and nobody has polled that for minutes: somebody
-        changed the setting while it was under way, and it would wait for ever."""
+        """It is on another task queue that has had no poller for minutes: the setting was changed
+        while it was in progress, and it would wait for ever."""
         if queue in (self._queue_of(work), self._settings.temporal_task_queue):
             return False
         asked = DescribeTaskQueueRequest(

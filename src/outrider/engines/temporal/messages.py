@@ -1,6 +1,6 @@
-"""What crosses the line to Temporal, and the names it has there: ids and numbers, never a person.
+"""What is sent to Temporal, and its names there: ids and numbers, never personal data.
 
-Workflow code imports this, so there is nothing in it but data.
+Workflow code imports this, so it contains only data.
 """
 
 from dataclasses import dataclass, field
@@ -10,12 +10,12 @@ LOOK = "outrider.look"
 PROCESS = "outrider.process"
 STEER = "steer"
 JOB_FAILED = "JobFailed"
-"""The kind of an activity's failure that says, as its one detail, when the job is due again."""
+"""The type of an activity failure whose one detail says when the job is due again."""
 
 
 @dataclass(frozen=True)
 class WorkOrder:
-    """A workflow's one argument, the same for each of its executions in turn."""
+    """A workflow's one argument, the same for each of its successive executions."""
 
     kind: str
     work_id: str
@@ -33,7 +33,7 @@ class LookOrder:
 
 @dataclass(frozen=True)
 class QueueView:
-    """What a look into the queue saw: jobs to begin now, and in how many seconds there are more."""
+    """The result of a queue check: jobs to start now, and in how many seconds there are more."""
 
     due: list[str] = field(default_factory=list)
     next_in_seconds: float | None = None
@@ -47,14 +47,14 @@ class JobOrder:
 
 @dataclass(frozen=True)
 class JobResult:
-    """In how many seconds the job is due again; None: it has ended, or somebody has to wake it."""
+    """In how many seconds the job is due again; None: it has ended, or waits to be woken."""
 
     due_in_seconds: float | None = None
 
 
 @dataclass(frozen=True)
 class Steer:
-    """Somebody steered the run, or found it standing still. The queue has the consequences."""
+    """The run was steered, or its due work had no worker. The queue has the consequences."""
 
     signal: str
     step_id: str | None = None

@@ -1,4 +1,4 @@
-"""A worker's part in Temporal: it polls for workflow tasks and for jobs, and does them here."""
+"""A worker's part in Temporal: it polls for workflow tasks and for jobs, and runs them here."""
 
 import asyncio
 from contextlib import suppress
@@ -21,8 +21,8 @@ from outrider.ports.engine import WorkKind
 
 
 def task_queue(name: str, kind: WorkKind) -> str:
-    """Lanes have a queue, and places at each worker, of their own: a single message waits behind no
-    campaign."""
+    """Lanes have their own queue, and their own slots on each worker: a single message never waits
+    behind a campaign."""
     return name if kind is WorkKind.RUN else f"{name}-lanes"
 
 
@@ -41,7 +41,7 @@ class TemporalMover:
         self._stopping = asyncio.Event()
 
     def stop(self) -> None:
-        """Poll no more; jobs under way are finished or given back first."""
+        """Stop polling; running jobs are finished or handed back first."""
         self._stopping.set()
 
     async def run(self) -> None:
@@ -50,7 +50,7 @@ class TemporalMover:
         lanes = self._worker(client, WorkKind.LANE, self._limits.lanes_in_parallel)
         async with runs, lanes:
             while not self._stopping.is_set():
-                # An idle worker has nobody else who asks for it, and then reads its key anew.
+                # An idle worker makes no calls that would re-read its key, so it does so here.
                 await self._connection.client()
                 with suppress(TimeoutError):
                     async with asyncio.timeout(CREDENTIAL_REREAD_SECONDS):
@@ -65,7 +65,8 @@ class TemporalMover:
             max_cached_workflows=TEMPORAL_WORKFLOWS_CACHED,
             max_concurrent_activities=places,
             graceful_shutdown_timeout=timedelta(seconds=TEMPORAL_STOP_SECONDS),
-            # How long others leave to this one what it had last: no longer than its jobs.
+            # How long other workers leave its sticky workflows to this one: no longer than its
+            # jobs.
             sticky_queue_schedule_to_start_timeout=timedelta(
                 seconds=min(self._limits.lease_seconds, TEMPORAL_STICKY_SECONDS)
             ),

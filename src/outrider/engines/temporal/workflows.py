@@ -1,11 +1,11 @@
 """The workflow: the jobs of one run, or one lane, in a sliding window of activities.
 
-It decides nothing about a job. It looks into the queue, has what is due processed, sets an alarm
-for what is parked, and looks again when it is told to. So it can be told twice, late or out of
-order, and an execution that takes over from another needs no memory of it.
+It decides nothing about a job. It checks the queue, has due jobs processed, sets a timer for parked
+ones, and checks again when signalled. So signals may be repeated, late or out of order, and a
+successor execution needs no state from its predecessor.
 
-Whoever changes what it does in an order that matters has to ask `workflow.patched` first: the
-histories in tests/histories are replayed against it.
+A change to the order of its commands needs `workflow.patched`: the histories in tests/histories are
+replayed against it.
 """
 
 import asyncio
@@ -30,15 +30,15 @@ from outrider.engines.temporal.messages import (
 )
 
 LOOK_SECONDS = 30
-"""How long one look may take."""
+"""How long one queue check may take."""
 JOB_DAYS = 30
-"""How long one job may take, with heartbeats all the while; a slow target's can be long."""
+"""How long one job may take, with heartbeats throughout; a slow target's can be long."""
 SHORTEST_WAIT_SECONDS = 0.1
 IDLE_LOOK_SECONDS = 3_600.0
 HISTORY_EVENTS_MOST = 10_000
 """Temporal warns at 10,240 events, and ends a workflow at 51,200."""
 EVENTS_A_JOB = 8
-"""At worst: scheduled, started, ended; a workflow task of its own; an alarm set anew."""
+"""At worst: scheduled, started, ended; its own workflow task; a timer reset."""
 DRAIN_SECONDS = 10
 DRAIN_AGAIN_EVENTS = 1_000
 RETRY = RetryPolicy(
@@ -46,11 +46,11 @@ RETRY = RetryPolicy(
     backoff_coefficient=2.0,
     maximum_interval=timedelta(seconds=30),
 )
-"""Without an end: how often a job may be tried is for its row to say."""
+"""Unlimited: the job's row says how often it may be tried."""
 
 
 def begins_nothing_from(window_jobs: int) -> int:
-    """How many events a history has when what is under way is waited for, however long it takes."""
+    """The history length at which all running jobs are awaited, however long they take."""
     return HISTORY_EVENTS_MOST - EVENTS_A_JOB * window_jobs
 
 
@@ -68,7 +68,7 @@ class WorkWorkflow:
 
     @workflow.signal(name=STEER)
     def steer(self, _steer: Steer) -> None:
-        """What it says is for those who read the history; the queue says what follows from it."""
+        """The content is for readers of the history; the queue has the consequences."""
         self._told = True
         self._steers += 1
 
@@ -97,8 +97,8 @@ class WorkWorkflow:
         return not self._under_way and workflow.all_handlers_finished()
 
     async def _comes_to_rest(self, order: WorkOrder) -> bool:
-        """Begin nothing until what is under way has ended. While the history has room, a slow job
-        is waited for only so long: the others are not to stand still because of it."""
+        """Start nothing until the running jobs have ended. While the history has room, a slow job
+        is awaited only for a limited time, so that the others are not blocked by it."""
         length = workflow.info().get_current_history_length()
         last = begins_nothing_from(order.window_jobs)
         try:
@@ -110,25 +110,25 @@ class WorkWorkflow:
         return True
 
     async def _look(self, order: WorkOrder) -> bool:
-        """Whether all of it is over."""
+        """Whether all of it is finished."""
         self._told = False
-        # What is under way may not be claimed yet, and then the queue still has it as due.
+        # A dispatched job may not be claimed yet, and then the queue still reports it as due.
         most = order.window_jobs + len(self._under_way)
-        sight: QueueView = await workflow.execute_local_activity(
+        view: QueueView = await workflow.execute_local_activity(
             LOOK,
             LookOrder(order.kind, order.work_id, most),
             result_type=QueueView,
             start_to_close_timeout=timedelta(seconds=LOOK_SECONDS),
             retry_policy=RETRY,
         )
-        self._more = len(sight.due) == most
-        self._due = [job_id for job_id in sight.due if job_id not in self._under_way]
-        if sight.next_in_seconds is not None:
-            self._set_alarm(sight.next_in_seconds)
+        self._more = len(view.due) == most
+        self._due = [job_id for job_id in view.due if job_id not in self._under_way]
+        if view.next_in_seconds is not None:
+            self._set_alarm(view.next_in_seconds)
         elif not self._under_way and not self._due:
-            # Somebody has to wake it, and may have failed to.
+            # It waits to be woken, and the wake-up may have been lost.
             self._set_alarm(IDLE_LOOK_SECONDS)
-        return sight.over
+        return view.over
 
     def _begin(self, order: WorkOrder) -> None:
         while self._has_room(order):
@@ -139,7 +139,7 @@ class WorkWorkflow:
     async def _process(self, job_id: str, order: WorkOrder) -> None:
         steers = self._steers
         try:
-            fate: JobResult = await workflow.execute_activity(
+            result: JobResult = await workflow.execute_activity(
                 PROCESS,
                 JobOrder(job_id),
                 activity_id=job_id,
@@ -149,16 +149,16 @@ class WorkWorkflow:
                 retry_policy=RETRY,
             )
         except ActivityError as error:
-            fate = _fate_of_failure(error)
+            result = _result_of_failure(error)
         self._under_way.discard(job_id)
-        if fate.due_in_seconds is not None:
-            self._set_alarm(fate.due_in_seconds)
+        if result.due_in_seconds is not None:
+            self._set_alarm(result.due_in_seconds)
         elif self._steers > steers or not (self._under_way or self._due):
-            # A look that came meanwhile left this job out.
+            # A queue check in the meantime left this job out.
             self._told = True
 
     def _set_alarm(self, seconds: float) -> None:
-        """One timer for all that is parked: when the first of it is due, all of it is looked at."""
+        """One timer for all parked jobs: when the first is due, all of them are checked."""
         wait = timedelta(seconds=max(seconds, SHORTEST_WAIT_SECONDS))
         at = workflow.now() + wait
         if self._alarm is not None and self._alarm_at is not None and self._alarm_at <= at:
@@ -173,8 +173,8 @@ class WorkWorkflow:
         self._alarm, self._told = None, True
 
 
-def _fate_of_failure(error: ActivityError) -> JobResult:
-    """A job that failed is due again when it says so; whatever else ended it, the queue knows."""
+def _result_of_failure(error: ActivityError) -> JobResult:
+    """A failed job says when it is due again; for any other ending the queue knows."""
     cause = error.cause
     if isinstance(cause, ApplicationError) and cause.type == JOB_FAILED:
         return JobResult(float(cause.details[0]))

@@ -1,6 +1,6 @@
--- What runs on the caller's own connection, inside its transaction. In Postgres every parameter is a
--- text or a time, because the caller's driver may have codecs of its own for the other types; in
--- SQLite it does without functions that came after 3.40, which Python may have been built with.
+-- Runs on the caller's own connection, inside its transaction. In Postgres every parameter is a
+-- text or a time, because the caller's driver may have its own codecs for the other types; in
+-- SQLite it avoids functions newer than 3.40, which Python may have been built with.
 
 -- name: emit_event
 INSERT INTO domain_events (id, tenant_id, workspace_id, event_id, trigger_name, occurred_at, subject,

@@ -1,7 +1,7 @@
-"""The listener: one connection that hears what Postgres announces, for everybody in a process.
+"""The listener: one connection that receives Postgres's announcements for the whole process.
 
-It is opened for the first who wants to hear and closed after the last. What comes while somebody is
-busy is told once afterwards: an announcement only says that it is worth looking.
+It is opened for the first subscriber and closed after the last. Announcements that arrive while a
+subscriber is busy are merged: each only says that there may be something new.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 
 
 class Subscriber:
-    """One who hears: whether there is something to tell it, and whether the line was lost."""
+    """A subscriber: whether it has something to read, and whether the connection was lost."""
 
     def __init__(self) -> None:
         self.sounded = asyncio.Event()
@@ -30,31 +30,32 @@ class Listener:
     def __init__(self, url: str) -> None:
         self._url = url
         self._connection: Connection | None = None
-        self._ears: dict[Announced, set[Subscriber]] = {each: set() for each in Announced}
+        self._subscribers: dict[Announced, set[Subscriber]] = {each: set() for each in Announced}
         self._speaking = asyncio.Lock()
 
     async def announcements(self, of: Announced) -> AsyncIterator[None]:
-        """StoreUnavailable, or an error of the driver, where there is no line or it is lost."""
-        ear = Subscriber()
-        self._ears[of].add(ear)
+        """Raises StoreUnavailable, or an error of the driver, if the connection fails or is
+        lost."""
+        subscriber = Subscriber()
+        self._subscribers[of].add(subscriber)
         try:
             await self._open()
-            # Whoever listens from now on may have missed what was announced before.
-            ear.sounded.set()
+            # A new subscriber may have missed earlier announcements.
+            subscriber.sounded.set()
             while True:
                 try:
                     async with asyncio.timeout(POSTGRES_LISTENER_CHECK_SECONDS):
-                        await ear.sounded.wait()
+                        await subscriber.sounded.wait()
                 except TimeoutError:
                     await self._check()
                     continue
-                if ear.lost:
+                if subscriber.lost:
                     raise StoreUnavailable("Postgres closed the listening connection")
-                ear.sounded.clear()
+                subscriber.sounded.clear()
                 yield
         finally:
-            self._ears[of].discard(ear)
-            if not any(self._ears.values()):
+            self._subscribers[of].discard(subscriber)
+            if not any(self._subscribers.values()):
                 self.close()
 
     def close(self) -> None:
@@ -81,20 +82,20 @@ class Listener:
             self._connection = connection
 
     async def _check(self) -> None:
-        """A line that went dead without a word would be silent for good."""
+        """A connection that died without notice would stay silent for good."""
         async with self._speaking:
             if self._connection is not None:
                 await self._connection.execute("SELECT 1", timeout=POSTGRES_CONNECT_SECONDS)
 
     def _heard(self, *call: object) -> None:
-        for ear in self._ears[Announced(str(call[2]))]:
-            ear.sounded.set()
+        for subscriber in self._subscribers[Announced(str(call[2]))]:
+            subscriber.sounded.set()
 
     def _lost(self, connection: object) -> None:
         if connection is not self._connection:
             return
         self._connection = None
-        for ears in self._ears.values():
-            for ear in ears:
-                ear.lost = True
-                ear.sounded.set()
+        for subscribers in self._subscribers.values():
+            for subscriber in subscribers:
+                subscriber.lost = True
+                subscriber.sounded.set()

@@ -41,8 +41,8 @@ MIGRATION_LOCK = 0x6F757472
 """An advisory lock, so that two processes never migrate at the same time."""
 
 PLANS_BY_KEY = {"jit": "off", "plan_cache_mode": "force_generic_plan", "enable_seqscan": "off"}
-"""Every statement of the kernel goes by a key. A plan that was made while a table was small, and
-kept, would read all of it for every window once it is large; a test looks at all of them."""
+"""Every statement of the kernel looks rows up by key. A cached plan from when a table was small
+would scan the whole table for every window once it is large; a test checks all of them."""
 
 Isolation = Literal["read_committed", "repeatable_read"]
 # Quoted, because the stubs are generic and the classes are not.
@@ -56,11 +56,11 @@ _COPIED = {
     for name, named in STATEMENTS.items()
     if (match := re.fullmatch(r"COPY (\w+) \(([^)]*)\) FROM STDIN", named.sql))
 }
-"""Statements that no query can say as fast: rows go into a table as they are."""
+"""Statements that no query can match for speed: rows are copied into a table."""
 
 _RAISED = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
-"""What the driver raises. InternalClientError is what it makes of a session that the server ended
-while it lay idle, when the farewell has arrived and the end of the line has not."""
+"""What the driver raises. InternalClientError is how it reports a session that the server ended
+while idle, if the farewell has arrived but the end of the connection has not."""
 
 _LOST = (
     OSError, TimeoutError, asyncpg.PostgresConnectionError, asyncpg.InterfaceError,
@@ -94,7 +94,7 @@ class PostgresStore:
         return await self._run(transaction, "repeatable_read", readonly=True)
 
     async def migrate(self) -> Sequence[str]:
-        """Beside servers at work: it gives way to them, and tries again."""
+        """Beside running servers: it yields to them, and tries again."""
         for _ in range(POSTGRES_MIGRATION_TRIES - 1):
             try:
                 return await self._migrate()
@@ -107,7 +107,7 @@ class PostgresStore:
     async def _migrate(self) -> Sequence[str]:
         async with self._transaction("read_committed") as connection:
             await connection.execute("SELECT pg_advisory_xact_lock($1)", MIGRATION_LOCK)
-            # Only from here on: for another process that migrates, this one waits.
+            # Only from here on: before that, this one waits for another migrating process.
             await connection.execute(f"SET LOCAL lock_timeout = {POSTGRES_MIGRATION_LOCK_MS}")
             await connection.execute(
                 "CREATE TABLE IF NOT EXISTS schema_migrations "
@@ -128,13 +128,13 @@ class PostgresStore:
             migrations.verify(MIGRATIONS, await _applied(connection))
 
     async def ping(self) -> None:
-        """By a connection of its own: those of the pool may all be at work, or lost."""
+        """On a separate connection: those of the pool may all be busy, or lost."""
         try:
             connection = await asyncpg.connect(self._url, timeout=POSTGRES_PING_SECONDS)
         except (asyncpg.CannotConnectNowError, asyncpg.OperatorInterventionError) as error:
             raise _translated(error, self._url) from error
         except asyncpg.PostgresError:
-            # It refuses this connection, so it is there.
+            # It refuses this connection, so it is running.
             return
         except (*_RAISED, TimeoutError) as error:
             raise _translated(error, self._url) from error
@@ -168,7 +168,7 @@ class PostgresStore:
     ) -> Result:
         try:
             first = next(transaction)
-            # A statement alone is a transaction already: to begin and to end it is left to it.
+            # A single statement is a transaction already: it needs no BEGIN and COMMIT.
             around = None if first.alone else (isolation, readonly)
             async with self._connected(around) as connection:
                 return await _played(connection, transaction, first)
@@ -185,12 +185,12 @@ class PostgresStore:
 
     @asynccontextmanager
     async def _connected(self, around: tuple[Isolation, bool] | None) -> AsyncIterator[Connection]:
-        """A connection, in a transaction of that isolation where one is wanted."""
+        """A connection, in a transaction of that isolation level if one is given."""
         if self._is_abandoned:
             raise StoreUnavailable("Postgres did not answer in time")
         try:
             pool = self._pool or await self._open()
-            # The pool's own time-out would make a task of it, which single messages wait for.
+            # The pool's own time-out would create a task, which would delay single messages.
             async with asyncio.timeout(POSTGRES_STATEMENT_SECONDS):
                 connection = await pool.acquire()
             try:
@@ -254,7 +254,7 @@ def _records(statement: Statement, columns: Sequence[str]) -> Iterator[tuple[obj
         window[column] if column in window else repeat(statement.params[column])
         for column in columns
     ]
-    # What is the same in every row has no end.
+    # A constant column has no end.
     return zip(*cells, strict=False)
 
 
@@ -272,13 +272,13 @@ async def _rows(connection: Connection, statement: Statement) -> Rows:
 
 @lru_cache(maxsize=len(STATEMENTS))
 def _item(names: tuple[str, ...]) -> Callable[..., msgspec.Struct]:
-    """A JSON object with these keys. What is None is left out, and is null to Postgres."""
+    """A JSON object with these keys. None is omitted, and is null to Postgres."""
     fields = [(name, object, None) for name in names]
     return msgspec.defstruct("Item", fields, frozen=True, omit_defaults=True, gc=False)
 
 
 async def _keep_as_it_is(_connection: "asyncpg.Connection[asyncpg.Record]") -> None:
-    """No script leaves anything behind in a session, so nothing has to be cleared from one."""
+    """No script leaves state in a session, so nothing has to be reset."""
 
 
 async def _applied(connection: Connection) -> Mapping[str, str]:
@@ -289,14 +289,14 @@ async def _applied(connection: Connection) -> Mapping[str, str]:
 
 
 def _translated(error: BaseException, url: str) -> StoreError:
-    said = without_password(str(error), url)
+    message = without_password(str(error), url)
     if isinstance(error, asyncpg.IntegrityConstraintViolationError):
-        return StoreRefused(f"the database refused the statement: {said}")
+        return StoreRefused(f"the database refused the statement: {message}")
     if isinstance(error, asyncpg.UndefinedTableError):
-        return SchemaMismatch(said, hint="run `outrider migrate` first")
+        return SchemaMismatch(message, hint="run `outrider migrate` first")
     if isinstance(error, _LOST):
         return StoreUnavailable(
-            f"Postgres is unavailable: {said or type(error).__name__}",
+            f"Postgres is unavailable: {message or type(error).__name__}",
             hint="check that it is running and that OUTRIDER_DATABASE_URL is correct",
         )
-    return StoreError(f"Postgres: {said}")
+    return StoreError(f"Postgres: {message}")

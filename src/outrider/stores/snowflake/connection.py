@@ -1,4 +1,4 @@
-"""Connections to Snowflake, as much of them as Outrider uses, and with limits on every wait."""
+"""Connections to Snowflake, limited to what Outrider uses, and with limits on every wait."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
@@ -7,10 +7,10 @@ from outrider.domain.errors import InvalidInput, SchemaMismatch, StoreError, Sto
 from outrider.limits.stores import SNOWFLAKE_LOGIN_SECONDS, SNOWFLAKE_STATEMENT_SECONDS
 
 MISSING = 2003
-"""Snowflake's number for a table that is not there, or not for this role."""
+"""Snowflake's error for a table that is missing, or invisible to this role."""
 
 GIVEN_UP = frozenset({604, 625, 630})
-"""Cancelled, waited too long for another writer, ran too long: another time it may work."""
+"""Cancelled, blocked too long by another writer, ran too long: a retry may work."""
 
 
 class Cursor(Protocol):
@@ -33,8 +33,8 @@ class Connection(Protocol):
 def connector(**arguments: str) -> Callable[[], Connection]:
     """Makes connections with the official connector's own arguments: account, user, role, …
 
-    A statement that waits for another writer or runs for too long is given up by Snowflake itself,
-    so that a thread here never waits for ever.
+    Snowflake itself ends a statement that waits for another writer or runs for too long, so that a
+    thread here never waits for ever.
     """
     connect = _driver().connect
 
@@ -58,7 +58,7 @@ def connector(**arguments: str) -> Callable[[], Connection]:
 
 
 def driver_errors() -> tuple[type[Exception], ...]:
-    """How the connector says that it did not work."""
+    """How the connector reports a failure."""
     return (_driver().errors.Error, OSError)
 
 

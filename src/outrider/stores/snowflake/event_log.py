@@ -1,8 +1,8 @@
-"""The event log in Snowflake: one transaction an append, its writers in a row behind a counter.
+"""The event log in Snowflake: one transaction per append, writers serialised by a counter.
 
-Snowflake enforces no unique key, so the first thing an append does is to UPDATE the counter of its
-run; whoever comes second waits there until the first has committed, and only then looks which keys
-are known. The connector blocks, so it works in threads, each with a connection of its own.
+Snowflake enforces no unique key, so an append first UPDATEs the counter of its run; the next writer
+blocks there until the first has committed, and only then checks which keys are known. The connector
+blocks, so it runs in threads, each with its own connection.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ Cells = tuple[object, ...]
 
 
 class SnowflakeEventLog:
-    """`connect` makes a connection whose database and schema are chosen already."""
+    """`connect` makes a connection whose database and schema are already selected."""
 
     def __init__(
         self, connect: Callable[[], Connection], *, connections: int = SNOWFLAKE_CONNECTIONS
@@ -52,7 +52,7 @@ class SnowflakeEventLog:
         self._open: set[Connection] = set()
 
     async def migrate(self) -> None:
-        """Make the tables where they are missing. Snowflake commits each of these by itself."""
+        """Create missing tables. Snowflake commits each of these separately."""
 
         def make(cursor: Cursor) -> None:
             for migration in MIGRATIONS:
@@ -65,7 +65,7 @@ class SnowflakeEventLog:
     async def append(
         self, run_id: RunId, plan_version: str, drafts: Sequence[EventDraft], now: datetime
     ) -> Sequence[Appended]:
-        # Of the same told twice the first counts; a MERGE would insert both.
+        # Of duplicates the first counts; a MERGE would insert both.
         told: dict[str, EventDraft] = {}
         for draft in drafts:
             key = event_key(run_id, draft.step_id, draft.logical_attempt, draft.type, plan_version)
@@ -113,7 +113,7 @@ class SnowflakeEventLog:
         return found
 
     def _drop_connection(self) -> None:
-        """Whatever state it is in, the next one is new."""
+        """Whatever its state, the next one is new."""
         found: Connection | None = getattr(self._own, "connection", None)
         if found is not None:
             self._own.connection = None
@@ -128,7 +128,7 @@ def _in_transaction(cursor: Cursor, work: Callable[[], Answer]) -> Answer:
         answer = work()
         cursor.execute("COMMIT")
     except BaseException:
-        # Where the line is gone Snowflake rolls back by itself.
+        # If the connection is lost, Snowflake rolls back.
         with suppress(Exception):
             cursor.execute("ROLLBACK")
         raise
@@ -181,7 +181,7 @@ def _cells(draft: EventDraft, now: datetime) -> Cells:
 
 
 def _windows(rows: Sequence[Cells]) -> Iterator[list[Cells]]:
-    """A statement's text is limited in Snowflake, and its values are part of it."""
+    """Snowflake limits a statement's text, which includes its values."""
 
     def weight(row: Cells) -> int:
         return sum(len(str(cell).encode()) for cell in row)

@@ -1,9 +1,9 @@
-"""The checkpointer: moves what the log holds into the database file, beside the writer.
+"""The checkpointer: moves the log's pages into the database file, beside the writer.
 
-SQLite's own way is to do it inside the commit that fills the log, which then takes as long as some
-thousand pages need to reach the disk, and every other transaction waits behind it. Here another
-thread copies most of them while the writer goes on, and the writer itself only what came since:
-a log that is copied whole is begun again from its start.
+By default SQLite does it inside the commit that fills the log, which then waits for some thousand
+pages to reach the disk, and every other transaction waits behind it. Here another thread copies
+most of them while the writer continues, and the writer copies only the rest: a fully copied log
+restarts from its beginning.
 """
 
 from collections.abc import Callable
@@ -33,7 +33,7 @@ class Checkpointer:
         self._begin_at = SQLITE_CHECKPOINT_PAGES
 
     def watch(self, writer: apsw.Connection) -> None:
-        """From now on the log is copied here, and not in this connection's commits."""
+        """From now on the log is copied here, not in this connection's commits."""
         writer.set_wal_hook(self._committed)
 
     def close(self) -> None:
@@ -42,8 +42,8 @@ class Checkpointer:
             self._connection.close()
 
     def _committed(self, writer: apsw.Connection, _database: str, pages: int) -> int:
-        """In the writer's thread, after each of its commits: `pages` are in the log by now. What is
-        committed is durable, so nothing that goes wrong here may be told to whoever wrote it."""
+        """In the writer's thread, after each commit: `pages` are in the log by now. The commit is
+        durable, so no failure here may be reported to its writer."""
         self._pages = pages
         try:
             self._look(writer, pages)
@@ -54,7 +54,7 @@ class Checkpointer:
     def _look(self, writer: apsw.Connection, pages: int) -> None:
         if self._is_copied:
             self._is_copied = False
-            # It grows on where a reader still needs its end, or the disk is full.
+            # It keeps growing while a reader still needs its end, or the disk is full.
             self._begin_at = pages + SQLITE_CHECKPOINT_PAGES
             _copy(writer)
         elif pages < SQLITE_CHECKPOINT_PAGES:
@@ -77,9 +77,9 @@ class Checkpointer:
 
 
 def _copy(connection: apsw.Connection) -> int:
-    """How many pages of the log are in the file then; waits for no reader and no writer."""
+    """How many pages of the log are in the file afterwards; waits for no reader and no writer."""
     try:
         return connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)[1]
     except apsw.BusyError:
-        # Another process is at it.
+        # Another process is checkpointing.
         return 0

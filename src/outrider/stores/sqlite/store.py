@@ -49,7 +49,7 @@ _LOST = (
 
 
 def time_to_text(moment: datetime) -> str:
-    """Always in UTC and with microseconds: texts sort as the moments do."""
+    """Always in UTC and with microseconds: text order is time order."""
     if moment.tzinfo is not UTC:
         moment = moment.astimezone(UTC)
     return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
@@ -108,9 +108,9 @@ class SqliteStore:
         await self._in_reader(lambda db: migrations.verify(MIGRATIONS, self._applied(db)))
 
     async def ping(self) -> None:
-        """Whether the file is there, in a thread that no statement has. Nobody may open it but the
-        library: to close it again would end all locks that this process has on it, and another
-        process would think that it is alone."""
+        """Whether the file exists, checked in a separate thread. Only the library may open it:
+        closing another handle would drop all locks that this process has on it, and another process
+        would think that it is alone."""
         await asyncio.to_thread(self._look)
 
     def _look(self) -> None:
@@ -123,18 +123,18 @@ class SqliteStore:
             ) from error
 
     def abandon(self) -> None:
-        """A file answers or fails; nobody waits for it."""
+        """A file answers or fails at once."""
 
     async def announcements(self, of: Announced) -> AsyncIterator[None]:
-        """SQLite tells nobody anything, but lets a connection see cheaply that others committed.
+        """SQLite announces nothing, but lets a connection see cheaply that others committed.
 
-        That is no more than a reason to look: it does not say at what. Who reads the events of
-        campaigns looks often enough by itself.
+        That only says that something changed, not what. Readers of campaign events poll often
+        enough on their own.
         """
         if of is Announced.EVENTS:
             return
         watching = await self._in_reader(lambda _: self._connect())
-        # It looks in the event loop itself, which waits for nobody.
+        # It checks in the event loop itself, without blocking.
         watching.set_busy_timeout(0)
         try:
             seen = None
@@ -149,7 +149,7 @@ class SqliteStore:
             watching.close()
 
     def between_writes(self, work: Callable[[], None]) -> None:
-        """Do it in the writer's thread, when this process has no lock that others wait for."""
+        """Run it in the writer's thread, while this process holds no lock that others wait for."""
         self._writer.submit(work).result()
 
     async def close(self) -> None:
@@ -174,7 +174,7 @@ class SqliteStore:
         return await asyncio.get_running_loop().run_in_executor(self._reader, reading)
 
     def _with_connection(self, work: Callable[[apsw.Connection], Answer]) -> Answer:
-        """In the thread whose connection it is."""
+        """In the thread that owns the connection."""
         try:
             thread = threading.get_ident()
             connection = self._connections.get(thread)
@@ -192,8 +192,9 @@ class SqliteStore:
                 f"the folder of the database does not exist: {self._path.parent}",
                 hint="create it, or set OUTRIDER_DATABASE_URL to another location",
             )
-        # Everything is in it: a new one is its owner's alone, and so is what SQLite puts beside it.
-        # One that is there is not opened: to close it would end the locks of our other connections.
+        # It holds everything: a new file is readable by its owner only, and so are the files SQLite
+        # puts beside it. An existing one is not opened: closing it would drop the locks of our
+        # other connections.
         with suppress(OSError):
             os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         for beside in ("", "-wal", "-shm"):
@@ -213,7 +214,8 @@ class SqliteStore:
         return connection
 
     def _use_log(self, connection: apsw.Connection) -> None:
-        """SQLite refuses all but one of those who do it to a new file at once, without waiting."""
+        """If several processes do this to a new file at once, SQLite refuses all but one without
+        waiting."""
         give_up_at = time.monotonic() + self._busy_ms / 1000
         while True:
             try:
@@ -231,8 +233,8 @@ class SqliteStore:
         transaction: Transaction[Result],
         first: Statement,
     ) -> Result:
-        """Whoever has waited for others of this process has waited for another process's lock too:
-        where that is frozen, a queue of writes has an answer as soon as the first of them has."""
+        """A write that queued behind others of this process also waited for another process's lock:
+        if that process is frozen, the whole queue fails as soon as the first write does."""
         left_ms = self._busy_ms - int((time.monotonic() - asked_at) * 1000)
         connection.set_busy_timeout(max(left_ms, SQLITE_LEAST_BUSY_MS))
         return self._run(connection, "BEGIN IMMEDIATE", transaction, first)
@@ -244,7 +246,7 @@ class SqliteStore:
         transaction: Transaction[Result],
         first: Statement | None = None,
     ) -> Result:
-        """The script; `first` is its first statement, if that was asked for already."""
+        """The script; `first` is its first statement, if it was already requested."""
         cursor = connection.cursor()
         cursor.execute(begin)
         try:
@@ -327,18 +329,18 @@ class SqliteStore:
 
 
 def _data_version(connection: apsw.Connection) -> object:
-    """Another one whenever somebody else has committed; a few microseconds, and no file access."""
+    """Changes whenever another connection has committed; a few microseconds, and no file access."""
     return connection.pragma("data_version")
 
 
 def add_functions(connection: apsw.Connection) -> None:
-    """What migrations and statements need and SQLite has not."""
+    """Functions that migrations and statements need and SQLite lacks."""
 
     def sha256(*given: Any) -> Any:
         return hashlib.sha256(str(given[0]).encode()).digest()
 
     def lowered(*given: Any) -> Any:
-        # Its own `lower` knows the letters of English only.
+        # SQLite's `lower` only handles ASCII letters.
         return str(given[0]).lower()
 
     connection.create_scalar_function("sha256", sha256, 1, deterministic=True)

@@ -1,7 +1,7 @@
-"""The writer thread: the one that writes to SQLite, and who is next.
+"""The writer thread: the only one that writes to SQLite, and its queue.
 
 Short transactions go before large windows of a campaign, so that a single message, a claim or a
-pause waits for one of those at the most; and after some short ones a large one has its turn.
+pause waits for at most one of those; after several short ones a large one gets its turn.
 """
 
 import threading
@@ -42,7 +42,7 @@ class WriterThread:
         return threading.current_thread() is self._thread
 
     def shutdown(self) -> None:
-        """Wait until all that was handed over is done."""
+        """Wait until all submitted work is done."""
         with self._changed:
             self._is_closed = True
             self._changed.notify()
@@ -57,7 +57,7 @@ class WriterThread:
                 future.set_result(work())
             except BaseException as error:
                 future.set_exception(error)
-            # Nothing of it is kept until the next one comes.
+            # Keep no reference to it until the next one comes.
             del job, future, work
 
     def _next(self) -> _Job | None:

@@ -1,7 +1,7 @@
--- The accounting of runs: what was intended, and what became of it.
+-- The accounting of runs: what was intended, and its outcome.
 
 -- name: sum_jobs_of_runs
--- What settled jobs came to, and how many items the others have.
+-- The outcomes of settled jobs, and how many items the others have.
 SELECT run_id::text,
        coalesce(sum(item_count) FILTER (WHERE outcome IS NULL OR unended > 0), 0)::int,
        coalesce(sum(sent) FILTER (WHERE outcome IS NOT NULL AND unended = 0), 0)::int,
@@ -41,7 +41,7 @@ SELECT j.run_id, count(*),
  GROUP BY j.run_id;
 
 -- name: run_throughput
--- When jobs settled, and what they came to.
+-- When jobs settled, and their outcomes.
 SELECT least(greatest(
          {postgres: floor(extract(epoch FROM updated_at - :begin::timestamptz)
                           / :bucket_seconds::float8)::int}
@@ -53,7 +53,7 @@ SELECT least(greatest(
  GROUP BY 1 ORDER BY 1;
 
 -- name: count_finished_jobs
--- Those that ended with every item; what ended with some in doubt is counted by its rows.
+-- Those that ended with every item; jobs that ended with some in doubt are counted by their rows.
 SELECT coalesce(sum(item_count), 0), coalesce(sum(sent), 0), coalesce(sum(failed), 0),
        coalesce(sum(skipped), 0)
   FROM job_queue WHERE run_id = :run_id AND outcome IS NOT NULL AND unended = 0;
@@ -63,9 +63,9 @@ SELECT coalesce(sum(item_count), 0) FROM job_queue
  WHERE run_id = :run_id AND (outcome IS NULL OR unended > 0);
 
 -- name: count_unfinished_rows
--- The rows of jobs that have items without an ending; other jobs carry their counts. LATERAL in
--- Postgres and CROSS JOIN in SQLite keep the order, so that no plan can read the rows of the whole
--- run.
+-- The rows of jobs that have items without an outcome; other jobs carry their counts. LATERAL in
+-- Postgres and CROSS JOIN in SQLite fix the join order, so that no plan can read the rows of the
+-- whole run.
 -- postgres:
 SELECT coalesce(sum(c.reserved), 0)::int, coalesce(sum(c.queued), 0)::int,
        coalesce(sum(c.doubted), 0)::int, coalesce(sum(c.sent), 0)::int,

@@ -1,4 +1,4 @@
--- Letting runs go: how much a workspace has under way, approval, and the leases of the queue.
+-- Releasing runs: a workspace's work in progress, approval, and the leases of the queue.
 
 -- name: serialise_admission
 -- SQLite has one writer at a time anyway.
@@ -8,7 +8,7 @@ SELECT pg_advisory_xact_lock(1869640815, hashtext(:workspace_id::uuid::text));
 SELECT :workspace_id;
 
 -- name: count_load
--- Runs that were let go and have not ended, and the items of their jobs that have not.
+-- Released runs that have not ended, and the unfinished items of their jobs.
 SELECT count(*), coalesce(sum((SELECT sum(j.item_count) FROM job_queue j
                                 WHERE j.run_id = r.id
                                   AND j.outcome IS NULL)), 0)
@@ -44,7 +44,7 @@ SELECT run_id::text FROM run_requests
    FOR UPDATE;
 
 -- name: waiting_workspaces
--- Whose runs wait for nothing but room.
+-- Workspaces with runs that wait only for room.
 SELECT DISTINCT tenant_id::text, workspace_id::text FROM run_requests
  WHERE status = 'waiting' AND needs_approval = false
  LIMIT :most;
@@ -59,7 +59,7 @@ SELECT run_id::text FROM run_requests
 SELECT status, needs_approval FROM run_requests WHERE run_id = :run_id;
 
 -- name: lease_run_requests
--- The oldest of a workspace: ids are in the order of time.
+-- The oldest run of a workspace: ids are in time order.
 WITH free AS MATERIALIZED (
   SELECT run_id FROM run_requests
    WHERE status = 'waiting' AND needs_approval = false

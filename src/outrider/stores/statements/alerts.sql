@@ -1,7 +1,7 @@
--- Alerts: raised once, counted while they stand, resolved when their cause is gone.
+-- Alerts: raised once, counted while they are open, resolved when their cause is gone.
 
 -- name: raise_alert
--- An alert that stands already is counted instead.
+-- If the alert is already open, it is counted instead.
 INSERT INTO alerts (id, tenant_id, workspace_id, code, severity, subject, message, detail,
                     raised_at, last_seen_at)
 VALUES (:id, :tenant_id, :workspace_id, :code, :severity, :subject, :message, :detail, :now, :now)

@@ -1,4 +1,4 @@
--- A campaign's audience: uploads that wait for their import, members, and what is known of them.
+-- A campaign's audience: uploads awaiting import, members, and what is known about them.
 
 -- name: count_members
 SELECT count(*) FROM audience_members WHERE campaign_id = :campaign_id;
@@ -11,7 +11,7 @@ SELECT position, recipient_id, email, phone, push_token, invalid FROM audience_m
  WHERE campaign_id = :campaign_id AND position BETWEEN :first AND :last ORDER BY position;
 
 -- name: count_placed
--- How many of these are in the audience, and at these positions.
+-- How many of these are in the audience, at these positions.
 SELECT count(*) FROM window(position int, recipient_id text) AS item
  {sqlite: CROSS JOIN audience_members m
            ON m.campaign_id = :campaign_id AND m.position = item.position
@@ -22,7 +22,7 @@ SELECT count(*) FROM window(position int, recipient_id text) AS item
       AND m.recipient_id = item.recipient_id LIMIT 1) found};
 
 -- name: import_members
--- A second time changes nothing; an id that is there already is left out.
+-- Idempotent; an id that already exists is left out.
 INSERT INTO audience_members (campaign_id, position, recipient_id, email, phone, push_token,
                               attributes, message_id, invalid)
 SELECT :campaign_id, position, recipient_id, email, phone, push_token, attributes::json,
@@ -32,7 +32,7 @@ SELECT :campaign_id, position, recipient_id, email, phone, push_token, attribute
 ON CONFLICT DO NOTHING;
 
 -- name: import_new_members
--- Into an audience that has nobody yet, where an id that comes twice is refused.
+-- Into an empty audience, where a repeated id is refused.
 -- postgres:
 COPY audience_members (campaign_id, position, recipient_id, email, phone, push_token, attributes,
                        message_id, invalid) FROM STDIN;
@@ -65,7 +65,7 @@ SELECT chunk, first_position, record_count FROM audience_uploads
 SELECT records FROM audience_uploads WHERE campaign_id = :campaign_id AND chunk = :chunk;
 
 -- name: repeated_uploads
--- Records whose id an earlier one has: their positions. The campaign's chunks are read once.
+-- The positions of records whose id an earlier one has. The campaign's chunks are read once.
 WITH given AS MATERIALIZED (
   {sqlite: SELECT u.first_position + record.key AS position,
           CASE record.type WHEN 'object' THEN record.value ->> 'id' END AS id
@@ -82,7 +82,7 @@ SELECT given.position FROM repeated JOIN given USING (id)
  WHERE given.position > repeated.first ORDER BY given.position;
 
 -- name: find_duplicates
--- As `mark_duplicates` finds them, without holding up a writer: those that are not marked so yet.
+-- Finds the same as `mark_duplicates` without blocking a writer: those not yet marked.
 WITH addressed AS (
   SELECT position, message_id, 1 AS kind, lower(email) AS address FROM audience_members
    WHERE campaign_id = :campaign_id AND email IS NOT NULL AND invalid & 1 = 0
@@ -117,7 +117,7 @@ UPDATE audience_members AS m SET duplicate = item.kinds
 
 -- name: mark_duplicates
 -- A member is a duplicate on an address if an earlier member gets the same message there. Only
--- addresses that several have are ranked; mostly there are none.
+-- addresses shared by several members are ranked; mostly there are none.
 WITH addressed AS (
   SELECT position, message_id, 1 AS kind, lower(email) AS address FROM audience_members
    WHERE campaign_id = :campaign_id AND email IS NOT NULL AND invalid & 1 = 0

@@ -1,4 +1,4 @@
--- The audit trail as it is read: of a run, a campaign, a workspace.
+-- Reading the audit trail: of a run, a campaign, a workspace.
 
 -- name: audit_of_workspace
 SELECT id::text, created_at, actor, event, run_id::text, job_id::text, outbox_id::text, detail

@@ -1,4 +1,4 @@
--- Claims: a job or lane is taken with a higher fence, and its run begins with the first.
+-- Claims: a job or lane is taken with a higher fence, and its run starts with the first.
 
 -- name: claimed_phase_jobs
 SELECT j.id::text, j.tenant_id::text, j.workspace_id::text, r.campaign_id::text, j.run_id::text,
@@ -11,7 +11,7 @@ SELECT j.id::text, j.tenant_id::text, j.workspace_id::text, r.campaign_id::text,
  ORDER BY j.id;
 
 -- name: queue_groups
--- The groups that have jobs waiting, and when the first of each is due: one look a group, however
+-- The groups with waiting jobs, and when the first of each is due: one look-up per group, however
 -- many jobs wait in it.
 -- postgres:
 WITH RECURSIVE waiting AS (
@@ -44,7 +44,7 @@ SELECT queue_group,
   FROM waiting WHERE queue_group IS NOT NULL LIMIT :most;
 
 -- name: claim_jobs
--- The oldest due jobs of a group become ours: a higher fence shuts out whoever held them before.
+-- The oldest due jobs of a group become ours: a higher fence shuts out the previous holder.
 WITH due AS MATERIALIZED (
   SELECT id FROM job_queue
    WHERE status = 'queued' AND paused = false AND run_id IS NOT NULL AND queue_group = :queue_group
@@ -85,7 +85,7 @@ SELECT 'batch', min(run_at) AS run_at FROM job_queue
    AND submission_target NOT IN list(:closed);
 
 -- name: claim_given_job
--- One that failed need not be queued again first: whoever names it has waited for it.
+-- A failed job need not be queued again first: a caller that names it has waited for it.
 UPDATE job_queue
    SET status = 'locked', fence = fence + 1, locked_by = :worker_id, locked_at = :now,
        heartbeat_at = :now, lease_expires_at = :lease_expires_at, updated_at = :now,
@@ -95,7 +95,7 @@ RETURNING run_id IS NULL, id::text, tenant_id::text, workspace_id::text, submiss
           attempts, lease_expires_at;
 
 -- name: lock_runs_to_start
--- Whose first jobs these are. What was stopped before its start never starts.
+-- The runs of which these are the first jobs. A run stopped before its start never starts.
 SELECT id::text, plan_version, campaign_id::text, tenant_id::text, workspace_id::text
   FROM campaign_runs
  WHERE status = 'queued' AND stopped_at IS NULL

@@ -1,9 +1,9 @@
 -- Closing attempts: how each call of a window ended, in one statement per kind of ending.
 
 -- name: note_late_acceptances
--- Of calls that were accepted, those whose item says otherwise: it was settled meanwhile, or a
--- verdict said that this attempt never arrived, and another one was made; or the attempt had
--- failed before its step began anew.
+-- Accepted calls whose item says otherwise: it was settled meanwhile, or a verdict said that this
+-- attempt never arrived and another one was made; or the attempt had failed before its step was
+-- restarted.
 -- postgres:
 WITH item AS window(id uuid, attempt int, fence bigint, closed_at timestamptz, message_id text)
 INSERT INTO late_acceptances (outbox_id, attempt, fence, answered_at, provider_message_id,
@@ -40,7 +40,7 @@ SELECT o.id::text, o.tenant_id::text, o.workspace_id::text, o.run_id::text, o.jo
  WHERE o.id IN window(id uuid);
 
 -- name: close_accepted
--- Only the attempt that was really made is closed: its number and fence must still stand. An
+-- Only the attempt that was really made is closed: its number and fence must still match. An
 -- acceptance of the last attempt counts even after a verdict said that it never arrived.
 WITH item AS window(id uuid, attempt int, fence bigint, closed_at timestamptz, intent_status text,
                     exhausted_reason text, message_id text)
@@ -58,7 +58,8 @@ UPDATE channel_outbox AS o
         OR (o.attempt_fence IS NULL AND o.attempt_opened_at IS NULL));
 
 -- name: close_proven
--- Accepted by proof: the gateway knows the reference from an earlier call, and what it said stays.
+-- Accepted by proof: the gateway knows the reference from an earlier call, and its first answer is
+-- kept.
 WITH item AS window(id uuid, attempt int, fence bigint, closed_at timestamptz, intent_status text,
                     exhausted_reason text, reason text, error text)
 UPDATE channel_outbox AS o
@@ -125,8 +126,8 @@ UPDATE channel_outbox AS o
    AND o.attempt_fence = item.fence AND o.attempt_opened_at IS NOT NULL;
 
 -- name: give_back
--- A call that was no attempt: never begun, or turned away. It waits again, in its old place unless
--- it was told when to come back.
+-- A call that was not an attempt: never begun, or turned away. The item waits again, in its old
+-- place unless the provider said when to come back.
 WITH item AS window(id uuid, attempt int, fence bigint, next_attempt_at timestamptz, reason text,
                     error text, waits_for text, calls int)
 UPDATE channel_outbox AS o

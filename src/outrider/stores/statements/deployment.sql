@@ -1,8 +1,8 @@
--- Deploying a run of a phase: the run and its jobs, written queued, and the phase's beginning.
+-- Deploying a run of a phase: the run and its jobs, written as queued, and the phase's start.
 
 -- name: exclude_unsettled
--- What is in doubt, and what a verdict has just sent back: neither has an ending yet. And what the
--- provider accepted after somebody had settled it otherwise.
+-- Items in doubt, and items that a verdict has just requeued: neither has an outcome yet. And what
+-- the provider accepted after it had been settled otherwise.
 INSERT INTO retry_exclusions (campaign_id, run_id, outbox_id)
 SELECT :campaign_id::uuid, :run_id::uuid, id FROM channel_outbox
  WHERE run_id = :previous_run_id
@@ -11,7 +11,7 @@ SELECT :campaign_id::uuid, :run_id::uuid, id FROM channel_outbox
             AND EXISTS (SELECT 1 FROM late_acceptances l WHERE l.outbox_id = channel_outbox.id)));
 
 -- name: take_left_out
--- What earlier retries left out in doubt, and a verdict has since made part of the remainder.
+-- What earlier retries left out as in doubt, and a verdict has since made part of the remainder.
 UPDATE retry_exclusions SET taken_by = :run_id
  WHERE campaign_id = :campaign_id AND taken_by IS NULL
    AND EXISTS (SELECT 1 FROM channel_outbox o
@@ -21,13 +21,13 @@ UPDATE retry_exclusions SET taken_by = :run_id
    AND NOT EXISTS (SELECT 1 FROM late_acceptances l WHERE l.outbox_id = retry_exclusions.outbox_id);
 
 -- name: forget_left_out
--- Everybody is sent to again, and with them whoever was left out before.
+-- Everyone receives it again, including those left out before.
 UPDATE retry_exclusions SET taken_by = :run_id
  WHERE campaign_id = :campaign_id AND taken_by IS NULL;
 
 -- name: count_remainder
--- What a run left over, job by job: what failed, and what a stop cancelled; less what this retry
--- leaves out, and with what earlier ones did and it takes up.
+-- The remainder of a run, job by job: what failed, and what a stop cancelled; minus what this retry
+-- leaves out, plus what earlier ones left out and it takes up.
 -- postgres:
 SELECT j.id::text, j.asset_id::text, j.first_position, j.last_position, c.items
   FROM job_queue j

@@ -1,7 +1,7 @@
--- Digests: events are collected for one message to one address, then told of all at once.
+-- Digests: events are collected for one message to one address, then sent together.
 
 -- name: open_digests
--- Each place's open digest, a new one where there is none; either is held until the commit.
+-- The open digest of each key, created if there is none; either is locked until the commit.
 INSERT INTO digests AS d (id, tenant_id, workspace_id, step_id, audience, recipient_id, address,
                           due_at, created_at)
 SELECT id, :tenant_id, :workspace_id, step_id, audience, recipient_id, address, due_at, :now
@@ -12,7 +12,7 @@ DO UPDATE SET entries = d.entries
 RETURNING d.id::text, d.step_id::text, d.address, d.entries;
 
 -- name: insert_digest_entries
--- An event that is in any digest of its place already is left out.
+-- An event that is already in any digest of its key is left out.
 INSERT INTO digest_entries (digest_id, domain_event_id, variables, created_at)
 SELECT item.digest_id, item.domain_event_id, item.variables::json, :now
   FROM window(digest_id uuid, domain_event_id uuid, step_id uuid, address text,
@@ -27,7 +27,7 @@ ON CONFLICT DO NOTHING
 RETURNING digest_id::text;
 
 -- name: grow_digests
--- A digest that is full is sealed, and due.
+-- A full digest is sealed, and due.
 WITH item AS window(id uuid, added int)
 UPDATE digests AS d
    SET entries = d.entries + item.added,
@@ -38,8 +38,7 @@ UPDATE digests AS d
  WHERE looked_up(d.id, item.id);
 
 -- name: claim_digests
--- The oldest due ones, out of others' sight until the lease ends: a digester that dies loses
--- nothing.
+-- The oldest due ones, hidden from others until the lease ends: a digester that dies loses nothing.
 WITH due AS MATERIALIZED (
   SELECT id FROM digests WHERE closed_at IS NULL AND due_at <= :now
    ORDER BY due_at, digests.id LIMIT :most FOR NO KEY UPDATE SKIP LOCKED
@@ -60,7 +59,7 @@ SELECT s.id::text, s.rule_id::text, s.step_order, s.enabled, s.channel, s.submis
  WHERE s.id IN window(id uuid);
 
 -- name: digest_variables
--- The newest events of each digest, as many as have room; at least one.
+-- The newest events of each digest, as many as fit; at least one.
 SELECT digest_id::text, variables
   FROM (SELECT e.digest_id, e.domain_event_id, e.variables,
                sum(octet_length(e.variables::text)) OVER newest_first AS bytes,

@@ -1,4 +1,4 @@
--- Domain events: taken once by their sender's id, claimed by a router, settled with routes.
+-- Domain events: accepted once per sender's id, claimed by a router, settled with routes.
 
 -- name: insert_domain_events
 INSERT INTO domain_events (id, tenant_id, workspace_id, event_id, trigger_name, occurred_at, subject,
@@ -26,7 +26,7 @@ SELECT id::text, event_id, trigger_name, occurred_at, encode(fingerprint, 'hex')
  ORDER BY domain_events.id DESC LIMIT :most;
 
 -- name: count_failed_events
--- Those of one trigger, or of all; no more than so many are counted.
+-- Those of one trigger, or of all; counted up to a limit.
 SELECT count(*)::int FROM (
   SELECT 1 FROM domain_events
    WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id AND status = 'failed'
@@ -34,7 +34,7 @@ SELECT count(*)::int FROM (
    LIMIT :most) counted;
 
 -- name: failed_events_page
--- The ones that somebody should look at, however many others there are.
+-- Those that need attention, however many others there are.
 SELECT id::text, event_id, trigger_name, occurred_at, encode(fingerprint, 'hex'), status, attempts,
        routes, error, created_at, updated_at
   FROM domain_events
@@ -54,8 +54,7 @@ SELECT subject, variables FROM domain_events
  WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id AND event_id = :event_id;
 
 -- name: claim_events
--- The oldest due ones, out of others' sight until the lease ends: a router that dies loses
--- nothing.
+-- The oldest due ones, hidden from others until the lease ends: a router that dies loses nothing.
 WITH due AS MATERIALIZED (
   SELECT id FROM domain_events WHERE status = 'received' AND route_at <= :now
    ORDER BY route_at, id LIMIT :most FOR NO KEY UPDATE SKIP LOCKED
@@ -67,7 +66,7 @@ RETURNING e.id::text, e.tenant_id::text, e.workspace_id::text, e.event_id, e.tri
           e.routes, e.error;
 
 -- name: lock_received
--- Those that nobody has routed meanwhile; they are ours for the rest of this transaction.
+-- Those not routed meanwhile; they are locked for the rest of this transaction.
 SELECT id::text FROM domain_events
  WHERE id IN window(id uuid)
    AND status = 'received'
@@ -82,14 +81,14 @@ UPDATE domain_events AS e
  WHERE looked_up(e.id, item.id) AND e.status = 'received';
 
 -- name: postpone_events
--- They could not be routed now, through no fault of theirs.
+-- They could not be routed now, for reasons unrelated to them.
 WITH item AS window(id uuid, route_at timestamptz, error text)
 UPDATE domain_events AS e SET route_at = item.route_at, error = item.error, updated_at = :now
   FROM item
  WHERE looked_up(e.id, item.id) AND e.status = 'received';
 
 -- name: keep_events
--- Their router is still at it: templates may take longer than a lease.
+-- Their router is still working: templates may take longer than a lease.
 UPDATE domain_events SET route_at = :lease_expires_at
  WHERE id IN window(id uuid)
    AND status = 'received';

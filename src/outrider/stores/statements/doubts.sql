@@ -1,4 +1,4 @@
--- In-doubt items: what is known of them, and writing a verdict with its evidence.
+-- In-doubt items: what is known about them, and writing a verdict with its evidence.
 
 -- name: count_doubts
 SELECT count(*) FROM (
@@ -17,7 +17,7 @@ SELECT o.id::text FROM channel_outbox o
 
 -- name: end_unsent
 -- Evidence says that these never arrived, and the job that would have called them again has ended:
--- they are part of what its run left over.
+-- they are part of their run's remainder.
 UPDATE channel_outbox AS o
    SET status = 'failed', intent_status = NULL, exhausted_reason = NULL, doubted_at = NULL,
        attempt_closed_at = CASE WHEN attempt_opened_at IS NOT NULL THEN :now::timestamptz END,
@@ -26,7 +26,7 @@ UPDATE channel_outbox AS o
  WHERE o.id = item.id AND o.doubted_at IS NOT NULL;
 
 -- name: lock_jobs_of_doubts
--- Before their items, as everybody does; and whether each of them has ended.
+-- Locked before their items, as everywhere; and whether each of them has ended.
 SELECT j.id::text, j.outcome IS NOT NULL FROM job_queue j
  WHERE j.run_id IS NOT NULL AND j.id = ANY (ARRAY(
    SELECT o.job_id FROM channel_outbox o
@@ -34,8 +34,8 @@ SELECT j.id::text, j.outcome IS NOT NULL FROM job_queue j
  ORDER BY j.id FOR NO KEY UPDATE;
 
 -- name: lost_holders
--- The workers that opened these doubted items and lost their lease, and when that was: of every
--- call that was abandoned, for the first of them may be the one that lives.
+-- The workers that opened these doubted items and lost their lease, and when: for every abandoned
+-- call, since the first of them may be the one that is alive.
 -- postgres:
 SELECT o.id::text, l.worker_id, l.lost_at
   FROM channel_outbox o
@@ -97,7 +97,7 @@ UPDATE channel_outbox AS o
  WHERE looked_up(o.id, item.id) AND o.doubted_at IS NOT NULL;
 
 -- name: resolve_failed
--- Whoever is exhausted has a reason: the rule that its contract would have ended it by.
+-- An exhausted item has a reason: the rule by which its contract would have ended it.
 UPDATE channel_outbox
    SET status = 'failed', intent_status = 'EXHAUSTED', doubted_at = NULL,
        exhausted_reason = coalesce(exhausted_reason, (
@@ -120,10 +120,10 @@ SELECT id, attempts, repeats, attempt_fence, attempt_opened_at, :now,
 
 -- name: resolve_resubmit
 -- To be called again, as the same attempt: evidence says that it never arrived, or the gateway
--- knows it if it did.
+-- recognises it if it did.
 UPDATE channel_outbox
    SET repeats = repeats + CASE WHEN attempt_opened_at IS NULL THEN 0 ELSE 1 END,
-       -- Whoever asks what became of it does not wait for an acceptance that comes in time.
+       -- A repeat that only asks for the outcome is not bound by the acceptance deadline.
        expires_at = CASE WHEN :maybe_received AND attempt_opened_at IS NOT NULL THEN NULL
                          ELSE expires_at END,
        doubted_at = NULL, maybe_received = :maybe_received, attempt_opened_at = NULL,
@@ -133,8 +133,8 @@ UPDATE channel_outbox
    AND doubted_at IS NOT NULL;
 
 -- name: wake_jobs
--- A verdict came: let a worker look at these parked jobs now. Who says "call it again" grants a
--- job that was given up one more attempt.
+-- A verdict came: let a worker check these parked jobs now. "Call it again" grants a job that was
+-- given up one more attempt.
 WITH parked AS MATERIALIZED (
   SELECT id FROM job_queue
    WHERE id IN window(id uuid)

@@ -1,8 +1,8 @@
--- What waits beyond its deadline, and its ending by the clock alone.
+-- Items past their deadline, ended by the clock alone.
 
 -- name: expire_items
--- What waits and could only be accepted too late has ended, and says what it waited for. What may
--- have arrived is exhausted too, so nobody calls it again: it is in doubt.
+-- A waiting item that could only be accepted too late is ended, and says what it waited for. One
+-- that may have arrived is exhausted too, so it is not called again: it is in doubt.
 WITH late AS MATERIALIZED (
   SELECT id FROM channel_outbox
    WHERE next_attempt_at IS NOT NULL AND expires_at IS NOT NULL AND expires_at <= :now

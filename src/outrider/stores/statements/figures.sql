@@ -4,6 +4,6 @@
 SELECT count(*) FROM channel_outbox WHERE doubted_at IS NOT NULL;
 
 -- name: count_open_jobs
--- Only what has not ended, which an index holds apart.
+-- Only what has not ended, which has its own index.
 SELECT status, count(*) FROM job_queue WHERE outcome IS NULL
  GROUP BY status ORDER BY status;

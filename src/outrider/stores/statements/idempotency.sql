@@ -1,7 +1,7 @@
--- Idempotency records: claimed by one, finished or abandoned by that one, pruned once expired.
+-- Idempotency records: claimed once, finished or abandoned by the claimant, pruned once expired.
 
 -- name: claim_idempotency_key
--- A new record, or an expired one taken over; no row if somebody else's stands. That one is locked
+-- A new record, or an expired one taken over; no row if another claim is valid. That one is locked
 -- even so, and cannot change before this transaction has read it.
 INSERT INTO idempotency_records (tenant_id, workspace_id, key, fingerprint, owner, expires_at)
 VALUES (:tenant_id, :workspace_id, :key, :fingerprint, :owner, :expires_at)
@@ -31,7 +31,7 @@ DELETE FROM idempotency_records
    AND owner = :owner AND answer IS NULL;
 
 -- name: prune_idempotency_records
--- What others are at is left to them: this comes after a claim and must not wait for anybody.
+-- Records that others are using are skipped: this comes after a claim and must not block.
 WITH old AS MATERIALIZED (
   SELECT ctid FROM idempotency_records WHERE expires_at <= :now
    ORDER BY expires_at LIMIT :most FOR UPDATE SKIP LOCKED

@@ -1,7 +1,7 @@
--- Intakes: audiences written in many short transactions, seen by nobody before the last of them.
+-- Intakes: audiences written in many short transactions, invisible until the last of them.
 
 -- name: open_intake
--- None where another one is under way.
+-- None if another one is in progress.
 INSERT INTO audience_intakes (campaign_id, id, first_position, first_chunk, expires_at)
 VALUES (:campaign_id, :id, :first_position, :first_chunk, :expires_at)
 ON CONFLICT (campaign_id) DO NOTHING RETURNING id::text;
@@ -10,7 +10,7 @@ ON CONFLICT (campaign_id) DO NOTHING RETURNING id::text;
 SELECT id::text FROM audience_intakes WHERE campaign_id = :campaign_id;
 
 -- name: keep_intake
--- Locks its row: what is written in this transaction is written before anybody takes it away.
+-- Locks its row: what this transaction writes cannot be removed concurrently.
 UPDATE audience_intakes SET expires_at = :expires_at
  WHERE campaign_id = :campaign_id AND id = :id AND abandoned = false RETURNING id::text;
 

@@ -1,14 +1,14 @@
--- Jobs as leases: kept alive, held, given back, and what a pause or stop says to who holds them.
+-- Jobs as leases: renewed, held and handed back, and how a pause or stop reaches their holder.
 
 -- name: suspensions
--- Of the jobs that a worker still holds, whether each was paused or stopped.
+-- For the jobs that a worker still holds, whether each was paused or stopped.
 WITH held AS window(id uuid, fence bigint)
 SELECT j.id::text, j.paused OR j.cancelled
   FROM held
   JOIN job_queue j ON looked_up(j.id, held.id) AND j.fence = held.fence AND j.status = 'locked';
 
 -- name: see_suspensions
--- Whoever paused or stopped them may rely on it: no call of these begins any more.
+-- A guarantee to the caller of pause or stop: no call of these begins any more.
 WITH held AS window(id uuid, fence bigint)
 UPDATE job_queue AS j SET suspension_seen = true
   FROM held
@@ -23,7 +23,7 @@ SELECT EXISTS (SELECT 1 FROM job_queue
 SELECT status, run_at, paused FROM job_queue WHERE id = :job_id;
 
 -- name: heartbeat_jobs
--- In the order of their ids, as controls lock them too: so neither can wait for the other in turn.
+-- In id order, as controls lock them too, so that neither can deadlock the other.
 WITH held AS window(id uuid, fence bigint), mine AS MATERIALIZED (
   SELECT j.id FROM job_queue j JOIN held ON looked_up(j.id, held.id) AND j.fence = held.fence
    WHERE j.status = 'locked' {postgres: ORDER BY j.id FOR NO KEY UPDATE OF j}
@@ -33,14 +33,14 @@ UPDATE job_queue AS j SET heartbeat_at = :now, lease_expires_at = :lease_expires
 RETURNING j.id::text;
 
 -- name: hold_job
--- Prove, and keep for the rest of this transaction, that the job is still ours; and tell whether
+-- Prove that the job is still ours, and lock it for the rest of this transaction; and say whether
 -- its phase was paused or stopped meanwhile.
 UPDATE job_queue SET heartbeat_at = :now, lease_expires_at = :lease_expires_at
  WHERE id = :job_id AND fence = :fence AND status = 'locked'
 RETURNING paused OR cancelled;
 
 -- name: release_job
--- What was cancelled meanwhile is due at once, unless only a verdict can wake it.
+-- A job cancelled meanwhile is due at once, unless only a verdict can wake it.
 UPDATE job_queue SET status = 'queued', locked_by = NULL, locked_at = NULL,
        run_at = CASE WHEN cancelled AND :run_at::timestamptz IS NOT NULL THEN :now::timestamptz ELSE :run_at END,
        heartbeat_at = NULL, lease_expires_at = NULL, updated_at = :now
@@ -48,7 +48,8 @@ UPDATE job_queue SET status = 'queued', locked_by = NULL, locked_at = NULL,
 RETURNING id::text;
 
 -- name: requeue_failed
--- What somebody is writing is left to the next look, here and below: no deadlock with a control.
+-- Rows locked by another transaction are left to the next pass, here and below: no deadlock with a
+-- control.
 WITH due AS MATERIALIZED (
   SELECT id FROM job_queue WHERE status = 'failed' AND run_at <= :now
    FOR NO KEY UPDATE SKIP LOCKED
@@ -57,7 +58,7 @@ UPDATE job_queue AS j SET status = 'queued', updated_at = :now FROM due WHERE j.
 RETURNING j.id::text;
 
 -- name: take_back_unbegun_in_lane
--- A worker died, and its own record says which calls it had begun: what else it had opened was
+-- A worker died, and its own journal says which calls it had begun: what else it had opened was
 -- never called, and waits as before.
 UPDATE channel_outbox
    SET attempts = attempts - CASE WHEN repeats = 0 THEN 1 ELSE 0 END,
@@ -70,9 +71,8 @@ UPDATE channel_outbox
 RETURNING id::text;
 
 -- name: wake_resolved
--- Parked jobs that have no verdict to wait for, or have other items to go on with, or were
--- stopped: a stop waits for no verdict. And lanes whose next item was set after they were
--- released.
+-- Parked jobs that have no verdict to wait for, or have other items to continue with, or were
+-- stopped: a stop waits for no verdict. And lanes whose next item was set after they were released.
 WITH woken AS MATERIALIZED (
   SELECT id FROM job_queue
    WHERE status = 'queued' AND paused = false AND run_at IS NULL
@@ -92,8 +92,8 @@ UPDATE job_queue AS j SET run_at = :now, updated_at = :now FROM woken WHERE j.id
 RETURNING j.id::text;
 
 -- name: work_is_left
--- Whether anything is due until that moment, or with a worker now; what waits for a closed door is
--- left to whoever works when it opens.
+-- Whether anything is due by then, or held by a worker now; what waits for a closed door is left to
+-- the workers that are running when it opens.
 SELECT EXISTS (SELECT 1 FROM job_queue WHERE status = 'locked'
                   {sqlite: AND lease_expires_at > ''})
     OR EXISTS (SELECT 1 FROM job_queue WHERE status = 'failed' AND run_at <= :until)

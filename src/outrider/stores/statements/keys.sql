@@ -1,4 +1,4 @@
--- API keys and workspaces: made, listed, revoked and found. Secrets never come this far.
+-- API keys and workspaces: created, listed, revoked and found. Secrets never reach the database.
 
 -- name: insert_api_key
 INSERT INTO api_keys (id, tenant_id, workspace_id, name, scopes, salt, digest, created_at)
@@ -33,7 +33,7 @@ SELECT id::text FROM workspaces WHERE id = :workspace_id AND tenant_id = :tenant
    FOR NO KEY UPDATE;
 
 -- name: tenant_by_name
--- Names are not unique; the oldest bearer has it.
+-- Names are not unique; the oldest holder of a name wins.
 SELECT t.id::text FROM tenants t WHERE t.name = :name ORDER BY t.created_at, t.id LIMIT 1;
 
 -- name: insert_tenant

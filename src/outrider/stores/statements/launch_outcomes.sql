@@ -1,8 +1,8 @@
--- What became of every message of a launch in the end, over all retries of it.
+-- The final outcome of every message of a launch, over all its retries.
 
 -- name: launch_chains
--- Each of these runs, and before it the ones whose remainder it took up, the latest first; of
--- those before, what they came to by the event that ended them.
+-- Each of these runs, and before it the runs whose remainder it took up, latest first; for the
+-- earlier ones, their outcome according to the event that ended them.
 WITH RECURSIVE chain (last_id, id, retry_of, intended, ended_seq, depth) AS (
   SELECT r.id, r.id, r.retry_of, r.intended, NULL::bigint, 0 FROM campaign_runs r
    WHERE r.id IN window(id uuid)
@@ -22,13 +22,13 @@ SELECT c.last_id::text, c.id::text, c.intended, e.payload::text
  ORDER BY c.last_id, c.depth;
 
 -- name: count_left_failed
--- Of what retries left out, by campaign, what has failed since, and no later run took up.
+-- Of what retries left out, by campaign, what has failed since and no later run took up.
 SELECT x.campaign_id::text, count(*) FROM retry_exclusions x JOIN channel_outbox o ON o.id = x.outbox_id
  WHERE x.campaign_id IN window(id uuid) AND x.taken_by IS NULL AND o.status = 'failed'
  GROUP BY x.campaign_id;
 
 -- name: still_left_out
--- Of these items, those that a retry left out, and no later run took up.
+-- Of these items, those that a retry left out and no later run took up.
 SELECT outbox_id::text FROM retry_exclusions
  WHERE campaign_id = :campaign_id AND taken_by IS NULL
    AND outbox_id IN window(id uuid);

@@ -1,7 +1,7 @@
 -- A job's part of the ledger: its members and rows, and what is given up or put in doubt.
 
 -- name: load_remainder
--- With whether the provider has accepted it after all, in the run before or in one before that.
+-- Includes whether the provider accepted it after all, in the previous run or an earlier one.
 WITH RECURSIVE lineage (id, run_id, retry_job_id) AS (
   SELECT id, run_id, retry_job_id FROM job_queue WHERE id = :previous_job_id
   UNION
@@ -53,7 +53,7 @@ SELECT id::text, recipient_id, status,
   FROM channel_outbox WHERE run_id = :run_id AND job_id = :job_id;
 
 -- name: doubt_abandoned
--- Attempts that a former holder of the job left open, at a gateway that forgets.
+-- Attempts that a former holder of the job left open, at a gateway that remembers no references.
 UPDATE channel_outbox SET doubted_at = :now, reason = 'worker_lost', next_attempt_at = NULL,
        updated_at = :now
  WHERE run_id = :run_id AND job_id = :job_id AND status = 'queued' AND doubted_at IS NULL
@@ -61,8 +61,8 @@ UPDATE channel_outbox SET doubted_at = :now, reason = 'worker_lost', next_attemp
 RETURNING id::text;
 
 -- name: bury_waiting
--- Items of a job that is given up or stopped: failed, or skipped where nobody had attempted them;
--- unless an earlier attempt may have arrived.
+-- Items of a job that is given up or stopped: failed, or skipped if never attempted; unless an
+-- earlier attempt may have arrived.
 UPDATE channel_outbox
    SET status = CASE WHEN maybe_received THEN 'queued'
                      WHEN attempts = 0 THEN 'skipped' ELSE 'failed' END,
@@ -74,8 +74,8 @@ UPDATE channel_outbox
    AND attempt_opened_at IS NULL;
 
 -- name: doubt_items
--- Items that must not be called again: a former holder of the job left them open, as often as it
--- may be or at a gateway that does not remember; or an earlier silence is older than its memory.
+-- Items that must not be called again: a former holder of the job left them open, and repeats are
+-- used up or the gateway does not remember; or an earlier silence is older than its memory.
 UPDATE channel_outbox
    SET doubted_at = :now, next_attempt_at = NULL, updated_at = :now,
        reason = CASE WHEN attempt_opened_at IS NOT NULL AND repeats >= :repeats_max

@@ -1,4 +1,4 @@
--- The ledger's clock: what time it is by the database, and how far its time is known to be.
+-- The ledger's clock: the database's time, and the latest time it is known to have reached.
 
 -- name: read_ledger_clock
 SELECT {postgres: clock_timestamp()}
@@ -6,7 +6,7 @@ SELECT {postgres: clock_timestamp()}
        (SELECT told_at FROM ledger_clock) AS told_at;
 
 -- name: keep_ledger_clock
--- Never back, unless it was so far ahead that it cannot have been right.
+-- Never backwards, unless it was so far ahead that it cannot have been right.
 INSERT INTO ledger_clock (id, told_at) VALUES (1, :told_at)
 ON CONFLICT (id) DO UPDATE
    SET told_at = CASE WHEN ledger_clock.told_at > :at_most::timestamptz THEN excluded.told_at

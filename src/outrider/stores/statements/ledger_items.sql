@@ -1,8 +1,8 @@
--- Items of the ledger as they are read, with their attempts.
+-- Reading items of the ledger, with their attempts.
 
 -- name: items_of_run_filtered
--- Settled jobs carry their counts, and every job its range: those without such an item, or without
--- this recipient, are passed over.
+-- Settled jobs carry their counts, and every job its range: jobs without such an item, or without
+-- this recipient, are skipped.
 -- postgres:
 SELECT o.id::text, o.recipient_id, o.recipient_address, o.channel, o.provider,
        o.submission_target, o.status, o.intent_status, o.exhausted_reason, o.reason, o.error,

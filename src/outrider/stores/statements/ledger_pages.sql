@@ -1,7 +1,7 @@
 -- A run's whole ledger in pages, as a certificate reads it.
 
 -- name: ledger_page
--- All rows of a run in the order of its index, so that each page costs only itself.
+-- All rows of a run in index order, so that each page costs only itself.
 SELECT o.job_id::text, o.id::text, encode(o.idempotency_key, 'hex'), o.status, o.submission_target,
        o.repeat_target, o.repeat_memory,
        EXISTS (SELECT 1 FROM attempt_history h
@@ -13,7 +13,7 @@ SELECT o.job_id::text, o.id::text, encode(o.idempotency_key, 'hex'), o.status, o
  ORDER BY o.job_id, o.id LIMIT :most;
 
 -- name: key_is_unique_in_schema
--- Is the constraint that makes duplicates impossible really in this database?
+-- Does this database really have the constraint that makes duplicates impossible?
 -- postgres:
 SELECT EXISTS (
   SELECT 1 FROM pg_index i

@@ -1,8 +1,9 @@
--- Jobs that failed or lost their worker: rescued, put to rest, and what was open is taken back.
+-- Jobs that failed or lost their worker: rescued or put to rest, and their open attempts taken
+-- back.
 
 -- name: bury_left_waiting
--- A worker that was taken for dead gave items back, or has tries left for them, after their job
--- was stopped, or given up, and had ended. As `bury_waiting` does it.
+-- A worker presumed dead handed items back, or has tries left for them, after their job was stopped
+-- or given up and had ended. Done as in `bury_waiting`.
 UPDATE channel_outbox AS o
    SET status = CASE WHEN o.maybe_received THEN 'queued' WHEN o.attempts = 0 THEN 'skipped'
                      ELSE 'failed' END,
@@ -18,7 +19,7 @@ UPDATE channel_outbox AS o
 RETURNING o.id::text;
 
 -- name: rest_jobs
--- A job that lost worker after worker without getting anywhere waits longer each time.
+-- A job that repeatedly loses its worker without progress waits longer each time.
 WITH item AS window(id uuid, run_at timestamptz)
 UPDATE job_queue AS j SET run_at = item.run_at, updated_at = :now
   FROM item
@@ -31,11 +32,12 @@ SELECT item.id, item.fence, item.worker_id, :now
 ON CONFLICT (job_id, fence) DO NOTHING;
 
 -- name: forget_lost_lease
--- Its worker has come back, knows that the job is another's, and has no call of it out any more.
+-- Its worker has come back, knows that the job has another holder, and has no call of it in
+-- progress.
 DELETE FROM lost_leases WHERE job_id = :job_id AND fence = :fence;
 
 -- name: forget_lost_leases
--- So many that nobody needs any more.
+-- At most this many that are no longer needed.
 DELETE FROM lost_leases
  WHERE (job_id, fence) IN (
    SELECT l.job_id, l.fence FROM lost_leases l
@@ -46,7 +48,7 @@ DELETE FROM lost_leases
 RETURNING job_id::text;
 
 -- name: fail_job
--- What was cancelled meanwhile is tried again at once; giving it up calls nobody.
+-- A job cancelled meanwhile is retried at once; giving it up makes no call.
 WITH past AS MATERIALIZED (
   SELECT count(*) AS ended FROM channel_outbox o
    WHERE o.run_id = (SELECT run_id FROM job_queue WHERE id = :job_id) AND o.job_id = :job_id
@@ -65,9 +67,8 @@ UPDATE job_queue SET status = 'failed',
 RETURNING id::text, attempts >= max_attempts;
 
 -- name: rescue_expired
--- Leases that ran out, and whatever the lease says, locks without a heartbeat for too long. Items
--- that have ended since a worker was last lost are progress, and what was lost before it counts no
--- more.
+-- Expired leases, and, whatever the lease says, locks without a heartbeat for too long. Items that
+-- have ended since a worker was last lost are progress, which resets the count of losses.
 WITH expired AS MATERIALIZED (
   SELECT id, (SELECT count(*) FROM channel_outbox o
                  WHERE o.run_id = job_queue.run_id AND o.job_id = job_queue.id
@@ -95,7 +96,7 @@ SELECT id::text, run_id::text, fence FROM job_queue WHERE status = 'locked' AND 
  {postgres: ORDER BY job_queue.id FOR NO KEY UPDATE};
 
 -- name: take_back_unbegun
--- A worker died, and its own record says which calls it had begun: what else it had opened was
+-- A worker died, and its own journal says which calls it had begun: what else it had opened was
 -- never called, and waits as before.
 UPDATE channel_outbox
    SET attempts = attempts - CASE WHEN repeats = 0 THEN 1 ELSE 0 END,
@@ -108,7 +109,7 @@ UPDATE channel_outbox
 RETURNING id::text;
 
 -- name: rescue_from
--- Jobs of workers that are known to be dead need not wait for their leases.
+-- Jobs of workers known to be dead need not wait for their leases.
 WITH held AS MATERIALIZED (
   SELECT id, (SELECT count(*) FROM channel_outbox o
                  WHERE o.run_id = job_queue.run_id AND o.job_id = job_queue.id

@@ -1,7 +1,7 @@
--- A list of campaigns with how each of them stands, in a few statements however long it is.
+-- A list of campaigns with the state of each, in a fixed number of statements.
 
 -- name: campaigns_floor
--- Where a look through so many campaigns ends, if there are more.
+-- Where a page of this many campaigns ends, if there are more.
 SELECT c.id::text FROM campaigns c
  WHERE c.tenant_id = :tenant_id AND c.workspace_id = :workspace_id AND c.id < :before
  ORDER BY c.id DESC LIMIT 1 OFFSET :scanned::int - 1;
@@ -24,7 +24,7 @@ SELECT c.id::text, c.name, c.audience_size, c.last_sequence, c.created_at
  ORDER BY c.id DESC LIMIT :most;
 
 -- name: phases_of_campaigns
--- With what was last told of a phase in progress, and what its run came to in the end.
+-- Includes the last reported progress of a phase in progress, and the final result of its run.
 SELECT p.campaign_id::text, p.phase, p.state, p.run_id::text, p.started_at, p.progress::text,
        r.status, r.intended, e.payload::text, p.reason,
        CASE WHEN r.scheduled_for > r.created_at THEN r.scheduled_for END AS scheduled_for,

@@ -1,7 +1,7 @@
--- Bringing a phase and its run back together after a hand in the database: one transaction each.
+-- Reconciling a phase and its run after a manual change in the database: one transaction each.
 
 -- name: disagreeing_phases
--- In flight, while their run has ended, was stopped or never was.
+-- Phases in flight whose run has ended, was stopped or never existed.
 SELECT p.campaign_id::text, p.phase
   FROM campaign_phases p LEFT JOIN campaign_runs r ON r.id = p.run_id
  WHERE p.state IN ('in_progress', 'paused')
@@ -10,7 +10,7 @@ SELECT p.campaign_id::text, p.phase
  ORDER BY p.campaign_id, p.phase LIMIT :most;
 
 -- name: runs_left_running
--- Nobody has ended or stopped them, and their phase is not in flight, or has another run.
+-- Runs that are neither ended nor stopped, while their phase is not in flight, or has another run.
 SELECT r.id::text, r.campaign_id::text, r.phase
   FROM campaign_runs r
   LEFT JOIN campaign_phases p ON p.campaign_id = r.campaign_id AND p.phase = r.phase
@@ -20,7 +20,7 @@ SELECT r.id::text, r.campaign_id::text, r.phase
  ORDER BY r.id LIMIT :most;
 
 -- name: phase_beside_run
--- A phase, the run it names, and what its stream was last told of it.
+-- A phase, its current run, and the last event of it in its stream.
 SELECT c.tenant_id::text, c.workspace_id::text, p.state, p.run_id::text, r.status,
        r.stopped_at IS NOT NULL, r.approved_at IS NOT NULL,
        EXISTS (SELECT 1 FROM job_queue j

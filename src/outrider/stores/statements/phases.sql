@@ -26,7 +26,7 @@ UPDATE campaign_phases
  WHERE campaign_id = :campaign_id AND phase = :phase;
 
 -- name: running_runs
--- The runs of a campaign that nobody has ended or stopped: one, unless rows were changed by hand.
+-- The runs of a campaign that are neither ended nor stopped: one, unless rows were changed by hand.
 SELECT id::text, phase FROM campaign_runs
  WHERE campaign_id = :campaign_id AND (finished_at IS NULL) IS TRUE AND stopped_at IS NULL
    AND status IN ('queued', 'running');
@@ -36,7 +36,7 @@ SELECT state, run_id::text FROM campaign_phases WHERE campaign_id = :campaign_id
    FOR NO KEY UPDATE;
 
 -- name: set_phase_state
--- Comes after its event: a trigger takes note of a state that came without one.
+-- Comes after its event: a trigger records a state that came without one.
 UPDATE campaign_phases
    SET state = :state, run_id = :run_id, last_sequence = :sequence, reason = :reason,
        started_at = CASE WHEN :begins::boolean THEN :now ELSE started_at END,

@@ -1,4 +1,4 @@
--- What previews and dry runs read: one reader, whom the screens let through, what was left over.
+-- What previews and dry runs read: one recipient, who passes the screens, and what was left over.
 
 -- name: member_for_preview
 SELECT recipient_id, email, phone, push_token, attributes, invalid, duplicate FROM audience_members
@@ -9,7 +9,7 @@ SELECT recipient_id, email, phone, push_token, attributes, invalid, duplicate FR
  WHERE campaign_id = :campaign_id ORDER BY position LIMIT 1;
 
 -- name: count_screened
--- What would become of everybody who gets this message, if it were sent now.
+-- The outcome for everyone who gets this message, if it were sent now.
 SELECT CASE WHEN :kind::int = 0 THEN NULL
             WHEN address IS NULL OR address = '' THEN 'no_address'
             WHEN invalid & :kind > 0 THEN 'invalid_address'

@@ -1,7 +1,8 @@
--- Progress of phases that are under way: whose turn it is to be told of, and what is told.
+-- Progress of phases in progress: which are due for a report, and what it says.
 
 -- name: claim_progress
--- Whose progress was not told for a while; who asks tells it, and nobody else meanwhile.
+-- Phases whose progress was not reported for a while; the caller reports it, and no other process
+-- meanwhile.
 WITH due AS MATERIALIZED (
   SELECT campaign_id, phase FROM campaign_phases
    WHERE state IN ('in_progress', 'paused') AND state = 'in_progress'

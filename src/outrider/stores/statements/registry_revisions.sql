@@ -1,4 +1,4 @@
--- Registries that a server was given: each is a revision, which the other servers follow.
+-- Registries given to a server: each is a revision, which the other servers follow.
 
 -- name: latest_registry_revision
 SELECT coalesce(max(revision), 0) FROM registry_revisions WHERE revision > 0;
@@ -11,7 +11,7 @@ SELECT revision, sha256, document FROM registry_revisions
 SELECT EXISTS (SELECT 1 FROM registry_revisions WHERE sha256 = :sha256 OR replaced_sha256 = :sha256);
 
 -- name: serialise_registries
--- The next revision is the last one and one more. SQLite has one writer at a time anyway.
+-- The next revision is the last one plus one. SQLite has one writer at a time anyway.
 -- postgres:
 SELECT pg_advisory_xact_lock(1869640816, 0);
 -- sqlite:

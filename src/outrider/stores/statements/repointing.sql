@@ -1,8 +1,7 @@
--- Where a run's open jobs go, and how what was never attempted of them goes elsewhere.
+-- The targets of a run's open jobs, and moving what was never attempted to another target.
 
 -- name: contracts_of_run
--- Those of its open jobs: how many of these wait, also to be queued again, and how many are with a
--- worker.
+-- Those of its open jobs: how many of these wait, including to be requeued, and how many are held.
 SELECT contract_id, max(own), count(*) FILTER (WHERE status <> 'locked'),
        count(*) FILTER (WHERE status = 'locked')
   FROM (SELECT contract_id, 1 AS own, status FROM job_queue
@@ -14,17 +13,17 @@ SELECT contract_id, max(own), count(*) FILTER (WHERE status <> 'locked'),
  GROUP BY contract_id ORDER BY contract_id;
 
 -- name: next_job_of_run
--- When its next job is due, if one waits for a moment.
+-- When its next job is due, if one waits for a time.
 SELECT min(run_at) AS due_at FROM job_queue
  WHERE run_id = :run_id AND outcome IS NULL AND status <> 'locked' AND run_at IS NOT NULL;
 
 -- name: count_busy_workers
--- Workers that hold a job now, whosever it is.
+-- Workers that hold a job of any run now.
 SELECT count(DISTINCT locked_by) FROM job_queue
  WHERE status = 'locked' AND lease_expires_at > :now;
 
 -- name: repoint_jobs
--- Only open jobs that nobody holds: a worker keeps to the contract that it claimed its job with.
+-- Only open jobs without a holder: a worker keeps to the contract that it claimed its job with.
 UPDATE job_queue
    SET contract_id = CASE contract_id WHEN :old_id::integer THEN :new_id::integer ELSE contract_id END,
        fallback_contract_id =
@@ -38,7 +37,7 @@ UPDATE job_queue
 RETURNING id::text;
 
 -- name: repoint_items
--- What was never attempted of these jobs; what was keeps the contract it was attempted under.
+-- The unattempted items of these jobs; attempted ones keep the contract they were attempted under.
 UPDATE channel_outbox SET contract_id = :new_id, updated_at = :now
  WHERE run_id = :run_id AND job_id IN window(id uuid)
    AND contract_id = :old_id AND status = 'queued' AND attempts = 0 AND NOT maybe_received
@@ -46,6 +45,6 @@ UPDATE channel_outbox SET contract_id = :new_id, updated_at = :now
 RETURNING id;
 
 -- name: count_items_kept
--- Waiting items of the run that keep to a contract.
+-- Waiting items of the run that keep their contract.
 SELECT count(*) FROM channel_outbox
  WHERE run_id = :run_id AND contract_id = :contract_id AND status = 'queued';

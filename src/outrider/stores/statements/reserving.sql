@@ -1,8 +1,8 @@
 -- Reserving and opening: a window of drafts becomes open attempts, or opens again.
 
 -- name: skip_held_keys
--- The provider is not called for these: they are on record as skipped, under a key of their own,
--- and name the key that they share and who holds it.
+-- The provider is not called for these: they are recorded as skipped, under a separate key, and
+-- name the key that they share and its holder.
 INSERT INTO channel_outbox (
   id, tenant_id, workspace_id, origin, run_id, job_id, channel, provider, submission_target,
   contract_id, recipient_id, recipient_address, asset_id, asset_version, subject,
@@ -21,8 +21,9 @@ ON CONFLICT (tenant_id, workspace_id, idempotency_key) DO NOTHING
 RETURNING id::text;
 
 -- name: reserve_window
--- Reserve and open in one: a row that exists already is left alone and not returned. That the job
--- is ours, and goes on where attempts are opened, is proved and kept until the commit.
+-- Reserve and open in one: an existing row is left alone and not returned. The same statement
+-- proves, and locks until the commit, that the job is ours and, where attempts are opened, not
+-- suspended.
 WITH held AS MATERIALIZED (
   SELECT id FROM job_queue WHERE id = :job_id AND fence = :fence AND status = 'locked'
      AND (NOT :opens::boolean OR NOT (paused OR cancelled)) FOR NO KEY UPDATE
@@ -70,8 +71,8 @@ ON CONFLICT (tenant_id, workspace_id, idempotency_key) DO NOTHING
 RETURNING id::text, status;
 
 -- name: reserve_fresh
--- Of a job that nobody held before, so none of its rows can exist, and looking for each of them
--- first would cost a fifth of the whole. If one does exist, the database refuses all of them.
+-- Skips the duplicate check for a job's first holder: none of its rows can exist, and looking for
+-- each would cost a fifth of the whole. If one does exist, the database refuses all of them.
 -- as reserve_window without ON CONFLICT (tenant_id, workspace_id, idempotency_key) DO NOTHING
 
 -- name: archive_abandoned
@@ -102,9 +103,8 @@ UPDATE channel_outbox SET status = 'skipped', skipped = true,
                   AND (s.includes_transactional OR NOT channel_outbox.transactional));
 
 -- name: doubt_suppressed
--- Opted out, and an earlier attempt may have arrived: to ask again might be to send it, so
--- somebody has to find out in another way. What a former holder left open is in the history
--- already.
+-- Opted out, and an earlier attempt may have arrived: asking again might send it, so it has to be
+-- settled in another way. What a former holder left open is already in the history.
 UPDATE channel_outbox SET doubted_at = :now, reason = 'suppressed', next_attempt_at = NULL,
        waits_for = NULL, repeats = repeats + CASE WHEN attempt_opened_at IS NULL THEN 0 ELSE 1 END,
        attempt_opened_at = NULL, attempt_fence = NULL, progress = NULL,
@@ -123,8 +123,8 @@ UPDATE channel_outbox SET doubted_at = :now, reason = 'suppressed', next_attempt
 RETURNING id::text;
 
 -- name: reopen_window
--- What was left open is called again as the same attempt. Whoever opted out meanwhile is left as
--- it is, whatever became of earlier attempts.
+-- An attempt left open is called again as the same attempt. A recipient who has opted out since is
+-- left unchanged, whatever happened to earlier attempts.
 UPDATE channel_outbox
    SET attempts = attempts + CASE WHEN attempt_opened_at IS NULL AND repeats = 0 THEN 1 ELSE 0 END,
        repeats = repeats + CASE WHEN attempt_opened_at IS NULL THEN 0 ELSE 1 END,
@@ -149,8 +149,8 @@ RETURNING id::text, attempts, maybe_received, coalesce(due_at, created_at) AS su
           uncounted_calls, repeats, coalesce(attempts_before, 0) AS attempts_before;
 
 -- name: open_due
--- As reopen_window, for what nobody has open, while the job's own lease lasts: that the job is
--- ours and goes on is proved, and kept until the commit, by the same statement.
+-- As reopen_window, for items without an open attempt, during the job's own lease: the same
+-- statement proves, and locks until the commit, that the job is ours and not suspended.
 WITH held AS MATERIALIZED (
   SELECT id FROM job_queue WHERE id = :job_id AND fence = :fence AND status = 'locked'
      AND paused = false AND NOT cancelled FOR NO KEY UPDATE

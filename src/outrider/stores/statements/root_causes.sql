@@ -1,7 +1,7 @@
--- Why a step or a run failed, in words and by category, from a sample of what failed in it.
+-- Why a step or a run failed, in words and by category, from a sample of its failures.
 
 -- name: failure_sample
--- Why items of a run failed: the reasons of so many of them, each with one of its errors.
+-- Why items of a run failed: the reasons of a sample of them, each with one of its errors.
 SELECT reason, min(error), count(*)::int
   FROM (SELECT reason, error FROM channel_outbox
          WHERE run_id = :run_id AND status = 'failed' LIMIT :most) failed
@@ -14,7 +14,7 @@ SELECT reason, min(error), count(*)::int
  GROUP BY reason;
 
 -- name: failed_job_of_run
--- One of those that failed, a dead one if there is any, and how many there are.
+-- One of the failed jobs, preferably a dead one, and how many there are.
 SELECT id::text, status, (SELECT count(*) FROM job_queue f
                         WHERE f.run_id = :run_id AND f.outcome = 'failed')
   FROM job_queue WHERE run_id = :run_id AND outcome = 'failed'

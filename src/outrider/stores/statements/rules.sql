@@ -1,4 +1,4 @@
--- Rules and steps: read in pages, and changed by carrying out a diff, with who did it on record.
+-- Rules and steps: read in pages, and changed by applying a diff, with its author recorded.
 
 -- name: workflow_rules_page
 SELECT id::text, trigger_name, channel, audience, enabled, urgent, topic,
@@ -52,7 +52,7 @@ UPDATE workflow_rules AS r
  WHERE looked_up(r.id, item.id) AND r.tenant_id = :tenant_id AND r.workspace_id = :workspace_id;
 
 -- name: delete_workflow_rules
--- Their steps go with them.
+-- Their steps are deleted with them.
 DELETE FROM workflow_rules
  WHERE id IN window(id uuid)
    AND tenant_id = :tenant_id AND workspace_id = :workspace_id;

@@ -1,7 +1,7 @@
--- The jobs of a run as they are read: in pages, and counted by status and reason.
+-- Reading the jobs of a run: in pages, and counted by status and reason.
 
 -- name: jobs_page
--- Jobs carry their counts; of one that ended with items in doubt, the rows are counted.
+-- Jobs carry their counts; for one that ended with items in doubt, the rows are counted.
 SELECT j.id::text, j.job_type, j.submission_target, j.status, j.outcome, j.attempts, j.item_count,
        CASE WHEN j.unended = 0 THEN j.sent ELSE (
          SELECT count(*) FROM channel_outbox o

@@ -1,9 +1,9 @@
 -- The log of a run: the one function that appends to it, and reading it in order.
 
 -- name: append_run_events
--- The append authority: a counter on the run's row, which stays locked until the commit. What the
--- log has already takes no number; it is looked up key by key, however long the log is. Two
--- statements in SQLite, which has none that both updates and inserts.
+-- The append authority: a counter on the run's row, which stays locked until the commit. Known
+-- events take no number; they are looked up key by key, however long the log is. Two statements in
+-- SQLite, which has none that both updates and inserts.
 -- postgres:
 WITH known AS MATERIALIZED (
   SELECT e.idempotency_key FROM run_events e

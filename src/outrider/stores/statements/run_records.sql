@@ -1,4 +1,4 @@
--- Runs as they are read: one, those of a campaign, and how one ended.
+-- Reading runs: one, those of a campaign, and how one ended.
 
 -- name: count_left_in_doubt
 SELECT count(*) FROM retry_exclusions x {sqlite: CROSS} JOIN channel_outbox o ON o.id = x.outbox_id
@@ -20,7 +20,7 @@ SELECT id::text, campaign_id::text, phase, channel, status, intended, scheduled_
  ORDER BY campaign_runs.id DESC LIMIT :most;
 
 -- name: run_ending
--- What the log says of the status that the run's row has.
+-- What the log says about the status in the run's row.
 SELECT e.type, e.payload FROM campaign_runs r
   JOIN run_events e ON e.run_id = r.id AND e.run_seq = r.status_seq
  WHERE r.id = :run_id;

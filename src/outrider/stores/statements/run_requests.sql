@@ -1,4 +1,4 @@
--- Run requests in the database: each is one run, however often it is made.
+-- Run requests in the database: each is one run, however often it is repeated.
 
 -- name: workspace_by_id
 SELECT project, environment FROM workspaces WHERE id = :workspace_id AND tenant_id = :tenant_id;

@@ -1,4 +1,4 @@
--- Snapshots of runs as they are stored: which runs are behind their log, and how one catches up.
+-- Stored snapshots of runs: which runs are behind their log, and how one catches up.
 
 -- name: unprojected_runs
 SELECT id::text, tenant_id::text, workspace_id::text, last_seq
@@ -13,7 +13,7 @@ SELECT id::text FROM job_queue WHERE run_id = :run_id ORDER BY job_queue.id LIMI
 SELECT last_seq FROM campaign_runs WHERE id = :run_id;
 
 -- name: newest_run_snapshot
--- The newest that tells of nothing after that sequence.
+-- The newest that covers nothing after that sequence.
 SELECT document, last_event_seq FROM run_snapshots
  WHERE run_id = :run_id AND last_event_seq <= :until
  ORDER BY last_event_seq DESC LIMIT 1;
@@ -23,24 +23,24 @@ SELECT document, last_event_seq FROM run_snapshots
 DELETE FROM run_snapshots WHERE run_id = :run_id AND last_event_seq = :seq;
 
 -- name: rewind_projection
--- As far as the newest snapshot that is left: the projector folds from there.
+-- Back to the newest remaining snapshot: the projector folds from there.
 UPDATE campaign_runs
    SET snapshot_seq = coalesce((SELECT max(s.last_event_seq) FROM run_snapshots s
                                  WHERE s.run_id = :run_id), 0)
  WHERE id = :run_id;
 
 -- name: advance_projection
--- Never back: of two projectors, the one that is behind changes nothing.
+-- Never backwards: of two projectors, the one that is behind changes nothing.
 UPDATE campaign_runs SET snapshot_seq = :seq WHERE id = :run_id AND snapshot_seq < :seq;
 
 -- name: insert_run_snapshot
--- Another projector may have written it: it wrote the same.
+-- Another projector may have written it: then it is identical.
 INSERT INTO run_snapshots (run_id, last_event_seq, status, document, projected_at)
 VALUES (:run_id, :last_event_seq, :status, :document, :now)
 ON CONFLICT DO NOTHING;
 
 -- name: prune_run_snapshots
--- All but the newest one and so many before it.
+-- All but the newest one and a number before it.
 DELETE FROM run_snapshots
  WHERE run_id = :run_id
    AND last_event_seq < (SELECT s.last_event_seq FROM run_snapshots s
@@ -48,7 +48,8 @@ DELETE FROM run_snapshots
                           ORDER BY s.last_event_seq DESC LIMIT 1 OFFSET :before);
 
 -- name: oldest_unprojected
--- When the oldest event happened that no snapshot tells of, of so many runs that are behind.
+-- When the oldest event happened that no snapshot covers, over a limited number of runs that are
+-- behind.
 SELECT min((SELECT e.occurred_at FROM run_events e
              WHERE e.run_id = behind.id AND e.run_seq > behind.snapshot_seq
              ORDER BY e.run_seq LIMIT 1)) AS oldest_at

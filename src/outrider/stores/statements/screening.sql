@@ -1,4 +1,4 @@
--- Screening: a workspace's policies, what addresses have heard lately, and what is held back.
+-- Screening: a workspace's policies, recent messages per address, and what is held back.
 
 -- name: workflow_policy
 SELECT document FROM workflow_policies
@@ -33,7 +33,7 @@ SELECT item.channel, item.address, o.attempt_opened_at
           ORDER BY h.attempt_opened_at DESC LIMIT :most);
 
 -- name: defer_items
--- Its contract's time begins when it may first go.
+-- Its contract's time starts when it may first go.
 WITH item AS window(id uuid, until timestamptz, waits_for text, expires_at timestamptz)
 UPDATE channel_outbox AS o
    SET next_attempt_at = item.until, waits_for = item.waits_for,
@@ -54,7 +54,7 @@ UPDATE channel_outbox AS o
    AND NOT o.maybe_received AND o.doubted_at IS NULL;
 
 -- name: fail_items
--- No call can be made of these: an item that nothing here can send, or whose payload is no letter.
+-- No call can be made for these: an item that nothing here can send, or whose payload is malformed.
 WITH item AS window(id uuid, reason text, error text)
 UPDATE channel_outbox AS o
    SET status = 'failed', intent_status = NULL, reason = item.reason, error = item.error,

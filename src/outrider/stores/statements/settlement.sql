@@ -1,4 +1,4 @@
--- Settling a job, and with the last job its run and its phase: all of it in one transaction.
+-- Settling a job, and with the last job its run and its phase, in one transaction.
 
 -- name: lock_job
 SELECT status, fence, item_count, attempts, max_attempts, cancelled

@@ -1,4 +1,4 @@
--- Signals in a run's log: the decision on each, numbered in the order in which they came.
+-- Signals in a run's log: the decision on each, numbered in order of arrival.
 
 -- name: signal_of_run
 -- The decision on a signal, if there was one.
@@ -17,7 +17,7 @@ UPDATE campaign_runs
  WHERE id = :run_id;
 
 -- name: unrecorded_refusals
--- Runs where the time is over in which refusals were only counted.
+-- Runs whose period of only counting refusals is over.
 SELECT id::text FROM campaign_runs
  WHERE refusals_unrecorded > 0 AND refusals_began_at <= :since
  LIMIT :most;

@@ -1,7 +1,7 @@
--- Signing keys: made once for a database, by whoever needs one first; everybody uses the same.
+-- Signing keys: created once per database on first use, and shared by every process.
 
 -- name: insert_signing_key
--- Whoever comes first decides; the others sign with the same.
+-- The first writer decides; the others sign with the same key.
 INSERT INTO signing_keys (name, secret, created_at) VALUES (:name, :secret, :now)
 ON CONFLICT DO NOTHING;
 

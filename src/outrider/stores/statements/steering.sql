@@ -1,7 +1,7 @@
--- Steering a run: what a pause, resume or stop of its phase tells its jobs and its log.
+-- Steering a run: what a pause, resume or stop of its phase changes in its jobs and its log.
 
 -- name: serialise_controls
--- One control of a campaign at a time, before any row of it is locked. SQLite has one writer at a
+-- One control of a campaign at a time, before any of its rows is locked. SQLite has one writer at a
 -- time anyway.
 -- postgres:
 SELECT pg_advisory_xact_lock(1869640814, hashtext(:campaign_id::uuid::text));
@@ -25,7 +25,7 @@ WITH mine AS MATERIALIZED (
 UPDATE job_queue AS j SET paused = false, updated_at = :now FROM mine WHERE j.id = mine.id;
 
 -- name: cancel_jobs
--- Due at once, so that a worker ends them; who holds one opens no more attempts.
+-- Due at once, so that a worker ends them; a holder opens no more attempts.
 WITH mine AS MATERIALIZED (
   SELECT id FROM job_queue
    WHERE run_id = :run_id AND outcome IS NULL {postgres: ORDER BY id FOR NO KEY UPDATE}
@@ -35,6 +35,6 @@ UPDATE job_queue AS j SET cancelled = true, paused = false, suspension_seen = fa
   FROM mine WHERE j.id = mine.id;
 
 -- name: stop_run
--- A run that has ended by itself just now was not stopped.
+-- A run that has just ended normally was not stopped.
 UPDATE campaign_runs SET stopped_at = :now
  WHERE id = :run_id AND stopped_at IS NULL AND (finished_at IS NULL) IS TRUE;

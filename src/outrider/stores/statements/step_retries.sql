@@ -1,4 +1,4 @@
--- A step that begins anew: its next logical attempt, over those of its items that did not succeed.
+-- Restarting a step: its next logical attempt, over those of its items that did not succeed.
 
 -- name: lock_step
 SELECT status, outcome, cancelled, fence, contract_id
@@ -8,8 +8,8 @@ SELECT status, outcome, cancelled, fence, contract_id
 SELECT logical_attempts_max, retry_delay_seconds, cancelled FROM job_queue WHERE id = :job_id;
 
 -- name: retry_step
--- A new logical attempt, with as many engine attempts before it as a new job has. `paused` NULL:
--- as it is.
+-- A new logical attempt, with as many engine attempts available as a new job has. `paused` NULL:
+-- unchanged.
 UPDATE job_queue
    SET status = 'queued', outcome = NULL, sent = 0, failed = 0, skipped = 0, unended = 0,
        result = NULL, locked_by = NULL, locked_at = NULL, heartbeat_at = NULL,
@@ -21,7 +21,7 @@ UPDATE job_queue
 RETURNING logical_attempt;
 
 -- name: archive_failed_items
--- The last attempt of each item that begins anew, as its row has it.
+-- The last attempt of each restarted item, from its row.
 INSERT INTO attempt_history (outbox_id, attempt, repeat, fence, opened_at, closed_at, progress,
                              outcome, reason, error)
 SELECT o.id, o.attempts, o.repeats, o.attempt_fence, o.attempt_opened_at, o.attempt_closed_at,
@@ -34,8 +34,8 @@ SELECT o.id, o.attempts, o.repeats, o.attempt_fence, o.attempt_opened_at, o.atte
    AND NOT EXISTS (SELECT 1 FROM late_acceptances l WHERE l.outbox_id = o.id);
 
 -- name: retry_items
--- What failed, and what the job did not come to. Not what was accepted after all, nor what cannot
--- be rendered: that has no attempt, and would have none.
+-- What failed, and what the job never reached. Not what was accepted after all, nor what cannot be
+-- rendered: that has no attempt, and would have none.
 UPDATE channel_outbox
    SET status = 'queued', skipped = false, intent_status = 'PENDING', exhausted_reason = NULL,
        step_attempt = :attempt, attempts_before = attempts, repeats = 0, uncounted_calls = 0,
@@ -52,6 +52,6 @@ RETURNING id::text;
 SELECT EXISTS (SELECT 1 FROM job_queue WHERE run_id = :run_id AND status = 'dead');
 
 -- name: hasten_items
--- What waits for its next attempt need not wait any longer.
+-- An item waiting for its next attempt need not wait any longer.
 UPDATE channel_outbox SET next_attempt_at = :now, updated_at = :now
  WHERE run_id = :run_id AND job_id = :job_id AND status = 'queued' AND next_attempt_at > :now;

@@ -1,7 +1,7 @@
--- Suppressions: written in windows, and looked up for what is only shown and not sent.
+-- Suppressions: written in windows, and looked up for previews that send nothing.
 
 -- name: suppressed_among
--- Those of the window that would be held back, by their places in it.
+-- Those of the window that would be held back, by their index in it.
 SELECT item.place
   FROM window(place int, channel text, address text, topic text, transactional boolean) AS item
  WHERE EXISTS (SELECT 1 FROM suppressions s
@@ -26,7 +26,7 @@ DELETE FROM suppressions
 RETURNING address;
 
 -- name: insert_suppressions
--- Those that were not there already, or that reach further now.
+-- Those that are new, or that now reach further.
 INSERT INTO suppressions AS s (tenant_id, workspace_id, channel, address, topic, reason, source,
                                evidence, includes_transactional, created_at)
 SELECT :tenant_id, :workspace_id, channel, lower(address), :topic, :reason, :source, :evidence,

@@ -26,7 +26,7 @@ SELECT tokens, refilled_at, state, closed_at, opens_at, probe_ends_at, epoch, st
    AND workspace_id = :workspace_id FOR UPDATE;
 
 -- name: doors_of_target
--- Everybody's and the workspace's own; and a row without a workspace where the target is paused.
+-- The shared one and the workspace's own; and a row without a workspace if the target is paused.
 SELECT workspace_id, tokens, refilled_at, state, closed_at, opens_at, probe_ends_at, epoch, step,
        failures, slots, slots_at, reason
   FROM target_doors
@@ -37,7 +37,7 @@ SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, N
   FROM paused_targets WHERE submission_target = :submission_target;
 
 -- name: all_doors
--- Those that everybody goes through, and those of workspaces that are closed.
+-- The shared ones, and closed ones of workspaces.
 SELECT submission_target, gateway_url, workspace_id, tokens, refilled_at, state, closed_at, opens_at, probe_ends_at,
        epoch, step, failures, slots, slots_at, reason
   FROM target_doors WHERE workspace_id = '' OR state <> 'open'
@@ -88,7 +88,7 @@ DELETE FROM paused_targets WHERE submission_target = :submission_target
 RETURNING submission_target;
 
 -- name: wake_target
--- What is scheduled for later stays so.
+-- What is scheduled for later is unchanged.
 UPDATE job_queue SET run_at = :now, updated_at = :now
  WHERE submission_target = :submission_target AND status = 'queued' AND paused = false
    AND run_at > :now
@@ -96,7 +96,7 @@ UPDATE job_queue SET run_at = :now, updated_at = :now
         OR (SELECT r.scheduled_for FROM campaign_runs r WHERE r.id = job_queue.run_id) <= :now);
 
 -- name: doors_that_hold_run
--- Closed doors of the targets that the run's open jobs go to.
+-- Closed doors of the targets of the run's open jobs.
 SELECT d.submission_target, d.state, d.reason, d.closed_at, d.opens_at, d.gateway_url
   FROM target_doors d
  WHERE d.state <> 'open' AND d.workspace_id IN ('', :workspace_id)

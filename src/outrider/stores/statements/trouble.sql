@@ -1,8 +1,8 @@
--- What waits for somebody in a workspace, counted; and states written past their machine.
+-- What needs attention in a workspace, counted; and states written around their state machine.
 
 -- name: count_trouble
--- What waits for somebody in a workspace: doubts, alerts, dead letters, phases bypassed, and
--- events that could not be routed.
+-- What needs attention in a workspace: doubts, alerts, dead letters, bypassed phases, and events
+-- that could not be routed.
 SELECT (SELECT count(*) FROM (
           SELECT 1 FROM channel_outbox o
            WHERE o.doubted_at IS NOT NULL AND unindexed(o.tenant_id) = :tenant_id

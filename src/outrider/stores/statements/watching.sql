@@ -1,4 +1,4 @@
--- What watchers ask the database: each look is one statement, over a bounded number of subjects.
+-- What watchers ask the database: each check is one statement, over a bounded number of subjects.
 
 -- name: open_alerts
 SELECT code, subject, tenant_id::text, workspace_id::text, last_seen_at FROM alerts
@@ -7,9 +7,9 @@ SELECT code, subject, tenant_id::text, workspace_id::text, last_seen_at FROM ale
  LIMIT :most;
 
 -- name: watch_projection
--- Runs whose log has something that no snapshot tells of, and since when. A StepStarted may have
--- been kept aside for long before it was appended, so the newest has to do where there is nothing
--- else; what a migration told happened long before.
+-- Runs whose log has an event that no snapshot covers, and since when. A StepStarted may have been
+-- spooled for long before it was appended, so the newest has to do if there is nothing else; events
+-- written by a migration happened long before.
 SELECT tenant_id::text, workspace_id::text, id::text, behind_at FROM (
   SELECT r.tenant_id, r.workspace_id, r.id, coalesce(
            (SELECT e.occurred_at FROM run_events e
@@ -25,8 +25,8 @@ SELECT tenant_id::text, workspace_id::text, id::text, behind_at FROM (
  ORDER BY behind.id LIMIT :most;
 
 -- name: watch_runs
--- Runs with a job that has been due for long at an open door, of which nobody holds any job, and
--- of which nothing has moved since.
+-- Runs with a job that has been due for long at an open door, with no job held, and without
+-- progress since.
 SELECT r.tenant_id::text, r.workspace_id::text, r.id::text, due.run_at
   FROM campaign_runs r
  {sqlite: JOIN job_queue due ON due.id = (SELECT j.id}
@@ -45,8 +45,8 @@ SELECT r.tenant_id::text, r.workspace_id::text, r.id::text, due.run_at
  LIMIT :most;
 
 -- name: watch_events
--- Workspaces whose domain events nobody routes, and since when: among what is due, not among all
--- that a workspace ever heard.
+-- Workspaces whose due domain events are not being routed, and since when: among the due ones, not
+-- among all events of a workspace.
 SELECT tenant_id::text, workspace_id::text, 'domain events', min(route_at) AS waits_at
   FROM domain_events
  WHERE status = 'received' AND route_at < :before
@@ -54,7 +54,7 @@ SELECT tenant_id::text, workspace_id::text, 'domain events', min(route_at) AS wa
  LIMIT :most;
 
 -- name: watch_bus
--- Sinks that nobody tells of what has been due for long.
+-- Sinks whose due events have not been sent for long.
 SELECT name, due_at FROM (
   SELECT s.name, (SELECT o.due_at FROM event_bus_outbox o WHERE o.sink = s.name
                    ORDER BY o.run_id, o.run_seq LIMIT 1) AS due_at
@@ -63,7 +63,7 @@ SELECT name, due_at FROM (
  LIMIT :most;
 
 -- name: watch_workflows
--- Of what was begun anew in the engine, that whose job has not moved since.
+-- Work restarted in the engine whose job has not moved since.
 SELECT a.tenant_id::text, a.workspace_id::text, a.subject, a.raised_at FROM alerts a
  WHERE a.code = 'WORKFLOW_STUCK' AND a.resolved_at IS NULL
    AND NOT EXISTS (SELECT 1 FROM job_queue j
@@ -71,7 +71,7 @@ SELECT a.tenant_id::text, a.workspace_id::text, a.subject, a.raised_at FROM aler
  LIMIT :most;
 
 -- name: watch_late_acceptances
--- What happened lately: nobody can undo it, but somebody should know.
+-- What happened recently: it cannot be undone, but an operator should know.
 SELECT a.tenant_id::text, a.workspace_id::text, a.subject, a.last_seen_at FROM alerts a
  WHERE a.code = 'LATE_ACCEPTANCE' AND a.resolved_at IS NULL AND a.last_seen_at >= :before
  LIMIT :most;

@@ -1,7 +1,8 @@
--- What an engine asks of the job queue: what of this work can be begun, and what stands still.
+-- What an engine asks of the job queue: which of this work can start, and what is stalled.
 
 -- name: waiting_jobs
--- Of one run, those that are due first; what waits for a verdict has no time, and is left out.
+-- The earliest due jobs of one run; a job that waits for a verdict has no due time, and is left
+-- out.
 SELECT id::text, run_at FROM job_queue
  WHERE run_id = :run_id AND status IN ('queued', 'failed') AND paused = false AND run_at IS NOT NULL
  ORDER BY run_at, job_queue.id LIMIT :most;
@@ -10,7 +11,7 @@ SELECT id::text, run_at FROM job_queue
 SELECT finished_at IS NOT NULL FROM campaign_runs WHERE id = :run_id;
 
 -- name: stalled_runs
--- Of each run, the job that has been due for longest while nobody holds it.
+-- Per run, the job that has been due for longest without a holder.
 SELECT r.tenant_id::text, r.id::text, due.id::text, due.run_at
   FROM campaign_runs r
  {sqlite: JOIN job_queue due ON due.id = (SELECT j.id}

@@ -11,7 +11,7 @@ SELECT rule.id::text, rule.tenant_id::text, rule.workspace_id::text, rule.trigge
  ORDER BY rule.id LIMIT :most;
 
 -- name: triggers_in_use
--- Of a window of workspaces, whether each has ever told of each of these triggers.
+-- For a window of workspaces, whether each has ever emitted each of these triggers.
 SELECT w.tenant_id::text, w.id::text, item.trigger_name,
        (SELECT 1 FROM domain_events e
          WHERE e.tenant_id = w.tenant_id AND e.workspace_id = w.id

@@ -1,4 +1,4 @@
-"""What the suite of engines works at: an Outrider with the engine, a provider, and looks at both.
+"""The bench of the engine suite: an Outrider with the engine, a provider, and views of both.
 
 A front is a second view of the same Outrider, as another process would have it: with other
 settings, or with an engine that cannot be reached.
@@ -51,12 +51,12 @@ LIMITS = Limits(
     stalled_look_seconds=0.05, stalled_after_seconds=0.05, stalled_retell_seconds=0.3,
     reconcile_runs_seconds=0.1, router_poll_seconds=0.05, job_max_attempts=2,
 )  # fmt: skip
-"""Whoever looks for something looks often, so that a test need not wait for it."""
+"""Short polling intervals, so that a test need not wait."""
 ADMIN = Principal(DEFAULT_SCOPE, KeyId(""), "ada", frozenset({KeyScope.ADMIN}))
 
 
 class UnreachableEngine(Engine):
-    """Nothing can be told to it; who asks for a name gets the one under which others know a run."""
+    """Cannot be notified; it still knows the name under which others know a run."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -86,7 +86,7 @@ class EngineBench:
     sandbox: Sandbox
 
     def unreachable(self) -> "EngineBench":
-        """A front whose word never gets to the engine."""
+        """A front whose notifications never reach the engine."""
         front = replace(self.outrider)
         front.engine = UnreachableEngine(self.outrider.engine)
         return EngineBench(front, self.sandbox)
@@ -104,7 +104,7 @@ class EngineBench:
 
     @asynccontextmanager
     async def at_work(self, retry: RetrySchedule = SOON) -> AsyncIterator[None]:
-        """A worker meanwhile; it is stopped afterwards, and what it raised is raised."""
+        """A worker in the background; it is stopped afterwards, and its errors are raised."""
         async with self.outrider.worker(retry=retry) as worker, asyncio.TaskGroup() as group:
             group.create_task(worker.run())
             try:
@@ -148,7 +148,7 @@ class EngineBench:
         return await self.started(await self.campaign(count))
 
     async def launched_slowly(self, count: int) -> tuple[CampaignId, RunId]:
-        """With a provider that takes its time, so that there is something to steer."""
+        """With a slow provider, so that there is something to steer."""
         self.sandbox.faults.latency_ms = SLOW_MS
         campaign_id = await self.campaign(count)
         return campaign_id, await self.started(campaign_id)
@@ -160,7 +160,7 @@ class EngineBench:
         return campaign_id, run_id
 
     async def paused_after(self, requests: int, campaign_id: CampaignId, run_id: RunId) -> None:
-        """Nothing of it is under way any more."""
+        """None of its work is in progress any more."""
         await self.until_requests(requests)
         await self.control(campaign_id, Action.PAUSE)
         await self.until_jobs(run_id, lambda job: job.status != "locked")
@@ -184,7 +184,7 @@ class EngineBench:
         await self.until(reached)
 
     async def ended(self, run_id: RunId) -> Accounting:
-        """Watch a run to its end; it adds up at every look."""
+        """Watch a run to its end; its accounting adds up at every check."""
         async with asyncio.timeout(PATIENCE_SECONDS):
             while True:
                 run, accounting = await observe(self.outrider, run_id)
@@ -194,7 +194,7 @@ class EngineBench:
                 await asyncio.sleep(LOOK_SECONDS)
 
     async def another_run(self) -> None:
-        """Whatever the engine was told before has been looked at when a whole run has gone by."""
+        """Earlier notifications have been processed once a whole run has completed."""
         assert (await self.ended(await self.launched(5))).sent == 5
 
     async def events(self, run_id: RunId) -> list[RunEvent]:
@@ -221,12 +221,12 @@ class EngineBench:
 async def engine_bench(
     settings: Settings, folder: Path, sandbox: Sandbox | None = None
 ) -> AsyncIterator[EngineBench]:
-    """Over the database and the engine of these settings; what else is needed is in the folder."""
+    """Over the database and the engine of these settings; other files are in the folder."""
     async with sandbox or Sandbox() as provider:
         path = folder / "registry.json"
         sms = target(SMS, "sms", provider.http_url)
         path.write_bytes(registry(sms, target(MAIL, "smtp", provider.smtp_url)))
-        # The sandbox knows every SMS again.
+        # The sandbox remembers every SMS reference.
         targets = remembering(SMS, given=settings.targets)
         places = {"registry": path, "artifacts": folder / "artifacts", "spool": folder / "spool"}
         given = settings.model_copy(update={**places, "targets": targets})

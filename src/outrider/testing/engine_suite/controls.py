@@ -1,4 +1,5 @@
-"""Conformance: a control is what the database says, and an engine that was not told finds out."""
+"""Conformance: the database decides about a control, and an engine that was not notified finds
+out."""
 
 from outrider.domain.admission import OverloadPolicy
 from outrider.domain.ids import RunId
@@ -103,13 +104,13 @@ class ControlConformance:
 
     async def test_a_run_that_requires_approval_waits_for_it(self, bench: EngineBench) -> None:
         campaigns = [await bench.campaign(20, require_approval=True) for _ in range(2)]
-        told, untold = [await bench.started(campaign_id) for campaign_id in campaigns]
+        notified, unnotified = [await bench.started(campaign_id) for campaign_id in campaigns]
         async with bench.at_work():
             await bench.another_run()
             assert bench.sandbox.requests == 5
-            await bench.signal(told, Signal.APPROVE)
-            await bench.unreachable().signal(untold, Signal.APPROVE)
-            for run_id in (told, untold):
+            await bench.signal(notified, Signal.APPROVE)
+            await bench.unreachable().signal(unnotified, Signal.APPROVE)
+            for run_id in (notified, unnotified):
                 assert (await bench.ended(run_id)).sent == 20
                 assert (await bench.types(run_id))[:2] == ["SignalAccepted", "RunApproved"]
 

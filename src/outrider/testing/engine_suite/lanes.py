@@ -77,7 +77,7 @@ class LaneConformance:
             for intent_id in of_one_lane(3):
                 await submit(bench, intent_id)
                 assert await judged(bench, intent_id) == ["ACCEPTED"]
-                # Long enough for an engine to have put the lane away.
+                # Long enough for an engine to have released the lane.
                 await bench.another_run()
         assert set(bench.sandbox.deliveries.values()) == {1}
 

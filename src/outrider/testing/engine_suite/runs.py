@@ -1,4 +1,5 @@
-"""Conformance: a run is moved to its end, whatever parks, fails or is told twice on the way."""
+"""Conformance: a run is driven to its end, whatever parks, fails or is notified twice on the
+way."""
 
 import asyncio
 from collections import Counter
@@ -27,7 +28,7 @@ def work_of(run_id: RunId) -> Work:
 
 
 class Shaky:
-    """Its job works at the second time."""
+    """Its job succeeds the second time."""
 
     name = SHAKY
 
@@ -70,12 +71,12 @@ class RunConformance:
         async with bench.at_work():
             await asyncio.gather(*again, engine.recover([stalled] * 5))
             await bench.ended(run_id)
-            told = await bench.events(run_id)
+            events = await bench.events(run_id)
             await engine.start(work_of(run_id))
             await engine.recover([stalled])
             await bench.another_run()
-        assert await bench.events(run_id) == told
-        assert Counter(event.type for event in told)["StepStarted"] == 5
+        assert await bench.events(run_id) == events
+        assert Counter(event.type for event in events)["StepStarted"] == 5
         assert bench.sandbox.requests == 45 + 5
         assert set(bench.sandbox.deliveries.values()) == {1}
 
@@ -118,12 +119,12 @@ class RunConformance:
             (job,) = await bench.jobs(run_id)
             await bench.signal(run_id, Signal.RETRY_STEP, job.id)
             assert (await bench.ended(run_id)).sent == 5
-        told = [
+        reported = [
             (event.type, event.logical_attempt)
             for event in await bench.events(run_id)
             if event.step_id == job.id and event.emitter == "activity"
         ]
-        assert told == [("StepStarted", 1), ("StepStarted", 2), ("StepCompleted", 2)]
+        assert reported == [("StepStarted", 1), ("StepStarted", 2), ("StepCompleted", 2)]
         assert bench.sandbox.requests == 10
 
     async def test_a_handler_that_fails_uses_up_engine_attempts_and_no_logical_ones(
@@ -163,12 +164,12 @@ class RunConformance:
         run_id = await impatient.started(campaign_id, SHAKY)
         async with bench.at_work():
             assert (await bench.ended(run_id)).sent == 1
-        told = [
+        reported = [
             (event.type, event.logical_attempt)
             for event in await bench.events(run_id)
             if event.step_id is not None
         ]
-        assert told == [
+        assert reported == [
             ("StepStarted", 1), ("StepFailed", 1), ("StepStarted", 2), ("StepCompleted", 2),
         ]  # fmt: skip
 

@@ -200,7 +200,7 @@ class DoubtConformance:
         context = await shop.take_over(now=at(31))
         await store.write(ledger.doubt_abandoned(context.job, at(32)))
         assert await shop.settle(context, now=at(33)) == Parked(None)
-        # The lost worker's answers end the doubts one by one, and nobody wakes the job for them.
+        # The lost worker's answers end the doubts one by one, without waking the job.
         await shop.close(zombie, (ids[0], ACCEPTED), now=at(34))
         assert await store.write(jobs.requeue(at(35))) == 0
         await shop.close(zombie, (ids[1], ACCEPTED), now=at(36))

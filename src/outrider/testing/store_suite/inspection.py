@@ -178,7 +178,7 @@ class InspectionConformance:
             await store.write(script())
         found = await store.read(campaigns.campaign(DEFAULT_SCOPE, campaign_id))
         assert (found.name, found.audience_size) == ("suite", 1)
-        # The connection is fit for use afterwards.
+        # The connection is usable afterwards.
         assert await shop.campaign(1) != campaign_id
 
     async def test_a_script_sees_its_own_writes(self, store: Store) -> None:
@@ -214,10 +214,10 @@ class InspectionConformance:
     async def test_times_come_back_in_utc_to_the_microsecond(self, store: Store) -> None:
         shop = Workshop(store)
         campaign_id = await shop.campaign(1)
-        moment = at(0.000001)
-        run_id = await shop.deploy(campaign_id, scheduled_for=moment)
+        instant = at(0.000001)
+        run_id = await shop.deploy(campaign_id, scheduled_for=instant)
         run = await store.read(run_records.run(DEFAULT_SCOPE, run_id))
-        assert run.scheduled_for == moment
-        assert run.scheduled_for.utcoffset() == moment.utcoffset()
+        assert run.scheduled_for == instant
+        assert run.scheduled_for.utcoffset() == instant.utcoffset()
         assert isinstance(run.campaign_id, str)
         assert CampaignId(run.campaign_id) == campaign_id

@@ -27,7 +27,7 @@ class JobConformance:
         claimed = [job.id for jobs_of_one in grabbed for job in jobs_of_one]
         assert len(claimed) == len(set(claimed))
         assert all(len(jobs_of_one) <= 3 for jobs_of_one in grabbed)
-        # Whoever met only locked rows may have come away with fewer; nothing is lost by that.
+        # A caller that met only locked rows may have got fewer; nothing is lost by that.
         rest = await shop.claim(most=MOST)
         assert len(claimed) + len(rest) == 20
         assert not {job.id for job in rest} & set(claimed)

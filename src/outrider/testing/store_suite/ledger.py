@@ -270,7 +270,7 @@ class LedgerConformance:
         await shop.launch(1)
         context = await shop.claim_one()
         (item_id,) = await shop.open(context, 0)
-        # A commit whose answer was lost is tried again with the same results.
+        # A commit whose answer was lost is retried with the same results.
         for _ in range(2):
             await shop.close(context, (item_id, again(60)))
         assert (await shop.item(item_id)).next_attempt_at == at(60)

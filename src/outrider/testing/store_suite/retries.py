@@ -82,7 +82,7 @@ class RetryConformance:
     async def test_a_repeat_that_is_given_back_is_still_the_same_attempt(
         self, store: Store
     ) -> None:
-        """S2: neither giving it back nor opening it again counts."""
+        """S2: neither handing it back nor opening it again counts."""
         shop = Workshop(store)
         await shop.launch(1)
         dead = await shop.claim_one()
@@ -128,8 +128,8 @@ class RetryConformance:
         await shop.reopen(context, first, second, now=at(32))
         proven = ACCEPTED._replace(reason="duplicate_reference", error="known since noon")
         await shop.close(context, (first, proven), (second, ACCEPTED), now=at(33))
-        told = await shop.item(first)
-        assert (told.status, told.reason, told.error) == (
+        item = await shop.item(first)
+        assert (item.status, item.reason, item.error) == (
             "sent", "duplicate_reference", "known since noon",
         )  # fmt: skip
         assert ((await shop.item(second)).status, (await shop.item(second)).reason) == (
@@ -175,7 +175,8 @@ class RetryConformance:
     async def test_who_opted_out_after_a_worker_died_is_in_doubt_and_not_called_again(
         self, store: Store
     ) -> None:
-        """A8: what a dead worker left open is not repeated to somebody who opted out since."""
+        """A8: an attempt left open by a dead worker is not repeated to a recipient who has opted
+        out since."""
         shop = Workshop(store)
         await shop.launch(1)
         (item_id,) = await shop.open(await shop.claim_one(), 0)

@@ -1,6 +1,6 @@
-"""What the suite's tests share: campaigns, drafts and verdicts made short, at explicit times.
+"""What the suite's tests share: shorthands for campaigns, drafts and verdicts, at explicit times.
 
-A `Workshop` runs the kernel's own transactions over the store under test and nothing else.
+A `Workshop` only runs the kernel's own transactions over the store under test.
 """
 
 from collections.abc import Iterable, Sequence
@@ -72,7 +72,7 @@ CONTRACT = Contract(
 )
 SMS = message(Channel.SMS, CONTRACT.submission_target)
 WORD = RepeatWord(CONTRACT.submission_target, "for_good")
-"""On which the suite repeats calls."""
+"""The targets on which the suite repeats calls."""
 
 ACCEPTED = Verdict(
     ItemStatus.SENT, IntentStatus.ACCEPTED, Progress.ANSWERED, provider_message_id="m-1"
@@ -167,7 +167,7 @@ class Workshop:
         lease = now + timedelta(seconds=lease_seconds)
         claimer = Claimer(worker, lease, local_reference, self.ids)
         claimed = await claim_any(self.store, claimer, most, now)
-        # The suite's campaigns make jobs; lanes have tests of their own.
+        # The suite's campaigns make jobs; lanes are tested separately.
         return [claim for claim in claimed if isinstance(claim, ClaimedJob)]
 
     async def claim_one(self, worker: WorkerId = ONE, *, now: datetime = NOON) -> JobContext:
@@ -182,7 +182,7 @@ class Workshop:
         return await self.store.write(lost_jobs.rescue_expired(stale_before, OTHER, self.ids, now))
 
     async def take_over(self, *, now: datetime) -> JobContext:
-        """The only locked job's lease is over, and the other worker has it now."""
+        """The only locked job's lease expires, and the other worker takes it."""
         assert await self.rescue(now) == 1
         return await self.claim_one(OTHER, now=now)
 
@@ -256,7 +256,7 @@ class Workshop:
         return {row.recipient_id: row for row in rows}
 
     async def outcomes(self, outbox_id: OutboxId) -> list[str | None]:
-        """How each attempt of the item ended; None is one whose answer is not known."""
+        """How each attempt of the item ended; None if its answer is not known."""
         rows = await self.store.read(ledger_items.attempts_of(outbox_id))
         calls = [(row.number, row.repeat) for row in rows]
         assert calls == sorted(set(calls))
@@ -272,7 +272,7 @@ class Workshop:
         return (await self.store.read(run_records.run(DEFAULT_SCOPE, run_id))).status
 
     async def accounting(self, run_id: RunId) -> Accounting:
-        """The run's accounting, which must add up whenever anybody looks."""
+        """The run's accounting, which must add up at any time."""
         _, counted = await self.store.read(accountings.run_with_accounting(DEFAULT_SCOPE, run_id))
         assert counted.holds, counted
         return counted

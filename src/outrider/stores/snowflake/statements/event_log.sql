@@ -1,12 +1,12 @@
 -- The log of runs, in Snowflake's dialect.
 
 -- name: take_run_seqs
--- The append authority: an UPDATE holds what it changed until the commit, so the next writer waits.
--- It takes a number for every event that is told; those that are known already leave gaps.
+-- The append authority: an UPDATE locks the row until the commit, so the next writer waits. It
+-- takes a number for every reported event; those already known leave gaps.
 UPDATE run_counters SET last_seq = last_seq + :count WHERE run_id = :run_id;
 
 -- name: hold_the_door
--- Who finds no counter of its run comes here first, so that two do not both make one.
+-- A writer that finds no counter of its run comes here first, so that two do not both create one.
 UPDATE run_counters SET last_seq = last_seq + 1 WHERE run_id = '';
 
 -- name: insert_run_counter
@@ -14,7 +14,8 @@ INSERT INTO run_counters (run_id, last_seq)
 SELECT :run_id, 0 WHERE NOT EXISTS (SELECT 1 FROM run_counters WHERE run_id = :run_id);
 
 -- name: last_run_seq
--- A statement of its own: under READ COMMITTED it sees all that was committed before the lock came.
+-- A separate statement: under READ COMMITTED it sees everything committed before the lock was
+-- granted.
 SELECT last_seq FROM run_counters WHERE run_id = :run_id;
 
 -- name: merge_run_events
