@@ -37,6 +37,12 @@ class ReceiptWitness:
         self._session: aiohttp.ClientSession | None = None
         self._runner = web.ServerRunner(web.Server(self._pass_on, access_log=None))
 
+    @property
+    def taken(self) -> set[str]:
+        """The ids of the receipts that the server has answered with 200."""
+        passed = [post for post in self.posts if post.status == 200]
+        return {each["receiptId"] for post in passed for each in post.receipts}
+
     async def __aenter__(self) -> Self:
         self._session = aiohttp.ClientSession()
         await self._runner.setup()
