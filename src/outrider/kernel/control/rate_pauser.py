@@ -68,12 +68,17 @@ class RatePauser:
             return None
         control = Control(Action.PAUSE, ACTOR, run_id=run_id, reason=reason)
         try:
-            await self._controller.control(scope, CampaignId(run.campaign_id), run.phase, control)
+            answer = await self._controller.control(
+                scope, CampaignId(run.campaign_id), run.phase, control
+            )
         except StoreUnavailable:
             raise
         except OutriderError as refusal:
-            # It has ended, or somebody paused it: there is nothing to pause.
+            # It has ended: there is nothing to pause.
             log.info("campaign_not_paused", run_id=run_id, reason=reason, error=refusal.message)
+            return None
+        if not answer.changed:
+            log.info("campaign_not_paused", run_id=run_id, reason=reason, error="it is paused")
             return None
         log.warning("campaign_paused", run_id=run_id, reason=reason)
         return reason
