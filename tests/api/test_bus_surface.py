@@ -221,7 +221,7 @@ async def test_check_tells_of_sinks_that_cannot_work(
     assert code == 1
     said = {each["path"]: each["message"] for each in found["error"]["fields"]}
     assert "NOT_SET is not set" in said["bus: unset"]
-    assert "less than 24 bytes" in said["bus: short"]
+    assert "fewer than 24 bytes" in said["bus: short"]
     assert f"nothing can be reached at 127.0.0.1:{port}" in said["bus: nats"]
 
 

@@ -532,7 +532,7 @@ async def test_a_dry_run_says_what_an_event_would_do_and_writes_nothing(tmp_path
         [digest] = answer["digests"]
         assert digest["address"] == "ada@example.test"
         assert answer["sentences"] == [
-            "Email to lead: the rule's steps would make 2 messages and 1 digest entry."
+            "Email to lead: the rule's steps would create 2 messages and 1 digest entry."
         ]
         async with raw_sql(f"sqlite:///{tmp_path}/outrider.db") as raw:
             for table in ("domain_events", "channel_outbox", "digests", "signing_keys",

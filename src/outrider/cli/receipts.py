@@ -10,6 +10,7 @@ from outrider.api import cursors
 from outrider.api.models.common import Page
 from outrider.api.models.receipts import ReceiptAnswer
 from outrider.bootstrap import Outrider
+from outrider.cli import texts
 from outrider.cli.console import After, Json, Most, err, out, print_json, print_rows
 from outrider.cli.documents import Document, document_of
 from outrider.cli.session import execute
@@ -72,15 +73,20 @@ def list_(
         ["receipt", "target", "event", "when", "item", "reason"],
         [
             (each["id"], each["submissionTarget"],
-             each["event"] + (" for good" if each["permanent"] else ""),
+             _event_words(each),
              (each["occurredAt"] or each["receivedAt"])[:19].replace("T", " "),
-             each["outboxId"] or "not found", each["reason"])
+             each["outboxId"] or texts.Receipts.NO_ITEM, each["reason"])
             for each in page["items"]
         ],
-        "no receipts",
+        texts.Receipts.NONE,
     )  # fmt: skip
     if page["next"]:
-        out.print(f"next: outrider receipts list --after {page['next']}", style="dim")
+        out.print(texts.Receipts.NEXT_PAGE.format(next=page["next"]), style="dim")
+
+
+def _event_words(receipt: Document) -> str:
+    event: str = receipt["event"]
+    return texts.Receipts.PERMANENT.format(event=event) if receipt["permanent"] else event
 
 
 @app.command("import")
@@ -104,7 +110,8 @@ def import_(
     async def here(outrider: Outrider) -> Document:
         if outrider.channel_of(target) is None:
             raise InvalidInput(
-                f"there is no target '{target}'", [Problem("--target", "is not in the registry")]
+                texts.Receipts.NO_TARGET.format(target=target),
+                [Problem("--target", texts.Receipts.NOT_IN_REGISTRY)],
             )
         found = read_export(file.read_bytes())
         taken = 0
@@ -123,6 +130,7 @@ def import_(
         print_json(done)
         return
     out.print(
-        f"{done['taken']:,} receipts of {escape(target)} taken, {done['known']:,} were known;"
-        " workers match them"
+        texts.Receipts.IMPORTED.format(
+            taken=done["taken"], target=escape(target), known=done["known"]
+        )
     )

@@ -13,6 +13,7 @@ import typer
 import uvloop
 
 from outrider.bootstrap import make_gateways
+from outrider.cli import texts
 from outrider.cli.console import Json, err, fail, out, print_json
 from outrider.cli.session import settings_of
 from outrider.domain.errors import InvalidInput, OutriderError
@@ -26,9 +27,7 @@ def require_listener() -> None:
     """Its mail server is an extra: watching a Maildir does not need it."""
     if find_spec("aiosmtpd") is None:
         raise InvalidInput(
-            "the mail listener is not installed: it needs aiosmtpd",
-            hint='pip install "outrider[sandbox]", or let your mail server deliver to a folder'
-            " and use --maildir",
+            texts.ReceiveMail.NOT_INSTALLED, hint=texts.ReceiveMail.NOT_INSTALLED_HINT
         )
 
 
@@ -55,16 +54,12 @@ def receive_mail(
             require_listener()
         server_url = (context.obj or {}).get("server") or settings.public_url
         if server_url is None:
-            raise InvalidInput(
-                "there is no server to report to", hint="name it: --server, or OUTRIDER_PUBLIC_URL"
-            )
+            raise InvalidInput(texts.ReceiveMail.NO_SERVER, hint=texts.ReceiveMail.NO_SERVER_HINT)
         gateways = make_gateways(settings)
         mailboxes = gateways.return_mailboxes()
         if not mailboxes:
             raise InvalidInput(
-                "no submission target has a return path",
-                hint='[targets."T".options] returnPath = "bounces@…" and [targets."T".credentials]'
-                ' receiptsSecret = "file:PATH"',
+                texts.ReceiveMail.NO_RETURN_PATH, hint=texts.ReceiveMail.NO_RETURN_PATH_HINT
             )
 
         async def serve() -> None:
@@ -95,7 +90,7 @@ async def _receiving(
     if maildir is not None:
         watcher = MaildirWatcher(receiver, maildir)
         async with asyncio.TaskGroup() as group:
-            group.create_task(watcher.run(), name="maildir watcher")
+            group.create_task(watcher.run(), name="maildir_watcher")
             try:
                 yield str(maildir)
             finally:
@@ -107,7 +102,10 @@ async def _receiving(
     try:
         await listener.start()
     except OSError as error:
-        raise InvalidInput(f"cannot listen: {error}", hint="choose another --port") from error
+        raise InvalidInput(
+            texts.ReceiveMail.CANNOT_LISTEN.format(error=error),
+            hint=texts.ReceiveMail.CANNOT_LISTEN_HINT,
+        ) from error
     try:
         yield f"{'lmtp' if lmtp else 'smtp'}://{listener.host}:{listener.port}"
     finally:
@@ -119,5 +117,6 @@ def _announce(place: str, mailboxes: list[ReturnMailbox], *, as_json: bool) -> N
     if as_json:
         print_json({"receiving": place, "returnPaths": addresses})
         return
-    out.print(f"[green]receiving[/green] {place} for {', '.join(addresses)}")
-    err.print("Ctrl-C stops it", style="dim")
+    named = ", ".join(addresses)
+    out.print(texts.ReceiveMail.RECEIVING.format(place=place, addresses=named))
+    err.print(texts.ReceiveMail.CTRL_C, style="dim")

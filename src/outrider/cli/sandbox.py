@@ -29,15 +29,16 @@ def _receipts_secret(receipts_to: str | None, file: Path | None) -> str | None:
     if file is None:
         if receipts_to is not None:
             raise InvalidInput(
-                "receipts need something to be signed with", hint="--receipts-secret-file FILE"
+                texts.Sandbox.NO_RECEIPTS_SECRET, hint=texts.Sandbox.NO_RECEIPTS_SECRET_HINT
             )
         return None
     try:
         secret = file.read_text().strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"{file} cannot be read: {type(error).__name__}") from error
+        why = type(error).__name__
+        raise InvalidInput(texts.Sandbox.SECRET_UNREADABLE.format(file=file, error=why)) from error
     if not secret:
-        raise InvalidInput(f"{file} holds no secret")
+        raise InvalidInput(texts.Sandbox.SECRET_EMPTY.format(file=file))
     return secret
 
 

@@ -225,6 +225,37 @@ class PhaseWords:
     FOR = "for {scheduled_for}"
 
 
+class Receipts:
+    NONE = "no receipts"
+    NEXT_PAGE = "next: outrider receipts list --after {next}"
+    PERMANENT = "{event}, permanent"
+    NO_ITEM = "not found"
+    NO_TARGET = "there is no target '{target}'"
+    NOT_IN_REGISTRY = "is not in the registry"
+    IMPORTED = (
+        "{taken:,} receipts for {target} imported, {known:,} were already known; workers match them"
+    )
+
+
+class ReceiveMail:
+    NOT_INSTALLED = "the mail listener is not installed: it needs aiosmtpd"
+    NOT_INSTALLED_HINT = (
+        'pip install "outrider[sandbox]", or let your mail server deliver to a folder and use'
+        " --maildir"
+    )
+    NO_SERVER = "there is no server to report to"
+    NO_SERVER_HINT = "use --server, or set OUTRIDER_PUBLIC_URL"
+    NO_RETURN_PATH = "no submission target has a return path"
+    NO_RETURN_PATH_HINT = (
+        '[targets."T".options] returnPath = "bounces@…" and [targets."T".credentials]'
+        ' receiptsSecret = "file:PATH"'
+    )
+    CANNOT_LISTEN = "cannot listen: {error}"
+    CANNOT_LISTEN_HINT = "choose another --port"
+    RECEIVING = "[green]receiving[/green] {place} for {addresses}"
+    CTRL_C = "press Ctrl-C to stop"
+
+
 class Registry:
     ONE_TARGET = "1 submission target"
     TARGETS = "{contracts} submission targets"
@@ -291,6 +322,10 @@ class Sandbox:
     LISTENING = "[green]listening[/green] {http_url} (HTTP providers)"
     LISTENING_MAIL = "          {smtp_url} (mail)"
     STOP_HINT = "press Ctrl-C to stop"
+    NO_RECEIPTS_SECRET = "receipts must be signed"
+    NO_RECEIPTS_SECRET_HINT = "use --receipts-secret-file FILE"
+    SECRET_UNREADABLE = "{file} cannot be read: {error}"
+    SECRET_EMPTY = "{file} contains no secret"
 
 
 class Serve:

@@ -8,7 +8,9 @@ import tomli_w
 
 def toml_of(document: Mapping[str, Any]) -> str:
     """A document of tables, lists of tables, and values; None is omitted."""
-    return tomli_w.dumps(_without_none(document), multiline_strings=True)
+    plain = _without_none(document)
+    # A reader of TOML may normalise the line ends of a string over several lines.
+    return tomli_w.dumps(plain, multiline_strings=not _has_carriage_return(plain))
 
 
 def _without_none(value: Any) -> Any:
@@ -16,3 +18,11 @@ def _without_none(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {name: _without_none(each) for name, each in value.items() if each is not None}
     return [_without_none(each) for each in value] if isinstance(value, list) else value
+
+
+def _has_carriage_return(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return any(map(_has_carriage_return, value.values()))
+    if isinstance(value, list):
+        return any(map(_has_carriage_return, value))
+    return isinstance(value, str) and "\r" in value

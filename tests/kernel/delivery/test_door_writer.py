@@ -57,7 +57,7 @@ async def open_alerts(store: Store, scope: Scope = DEFAULT_SCOPE) -> list[AlertR
 async def test_a_door_that_closes_is_closed_for_everybody_and_an_alert(store: Store) -> None:
     before, after = await changed(store, held)
     assert (before.state, after.state) == (DoorState.OPEN, DoorState.DOWN)
-    stored = (await store.read(targets.standing(KEY))).shared
+    stored = (await store.read(targets.target_state(KEY))).shared
     assert stored is not None
     assert (stored.state, stored.reason, stored.epoch) == (DoorState.DOWN, "HTTP 401", after.epoch)
     [alert] = await open_alerts(store)

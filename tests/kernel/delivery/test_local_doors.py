@@ -57,9 +57,9 @@ def test_leave_to_begin_ends_when_either_door_is_shut() -> None:
     for shut_the_shared in (True, False):
         shared, own = learned(None), learned(None)
         passes = Passes(5, shared, own, shared.epoch, own.epoch)
-        assert passes.stand
+        assert passes.are_valid
         (shared if shut_the_shared else own).shut()
-        assert not passes.stand
+        assert not passes.are_valid
 
 
 def test_a_door_that_was_shut_here_is_not_trusted_until_the_store_was_asked() -> None:

@@ -52,10 +52,6 @@ export const frame = {
 export const campaign = {
   campaigns: "Campaigns",
   created: " · created ",
-  phases: "Phases",
-  reviewRun: "Review and approve",
-  starts: "Starts ",
-  reason: (reason) => `Reason: ${reason}`,
   results: (name) => `${name} results`,
   notStarted: "Results appear once the phase has started.",
   earlierInDoubt: (items) => `Still in doubt from earlier runs: ${items}.`,
@@ -63,10 +59,22 @@ export const campaign = {
   allRuns: (runs) =>
     `All ${runs} runs combined: each message is counted once, by its final outcome.`,
   latestRun: (inWords) => `Latest run only: ${inWords}.`,
+};
+
+/** pages/campaign_chart.js */
+export const campaignChart = {
   throughput: "Throughput",
   noChartYet: "The chart appears once the first batch has finished.",
   now: " now",
   timeLeft: (duration) => `about ${duration} left`,
+};
+
+/** pages/campaign_track.js */
+export const campaignTrack = {
+  phases: "Phases",
+  reviewRun: "Review and approve",
+  starts: "Starts ",
+  reason: (reason) => `Reason: ${reason}`,
 };
 
 /** pages/campaign_cards.js */
