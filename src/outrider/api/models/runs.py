@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
-from outrider.api.models.common import AccountingAnswer, Answer
+from outrider.api.models.common import AccountingAnswer, Answer, LedgerAccounting
 from outrider.domain.ids import RunId
 from outrider.domain.outbox import Accounting
 from outrider.domain.states import JobOutcome, JobStatus, RunStatus
@@ -179,7 +179,7 @@ class CertificateAnswer(Answer):
     holds: bool
     criteria: list[Criterion]
     repeats: RepeatsAnswer
-    accounting: AccountingAnswer
+    accounting: LedgerAccounting
     ledger_digest: str
     issued_at: datetime
 

@@ -4,7 +4,19 @@ from typing import Any
 
 import msgspec
 
+from outrider.domain.delivery_counts import DeliveryCounts
 from outrider.domain.outbox import Accounting
+
+
+class _ReportedDelivery(msgspec.Struct, rename="camel"):
+    delivered: int
+    bounced: int
+    complained: int
+    read: int
+    replied: int
+    opted_out: int
+    failed: int
+    unknown: int
 
 
 class _ReportedAccounting(msgspec.Struct, rename="camel"):
@@ -14,6 +26,8 @@ class _ReportedAccounting(msgspec.Struct, rename="camel"):
     sent: int
     failed: int
     skipped: int
+    delivery: _ReportedDelivery | None = None
+    """Told while a launch is in progress: afterwards, receipts go on coming."""
 
 
 def reported_accounting(document: dict[str, Any]) -> Accounting | None:
@@ -21,8 +35,9 @@ def reported_accounting(document: dict[str, Any]) -> Accounting | None:
     if "accounting" not in document:
         return None
     told = msgspec.convert(document["accounting"], _ReportedAccounting)
+    delivery = DeliveryCounts(**msgspec.structs.asdict(told.delivery)) if told.delivery else None
     return Accounting(
-        told.intended, told.waiting, told.in_doubt, told.sent, told.failed, told.skipped
+        told.intended, told.waiting, told.in_doubt, told.sent, told.failed, told.skipped, delivery
     )
 
 
