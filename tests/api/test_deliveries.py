@@ -156,3 +156,29 @@ async def test_only_a_launch_has_deliveries(door: Door) -> None:
     started = await door.inside.post(f"/campaigns/{campaign_id}/phases/{REPORT}/start")
     accounting = (await got(door, f"/runs/{started['runId']}"))["accounting"]
     assert accounting["delivery"] is None
+
+
+async def test_a_certificate_holds_whatever_receipts_report(door: Door) -> None:
+    _, run_id, items = await launched(door)
+    before = await got(door, f"/runs/{run_id}/certificate")
+    assert before["receipts"] == {
+        "sent": PEOPLE, "reported": 0, "coveragePercentage": 0.0,
+        "delivery": {**NOTHING, "unknown": PEOPLE},
+    }  # fmt: skip
+    assert "delivery" not in before["accounting"]
+    bounce = {"event": "bounced", "permanent": True}
+    await take(
+        door,
+        *(
+            {**bounce, "receiptId": item["outboxId"], "referenceId": item["reference"]}
+            for item in items[:3]
+        ),
+    )
+    after = await got(door, f"/runs/{run_id}/certificate")
+    assert after["receipts"] == {
+        "sent": PEOPLE, "reported": 3, "coveragePercentage": 33.33,
+        "delivery": {**NOTHING, "bounced": 3, "unknown": PEOPLE - 3},
+    }  # fmt: skip
+    moved = {"receipts", "issuedAt"}
+    assert {**after, **dict.fromkeys(moved)} == {**before, **dict.fromkeys(moved)}
+    assert after["holds"]

@@ -18,6 +18,8 @@ COLUMNS = (
     "attempts",
     "providerMessageId",
     "updatedAt",
+    "delivery",
+    "deliveryReason",
 )
 
 # A spreadsheet computes a cell that begins so. The wide forms are what some make of the others.
