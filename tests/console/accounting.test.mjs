@@ -29,3 +29,13 @@ test("an accounting that does not add up is noticed", () => {
 test("accountings are summed part by part", () => {
   assert.deepEqual(accounting.sum([of(1, 0, 2, 0, 0), of(0, 1, 3, 1, 0)]), of(1, 1, 5, 1, 0));
 });
+
+test("what receipts say of a total moves with its part, or is not known", () => {
+  const delivery = (delivered, unknown) => ({ delivered, bounced: 1, unknown });
+  const whole = { ...of(5, 0, 20, 0, 0), delivery: delivery(9, 10) };
+  const before = { ...of(5, 0, 10, 0, 0), delivery: delivery(4, 5) };
+  const after = { ...of(0, 0, 15, 0, 0), delivery: delivery(7, 7) };
+  const moved = accounting.moved(whole, before, after);
+  assert.deepEqual(moved, { ...of(0, 0, 25, 0, 0), delivery: delivery(12, 12) });
+  assert.equal(accounting.moved(whole, before, of(0, 0, 15, 0, 0)).delivery, null);
+});

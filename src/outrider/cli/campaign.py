@@ -15,7 +15,16 @@ from outrider.api.models.campaigns import CampaignCreated, CampaignLine
 from outrider.api.models.phases import CampaignStatus
 from outrider.bootstrap import Outrider
 from outrider.cli import texts
-from outrider.cli.console import Json, accounting_of, err, out, print_json, print_rows, shown
+from outrider.cli.console import (
+    Json,
+    accounting_of,
+    err,
+    out,
+    print_deliveries,
+    print_json,
+    print_rows,
+    shown,
+)
 from outrider.cli.documents import Document, document_of
 from outrider.cli.phase_words import (
     campaign_word,
@@ -261,8 +270,10 @@ def print_accounting(name: str, phase: Document) -> None:
     if phase["runs"] > 1 and phase["outcome"]:
         whole = texts.Campaign.ALL_RUNS.format(name=name, runs=phase["runs"])
         out.print(f"{whole}: {accounting_of(phase['outcome'])}")
+        print_deliveries(phase["outcome"])
         latest = texts.Campaign.LATEST_RUN.format(name=name)
     out.print(f"{latest}: {accounting_of(phase['accounting'], success_word(name))}")
+    print_deliveries(phase["accounting"])
 
 
 def print_ending(seen: Document) -> None:

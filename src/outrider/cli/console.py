@@ -6,7 +6,7 @@ Errors go to standard error with what to do next; standard output carries answer
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import msgspec
 import typer
@@ -78,6 +78,33 @@ def accounting_of(document: Mapping[str, int], success: str = "sent") -> str:
         for key, colour in ACCOUNTING_COLOURS.items()
     ]
     return texts.Console.INTENDED.format(intended=document["intended"], terms=" + ".join(terms))
+
+
+DELIVERY_COLOURS = {
+    "delivered": "green", "read": "green", "replied": "green", "bounced": "red",
+    "complained": "red", "optedOut": "yellow", "failed": "red", "unknown": "dim",
+}  # fmt: skip
+
+
+def delivery_terms(delivery: Mapping[str, int]) -> str:
+    """What receipts say of what was sent; what none of it has is left out."""
+    names = {
+        "optedOut": texts.Console.OPTED_OUT,
+        "failed": texts.Console.NOT_DELIVERED,
+        "unknown": texts.Console.UNKNOWN,
+    }
+    return ", ".join(
+        f"[{colour}]{delivery[key]:,} {names.get(key, key)}[/{colour}]"
+        for key, colour in DELIVERY_COLOURS.items()
+        if delivery[key]
+    )
+
+
+def print_deliveries(accounting: Mapping[str, Any]) -> None:
+    """A line where receipts have arrived. A server of an earlier release does not tell of them."""
+    delivery = accounting.get("delivery")
+    if delivery and accounting["sent"] > delivery["unknown"]:
+        out.print(texts.Console.DELIVERIES.format(terms=delivery_terms(delivery)))
 
 
 def fail(

@@ -9,7 +9,15 @@ from rich.markup import escape
 from outrider.api.models.runs import CertificateAnswer, Explanation, RunAnswer, RunExplanation
 from outrider.bootstrap import Outrider
 from outrider.cli import texts
-from outrider.cli.console import Json, accounting_of, out, print_json, print_rows
+from outrider.cli.console import (
+    Json,
+    accounting_of,
+    delivery_terms,
+    out,
+    print_deliveries,
+    print_json,
+    print_rows,
+)
 from outrider.cli.documents import Document, document_of
 from outrider.cli.phase_words import run_word, success_word
 from outrider.cli.remote import Remote, RemoteRefusal
@@ -44,6 +52,7 @@ def show(context: typer.Context, run_id: Id, as_json: Json = False) -> None:
     )
     out.print(f"{heading}, {run['channel']}" if run["phase"] == LAUNCH else heading)
     out.print(accounting_of(run["accounting"], success_word(run["phase"])))
+    print_deliveries(run["accounting"])
     print_rows(
         ["jobs", "status", "outcome", "lost attempts", "last error"],
         [
@@ -91,6 +100,14 @@ def print_certificate(proof: Document) -> None:
     for criterion in proof["criteria"]:
         mark = "[green]✓[/green]" if criterion["holds"] else "[red]✗[/red]"
         out.print(f"  {mark} {criterion['name'].replace('_', ' ')}: {escape(criterion['detail'])}")
+    receipts = proof.get("receipts")
+    if receipts and receipts["reported"]:
+        reported = texts.Run.RECEIPTS.format(
+            reported=receipts["reported"],
+            sent=receipts["sent"],
+            terms=delivery_terms(receipts["delivery"]),
+        )
+        out.print(reported, style="dim")
     out.print(texts.Run.LEDGER_DIGEST.format(ledger_digest=proof["ledgerDigest"]), style="dim")
     if not proof["holds"]:
         out.print(texts.Run.NEXT_RUN_EXPLAIN.format(run_id=proof["runId"]), style="dim")

@@ -77,6 +77,10 @@ class CampaignControls:
 class Console:
     IN_DOUBT = "in doubt"
     INTENDED = "{intended:,} intended = {terms}"
+    DELIVERIES = "as reported by receipts: {terms}"
+    OPTED_OUT = "opted out"
+    NOT_DELIVERED = "not delivered"
+    UNKNOWN = "without a receipt"
     ERROR = "[bold red]error:[/bold red] {message}"
     NEXT = "[dim]next:[/dim] {hint}"
 
@@ -285,6 +289,7 @@ class Run:
     HOLDS = "[bold green]holds[/bold green]"
     DOES_NOT_HOLD = "[bold red]does not hold[/bold red]"
     CERTIFICATE = "[bold]Launch certificate[/bold] for run {run_id}: {verdict}"
+    RECEIPTS = "  as reported by receipts, for {reported:,} of {sent:,} sent: {terms}"
     LEDGER_DIGEST = "  ledger digest {ledger_digest}"
     NEXT_RUN_EXPLAIN = "next: outrider run explain {run_id}"
     NO_ROW = "run {run_id} has no ledger row for recipient {recipient_id}"

@@ -4,7 +4,9 @@ Each term is counted on its own, so `holds` is a check that can fail.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from outrider.domain.delivery_counts import DeliveryCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +17,8 @@ class Accounting:
     sent: int = 0
     failed: int = 0
     skipped: int = 0
+    delivery: DeliveryCounts | None = None
+    """What receipts say of what was sent, where somebody asked for it and there can be any."""
 
     @property
     def accounted(self) -> int:
@@ -38,6 +42,14 @@ class Accounting:
             "skipped": self.skipped,
         }
 
+    def as_whole_document(self) -> dict[str, object]:
+        """With what receipts say, where that is known."""
+        delivery = {"delivery": self.delivery.as_document()} if self.delivery else {}
+        return {**self.as_document(), **delivery}
+
+    def with_delivery(self, delivery: DeliveryCounts) -> "Accounting":
+        return replace(self, delivery=delivery)
+
 
 def total(parts: Iterable[Accounting]) -> Accounting:
     summed = Accounting()
@@ -49,5 +61,14 @@ def total(parts: Iterable[Accounting]) -> Accounting:
             summed.sent + part.sent,
             summed.failed + part.failed,
             summed.skipped + part.skipped,
+            _delivery(summed, part),
         )
     return summed
+
+
+def _delivery(one: Accounting, other: Accounting) -> DeliveryCounts | None:
+    """Of a part whose receipts nobody asked for, nothing is known."""
+    if one.delivery is None and other.delivery is None:
+        return None
+    first = one.delivery or DeliveryCounts(unknown=one.sent)
+    return first.plus(other.delivery or DeliveryCounts(unknown=other.sent))

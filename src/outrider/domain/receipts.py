@@ -10,6 +10,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
+from outrider.domain.times import rfc3339
+
 
 class ReceiptEvent(StrEnum):
     DELIVERED = "delivered"
@@ -64,6 +66,18 @@ class Delivery:
     permanent: bool = False
     reason: str = ""
     at: datetime | None = None
+
+    def as_document(self) -> dict[str, object]:
+        return {
+            "state": self.state.value,
+            "permanent": self.permanent,
+            "reason": self.reason,
+            "at": rfc3339(self.at) if self.at else None,
+        }
+
+
+UNREPORTED: Final = Delivery()
+"""Of an item of which no receipt speaks."""
 
 
 _STATES: Final = {

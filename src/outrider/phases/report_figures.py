@@ -10,6 +10,8 @@ from typing import Any
 
 import msgspec
 
+from outrider.domain.delivery_counts import DeliveryCounts
+from outrider.domain.receipts import DeliveryState
 from outrider.domain.states import SUCCESSES
 from outrider.limits.phases import REPORT_REASONS_COUNTED_MAX
 from outrider.ports.phases import ResultLine
@@ -79,6 +81,8 @@ class Tally:
     lines: int = 0
     by_channel: dict[str, Counter[str]] = field(default_factory=dict)
     by_reason: Counter[tuple[str, str | None]] = field(default_factory=Counter)
+    by_delivery: Counter[DeliveryState] = field(default_factory=Counter)
+    """Of what was sent."""
 
     def count(self, lines: Sequence[ResultLine]) -> None:
         self.lines += len(lines)
@@ -87,6 +91,8 @@ class Tally:
             self.by_channel.setdefault(line.channel, Counter())[outcome] += 1
             if outcome in NOT_SENT:
                 self._count_reason(outcome, line.reason)
+            if outcome == "sent":
+                self.by_delivery[DeliveryState(line.delivery)] += 1
 
     def _count_reason(self, outcome: str, reason: str | None) -> None:
         """Reasons are untrusted text: beyond a number of distinct ones, the rest are grouped."""
@@ -94,6 +100,10 @@ class Tally:
         if not known and len(self.by_reason) >= REPORT_REASONS_COUNTED_MAX:
             reason = OTHER_REASONS
         self.by_reason[outcome, reason] += 1
+
+    @property
+    def deliveries(self) -> DeliveryCounts:
+        return DeliveryCounts.of(self.by_delivery, self.by_delivery.total())
 
     @property
     def reasons(self) -> list[Reason]:

@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from outrider.domain.delivery_counts import DeliveryCounts
 from outrider.domain.texts import storable
 from outrider.domain.times import rfc3339
 from outrider.limits.phases import REPORT_NAME_SHOWN_CHARACTERS, REPORT_REASONS_SHOWN_MAX
@@ -43,6 +44,7 @@ def report_page(figures: Figures) -> str:
         spoken=", ".join(f"{count:,} {name}" for name, count in counts.items()),
         lines=figures.tally.lines,
         channels=_channels(figures.tally),
+        deliveries=_deliveries(figures.tally.deliveries),
         certificate=_certificate(launch.certificate),
         runs=launch.runs,
         **_reasons(figures.tally.reasons),
@@ -94,6 +96,15 @@ def _moment(given: object) -> object:
         return datetime.fromisoformat(given).strftime("%Y-%m-%d %H:%M:%S %Z").strip()
     except ValueError:
         return given
+
+
+def _deliveries(counts: DeliveryCounts) -> str:
+    """Nothing where no receipt has arrived: most targets send none."""
+    if not counts.reported:
+        return ""
+    said = ", ".join(f"{items:,} {name}" for name, items in counts.named().items() if items)
+    sent = counts.reported + counts.unknown
+    return f"As reported by receipts, for {counts.reported:,} of {sent:,} sent messages: {said}."
 
 
 def _channels(tally: Tally) -> list[dict[str, Any]]:

@@ -18,6 +18,8 @@ COLUMNS = (
     "attempts",
     "providerMessageId",
     "updatedAt",
+    "delivery",
+    "deliveryReason",
 )
 
 # A spreadsheet evaluates a cell that begins with these. Some convert the wide forms to the others.

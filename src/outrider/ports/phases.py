@@ -75,6 +75,9 @@ class ResultLine(NamedTuple):
     attempts: int
     provider_message_id: str | None
     updated_at: str
+    delivery: str = "none"
+    """What became of it, as far as receipts say."""
+    delivery_reason: str = ""
 
 
 class PhaseContext(Protocol):

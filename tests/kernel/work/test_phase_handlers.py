@@ -801,7 +801,27 @@ async def test_results_are_written_page_by_page_and_can_be_read_back() -> None:
         "attempts": "1",
         "providerMessageId": "message-0",
         "updatedAt": "2026-12-01T09:00:00Z",
+        "delivery": "none",
+        "deliveryReason": "",
     }
+
+
+async def test_a_report_says_what_receipts_report_of_what_was_sent() -> None:
+    context = MemoryDesk()
+    context.summary = launched()
+    bounce = {"delivery": "bounced", "delivery_reason": "=no such user"}
+    context.pages = [[line(1, delivery="delivered"), line(2, **bounce)], [line(3)]]
+    await run(Report(), context)
+    page = context.kept["report.html"][1].decode()
+    said = "As reported by receipts, for 2 of 3 sent messages: 1 delivered, 1 bounced."
+    assert said in page
+    rows = list(csv.DictReader(io.StringIO(context.kept["results.csv"][1].decode(), newline="")))
+    assert [(row["delivery"], row["deliveryReason"]) for row in rows] == [
+        ("delivered", ""), ("bounced", "'=no such user"), ("none", ""),
+    ]  # fmt: skip
+    context.pages = [[line(1), line(2, status="failed", delivery="failed")]]
+    await run(Report(), context)
+    assert "receipts" not in context.kept["report.html"][1].decode()
 
 
 CELLS = st.text(st.sampled_from("=+-@\t\r\n,;\"'＝a") | st.characters(), max_size=12)

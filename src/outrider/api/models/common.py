@@ -1,5 +1,6 @@
 """What all responses share: camelCase, exact fields, pages with a cursor."""
 
+from dataclasses import asdict
 from typing import Annotated, Generic, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
@@ -33,7 +34,20 @@ class Success(Answer):
     success: Literal[True] = True
 
 
-class AccountingAnswer(Answer):
+class DeliveryCountsAnswer(Answer):
+    """What became of the messages that were sent, as far as receipts say; it adds up to `sent`."""
+
+    delivered: int
+    bounced: int
+    complained: int
+    read: int
+    replied: int
+    opted_out: int
+    failed: int = Field(description="Reported as not delivered, after they were sent.")
+    unknown: int = Field(description="Sent, and no receipt has arrived.")
+
+
+class LedgerAccounting(Answer):
     """intended = waiting + inDoubt + sent + failed + skipped, always."""
 
     intended: int
@@ -43,8 +57,18 @@ class AccountingAnswer(Answer):
     failed: int
     skipped: int
 
+
+class AccountingAnswer(LedgerAccounting):
+    """intended = waiting + inDoubt + sent + failed + skipped, always."""
+
+    delivery: DeliveryCountsAnswer | None = Field(
+        description="What receipts say of the messages that were sent; null for other phases than"
+        " a launch."
+    )
+
     @classmethod
     def of(cls, accounting: Accounting) -> "AccountingAnswer":
+        counts = accounting.delivery
         return cls(
             intended=accounting.intended,
             waiting=accounting.waiting,
@@ -52,6 +76,7 @@ class AccountingAnswer(Answer):
             sent=accounting.sent,
             failed=accounting.failed,
             skipped=accounting.skipped,
+            delivery=DeliveryCountsAnswer(**asdict(counts)) if counts else None,
         )
 
 

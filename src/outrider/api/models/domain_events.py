@@ -6,6 +6,7 @@ from typing import Any
 from pydantic import Field
 
 from outrider.api.models.common import Answer, Success
+from outrider.api.models.items import DeliveryAnswer
 from outrider.domain.notification_status import NotificationStatus
 from outrider.domain.states import Channel
 from outrider.domain.workflows import Decision, EventStatus
@@ -49,6 +50,7 @@ class EventItemAnswer(Answer):
     attempts: int
     template: str
     submission_target: str
+    delivery: DeliveryAnswer
 
 
 class WholeEvent(EventAnswer):

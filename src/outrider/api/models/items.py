@@ -10,6 +10,7 @@ from outrider.documents import Document
 from outrider.domain.call_results import Progress
 from outrider.domain.callback_urls import URL_MAX_CHARACTERS
 from outrider.domain.contracts import PolicyName
+from outrider.domain.receipts import Delivery, DeliveryState
 from outrider.domain.states import Channel, IntentStatus, ItemStatus
 from outrider.domain.submission import ExhaustedReason
 from outrider.kernel.transactions.doubts import Doubt, DoubtVerdict
@@ -24,6 +25,24 @@ from outrider.limits.campaigns import (
 EVIDENCE_MAX_CHARACTERS = 4_000
 RESOLVED_IDS_MAX = 1_000
 ID_CHARACTERS = 36
+
+
+class DeliveryAnswer(Answer):
+    """What became of a message that was sent, as far as its provider's receipts say."""
+
+    state: DeliveryState
+    permanent: bool = Field(description="Of a bounce or failure: trying again is pointless.")
+    reason: str
+    at: datetime | None = Field(description="When, by the provider's clock where it says so.")
+
+    @classmethod
+    def of(cls, delivery: Delivery) -> "DeliveryAnswer":
+        return cls(
+            state=delivery.state,
+            permanent=delivery.permanent,
+            reason=delivery.reason,
+            at=delivery.at,
+        )
 
 
 class ItemLine(Answer):
@@ -50,6 +69,7 @@ class ItemLine(Answer):
     waits_for: str | None = Field(description="Why `nextAttemptAt` is delayed.")
     created_at: datetime
     updated_at: datetime
+    delivery: DeliveryAnswer
 
     @classmethod
     def of(cls, item: Item) -> "ItemLine":
@@ -382,6 +402,7 @@ class IntentAnswer(Answer):
     error: str | None = Field(description="What the gateway said then, in its own words.")
     waits_for: str | None = Field(description="For waiting items: the state of the target.")
     created_at: datetime
+    delivery: DeliveryAnswer
     attempts: list[IntentAttempt]
 
 
@@ -410,4 +431,5 @@ def item_fields(item: Item) -> dict[str, Any]:
         "waits_for": item.waits_for,
         "created_at": item.created_at,
         "updated_at": item.updated_at,
+        "delivery": DeliveryAnswer.of(item.delivery),
     }

@@ -6,7 +6,12 @@ from typing import Any
 
 from pydantic import Field
 
-from outrider.api.models.common import AccountingAnswer, Answer
+from outrider.api.models.common import (
+    AccountingAnswer,
+    Answer,
+    DeliveryCountsAnswer,
+    LedgerAccounting,
+)
 from outrider.domain.ids import RunId
 from outrider.domain.outbox import Accounting
 from outrider.domain.states import JobOutcome, JobStatus, RunStatus
@@ -170,6 +175,15 @@ class RepeatsAnswer(Answer):
     )
 
 
+class ReportedByReceipts(Answer):
+    """What providers report of what was sent; it is never part of `holds`."""
+
+    sent: int
+    reported: int = Field(description="How many of them a receipt speaks of.")
+    coverage_percentage: float = Field(description="`reported` of `sent`; 0 if none was sent.")
+    delivery: DeliveryCountsAnswer
+
+
 class CertificateAnswer(Answer):
     """The launch proof, counted from the ledger's own rows."""
 
@@ -179,7 +193,10 @@ class CertificateAnswer(Answer):
     holds: bool
     criteria: list[Criterion]
     repeats: RepeatsAnswer
-    accounting: AccountingAnswer
+    accounting: LedgerAccounting
+    receipts: ReportedByReceipts | None = Field(
+        description="As reported by receipts; null for other phases than a launch."
+    )
     ledger_digest: str
     issued_at: datetime
 

@@ -203,6 +203,10 @@ export const item = {
   took: " · took ",
   providerIdBefore: "Provider ID ",
   providerIdToCopy: "provider ID",
+  delivery: "Delivery",
+  reportedAt: "As of",
+  deliveryReason: "Provider's reason",
+  forGood: (name) => `${name} for good`,
 };
 
 /** pages/messages.js */
@@ -681,6 +685,18 @@ export const accounting = {
   skipped: "Skipped",
 };
 
+/** state/delivery.js */
+export const delivery = {
+  delivered: "Delivered",
+  read: "Read",
+  replied: "Replied",
+  bounced: "Bounced",
+  complained: "Complained",
+  optedOut: "Opted out",
+  notDelivered: "Not delivered",
+  unknown: "No receipt",
+};
+
 /** state/phase_words.js */
 export const phaseWords = {
   sent: "Sent",
@@ -723,6 +739,8 @@ export const ledger = {
   restEnded: "Everything else has finished. ",
   resolveDoubts: (count) => `Resolve items in doubt (${count})`,
   intended: "Intended",
+  asReported: "As reported by receipts:",
+  delivery: (name, count) => `${name} ${count}`,
 };
 
 /** parts/pill.js */

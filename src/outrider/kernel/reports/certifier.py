@@ -14,7 +14,7 @@ from outrider.domain.reference_memory import ReferenceMemory
 from outrider.domain.states import SUCCESSES, TERMINAL_ITEMS, TERMINAL_RUNS, ItemStatus, RunStatus
 from outrider.domain.times import rfc3339
 from outrider.kernel.foundation import Foundation
-from outrider.kernel.transactions import accountings, ledger_pages, run_records
+from outrider.kernel.transactions import delivery_accountings, ledger_pages, run_records
 from outrider.kernel.transactions.ledger_pages import LedgerLine, LedgerPosition
 from outrider.kernel.transactions.run_records import RunEnding, RunRecord
 
@@ -94,8 +94,22 @@ class Certificate:
             ],
             "repeats": self.repeats.as_document(),
             "accounting": self.accounting.as_document(),
+            "receipts": self.receipts_document(),
             "ledgerDigest": self.digest,
             "issuedAt": self.issued_at,
+        }
+
+    def receipts_document(self) -> dict[str, object] | None:
+        """What receipts report of what was sent, and of how many they do. It is the providers'
+        word: the certificate holds or does not hold without it."""
+        counts = self.accounting.delivery
+        if counts is None:
+            return None
+        return {
+            "sent": self.accounting.sent,
+            "reported": counts.reported,
+            "coveragePercentage": _percentage(counts.reported, self.accounting.sent),
+            "delivery": counts.as_document(),
         }
 
 
@@ -107,7 +121,9 @@ class Certifier:
         self._declared = declared
 
     async def certify(self, scope: Scope, run_id: RunId) -> Certificate:
-        run, accounting = await self._store.read(accountings.run_with_accounting(scope, run_id))
+        run, accounting = await self._store.read(
+            delivery_accountings.run_with_accounting(scope, run_id)
+        )
         statuses: Counter[ItemStatus] = Counter()
         references: set[bytes] = set()
         repeated, repeats = 0, Repeats()
@@ -147,6 +163,10 @@ class Certifier:
             if len(page) < most:
                 return
             after = LedgerPosition(page[-1].job_id, page[-1].id)
+
+
+def _percentage(part: int, whole: int) -> float:
+    return round(100 * part / whole, 2) if whole else 0.0
 
 
 def _run_terminal(run: RunRecord, ending: RunEnding) -> Criterion:

@@ -1,6 +1,7 @@
 """The item explainer: describes in sentences what happened to an item, and why."""
 
 from collections.abc import Sequence
+from typing import assert_never
 
 from outrider.domain.call_results import (
     DUPLICATE_REFERENCE,
@@ -12,6 +13,7 @@ from outrider.domain.call_results import (
 )
 from outrider.domain.jobs import JOB_DEAD
 from outrider.domain.own_limits import OWN_LIMIT
+from outrider.domain.receipts import Delivery, DeliveryState
 from outrider.domain.recipients import SkipReason
 from outrider.domain.screen_policies import WaitsFor
 from outrider.domain.states import SUCCESSES, IntentStatus, ItemStatus
@@ -52,6 +54,8 @@ def explain_item(
         sentences.append(_origin(item))
     sentences += [_attempt(attempt) for attempt in attempts]
     sentences += [_late(each) for each in late]
+    if item.delivery.at is not None:
+        sentences.append(_delivery(item.delivery, rfc3339(item.delivery.at)))
     if item.doubted_at is not None:
         if item.reason == SkipReason.SUPPRESSED:
             sentences.append(
@@ -154,3 +158,28 @@ def _late(late: LateAcceptance) -> str:
         f" {rfc3339(late.answered_at)}, after the item had another outcome. A retry skips"
         " it."
     )
+
+
+def _delivery(delivery: Delivery, at: str) -> str:
+    """What the provider reported afterwards. It is the provider's word, not the ledger's."""
+    why = f": {delivery.reason.rstrip('.')}" if delivery.reason else ""
+    for_good = " for good" if delivery.permanent else ""
+    match delivery.state:
+        case DeliveryState.DELIVERED:
+            return f"Delivered at {at}, as the provider reported."
+        case DeliveryState.READ:
+            return f"Read at {at}, as the provider reported."
+        case DeliveryState.REPLIED:
+            return f"The recipient replied at {at}, as the provider reported."
+        case DeliveryState.OPTED_OUT:
+            return f"The recipient opted out at {at}, as the provider reported."
+        case DeliveryState.COMPLAINED:
+            return f"The recipient complained about it, as the provider reported at {at}{why}."
+        case DeliveryState.BOUNCED:
+            return f"Bounced{for_good}, as the provider reported at {at}{why}."
+        case DeliveryState.FAILED:
+            return f"Not delivered{for_good}, as the provider reported at {at}{why}."
+        case DeliveryState.NONE:
+            return "No receipt has arrived."
+        case _:
+            assert_never(delivery.state)

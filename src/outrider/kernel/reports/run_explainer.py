@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from operator import attrgetter
 
+from outrider.domain.delivery_counts import DeliveryCounts
 from outrider.domain.errors import InvalidInput
 from outrider.domain.ids import DEFAULT_SCOPE, RunId, Scope
 from outrider.domain.states import ItemStatus, JobStatus, RunStatus
@@ -101,6 +102,7 @@ def explain_run(
         f"The run is {run.status}: of {run.intended:,} intended items, {accounting.sent:,} were"
         f" sent, {accounting.failed:,} failed and {accounting.skipped:,} were skipped."
     ]
+    sentences += _deliveries(accounting.delivery)
     if run.waits_for is not None:
         how = {
             "approval": f"an approval: `outrider run signal {run.id} APPROVE`",
@@ -135,6 +137,14 @@ def explain_run(
         if count.attempts and count.last_error
     ]
     return sentences
+
+
+def _deliveries(counts: DeliveryCounts | None) -> list[str]:
+    if counts is None or not counts.reported:
+        return []
+    sent = counts.reported + counts.unknown
+    said = ", ".join(f"{items:,} {name}" for name, items in counts.named().items() if items)
+    return [f"Receipts report of {counts.reported:,} of {sent:,} sent messages: {said}."]
 
 
 def _route(run: RunRecord, route: RunRoute) -> list[str]:

@@ -306,6 +306,7 @@ def intent_document(
         "error": intent.error,
         "waitsFor": intent.waits_for,
         "createdAt": rfc3339(intent.created_at),
+        "delivery": intent.delivery.as_document(),
         "attempts": [
             {
                 "number": attempt.number,

@@ -11,6 +11,7 @@ from outrider.domain.emissions import Emission, EventTexts, is_event_id
 from outrider.domain.errors import InvalidInput, NotFound, Problem
 from outrider.domain.ids import OutboxId, Scope, TenantId, WorkspaceId
 from outrider.domain.purposes import Purpose
+from outrider.domain.receipts import UNREPORTED, Delivery
 from outrider.domain.states import Channel
 from outrider.domain.texts import storable
 from outrider.domain.workflow_documents import config_from, timing_from
@@ -23,6 +24,7 @@ from outrider.domain.workflows import (
     StepId,
     WorkflowStep,
 )
+from outrider.kernel.transactions import deliveries
 from outrider.ports.clock import IdSource
 from outrider.ports.store import Row, Transaction, Window, ask, ask_alone
 
@@ -112,6 +114,7 @@ class EventItem(NamedTuple):
     template: str
     submission_target: str
     opened_at: datetime | None
+    delivery: Delivery = UNREPORTED
 
 
 def insert(
@@ -188,7 +191,9 @@ def items(scope: Scope, domain_event_id: DomainEventId, most: int) -> Transactio
     rows = yield from ask(
         "items_of_event", **scope._asdict(), domain_event_id=domain_event_id, most=most
     )
-    return [EventItem(*row) for row in rows]
+    found = [EventItem(*row) for row in rows]
+    known = yield from deliveries.of_items([each.id for each in found])
+    return [each._replace(delivery=known.get(each.id, UNREPORTED)) for each in found]
 
 
 def claim(most: int, lease_expires_at: datetime, now: datetime) -> Transaction[list[ClaimedEvent]]:

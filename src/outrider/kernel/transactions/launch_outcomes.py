@@ -8,9 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from outrider.domain.ids import CampaignId, OutboxId, RunId
-from outrider.domain.outbox import Accounting
+from outrider.domain.outbox import Accounting, total
 from outrider.domain.states import ItemStatus
 from outrider.kernel.transactions import accountings, ledger_items
+from outrider.kernel.transactions.delivery_accountings import with_deliveries
 from outrider.kernel.transactions.reported_accountings import final_accounting
 from outrider.limits.campaigns import RETRY_CHAIN_MAX_RUNS
 from outrider.ports.store import Transaction, ask
@@ -50,6 +51,7 @@ def earlier_runs(latest: Mapping[RunId, CampaignId]) -> Transaction[dict[RunId, 
     )
     known = reported | counted
     left = yield from _left_failed({latest[last] for last in retried})
+    known = yield from with_deliveries(known)
     return {
         last: EarlierRuns(
             len(chain) - 1,
@@ -76,7 +78,8 @@ def _settled(
     in_doubt = sum(each.in_doubt for each in before)
     sent = sum(each.sent for each in before)
     skipped = intended - waiting - in_doubt - sent - left_failed
-    return Accounting(intended, waiting, in_doubt, sent, left_failed, skipped)
+    delivery = total(before).delivery
+    return Accounting(intended, waiting, in_doubt, sent, left_failed, skipped, delivery)
 
 
 def taken_up(

@@ -6,9 +6,11 @@ from typing import NamedTuple
 
 from outrider.domain.errors import NotFound
 from outrider.domain.ids import OutboxId, RunId, Scope, is_uuid
+from outrider.domain.receipts import UNREPORTED, Delivery
 from outrider.domain.workflows import DomainEventId, StepId
+from outrider.kernel.transactions import deliveries
 from outrider.kernel.transactions.ledger_pages import LedgerPosition
-from outrider.ports.store import Transaction, ask
+from outrider.ports.store import Rows, Transaction, ask
 
 
 class Item(NamedTuple):
@@ -48,6 +50,8 @@ class Item(NamedTuple):
     topic: str | None = None
     """Set when single items are read, as is whether they are transactional."""
     transactional: bool = False
+    delivery: Delivery = UNREPORTED
+    """What became of it, as far as receipts say."""
 
 
 class Attempt(NamedTuple):
@@ -83,7 +87,7 @@ def item(scope: Scope, outbox_id: OutboxId) -> Transaction[Item]:
 
 def items(scope: Scope, outbox_ids: Sequence[OutboxId]) -> Transaction[list[Item]]:
     rows = yield from ask("items_by_id", {"id": outbox_ids}, **scope._asdict())
-    return [Item(*row) for row in rows]
+    return (yield from _with_deliveries(rows))
 
 
 def items_of_run(
@@ -106,7 +110,13 @@ def items_of_run(
         rows = yield from ask(
             "items_of_run_filtered", **page, recipient_id=recipient_id, status=status
         )
-    return [Item(*row) for row in rows]
+    return (yield from _with_deliveries(rows))
+
+
+def _with_deliveries(rows: Rows) -> Transaction[list[Item]]:
+    found = [Item(*row) for row in rows]
+    known = yield from deliveries.of_items([each.id for each in found])
+    return [each._replace(delivery=known.get(each.id, UNREPORTED)) for each in found]
 
 
 def attempts_of(outbox_id: OutboxId) -> Transaction[list[Attempt]]:

@@ -17,6 +17,7 @@ from outrider.domain.outbox import Accounting, total
 from outrider.domain.phases import control_phase
 from outrider.domain.states import PhaseState
 from outrider.kernel.transactions import accountings
+from outrider.kernel.transactions.delivery_accountings import with_deliveries
 from outrider.kernel.transactions.launch_outcomes import earlier_runs
 from outrider.kernel.transactions.paging import FIRST
 from outrider.kernel.transactions.reported_accountings import final_accounting, reported_accounting
@@ -124,6 +125,14 @@ def _with_phases(found: list[CampaignOverview]) -> Transaction[list[CampaignOver
             line.run_id: line.intended or 0
             for line in lines
             if line.run_id and line.run_id not in known
+        }
+    )
+    # What was told of a launch in progress has its receipts; of the others they may still come.
+    known |= yield from with_deliveries(
+        {
+            line.run_id: known[line.run_id]
+            for line in lines
+            if line.run_id and line.phase == LAUNCH and known[line.run_id].delivery is None
         }
     )
     earlier = yield from earlier_runs(

@@ -10,7 +10,7 @@ from outrider.domain.ids import CampaignId, RunId
 from outrider.domain.outbox import Accounting
 from outrider.domain.phases import PROGRESS_EVENT
 from outrider.domain.states import PhaseState
-from outrider.kernel.transactions import accountings, phases, run_records
+from outrider.kernel.transactions import delivery_accountings, phases, run_records
 from outrider.kernel.transactions.snapshots import progress_percentage
 from outrider.ports.store import Transaction, ask, ask_alone
 
@@ -33,7 +33,9 @@ def claim(told_before: datetime, most: int, now: datetime) -> Transaction[list[P
 
 
 def accounting(run_id: RunId) -> Transaction[Accounting]:
-    return (yield from accountings.accounting((yield from run_records.run_anywhere(run_id))))
+    return (
+        yield from delivery_accountings.accounting((yield from run_records.run_anywhere(run_id)))
+    )
 
 
 def report(
@@ -42,7 +44,7 @@ def report(
     """Write a progress event if anything has changed; returns how many were written."""
     payload: dict[str, object] = {
         "progressPercentage": progress_percentage(accounting),
-        "accounting": accounting.as_document(),
+        "accounting": accounting.as_whole_document(),
         "runId": run_id,
     }
     document = msgspec.json.encode(payload).decode()

@@ -4,7 +4,19 @@ from typing import Any
 
 import msgspec
 
+from outrider.domain.delivery_counts import DeliveryCounts
 from outrider.domain.outbox import Accounting
+
+
+class _ReportedDelivery(msgspec.Struct, rename="camel"):
+    delivered: int
+    bounced: int
+    complained: int
+    read: int
+    replied: int
+    opted_out: int
+    failed: int
+    unknown: int
 
 
 class _ReportedAccounting(msgspec.Struct, rename="camel"):
@@ -14,6 +26,8 @@ class _ReportedAccounting(msgspec.Struct, rename="camel"):
     sent: int
     failed: int
     skipped: int
+    delivery: _ReportedDelivery | None = None
+    """Told while a launch is in progress: afterwards, receipts go on coming."""
 
 
 def reported_accounting(document: dict[str, Any]) -> Accounting | None:
@@ -21,6 +35,7 @@ def reported_accounting(document: dict[str, Any]) -> Accounting | None:
     if "accounting" not in document:
         return None
     reported = msgspec.convert(document["accounting"], _ReportedAccounting)
+    counts = reported.delivery
     return Accounting(
         reported.intended,
         reported.waiting,
@@ -28,6 +43,7 @@ def reported_accounting(document: dict[str, Any]) -> Accounting | None:
         reported.sent,
         reported.failed,
         reported.skipped,
+        DeliveryCounts(**msgspec.structs.asdict(counts)) if counts else None,
     )
 
 

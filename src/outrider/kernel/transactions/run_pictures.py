@@ -6,7 +6,14 @@ from typing import NamedTuple
 from outrider.domain.ids import CampaignId, RunId, Scope
 from outrider.domain.outbox import Accounting
 from outrider.domain.states import ItemStatus
-from outrider.kernel.transactions import accountings, campaigns, ledger_items, run_jobs, run_records
+from outrider.kernel.transactions import (
+    accountings,
+    campaigns,
+    delivery_accountings,
+    ledger_items,
+    run_jobs,
+    run_records,
+)
 from outrider.kernel.transactions.accountings import Settlings
 from outrider.kernel.transactions.ledger_items import Item
 from outrider.kernel.transactions.ledger_pages import LedgerPosition
@@ -36,7 +43,7 @@ class Throughput(NamedTuple):
 
 def picture(scope: Scope, run_id: RunId, *, reasons: bool = True) -> Transaction[Picture]:
     """Counting the reasons reads every item of the run."""
-    run, accounting = yield from accountings.run_with_accounting(scope, run_id)
+    run, accounting = yield from delivery_accountings.run_with_accounting(scope, run_id)
     jobs = yield from run_jobs.job_counts(run_id)
     counted = (yield from run_jobs.reason_counts(run_id)) if reasons else []
     return Picture(run, accounting, jobs, counted)
@@ -47,10 +54,9 @@ def page(
 ) -> Transaction[list[tuple[RunRecord, Accounting]]]:
     """Newest first."""
     yield from campaigns.campaign(scope, campaign_id)
-    found = []
-    for run in (yield from run_records.runs_page(campaign_id, before, most)):
-        found.append((run, (yield from accountings.accounting(run))))
-    return found
+    found = yield from run_records.runs_page(campaign_id, before, most)
+    counted = yield from delivery_accountings.accountings_of(found)
+    return [(run, counted[run.id]) for run in found]
 
 
 def throughput(scope: Scope, run_id: RunId, buckets: int, now: datetime) -> Transaction[Throughput]:

@@ -8,7 +8,7 @@ from outrider.domain.ids import CampaignId, RunId, Scope
 from outrider.domain.outbox import Accounting, total
 from outrider.domain.phases import control_phase
 from outrider.domain.states import PhaseState
-from outrider.kernel.transactions import accountings, campaigns, run_records
+from outrider.kernel.transactions import campaigns, delivery_accountings, run_records
 from outrider.kernel.transactions.launch_outcomes import earlier_runs
 from outrider.ports.store import Transaction
 
@@ -65,7 +65,7 @@ def snapshot(scope: Scope, campaign_id: CampaignId) -> Transaction[CampaignSnaps
         outcome, runs, scheduled_for = None, 0, None
         if phase.run_id is not None:
             run = yield from run_records.run_anywhere(RunId(phase.run_id))
-            accounting, status = (yield from accountings.accounting(run)), run.status
+            accounting, status = (yield from delivery_accountings.accounting(run)), run.status
             waits_for = run.waits_for
             outcome, runs = (accounting, 1) if phase.phase == LAUNCH else (None, 1)
             scheduled_for = run.scheduled_for if run.scheduled_for > run.created_at else None

@@ -10,9 +10,10 @@ from typing import NamedTuple
 from outrider.domain.errors import NotFound
 from outrider.domain.ids import IdempotencyKey, JobId, OutboxId, Scope
 from outrider.domain.purposes import UNSTATED, Purpose
+from outrider.domain.receipts import UNREPORTED, Delivery
 from outrider.domain.states import IntentStatus, ItemStatus
 from outrider.domain.submission import REALTIME
-from outrider.kernel.transactions import callbacks, ledger_items
+from outrider.kernel.transactions import callbacks, deliveries, ledger_items
 from outrider.kernel.transactions.claims import ClaimedLane
 from outrider.kernel.transactions.deployment import ContractSnapshot, snapshot_contracts
 from outrider.kernel.transactions.ledger_items import Attempt
@@ -74,6 +75,7 @@ class Intent(NamedTuple):
     error: str | None = None
     waits_for: str | None = None
     callback_url: str | None = None
+    delivery: Delivery = UNREPORTED
 
 
 class DueItem(NamedTuple):
@@ -245,4 +247,6 @@ def with_attempts(
     if key not in found:
         raise NotFound(f"there is no intent '{intent_id}'")
     intent = found[key]
-    return intent, (yield from ledger_items.attempts_of(OutboxId(intent.outbox_id)))
+    known = yield from deliveries.of_items([intent.outbox_id])
+    attempts = yield from ledger_items.attempts_of(OutboxId(intent.outbox_id))
+    return intent._replace(delivery=known.get(intent.outbox_id, UNREPORTED)), attempts

@@ -201,4 +201,6 @@ def _result_line(item: ledger_items.Item) -> ResultLine:
         item.attempts,
         item.provider_message_id,
         rfc3339(item.updated_at),
+        item.delivery.state.value,
+        item.delivery.reason,
     )

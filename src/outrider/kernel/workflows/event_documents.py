@@ -57,4 +57,5 @@ def _item(item: EventItem) -> dict[str, object]:
         "attempts": item.attempts,
         "template": item.template,
         "submissionTarget": item.submission_target,
+        "delivery": item.delivery.as_document(),
     }

@@ -2,6 +2,7 @@
 
 import { get, segment } from "../api.js";
 import { h, render } from "../dom.js";
+import { deliveryName } from "../state/delivery.js";
 import { title } from "../state/format.js";
 import { makeHash } from "../state/hash.js";
 import { resolveOne } from "../resolving.js";
@@ -73,7 +74,21 @@ function itemFacts(item) {
     [texts.reference, copyableId(item.reference, { what: texts.referenceToCopy })],
     item.providerMessageId && [texts.providerId,
       copyableId(item.providerMessageId, { whole: true, what: texts.providerIdToCopy })],
+    ...deliveryFacts(item.delivery),
   );
+}
+
+/** What the provider reported afterwards, if it did. */
+function deliveryFacts({ state, permanent, reason, at }) {
+  if (state === "none") {
+    return [];
+  }
+  const name = deliveryName(state);
+  return [
+    [texts.delivery, pill(state, { words: permanent ? texts.forGood(name) : name })],
+    [texts.reportedAt, exactMoment(at)],
+    reason && [texts.deliveryReason, reason],
+  ];
 }
 
 function attemptRow(attempt) {

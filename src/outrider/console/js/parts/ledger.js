@@ -2,9 +2,11 @@
 
 import { h } from "../dom.js";
 import { PARTS, addsUp, partName, shares, total } from "../state/accounting.js";
+import { deliveryName, reported } from "../state/delivery.js";
 import { count, percentage } from "../state/format.js";
 import { makeHash } from "../state/hash.js";
 import { note } from "./feedback.js";
+import { pill } from "./pill.js";
 import { ledger as texts } from "../texts.js";
 
 export function bar(accounting, { isLarge = false, success = texts.sent } = {}) {
@@ -47,6 +49,7 @@ export function ledger(accounting, success) {
     ),
     bar(accounting, { isLarge: true, success }),
     legend(accounting, success),
+    deliveries(accounting.delivery),
     !addsUp(accounting) &&
       h("p", { class: "note note-bad" },
         texts.doesNotAddUp(count(total(accounting)))),
@@ -60,6 +63,19 @@ export function doubtsNote({ waiting, inDoubt }, matching) {
     h("a", { href: makeHash("doubts", null, matching) },
       texts.resolveDoubts(count(inDoubt))),
   ], "warn");
+}
+
+/** What became of what was sent, where receipts report it; the signs tell them apart too. */
+function deliveries(counts) {
+  const parts = reported(counts);
+  return parts.length > 0 && h(
+    "div",
+    { class: "ledger-deliveries" },
+    h("span", { class: "muted small" }, texts.asReported),
+    parts.map(({ state, count: items }) => h("span", { "data-delivery": state },
+      pill(state === "optedOut" ? "opted_out" : state,
+        { words: texts.delivery(deliveryName(state), count(items)) }))),
+  );
 }
 
 function legend(accounting, success) {

@@ -6,12 +6,14 @@ import { icon } from "./icons.js";
 import { pill as texts } from "../texts.js";
 
 const LOOKS = {
-  good: ["completed", "sent", "called", "posted", "success", "accepted", "closed", "routed"],
+  good: ["completed", "sent", "called", "posted", "success", "accepted", "closed", "routed",
+    "delivered", "read", "replied"],
   active: ["in_progress", "running", "locked", "approved", "steps", "probing"],
   warn: ["paused", "in_doubt", "partial", "warning", "pending_approval", "delayed"],
   bad: ["failed", "dead", "rejected", "exhausted", "open", "critical", "error",
-    "revoked"],
-  quiet: ["skipped", "suppressed", "stopped", "cancelled", "scheduled"],
+    "revoked", "bounced", "complained"],
+  quiet: ["skipped", "suppressed", "stopped", "cancelled", "scheduled",
+    "opted_out"],
 };
 const SIGNS = { good: "check", active: "half", warn: "pause", bad: "cross", quiet: "dash" };
 const OWN_SIGNS = { in_doubt: "doubt", stopped: "stop", cancelled: "stop", scheduled: "clock",

@@ -43,9 +43,15 @@ export function sum(accountings) {
 
 /** What a total is now that one of its parts was counted again: each term moves by as much. */
 export function moved(whole, before, after) {
-  const names = Object.keys(before);
-  return { ...whole, ...Object.fromEntries(names.map((name) =>
-    [name, whole[name] + after[name] - before[name]])) };
+  const counts = [whole, before, after].map(({ delivery }) => delivery);
+  const delivery = counts.every(Boolean) ? shifted(...counts, Object.keys(counts[0])) : null;
+  return { ...whole, ...shifted(whole, before, after, ["intended", ...PARTS]),
+    ...(counts[0] && { delivery }) };
+}
+
+function shifted(whole, before, after, names) {
+  return Object.fromEntries(names.map((name) =>
+    [name, whole[name] + after[name] - before[name]]));
 }
 
 /**
