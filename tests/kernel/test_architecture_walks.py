@@ -15,10 +15,11 @@ import pytest
 
 from outrider.domain.emissions import Emission
 from outrider.domain.ids import DEFAULT_SCOPE
+from outrider.domain.receipts import Receipt, ReceiptEvent
 from outrider.domain.states import Channel
 from outrider.kernel.submissions.submission_manager import Submission
 from outrider.testing.launches import launch, message, people, target
-from tests.support.whole_runs import opened, work_until_terminal, working
+from tests.support.whole_runs import items_of, opened, work_until_terminal, working
 from tests.support.workflows import LEAD, email, office
 
 ROOT = Path(__file__).parents[2]
@@ -105,10 +106,25 @@ async def a_domain_event(folder: Path) -> None:
         assert len(rows) == 1
 
 
+async def a_receipt(folder: Path) -> None:
+    database = f"sqlite:///{folder}/outrider.db"
+    async with opened(database, folder, target("noop", "noop", "noop:")) as outrider:
+        run_id = await launch(outrider, [message(Channel.SMS, "noop")], people(1))
+        await work_until_terminal(outrider, run_id)
+        (item,) = (await items_of(outrider, run_id)).values()
+        bounce = Receipt(
+            "r-1", ReceiptEvent.BOUNCED, reference=item.reference, permanent=True, reason="gone"
+        )
+        await outrider.receipt_intake.take_in(DEFAULT_SCOPE, "noop", [bounce])
+        outcome = await outrider.receipt_matcher.match_due()
+        assert [each.id for _, each in outcome.matched] == [item.id]
+
+
 DOORS: dict[str, Callable[[Path], Awaitable[None]]] = {
     "A campaign message": a_campaign_message,
     "An intent": an_intent,
     "A domain event": a_domain_event,
+    "A receipt": a_receipt,
 }
 
 
