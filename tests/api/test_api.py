@@ -77,6 +77,10 @@ async def test_a_campaign_from_creation_to_certificate(database: str, tmp_path: 
         run = await server.get(f"/runs/{run_id}")
         assert run["accounting"] == {
             "intended": 3, "waiting": 0, "inDoubt": 0, "sent": 3, "failed": 0, "skipped": 0,
+            "delivery": {
+                "delivered": 0, "bounced": 0, "complained": 0, "read": 0, "replied": 0,
+                "optedOut": 0, "failed": 0, "unknown": 3,
+            },
         }  # fmt: skip
         assert (await server.get(f"/runs/{run_id}/certificate"))["holds"] is True
         jobs = await server.get(f"/runs/{run_id}/jobs")

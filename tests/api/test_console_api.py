@@ -341,6 +341,10 @@ async def test_a_list_of_campaigns_says_how_each_stands(tmp_path: Path) -> None:
         )  # fmt: skip
         assert second["accounting"] == {
             "intended": 3, "waiting": 0, "inDoubt": 0, "sent": 3, "failed": 0, "skipped": 0,
+            "delivery": {
+                "delivered": 0, "bounced": 0, "complained": 0, "read": 0, "replied": 0,
+                "optedOut": 0, "failed": 0, "unknown": 3,
+            },
         }  # fmt: skip
         assert second["progressPercentage"] == 100.0
         assert second["lastSequence"] >= 2

@@ -76,6 +76,10 @@ def test_a_launch_from_file_to_certificate(invoke: Invoke, tmp_path: Path) -> No
     started = answer(invoke("campaign", "start", campaign, "--work", "--json"))
     assert started["accounting"] == {
         "intended": 2, "waiting": 0, "inDoubt": 0, "sent": 1, "failed": 0, "skipped": 1,
+        "delivery": {
+            "delivered": 0, "bounced": 0, "complained": 0, "read": 0, "replied": 0,
+            "optedOut": 0, "failed": 0, "unknown": 1,
+        },
     }  # fmt: skip
     status = answer(invoke("campaign", "status", campaign, "--json"))
     assert status["phases"]["launch"]["state"] == "completed"

@@ -90,6 +90,10 @@ async def test_a_campaign_with_a_file_goes_from_upload_to_certificate(
     watched = answer(await invoke("campaign", "watch", name, "--json"))
     assert watched["accounting"] == {
         "intended": 2, "waiting": 0, "inDoubt": 0, "sent": 1, "failed": 0, "skipped": 1,
+        "delivery": {
+            "delivered": 0, "bounced": 0, "complained": 0, "read": 0, "replied": 0,
+            "optedOut": 0, "failed": 0, "unknown": 1,
+        },
     }  # fmt: skip
     status = answer(await invoke("campaign", "status", name, "--json"))
     assert status["phases"]["launch"]["state"] == "completed"

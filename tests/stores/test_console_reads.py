@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from outrider.domain.campaign_states import CampaignState, campaign_state
+from outrider.domain.delivery_counts import DeliveryCounts
 from outrider.domain.errors import NotFound
 from outrider.domain.ids import DEFAULT_SCOPE, CampaignId, OutboxId, RunId, Scope
 from outrider.domain.outbox import Accounting
@@ -74,7 +75,8 @@ async def test_a_line_says_how_a_finished_run_ended(store: Store) -> None:
     assert (line.state, line.control_phase) == (CampaignState.COMPLETED, None)
     assert line.shown is not None
     assert (line.shown.phase, line.shown.run_id) == ("launch", run_id)
-    assert line.accounting == Accounting(intended=4, sent=3, failed=1)
+    nobody_knows = DeliveryCounts(unknown=3)
+    assert line.accounting == Accounting(intended=4, sent=3, failed=1, delivery=nobody_knows)
     assert line.progress_percentage == 100.0
     assert await listed(store, ELSEWHERE) == []
 
@@ -94,8 +96,9 @@ async def test_what_was_not_told_yet_is_counted(store: Store) -> None:
     await shop.close(context, (first, ACCEPTED), (second, DOUBTED), now=at(1))
     [line] = await listed(store)
     assert (line.state, line.control_phase) == (CampaignState.IN_PROGRESS, "launch")
-    assert line.accounting == await shop.accounting(run_id)
-    assert line.accounting == Accounting(intended=6, waiting=4, in_doubt=1, sent=1)
+    counted = Accounting(intended=6, waiting=4, in_doubt=1, sent=1)
+    assert await shop.accounting(run_id) == counted
+    assert line.accounting == counted.with_delivery(DeliveryCounts(unknown=1))
 
 
 async def test_of_a_phase_in_progress_what_was_last_told_is_shown(
@@ -103,9 +106,15 @@ async def test_of_a_phase_in_progress_what_was_last_told_is_shown(
 ) -> None:
     shop = Workshop(store)
     run_id = await shop.launch(6)
-    told = Accounting(intended=6, waiting=5, sent=1)
-    for of_run, expected in ((run_id, told), (shop.ids.new(), Accounting(intended=6, waiting=6))):
-        document = {"runId": of_run, "accounting": told.as_document(), "progressPercentage": 16.7}
+    told = Accounting(intended=6, waiting=5, sent=1, delivery=DeliveryCounts(bounced=1))
+    counted = Accounting(intended=6, waiting=6, delivery=DeliveryCounts())
+    for of_run, accounting, expected in (
+        (run_id, told.as_whole_document(), told),
+        (shop.ids.new(), told.as_whole_document(), counted),
+        # An earlier release told nothing of receipts.
+        (run_id, told.as_document(), counted),
+    ):
+        document = {"runId": of_run, "accounting": accounting, "progressPercentage": 16.7}
         async with raw_sql(database) as raw:
             await raw.run(
                 f"UPDATE campaign_phases SET progress = '{msgspec.json.encode(document).decode()}'"
@@ -147,7 +156,7 @@ async def test_a_page_takes_as_many_statements_however_many_lines_it_has(store: 
     for _ in range(5):
         await ended(shop)
         await shop.launch(3)
-    assert await statements() == few == 4
+    assert await statements() == few == 5
 
 
 async def test_the_state_that_is_filtered_by_is_the_one_that_is_shown(
