@@ -277,3 +277,27 @@ async def test_beside_single_messages_a_group_is_cut_and_who_waits_hears_after_t
         assert not waiting.done()
         store.ends[1].set_result(None)
         await waiting
+
+
+async def test_who_waits_hears_without_what_was_handed_over_later() -> None:
+    """While campaigns handed over more than was closed, no job of theirs could ever settle."""
+    limits = replace(
+        LIMITS, beside_lanes_items=2, beside_lanes_seconds=3_600.0, close_groups_in_parallel=1
+    )
+    async with closing(limits) as (closer, store):
+        closer.right_of_way = RightOfWay(SystemClock(), limits)
+        closer.right_of_way.seen()
+        for name in ("a", "b", "c"):
+            closer.put(closed(name))
+        waiting = asyncio.create_task(closer.barrier())
+        await store.until_groups(1)
+        for name in ("d", "e", "f"):
+            closer.put(closed(name))
+        store.ends[0].set_result(None)
+        await store.until_groups(2)
+        assert store.groups[1] == ["c", "d"]
+        store.ends[1].set_result(None)
+        async with asyncio.timeout(10):
+            await waiting
+        await store.until_groups(3)
+        assert not store.ends[2].done()

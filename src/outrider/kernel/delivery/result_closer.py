@@ -5,6 +5,7 @@ are kept and retried while the store is unavailable; a refused one does not affe
 """
 
 import asyncio
+from collections import deque
 from contextlib import AbstractAsyncContextManager, nullcontext
 from datetime import datetime
 
@@ -30,20 +31,30 @@ class _Queue:
 
     def __init__(self, groups_in_parallel: int) -> None:
         self.pending: list[ClosedAttempt] = []
-        self.waiters: list[asyncio.Future[None]] = []
+        self._taken = 0
+        self._waiters: deque[tuple[int, asyncio.Future[None]]] = deque()
+        """Each with how many results had been handed over when it began to wait."""
         self.arrived = asyncio.Event()
         self.full = asyncio.Event()
         self.room = asyncio.Semaphore(groups_in_parallel)
         self.under_way: set[asyncio.Task[None]] = set()
 
+    def wait(self, durable: asyncio.Future[None]) -> None:
+        self._waiters.append((self._taken + len(self.pending), durable))
+        self.arrived.set()
+        # A waiter has no more results to add, so the group need not wait for others.
+        self.full.set()
+
     def take(self, most: int) -> tuple[list[ClosedAttempt], list[asyncio.Future[None]]]:
-        """A group. A waiter waits for the last result that is queued here."""
+        """A group, and who waits for nothing behind it: later results may never cease."""
         group, self.pending = self.pending[:most], self.pending[most:]
-        if self.pending:
-            return group, []
-        waiters, self.waiters = self.waiters, []
-        self.arrived.clear()
-        self.full.clear()
+        self._taken += len(group)
+        waiters = []
+        while self._waiters and self._waiters[0][0] <= self._taken:
+            waiters.append(self._waiters.popleft()[1])
+        if not self.pending:
+            self.arrived.clear()
+            self.full.clear()
         return group, waiters
 
 
@@ -79,10 +90,7 @@ class ResultCloser:
         could not be, in this group or an earlier one."""
         queue = self._single if first else self._of_campaigns
         durable = asyncio.get_running_loop().create_future()
-        queue.waiters.append(durable)
-        queue.arrived.set()
-        # A waiter has no more results to add, so the group need not wait for others.
-        queue.full.set()
+        queue.wait(durable)
         try:
             await durable
         finally:
