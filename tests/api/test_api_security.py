@@ -10,7 +10,10 @@ import pytest
 import pytest_asyncio
 
 from outrider.bootstrap import open_outrider
+from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.keys import KeyScope
+from outrider.domain.receipts import Receipt, ReceiptEvent
+from outrider.kernel.transactions import receipts
 from outrider.limits.access import FAILED_AUTH_BURST
 from outrider.limits.api import ApiLimits
 from outrider.settings import Settings
@@ -55,6 +58,7 @@ async def scene(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Scene
             things["key_id"] = made["id"]
         stranger = await other_tenants_key(folder)
         things["letter_id"] = await dead_letter(folder, things["run_id"])
+        things["receipt_id"] = await unmatched_receipt(folder)
         yield Scene(server, things, keys, stranger, await operations_of(server))
 
 
@@ -115,6 +119,16 @@ async def dead_letter(folder: Path, run_id: str) -> str:
     return letter_id
 
 
+async def unmatched_receipt(folder: Path) -> str:
+    """One that a provider sent about an item that nobody knows."""
+    settings = Settings(database_url=f"sqlite:///{folder}/outrider.db")
+    receipt = Receipt("r-1", ReceiptEvent.BOUNCED, provider_message_id="unheard of")
+    async with open_outrider(settings) as outrider:
+        await outrider.receipt_intake.take_in(DEFAULT_SCOPE, "noop", [receipt])
+        (stored,) = await outrider.store.read(receipts.page(DEFAULT_SCOPE, None, 10))
+    return stored.id
+
+
 async def other_tenants_key(folder: Path) -> str:
     settings = Settings(database_url=f"sqlite:///{folder}/outrider.db")
     async with open_outrider(settings) as outrider:
@@ -145,6 +159,8 @@ BODIES: dict[str, Any] = {
     "suppress": {"channel": "sms", "addresses": ["+447700900111"]},
     "unsuppress": {"channel": "sms", "addresses": ["+447700900999"]},
     "resolveDoubt": {"verdict": "sent", "evidence": "I say so"},
+    "matchReceipt": {"outboxId": "01000000-0000-7000-8000-00000000dead"},
+    "submitIntents": {"intents": []},
     "resolveDoubts": {"verdict": "sent", "evidence": "I say so"},
     "rehearseEvent": {"trigger": "quote_rejected"},
     "signalRun": {"signal": "CANCEL"},

@@ -152,7 +152,7 @@ async def test_an_event_is_shown_with_its_routes_and_messages(server: Server) ->
     assert decisions["whatsapp", "lead"]["decision"] == "suppressed"
     sent = next(item for item in shown["items"] if item["template"] == "email_send")
     assert sent.keys() == {
-        "outboxId", "channel", "recipientId", "address", "status", "reason", "waitsFor",
+        "outboxId", "channel", "recipientId", "address", "status", "reason", "delivery", "waitsFor",
         "nextAttemptAt", "attempts", "template", "submissionTarget",
     }  # fmt: skip
     assert (sent["status"], sent["recipientId"], sent["attempts"]) == ("succeeded", "lead-1", 1)

@@ -85,7 +85,7 @@ async def test_one_workspaces_documents_hold_up_no_others() -> None:
         ]
         await asyncio.sleep(0)
         assert await reader.run(OTHER, 0, len, "abc") == 3
-        with pytest.raises(Overloaded, match="too many documents under way"):
+        with pytest.raises(Overloaded, match="too many documents in progress"):
             await reader.run(DEFAULT_SCOPE, 0, len, "abc")
         assert not any(each.done() for each in slow)
     finally:

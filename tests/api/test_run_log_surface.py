@@ -207,7 +207,7 @@ async def test_events_are_a_readable_line_each(scene: Scene) -> None:
 async def test_a_snapshot_is_a_table_of_steps(scene: Scene) -> None:
     shown = (await scene.there("run", "snapshot", scene.run_id)).stdout
     assert f"run {scene.run_id}  COMPLETED  at event {EVENTS}" in shown
-    assert f"{STEPS} steps: {STEPS} SUCCESS" in shown
+    assert f"{STEPS} jobs: {STEPS} SUCCESS" in shown
     assert len(shown.splitlines()) == 3 + STEPS
     early = (await scene.here("run", "snapshot", scene.run_id, "--at", "1")).stdout
     assert "APPROVED  at event 1" in early

@@ -152,6 +152,6 @@ def test_without_its_extra_the_simulator_says_how_to_get_it(name: str) -> None:
         timeout=DEMO_SECONDS,
     )
     assert done.returncode == 1
-    assert "it needs aiohttp and aiosmtpd" in done.stderr
+    assert "it requires aiohttp and aiosmtpd" in done.stderr
     assert 'pip install "outrider[sandbox]"' in done.stderr
     assert "Traceback" not in done.stderr

@@ -23,7 +23,7 @@ async def test_the_quotes_example_runs_end_to_end(tmp_path: Path) -> None:
         out, err = await shell.communicate()
     said = out.decode()
     assert shell.returncode == 0, said + err.decode()
-    assert "4 received, 1 known already" in said
+    assert "4 received, 1 already known" in said
     received = [json.loads(line) for line in (folder / "received.ndjson").read_text().splitlines()]
     # The agent is also a custom recipient of the rejection, in another spelling: one mail.
     assert sorted(line["to"] for line in received) == [

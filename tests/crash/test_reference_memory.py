@@ -263,7 +263,7 @@ async def test_a_false_declaration_doubles_a_message_and_the_certificate_says_wh
         certificate = await scene.outrider.certifier.certify(DEFAULT_SCOPE, run_id)
         assert certificate.repeats.remembered == {(TARGET, "for_good"): 1}
         [told] = [each for each in certificate.criteria if each.name == "duplicates_impossible"]
-        assert 'on the word of sms (remembers_references = "for_good")' in told.detail
+        assert 'as sms allows (remembers_references = "for_good")' in told.detail
 
 
 ONE_SHOT = {"policy": "one_shot"}

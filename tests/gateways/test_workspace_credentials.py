@@ -332,7 +332,7 @@ def test_a_secret_that_is_given_at_one_target_is_not_given_at_another() -> None:
         gateways.gateway("ours", "resend", url),
     ):
         assert made.credential("apiKey") == "re_acme"  # type: ignore[attr-defined]
-    with pytest.raises(InvalidInput, match="not the workspace acme/shop/live's"):
+    with pytest.raises(InvalidInput, match="does not belong to the workspace acme/shop/live"):
         gateways.gateway("ours", "resend", url, ACME)
 
 

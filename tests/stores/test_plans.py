@@ -61,11 +61,12 @@ SMALL_BY_NATURE = {
 SORTED_BY_NATURE = {
     "runs_page", "claim_progress", "doubts_page", "waiting_workspaces", "stalled_lanes",
     "items_of_run_filtered", "find_duplicates", "doors_that_hold_run",
-    "disagreeing_phases", "runs_left_running", "watch_events",
+    "disagreeing_phases", "runs_left_running", "watch_events", "target_rates",
 }  # fmt: skip
 """Pages of what a campaign or a target has a handful of, of what waits for a person, and of a job's
 rows; what is looked for among a whole audience, once; what somebody has parted by hand; and
-workspaces among events that are overdue, of which there are none while anybody routes."""
+workspaces among events that are overdue, of which there are none while anybody routes; the few
+hours of each target that rates are made of."""
 
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -3,7 +3,7 @@
 import asyncio
 import os
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
@@ -17,7 +17,6 @@ from outrider.cli import texts
 from outrider.cli.console import After, Json, Most, err, out, print_json, print_rows, shown
 from outrider.cli.documents import Document, document_of
 from outrider.cli.event_lines import STDIN, opened
-from outrider.cli.intent_lines import Take, Tally, submit_lines, take_here, take_there, told
 from outrider.cli.remote import Remote
 from outrider.cli.session import execute
 from outrider.cli.watching import progress_bar
@@ -30,6 +29,9 @@ from outrider.kernel.reports.item_explainer import explain_item
 from outrider.kernel.submissions.submission_manager import Submission, intent_document
 from outrider.kernel.transactions import ledger_items
 from outrider.kernel.transactions.paging import LAST
+
+if TYPE_CHECKING:
+    from outrider.cli.intent_lines import Take, Tally
 
 app = typer.Typer(no_args_is_help=True, help="Submit single messages, and see their outcome.")
 
@@ -150,11 +152,14 @@ def _submit_one(
 
 
 def _submit_file(context: typer.Context, name: str, *, as_json: bool) -> None:
+    # It loads the web framework, which `--help` and the other commands do without.
+    from outrider.cli.intent_lines import submit_lines, take_here, take_there, told
+
     def on_refused(refused: Document) -> None:
         if not as_json:
             err.print(texts.Intent.NOT_SUBMITTED.format(problem=shown(told(refused))))
 
-    async def submitted(take: Take) -> Tally:
+    async def submitted(take: "Take") -> "Tally":
         with opened(name) as file, progress_bar() as progress:
             size = None if name == STDIN else os.fstat(file.fileno()).st_size
             task = progress.add_task("intents", total=size, note="")

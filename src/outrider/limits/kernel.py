@@ -97,6 +97,8 @@ class Limits:
     bypass_page: int = 100
     bus_lease_seconds: float = 15.0
     bus_poll_seconds: float = 0.25
+    message_queue_poll_seconds: float = 2.0
+    """How often a queue of message events is looked into while it is empty."""
     bus_stop_seconds: float = 15.0
     bus_window_events: int = 500
     bus_window_runs: int = 100

@@ -27,7 +27,9 @@ class ReceiptLimits:
     look_again_seconds: tuple[float, ...] = (0.5, 2.0, 10.0, 60.0, 300.0, 600.0)
     """After each look in vain; after the last of them a receipt is only listed. Its item's row was
     there before the call, so that what is missing for long is nobody's here."""
-    poll_seconds: float = 0.5
+    poll_seconds: float = 2.0
+    retry_look_seconds: float = 0.5
+    """Where receipts are due and another matcher has them."""
     beside_sending_share: float = 0.1
     """Of its process's time the matcher takes no more while messages are sent there, however many
     receipts are behind."""

@@ -28,7 +28,9 @@ from tests.support.raw_sql import raw_sql
 from tests.support.whole_runs import IMPATIENT, opened, working
 from tests.unit.test_schemas import SCHEMAS, problems, unnamed
 
-QUICK = replace(IMPATIENT, bus_poll_seconds=0.02, bus_max_attempts=2)
+QUICK = replace(
+    IMPATIENT, bus_poll_seconds=0.02, message_queue_poll_seconds=0.02, bus_max_attempts=2
+)
 TEXT = {"to": "+447700900123", "message": "On its way"}
 
 

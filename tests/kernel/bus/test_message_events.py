@@ -32,7 +32,9 @@ from tests.support.whole_runs import IMPATIENT, opened, work_until_terminal, wor
 from tests.support.workflows import TO_LEAD, Office
 from tests.unit.test_schemas import SCHEMAS, problems, unnamed
 
-QUICK = replace(IMPATIENT, bus_poll_seconds=0.02, bus_max_attempts=1)
+QUICK = replace(
+    IMPATIENT, bus_poll_seconds=0.02, message_queue_poll_seconds=0.02, bus_max_attempts=1
+)
 WHEN = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
 NUMBER = "+447700900123"
 

@@ -85,8 +85,8 @@ async def test_a_run_says_which_target_and_address_it_waits_for_and_can_be_moved
     ):
         run_id = await launched(outrider)
         async with working(outrider):
-            told = await until_explained(outrider, run_id, "is closed since")
-        assert f"The target {TARGET} at {wrong} is closed since" in told
+            told = await until_explained(outrider, run_id, "is closed (since")
+        assert f"The target {TARGET} at {wrong} is closed (since" in told
         assert "outrider work" not in told
         assert "repoint" not in told
         put(outrider, sandbox.http_url)
@@ -236,7 +236,7 @@ async def test_whether_a_worker_is_missing_is_said_of_what_is_due_and_nobody_hol
         await claimed(outrider)
         second = await launched(outrider)
         told = await explained(outrider, second)
-        assert "1 worker is alive and busy with other jobs" in told
+        assert "1 worker is running and busy with other jobs" in told
         assert "outrider work" not in told
 
 

@@ -1,5 +1,7 @@
 """The item drafter: of each member a draft, to be called or with the reason why it is not."""
 
+from dataclasses import replace
+
 from outrider.bootstrap import Outrider
 from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.recipients import recipient
@@ -29,4 +31,4 @@ async def test_every_member_is_rendered_or_says_why_it_was_not(noop_outrider: Ou
     )
     assert (accounting.sent, accounting.skipped, accounting.failed) == (1, 1, 1)
     certificate = await noop_outrider.certifier.certify(DEFAULT_SCOPE, run_id)
-    assert certificate.accounting == accounting
+    assert replace(certificate.accounting, delivery=None) == accounting

@@ -270,7 +270,7 @@ async def test_repeats_of_an_older_version_are_proven_by_a_declaration_and_by_no
         proof, detail = await certified(outrider, run_id)
         if declared == "24h":
             assert proof.holds
-            assert "1 items were called again on the word of sms.realtime" in detail
+            assert "1 items were called again as sms.realtime allows" in detail
         else:
             assert not proof.holds
             assert "sms.realtime, which is not declared to remember references" in detail

@@ -15,7 +15,7 @@ async def test_a_run_names_the_paused_target_it_waits_for_and_later_its_end(
         return " ".join(await noop_outrider.run_explainer.explain(DEFAULT_SCOPE, run_id))
 
     await noop_outrider.target_keeper.pause(DEFAULT_SCOPE, NOOP, "ops")
-    assert "3 items wait; no worker holds a job of it." in await said()
+    assert "3 items are waiting; no worker is processing" in await said()
     assert f"by ops: `outrider target resume {NOOP}`." in await said()
     await noop_outrider.target_keeper.resume(DEFAULT_SCOPE, NOOP, "ops")
     assert "paused" not in await said()

@@ -906,7 +906,7 @@ def test_a_phase_that_is_wrong_is_refused_and_its_distribution_named(
 def test_two_distributions_cannot_have_the_same_phase(installed: Install) -> None:
     for module in ("first", "second"):
         installed({"quiet": f"{module}:Handler"}, HANDLER.format(name="quiet"), module)
-    with pytest.raises(InvalidInput, match=r"acme-second 1\.2 .* taken by acme-first 1\.2"):
+    with pytest.raises(InvalidInput, match=r"acme-second 1\.2 .* already used by acme-first 1\.2"):
         load_handlers([], allow_private=True)
 
 

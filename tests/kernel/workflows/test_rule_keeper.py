@@ -203,7 +203,7 @@ async def test_a_rule_goes_where_there_is_none_and_keeps_the_channel_of_its_step
     with pytest.raises(Conflict, match="another rule exists for b/sms/lead"):
         await keeper.put_rule(DEFAULT_SCOPE, rule("b"), ACTOR, first.rule.id)
     other = replace(rule("a"), channel=Channel.VOICE)
-    with pytest.raises(Conflict, match="steps that were written for sms"):
+    with pytest.raises(Conflict, match="has steps for the channel sms"):
         await keeper.put_rule(DEFAULT_SCOPE, other, ACTOR, first.rule.id)
     moved, is_new = await keeper.put_rule(DEFAULT_SCOPE, rule("c"), ACTOR, first.rule.id)
     assert (moved.rule.id, moved.rule.trigger, is_new) == (first.rule.id, "c", False)

@@ -139,7 +139,7 @@ async def test_another_content_is_a_conflict_that_leaves_the_callers_data_alone(
     desk: Office, business: Business
 ) -> None:
     assert await business.sell(QUOTE)
-    with pytest.raises(IdempotencyConflict, match="'q-17' was emitted before"):
+    with pytest.raises(IdempotencyConflict, match="'q-17' was already emitted"):
         await business.sell(OTHER)
     assert await business.quotes() == 1
     assert await business.sell(Emission("q-18", "quote_sent"))
@@ -158,7 +158,7 @@ async def test_a_trigger_that_nobody_knows_is_recorded_as_failed_when_it_is_rout
     event, _ = await desk.outrider.event_intake.event(DEFAULT_SCOPE, "x-1")
     assert event.status == "failed"
     assert event.error is not None
-    assert "'quote_lost' is is not a known trigger" in event.error
+    assert "'quote_lost' is not a known trigger" in event.error
     told = await desk.outrider.event_explainer.explain(DEFAULT_SCOPE, "x-1")
     assert any("is not a known trigger" in sentence for sentence in told)
 

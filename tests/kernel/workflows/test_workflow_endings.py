@@ -49,7 +49,7 @@ async def test_a_party_without_an_address_makes_no_record_and_explain_says_why(
     explain = desk.outrider.event_explainer.explain
     told = await explain(DEFAULT_SCOPE, "event-1")
     assert (
-        "Email to lead: the event has no email address of partner-1, so no message was made for"
+        "Email to lead: the event has no email address of partner-1, so no message was created for"
         " them." in told
     )
     told = await explain(DEFAULT_SCOPE, "event-1", "partner-1")

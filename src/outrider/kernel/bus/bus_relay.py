@@ -86,7 +86,11 @@ class BusRelay:
             return self._limits.store_backoff_seconds
         if told is None:
             return self._limits.bus_lease_seconds / 3
-        return 0.0 if told else self._limits.bus_poll_seconds
+        if told:
+            return 0.0
+        is_quiet = holds_messages(self.name)
+        limits = self._limits
+        return limits.message_queue_poll_seconds if is_quiet else limits.bus_poll_seconds
 
     async def _pass(self) -> int | None:
         """A queue of messages is empty for most: it is looked into before its lease is taken."""

@@ -7,6 +7,7 @@ has done all of it or nothing, and no receipt is with two of them. What finds no
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import datetime
 
 import structlog
 
@@ -45,6 +46,7 @@ class ReceiptMatcher:
         self._on_worse = on_worse
         self._woken = asyncio.Event()
         self._rest_until = 0.0
+        self._due_at: datetime | None = None
         self.is_sending: Callable[[], bool] = lambda: False
         """Whether messages are being sent in this process, which the matcher is not to slow down:
         then it takes its share of the time, and what may opt somebody out at once."""
@@ -70,7 +72,7 @@ class ReceiptMatcher:
             log.warning("matching_waits_for_store", error=error.message)
             await self._clock.sleep(self._limits.store_backoff_seconds)
             return
-        seconds = self._receipt_limits.poll_seconds
+        seconds = self._seconds_to_wait()
         with suppress(TimeoutError):
             async with asyncio.timeout(min(rest, seconds) if rest > 0 else seconds):
                 await self._woken.wait()
@@ -95,8 +97,16 @@ class ReceiptMatcher:
 
     async def _is_any_due(self) -> bool:
         """Asked first, because a write would make others wait for nothing."""
-        due_at = await self._store.read(receipts.next_due())
-        return due_at is not None and due_at <= self._clock.now()
+        self._due_at = await self._store.read(receipts.next_due())
+        return self._due_at is not None and self._due_at <= self._clock.now()
+
+    def _seconds_to_wait(self) -> float:
+        """Until the next receipt that waits, but no longer than until the next look."""
+        limits = self._receipt_limits
+        if self._due_at is None:
+            return limits.poll_seconds
+        seconds = (self._due_at - self._clock.now()).total_seconds()
+        return min(limits.poll_seconds, seconds) if seconds > 0 else limits.retry_look_seconds
 
     async def match_due(self, *, only_urgent: bool = False) -> WindowOutcome:
         """One window of receipts that are due."""

@@ -32,11 +32,12 @@ ON CONFLICT (hour_at, workspace_id, submission_target) DO UPDATE
 
 -- name: target_rates
 -- What became of each target's messages since that hour, where anything bounced or was complained of.
-SELECT w.tenant_id::text, t.workspace_id::text, t.submission_target, sum(t.sent)::int,
-       sum(t.reported)::int, sum(t.bounced)::int, sum(t.complained)::int, min(t.hour_at) AS since_at
-  FROM target_tallies t JOIN workspaces w ON w.id = t.workspace_id
+SELECT (SELECT w.tenant_id FROM workspaces w WHERE w.id = t.workspace_id)::text,
+       t.workspace_id::text, t.submission_target, sum(t.sent)::int, sum(t.reported)::int,
+       sum(t.bounced)::int, sum(t.complained)::int, min(t.hour_at) AS since_at
+  FROM target_tallies t
  WHERE t.hour_at >= :since
- GROUP BY w.tenant_id, t.workspace_id, t.submission_target
+ GROUP BY t.workspace_id, t.submission_target
 HAVING sum(t.bounced) > 0 OR sum(t.complained) > 0
  LIMIT :most;
 
