@@ -142,3 +142,22 @@ def test_no_bytes_make_it_raise() -> None:
         read_mail(bytes(broken[: noise.randrange(len(broken))]))
     for raw in (b"", b"\n", b"\x00" * 100, b"Content-Type: multipart/report\n\n", b":" * 9_999):
         assert read_mail(raw).receipts == []
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"From: a@b.test\nContent-Type: text/plain; charset=idna\n\nst\xfcop\n",
+        b'From: a@b.test\nContent-Type: text/plain; charset="a\x00b"\n\nstop\n',
+        b"From: a@b.test\nDate: Mon, 1 Jan 99999999999999999999 00:00:00 +0000\n\nstop\n",
+        b"From: a@b.test\n" + b"Content-Type: message/rfc822\n\n" * 2_000,
+        b"From: a@b.test\n"
+        + b"".join(
+            b"Content-Type: multipart/mixed; boundary=b%d\n\n--b%d\n" % (depth, depth)
+            for depth in range(2_000)
+        ),
+    ],
+    ids=["codec_without_replacing", "nul_in_charset", "year", "messages_in_messages", "parts"],
+)
+def test_what_somebody_builds_to_make_it_raise_does_not(raw: bytes) -> None:
+    assert len(read_mail(raw).receipts) <= 1

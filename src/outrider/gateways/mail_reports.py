@@ -68,7 +68,16 @@ class Returned:
 
 
 def read_mail(raw: bytes) -> Returned:
-    """Never raises: what is not a report has no receipts."""
+    """Never raises: what is not a report has no receipts. A mail that made it raise would be tried
+    again for days, and in a Maildir keep all others waiting."""
+    try:
+        return _read(raw)
+    except RecursionError:
+        # No server's report has parts so deep within each other.
+        return Returned((), (), None)
+
+
+def _read(raw: bytes) -> Returned:
     mail = BytesParser(policy=compat32).parsebytes(raw)
     mail_id = _mail_id(mail, raw)
     kind = str(mail.get_param("report-type") or "").lower()
@@ -168,7 +177,8 @@ def _words_of(mail: Message) -> str:
                 return ""
             try:
                 text = raw.decode(part.get_content_charset("utf-8"), "replace")
-            except LookupError:
+            except (LookupError, ValueError):
+                # A codec that is not there, that replaces nothing, or no name of one.
                 text = raw.decode("utf-8", "replace")
             return _before_the_quote(text)
     return ""
