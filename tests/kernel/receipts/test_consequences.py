@@ -141,7 +141,8 @@ async def test_a_receipt_changes_nothing_in_the_ledger_otherwise(store: Store) -
     for event in ReceiptEvent:
         await scene.take(event, item, permanent=True)
     await scene.match()
-    assert await scene.shop.item(item) == before
+    after = await scene.shop.item(item)
+    assert after._replace(delivery=before.delivery) == before
     assert (await scene.delivery(item)).state is DeliveryState.OPTED_OUT
 
 
@@ -154,3 +155,28 @@ async def test_runs_that_bounce_are_told_of(store: Store) -> None:
     await scene.take(ReceiptEvent.BOUNCED, other)
     await scene.match()
     assert scene.worse == [(DEFAULT_SCOPE, run_id)]
+
+
+async def test_start_leaves_what_somebody_unsubscribed_from_before_their_stop(
+    store: Store,
+) -> None:
+    scene = Scene(store, NOON)
+    clicked = OptOut("unsubscribed", source=SuppressionSource.UNSUBSCRIBE)
+    await store.write(suppressions.suppress(DEFAULT_SCOPE, "sms", [FIRST], clicked, NOON))
+    await scene.take(ReceiptEvent.REPLIED, sender=FIRST, text="STOP")
+    await scene.match()
+    assert (await scene.suppressed())[FIRST].includes_transactional
+    await scene.take(ReceiptEvent.REPLIED, sender=FIRST, text="START")
+    await scene.match()
+    assert (await scene.suppressed())[FIRST].source is SuppressionSource.UNSUBSCRIBE
+
+
+async def test_start_leaves_what_an_operator_forbade_after_the_stop(store: Store) -> None:
+    scene = Scene(store, NOON)
+    await scene.take(ReceiptEvent.REPLIED, sender=FIRST, text="STOP")
+    await scene.match()
+    opt_out = OptOut("asked by phone", include_transactional=True)
+    await store.write(suppressions.suppress(DEFAULT_SCOPE, "sms", [FIRST], opt_out, NOON))
+    await scene.take(ReceiptEvent.REPLIED, sender=FIRST, text="START")
+    await scene.match()
+    assert (await scene.suppressed())[FIRST].source is SuppressionSource.API
