@@ -4,9 +4,12 @@ from typing import Any
 
 import pytest
 
+from outrider.domain.errors import Conflict
 from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.receipts import DeliveryState, ReceiptEvent
+from outrider.domain.states import Channel
 from outrider.domain.suppressions import OptOut, SuppressionSource
+from outrider.kernel.receipts.receipt_matcher import ReceiptMatcher
 from outrider.kernel.transactions import suppressions
 from outrider.ports.store import Store
 from outrider.testing.store_suite.workshop import DOUBTED, NOON, at
@@ -180,3 +183,30 @@ async def test_start_leaves_what_an_operator_forbade_after_the_stop(store: Store
     await scene.take(ReceiptEvent.REPLIED, sender=FIRST, text="START")
     await scene.match()
     assert (await scene.suppressed())[FIRST].source is SuppressionSource.API
+
+
+async def test_a_stop_is_followed_when_its_targets_channel_is_known_again(store: Store) -> None:
+    scene = Scene(store, NOON)
+    await scene.take(ReceiptEvent.REPLIED, sender=FIRST, text="STOP")
+    unaware = ReceiptMatcher(scene.foundation, lambda _target: None, scene.limits)
+    await unaware.match_due()
+    assert await scene.suppressed() == {}
+    scene.clock.advance(scene.limits.look_again_seconds[0])
+    await scene.match()
+    assert set(await scene.suppressed()) == {FIRST}
+    assert await scene.unmatched() == []
+
+
+async def test_nobody_matches_a_receipt_by_hand_with_an_item_of_another_channel(
+    store: Store,
+) -> None:
+    scene = Scene(store, NOON)
+    _, _, [item] = await scene.sent(1)
+    await scene.take(ReceiptEvent.BOUNCED, permanent=True, reference="ab" * 32)
+    of_mail = ReceiptMatcher(scene.foundation, lambda _target: Channel.EMAIL, scene.limits)
+    await scene.match()
+    [receipt] = await scene.unmatched()
+    with pytest.raises(Conflict, match="email"):
+        await of_mail.match_by_hand(DEFAULT_SCOPE, receipt.id, item, "ada")
+    assert await scene.suppressed() == {}
+    assert len(await scene.unmatched()) == 1
