@@ -1,5 +1,6 @@
 """What follows from receipts: opt-outs with their evidence, opt-ins, and settled doubts."""
 
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -210,3 +211,12 @@ async def test_nobody_matches_a_receipt_by_hand_with_an_item_of_another_channel(
         await of_mail.match_by_hand(DEFAULT_SCOPE, receipt.id, item, "ada")
     assert await scene.suppressed() == {}
     assert len(await scene.unmatched()) == 1
+
+
+async def test_a_time_that_no_calendar_has_in_utc_is_no_reason_to_refuse(store: Store) -> None:
+    scene = Scene(store, NOON)
+    _, _, [item] = await scene.sent(1)
+    early = datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=14)))
+    await scene.take(ReceiptEvent.DELIVERED, item, occurred_at=early)
+    await scene.match()
+    assert (await scene.delivery(item)).at == NOON
