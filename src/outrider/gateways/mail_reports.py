@@ -61,10 +61,22 @@ class Returned:
     reference: str | None
     """What the returned message itself says, which anyone could have written."""
 
-    def with_reference(self, reference: str | None) -> list[Receipt]:
-        if reference is None:
-            return list(self.receipts)
-        return [replace(receipt, reference=reference) for receipt in self.receipts]
+    def proved(self, reference: str) -> list[Receipt]:
+        """If a token of ours says which message it is about. Who complains is whom our message went
+        to, which its item says; who answers may be somebody to whom it was forwarded."""
+        return [
+            replace(
+                receipt,
+                reference=reference,
+                sender=receipt.sender if receipt.event is ReceiptEvent.REPLIED else None,
+            )
+            for receipt in self.receipts
+        ]
+
+    def unproved(self) -> list[Receipt]:
+        """If nothing but the mail itself says so: anyone may have written the name of another, whom
+        a STOP or a complaint would silence and a START would expose. A reference names nobody."""
+        return [replace(each, reference=self.reference, sender=None) for each in self.receipts]
 
 
 def read_mail(raw: bytes) -> Returned:
