@@ -91,6 +91,16 @@ async def test_a_bounce_is_taken_with_the_reference_of_its_address(
     assert receipt.reference == REFERENCE
 
 
+async def test_a_mail_to_the_addresses_of_two_messages_is_about_both(
+    receiver: MailReceiver, inbox: KeptReceipts
+) -> None:
+    other = PATH.address(signing_keys(SECRET)[0], "b8" * 32)
+    async with MailListener(receiver) as listener:
+        for _ in range(2):
+            assert await handed(listener, ADDRESS, other, mail=bounce()) == {}
+    assert sorted(str(each.reference) for each in inbox.taken.values()) == [REFERENCE, "b8" * 32]
+
+
 async def test_whose_bounce_it_is_shows_by_the_secret_that_made_the_address(
     receiver: MailReceiver, inbox: KeptReceipts
 ) -> None:

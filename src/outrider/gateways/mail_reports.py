@@ -30,6 +30,7 @@ from outrider.limits.gateways import (
     RECEIPTS_PER_CALLBACK_MAX,
 )
 
+REFERENCE_IN_ID_CHARACTERS: Final = 16
 REFERENCE_HEADER: Final = "X-Outrider-Reference"
 RETURN_HEADER: Final = "X-Outrider-Return"
 """The return path with its token, for complaints: those do not go to the envelope's sender."""
@@ -63,10 +64,12 @@ class Returned:
 
     def proved(self, reference: str) -> list[Receipt]:
         """If a token of ours says which message it is about. Who complains is whom our message went
-        to, which its item says; who answers may be somebody to whom it was forwarded."""
+        to, which its item says; who answers may be somebody to whom it was forwarded. One mail may
+        have come to the addresses of several messages, and is a receipt of each."""
         return [
             replace(
                 receipt,
+                receipt_id=derived_id(receipt.receipt_id, reference[:REFERENCE_IN_ID_CHARACTERS]),
                 reference=reference,
                 sender=receipt.sender if receipt.event is ReceiptEvent.REPLIED else None,
             )
