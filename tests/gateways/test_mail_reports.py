@@ -1,12 +1,20 @@
 """Mail that comes back: what is believed of it, and what is not."""
 
 import random
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import pytest
 
-from outrider.domain.receipts import ReceiptEvent
+from outrider.domain.receipts import Receipt, ReceiptEvent
+from outrider.domain.return_paths import ReturnPath
+from outrider.domain.webhook_signatures import signed_headers, signing_keys
 from outrider.gateways.mail_reports import read_mail
+from outrider.gateways.sandbox_receipts import Report, returned_mail
+from outrider.gateways.smtp_receipts import MAIL_TYPE
+from outrider.ports.receipts import Callback, Verified
+from outrider.testing.receipt_suite import NOW
+from tests.support.receipt_targets import SECRET, gateways_of
 from tests.support.returned_mails import PER_MESSAGE, TOKENLESS, recipient, report
 
 Event = ReceiptEvent
@@ -70,7 +78,7 @@ def test_the_returned_message_says_which_it_was(returned: str) -> None:
     mail = read_mail(report(PER_MESSAGE, group, returned=returned))
     assert mail.reference == REFERENCE
     assert TOKENLESS in mail.addresses
-    assert [each.reference for each in mail.with_reference(mail.reference)] == [REFERENCE]
+    assert [each.reference for each in mail.unproved()] == [REFERENCE]
 
 
 @pytest.mark.parametrize(
@@ -142,3 +150,53 @@ def test_no_bytes_make_it_raise() -> None:
         read_mail(bytes(broken[: noise.randrange(len(broken))]))
     for raw in (b"", b"\n", b"\x00" * 100, b"Content-Type: multipart/report\n\n", b":" * 9_999):
         assert read_mail(raw).receipts == []
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"From: a@b.test\nContent-Type: text/plain; charset=idna\n\nst\xfcop\n",
+        b'From: a@b.test\nContent-Type: text/plain; charset="a\x00b"\n\nstop\n',
+        b"From: a@b.test\nDate: Mon, 1 Jan 99999999999999999999 00:00:00 +0000\n\nstop\n",
+        b"From: a@b.test\n" + b"Content-Type: message/rfc822\n\n" * 2_000,
+        b"From: a@b.test\n"
+        + b"".join(
+            b"Content-Type: multipart/mixed; boundary=b%d\n\n--b%d\n" % (depth, depth)
+            for depth in range(2_000)
+        ),
+    ],
+    ids=["codec_without_replacing", "nul_in_charset", "year", "messages_in_messages", "parts"],
+)
+def test_what_somebody_builds_to_make_it_raise_does_not(raw: bytes) -> None:
+    assert len(read_mail(raw).receipts) <= 1
+
+
+def posted(raw: bytes) -> Sequence[Receipt]:
+    """What a target's reader makes of a mail that its own mail server has posted, signed."""
+    reader = gateways_of("smtp").receipt_reader("mine", "smtp")
+    assert reader is not None
+    headers = signed_headers(signing_keys(SECRET), "post-1", int(NOW.timestamp()), raw)
+    asked = Callback("POST", "", {}, {**headers, "content-type": MAIL_TYPE}, raw)
+    found = reader.read(asked, NOW)
+    assert isinstance(found, Verified)
+    return found.receipts
+
+
+@pytest.mark.parametrize("proof", ["", f"In-Reply-To: <{REFERENCE}@outrider>"])
+def test_whom_a_posted_mail_names_without_a_token_of_ours_is_not_believed(proof: str) -> None:
+    """The signature is that of the server which posts it; whose mail it is, anyone may write."""
+    (receipt,) = posted(letter(*filter(None, [proof])))
+    assert (receipt.event, receipt.sender) == (Event.REPLIED, None)
+    assert receipt.reference == (REFERENCE if proof else None)
+    complaint = returned_mail(
+        Report("r-1", Event.COMPLAINED, REFERENCE, "m", "victim@example.test", NOW, "x@y.test")
+    )
+    (receipt,) = posted(complaint)
+    assert (receipt.event, receipt.sender) == (Event.COMPLAINED, None)
+
+
+def test_who_answers_to_a_token_of_ours_is_believed() -> None:
+    path = ReturnPath("bounces", "mail.example")
+    address = path.address(signing_keys(SECRET)[0], REFERENCE)
+    (receipt,) = posted(letter(f"Delivered-To: {address}"))
+    assert (receipt.reference, receipt.sender) == (REFERENCE, "ada@example.test")

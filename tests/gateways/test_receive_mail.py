@@ -16,6 +16,7 @@ from outrider.domain.errors import InvalidInput
 from outrider.domain.receipts import Receipt, ReceiptEvent
 from outrider.domain.return_paths import ReturnPath
 from outrider.domain.webhook_signatures import signing_keys
+from outrider.domain.workspaces import WorkspaceName
 from outrider.gateways.directory import Gateways
 from outrider.gateways.http_client import HttpClient
 from outrider.gateways.mail_listener import MailListener
@@ -88,6 +89,16 @@ async def test_a_bounce_is_taken_with_the_reference_of_its_address(
     assert key[:2] == (DEFAULT, "mail")
     assert (receipt.event, receipt.permanent) == (ReceiptEvent.BOUNCED, True)
     assert receipt.reference == REFERENCE
+
+
+async def test_a_mail_to_the_addresses_of_two_messages_is_about_both(
+    receiver: MailReceiver, inbox: KeptReceipts
+) -> None:
+    other = PATH.address(signing_keys(SECRET)[0], "b8" * 32)
+    async with MailListener(receiver) as listener:
+        for _ in range(2):
+            assert await handed(listener, ADDRESS, other, mail=bounce()) == {}
+    assert sorted(str(each.reference) for each in inbox.taken.values()) == [REFERENCE, "b8" * 32]
 
 
 async def test_whose_bounce_it_is_shows_by_the_secret_that_made_the_address(
@@ -268,6 +279,20 @@ async def test_receipts_are_posted_to_a_server_as_its_own_reader_wants_them(
     with pytest.raises(Exception, match="503"):
         await forwarder.take([ADDRESS], bounce())
     await client.close()
+
+
+async def test_a_workspace_of_its_own_has_one_segment_of_the_servers_path(
+    server: tuple[Server, str], receiver: MailReceiver
+) -> None:
+    door, url = server
+    workspace = WorkspaceName.parse("acme/shop/live")
+    [mailbox] = [each for each in receiver.mailboxes if each.submission_target == "mail"]
+    own = replace(mailbox, workspace=workspace)
+    client = HttpClient()
+    posted = PostedInbox(url, [own], client, lambda: datetime.now(UTC))
+    assert await MailReceiver([own], posted).take([ADDRESS], bounce()) is MailOutcome.TAKEN
+    await client.close()
+    assert door.paths == ["/receipts/acme:shop:live/mail"]
 
 
 async def test_the_command_listens_and_says_where(

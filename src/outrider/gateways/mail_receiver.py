@@ -65,7 +65,7 @@ class MailReceiver:
         if found is None:
             return MailOutcome.NOT_OURS
         mailbox, reference = found
-        receipts = mail.with_reference(reference)
+        receipts = mail.proved(reference)
         if receipts:
             await self._inbox.take(str(mailbox.workspace), mailbox.submission_target, receipts)
         return MailOutcome.TAKEN

@@ -30,6 +30,7 @@ from outrider.limits.gateways import (
     RECEIPTS_PER_CALLBACK_MAX,
 )
 
+REFERENCE_IN_ID_CHARACTERS: Final = 16
 REFERENCE_HEADER: Final = "X-Outrider-Reference"
 RETURN_HEADER: Final = "X-Outrider-Return"
 """The return path with its token, for complaints: those do not go to the envelope's sender."""
@@ -61,14 +62,37 @@ class Returned:
     reference: str | None
     """What the returned message itself says, which anyone could have written."""
 
-    def with_reference(self, reference: str | None) -> list[Receipt]:
-        if reference is None:
-            return list(self.receipts)
-        return [replace(receipt, reference=reference) for receipt in self.receipts]
+    def proved(self, reference: str) -> list[Receipt]:
+        """If a token of ours says which message it is about. Who complains is whom our message went
+        to, which its item says; who answers may be somebody to whom it was forwarded. One mail may
+        have come to the addresses of several messages, and is a receipt of each."""
+        return [
+            replace(
+                receipt,
+                receipt_id=derived_id(receipt.receipt_id, reference[:REFERENCE_IN_ID_CHARACTERS]),
+                reference=reference,
+                sender=receipt.sender if receipt.event is ReceiptEvent.REPLIED else None,
+            )
+            for receipt in self.receipts
+        ]
+
+    def unproved(self) -> list[Receipt]:
+        """If nothing but the mail itself says so: anyone may have written the name of another, whom
+        a STOP or a complaint would silence and a START would expose. A reference names nobody."""
+        return [replace(each, reference=self.reference, sender=None) for each in self.receipts]
 
 
 def read_mail(raw: bytes) -> Returned:
-    """Never raises: what is not a report has no receipts."""
+    """Never raises: what is not a report has no receipts. A mail that made it raise would be tried
+    again for days, and in a Maildir keep all others waiting."""
+    try:
+        return _read(raw)
+    except RecursionError:
+        # No server's report has parts so deep within each other.
+        return Returned((), (), None)
+
+
+def _read(raw: bytes) -> Returned:
     mail = BytesParser(policy=compat32).parsebytes(raw)
     mail_id = _mail_id(mail, raw)
     kind = str(mail.get_param("report-type") or "").lower()
@@ -168,7 +192,8 @@ def _words_of(mail: Message) -> str:
                 return ""
             try:
                 text = raw.decode(part.get_content_charset("utf-8"), "replace")
-            except LookupError:
+            except (LookupError, ValueError):
+                # A codec that is not there, that replaces nothing, or no name of one.
                 text = raw.decode("utf-8", "replace")
             return _before_the_quote(text)
     return ""

@@ -47,7 +47,8 @@ class PostedInbox:
         headers = signed_headers(keys, webhook_id, int(self._now().timestamp()), body)
         url = self._receipts_url
         if workspace != str(DEFAULT_WORKSPACE_NAME):
-            url = url.joinpath(*workspace.split("/"))
+            # One segment of the path, as the server reads it.
+            url = url / workspace.replace("/", ":")
         answer = await self._client.post(
             url / submission_target,
             body,

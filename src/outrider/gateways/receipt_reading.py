@@ -179,6 +179,6 @@ def from_mail_date(text: str) -> datetime | None:
     """RFC 5322's form, which Twilio and mail servers use."""
     try:
         found = parsedate_to_datetime(text)
-    except (ValueError, TypeError, IndexError):
+    except (ValueError, TypeError, IndexError, OverflowError):
         return None
     return found.replace(tzinfo=UTC) if found.tzinfo is None else found

@@ -38,12 +38,12 @@ class SmtpReader(StandardReader):
         if b":" not in raw.partition(b"\n")[0]:
             raise Malformed("the body does not begin with a header")
         mail = read_mail(raw)
-        reference = mail.reference
+        reference = None
         if self._return_path is not None:
             keys = self._secret.keys()
             found = (self._return_path.reference_in(keys, each) for each in mail.addresses)
-            reference = next(filter(None, found), reference)
-        yield from mail.with_reference(reference)
+            reference = next(filter(None, found), None)
+        yield from mail.unproved() if reference is None else mail.proved(reference)
 
 
 def _content_type(headers: Mapping[str, str]) -> str:

@@ -15,7 +15,8 @@ from outrider.domain.errors import InvalidInput
 from outrider.domain.ids import DEFAULT_SCOPE, CampaignId, OutboxId, RunId
 from outrider.domain.phases import Action
 from outrider.domain.receipts import ReceiptEvent
-from outrider.kernel.transactions import run_records
+from outrider.kernel.control.rate_pauser import ACTOR
+from outrider.kernel.transactions import pause_rates, run_records
 from outrider.kernel.transactions.campaigns import definition_document, read_definition
 from outrider.kernel.transactions.phase_controls import Control
 from outrider.ports.store import Store
@@ -99,6 +100,19 @@ async def test_a_campaign_that_bounces_too_much_is_paused_once_with_the_reason(
     await launch.control(Action.RESUME)
     # Whoever resumed it has seen why.
     assert await launch.judged() is None
+
+
+async def test_that_it_was_paused_is_found_however_much_was_recorded_before(
+    store: Store, launch: Launched
+) -> None:
+    await launch.control(Action.PAUSE)
+    await launch.control(Action.RESUME)
+    await launch.reported(ReceiptEvent.BOUNCED, launch.items[:TOO_MANY_BOUNCES])
+    assert await launch.judged() is not None
+    await launch.control(Action.RESUME)
+    script = pause_rates.reason_to_pause(DEFAULT_SCOPE, launch.run_id, ACTOR, SENT, page_items=1)
+    _, reason = await store.read(script)
+    assert reason is None
 
 
 async def test_a_campaign_that_is_complained_of_too_much_is_paused(

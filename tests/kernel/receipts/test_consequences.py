@@ -1,12 +1,16 @@
 """What follows from receipts: opt-outs with their evidence, opt-ins, and settled doubts."""
 
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
 
+from outrider.domain.errors import Conflict
 from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.receipts import DeliveryState, ReceiptEvent
+from outrider.domain.states import Channel
 from outrider.domain.suppressions import OptOut, SuppressionSource
+from outrider.kernel.receipts.receipt_matcher import ReceiptMatcher
 from outrider.kernel.transactions import suppressions
 from outrider.ports.store import Store
 from outrider.testing.store_suite.workshop import DOUBTED, NOON, at
@@ -141,7 +145,8 @@ async def test_a_receipt_changes_nothing_in_the_ledger_otherwise(store: Store) -
     for event in ReceiptEvent:
         await scene.take(event, item, permanent=True)
     await scene.match()
-    assert await scene.shop.item(item) == before
+    after = await scene.shop.item(item)
+    assert after._replace(delivery=before.delivery) == before
     assert (await scene.delivery(item)).state is DeliveryState.OPTED_OUT
 
 
@@ -154,3 +159,64 @@ async def test_runs_that_bounce_are_told_of(store: Store) -> None:
     await scene.take(ReceiptEvent.BOUNCED, other)
     await scene.match()
     assert scene.worse == [(DEFAULT_SCOPE, run_id)]
+
+
+async def test_start_leaves_what_somebody_unsubscribed_from_before_their_stop(
+    store: Store,
+) -> None:
+    scene = Scene(store, NOON)
+    clicked = OptOut("unsubscribed", source=SuppressionSource.UNSUBSCRIBE)
+    await store.write(suppressions.suppress(DEFAULT_SCOPE, "sms", [FIRST], clicked, NOON))
+    await scene.take(ReceiptEvent.REPLIED, sender=FIRST, text="STOP")
+    await scene.match()
+    assert (await scene.suppressed())[FIRST].includes_transactional
+    await scene.take(ReceiptEvent.REPLIED, sender=FIRST, text="START")
+    await scene.match()
+    assert (await scene.suppressed())[FIRST].source is SuppressionSource.UNSUBSCRIBE
+
+
+async def test_start_leaves_what_an_operator_forbade_after_the_stop(store: Store) -> None:
+    scene = Scene(store, NOON)
+    await scene.take(ReceiptEvent.REPLIED, sender=FIRST, text="STOP")
+    await scene.match()
+    opt_out = OptOut("asked by phone", include_transactional=True)
+    await store.write(suppressions.suppress(DEFAULT_SCOPE, "sms", [FIRST], opt_out, NOON))
+    await scene.take(ReceiptEvent.REPLIED, sender=FIRST, text="START")
+    await scene.match()
+    assert (await scene.suppressed())[FIRST].source is SuppressionSource.API
+
+
+async def test_a_stop_is_followed_when_its_targets_channel_is_known_again(store: Store) -> None:
+    scene = Scene(store, NOON)
+    await scene.take(ReceiptEvent.REPLIED, sender=FIRST, text="STOP")
+    unaware = ReceiptMatcher(scene.foundation, lambda _target: None, scene.limits)
+    await unaware.match_due()
+    assert await scene.suppressed() == {}
+    scene.clock.advance(scene.limits.look_again_seconds[0])
+    await scene.match()
+    assert set(await scene.suppressed()) == {FIRST}
+    assert await scene.unmatched() == []
+
+
+async def test_nobody_matches_a_receipt_by_hand_with_an_item_of_another_channel(
+    store: Store,
+) -> None:
+    scene = Scene(store, NOON)
+    _, _, [item] = await scene.sent(1)
+    await scene.take(ReceiptEvent.BOUNCED, permanent=True, reference="ab" * 32)
+    of_mail = ReceiptMatcher(scene.foundation, lambda _target: Channel.EMAIL, scene.limits)
+    await scene.match()
+    [receipt] = await scene.unmatched()
+    with pytest.raises(Conflict, match="email"):
+        await of_mail.match_by_hand(DEFAULT_SCOPE, receipt.id, item, "ada")
+    assert await scene.suppressed() == {}
+    assert len(await scene.unmatched()) == 1
+
+
+async def test_a_time_that_no_calendar_has_in_utc_is_no_reason_to_refuse(store: Store) -> None:
+    scene = Scene(store, NOON)
+    _, _, [item] = await scene.sent(1)
+    early = datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=14)))
+    await scene.take(ReceiptEvent.DELIVERED, item, occurred_at=early)
+    await scene.match()
+    assert (await scene.delivery(item)).at == NOON

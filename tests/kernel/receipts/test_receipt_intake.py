@@ -1,5 +1,6 @@
 """The inbox: a receipt is taken once, never changes, and its fold is the same in any order."""
 
+import asyncio
 from collections.abc import Sequence
 from datetime import timedelta
 from itertools import pairwise
@@ -41,6 +42,19 @@ async def test_a_repeat_of_a_receipt_is_not_taken_again(store: Store) -> None:
     assert await store.write(receipts.take(DEFAULT_SCOPE, both, IDS, at(1))) == [second]
     waiting = await store.write(receipts.claim(10, at(1)))
     assert {(each.receipt_id, each.reason) for each in waiting} == {("r-1", ""), ("r-2", "again")}
+
+
+async def test_two_servers_that_get_the_same_receipts_in_another_order_do_not_collide(
+    store: Store,
+) -> None:
+    """Each would wait for a row that the other has written."""
+    for number in range(10):
+        told = [delivered(f"r-{number}-{each}") for each in range(300)]
+        taken = await asyncio.gather(
+            store.write(receipts.take(DEFAULT_SCOPE, told, IDS, NOON)),
+            store.write(receipts.take(DEFAULT_SCOPE, told[::-1], IDS, NOON)),
+        )
+        assert sum(map(len, taken)) == len(told)
 
 
 async def test_targets_and_workspaces_have_ids_of_their_own(store: Store) -> None:

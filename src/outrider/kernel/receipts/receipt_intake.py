@@ -166,4 +166,8 @@ def _address(channel: Channel | None, sender: str) -> str:
 def _in_utc(moment: datetime | None) -> datetime | None:
     if moment is None:
         return None
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    try:
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except OverflowError:
+        # In UTC it would be before the first year, or after the last.
+        return None

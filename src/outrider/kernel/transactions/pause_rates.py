@@ -36,10 +36,21 @@ def reason_to_pause(
     )
     if not reasons:
         return run, None
-    audit = yield from audit_trail.audit_of_run(scope, run_id, FIRST, page_items)
-    paused_before = " ".join(each.detail for each in audit if each.actor == actor)
+    paused_before = yield from _recorded_by(actor, scope, run_id, page_items)
     fresh = [told for kind, told in reasons.items() if kind not in paused_before]
     return run, "; ".join(fresh) or None
+
+
+def _recorded_by(actor: str, scope: Scope, run_id: RunId, page_items: int) -> Transaction[str]:
+    """All of it: settled doubts alone may fill the first pages of a run's audit log."""
+    details: list[str] = []
+    after = FIRST
+    while True:
+        page = yield from audit_trail.audit_of_run(scope, run_id, after, page_items)
+        details += [each.detail for each in page if each.actor == actor]
+        if len(page) < page_items:
+            return " ".join(details)
+        after = page[-1].id
 
 
 def _reasons(pause_on: PauseOn, bounced: int, complained: int, sent: int) -> dict[str, str]:

@@ -93,6 +93,12 @@ class MatchingScripts:
         item = yield from receipts.item_by_id(scope, outbox_id)
         if item is None:
             raise NotFound(f"there is no item {outbox_id}")
+        channel = self._channel_of(receipt.submission_target)
+        if channel is not None and channel.value != item.channel:
+            raise Conflict(
+                f"receipt {receipt_id} is of the channel {channel.value}, and item {outbox_id} of"
+                f" {item.channel}"
+            )
         settled = yield from receipt_consequences.settle_doubts([(receipt, item)], self._ids, now)
         if not (settled or _has_ended(item)):
             raise Conflict(
@@ -175,7 +181,8 @@ class MatchingScripts:
                 )
         for receipt in left:
             channel = self._channel_of(receipt.submission_target)
-            if receipt.sender and receipt.looks == 0 and channel is not None:
+            is_new = receipt.looks == 0 or not _names_item(receipt)
+            if receipt.sender and is_new and channel is not None:
                 by_scope.setdefault(receipt.scope, []).append(
                     Addressed(receipt, channel.value, receipt.sender)
                 )
@@ -191,11 +198,14 @@ class MatchingScripts:
         found: Mapping[int, tuple[MatchedItem, MatchedBy]],
         now: datetime,
     ) -> Transaction[None]:
-        """What names an item is looked for again. A reply that names none has been dealt with."""
+        """What names an item is looked for again. A reply that names none has been dealt with,
+        unless nobody here knows on which channel its sender wrote."""
         postponed: list[tuple[WaitingReceipt, datetime | None]] = []
         for place, each in left:
-            names_item = each.reference is not None or each.provider_message_id is not None
-            if names_item or place in found:
+            is_open = _names_item(each) or (
+                each.keyword is not None and self._channel_of(each.submission_target) is None
+            )
+            if is_open or place in found:
                 postponed.append((each, self._look_again_at(each, now, is_there=place in found)))
             elif each.sender is None:
                 postponed.append((each, None))
@@ -216,6 +226,10 @@ def _report(receipt: WaitingReceipt, outbox_id: OutboxId) -> MessageReport:
         outbox_id, receipt.event, receipt.effective_at, receipt.permanent, receipt.reason,
         receipt.receipt_id, receipt.text,
     )  # fmt: skip
+
+
+def _names_item(receipt: WaitingReceipt) -> bool:
+    return receipt.reference is not None or receipt.provider_message_id is not None
 
 
 def _has_ended(item: MatchedItem) -> bool:

@@ -108,12 +108,17 @@ def take(
 ) -> Transaction[list[TakenReceipt]]:
     """Write those that are new, to be matched at once; which of them were."""
     by_id = dict(zip(ids.batch(len(taken)), taken, strict=True))
-    receipts = [each.receipt for each in taken]
+    # One order of rows for everybody: two servers that get the same receipts would wait for each
+    # other. The ids are in the order in which they came, and of two alike the first stays first.
+    ordered = sorted(
+        by_id.items(), key=lambda each: (each[1].submission_target, each[1].receipt.receipt_id)
+    )
+    receipts = [each.receipt for _, each in ordered]
     rows = yield from ask(
         "insert_receipts",
         {
-            "id": list(by_id),
-            "submission_target": [each.submission_target for each in taken],
+            "id": [id for id, _ in ordered],
+            "submission_target": [each.submission_target for _, each in ordered],
             "receipt_id": [storable(each.receipt_id) for each in receipts],
             "event": [each.event.value for each in receipts],
             "reference": [storable(each.reference) for each in receipts],
@@ -122,13 +127,13 @@ def take(
             "reason": [storable(each.reason) for each in receipts],
             "sender": [storable(each.sender) for each in receipts],
             "text": [storable(each.text) for each in receipts],
-            "keyword": [each.keyword for each in taken],
+            "keyword": [each.keyword for _, each in ordered],
             "occurred_at": [each.occurred_at for each in receipts],
         },
         **scope._asdict(),
         now=now,
     )
-    new = [row[0] for row in rows]
+    new = sorted(row[0] for row in rows)
     if new:
         fresh = [by_id[each] for each in new]
         window: Window = {

@@ -1,13 +1,15 @@
 -- Suppressions that follow from receipts.
 
 -- name: insert_receipt_suppressions
--- A bounce or complaint replaces what STOP said, because START does not lift it.
+-- A bounce or complaint replaces what STOP said, because START does not lift it. What somebody had
+-- forbidden before a STOP reaches further with it, and stays theirs: START must not lift that either.
 INSERT INTO suppressions AS s (tenant_id, workspace_id, channel, address, topic, reason, source,
                                evidence, includes_transactional, created_at)
 SELECT :tenant_id, :workspace_id, channel, lower(address), '', reason, source, evidence, true, :now
   FROM window(channel text, address text, reason text, source text, evidence text) AS item WHERE true
 ON CONFLICT (tenant_id, workspace_id, channel, address, topic) DO UPDATE
-   SET reason = excluded.reason, source = excluded.source, evidence = excluded.evidence,
+   SET reason = excluded.reason, evidence = excluded.evidence,
+       source = CASE WHEN excluded.source = 'stop' THEN s.source ELSE excluded.source END,
        includes_transactional = true, created_at = excluded.created_at
  WHERE NOT s.includes_transactional OR (s.source = 'stop' AND excluded.source <> 'stop')
 RETURNING channel, address, source;

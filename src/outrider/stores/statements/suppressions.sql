@@ -26,7 +26,7 @@ DELETE FROM suppressions
 RETURNING address;
 
 -- name: insert_suppressions
--- Those that are new, or that now reach further.
+-- Those that are new, that now reach further, or that START would have lifted.
 INSERT INTO suppressions AS s (tenant_id, workspace_id, channel, address, topic, reason, source,
                                evidence, includes_transactional, created_at)
 SELECT :tenant_id, :workspace_id, channel, lower(address), :topic, :reason, :source, :evidence,
@@ -35,5 +35,6 @@ SELECT :tenant_id, :workspace_id, channel, lower(address), :topic, :reason, :sou
 ON CONFLICT (tenant_id, workspace_id, channel, address, topic) DO UPDATE
    SET reason = excluded.reason, source = excluded.source, evidence = excluded.evidence,
        includes_transactional = true, created_at = excluded.created_at
- WHERE excluded.includes_transactional AND NOT s.includes_transactional
+ WHERE (excluded.includes_transactional AND NOT s.includes_transactional)
+    OR (s.source = 'stop' AND excluded.source <> 'stop')
 RETURNING address;
