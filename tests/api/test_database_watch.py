@@ -42,7 +42,8 @@ async def test_a_writer_that_never_gets_its_turn_makes_a_server_unready(tmp_path
     async with asyncio.timeout(PATIENCE_SECONDS):
         while await is_ready():
             pass
-    with pytest.raises(StoreUnavailable, match="busy"):
+    # The watch says so itself, or SQLite does where its own patience ended first.
+    with pytest.raises(StoreUnavailable, match=r"busy|locked"):
         await watch.require("room", write())
     somebody.execute("ROLLBACK")
     async with asyncio.timeout(PATIENCE_SECONDS):

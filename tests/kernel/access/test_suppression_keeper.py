@@ -25,6 +25,7 @@ from outrider.gateways.sandbox import Faults, Sandbox
 from outrider.kernel.reports.item_explainer import explain_item
 from outrider.kernel.submissions.submission_manager import Submission, intent_document
 from outrider.kernel.transactions import ledger_items, suppressions
+from outrider.ports.clock import Clock
 from outrider.ports.stages import Stage, Unobserved
 from outrider.ports.store import Store
 from outrider.testing.launches import launch, message, target
@@ -296,6 +297,8 @@ class LastMoment(Unobserved):
     """Opts somebody out immediately before each opening, and notes when that was committed."""
 
     opt_outs: Beside
+    clock: Clock
+    """The workers' own: the database's time as they know it differs a little from the machine's."""
     addresses: dict[Stage, list[str]]
     """Of those whose attempts are opened by each stage: of campaigns, and of intents."""
     left_at: dict[str, datetime] = field(default_factory=dict)
@@ -305,7 +308,7 @@ class LastMoment(Unobserved):
         if staying:
             leaving = [staying.pop() for _ in range(min(LEAVING, len(staying)))]
             self.opt_outs.opt_out(leaving)
-            self.left_at |= dict.fromkeys(leaving, datetime.now(UTC))
+            self.left_at |= dict.fromkeys(leaving, self.clock.now())
 
 
 async def test_an_opt_out_that_is_committed_before_an_opening_always_wins(
@@ -331,7 +334,7 @@ async def test_an_opt_out_that_is_committed_before_an_opening_always_wins(
             await launch(outrider, [TEXT], recipients, batch_size=BATCH)
             for number, address in enumerate(clients):
                 await submitted(outrider, f"intent-{number}", address)
-            watch = LastMoment(opt_outs, leaving)
+            watch = LastMoment(opt_outs, outrider.clock, leaving)
             async with AsyncExitStack() as crew:
                 for number in range(WORKERS):
                     await crew.enter_async_context(
