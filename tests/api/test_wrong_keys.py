@@ -46,7 +46,9 @@ async def test_a_right_key_is_let_in_whatever_wrong_ones_come_from_its_address(
         assert set(await statuses(server, flood)) == {401}
         mistaken = [with_another_secret(same_id, number) for number in range(FAILED_AUTH_BURST + 1)]
         assert set(await statuses(server, mistaken)) <= {401, 429}
-        assert await statuses(server, [of_nobody(10**6), "not even a key"]) == [429, 429]
+        # The limit refills with time, so that on a slow machine one of them may get its 401.
+        assert 429 in await statuses(server, [of_nobody(10**6 + number) for number in range(3)])
+        assert 429 in await statuses(server, [f"not even a key {number}" for number in range(3)])
         assert await statuses(server, [unseen, same_id, ROOT, first_key]) == [200] * 4
         # Also while the flood goes on.
         mixed = await asyncio.gather(
