@@ -3,7 +3,7 @@
 .PHONY: help setup demo quotes serve test storms check bench capacity guard docs screenshots pins
 VENV := .venv
 BIN := $(VENV)/bin
-# `make demo ENGINE=temporal`: the same on Temporal, with a server of its own.
+# `make demo ENGINE=temporal` or `conductor`: the same on such a server, which it starts itself.
 ENGINE ?= local
 # Some hundred processes of Outrider are started here: each should find it compiled.
 export PYTHONDONTWRITEBYTECODE :=
@@ -20,6 +20,7 @@ $(VENV)/.ready: requirements/dev.txt pyproject.toml
 	@touch $@
 
 demo: setup ## send a campaign through real sockets, kill the worker, recover, prove it
+	@[ $(ENGINE) != conductor ] || scripts/conductor_server.sh
 	$(BIN)/outrider demo --engine $(ENGINE)
 
 quotes: setup ## from domain events to messages: rules, retries, reminders, explanations
@@ -34,12 +35,14 @@ serve: setup ## the API server and, beside it, provider simulators, on loopback,
 	  wait $$server || wait $$server; }
 
 # Four more than there are processors: tests wait for disks, clocks and pages longer than they compute.
-test: setup ## every test, on real SQLite, Postgres, Temporal, HTTP, SMTP, NATS, Redis and Chromium
+test: setup ## every test, on real SQLite, Postgres, Temporal, Conductor, HTTP, SMTP, NATS, Redis and Chromium
 	@scripts/machine.sh
+	@scripts/conductor_server.sh
 	$(BIN)/pytest -n $$(($$(nproc) + 4)) --dist worksteal
 
 storms: setup ## the long versions of tests: outages, fairness, pauses, kills, Postfix; half an hour
 	@scripts/machine.sh
+	@scripts/conductor_server.sh
 	$(BIN)/pytest -n 2 --storms -k storm
 
 check: setup ## lint, format, types, and that imports point one way

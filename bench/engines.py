@@ -1,4 +1,5 @@
-"""The engines compared: messages per second on worker loops and on Temporal's dev server.
+"""The engines compared: messages per second on worker loops, on Temporal's dev server and, where
+its jar has been fetched, on Conductor's server.
 
 The same launch in turn on each, on SQLite and on Postgres, one worker, no-op gateway, fsync on; and
 the history Temporal writes for it. Absolute figures depend on the machine and its load: compare the
@@ -12,9 +13,11 @@ import logging
 import statistics
 import tempfile
 import time
+from collections.abc import Collection
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 from uuid import uuid4
 
 import structlog
@@ -26,6 +29,7 @@ from temporalio.api.taskqueue.v1 import TaskQueue
 from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
 
 from outrider.bootstrap import Outrider, open_outrider
+from outrider.cli.demo_conductor import conductor_url, find_jar
 from outrider.cli.demo_temporal import temporal_address
 from outrider.domain.campaigns import LAUNCH, CampaignDefinition
 from outrider.domain.ids import DEFAULT_SCOPE, RunId
@@ -41,7 +45,7 @@ from outrider.testing.launches import message, people
 from outrider.testing.postgres import PrivatePostgres, create_database, given_url
 
 REGISTRY = Path(__file__).parent / "registry.json"
-ENGINES: tuple[Literal["local", "temporal"], ...] = ("local", "temporal")
+Engine = Literal["local", "temporal", "conductor"]
 ACTOR = "bench"
 BATCH_SIZE = 500
 WATCH_SECONDS = 0.02
@@ -135,7 +139,7 @@ async def history_events(outrider: Outrider, run_id: RunId) -> int:
 
 
 async def compare(
-    address: str, folder: Path, server_url: str, count: int, pairs: int
+    servers: dict[Engine, dict[str, Any]], folder: Path, server_url: str, count: int, pairs: int
 ) -> dict[str, dict[str, list[Round]]]:
     """By store and engine; the engines alternate, and so does which goes first."""
 
@@ -146,20 +150,22 @@ async def compare(
         return await create_database(server_url)
 
     stores = {"SQLite": sqlite, "Postgres": postgres}
+    engines = list(servers)
     rounds: dict[str, dict[str, list[Round]]] = {
-        store: {engine: [] for engine in ENGINES} for store in stores
+        store: {engine: [] for engine in engines} for store in stores
     }
     for number in range(pairs):
         for store, new_database in stores.items():
-            for engine in ENGINES if number % 2 == 0 else reversed(ENGINES):
+            for engine in engines if number % 2 == 0 else reversed(engines):
                 settings = Settings(
                     database_url=await new_database(),
                     registry=REGISTRY,
                     artifacts=folder / "artifacts",
                     spool=folder / "spool",
                     engine=engine,
-                    temporal_address=address,
                     temporal_task_queue=str(uuid4()),
+                    conductor_domain=str(uuid4()),
+                    **servers[engine],
                 )
                 rounds[store][engine].append(await one_round(settings, count))
     return rounds
@@ -183,24 +189,37 @@ def report(rounds: dict[str, dict[str, list[Round]]], count: int) -> None:
     )
     console.print(table)
     for store, by_engine in rounds.items():
-        local, temporal = (
-            statistics.median(one.messages_per_second for one in by_engine[engine])
-            for engine in ENGINES
-        )
-        console.print(f"{store}: Temporal has {temporal / local:.2f} of the local engine's rate")
+        medians = {
+            engine: statistics.median(one.messages_per_second for one in each)
+            for engine, each in by_engine.items()
+        }
+        for engine, rate in medians.items():
+            if engine != "local":
+                ratio = rate / medians["local"]
+                console.print(f"{store}: {engine} has {ratio:.2f} of the local engine's rate")
 
 
 async def measured(
-    folder: Path, server_url: str, count: int, pairs: int
+    folder: Path, server_url: str, count: int, pairs: int, engines: Collection[str]
 ) -> dict[str, dict[str, list[Round]]]:
-    async with temporal_address(folder) as address:
-        return await compare(address, folder, server_url, count, pairs)
+    async with AsyncExitStack() as stack:
+        servers: dict[Engine, dict[str, Any]] = {"local": {}}
+        if "temporal" in engines:
+            address = await stack.enter_async_context(temporal_address(folder))
+            servers["temporal"] = {"temporal_address": address}
+        if "conductor" in engines and find_jar() is not None:
+            url = await stack.enter_async_context(conductor_url(folder))
+            servers["conductor"] = {"conductor_url": url}
+        return await compare(servers, folder, server_url, count, pairs)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=10_000)
     parser.add_argument("--pairs", type=int, default=3)
+    parser.add_argument(
+        "--engines", nargs="*", default=["temporal", "conductor"], help="beside the local one"
+    )
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
@@ -209,7 +228,7 @@ def main() -> None:
         server = None if given_url() else PrivatePostgres(folder / "postgres")
         url = given_url() or (server.url if server else "")
         try:
-            rounds = uvloop.run(measured(folder, url, given.count, given.pairs))
+            rounds = uvloop.run(measured(folder, url, given.count, given.pairs, given.engines))
         finally:
             if server:
                 server.close()

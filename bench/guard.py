@@ -1,7 +1,7 @@
 """The speed guard: Outrider must not become much slower relative to raw row writes.
 
 Both run alternately, in one run on one machine, and the best of each is compared: other load
-affects both. It fails if Outrider has become half again as slow as it was.
+affects both. A ratio that is too low is measured again before the guard fails.
 """
 
 import argparse
@@ -15,8 +15,9 @@ from servers import Servers
 
 COUNT = 5_000
 ROUNDS = 3
-LEAST_RATIO = 0.4
-"""Five runs on two processors, under a load of 7 to 10, were between 0.46 and 0.72."""
+LEAST_RATIO = 0.42
+"""0.85 of the lowest that a gate on two processors has seen, which was 0.49."""
+TRIES = 3
 BEGIN_SECONDS = 12.0
 """No further round begins after this, however busy the machine is."""
 PLAN = Plan(COUNT, ROUNDS, 0, 0.0, (), 0, frozenset({Measure.END_TO_END}))
@@ -45,17 +46,21 @@ def main() -> int:
     parser.add_argument("--least", type=float, default=LEAST_RATIO, metavar="RATIO")
     least: float = parser.parse_args().least
     limit = LIMITS["postgres"]
-    try:
-        best = best_rates((OUTRIDER, limit))
-    except Failed as error:
-        print(f"the speed guard could not measure: {error}")
-        return 1
-    ratio = best[OUTRIDER] / best[limit]
-    print(
-        f"speed guard: {best[OUTRIDER]:,.0f} messages a second are {ratio:.2f} of what "
-        f"hand-written SQL does with the same rows ({best[limit]:,.0f}); at least {least} is asked"
-    )
-    return 0 if ratio >= least else 1
+    for _ in range(TRIES):
+        try:
+            best = best_rates((OUTRIDER, limit))
+        except Failed as error:
+            print(f"the speed guard could not measure: {error}")
+            return 1
+        ratio = best[OUTRIDER] / best[limit]
+        print(
+            f"speed guard: {best[OUTRIDER]:,.0f} messages a second are {ratio:.2f} of what "
+            f"hand-written SQL does with the same rows ({best[limit]:,.0f}); at least {least} is "
+            "asked"
+        )
+        if ratio >= least:
+            return 0
+    return 1
 
 
 if __name__ == "__main__":

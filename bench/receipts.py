@@ -3,7 +3,8 @@
 One process takes callbacks and another matches them, as a server and a worker would. The limit is
 the same rows copied into the same table with the same commits, and nothing else. Then a campaign is
 sent with no receipts waiting and with a million of them behind. `RECEIPTS=…`, `BEHIND=…` and
-`SENT=…` ask for other amounts; `python bench/receipts.py taken` or `behind` is one half alone.
+`SENT=…` ask for other amounts; `python bench/receipts.py taken`, `http` or `behind` is one part
+alone. `http` posts signed callbacks to a real server; whoever posts them is on the same machine.
 """
 
 import asyncio
@@ -13,19 +14,24 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+import aiohttp
 import asyncpg
+import msgspec
 import structlog
 
 from outrider.bootstrap import Outrider, open_outrider
 from outrider.domain.ids import DEFAULT_SCOPE, RunId
 from outrider.domain.receipts import Receipt, ReceiptEvent
 from outrider.domain.states import Channel
+from outrider.gateways.json_receipts import ReceiptDocument, ReceiptsDocument
+from outrider.gateways.sandbox_receipts import standard_post
 from outrider.kernel.transactions import deliveries
 from outrider.settings import Settings
 from outrider.system import SystemIds
@@ -36,6 +42,7 @@ RECEIPTS = int(os.environ.get("RECEIPTS", "100000"))
 BEHIND = int(os.environ.get("BEHIND", "1000000"))
 SENT = int(os.environ.get("SENT", "30000"))
 TARGET = "sms.all"
+SECRET = "whsec_" + "T3V0cmlkZXIgcmVjZWlwdCB0ZXN0IHNlY3JldCAwMDE="
 CALLBACKS_AT_ONCE = 64
 CALLBACK_RECEIPTS = 20
 COPIED_AT_ONCE = 1_000
@@ -184,6 +191,84 @@ async def measure_taken(url: str, folder: Path) -> dict[str, float]:
     }
 
 
+@asynccontextmanager
+async def serving(url: str, folder: Path) -> AsyncIterator[str]:
+    """`outrider serve` without a worker, whose target takes receipts."""
+    own = folder / "server"
+    own.mkdir()
+    (own / "registry.json").write_bytes(registry(target(TARGET, "sms", "http://127.0.0.1:9")))
+    (own / "secret").write_text(SECRET)
+    (own / "outrider.toml").write_text(
+        f'[targets."{TARGET}".credentials]\nreceiptsSecret = "file:{own}/secret"\n'
+    )
+    environment = {
+        **os.environ, "OUTRIDER_DATABASE_URL": url, "OUTRIDER_REGISTRY": str(own / "registry.json"),
+        "OUTRIDER_SPOOL": str(own / "spool"),
+    }  # fmt: skip
+    with (own / "server.log").open("wb") as log:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "outrider", "serve", "--port", "0", "--workers", "0", "--json",
+            cwd=own, env=environment, stdout=asyncio.subprocess.PIPE, stderr=log,
+        )  # fmt: skip
+    assert process.stdout is not None
+    try:
+        yield json.loads(await process.stdout.readline())["url"]
+    finally:
+        process.terminate()
+        await process.wait()
+
+
+async def measure_http(url: str, folder: Path) -> dict[str, float]:
+    """Signed beforehand; the same amounts as `taken`, through a server's door."""
+    async with open_outrider(settings_of(url, folder)) as outrider:
+        await outrider.store.migrate()
+        run_id = await filled(url, RECEIPTS)
+        stop = multiprocessing.get_context("spawn").Event()
+        worker = multiprocessing.get_context("spawn").Process(
+            target=matching, args=(url, str(folder), stop)
+        )
+        worker.start()
+        async with serving(url, folder) as server, aiohttp.ClientSession() as session:
+            door = f"{server}/receipts/{TARGET}"
+            posts = iter(
+                [
+                    standard_post(
+                        door,
+                        msgspec.json.encode(
+                            ReceiptsDocument(
+                                [
+                                    ReceiptDocument.of(each)
+                                    for each in told(first, CALLBACK_RECEIPTS)
+                                ]
+                            )
+                        ),
+                        "application/json", SECRET, datetime.now(UTC),
+                    )
+                    for first in range(0, RECEIPTS, CALLBACK_RECEIPTS)
+                ]
+            )  # fmt: skip
+
+            async def provider() -> None:
+                for post in posts:
+                    async with session.post(
+                        post.url, data=post.body, headers=post.headers
+                    ) as answer:
+                        assert answer.status == 200, await answer.text()
+
+            await asyncio.sleep(3)
+            began = time.perf_counter()
+            await asyncio.gather(*(provider() for _ in range(CALLBACKS_AT_ONCE)))
+            all_taken = time.perf_counter() - began
+            await until_matched(outrider, run_id, RECEIPTS)
+            all_matched = time.perf_counter() - began
+        stop.set()
+        worker.join()
+    return {
+        "takenPerSecond": RECEIPTS / all_taken,
+        "takenAndMatchedPerSecond": RECEIPTS / all_matched,
+    }
+
+
 async def sent_per_second(outrider: Outrider) -> float:
     run_id = await launch(outrider, [message(Channel.SMS, TARGET)], people(SENT))
     async with outrider.worker() as worker:
@@ -249,8 +334,8 @@ def quiet() -> None:
 
 def main() -> None:
     quiet()
-    wanted = sys.argv[1:] or ["taken", "behind"]
-    measures = {"taken": measure_taken, "behind": measure_behind}
+    wanted = sys.argv[1:] or ["taken", "http", "behind"]
+    measures = {"taken": measure_taken, "http": measure_http, "behind": measure_behind}
     with tempfile.TemporaryDirectory(prefix="receipts-") as name:
         server = PrivatePostgres(Path(name) / "postgres")
         for each in wanted:

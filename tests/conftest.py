@@ -171,3 +171,12 @@ def temporal_server() -> Iterator["TemporalServer"]:
     with running_temporal(durable=False) as server:
         _beside(server.until_ready())
         yield server
+
+
+@pytest.fixture(scope="session")
+def conductor_url(request: pytest.FixtureRequest) -> str:
+    """A server for all processes of the session; every test has a domain of its own on it."""
+    from tests.support.conductor_server import shared_conductor
+
+    worker = getattr(request.config, "workerinput", {})
+    return shared_conductor(worker.get("testrunuid", str(os.getpid())))

@@ -25,7 +25,7 @@ from outrider.kernel.submissions.submission_manager import Submission
 from outrider.ports.engine import Worker
 from outrider.ports.stages import Stage, Unobserved
 from outrider.settings import Settings, TargetSettings
-from outrider.system import settle_heap
+from outrider.system import settle_process
 from outrider.testing.launches import launch, message, registry, target
 from systems.child import Request, read_request, tell_start
 from systems.crew import Crew, ProcessCrew, is_worker, wait_for_go, worker_request
@@ -92,7 +92,7 @@ class InsideCrew:
 
     async def go(self) -> None:
         assert self._worker is not None
-        settle_heap()
+        settle_process()
         self._running = asyncio.create_task(self._worker.run())
 
     async def stop(self) -> None:
@@ -175,7 +175,7 @@ async def work(request: Request) -> None:
         outrider.worker(observer=CallWatch()) as worker,
     ):
         wait_for_go()
-        settle_heap()
+        settle_process()
         running = asyncio.create_task(worker.run())
         await stop.wait()
         worker.stop()

@@ -15,6 +15,7 @@ _HOMES = {
     "domain.emissions": "Emission",
     "domain.errors": "Conflict IdempotencyConflict InvalidInput NotFound OutriderError"
     " StoreUnavailable",
+    "domain.evidence": "Evidence LookedUp LookUp Match Receipts",
     "domain.ids": "DEFAULT_SCOPE IdempotencyKey Scope",
     "domain.message_content": "Attachment Enclosure",
     "domain.recipients": "AddressKind Recipient",
@@ -27,7 +28,7 @@ _HOMES = {
     "gateways.http": "base_url",
     "gateways.provider": "ProviderGateway Reasons Request ProviderReply form_request json_request",
     "kernel.submissions.submission_manager": "Submission",
-    "ports.gateway": "Gateway Reservation",
+    "ports.gateway": "Gateway LookUpQuestion Reservation",
     "ports.legacy": "Composition LegacySender",
     "ports.phases": "AudienceChunk AudienceMember PhaseContext PhaseHandler PhaseJob PhaseJobPlan"
     " PhaseResult ResultLine",

@@ -17,6 +17,11 @@ from outrider.domain.errors import InvalidInput as InvalidInput
 from outrider.domain.errors import NotFound as NotFound
 from outrider.domain.errors import OutriderError as OutriderError
 from outrider.domain.errors import StoreUnavailable as StoreUnavailable
+from outrider.domain.evidence import Evidence as Evidence
+from outrider.domain.evidence import LookedUp as LookedUp
+from outrider.domain.evidence import LookUp as LookUp
+from outrider.domain.evidence import Match as Match
+from outrider.domain.evidence import Receipts as Receipts
 from outrider.domain.ids import DEFAULT_SCOPE as DEFAULT_SCOPE
 from outrider.domain.ids import IdempotencyKey as IdempotencyKey
 from outrider.domain.ids import Scope as Scope
@@ -42,6 +47,7 @@ from outrider.gateways.provider import form_request as form_request
 from outrider.gateways.provider import json_request as json_request
 from outrider.kernel.submissions.submission_manager import Submission as Submission
 from outrider.ports.gateway import Gateway as Gateway
+from outrider.ports.gateway import LookUpQuestion as LookUpQuestion
 from outrider.ports.gateway import Reservation as Reservation
 from outrider.ports.legacy import Composition as Composition
 from outrider.ports.legacy import LegacySender as LegacySender

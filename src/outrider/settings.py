@@ -30,7 +30,7 @@ from pydantic_settings import (
 )
 
 from outrider.domain.admission import AdmissionRule, OverloadPolicy
-from outrider.domain.public_urls import public_url
+from outrider.domain.public_urls import is_private_way, public_url, server_url
 from outrider.domain.run_events import RunEventType
 from outrider.domain.setting_names import in_our_names, unknown_variables
 from outrider.domain.sink_urls import SinkKind, sink_url
@@ -44,7 +44,12 @@ from outrider.domain.write_budget import (
 from outrider.engines.table import known_engine
 from outrider.limits.access import ROOT_KEY_MIN_CHARACTERS
 from outrider.limits.bus import SINK_NAME_PATTERN, SINK_TIMEOUT_SECONDS, SINKS_MAX
-from outrider.limits.engines import TEMPORAL_WINDOW_JOBS, TEMPORAL_WINDOW_JOBS_MAX
+from outrider.limits.engines import (
+    CONDUCTOR_WINDOW_JOBS,
+    CONDUCTOR_WINDOW_JOBS_MAX,
+    TEMPORAL_WINDOW_JOBS,
+    TEMPORAL_WINDOW_JOBS_MAX,
+)
 from outrider.limits.gateways import MAIL_FROM_DEFAULT
 from outrider.limits.kernel import Limits
 from outrider.target_settings import SecretReference
@@ -78,6 +83,8 @@ def _host_and_port(text: str) -> str:
 
 EngineName = Annotated[str, AfterValidator(known_engine)]
 TemporalAddress = Annotated[str, AfterValidator(_host_and_port)]
+
+ConductorUrl = Annotated[str, AfterValidator(server_url)]
 
 PublicUrl = Annotated[str, AfterValidator(public_url)]
 """https, or http on this machine; no trailing slash."""
@@ -291,6 +298,13 @@ class Settings(BaseSettings):
     temporal_tls_server_name: str | None = None
     temporal_api_key: SecretReference | None = None
     temporal_codec_key: SecretReference | None = None
+    conductor_url: ConductorUrl = "http://127.0.0.1:8080"
+    conductor_domain: str = Field(default="outrider", min_length=1, max_length=100)
+    """The task domain: only workers with the same one are given this deployment's work."""
+    conductor_window_jobs: int = Field(
+        default=CONDUCTOR_WINDOW_JOBS, ge=1, le=CONDUCTOR_WINDOW_JOBS_MAX
+    )
+    conductor_token: SecretReference | None = None
     session_secret: SecretReference | None = None
     """The key that signs console sessions; by default a file in the spool folder."""
     root_key: str | None = Field(default=None, min_length=ROOT_KEY_MIN_CHARACTERS, repr=False)
@@ -330,6 +344,12 @@ class Settings(BaseSettings):
             raise ValueError("temporal_tls_* requires temporal_tls = true")
         if not self.temporal_tls and self.temporal_api_key is not None:
             raise ValueError("temporal_api_key would be sent unencrypted: set temporal_tls = true")
+        return self
+
+    @model_validator(mode="after")
+    def _conductor_is_reached_safely(self) -> Self:
+        if self.conductor_token is not None and not is_private_way(self.conductor_url):
+            raise ValueError("conductor_token would be sent unencrypted: use an https URL")
         return self
 
     def as_environment(self) -> dict[str, str]:

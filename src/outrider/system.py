@@ -5,11 +5,18 @@ import gc
 import os
 import random
 import resource
+import sys
 import time
 from datetime import UTC, datetime
 
 from outrider.domain.ids import RANDOM_BYTES_PER_UUID, TICKS_PER_MS, uuid7_batch
-from outrider.limits.api import GC_NEW_OBJECTS, GC_OLD_ROUNDS, GC_YOUNG_ROUNDS, HANDLES_WANTED
+from outrider.limits.api import (
+    GC_NEW_OBJECTS,
+    GC_OLD_ROUNDS,
+    GC_YOUNG_ROUNDS,
+    HANDLES_WANTED,
+    THREAD_SWITCH_SECONDS,
+)
 
 _STEADY: int | None = getattr(time, "CLOCK_BOOTTIME", None)
 
@@ -59,9 +66,11 @@ def raise_handle_limit() -> int:
     return most
 
 
-def settle_heap() -> None:
+def settle_process() -> None:
     """For a process that is all ours, once it has started: existing objects live for good, and are
-    not scanned again after every window of messages."""
+    not scanned again after every window of messages. A thread that computes lets the event loop and
+    the database's threads in sooner: a single message needs them several times."""
+    sys.setswitchinterval(THREAD_SWITCH_SECONDS)
     gc.collect()
     gc.freeze()
     gc.set_threshold(GC_NEW_OBJECTS, GC_YOUNG_ROUNDS, GC_OLD_ROUNDS)

@@ -1,9 +1,11 @@
 """How submission targets are executed, in the operator's settings: for all and per workspace."""
 
-from typing import Annotated
+from typing import Annotated, assert_never
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, field_validator
 
+from outrider.domain.opt_out_answers import ENGLISH, STOP_ANSWERS, default_answer
+from outrider.domain.opt_out_words import OptOutWord
 from outrider.domain.reference_memory import ReferenceMemory
 from outrider.domain.references import is_reference, names_a_secret
 from outrider.domain.workspaces import (
@@ -12,6 +14,7 @@ from outrider.domain.workspaces import (
     WORKSPACE_PATTERN,
     WorkspaceName,
 )
+from outrider.limits.receipts import ANSWER_MAX_CHARACTERS, DEFAULT_RATE_LIMITS, RateLimits
 from outrider.ports.secrets import known_schemes
 
 
@@ -49,6 +52,48 @@ class WorkspaceTarget(BaseModel):
     credentials: dict[str, SecretReference] = Field(default_factory=dict)
 
 
+AnswerText = Annotated[str, Field(min_length=1, max_length=ANSWER_MAX_CHARACTERS)]
+
+
+class OptOutAnswers(BaseModel):
+    """What people who reply STOP or HELP are answered: `[targets."T".answers]`. `true` is a default
+    text in the language of their word; without either, nobody is answered."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    stop: StrictBool | AnswerText = False
+    help: StrictBool | AnswerText = False
+    sender: AnswerText | None = None
+    """The name that default texts begin with."""
+    language: str = ENGLISH
+    """Of default texts, where the word itself does not show it."""
+    provider_answers: bool | None = None
+    """Whether the provider answers by itself; without it, as its gateway family usually does."""
+
+    @field_validator("language")
+    @classmethod
+    def _known_language(cls, language: str) -> str:
+        if language not in STOP_ANSWERS:
+            raise ValueError(f"should be one of {', '.join(sorted(STOP_ANSWERS))}")
+        return language
+
+    def text(self, word: OptOutWord, written: str) -> str | None:
+        """The answer to that reply; None if there is none."""
+        match word:
+            case OptOutWord.STOP:
+                given = self.stop
+            case OptOutWord.HELP:
+                given = self.help
+            case OptOutWord.START:
+                return None
+            case _:
+                assert_never(word)
+        if isinstance(given, str) or not given:
+            return given or None
+        name = f"{self.sender}: " if self.sender else ""
+        return name + default_answer(word, written, self.language)
+
+
 class TargetSettings(BaseModel):
     """How a submission target is executed. None of it is a contract term, so none is registered.
 
@@ -70,6 +115,15 @@ class TargetSettings(BaseModel):
     fallback: str | None = None
     remembers_references: str | None = None
     """How long its provider remembers a reference: never, in_flight, for_good, or a duration."""
+    bounce_rate_alert: float = Field(default=DEFAULT_RATE_LIMITS.bounced, ge=0, le=1)
+    complaint_rate_alert: float = Field(default=DEFAULT_RATE_LIMITS.complained, ge=0, le=1)
+    answers: OptOutAnswers = OptOutAnswers()
+    look_up_url: str | None = Field(default=None, pattern=r"^https?://")
+    """Where the provider's record of received messages can be asked by reference; only for families
+    that any server may speak."""
+    look_up_delay_seconds: float | None = Field(default=None, ge=0, le=86_400)
+    """How far behind the provider's records may be: "absent" proves nothing before that."""
+    look_up_retention_seconds: float | None = Field(default=None, gt=0, le=366 * 86_400)
     options: Options = Field(default_factory=dict)
     credentials: dict[str, SecretReference] = Field(default_factory=dict)
     """For the default workspace, and those that `shared_with` names."""
@@ -87,6 +141,18 @@ class TargetSettings(BaseModel):
         if own is not None and credential in own.credentials:
             return workspace
         return DEFAULT_WORKSPACE_NAME if self.is_shared_with(workspace) else None
+
+    @property
+    def rate_limits(self) -> RateLimits:
+        return RateLimits(self.bounce_rate_alert, self.complaint_rate_alert)
+
+    def shares_reports(self, workspace: WorkspaceName) -> bool:
+        """Whether the provider reports on this workspace's messages together with others': it
+        cannot tell them apart, because they use one credential."""
+        own = self.workspaces.get(str(workspace))
+        if not self.shared_with or (own is not None and own.credentials):
+            return False
+        return self.is_shared_with(workspace)
 
     def of(self, workspace: WorkspaceName) -> "TargetSettings":
         """The target as set up for this workspace: its own options and credentials first."""

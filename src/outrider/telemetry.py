@@ -5,10 +5,54 @@ Ids may be logged; recipients, addresses and bodies may not.
 
 import logging
 import sys
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from typing import Literal
 
 import structlog
+
+REPEATING = frozenset(
+    {
+        "store_unavailable", "heartbeat_failed", "rescue_failed", "progress_not_told", "not_ready",
+        "presence_not_written", "job_waits_for_store", "job_left_to_its_lease", "bus_relay_failed",
+        "bus_events_delayed", "bus_sink_failed", "sent_not_tallied", "look_failed",
+        "figures_not_read", "stalled_work_not_read", "engine_not_told", "door_not_told",
+        "target_door_throttled", "target_door_open",
+    }
+)  # fmt: skip
+"""Conditions that last: one line when they begin, then one a minute, which says since when."""
+REPEAT_SECONDS = 60.0
+REPEATS_REMEMBERED = 1_000
+
+
+class StillSo:
+    """Drops a line that says again what was said within the last minute."""
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self._said: dict[tuple[str, object], tuple[float, float, int]] = {}
+        """By event and subject: when it began, when it was logged, and how often it came since."""
+
+    def __call__(
+        self, _logger: object, _method: str, fields: structlog.typing.EventDict
+    ) -> structlog.typing.EventDict:
+        event = fields["event"]
+        if event not in REPEATING:
+            return fields
+        key = event, fields.get("sink") or fields.get("submission_target") or fields.get("code")
+        now = self._monotonic()
+        began, said, dropped = self._said.get(key, (now, float("-inf"), 0))
+        if now - said < REPEAT_SECONDS:
+            self._said[key] = began, said, dropped + 1
+            raise structlog.DropEvent
+        if not dropped:
+            began = now
+        if len(self._said) >= REPEATS_REMEMBERED:
+            self._said.clear()
+        self._said[key] = began, now, 0
+        if dropped:
+            fields.update(repeated=dropped, for_seconds=round(now - began))
+        return fields
 
 
 def configure_logging(form: Literal["console", "json"], level: int = logging.INFO) -> None:
@@ -21,6 +65,7 @@ def configure_logging(form: Literal["console", "json"], level: int = logging.INF
         processors=[
             # A request's bound values, its id above all, are on every line it causes.
             structlog.contextvars.merge_contextvars,
+            StillSo(),
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info,

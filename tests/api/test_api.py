@@ -279,7 +279,8 @@ async def test_a_doubt_is_listed_and_settled_with_evidence(database: str, tmp_pa
                     ).status == 409  # fmt: skip
             assert (await server.get("/intents/a"))["status"] == "ACCEPTED"
             trail = (await server.get("/audit"))["items"]
-            assert trail[-1]["detail"] == {"verdict": "sent", "evidence": "seen there"}
+            assert trail[-1]["detail"] == {"verdict": "sent", "evidence": "seen there",
+                                           "kind": "person", "source": "key:first"}  # fmt: skip
 
 
 async def test_a_registry_is_replaced_whole_or_not_at_all(
@@ -338,7 +339,7 @@ async def test_opt_outs_are_found_however_they_were_spelt(database: str, tmp_pat
         assert (await server.get("/suppressions"))["items"] == []
 
 
-async def test_what_went_wrong_inside_is_logged_by_its_place_and_not_told(
+async def test_an_internal_error_is_logged_with_its_position_and_not_shown(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     class Broken:

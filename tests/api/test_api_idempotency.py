@@ -150,7 +150,7 @@ async def test_two_different_keys_or_an_unfit_one_are_refused(server: ApiServer)
     assert await last_sequence(server, campaign_id) == 2
 
 
-async def test_nothing_is_replayed_to_whoever_has_no_key(server: ApiServer) -> None:
+async def test_nothing_is_replayed_to_a_client_without_a_key(server: ApiServer) -> None:
     campaign_id = await started(server)
     path, headers = f"/campaigns/{campaign_id}/phases/launch/pause", {"X-Idempotency-Key": "a"}
     assert (await server.request("POST", path, headers=headers)).status == 200
@@ -195,7 +195,9 @@ class Slow:
     async def abandon(self, *_: Any) -> None: ...
 
 
-async def test_who_waits_too_long_for_the_first_is_told_to_come_back(tmp_path: Path) -> None:
+async def test_a_caller_that_waits_too_long_for_the_first_is_asked_to_retry_later(
+    tmp_path: Path,
+) -> None:
     async with opened(
         f"sqlite:///{tmp_path}/outrider.db", tmp_path, target("noop", "noop", "noop:")
     ) as outrider:

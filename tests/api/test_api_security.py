@@ -5,6 +5,7 @@ import json
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 import pytest
 import pytest_asyncio
@@ -97,6 +98,7 @@ async def tenant_things(server: ApiServer) -> dict[str, str]:
         "artifact_id": artifacts[0]["id"],
         "intent_id": "order-1",
         "event_id": "quote-1",
+        "address": "+447700900999",
     }
 
 
@@ -189,7 +191,7 @@ def with_ids(scene: Scene) -> Iterator[Operation]:
 async def test_another_tenants_objects_do_not_exist(scene: Scene) -> None:
     walked = 0
     for operation in with_ids(scene):
-        if operation.name in TARGET_CONTROLS:
+        if operation.name in (*TARGET_CONTROLS, "getPerson"):
             continue
         answer = await ask(scene, operation, scene.stranger)
         assert answer.status == 404, (operation, answer.body)
@@ -221,13 +223,14 @@ async def test_lists_show_nothing_of_another_tenant(scene: Scene) -> None:
     hidden += [scene.things["intent_id"], (await scene.server.get("/callbacks/secret"))["secret"]]
     lists = [each for each in scene.operations if each.method == "GET" and "{" not in each.path]
     assert {each.name for each in lists} == {
-        "listCampaigns", "listDoubts", "listSuppressions", "listKeys", "listAudit", "getRegistry",
+        "listCampaigns", "listDoubts", "countDoubts", "listSuppressions", "listKeys", "listAudit",
+        "getRegistry",
         "listDeadLetters", "listAlerts", "getWorkflowPolicy", "getWorkflows", "listEvents",
         "listRules", "listSteps", "listTargets", "listBypasses", "countTrouble", "watchCampaigns",
-        "listIntents", "getCallbackSecret", "listReceipts",
+        "listIntents", "getCallbackSecret", "listReceipts", "listWorkers", "search",
     }  # fmt: skip
     for operation in lists:
-        if operation.name == "watchCampaigns":
+        if operation.name in ("watchCampaigns", "listWorkers", "search"):
             continue
         answer = await ask(scene, operation, scene.stranger)
         assert answer.status == 200
@@ -242,6 +245,23 @@ async def test_lists_show_nothing_of_another_tenant(scene: Scene) -> None:
         "GET", f"/doubts?runId={scene.things['run_id']}", key=scene.stranger
     )
     assert answer.status == 404
+
+
+async def test_search_and_a_persons_story_show_nothing_of_another_tenant(scene: Scene) -> None:
+    for name in ("campaign_id", "run_id", "outbox_id", "intent_id", "event_id", "address"):
+        path = f"/search?q={quote(scene.things[name], safe='')}"
+        assert (await scene.server.get(path))["items"], name
+        assert (await scene.server.request("GET", path, key=scene.stranger)).json["items"] == []
+    path = f"/people/{quote(scene.things['address'], safe='')}"
+    assert (await scene.server.get(path))["items"]
+    assert (await scene.server.request("GET", path, key=scene.stranger)).json["items"] == []
+
+
+async def test_another_tenant_does_not_see_the_workers_that_all_share(scene: Scene) -> None:
+    assert (await scene.server.get("/workers"))["items"]
+    answer = await scene.server.request("GET", "/workers", key=scene.stranger)
+    assert answer.status == 403
+    assert answer.json["error"]["code"] == "INSUFFICIENT_SCOPE"
 
 
 async def test_the_owner_sees_all_of_it(scene: Scene) -> None:
@@ -440,8 +460,8 @@ async def test_metrics_need_a_key_even_from_this_machine(scene: Scene) -> None:
     assert (await scene.server.request("GET", "/metrics", key="")).status == 401
     metrics = await scene.server.request("GET", "/metrics", key=scene.keys["read"])
     assert metrics.status == 200
-    for thing in scene.things.values():
-        if thing != "launch":
+    for name, thing in scene.things.items():
+        if name not in ("phase", "submission_target"):
             assert thing not in metrics.body.decode()
 
 

@@ -77,7 +77,7 @@ async def test_a_root_key_from_the_environment_is_enough(tmp_path: Path) -> None
         assert keys == []
 
 
-async def test_people_are_told_where_it_listens_and_what_to_try(tmp_path: Path) -> None:
+async def test_the_command_says_where_it_listens_and_what_to_try(tmp_path: Path) -> None:
     (tmp_path / "registry.json").write_bytes(registry(NOOP))
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "outrider", "serve", "--port", "0", "--workers", "0",

@@ -181,7 +181,7 @@ async def test_a_server_without_workers_relays_and_commands_can_ask_it(
     assert receiver.refused == 0
 
 
-async def test_a_worker_with_the_setting_tells_of_a_whole_run_in_order(
+async def test_a_worker_with_the_setting_publishes_a_whole_run_in_order(
     tmp_path: Path, receiver: Receiver
 ) -> None:
     bus = {"audit": {"url": receiver.url, "secret": "env:HOOK_SECRET"}}
@@ -201,7 +201,7 @@ async def test_a_worker_with_the_setting_tells_of_a_whole_run_in_order(
     assert sequences == sorted(set(sequences)), "in order, and none twice"
 
 
-async def test_check_tells_of_sinks_that_cannot_work(
+async def test_check_reports_sinks_that_cannot_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -177,7 +177,7 @@ def told(events: Any) -> list[tuple[str, int]]:
     return [(event.data["campaignId"], event.data["sequence"]) for event in events]
 
 
-async def test_one_stream_tells_of_many_campaigns_each_in_its_order(tmp_path: Path) -> None:
+async def test_one_stream_reports_many_campaigns_each_in_order(tmp_path: Path) -> None:
     async with inside(tmp_path) as server:
         ids = [await made(server) for _ in range(3)]
         for campaign_id in ids[:2]:
@@ -287,7 +287,9 @@ async def test_anothers_campaign_makes_the_whole_stream_not_found(tmp_path: Path
         assert status == 404
 
 
-async def test_a_stream_takes_one_place_however_many_it_tells_of(tmp_path: Path) -> None:
+async def test_a_stream_takes_one_connection_however_many_campaigns_it_reports(
+    tmp_path: Path,
+) -> None:
     async with inside(tmp_path, streams=1) as server:
         ids = [await made(server) for _ in range(3)]
         async with streamed(server, ",".join(ids)):
@@ -318,7 +320,7 @@ async def test_a_revoked_key_and_a_stop_end_the_stream(tmp_path: Path) -> None:
 # What its pages ask.
 
 
-async def test_a_list_of_campaigns_says_how_each_stands(tmp_path: Path) -> None:
+async def test_a_list_of_campaigns_shows_the_state_of_each(tmp_path: Path) -> None:
     async with inside(tmp_path, run_worker=True) as server:
         campaign_id, run_id = await launched(server)
         fresh = await made(server, name="Ein Übungsfall", phases=["launch", "report"])
@@ -359,7 +361,7 @@ async def test_a_list_of_campaigns_says_how_each_stands(tmp_path: Path) -> None:
             assert (await get(server, f"/campaigns?{query}"))[0] == 400, query
 
 
-async def test_throughput_is_told_in_as_many_pieces_as_asked(tmp_path: Path) -> None:
+async def test_throughput_is_divided_into_as_many_pieces_as_asked(tmp_path: Path) -> None:
     async with inside(tmp_path, run_worker=True) as server:
         _, run_id = await launched(server, 5)
         whole = await found(server, f"/runs/{run_id}/throughput")
@@ -427,7 +429,7 @@ async def test_many_doubts_are_counted_first_and_then_settled_together(tmp_path:
         entries = (await found(server, f"/audit?runId={run_id}"))["items"]
         settled = [each for each in entries if each["event"] == "doubt.resolved"]
         assert len(settled) == 4
-        assert settled[0]["detail"] == verdict
+        assert settled[0]["detail"].items() >= verdict.items()
 
 
 async def test_verdicts_on_many_are_asked_for_rightly_or_not_taken(tmp_path: Path) -> None:
@@ -451,7 +453,7 @@ async def test_verdicts_on_many_are_asked_for_rightly_or_not_taken(tmp_path: Pat
                 assert answer.status == expected, body
 
 
-async def test_targets_are_told_with_how_they_are_executed_and_fare(tmp_path: Path) -> None:
+async def test_targets_are_listed_with_their_execution_and_state(tmp_path: Path) -> None:
     async with inside(tmp_path) as server:
         await act(server, await made(server), "start")
         mail, noop = (await found(server, "/targets"))["targets"]
@@ -523,7 +525,7 @@ async def test_a_dry_run_says_what_an_event_would_do_and_writes_nothing(tmp_path
             {"subject": "All", "body": "{{ entries }}", "digestMinutes": 1},
         )
         answer = await rehearsed(server)
-        assert (answer["status"], answer["problem"], answer["untold"]) == ("routed", None, 0)
+        assert (answer["status"], answer["problem"], answer["notShown"]) == ("routed", None, 0)
         [route] = answer["routes"]
         assert (route["decision"], route["items"], route["collected"]) == ("steps", 2, 1)
         first, second = answer["messages"]
@@ -544,7 +546,7 @@ async def test_a_dry_run_says_what_an_event_would_do_and_writes_nothing(tmp_path
                 assert await raw.run(f"SELECT count(*) FROM {table}") == [(0,)], table
 
 
-async def test_a_dry_run_tells_of_what_would_not_be_sent_and_why(tmp_path: Path) -> None:
+async def test_a_dry_run_shows_what_would_not_be_sent_and_why(tmp_path: Path) -> None:
     async with inside(tmp_path) as server:
         await rule(server, {"subject": "Hi", "body": "Hi"})
         await server.post("/suppressions", {"channel": "email", "addresses": ["ada@example.test"]})

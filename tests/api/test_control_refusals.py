@@ -87,7 +87,7 @@ async def test_an_expected_state_that_is_given_twice_is_refused(server: ApiServe
     assert status["phases"]["launch"]["state"] == "in_progress"
 
 
-async def test_a_stream_that_is_ahead_of_its_server_is_told_to_fetch_the_snapshot(
+async def test_a_stream_that_is_ahead_of_its_server_is_asked_to_fetch_the_snapshot(
     server: ApiServer,
 ) -> None:
     """CM: as after a restored backup; without a word it would be silent up to that sequence."""

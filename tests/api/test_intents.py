@@ -157,7 +157,7 @@ async def test_intents_are_listed_by_status_and_target(database: str, tmp_path: 
         assert (await ask(inside, "GET", "/intents?after=nonsense"))[0] == 400
 
 
-async def test_a_callback_is_told_over_http_and_its_secret_is_for_administrators(
+async def test_a_callback_is_called_over_http_and_only_administrators_see_its_secret(
     database: str, tmp_path: Path
 ) -> None:
     others = {"allow_private_callbacks": True, "run_worker": True}

@@ -100,3 +100,34 @@ async def test_two_messages_of_one_campaign_may_be_about_different_things(scene:
     await work_until_terminal(scene.outrider, run_id)
     assert len(mails(scene, "Both: news")) == 1
     assert len(mails(scene, "Both: receipt")) == 2
+
+
+async def test_two_steps_of_one_rule_may_be_about_different_things(scene: Scene) -> None:
+    """The step with a topic of its own is held back; the other goes by its rule."""
+
+    def step(order: int, subject: str, topic: str | None) -> WrittenStep:
+        return WrittenStep(
+            order, Channel.EMAIL, "Hello", subject=subject, recipients=TO_LEAD,
+            submission_target="mail", topic=topic,
+        )  # fmt: skip
+
+    steps = (step(1, "Steps: news", "newsletter"), step(2, "Steps: news of orders", None))
+    rule = WrittenRule("ordered", Channel.EMAIL, "lead", steps=steps, purpose=Purpose("orders"))
+    await scene.outrider.rule_keeper.apply(DEFAULT_SCOPE, [rule], "test", prune=False)
+
+    async def emit(event_id: str) -> None:
+        lead = {"id": "steps", "email": "steps@example.test"}
+        await scene.outrider.event_intake.emit(
+            DEFAULT_SCOPE, Emission(event_id, "ordered", {"lead": lead}, {})
+        )
+
+    async with working(scene.outrider):
+        await emit("steps-1")
+        await until(lambda: len(mails(scene, "Steps: news of orders")) == 1)
+        await until(lambda: len(mails(scene, "Steps: news")) == 1)
+        (mail,) = mails(scene, "Steps: news")
+        url = str(mail["List-Unsubscribe"]).removeprefix("<").removesuffix(">")
+        await scene.ask("POST", url, ONE_CLICK)
+        await emit("steps-2")
+        await until(lambda: len(mails(scene, "Steps: news of orders")) == 2)
+    assert len(mails(scene, "Steps: news")) == 1

@@ -201,7 +201,7 @@ async def test_a_workspace_of_its_own_has_secrets_and_receipts_of_its_own(
     assert len(await door.outrider.store.read(receipts.page(scope, None, 10))) == 1
 
 
-async def test_a_delivered_intent_is_told_of_by_its_receipt(door: Door) -> None:
+async def test_the_receipt_of_a_delivered_intent_is_published(door: Door) -> None:
     item = await door.sent("i-1", "+447700900001")
     told = {"receiptId": "r-9", "referenceId": item.reference, "event": "delivered"}
     assert (await door.post(body_of(told)))[0] == 200

@@ -161,7 +161,7 @@ async def test_what_is_no_sequence_is_refused(scene: Scene, query: str) -> None:
     assert answer.json["error"]["code"] == "INVALID_REQUEST"
 
 
-async def test_metrics_tell_the_lag_and_how_much_was_projected(scene: Scene) -> None:
+async def test_metrics_show_the_lag_and_how_much_was_projected(scene: Scene) -> None:
     async with asyncio.timeout(PATIENCE_SECONDS):
         while True:
             page = (await scene.server.request("GET", "/metrics")).body.decode()

@@ -43,9 +43,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Insta
 # Schemes.
 
 
-def test_the_scheme_that_the_page_shows_works_as_it_stands(
-    installed: Install, tmp_path: Path
-) -> None:
+def test_the_scheme_that_the_page_shows_works_unchanged(installed: Install, tmp_path: Path) -> None:
     [code] = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     [lines] = re.findall(r"```toml\n(\[project.*?)```", PAGE, re.DOTALL)
     folder = tmp_path / "vault"
@@ -101,7 +99,7 @@ def test_a_scheme_that_is_wrong_is_refused_and_its_distribution_named(
     [f"raise RuntimeError('{VALUE}')", "return None", "return ''", "return 5",
      f"return 'x' * {SECRET_MAX_BYTES + 1}"],
 )  # fmt: skip
-def test_what_a_scheme_does_wrong_is_told_without_its_words(installed: Install, body: str) -> None:
+def test_an_error_of_a_scheme_is_reported_without_its_text(installed: Install, body: str) -> None:
     installed({"vault": "plugin:V"}, f"class V:\n    def resolve(self, name): {body}\n")
     with pytest.raises(InvalidInput, match="the secret vault:x ") as refused:
         own_secret(load_secrets(), "vault:x")

@@ -14,7 +14,7 @@ from tests.support.api_server import campaign
 from tests.support.whole_runs import opened
 
 
-async def test_an_upload_on_a_full_disk_is_told_to_come_again(
+async def test_an_upload_on_a_full_disk_is_asked_to_retry_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """XM: it was 500. X11: nothing of it is left."""

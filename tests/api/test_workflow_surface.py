@@ -262,7 +262,7 @@ def test_an_exported_file_is_what_apply_accepts(invoke: Invoke, folder: Path) ->
         assert "nothing to change" in invoke("workflow", "apply", name, "--yes", "--prune").stdout
 
 
-def test_a_file_with_mistakes_changes_nothing_and_tells_them_all(
+def test_a_file_with_mistakes_changes_nothing_and_all_of_them_are_reported(
     invoke: Invoke, folder: Path
 ) -> None:
     bad = FILE.replace("stepOrder = 1", "stepOrder = 'one'").replace("+44 7700 900123", "call me")

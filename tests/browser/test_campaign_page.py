@@ -32,7 +32,7 @@ def test_events_from_before_the_page_was_opened_are_listed(page: Page, world: Wo
     )
 
 
-def test_a_part_of_one_in_thousands_is_seen_and_told(page: Page, world: World) -> None:
+def test_a_share_of_one_in_thousands_is_counted_and_shown(page: Page, world: World) -> None:
     campaign_id = world.launched("One in many", 2)
     parts = {"waiting": 0, "inDoubt": 1, "sent": 99_990, "failed": 1, "skipped": 8}
 
@@ -90,7 +90,7 @@ def test_a_run_leads_to_what_is_in_doubt_in_it(page: Page, world: World) -> None
     assert page.url.endswith(f"#/doubts?runId={run_id}")
 
 
-def test_a_wrong_clock_of_the_reader_changes_no_moment_and_no_pace(
+def test_a_wrong_clock_of_the_reader_changes_no_timestamp_and_no_rate(
     page: Page, world: World
 ) -> None:
     page.add_init_script("const now = Date.now; Date.now = () => now() + 3_600_000;")

@@ -28,7 +28,10 @@ def test_a_bounce_is_shown_in_the_ledger_and_on_the_items_page(world: World, pag
 
     receive(world, run_id, item["outboxId"], "bounced", "no such number")
     sent = world.status(campaign_id)["phases"]["launch"]["accounting"]["sent"]
-    page.reload()
+    # The run has ended, and the page shows it without being loaded again.
+    expect(page.locator(".ledger-deliveries [data-delivery=bounced]").first).to_have_text(
+        "Bounced 1", timeout=30_000
+    )
     for address in (f"#/campaigns/{campaign_id}", f"#/runs/{run_id}"):
         page.goto(f"/{address}")
         shown = page.locator(".ledger-deliveries").first

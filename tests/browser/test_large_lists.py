@@ -174,7 +174,7 @@ def test_lists_page_forward_and_back_to_the_first(page: Page, large: Large) -> N
         expect(rows.first).to_have_attribute("data-key", seen[0][0])
 
 
-def test_a_page_that_is_told_of_events_for_long_stays_small(page: Page, large: Large) -> None:
+def test_a_page_that_receives_events_for_long_stays_small(page: Page, large: Large) -> None:
     page.goto(f"/#/campaigns/{large.campaign_id}")
     expect_live(page)
     told = page.context.new_cdp_session(page)

@@ -35,6 +35,14 @@ def addresses(world: World, campaign_id: str) -> dict[str, str]:
         f"#/runs/{run_id}?tab=certificate": "Launch run",
         f"#/items/{item}": "lead-",
         "#/doubts": "In doubt",
+        "#/search": "Search",
+        "#/search?q=lead-1": "Search",
+        "#/people/lead-1": "lead-1",
+        "#/people/nobody": "nobody",
+        "#/events": "Events",
+        "#/intents": "Intents",
+        "#/audit": "Audit log",
+        "#/workers": "Workers",
         "#/workflows": "Workflows",
         "#/workflows?tab=dry-run": "Workflows",
         "#/workflows?tab=policy": "Workflows",
@@ -53,6 +61,7 @@ def _drawn(page: Page, address: str, heading: str) -> None:
     page.goto(f"/{address}")
     expect(page.locator("h1")).to_contain_text(heading)
     expect(page.locator("main [aria-busy]")).to_have_count(0)
+    expect(page.locator("main[data-loading]")).to_have_count(0)
 
 
 def _problems(page: Page) -> list[str]:
@@ -150,6 +159,7 @@ def test_a_campaign_is_made_filled_previewed_and_started(page: Page) -> None:
     expect(page.locator(".preview")).to_contain_text("Hello Grace")
     page.get_by_role("button", name="Count recipients").click()
     expect(page.locator(".figures")).to_contain_text(re.compile(r"2\s*Would be sent"))
+    expect(page.get_by_text("All 2 messages were rendered.")).to_be_visible()
     page.get_by_role("link", name="Open campaign").click()
     page.get_by_role("button", name="Start Launch").click()
     expect(page.locator("[data-phase=launch]")).to_have_attribute("data-state", "completed")
@@ -220,7 +230,7 @@ def test_signing_out_over_a_dead_line_is_not_pretended(page: Page) -> None:
     expect(page.locator("h1")).to_have_text("Targets")
 
 
-def test_the_zone_is_told_in_charts_too(page: Page, world: World) -> None:
+def test_the_time_zone_is_shown_in_charts_too(page: Page, world: World) -> None:
     page.goto(f"/#/campaigns/{world.launched('Told in a zone', 5)}")
     axis = page.locator(".chart-axis time").first
     expect(axis).to_be_visible()

@@ -37,7 +37,7 @@ def hold(page: Page, pattern: str) -> list[Route]:
     return held
 
 
-def let_go(held: list[Route]) -> None:
+def release(held: list[Route]) -> None:
     for route in held:
         with suppress(Error):  # The page has given it up itself.
             route.continue_()
@@ -179,7 +179,7 @@ def test_an_answer_for_a_page_that_was_left_changes_nothing(page: Page) -> None:
     until(page, lambda: held)
     page.evaluate("location.hash = '#/campaigns'")
     expect_live(page)
-    let_go(held)
+    release(held)
     page.wait_for_timeout(LATE_MS)
     expect(page.locator("h1")).to_have_text("Campaigns")
 
@@ -209,7 +209,7 @@ def test_travel_through_a_log_does_not_rewrite_the_address_of_another_page(
     until(page, lambda: held)
     page.evaluate("location.hash = '#/targets'")
     expect(page.locator("h1")).to_have_text("Targets")
-    let_go(held)
+    release(held)
     page.wait_for_timeout(LATE_MS)
     assert page.url.endswith("#/targets")
 
@@ -254,7 +254,7 @@ TOLD_AFTER_MS = 450
 """Half a second, less what timers are early by."""
 
 
-def test_connecting_is_not_told_of_on_every_page(page: Page, campaign_id: str) -> None:
+def test_connecting_is_not_shown_on_every_page(page: Page, campaign_id: str) -> None:
     page.goto("/#/campaigns")
     expect_live(page)
     page.evaluate("""() => {

@@ -70,7 +70,7 @@ def test_two_browsers_with_different_keys_agree_within_a_second(
             expect(second.locator(row)).to_have_attribute("data-state", "paused")
 
 
-def test_both_pause_at_once_and_neither_is_told_off(page: Page, campaign_id: str) -> None:
+def test_two_people_pause_at_once_and_neither_gets_an_error(page: Page, campaign_id: str) -> None:
     with watched_page(page.context) as second:
         open_campaign(page, campaign_id)
         open_campaign(second, campaign_id)

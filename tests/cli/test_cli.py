@@ -66,9 +66,11 @@ def test_a_launch_from_file_to_certificate(invoke: Invoke, tmp_path: Path) -> No
         "0006_pace", "0007_announcements", "0008_doors", "0009_intakes", "0010_ended_jobs",
         "0011_opt_outs", "0012_repeats", "0013_infrastructure", "0014_insert_guards",
         "0015_bypasses", "0016_run_state", "0017_contract_versions", "0018_receipts",
-        "0019_callbacks",
+        "0019_callbacks", "0020_shared_reports", "0021_doubt_checks", "0023_workers", "0025_people",
     ]  # fmt: skip
-    assert answer(invoke("migrate", "--json")) == {"applied": applied, "success": True}
+    assert answer(invoke("migrate", "--json")) == {
+        "applied": applied, "registered": [], "success": True,
+    }  # fmt: skip
     assert answer(invoke("check", "--json"))["targets"] == ["noop"]
     created = answer(invoke("campaign", "create", written(tmp_path), "--json"))
     assert created["recipients"] == 2
@@ -111,7 +113,7 @@ def test_a_run_that_is_not_finished_has_no_certificate(invoke: Invoke, tmp_path:
     result = invoke("run", "certificate", run)
     assert result.exit_code == 1
     assert "does not hold" in result.output
-    assert "no worker is processing its jobs" in invoke("run", "explain", run).output
+    assert "no worker is running" in invoke("run", "explain", run).output
 
 
 def test_starting_twice_starts_once_and_says_so(invoke: Invoke, tmp_path: Path) -> None:
@@ -168,6 +170,26 @@ def test_an_unknown_run_is_not_found_whatever_its_form(
     assert json.loads(result.stdout)["error"]["code"] == "NOT_FOUND"
 
 
+def test_an_export_is_read_before_it_settles_anything(invoke: Invoke, tmp_path: Path) -> None:
+    invoke("migrate")
+    file = tmp_path / "export.csv"
+    file.write_text("Client Ref;State\nabc;delivered\n")
+    reconcile = ("doubts", "reconcile", "--evidence", str(file), "--target", "noop")
+    told = answer(invoke(*reconcile, "--dry-run", "--json"))
+    assert told["mapping"] == {"reference": "Client Ref", "status": "State"}
+    assert (told["applied"], told["unknownRows"], told["left"]) == (False, 1, 0)
+    assert "Nothing was changed" in invoke(*reconcile, "--dry-run").output
+    applied = invoke(*reconcile, "--absent", "resubmit", "--column", "reference=Client Ref")
+    assert "--absent was not applied" in applied.output
+    refused = invoke(*reconcile, "--column", "reference=No such", "--json")
+    assert refused.exit_code == 1
+    assert "Client Ref, State" in refused.output
+    assert invoke(*reconcile, "--column", "reference").exit_code == 2
+    assert invoke("doubts", "reconcile", "--evidence", str(file)).exit_code == 2
+    missing = invoke("doubts", "reconcile", "--evidence", "none.csv", "--target", "noop")
+    assert "cannot be read" in missing.output
+
+
 def test_resolving_what_is_not_in_doubt_is_refused(invoke: Invoke) -> None:
     invoke("migrate")
     result = invoke(
@@ -183,7 +205,7 @@ def test_a_verdict_without_evidence_is_refused(invoke: Invoke) -> None:
     assert "how do you know?" in result.output
 
 
-def test_every_mistake_in_a_campaign_file_is_told_at_once_and_nothing_is_written(
+def test_every_mistake_in_a_campaign_file_is_reported_at_once_and_nothing_is_written(
     invoke: Invoke, tmp_path: Path
 ) -> None:
     invoke("migrate")
@@ -286,7 +308,7 @@ def test_a_database_newer_than_the_code_is_refused(tmp_path: Path) -> None:
         assert "newer than this code" in result.stderr
 
 
-def test_check_tells_every_problem_at_once(tmp_path: Path) -> None:
+def test_check_reports_every_problem_at_once(tmp_path: Path) -> None:
     file = tmp_path / "registry.json"
     file.write_bytes(
         registry(
@@ -309,16 +331,20 @@ def test_settings_that_are_not_valid_name_their_variable(monkeypatch: pytest.Mon
     assert "OUTRIDER_LEASE_SECONDS" in result.stderr
 
 
-def test_evidence_that_is_none_is_refused_with_its_line(invoke: Invoke, tmp_path: Path) -> None:
+def test_a_line_that_cannot_be_read_is_named_and_makes_absence_no_evidence(
+    invoke: Invoke, tmp_path: Path
+) -> None:
     invoke("migrate")
     file = tmp_path / "log.ndjson"
     file.write_text('{"referenceId": "a"}\nnot json\n')
     unnamed = invoke("doubts", "reconcile", "--evidence", str(file))
     assert unnamed.exit_code == 2
     assert "covers one target only" in unnamed.output
-    result = invoke("doubts", "reconcile", "--target", "noop", "--evidence", str(file))
-    assert result.exit_code == 1
-    assert "line 2 is not evidence" in result.stderr
+    result = invoke(
+        "doubts", "reconcile", "--target", "noop", "--evidence", str(file), "--absent", "resubmit"
+    )
+    assert "line 2: is not JSON" in result.output
+    assert "--absent was not applied" in result.output
 
 
 def test_an_intent_from_submission_to_outcome(invoke: Invoke) -> None:
@@ -335,7 +361,9 @@ def test_an_intent_from_submission_to_outcome(invoke: Invoke) -> None:
     assert json.loads(conflict.stdout)["error"]["code"] == "IDEMPOTENCY_CONFLICT"
 
 
-def test_an_intent_that_cannot_be_submitted_is_told_why(invoke: Invoke, tmp_path: Path) -> None:
+def test_an_intent_that_cannot_be_submitted_is_reported_with_the_reason(
+    invoke: Invoke, tmp_path: Path
+) -> None:
     invoke("migrate")
     for payload, says in (("[]", "not a JSON object"), ("@missing.json", "cannot be read")):
         result = invoke("intent", "submit", "a", "--target", "noop", "--payload", payload)
@@ -435,7 +463,7 @@ def test_a_worker_reloads_the_registry_on_sighup_and_leaves_on_sigterm(tmp_path:
         ('[targets.x.credentials]\nkey = "hunter2"', "must be env:NAME or file:PATH"),
     ],
 )
-def test_a_mistake_in_the_settings_file_is_told_with_its_place(
+def test_a_mistake_in_the_settings_file_is_reported_with_its_position(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, says: str
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -92,7 +92,7 @@ async def test_one_event_by_flags_is_shown_listed_explained_and_routed_again(
     assert (await here("run", "explain", "none")).exit_code == 1
 
 
-async def test_many_lines_are_taken_and_each_bad_one_is_told_with_its_number(
+async def test_many_lines_are_taken_and_each_bad_one_is_reported_with_its_number(
     here: Invoke, tmp_path: Path
 ) -> None:
     count = 2 * EMITTED_AT_ONCE + 3
@@ -170,7 +170,7 @@ async def test_a_file_may_be_one_object_over_many_lines_and_come_from_standard_i
         (("reroute", "none"), "there is no event 'none'"),
     ],
 )
-async def test_what_is_asked_wrongly_is_told(
+async def test_a_wrong_argument_is_reported(
     here: Invoke, arguments: tuple[str, ...], why: str
 ) -> None:
     result = await here("event", *arguments)

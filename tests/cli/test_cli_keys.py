@@ -65,7 +65,7 @@ def test_a_key_is_shown_when_it_is_made_and_never_again(invoke: Invoke) -> None:
     assert made["key"] not in text
 
 
-def test_the_key_stands_alone_on_a_line_to_be_copied(invoke: Invoke) -> None:
+def test_the_key_is_alone_on_a_line_to_be_copied(invoke: Invoke) -> None:
     lines = invoke("key", "create", "[bold]ci[/bold]", "--scope", "admin").stdout.splitlines()
     assert lines[0].endswith("[bold]ci[/bold]: admin")
     assert lines[1].startswith("outrider_")
@@ -137,7 +137,7 @@ def test_no_keys_and_no_such_key_say_what_to_do(invoke: Invoke) -> None:
     assert "outrider key list" in missing.stderr
 
 
-def test_a_short_root_key_is_told_by_its_variable_and_not_repeated(
+def test_a_short_root_key_is_reported_by_its_variable_and_not_repeated(
     invoke: Invoke, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OUTRIDER_ROOT_KEY", "hunter2")

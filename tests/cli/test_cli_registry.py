@@ -128,7 +128,7 @@ def test_show_prints_the_contracts_in_force(folder: Path) -> None:
         assert words in text
 
 
-def test_check_tells_of_options_and_credentials_that_a_worker_would_miss(folder: Path) -> None:
+def test_check_reports_missing_options_and_credentials(folder: Path) -> None:
     (folder / "registry.json").write_bytes(registry(target("mail", "smtp", "smtp://127.0.0.1:1")))
     (folder / "outrider.toml").write_text(
         """
@@ -142,7 +142,7 @@ def test_check_tells_of_options_and_credentials_that_a_worker_would_miss(folder:
     assert "the secret env:NOT_SET_ANYWHERE is not set" in result.stderr
 
 
-def test_check_tells_of_a_workflows_target_that_is_not_there(folder: Path) -> None:
+def test_check_reports_a_missing_target_of_a_workflow(folder: Path) -> None:
     (folder / "registry.json").write_bytes(registry(target("texts", "noop", "noop:")))
     (folder / "outrider.toml").write_text('workflow_targets = {email = "texts", sms = "nobody"}')
     result = invoke("check", "--json")
@@ -152,7 +152,7 @@ def test_check_tells_of_a_workflows_target_that_is_not_there(folder: Path) -> No
     assert "the registry has no submission target 'nobody'" in result.stdout
 
 
-def test_check_tells_of_an_address_that_the_guard_would_refuse(
+def test_check_reports_an_address_that_the_guard_would_refuse(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (folder / "registry.json").write_bytes(registry(target("sms", "sms", "http://127.0.0.1:1")))

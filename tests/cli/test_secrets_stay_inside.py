@@ -60,7 +60,7 @@ async def test_what_the_driver_says_of_a_database_that_is_gone_has_no_password_i
     await store.close()
 
 
-def test_a_url_is_shown_without_whoever_uses_it() -> None:
+def test_a_url_is_shown_without_its_user() -> None:
     assert masked("postgresql://me:a@b@db:5432/x?password=y&z=1") == (
         "postgresql://***@db:5432/x?password=***&z=1"
     )
@@ -74,7 +74,7 @@ def free_port() -> int:
         return port
 
 
-async def test_a_failed_connection_is_told_without_its_address() -> None:
+async def test_a_failed_connection_is_reported_without_its_address() -> None:
     port = free_port()
     with pytest.raises(OSError, match=str(port)) as refused:
         await asyncio.open_connection("127.0.0.1", port)
@@ -85,7 +85,9 @@ async def test_a_failed_connection_is_told_without_its_address() -> None:
     assert "gateway.internal" not in why(mismatch)
 
 
-async def test_an_intent_whose_gateway_is_gone_does_not_tell_where_it_was(tmp_path: Path) -> None:
+async def test_an_intent_whose_gateway_was_removed_does_not_show_its_address(
+    tmp_path: Path,
+) -> None:
     port = free_port()
     targets = [target("sms.all", "sms", f"http://127.0.0.1:{port}", maxAttempts=1)]
     async with deployed(tmp_path, f"sqlite:///{tmp_path}/outrider.db", targets) as deployment:

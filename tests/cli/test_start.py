@@ -37,7 +37,7 @@ def loaded_by(*arguments: str, folder: Path) -> set[str]:
     return set(json.loads(done.stderr.splitlines()[-1]))
 
 
-def test_the_version_is_told_before_anything_is_loaded(tmp_path: Path) -> None:
+def test_the_version_is_printed_before_anything_is_loaded(tmp_path: Path) -> None:
     assert not loaded_by("--version", folder=tmp_path) & (WEB | LINES | SETTINGS)
 
 
@@ -72,7 +72,7 @@ def test_the_help_lists_every_command_with_its_sentence() -> None:
         assert f" {name} {sentence}" in said
 
 
-def test_a_misspelt_command_is_told_of_its_neighbour() -> None:
+def test_a_misspelt_command_suggests_the_similar_one() -> None:
     result = CliRunner().invoke(app, ["campain", "list"])
     assert result.exit_code == 2
     assert "Did you mean 'campaign'?" in result.output

@@ -45,3 +45,16 @@ test("the log can begin late, and what was before is put in front", () => {
   view = run.prependRunEvents(view, events(6, 7, 8));
   assert.deepEqual(logged(view), [6, 7, 8, 9, 10]);
 });
+
+test("a run's results at an event are what its jobs had settled by then", () => {
+  const snapshot = { steps: [
+    { counts: { sent: 8, failed: 1, skipped: 1 } },
+    { counts: null },
+    { counts: { sent: 5, failed: 0, skipped: 0 } },
+    {},
+  ] };
+  assert.deepEqual(run.accountingAt(40, snapshot),
+    { intended: 40, waiting: 25, inDoubt: 0, sent: 13, failed: 1, skipped: 1 });
+  assert.deepEqual(run.accountingAt(3, { steps: [] }),
+    { intended: 3, waiting: 3, inDoubt: 0, sent: 0, failed: 0, skipped: 0 });
+});

@@ -6,7 +6,7 @@ ledger or a provider's own record can be asked instead. What the database refuse
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,6 +17,7 @@ import outrider
 from outrider.bootstrap import Outrider
 from outrider.domain.call_results import CallResult
 from outrider.domain.campaigns import Message
+from outrider.domain.evidence import LookedUp, LookUp
 from outrider.domain.ids import DEFAULT_SCOPE, IdempotencyKey, RunId
 from outrider.domain.reference_memory import ReferenceMemory
 from outrider.domain.states import Channel
@@ -33,7 +34,7 @@ from outrider.kernel.transactions.jobs import Hold
 from outrider.kernel.transactions.ledger import JobContext
 from outrider.kernel.work.lease_rescuer import LeaseRescuer
 from outrider.limits.kernel import Limits
-from outrider.ports.gateway import Gateway, Reservation
+from outrider.ports.gateway import Gateway, LookUpQuestion, Reservation
 from outrider.secrets.store import LocalSecrets
 from outrider.stores.postgres import store as postgres
 from outrider.stores.sqlite import store as sqlite
@@ -128,8 +129,18 @@ class Witness:
         )
         return await self._inner.call(reservation)
 
-    async def look_up(self, references: Sequence[IdempotencyKey]) -> dict[IdempotencyKey, bool]:
-        return await self._inner.look_up(references)
+    @property
+    def looks_up(self) -> LookUp | None:
+        return self._inner.looks_up
+
+    @property
+    def recipe(self) -> str:
+        return self._inner.recipe
+
+    async def look_up(
+        self, questions: Sequence[LookUpQuestion]
+    ) -> Mapping[IdempotencyKey, LookedUp]:
+        return await self._inner.look_up(questions)
 
     async def trim(self, connections: int) -> None:
         await self._inner.trim(connections)

@@ -465,9 +465,7 @@ async def test_1_5_rule_1_a_hole_pauses_resyncs_and_resumes_with_its_alert(
         await outrider.store.write(run_log.append(run_id, "1", [event], NOON))
         await outrider.projector.project_once()
         assert (await outrider.run_reader.snapshot(DEFAULT_SCOPE, run_id)).last_event_seq == 7
-        raised = await outrider.store.read(
-            alerts_page(DEFAULT_SCOPE, LAST, 10, only_standing=False)
-        )
+        raised = await outrider.store.read(alerts_page(DEFAULT_SCOPE, LAST, 10, only_open=False))
         (alert,) = [each for each in raised if "NON_CONTIGUOUS" in each.code]
         assert alert.code == "PROJECTOR_NON_CONTIGUOUS_FETCH_DETECTED"
         assert (alert.severity, alert.subject) == ("P2", run_id)
@@ -523,9 +521,7 @@ async def test_1_5_rule_5_a_lag_above_five_seconds_raises_the_alert(
         await outrider.projector.project_once()
         await outrider.store.write(run_log.append(run_id, "1", [late], NOON))
         await outrider.projector.project_once()
-        raised = await outrider.store.read(
-            alerts_page(DEFAULT_SCOPE, LAST, 10, only_standing=False)
-        )
+        raised = await outrider.store.read(alerts_page(DEFAULT_SCOPE, LAST, 10, only_open=False))
         (alert,) = raised
         assert (alert.code, alert.severity) == ("PROJECTOR_LAG_HIGH", "P2")
 

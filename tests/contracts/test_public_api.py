@@ -19,7 +19,7 @@ PAGE = (ROOT / "docs/python-api.md").read_text()
 WRONG = "# wrong"
 
 RIGHT = """
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from outrider import (
     Accepted,
@@ -34,6 +34,8 @@ from outrider import (
     GatewayType,
     IdempotencyKey,
     LegacySender,
+    LookedUp,
+    LookUpQuestion,
     NotBegun,
     PhaseHandler,
     PhaseJob,
@@ -75,8 +77,14 @@ class Pipe:
             return AttemptError(Progress.NOT_SENT, "no_address")
         return Accepted(reservation.reference)
 
-    async def look_up(self, references: Sequence[IdempotencyKey]) -> dict[IdempotencyKey, bool]:
-        return dict.fromkeys(references, True)
+    looks_up = None
+    recipe = ""
+
+    async def look_up(
+        self,
+        questions: Sequence[LookUpQuestion],  # noqa: ARG002
+    ) -> Mapping[IdempotencyKey, LookedUp]:
+        return {}
 
     async def trim(self, connections: int) -> None: ...
 
@@ -249,7 +257,7 @@ def test_a_public_name_is_where_type_checkers_find_it(package: object) -> None:
     assert imported == homes
 
 
-def test_the_page_tells_of_every_public_name_and_of_no_other() -> None:
+def test_the_page_describes_every_public_name_and_no_other() -> None:
     tables = [line.split("|")[1] for line in PAGE.splitlines() if line.startswith("| `")]
     public = {*vars(outrider)["__all__"], *vars(outrider.testing)["__all__"]} - {"__version__"}
     assert set(re.findall(r"`(\w+)`", "".join(tables))) - public == set()

@@ -605,7 +605,7 @@ async def test_where_enqueueing_fails_the_legacy_sender_is_used(
     assert len(await desk.notifications()) == len(rows)
 
 
-async def test_where_enqueueing_fails_and_there_was_no_sender_it_is_told_and_can_be_routed_again(
+async def test_a_failed_enqueueing_without_a_legacy_sender_is_reported_and_can_be_routed_again(
     desk: Office,
 ) -> None:
     await desk.rule("quote_rejected", Channel.EMAIL, email(1, "{{ quote.reason }}"))
@@ -662,7 +662,7 @@ async def test_an_appointment_is_reminded_of_a_day_before(stepped: Office) -> No
     assert is_at(await stepped.notification(), starts - timedelta(days=1))
 
 
-async def test_a_reminder_whose_moment_has_passed_is_skipped_with_the_reason(
+async def test_a_reminder_whose_due_time_has_passed_is_skipped_with_the_reason(
     stepped: Office,
 ) -> None:
     starts = stepped.clock.now() + timedelta(hours=3)

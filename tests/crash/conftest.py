@@ -30,8 +30,9 @@ async def open_scene(
     *,
     job_attempts: int = JOB_ATTEMPTS,
     temporal_address: str | None = None,
+    conductor_url: str | None = None,
 ) -> AsyncIterator[Scene]:
-    """On the local engine, or on the Temporal server at that address."""
+    """On the local engine, or on the server at that address."""
     registry, log_path = folder / "registry.json", folder / "provider.ndjson"
     async with Sandbox(log_path=log_path) as sandbox:
         urls = {Provider.SMS: ("sms", sandbox.http_url), Provider.MAIL: ("smtp", sandbox.smtp_url)}
@@ -40,15 +41,19 @@ async def open_scene(
             for provider, where in urls.items()
         ]
         registry.write_bytes(launches.registry(*targets))
+        alone = f"crash-{uuid4()}"
+        engine = "temporal" if temporal_address else "conductor" if conductor_url else "local"
         settings = Settings(
             database_url=database,
             registry=registry,
-            engine="local" if temporal_address is None else "temporal",
+            engine=engine,
             temporal_address=temporal_address or NOBODYS_ADDRESS,
-            temporal_task_queue=f"crash-{uuid4()}",
+            temporal_task_queue=alone,
+            conductor_url=conductor_url or f"http://{NOBODYS_ADDRESS}",
+            conductor_domain=alone,
             targets=launches.remembering(Provider.SMS.target),
         )
-        # Temporal goes by the lease of whoever lets a run go.
+        # A server goes by the lease of whoever lets a run go.
         limits = Limits(job_max_attempts=job_attempts, lease_seconds=SHORT_LEASE_SECONDS)
         async with open_outrider(settings, limits=limits) as outrider:
             await outrider.store.migrate()

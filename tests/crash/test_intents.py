@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from outrider.domain.ids import DEFAULT_SCOPE, IdempotencyKey
-from outrider.kernel.submissions.submission_manager import Submission, intent_key
+from outrider.domain.ids import DEFAULT_SCOPE, IdempotencyKey, intent_key
+from outrider.kernel.submissions.submission_manager import Submission
 from outrider.kernel.transactions.doubts import DoubtVerdict
 from outrider.kernel.transactions.submissions import Intent
 from tests.crash.scene import ACTOR, Provider, Scene

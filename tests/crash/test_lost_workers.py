@@ -25,7 +25,7 @@ async def scene(database: str, tmp_path: Path) -> AsyncIterator[Scene]:
 
 
 async def alerts(scene: Scene, code: AlertCode) -> list[AlertRecord]:
-    page = alerts_page(DEFAULT_SCOPE, LAST, 100, only_standing=True)
+    page = alerts_page(DEFAULT_SCOPE, LAST, 100, only_open=True)
     return [each for each in await scene.outrider.store.read(page) if each.code == code]
 
 

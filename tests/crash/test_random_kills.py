@@ -22,7 +22,7 @@ CASES = [("sqlite", FIRST_SEED + number) for number in range(8)] + [
 
 
 @pytest.mark.parametrize(("database", "seed"), CASES, indirect=["database"])
-async def test_kills_at_random_moments_lose_nothing_and_repeat_nothing(
+async def test_kills_at_random_times_lose_nothing_and_repeat_nothing(
     scene: Scene, seed: int
 ) -> None:
     print(f"seed {seed}")

@@ -150,7 +150,7 @@ async def test_a_run_ends_although_temporal_lost_its_whole_database(
 
 @SQLITE
 @pytest.mark.parametrize("how", ["terminated", "cancelled"])
-async def test_a_workflow_that_somebody_ends_by_hand_is_begun_anew(
+async def test_a_workflow_ended_by_hand_is_restarted(
     scene: Scene, temporal_server: TemporalServer, how: str
 ) -> None:
     worker = await _in_mid_campaign(scene, Provider.MAIL)

@@ -15,6 +15,7 @@ from outrider.kernel.delivery.doubt_resolver import DoubtsOf
 from outrider.kernel.reports.item_explainer import explain_item
 from outrider.kernel.transactions import ledger_items, run_records
 from outrider.kernel.transactions.alerts import LAST, AlertCode, AlertRecord, alerts_page
+from outrider.kernel.transactions.doubt_lists import DoubtFilter
 from outrider.kernel.transactions.doubts import Doubt, DoubtVerdict
 from outrider.kernel.transactions.ledger_items import LateAcceptance
 from tests.crash.scene import MAIL_WINDOW_ITEMS, Provider, Scene
@@ -27,7 +28,7 @@ EVIDENCE = "nothing in the mail server's log"
 
 
 async def alerts(scene: Scene, code: AlertCode) -> list[AlertRecord]:
-    page = alerts_page(DEFAULT_SCOPE, LAST, 100, only_standing=True)
+    page = alerts_page(DEFAULT_SCOPE, LAST, 100, only_open=True)
     return [each for each in await scene.outrider.store.read(page) if each.code == code]
 
 
@@ -52,7 +53,7 @@ async def test_a_verdict_on_a_frozen_workers_calls_waits_and_what_it_says_later_
     second = scene.start_worker()
     doubts = await scene.comes_to_rest()
     assert len(doubts) == MAIL_WINDOW_ITEMS
-    resolver, of = scene.outrider.doubt_resolver, DoubtsOf(run_id=scene.run_id)
+    resolver, of = scene.outrider.doubt_resolver, DoubtsOf(DoubtFilter(scene.run_id))
 
     with pytest.raises(WorkerMayLive, match="may still be running"):
         await resolver.resolve(
@@ -96,7 +97,7 @@ async def test_a_frozen_worker_whose_items_were_settled_and_sent_again_sends_not
     await frozen.is_stalled()
     second = scene.start_worker()
     doubts = await scene.comes_to_rest()
-    resolver, of = scene.outrider.doubt_resolver, DoubtsOf(run_id=scene.run_id)
+    resolver, of = scene.outrider.doubt_resolver, DoubtsOf(DoubtFilter(scene.run_id))
     await resolver.resolve_all(
         DEFAULT_SCOPE, of, DoubtVerdict.RESUBMIT, EVIDENCE, "somebody", force=True
     )
@@ -106,7 +107,7 @@ async def test_a_frozen_worker_whose_items_were_settled_and_sent_again_sends_not
     frozen.thaw()
     await frozen.has_logged("lease_lost")
     # It has let go, so nobody need wait for it any longer.
-    lost = await scene.outrider.doubt_resolver._called_by_the_living(
+    lost = await scene.outrider.doubt_resolver.called_by_the_living(
         DEFAULT_SCOPE, [doubt.id for doubt in doubts]
     )
     assert not lost

@@ -19,7 +19,8 @@ LEASE_SECONDS = 30.0
 """Nobody waits for the lease of a process that is known to be dead, and nobody who lives loses it
 on a busy machine."""
 SHORT_LEASE_SECONDS = 2.0
-"""Of those whose lease is waited for: who stands still, and, by Temporal, whoever was killed."""
+"""Of those whose lease is waited for: who stands still, and, by an engine with a server, whoever
+was killed."""
 POLL_SECONDS = 0.005
 LOG_SHOWN_CHARACTERS = 4_000
 
@@ -42,12 +43,13 @@ class WorkerProcess:
         self._stalled = folder / f"{name}.stalled"
         options = ["--database", settings.database_url, "--registry", str(settings.registry)]
         options += ["--engine", settings.engine, "--temporal-address", settings.temporal_address]
+        options += ["--conductor-url", settings.conductor_url]
         options += ["--task-queue", settings.temporal_task_queue]
         for name, target in settings.targets.items():
             if target.remembers_references is not None:
                 options += ["--remembers", f"{name}={target.remembers_references}"]
         if lease_seconds is None:
-            is_waited_for = stall_at is not None or settings.engine == "temporal"
+            is_waited_for = stall_at is not None or settings.engine != "local"
             lease_seconds = SHORT_LEASE_SECONDS if is_waited_for else LEASE_SECONDS
         options += ["--lease-seconds", str(lease_seconds)]
         options += ["--jobs-in-parallel", str(jobs_in_parallel)]

@@ -62,7 +62,7 @@ def test_a_process_that_is_hidden_is_not_gone(monkeypatch: pytest.MonkeyPatch) -
     assert presence(named(2**22 + 1, "17")) is Presence.GONE
 
 
-def test_where_the_boot_cannot_be_told_nobody_judges_this_process(
+def test_without_a_known_boot_no_other_process_judges_this_one(
     monkeypatch: pytest.MonkeyPatch, tmp_path: "os.PathLike[str]"
 ) -> None:
     known = this_worker()

@@ -50,9 +50,7 @@ def invoke(*arguments: str) -> Result:
 
 
 @pytest.mark.parametrize("command", [["work"], ["serve", "--port", "0"]])
-def test_whoever_works_says_at_its_start_that_nobody_answers(
-    nobody: str, command: list[str]
-) -> None:
+def test_a_worker_reports_at_its_start_that_nobody_answers(nobody: str, command: list[str]) -> None:
     result = invoke(*command)
     assert result.exit_code == 1
     assert result.stdout == ""
@@ -63,7 +61,7 @@ def test_whoever_works_says_at_its_start_that_nobody_answers(
 
 
 @pytest.mark.usefixtures("nobody")
-def test_a_namespace_that_is_not_there_is_told(
+def test_a_missing_namespace_is_reported(
     temporal_server: TemporalServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OUTRIDER_TEMPORAL_ADDRESS", temporal_server.address)
@@ -75,7 +73,7 @@ def test_a_namespace_that_is_not_there_is_told(
     )
 
 
-def test_check_tells_of_the_engine_among_all_problems(nobody: str) -> None:
+def test_check_reports_the_engine_among_all_problems(nobody: str) -> None:
     (Path.cwd() / "registry.json").unlink()
     result = invoke("check", "--json")
     assert result.exit_code == 1
@@ -98,7 +96,7 @@ def test_check_says_which_setting_is_mistyped(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.usefixtures("nobody")
-def test_an_engine_that_is_not_installed_is_told_with_how_to_install_it(
+def test_an_engine_that_is_not_installed_is_reported_with_how_to_install_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for name in list(sys.modules):

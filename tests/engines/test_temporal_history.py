@@ -131,7 +131,7 @@ async def test_an_execution_is_not_continued_before_what_it_has_begun_has_ended(
 ) -> None:
     stand_in = StandIn(["slow"], parked=["next"])
     stand_in.is_closed = False
-    let_go = stand_in.hold("slow")
+    released = stand_in.hold("slow")
     async with begun_with(client, stand_in, 10, SHORT_EVENTS) as handle:
         await until(lambda: not stand_in.waiting)
         while (await handle.describe()).history_length <= SHORT_EVENTS:
@@ -142,7 +142,7 @@ async def test_an_execution_is_not_continued_before_what_it_has_begun_has_ended(
         at_rest = await until_described(handle, lambda found: given_out(found) == {"slow"})
         assert at_rest.run_id == handle.first_execution_run_id
         assert "next" in stand_in.waiting
-        let_go.set()
+        released.set()
         stand_in.is_closed = True
         await handle.result()
         executions = await chain(client, handle)

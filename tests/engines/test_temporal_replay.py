@@ -43,7 +43,7 @@ class WithoutALook(WorkWorkflow):
     """As somebody may change it without a thought: it takes the queue for empty."""
 
     async def _look(self, order: WorkOrder) -> bool:  # noqa: ARG002
-        self._told = False
+        self._is_notified = False
         return True
 
     @workflow.run

@@ -138,7 +138,7 @@ async def test_an_api_key_is_sent_with_each_request_and_only_inside_tls(
     assert header in proxy.heard
 
 
-async def test_an_api_key_that_was_changed_is_read_anew_and_one_that_is_lost_is_kept(
+async def test_a_changed_api_key_is_read_again_and_one_that_is_lost_is_kept(
     proxy: Proxy, authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection, "CREDENTIAL_REREAD_SECONDS", 0.0)

@@ -200,7 +200,7 @@ async def test_a_job_that_takes_longer_than_its_lease_is_given_to_nobody_else(
     assert sandbox.requests == 1
 
 
-async def test_a_workflow_ended_by_hand_is_begun_anew_while_a_slow_job_is_under_way(
+async def test_a_workflow_ended_by_hand_is_restarted_while_a_slow_job_is_in_progress(
     temporal_server: TemporalServer, database: str, tmp_path: Path
 ) -> None:
     settings = on_temporal(temporal_server, database, temporal_window_jobs=2)

@@ -64,7 +64,7 @@ async def begun_by_an_older_release(
 
 
 async def told(bench: EngineBench, *, only_open: bool) -> list[AlertRecord]:
-    page = alerts_page(DEFAULT_SCOPE, LAST, 100, only_standing=only_open)
+    page = alerts_page(DEFAULT_SCOPE, LAST, 100, only_open=only_open)
     found = await bench.outrider.store.read(page)
     return [alert for alert in found if alert.code == "WORKFLOW_STUCK"]
 
@@ -87,7 +87,7 @@ async def ends_well(bench: EngineBench, run_id: RunId, first: WorkflowHandle[Any
     assert await told(bench, only_open=True) == [], "its jobs have moved"
 
 
-async def test_an_execution_with_an_older_payload_is_ended_and_begun_anew(
+async def test_an_execution_with_an_older_payload_is_ended_and_restarted(
     bench: EngineBench,
 ) -> None:
     """R4: its workflow task failed again and again, and held its run for ever, in silence."""
@@ -97,7 +97,7 @@ async def test_an_execution_with_an_older_payload_is_ended_and_begun_anew(
     await ends_well(bench, run_id, pinned)
 
 
-async def test_what_cannot_be_told_of_is_ended_and_begun_anew_all_the_same(
+async def test_a_workflow_that_cannot_be_reported_is_still_ended_and_restarted(
     bench: EngineBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R4: it was told of when it had ended, so that nobody told of it if that went wrong."""
@@ -118,7 +118,7 @@ async def test_what_cannot_be_told_of_is_ended_and_begun_anew_all_the_same(
     assert seen == [(run_id, True, WorkflowExecutionStatus.RUNNING)]
 
 
-async def test_an_execution_that_did_something_else_before_is_ended_and_begun_anew(
+async def test_an_execution_with_another_history_is_ended_and_restarted(
     bench: EngineBench,
 ) -> None:
     """R4: non-determinism, after a release that changed what the workflow does."""

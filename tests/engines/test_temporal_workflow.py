@@ -37,18 +37,18 @@ async def client(temporal_server: TemporalServer) -> Client:
     return await Client.connect(temporal_server.address)
 
 
-async def test_a_slow_job_holds_up_the_others_for_a_moment_when_a_history_is_long(
+async def test_a_slow_job_holds_up_the_others_only_briefly_when_a_history_is_long(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(workflows, "DRAIN_SECONDS", DRAIN_SECONDS)
     stand_in = StandIn(["slow", *QUICK])
-    let_go = stand_in.hold("slow")
+    released = stand_in.hold("slow")
     async with begun_with(
         client, stand_in, WINDOW, SHORT_EVENTS, sandboxed=False, patience_seconds=PATIENCE_SECONDS
     ) as handle:
         await until(lambda: len(stand_in.processed) == len(QUICK))
         assert "slow" not in stand_in.processed
-        let_go.set()
+        released.set()
         await handle.result()
         executions = await chain(client, handle)
     assert sorted(stand_in.processed) == sorted(["slow", *QUICK])
@@ -64,7 +64,7 @@ async def test_a_slow_job_never_makes_a_history_longer_than_the_most(
     monkeypatch.setattr(workflows, "HISTORY_EVENTS_MOST", MOST_EVENTS)
     last = MOST_EVENTS - workflows.EVENTS_A_JOB * WINDOW
     stand_in = StandIn(["slow", *QUICK])
-    let_go = stand_in.hold("slow")
+    released = stand_in.hold("slow")
     async with begun_with(
         client, stand_in, WINDOW, SHORT_EVENTS, sandboxed=False, patience_seconds=PATIENCE_SECONDS
     ) as handle:
@@ -72,20 +72,20 @@ async def test_a_slow_job_never_makes_a_history_longer_than_the_most(
             handle, lambda found: found.history_length >= last and given_out(found) == {"slow"}
         )
         assert len(QUICK) > len(stand_in.processed) > 0
-        let_go.set()
+        released.set()
         await handle.result()
         executions = await chain(client, handle)
     assert sorted(stand_in.processed) == sorted(["slow", *QUICK])
     assert max(len(each.events) for each in executions) <= MOST_EVENTS
 
 
-async def test_a_workflow_that_waits_for_a_slow_job_to_be_continued_is_not_told_of_the_others(
+async def test_a_workflow_that_waits_to_continue_as_new_is_not_notified_of_other_jobs(
     client: Client, temporal_server: TemporalServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(workflows, "DRAIN_SECONDS", DRAIN_SECONDS)
     monkeypatch.setattr(workflows, "HISTORY_EVENTS_MOST", MOST_EVENTS)
     stand_in = StandIn(["slow", *QUICK])
-    let_go = stand_in.hold("slow")
+    released = stand_in.hold("slow")
     settings = Settings(
         database_url=f"sqlite:///{tmp_path / 'outrider.db'}", engine="temporal",
         temporal_address=temporal_server.address, temporal_window_jobs=WINDOW,
@@ -107,7 +107,7 @@ async def test_a_workflow_that_waits_for_a_slow_job_to_be_continued_is_not_told_
         assert waiting
         assert not await outrider.engine.recover(waiting)
         assert (await handle.describe()).history_length == at_rest.history_length
-        let_go.set()
+        released.set()
         await handle.result()
     assert sorted(stand_in.processed) == sorted(["slow", *QUICK])
 
@@ -135,7 +135,7 @@ async def test_a_job_that_is_resumed_before_its_pause_was_answered_is_begun_agai
     assert sorted(stand_in.begun) == ["paused", "paused", "slow"]
 
 
-async def test_work_of_which_nobody_tells_is_looked_at_every_so_often(
+async def test_unannounced_work_is_looked_for_at_an_interval(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(workflows, "IDLE_LOOK_SECONDS", IDLE_SECONDS)

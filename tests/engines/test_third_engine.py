@@ -140,7 +140,7 @@ async def test_a_campaign_and_a_single_message_are_sent_by_an_engine_that_was_on
     assert started.payload["engineRunRef"] == f"queue/{DEFAULT_TENANT}/{run_id}"
 
 
-async def test_an_engine_is_asked_whether_it_can_be_reached_and_told_when_the_process_leaves(
+async def test_an_engine_is_asked_whether_it_is_reachable_and_notified_at_shutdown(
     tmp_path: Path,
 ) -> None:
     settings = Settings(database_url=f"sqlite:///{tmp_path / 'outrider.db'}", engine="queue")

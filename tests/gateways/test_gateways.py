@@ -439,7 +439,7 @@ def smtp_gateway(
     **pool: int,
 ) -> SmtpGateway:
     server = mail_server(url, timeout_seconds=timeout_seconds)
-    return SmtpGateway(server, letterhead=Letterhead(sender), **pool)
+    return SmtpGateway(server, letterhead=Letterhead(sender), **pool)  # type: ignore[arg-type]
 
 
 async def call_smtp(server: MailServer, address: str = "ada@example.test") -> CallResult:

@@ -517,7 +517,7 @@ async def test_a_closed_client_keeps_no_line_of_the_calls_that_were_out() -> Non
 @pytest.mark.parametrize("scheme", ["http", "https"])
 @pytest.mark.parametrize("warm", [False, True])
 @on_both_loops
-async def test_a_call_cancelled_at_any_moment_takes_no_slot_and_no_answer_with_it(
+async def test_a_call_cancelled_at_any_time_leaks_no_slot_and_no_answer(
     scheme: str, warm: bool, server_tls: ssl.SSLContext, client_tls: ssl.SSLContext
 ) -> None:
     visits = Visits()
@@ -979,7 +979,7 @@ async def test_calls_leave_nothing_behind() -> None:
 
 
 @on_both_loops
-async def test_a_line_that_was_let_go_is_gone_at_once() -> None:
+async def test_a_released_connection_is_closed_at_once() -> None:
     def lines() -> int:
         return sum(isinstance(kept, HttpConnection) for kept in gc.get_objects())
 

@@ -61,7 +61,7 @@ async def test_an_upload_arrives_whole_and_is_answered() -> None:
 
 
 @on_both_loops
-async def test_whoever_reads_nothing_is_given_up_with_little_in_memory() -> None:
+async def test_a_receiver_that_reads_nothing_is_given_up_with_little_in_memory() -> None:
     pieces = Taken()
     async with serving(_never_reads) as port, calling(timeout_seconds=SHORT_SECONDS) as client:
         answer = await upload(client, port, pieces)
@@ -71,7 +71,7 @@ async def test_whoever_reads_nothing_is_given_up_with_little_in_memory() -> None
 
 
 @on_both_loops
-async def test_whoever_reads_all_and_says_nothing_is_given_up() -> None:
+async def test_a_receiver_that_reads_everything_and_never_answers_is_given_up() -> None:
     async with serving(hang) as port, calling(timeout_seconds=SHORT_SECONDS) as client:
         answer = await upload(client, port, Taken())
     assert isinstance(answer, AttemptError)

@@ -319,7 +319,7 @@ async def test_a_mail_server_that_repeats_the_password_does_not_get_it_written_d
     assert any(form in server.heard for form in forms(PLANTED)), "the password was never used"
 
 
-async def test_a_mail_server_nobody_vouches_for_never_hears_the_password(
+async def test_an_untrusted_mail_server_never_receives_the_password(
     reference: str, tmp_path: Path, nothing_leaks: list[str]
 ) -> None:
     mailroom = Mailroom()

@@ -50,7 +50,7 @@ async def body_of(
 
 
 @pytest.mark.parametrize("name", ["twilio_sms", "twilio_voice"])
-async def test_twilio_is_told_where_to_report_each_message(name: str) -> None:
+async def test_each_message_tells_twilio_where_to_report(name: str) -> None:
     settings = target_settings(name)
     form = parse_qs((await body_of(name, settings, PUBLIC_URL)).decode())
     assert form["StatusCallback"] == [f"{PUBLIC_URL}/receipts/mine?reference={REFERENCE}"]

@@ -27,7 +27,7 @@ async def send(port: int, *addresses: str) -> list[CallResult]:
 
 
 @pytest.mark.parametrize(("written", "heard"), ON_THE_WIRE)
-async def test_a_mail_server_hears_the_address_that_was_meant(written: str, heard: str) -> None:
+async def test_a_mail_server_receives_the_intended_address(written: str, heard: str) -> None:
     mailroom = Mailroom()
     async with mail_serving(mailroom, smtputf8=True) as port:
         [result] = await send(port, written)

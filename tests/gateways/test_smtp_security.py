@@ -170,7 +170,7 @@ async def test_a_password_is_not_sent_in_the_clear_to_another_host(
     assert len(mailroom.logins) == 1
 
 
-async def test_a_wrong_password_is_not_sent_and_not_told(
+async def test_a_wrong_password_is_not_sent_and_not_shown(
     trusted: Certificate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MAIL_PASSWORD", "planted-secret")

@@ -14,8 +14,9 @@ from aiosmtpd.smtp import SMTP, Envelope, Session
 from typer.testing import CliRunner, Result
 
 from outrider.cli.app import app
+from outrider.domain.evidence import TargetEvidence
 from outrider.domain.submission import Contract, OneShot
-from outrider.domain.workspaces import WorkspaceName
+from outrider.domain.workspaces import DEFAULT_WORKSPACE_NAME, WorkspaceName
 from outrider.gateways.directory import FAMILIES, Gateways
 from outrider.gateways.mail_server import Login
 from outrider.gateways.sandbox import Sandbox
@@ -176,7 +177,7 @@ def test_every_family_has_a_target_to_be_checked_with() -> None:
 
 
 @pytest.mark.parametrize("gateway_type", [*OWN, "smtp", *PROVIDERS])
-async def test_a_server_that_is_not_there_is_told_with_its_address(gateway_type: str) -> None:
+async def test_an_unreachable_server_is_reported_with_its_address(gateway_type: str) -> None:
     """A6: at the step of connecting, whatever the protocol."""
     scheme, port = "smtp" if gateway_type == "smtp" else "http", closed_port()
     finding = await check(gateway_type, f"{scheme}://127.0.0.1:{port}")
@@ -336,7 +337,7 @@ async def test_a_sender_that_is_refused_fails_the_check_in_the_servers_words() -
         (reset_at_once, CheckStep.GREETING, "EHLO"),
     ],
 )
-async def test_a_mail_server_that_refuses_is_told_with_the_step_and_what_to_do(
+async def test_a_mail_server_that_refuses_is_reported_with_the_step_and_what_to_do(
     server: Behaviour, step: CheckStep, says: str
 ) -> None:
     """A6: and no command to the terminal comes through."""
@@ -355,7 +356,7 @@ async def test_a_mail_server_that_takes_the_sender_passes_however_it_says_goodby
     assert (server.connections, server.messages) == (1, 0)
 
 
-async def test_a_mail_server_hears_no_recipient_and_no_message() -> None:
+async def test_a_mail_server_receives_no_recipient_and_no_message() -> None:
     """A6: RSET and QUIT follow the sender."""
     heard: list[str] = []
 
@@ -554,8 +555,23 @@ class _Directory:
     def own_workspaces(self, submission_target: str) -> list[WorkspaceName]:  # noqa: ARG002
         return []
 
+    def shares_reports(self, submission_target: str, workspace: WorkspaceName) -> bool:  # noqa: ARG002
+        return False
+
     def is_scoped(self, submission_target: str, workspace: WorkspaceName) -> bool:  # noqa: ARG002
         return False
+
+    def evidence(
+        self,
+        submission_target: str,  # noqa: ARG002
+        gateway_type: str,  # noqa: ARG002
+        gateway_url: str,  # noqa: ARG002
+        workspace: WorkspaceName = DEFAULT_WORKSPACE_NAME,  # noqa: ARG002
+    ) -> TargetEvidence:
+        return TargetEvidence()
+
+    def recipes(self) -> list[tuple[str, str, str, str]]:
+        return []
 
 
 async def test_targets_are_checked_at_once_but_not_more_than_allowed() -> None:

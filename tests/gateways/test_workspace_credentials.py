@@ -166,7 +166,7 @@ async def test_a_refused_credential_holds_back_its_own_workspace_alone(
         assert ("re_acme", "bob@example.test") in await until_taken(provider, 2)
 
 
-async def test_what_the_default_workspaces_secret_is_called_is_told_to_nobody_else(
+async def test_the_name_of_the_default_workspaces_secret_is_shown_to_nobody_else(
     database: str, tmp_path: Path
 ) -> None:
     """R10, D35: it stood on the door that everybody sees, beside a workspace without it."""
@@ -242,7 +242,7 @@ def test_who_shares_the_targets_own_credential(
                 secrets.resolve(["env:KEY_DEFAULT"], workspace)
 
 
-def test_a_scheme_is_asked_once_for_all_names_and_told_for_whom() -> None:
+def test_a_scheme_is_asked_once_for_all_names_and_for_which_workspace() -> None:
     """R10, D35: as the contract has it, many references in one call."""
     asked: list[tuple[list[str], WorkspaceName]] = []
 
@@ -292,7 +292,7 @@ def test_the_default_workspaces_own_credential_is_not_what_is_shared() -> None:
     assert shared.credential("apiKey") == "re_default"  # type: ignore[attr-defined]
 
 
-async def test_a_shared_credential_is_the_default_workspaces_whoever_asks_first() -> None:
+async def test_a_shared_credential_is_the_default_workspaces_whichever_asks_first() -> None:
     """R10, D35: a scheme may have other values for other workspaces, and a gateway is shared."""
 
     class Vault:

@@ -156,7 +156,7 @@ async def test_a_process_killed_midway_leaves_the_old_artifact_whole_and_the_way
     assert await read(artifacts, f"file:{RUN}/report.html") == b"new"
 
 
-async def test_an_artifact_is_on_disk_with_its_name_before_anybody_is_told_of_it(
+async def test_an_artifact_is_on_disk_with_its_name_before_it_is_announced(
     artifacts: LocalArtifacts, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All of it must have left the process when it is synced; a rename is durable once the folder
@@ -266,7 +266,7 @@ sys.stdout.buffer.write(urllib.request.urlopen(sys.argv[1]).read())
 """
 
 
-async def test_whoever_reads_a_reference_can_follow_it(artifacts: LocalArtifacts) -> None:
+async def test_anyone_who_reads_a_reference_can_follow_it(artifacts: LocalArtifacts) -> None:
     """RM: it was relative to a folder that only this process knew."""
     stored = await artifacts.put(RUN, "the report é.html", pieces(b"mine"))
     assert stored.reference.startswith("file:///")

@@ -1,5 +1,6 @@
 """SQLite's log goes into the file beside the writer, and is begun again: it does not grow."""
 
+import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -134,4 +135,27 @@ def test_a_copy_that_fails_is_no_failure_of_the_commit_before_it(
     for _ in range(3):
         fill_and_copy(writer, watched)
     assert writer.execute("SELECT count(*) FROM kept").get == writer.total_changes()
+    writer.close()
+
+
+@pytest.mark.skipif(not checkpointer.OPEN_FILES.is_dir(), reason="handles are not listed here")
+def test_what_was_copied_reaches_the_disk_beside_the_writer(
+    connect: Connect, watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The writer would wait for all of it with its last page."""
+    flushed: list[tuple[str, str]] = []
+    flush = os.fdatasync
+
+    def noted(handle: int) -> None:
+        path = os.readlink(checkpointer.OPEN_FILES / str(handle))
+        flushed.append((path, threading.current_thread().name))
+        flush(handle)
+
+    monkeypatch.setattr(os, "fdatasync", noted)
+    writer = open_writer(connect, watched)
+    fill_and_copy(writer, watched)
+    assert flushed
+    for path, thread in flushed:
+        assert path == str(connect.path)
+        assert thread.startswith("outrider-sqlite-checkpointer")
     writer.close()

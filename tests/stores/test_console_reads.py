@@ -1,6 +1,7 @@
 """What the console's pages are read with, on both stores: right, and in few statements."""
 
 from itertools import product
+from typing import Any
 
 import msgspec
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from outrider.domain.campaign_states import CampaignState, campaign_state
 from outrider.domain.delivery_counts import DeliveryCounts
 from outrider.domain.errors import NotFound
+from outrider.domain.evidence import NextStep, Settles
 from outrider.domain.ids import DEFAULT_SCOPE, CampaignId, OutboxId, RunId, Scope
 from outrider.domain.outbox import Accounting
 from outrider.domain.states import PhaseState
@@ -15,6 +17,8 @@ from outrider.domain.suppressions import OptOut
 from outrider.kernel.transactions import (
     accountings,
     campaigns,
+    doubt_checks,
+    doubt_lists,
     doubts,
     ledger_items,
     overview,
@@ -24,6 +28,8 @@ from outrider.kernel.transactions import (
     trouble,
 )
 from outrider.kernel.transactions.accountings import Settlings
+from outrider.kernel.transactions.doubt_checks import Looked
+from outrider.kernel.transactions.doubt_lists import ALL_DOUBTS, DoubtFilter
 from outrider.kernel.transactions.ledger_pages import LedgerPosition
 from outrider.kernel.transactions.overview import CampaignOverview, overview_page
 from outrider.kernel.transactions.paging import FIRST, LAST
@@ -88,7 +94,7 @@ async def test_a_line_of_a_campaign_that_never_ran_has_no_numbers(store: Store) 
     assert (line.progress_percentage, line.audience_size, line.last_sequence) == (0.0, 3, 0)
 
 
-async def test_what_was_not_told_yet_is_counted(store: Store) -> None:
+async def test_events_not_published_yet_are_counted(store: Store) -> None:
     shop = Workshop(store)
     run_id = await shop.launch(6, batch_size=3)
     context = await shop.claim_one()
@@ -101,7 +107,7 @@ async def test_what_was_not_told_yet_is_counted(store: Store) -> None:
     assert line.accounting == counted.with_delivery(DeliveryCounts(unknown=1))
 
 
-async def test_of_a_phase_in_progress_what_was_last_told_is_shown(
+async def test_the_latest_report_of_a_phase_in_progress_is_shown(
     store: Store, database: str
 ) -> None:
     shop = Workshop(store)
@@ -228,7 +234,7 @@ async def test_a_filter_looks_through_so_many_and_goes_on_from_there(store: Stor
     assert last == ([], None)
 
 
-async def test_sequences_are_told_of_all_or_of_none(store: Store) -> None:
+async def test_sequences_are_given_for_all_or_for_none(store: Store) -> None:
     shop = Workshop(store)
     mine = await shop.campaign(1)
     await shop.launch(1)
@@ -289,6 +295,44 @@ async def test_items_are_paged_by_status_and_recipient_without_those_of_other_jo
     )
 
 
+async def test_doubts_are_filtered_and_counted_by_what_they_wait_for(store: Store) -> None:
+    shop = Workshop(store)
+    run_id, ids = await doubted(shop, 3)
+    campaign_id = (await store.read(run_records.run(DEFAULT_SCOPE, run_id))).campaign_id
+    claimed = await store.write(doubt_checks.claim(10, at(100), at(50)))
+    people, by_key = claimed[0], claimed[1]
+    await store.write(
+        doubt_checks.put_back(
+            [
+                Looked(people, NextStep(Settles.PERSON, at(51))),
+                Looked(by_key, NextStep(Settles.KEY, at(50), at(60))),
+            ],
+            at(52),
+        )
+    )
+
+    async def found(**of: Any) -> set[OutboxId]:
+        page = await store.read(doubt_lists.page(DEFAULT_SCOPE, DoubtFilter(**of), FIRST, 10))
+        return {doubt.id for doubt in page}
+
+    assert await found(settles=Settles.PERSON) == {people.id}
+    assert await found(settles=Settles.KEY, campaign_id=campaign_id) == {by_key.id}
+    assert await found(settles=Settles.LOOK_UP) == set()
+    assert await found(submission_target="nowhere") == await found(reason="nothing") == set()
+    [listed] = await store.read(
+        doubt_lists.page(DEFAULT_SCOPE, DoubtFilter(settles=Settles.KEY), FIRST, 10)
+    )
+    assert (listed.since, listed.next_check_at) == (at(50), at(60))
+    assert await found(submission_target=listed.submission_target) == set(ids)
+    assert await found(reason=listed.reason) == set(ids)
+    counts, names = await store.read(doubt_lists.named_counts(DEFAULT_SCOPE, ALL_DOUBTS, 10))
+    assert (counts.left_to_people, counts.settling_by_themselves, counts.unchecked) == (1, 2, 1)
+    assert counts.people_since == at(51)
+    assert counts.submission_targets == {listed.submission_target: 3}
+    assert counts.campaigns == {campaign_id: 3}
+    assert set(names) == {campaign_id}
+
+
 async def test_items_of_a_job_that_has_not_settled_are_found_too(store: Store) -> None:
     shop = Workshop(store)
     run_id = await shop.launch(3)
@@ -309,9 +353,11 @@ async def test_doubts_are_those_of_a_run_of_a_campaign_or_of_the_workspace(store
     campaign_id = (await store.read(run_records.run(DEFAULT_SCOPE, run_id))).campaign_id
 
     async def found(run: str | None, campaign: str | None) -> list[OutboxId]:
-        page = await store.read(doubts.doubts_page(DEFAULT_SCOPE, run, FIRST, 10, campaign))
-        counted = await store.read(doubts.count_doubts(DEFAULT_SCOPE, run, campaign, 10))
-        assert counted == len(page)
+        of = DoubtFilter(run, campaign)
+        page = await store.read(doubt_lists.page(DEFAULT_SCOPE, of, FIRST, 10))
+        assert (await store.read(doubt_lists.counts(DEFAULT_SCOPE, of, 10))).total == len(page)
+        resolvers = await store.read(doubts.doubts_page(DEFAULT_SCOPE, run, FIRST, 10, campaign))
+        assert [doubt.id for doubt in resolvers] == [doubt.id for doubt in page]
         return [doubt.id for doubt in page]
 
     assert await found(None, None) == sorted([*ids, *others])
@@ -319,10 +365,10 @@ async def test_doubts_are_those_of_a_run_of_a_campaign_or_of_the_workspace(store
     assert await found(other, campaign_id) == []
     [first, _] = await store.read(doubts.doubts_page(DEFAULT_SCOPE, run_id, FIRST, 10))
     assert first.campaign_id == campaign_id
-    assert await store.read(doubts.count_doubts(DEFAULT_SCOPE, None, None, 4)) == 4
+    assert (await store.read(doubt_lists.counts(DEFAULT_SCOPE, ALL_DOUBTS, 4))).total == 4
     for run, campaign in ((run_id, None), (None, campaign_id)):
         with pytest.raises(NotFound):
-            await store.read(doubts.count_doubts(ELSEWHERE, run, campaign, 10))
+            await store.read(doubt_lists.counts(ELSEWHERE, DoubtFilter(run, campaign), 10))
     asked = [*ids, OutboxId("x"), OutboxId(shop.ids.new())]
     assert await store.read(doubts.doubts_among(DEFAULT_SCOPE, asked)) == sorted(ids)
     assert await store.read(doubts.doubts_among(ELSEWHERE, ids)) == []

@@ -58,7 +58,7 @@ async def until_ready(server: ApiServer, status: int) -> None:
     await eventually(is_so, seconds=PATIENCE_SECONDS)
 
 
-async def test_uploads_on_a_full_temporary_disk_are_told_to_come_again(
+async def test_uploads_on_a_full_temporary_disk_are_asked_to_retry_later(
     small_disk: Path, tmp_path: Path
 ) -> None:
     """XM: it was 500; once while it is received, once while what was read of it is written."""
@@ -88,7 +88,7 @@ async def test_uploads_on_a_full_temporary_disk_are_told_to_come_again(
         assert taken.status in (200, 201), taken.body
 
 
-async def test_a_full_disk_is_told_and_once_there_is_room_the_run_goes_on_by_itself(
+async def test_a_full_disk_is_reported_and_the_run_continues_once_there_is_room(
     small_disk: Path, tmp_path: Path
 ) -> None:
     async with WitnessGateway(tmp_path, "gateway") as gateway:

@@ -118,10 +118,10 @@ def test_what_is_pending_is_what_the_database_lacks_in_order() -> None:
     assert pending([first], applied) == []
 
 
-def test_migrations_are_numbered_without_gaps_and_alike_in_both_stores(tmp_path: Path) -> None:
+def test_migrations_are_numbered_in_order_and_alike_in_both_stores(tmp_path: Path) -> None:
     assert [migration.name for migration in postgres.MIGRATIONS] == SHARED_HISTORY
     numbers = [int(name.split("_")[0]) for name in SHARED_HISTORY]
-    assert numbers == list(range(1, len(numbers) + 1))
+    assert numbers == sorted(set(numbers))
     for name in ("0002_b", "0001_a"):
         (tmp_path / f"{name}.sql").write_text("SELECT 1")
     assert [migration.name for migration in load_migrations(tmp_path)] == ["0001_a", "0002_b"]

@@ -255,13 +255,15 @@ def test_a_place_that_is_none_is_refused_without_being_repeated(url: str) -> Non
     assert "hunter2" not in f"{refused.value} {refused.value.hint}"
 
 
-def test_an_account_that_is_missing_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_account_is_reported_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AZURE_STORAGE_ACCOUNT_NAME", raising=False)
     with pytest.raises(InvalidInput, match="Account must be specified"):
         make_artifacts("az://container/x")
 
 
-def test_without_the_package_the_way_to_get_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_package_the_error_says_how_to_install_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(sys.modules, "obstore.store", None)
     with pytest.raises(InvalidInput) as refused:
         ObjectArtifacts("s3://bucket")

@@ -112,7 +112,7 @@ async def test_what_the_previous_release_spooled_is_appended(left: str, tmp_path
         assert event.contract_version == UNVERSIONED
 
 
-def test_a_consumer_of_this_release_reads_what_the_previous_one_told() -> None:
+def test_a_consumer_of_this_release_reads_events_of_the_previous_one() -> None:
     """R7, D32."""
     told = recorded("events.ndjson")
     assert told

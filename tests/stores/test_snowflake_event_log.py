@@ -147,12 +147,12 @@ class TestFakesnow(EventLogConformance):
         with pytest.raises(StoreUnavailable):
             await bench.breaks_before_commit.append(run_id, suite.PLAN, many, suite.NOON)
         assert not await suite.everything(bench.here, run_id)
-        assert len(await suite.told(bench.here, run_id, *many)) == len(many)
+        assert len(await suite.append_to(bench.here, run_id, *many)) == len(many)
 
     async def test_migrating_again_changes_nothing(
         self, fake: Callable[[], Connection], bench: EventLogBench, run_id: RunId
     ) -> None:
-        await suite.told(bench.here, run_id, suite.APPROVED)
+        await suite.append_to(bench.here, run_id, suite.APPROVED)
         again = SnowflakeEventLog(fake)
         await again.migrate()
         assert len(await suite.everything(again, run_id)) == 1
@@ -161,9 +161,9 @@ class TestFakesnow(EventLogConformance):
     async def test_sequences_a_known_event_took_are_gaps_and_later_ones_are_above(
         self, bench: EventLogBench, run_id: RunId
     ) -> None:
-        (first,) = await suite.told(bench.here, run_id, suite.APPROVED)
-        assert not await suite.told(bench.here, run_id, suite.APPROVED)
-        (second,) = await suite.told(bench.there, run_id, suite.STARTED)
+        (first,) = await suite.append_to(bench.here, run_id, suite.APPROVED)
+        assert not await suite.append_to(bench.here, run_id, suite.APPROVED)
+        (second,) = await suite.append_to(bench.there, run_id, suite.STARTED)
         assert second.run_seq > first.run_seq + 1
 
 
@@ -210,7 +210,9 @@ async def test_an_account_that_cannot_be_reached_is_a_store_that_is_unavailable(
     await log.close()
 
 
-def test_without_the_package_the_way_to_get_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_package_the_error_says_how_to_install_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(sys.modules, "snowflake.connector", None)
     with pytest.raises(InvalidInput) as refused:
         connector(account="a")

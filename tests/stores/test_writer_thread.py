@@ -7,6 +7,7 @@ from concurrent.futures import Future
 import pytest
 
 from outrider.limits.stores import SQLITE_SHORT_BEFORE_LARGE
+from outrider.stores.sqlite import writer_thread
 from outrider.stores.sqlite.writer_thread import WriterThread
 
 
@@ -22,7 +23,7 @@ class Scene:
     def queue(self, name: str, *, large: bool) -> Future[None]:
         return self.writer.submit(lambda: self.served.append(name), large=large)
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         self.go.set()
         self.writer.shutdown()
 
@@ -31,7 +32,7 @@ class Scene:
 def scene() -> Iterator[Scene]:
     scene = Scene()
     yield scene
-    scene.let_go()
+    scene.release()
 
 
 def test_what_is_short_goes_first_and_otherwise_who_came_first(scene: Scene) -> None:
@@ -39,7 +40,7 @@ def test_what_is_short_goes_first_and_otherwise_who_came_first(scene: Scene) -> 
     scene.queue("window 2", large=True)
     scene.queue("claim", large=False)
     scene.queue("message", large=False)
-    scene.let_go()
+    scene.release()
     assert scene.served == ["claim", "message", "window 1", "window 2"]
 
 
@@ -47,7 +48,7 @@ def test_a_large_one_waits_for_so_many_short_ones_and_no_more(scene: Scene) -> N
     scene.queue("window", large=True)
     for number in range(2 * SQLITE_SHORT_BEFORE_LARGE):
         scene.queue(f"short {number}", large=False)
-    scene.let_go()
+    scene.release()
     # The one that held up the writer was short too.
     assert scene.served.index("window") == SQLITE_SHORT_BEFORE_LARGE - 1
 
@@ -57,18 +58,43 @@ def test_an_error_is_its_own_and_the_next_is_served(scene: Scene) -> None:
         raise ValueError("no")
 
     failed, served = scene.writer.submit(fail), scene.queue("next", large=False)
-    scene.let_go()
+    scene.release()
     assert isinstance(failed.exception(), ValueError)
     assert served.exception() is None
 
 
-def test_whoever_gave_up_waiting_is_not_served(scene: Scene) -> None:
+def test_a_caller_that_gave_up_waiting_is_not_served(scene: Scene) -> None:
     assert scene.queue("gone", large=False).cancel()
-    scene.let_go()
+    scene.release()
     assert scene.served == []
 
 
 def test_a_closed_writer_takes_nothing(scene: Scene) -> None:
-    scene.let_go()
+    scene.release()
     with pytest.raises(RuntimeError, match="closed"):
         scene.queue("late", large=False)
+
+
+def test_no_large_one_begins_between_the_short_ones_of_a_message(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer_thread, "SQLITE_LARGE_WAIT_SECONDS", 60.0)
+    is_taken = threading.Event()
+    is_taken.set()
+    scene.writer.gives_way = is_taken.is_set
+    window = scene.queue("window", large=True)
+    submitted = scene.queue("submit", large=False)
+    scene.go.set()
+    submitted.result(10)
+    scene.queue("open", large=False).result(10)
+    assert not window.done()
+    is_taken.clear()
+    window.result(10)
+    assert scene.served == ["submit", "open", "window"]
+
+
+def test_a_large_one_waits_only_for_a_moment(scene: Scene) -> None:
+    scene.writer.gives_way = lambda: True
+    window = scene.queue("window", large=True)
+    scene.go.set()
+    window.result(10)

@@ -11,6 +11,7 @@ import sys
 from outrider.bootstrap import make_store
 from outrider.domain.states import Channel
 from outrider.kernel.receipts.receipt_matcher import ReceiptMatcher
+from outrider.kernel.receipts.target_sharers import TargetSharers
 from outrider.limits.receipts import ReceiptLimits
 from outrider.ports.store import Result, Transaction
 from tests.support.foundations import foundation
@@ -31,7 +32,9 @@ def doomed(script: Transaction[Result], nth: int) -> Transaction[Result]:
 
 async def main(url: str, nth: int) -> None:
     store = make_store(url)
-    matcher = ReceiptMatcher(foundation(store), lambda _: Channel.SMS, ReceiptLimits())
+    common, limits = foundation(store), ReceiptLimits()
+    unshared = TargetSharers(common, (), lambda *_: False, limits)
+    matcher = ReceiptMatcher(common, lambda _: Channel.SMS, unshared, limits)
     await store.write(doomed(matcher._scripts.window(only_urgent=False), nth))
     # It had fewer statements: the window is committed, and nobody has heard of it.
     os.kill(os.getpid(), signal.SIGKILL)

@@ -23,6 +23,7 @@ forkserver.set_forkserver_preload(
         "outrider.cli.web_server",
         "outrider.cli.app",
         "outrider.cli.serve",
+        "outrider.engines.conductor.engine",
         "outrider.engines.temporal.mover",
         "outrider.gateways.http_client",
         "outrider.gateways.sandbox",

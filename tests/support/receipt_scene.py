@@ -1,6 +1,6 @@
 """Items that were sent, and receipts about them, on the kernel's own transactions."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -10,8 +10,10 @@ from outrider.domain.receipts import Delivery, DeliveryState, Receipt, ReceiptEv
 from outrider.domain.states import Channel
 from outrider.domain.submission import Verdict
 from outrider.domain.suppressions import Suppression
+from outrider.domain.workspaces import WorkspaceName
 from outrider.kernel.receipts.receipt_intake import ReceiptIntake
 from outrider.kernel.receipts.receipt_matcher import ReceiptMatcher
+from outrider.kernel.receipts.target_sharers import TargetSharers
 from outrider.kernel.transactions import deliveries, receipts, suppressions
 from outrider.kernel.transactions.ledger import JobContext
 from outrider.kernel.transactions.receipt_matching import WindowOutcome
@@ -26,23 +28,36 @@ TARGET = CONTRACT.submission_target
 WORDS = {"STOP": OptOutWord.STOP, "START": OptOutWord.START, "HELP": OptOutWord.HELP}
 
 
+def _shares(_target: str, workspace: WorkspaceName) -> bool:
+    return workspace.tenant != "apart"
+
+
 class Scene:
     """A clock that the test holds, an intake, a matcher, and a run with items."""
 
-    def __init__(self, store: Store, now: datetime, limits: ReceiptLimits | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        now: datetime,
+        limits: ReceiptLimits | None = None,
+        shared: Collection[str] = (),
+    ) -> None:
+        """`shared` are targets that all workspaces but those of the tenant "apart" share."""
         self.store = store
         self.shop = Workshop(store)
         self.clock = FakeClock(now)
         self.foundation = foundation(store, clock=self.clock, ids=self.shop.ids)
         self.limits = limits or ReceiptLimits()
         self.worse: list[tuple[Scope, RunId]] = []
+        self.sharers = TargetSharers(self.foundation, shared, _shares, self.limits)
         self.matcher = ReceiptMatcher(
-            self.foundation, self._channel, self.limits, self.worse.extend
+            self.foundation, self._channel, self.sharers, self.limits, self.worse.extend
         )
         self.intake = ReceiptIntake(
             self.foundation,
             self._channel,
             lambda text: WORDS.get(text.strip().upper()),
+            self.sharers,
             self.matcher.wake,
             self.limits,
         )

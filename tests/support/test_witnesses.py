@@ -85,7 +85,7 @@ async def test_references_are_taken_again_unless_it_dedupes(gateway: WitnessGate
 
 
 @pytest.mark.parametrize("status", [429, 503])
-async def test_a_throttle_lasts_as_long_as_it_was_told(
+async def test_a_throttle_lasts_as_long_as_the_provider_asked(
     gateway: WitnessGateway, status: int
 ) -> None:
     told_at = await gateway.script(throttle_status=status, retry_after_seconds=7, seconds=0.3)  # type: ignore[arg-type]

@@ -25,6 +25,8 @@ IMPATIENT = Limits(
     idle_poll_seconds=0.02, rescue_interval_seconds=0.05,
     # However long a busy machine took for it, a run is projected again when a test says so.
     projector_rest_factor=0.0,
+    # Doubts stay as they are for tests to see, unless a test wants them settled.
+    doubt_first_seconds=3_600.0, doubt_cap_seconds=3_600.0,
 )  # fmt: skip
 MOST = 10_000
 SANDBOXED = ("sms", "push")

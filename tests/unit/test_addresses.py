@@ -109,7 +109,7 @@ def test_a_mailbox_never_becomes_another_one(local: str) -> None:
 
 
 @given(st.text("abcxyz", min_size=1, max_size=5), st.sampled_from([("ß", "ss"), ("ς", "σ")]))
-def test_a_letter_of_its_own_is_never_mapped_to_others(
+def test_a_letter_of_an_alphabet_is_never_mapped_to_others(
     rest: str, letters_of_2003: tuple[str, str]
 ) -> None:
     own, folded = letters_of_2003

@@ -59,7 +59,7 @@ def test_a_byte_order_mark_is_tolerated_in_both_formats(tmp_path: Path) -> None:
     assert [one.id for one in read(tmp_path, b'\xef\xbb\xbf{"id": "a"}', "a.ndjson")] == ["a"]
 
 
-def test_every_mistake_of_a_csv_is_told_with_its_line(tmp_path: Path) -> None:
+def test_every_mistake_of_a_csv_is_reported_with_its_line(tmp_path: Path) -> None:
     assert problems(
         tmp_path,
         b"id,email,message,name\n"
@@ -80,7 +80,7 @@ def test_every_mistake_of_a_csv_is_told_with_its_line(tmp_path: Path) -> None:
     ]
 
 
-def test_every_mistake_of_an_ndjson_is_told_with_its_line(tmp_path: Path) -> None:
+def test_every_mistake_of_an_ndjson_is_reported_with_its_line(tmp_path: Path) -> None:
     found = problems(
         tmp_path,
         b'{"id": "a"}\n'
@@ -137,12 +137,12 @@ def test_a_line_without_end_is_refused_without_being_read_whole(tmp_path: Path, 
     assert problems(tmp_path, "id\n" + "x" * (3 * AUDIENCE_LINE_MAX_CHARACTERS), name)
 
 
-def test_a_quote_left_open_is_told(tmp_path: Path) -> None:
+def test_an_unclosed_quote_is_reported(tmp_path: Path) -> None:
     (found,) = problems(tmp_path, 'id,name\na,"open\nb,x\n')
     assert "is not CSV" in found
 
 
-def test_a_file_that_is_not_there_is_told_with_what_to_do(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported_with_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "folder.csv").mkdir()
     for name in ("gone.csv", "folder.csv"):
         with pytest.raises(InvalidInput) as caught:

@@ -31,7 +31,7 @@ def test_only_an_address_that_takes_no_mail_is_hard(status: str, hard: bool) -> 
         ("", "", None), ("no", "user unknown, mailbox does not exist", None),
     ],
 )  # fmt: skip
-def test_the_more_telling_code_counts(status: str, diagnostic: str, found: str | None) -> None:
+def test_the_more_specific_code_counts(status: str, diagnostic: str, found: str | None) -> None:
     best = best_status(status, diagnostic)
     assert (None if best is None else str(best)) == found
 

@@ -105,8 +105,8 @@ def test_what_a_job_left_behind_ends_with_it_and_nothing_else_does(tmp_path: Pat
     journal.begin(IDS[0], JOB, Fence(1))
     journal.begin(IDS[1], JOB, Fence(2))
     journal.begin(IDS[2], JobId("another"), Fence(1))
-    journal.let_go(JOB, Fence(1))
+    journal.forget(JOB, Fence(1))
     assert set(journal.begun() or ()) == {IDS[1], IDS[2]}, "held again, it has calls of its own"
-    journal.let_go(JOB, Fence(9))
+    journal.forget(JOB, Fence(9))
     journal.end([IDS[1], IDS[2]])
     assert journal.begun() == []

@@ -313,7 +313,7 @@ def test_more_problems_than_can_be_shown_are_counted() -> None:
     assert "23 more" in caught.value.message
 
 
-def test_a_json_mistake_tells_its_line_and_column() -> None:
+def test_a_json_mistake_is_reported_with_its_line_and_column() -> None:
     assert list(problems(b'{\n  "name": "a",\n  oops}')) == ["line 3, column 3"]
     assert list(problems(b'{\n"name": "\xff"}')) == ["line 2"]
 

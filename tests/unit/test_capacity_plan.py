@@ -80,7 +80,7 @@ def test_every_layout_has_a_name_of_its_own() -> None:
     [(0.0, True, "none"), (45.0, True, "45 s"), (600.0, True, "10 min"),
      (1.0, False, "longer every day")],
 )  # fmt: skip
-def test_a_wait_is_told_in_words(seconds: float, keeps_up: bool, words: str) -> None:
+def test_a_wait_is_described_in_words(seconds: float, keeps_up: bool, words: str) -> None:
     assert wait(Day((0.0,), (seconds,), keeps_up)) == words
 
 

@@ -3,7 +3,7 @@
 from outrider.documents import twice
 
 
-def test_those_that_stand_there_more_than_once_are_named_in_order() -> None:
+def test_duplicates_are_listed_in_order() -> None:
     assert twice(["b", "a", "b", "c", "a"]) == ["a", "b"]
 
 

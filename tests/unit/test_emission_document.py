@@ -22,7 +22,7 @@ def test_the_example_is_an_event() -> None:
     assert event_texts(emission) == event_texts(read_emission({**EXAMPLE}))
 
 
-def test_another_zone_is_the_same_moment_and_so_the_same_event() -> None:
+def test_a_time_in_another_zone_is_the_same_and_so_is_the_event() -> None:
     there = read_emission({**EXAMPLE, "occurredAt": "2026-12-01T10:00:00+01:00"})
     assert event_texts(there).fingerprint == event_texts(read_emission(EXAMPLE)).fingerprint
 
@@ -50,7 +50,7 @@ def test_what_is_written_wrongly_is_named(changes: dict[str, Any], path: str) ->
     assert [problem.path for problem in refused.value.problems] == [path]
 
 
-def test_every_problem_is_told_at_once() -> None:
+def test_every_problem_is_reported_at_once() -> None:
     with pytest.raises(InvalidInput) as refused:
         read_emission({"variables": 1, "more": 2})
     found = {problem.path: problem.message for problem in refused.value.problems}

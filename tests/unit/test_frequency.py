@@ -53,7 +53,7 @@ def test_what_is_let_through_counts_for_what_comes_after_it() -> None:
     messages=st.integers(1, 6),
     per_hours=st.integers(1, 60),
 )
-def test_at_the_moment_it_waits_for_it_may_go_and_not_before(
+def test_an_item_may_go_at_the_time_it_waits_for_and_not_before(
     heard: list[float], messages: int, per_hours: int
 ) -> None:
     cap = FrequencyCap(messages, per_hours)

@@ -92,7 +92,7 @@ def test_a_key_is_the_sha256_of_its_fields_joined_by_bars(given_fields: list[str
     assert expected == expected.lower()
 
 
-def test_a_key_is_known_to_the_letter() -> None:
+def test_keys_are_compared_exactly() -> None:
     assert idempotency_key("run", "lead", "asset", "2026-01-01T00:00:00Z") == (
         hashlib.sha256(b"run|lead|asset|2026-01-01T00:00:00Z").hexdigest()
     )
@@ -143,7 +143,7 @@ def test_many_keys_at_once_refuse_a_field_that_could_forge_another_key(
         (Channel.SOCIAL, None, "run|asset-1|mastodon.main|then"),
     ],
 )
-def test_an_items_key_is_its_channels_formula_to_the_letter(
+def test_an_items_key_follows_its_channels_formula_exactly(
     channel: Channel, script_version: str | None, fields: str
 ) -> None:
     """B2: run, post, network and time for a post; its version for a script."""

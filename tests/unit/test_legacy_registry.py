@@ -135,7 +135,7 @@ def test_two_distributions_cannot_have_one_name(installed: Install) -> None:
         load_senders()
 
 
-def test_the_sender_that_the_page_shows_works_as_it_stands_there(installed: Install) -> None:
+def test_the_sender_that_the_page_shows_works_unchanged(installed: Install) -> None:
     section = PAGE.read_text().partition("\n## Legacy senders\n")[2].partition("\n## ")[0]
     [code] = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
     [lines] = re.findall(r"```toml\n(.*?)```", section, re.DOTALL)

@@ -91,7 +91,7 @@ def page_of(composition: Composition) -> str:
     return page.extract_text()
 
 
-def test_the_three_stand_where_the_contract_has_them() -> None:
+def test_the_three_are_where_the_contract_has_them() -> None:
     assert {(each.name, each.trigger, each.place) for each in SENDERS} == {
         ("proposal_email", "quote_sent", RoutePlace(Channel.EMAIL, LEAD)),
         ("thank_you_email", "quote_accepted", RoutePlace(Channel.EMAIL, LEAD)),
@@ -99,7 +99,7 @@ def test_the_three_stand_where_the_contract_has_them() -> None:
     }
 
 
-def test_the_proposal_goes_to_the_lead_and_tells_of_the_quote() -> None:
+def test_the_proposal_goes_to_the_lead_and_describes_the_quote() -> None:
     subject, body = rendered(ProposalEmail(), event())
     assert subject == "Your proposal Q-17"
     assert body.startswith("Hello Ada,\n\n")
@@ -163,7 +163,7 @@ def test_a_pdf_that_is_none_is_said_in_words_and_nothing_is_composed(given: Any,
     assert why in problem
 
 
-def test_the_agent_hears_who_accepted_and_how_to_reach_them() -> None:
+def test_the_agent_is_informed_who_accepted_and_how_to_reach_them() -> None:
     subject, body = rendered(AgentEmail(), event())
     assert subject == "Accepted: quote Q-17 by Ada King"
     assert body.startswith("Hello Sam,\n\nAda King has accepted quote Q-17.\n")
@@ -190,7 +190,7 @@ def test_what_is_not_known_is_left_out_and_nothing_fails(sender: LegacySender) -
         assert "\n\n\n\n" not in body
 
 
-def test_a_quote_may_stand_among_the_variables_and_these_come_first() -> None:
+def test_a_quote_may_be_among_the_variables_which_come_first() -> None:
     told = event({"quote": {"number": "old", "title": "Roof"}}, {"quote": {"number": "new"}})
     assert "new" in rendered(ProposalEmail(), told)[0]
     assert "Roof" in rendered(ProposalEmail(), told)[1]
@@ -233,7 +233,7 @@ ANYTHING = st.recursive(
 
 
 @given(st.dictionaries(FIELD, ANYTHING, max_size=5), st.dictionaries(FIELD, ANYTHING, max_size=5))
-def test_whatever_an_event_tells_each_mail_can_be_composed(
+def test_each_mail_can_be_composed_whatever_the_event_contains(
     subject: dict[str, Any], variables: dict[str, Any]
 ) -> None:
     told = event(subject, variables)

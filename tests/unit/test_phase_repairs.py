@@ -13,11 +13,11 @@ def beside(
     status: str = "running",
     *,
     stopped: bool = False,
-    let_go: bool = True,
+    released: bool = True,
     paused: bool = False,
     going: bool = True,
 ) -> RunBeside:
-    return RunBeside(RunStatus(status), stopped, let_go, paused, going)
+    return RunBeside(RunStatus(status), stopped, released, paused, going)
 
 
 FAILED = PhaseState.FAILED
@@ -34,16 +34,16 @@ CASES = [
     ("failed", beside(stopped=True), None),
     ("in_progress", beside(), None),
     ("in_progress", beside(paused=True), RunFollows(Action.RESUME)),
-    ("in_progress", beside("queued", let_go=False, paused=True, going=False), None),
+    ("in_progress", beside("queued", released=False, paused=True, going=False), None),
     (
         "paused",
-        beside("queued", let_go=False, paused=True, going=False),
-        PhaseFollows(PhaseState.IN_PROGRESS, "run_not_let_go"),
+        beside("queued", released=False, paused=True, going=False),
+        PhaseFollows(PhaseState.IN_PROGRESS, "run_not_released"),
     ),
     ("paused", beside(), RunFollows(Action.PAUSE)),
     ("paused", beside(paused=True, going=False), None),
     ("completed", beside(), RunFollows(Action.STOP)),
-    ("failed", beside("queued", let_go=False), RunFollows(Action.STOP)),
+    ("failed", beside("queued", released=False), RunFollows(Action.STOP)),
     ("not_started", beside(), RunFollows(Action.STOP)),
 ]
 
@@ -58,19 +58,19 @@ def test_what_follows_what(
 def test_what_was_repaired_agrees() -> None:
     """Whatever the pair, a repair leaves one that needs no other."""
     flags = [False, True]
-    for status, stopped, let_go, paused, going in product(RunStatus, flags, flags, flags, flags):
-        run = RunBeside(status, stopped, let_go, paused, going)
+    for status, stopped, released, paused, going in product(RunStatus, flags, flags, flags, flags):
+        run = RunBeside(status, stopped, released, paused, going)
         for state in PhaseState:
             match repair(state, run):
                 case PhaseFollows(after, _):
                     left = repair(after, run)
                     assert not isinstance(left, PhaseFollows), (state, run)
                 case RunFollows(Action.STOP):
-                    stopped_run = RunBeside(status, True, let_go, False, going)
+                    stopped_run = RunBeside(status, True, released, False, going)
                     assert repair(state, stopped_run) is None
                 case RunFollows(action):
                     is_pause = action is Action.PAUSE
-                    moved = RunBeside(status, stopped, let_go, is_pause, not is_pause)
+                    moved = RunBeside(status, stopped, released, is_pause, not is_pause)
                     assert repair(state, moved) is None
                 case None:
                     pass

@@ -139,7 +139,7 @@ def test_a_transition_is_one_of_the_contracts_or_none(state: PhaseState, trigger
         assert transition(state, trigger) == (after, LIFECYCLE_EVENTS[trigger])
 
 
-def test_what_begins_a_run_is_told_as_a_start_and_nothing_else_is() -> None:
+def test_only_what_begins_a_run_is_announced_to_the_engine_as_a_start() -> None:
     started = {trigger for trigger, event in LIFECYCLE_EVENTS.items() if event == "phase_started"}
     assert started == BEGINNINGS == {"start", "rerun", "retry"}
 

@@ -51,7 +51,7 @@ def test_a_policy_is_about_its_own_channels_only() -> None:
     assert capped.cap(Channel.EMAIL) is None
 
 
-def test_every_problem_is_told_at_once() -> None:
+def test_every_problem_is_reported_at_once() -> None:
     wrong = {
         "timeZone": "Europe/Amsterdm",
         "quietHours": {"from": "9", "to": "25:00", "until": 1},

@@ -143,7 +143,7 @@ def test_a_late_start_never_takes_a_step_back(end: str) -> None:
     assert after.failed_steps == ended.failed_steps
 
 
-def test_a_higher_logical_attempt_begins_a_step_anew() -> None:
+def test_a_higher_logical_attempt_restarts_a_step() -> None:
     failed = project_run(RUN, [
         event(1, "StepStarted", "a"),
         event(2, "StepFailed", "a", outcome="failed", sent=0, failed=5, skipped=0,
@@ -178,7 +178,7 @@ def test_events_of_a_lower_logical_attempt_change_nothing(kind: str) -> None:
     assert after.last_event_seq == 2
 
 
-def test_the_engines_attempt_is_the_latest_that_was_told() -> None:
+def test_the_engines_attempt_is_the_latest_reported_one() -> None:
     done = project_run(RUN, [
         event(1, "StepStarted", "a", engine=1),
         event(2, "StepCompleted", "a", engine=3),

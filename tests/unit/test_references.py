@@ -102,7 +102,7 @@ def test_a_registered_scheme_is_a_reference_where_it_is_known() -> None:
         refuse_secrets({"apiKey": "vault:mail"}, "the plan")
 
 
-def test_of_very_many_the_first_are_told() -> None:
+def test_of_very_many_mistakes_the_first_are_reported() -> None:
     with pytest.raises(InvalidInput) as refused:
         refuse_secrets({"token": [VALUE] * 1_000}, "the plan")
     assert len(refused.value.problems) == SHOWN_MAX

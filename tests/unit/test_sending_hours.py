@@ -141,7 +141,7 @@ def test_a_window_over_midnight_belongs_to_the_day_on_which_it_opens() -> None:
     assert until(friday_night, AMSTERDAM, saturday_night) == local("2026-06-12T22:00", AMSTERDAM)
 
 
-def test_it_waits_for_a_moment_that_both_quiet_hours_and_window_allow() -> None:
+def test_an_item_waits_for_a_time_that_both_quiet_hours_and_window_allow() -> None:
     office = SendingWindow(minute_of_day("07:00"), minute_of_day("17:30"), WORKDAYS)
     friday = local("2026-06-05T22:00", AMSTERDAM)
     found = wait([NIGHT, office], AMSTERDAM, friday)

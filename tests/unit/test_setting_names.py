@@ -64,7 +64,7 @@ def test_a_mistyped_table_or_key_is_refused(
     )
 
 
-def test_every_mistake_is_told_at_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_mistake_is_reported_at_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "outrider.toml").write_text(
         "registri = 'x'\n[bus.one]\nurl = 'redis://h/s'\nsize = 1"
     )

@@ -41,3 +41,13 @@ def test_the_guard_asks_for_most_of_what_was_measured(guard: dict[str, object]) 
     least = guard["LEAST_RATIO"]
     assert isinstance(least, float)
     assert measured * WITHIN <= least < measured
+
+
+def test_one_slow_minute_is_measured_again(guard: dict[str, object]) -> None:
+    main: Any = guard["main"]
+    measured = iter([1_000.0, 9_000.0])
+    main.__globals__["best_rates"] = lambda _names: {
+        guard["OUTRIDER"]: next(measured),
+        "limit-postgres": 10_000.0,
+    }
+    assert main() == 0

@@ -240,7 +240,7 @@ def test_a_door_that_closed_says_when_it_opens_and_an_item_waits_in_its_place() 
         assert verdict(result).next_attempt_at is None
 
 
-def test_an_item_that_is_turned_away_alone_is_told_when_to_come_back() -> None:
+def test_an_item_that_is_refused_alone_gets_a_time_to_come_back() -> None:
     told: list[tuple[int, float | None]] = []
 
     def delay_seconds(attempts: int, retry_after_seconds: float | None) -> float:
@@ -359,7 +359,7 @@ def test_a_late_proof_of_receipt_is_sent_and_exhausted() -> None:
     assert (judged.status, judged.intent_status) == (ItemStatus.SENT, IntentStatus.EXHAUSTED)
 
 
-def test_the_schedule_is_told_the_attempt_and_the_retry_after() -> None:
+def test_the_schedule_receives_the_attempt_and_the_retry_after() -> None:
     told: list[tuple[int, float | None]] = []
 
     def delay_seconds(attempts: int, retry_after_seconds: float | None) -> float:

@@ -102,7 +102,9 @@ def test_no_sequence_of_requests_gets_more_than_burst_plus_rate(
 
 
 @given(st.integers(1, 50), st.integers(1, 20), st.floats(0.1, 100))
-def test_who_comes_back_when_told_is_admitted(want: int, burst: int, rate: float) -> None:
+def test_a_caller_that_comes_back_at_the_given_time_is_admitted(
+    want: int, burst: int, rate: float
+) -> None:
     policy = TargetPolicy(rate_per_second=rate, burst=burst)
     empty = Door(0.0, NOON)
     told = admit(empty, policy, want, NOON).wait_until
@@ -167,7 +169,7 @@ def test_retry_after_is_kept_even_if_it_is_longer_than_any_backoff() -> None:
     assert opening(throttled(OPEN, NOON, retry_after=3600)) == at(3600)
 
 
-def test_a_long_retry_after_holds_the_workspace_that_was_told_and_the_others_for_a_minute() -> None:
+def test_a_long_retry_after_holds_its_own_workspace_and_the_others_for_a_minute() -> None:
     """XM: one answer closed a target for everybody for an hour."""
     for_all, for_us = throttle_reports(3, 7, 3600, 5, "HTTP 429")
     assert for_all == Report(
@@ -220,7 +222,7 @@ def test_of_several_calls_that_were_out_the_longest_wait_counts() -> None:
     assert report(slowed, POLICY, longer, at(5)).opens_at == at(65)
 
 
-def test_what_was_answered_beside_a_refusal_begins_the_backoff_anew() -> None:
+def test_an_answer_beside_a_refusal_restarts_the_backoff() -> None:
     later = probed(throttled(probed(THROTTLED), at(1)))
     both = report(later, POLICY, Report(later.epoch, answered=3, throttled=1), at(10))
     assert (both.state, both.opens_at) == (DoorState.THROTTLED, at(10 + THROTTLE_FIRST_SECONDS))

@@ -81,7 +81,7 @@ def test_a_child_process_is_given_the_same(
 @pytest.mark.parametrize(
     ("settings", "why"),
     [
-        ({"engine": "conductor"}, "'local' or 'temporal'"),
+        ({"engine": "airflow"}, "'local' or 'conductor' or 'temporal'"),
         *(
             ({"temporal_address": address}, "should be HOST:PORT, without a scheme")
             for address in MISTYPED

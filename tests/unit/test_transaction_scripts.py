@@ -61,7 +61,7 @@ def test_a_script_would_be_found_wherever_it_were() -> None:
     assert not is_script(other)
 
 
-def test_a_statement_stands_in_the_file_of_a_module_that_asks_for_it() -> None:
+def test_a_statement_is_in_the_file_of_a_module_that_uses_it() -> None:
     asked = {path.stem: set(ASKED.findall(path.read_text())) for path in TRANSACTIONS.glob("*.py")}
     misplaced = {
         f"{path.name}: {name}"

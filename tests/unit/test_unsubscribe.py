@@ -198,7 +198,7 @@ def test_a_public_url_is_kept_without_its_last_slash(given_url: str, kept: str) 
         "http://10.0.0.1", f"https://example.com/{'a' * PUBLIC_URL_MAX_CHARACTERS}",
     ],
 )  # fmt: skip
-def test_what_could_not_stand_in_a_header_is_no_public_url(given_url: str) -> None:
+def test_what_cannot_be_in_a_header_is_not_a_public_url(given_url: str) -> None:
     with pytest.raises(ValidationError) as refused:
         Settings(public_url=given_url)
     assert "hunter2" not in str(refused.value)

@@ -44,7 +44,7 @@ def test_what_is_as_it_is_written_changes_nothing() -> None:
     assert not found.rules[0].is_worth_telling
 
 
-def test_a_change_is_told_field_by_field() -> None:
+def test_a_change_is_shown_field_by_field() -> None:
     before = step(1, 1, "a", recipients=RecipientConfig(custom_phones=("+447700900123",)))
     after = text(1, "b", enabled=False, timing=Relative("due", -60))
     found = diff([ExistingRule(QUOTE, [before])], [written(after, urgent=True)], prune=False)
@@ -96,7 +96,7 @@ def test_a_new_rule_comes_with_all_its_steps() -> None:
     )
 
 
-def test_a_fingerprint_stands_for_one_diff() -> None:
+def test_a_fingerprint_identifies_one_diff() -> None:
     here = [ExistingRule(QUOTE, [step(1, 1, "a")])]
     changed = diff(here, [written(text(1, "b"))], prune=False)
     assert changed.fingerprint() == diff(here, [written(text(1, "b"))], prune=False).fingerprint()

@@ -112,7 +112,7 @@ def test_a_file_that_cannot_be_read_says_where(raw: bytes, name: str, said: str)
     assert said in str(caught.value.problems[0])
 
 
-def test_every_mistake_of_a_file_is_told_with_its_path() -> None:
+def test_every_mistake_of_a_file_is_reported_with_its_path() -> None:
     found = problems(
         {
             "rules": [

@@ -28,6 +28,7 @@ from outrider.api.routes import (
     intents,
     keys,
     outbox,
+    people,
     phases,
     policy,
     receipts,
@@ -43,6 +44,7 @@ from outrider.api.routes import (
     targets,
     trouble,
     unsubscribe,
+    workers,
     workflows,
 )
 from outrider.api.services import Services
@@ -56,8 +58,8 @@ ROUTERS = (
     keys.router,
     audit.router, artifacts.router, bus.router, alerts.router, unsubscribe.router,
     workflows.router, policy.router, rehearsals.router, targets.router, trouble.router,
-    health.router, session.router, console.router,
-    schemas.router, repointing.router, receipts.door, receipts.router,
+    workers.router, health.router, session.router, console.router,
+    schemas.router, repointing.router, receipts.door, receipts.router, people.router,
 )  # fmt: skip
 
 DESCRIPTION = """\

@@ -4,6 +4,7 @@ Errors the kernel raises on purpose are shown; unexpected ones are only logged.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from http import HTTPStatus
 from typing import Any
 
@@ -18,6 +19,7 @@ from starlette.responses import Response
 from outrider.api.failures import log_failure
 from outrider.api.request_ids import request_id
 from outrider.documents import json_path
+from outrider.domain.blockers import database_down
 from outrider.domain.errors import (
     Conflict,
     Forbidden,
@@ -30,6 +32,7 @@ from outrider.domain.errors import (
     SchemaMismatch,
     StoreUnavailable,
 )
+from outrider.domain.times import rfc3339
 from outrider.limits.api import ApiLimits
 from outrider.limits.campaigns import PROBLEMS_SHOWN_MAX
 
@@ -85,15 +88,16 @@ def problem(
     )
 
 
-def answer_to(error: Exception) -> Response | None:
-    """The response to an expected error; None for any other."""
+def answer_to(error: Exception, down_since: datetime | None = None) -> Response | None:
+    """The response to an expected error; None for any other. `down_since`: since when the database
+    has not answered, if it does not."""
     match error:
         case ApiError():
             return problem(
                 error.status, error.code, error.message, hint=error.hint, headers=error.headers
             )
         case OutriderError():
-            return _kernel_error(error)
+            return _kernel_error(error, down_since)
         case RequestValidationError():
             found = [_field(each) for each in error.errors()]
             shown = found[:PROBLEMS_SHOWN_MAX]
@@ -113,7 +117,7 @@ def install(app: FastAPI, methods_of: Callable[[str], list[str]]) -> None:
     """`methods_of` a path: the framework only knows those of the first route that it tried."""
 
     async def answer(request: Request, error: Exception) -> Response:
-        response = answer_to(error) or unforeseen()
+        response = answer_to(error, _down_since(request, error)) or unforeseen()
         if response.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
             response.headers["Allow"] = ", ".join(methods_of(request.url.path))
         return response
@@ -122,7 +126,7 @@ def install(app: FastAPI, methods_of: Callable[[str], list[str]]) -> None:
         app.add_exception_handler(kind, answer)
 
 
-def _kernel_error(error: OutriderError) -> Response:
+def _kernel_error(error: OutriderError, down_since: datetime | None) -> Response:
     retry = {"Retry-After": str(ApiLimits.retry_after_seconds)}
     match error:
         case InvalidInput():
@@ -139,7 +143,11 @@ def _kernel_error(error: OutriderError) -> Response:
         case StoreUnavailable():
             # A driver's message may name hosts and files: it is for the log.
             log.error("store_unavailable", error=error.message)
-            return problem(503, error.code, "the database is unavailable", headers=retry)
+            return problem(
+                503, error.code, "the database is unavailable",
+                details={"blockers": [_database_blocker(down_since)]} if down_since else None,
+                headers=retry,
+            )  # fmt: skip
         case SchemaMismatch():
             log.error("schema_mismatch", error=error.message)
             return problem(
@@ -149,6 +157,28 @@ def _kernel_error(error: OutriderError) -> Response:
         case _:
             log_failure(error)
             return unforeseen()
+
+
+def _down_since(request: Request, error: Exception) -> datetime | None:
+    """As this server's watcher has seen it; a request may be the first to find out."""
+    if not isinstance(error, StoreUnavailable):
+        return None
+    services = getattr(request.app.state, "services", None)
+    if services is None:
+        return None
+    since: datetime | None = services.outrider.watcher.outage.since
+    return since or services.outrider.clock.now()
+
+
+def _database_blocker(since: datetime) -> dict[str, object]:
+    blocker = database_down(since)
+    return {
+        "code": blocker.code.value,
+        "since": rfc3339(blocker.since),
+        "message": blocker.message,
+        "hint": blocker.hint,
+        "submissionTarget": None,
+    }
 
 
 def _framework_error(error: HTTPException) -> Response:

@@ -112,11 +112,11 @@ class Once:
             async with self._renewing(key, claimed.owner):
                 response = await work()
         except Exception:
-            await self._let_go(key, claimed.owner)
+            await self._release(key, claimed.owner)
             raise
         if _is_failure(response):
             # Nothing was executed, and the same request may succeed later.
-            await self._let_go(key, claimed.owner)
+            await self._release(key, claimed.owner)
         else:
             await self._keep(key, claimed.owner, response)
         return response
@@ -169,7 +169,7 @@ class Once:
         else:
             await self._finder.put(key, answer)
 
-    async def _let_go(self, key: RequestKey, owner: str) -> None:
+    async def _release(self, key: RequestKey, owner: str) -> None:
         try:
             await self._store.abandon(key, owner)
         except StoreUnavailable as error:

@@ -6,7 +6,7 @@ import msgspec
 from pydantic import ValidationError
 
 from outrider.api.errors import answer_to, unforeseen
-from outrider.api.models.items import IntentBody
+from outrider.api.models.intents import IntentBody
 from outrider.documents import Problems, strict_json
 from outrider.domain.errors import InvalidInput, OutriderError
 from outrider.domain.purposes import Purpose

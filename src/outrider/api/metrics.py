@@ -5,14 +5,26 @@ Labels are closed sets: no id ever becomes one.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, generate_latest
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    Info,
+    generate_latest,
+    start_http_server,
+)
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from outrider import __version__
+from outrider.api.operating_metrics import CallMetrics, target_metrics
+from outrider.kernel.delivery.call_meter import CallMeter
 from outrider.kernel.transactions.alerts import AlertCode
 from outrider.kernel.transactions.bus import SinkRecord
+from outrider.kernel.transactions.figures import TargetFigures
 
 BUCKETS = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
@@ -29,6 +41,9 @@ class Figures:
     projected_events: int = 0
     alerts: Mapping[str, int] = field(default_factory=dict)
     sinks: Sequence[SinkRecord] = ()
+    targets: TargetFigures | None = None
+    registry_targets: Sequence[str] = ()
+    read_at: datetime | None = None
 
 
 class _Database(Collector):
@@ -65,6 +80,10 @@ class _Database(Collector):
             jobs.add_metric([status], count)
         yield jobs
         yield from _bus(self.figures)
+        if self.figures.targets is not None and self.figures.read_at is not None:
+            yield from target_metrics(
+                self.figures.targets, self.figures.registry_targets, self.figures.read_at
+            )
 
 
 def _bus(figures: Figures) -> Iterator[Metric]:
@@ -89,8 +108,9 @@ def _bus(figures: Figures) -> Iterator[Metric]:
 
 
 class Metrics:
-    def __init__(self) -> None:
+    def __init__(self, meter: CallMeter) -> None:
         self._registry = CollectorRegistry()
+        self._registry.register(CallMetrics(meter))
         self._requests = Counter(
             "outrider_http_requests_total", "Requests answered", ["method", "route", "status"],
             registry=self._registry,
@@ -122,3 +142,11 @@ class Metrics:
     def page(self, figures: Figures | None) -> bytes:
         self._database.figures = figures
         return generate_latest(self._registry)
+
+
+def serve_worker_metrics(meter: CallMeter, host: str, port: int) -> None:
+    """For a worker, which serves nothing else: a thread answers until the process ends."""
+    registry = CollectorRegistry()
+    registry.register(CallMetrics(meter))
+    Info("outrider_build", "Version information", registry=registry).info({"version": __version__})
+    start_http_server(port, host, registry)

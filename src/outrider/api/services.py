@@ -43,7 +43,7 @@ class Services:
         self.outrider = outrider
         self.limits = limits
         self.behind_tls = behind_tls
-        self.metrics = Metrics()
+        self.metrics = Metrics(outrider.call_meter)
         self.streams = Streams(limits, self.metrics.streams)
         self.bodies = BodyBudget(limits.bodies_bytes, limits.bodies_workspace_bytes, limits)
         self.uploads = BodyBudget(limits.uploads_bytes, limits.uploads_workspace_bytes, limits)

@@ -6,9 +6,11 @@ on first use. Its bases are the packages whose roles it uses.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from outrider.domain.submission import GatewayType
 from outrider.gateways.directory import GATEWAY_TYPES, Gateways
+from outrider.kernel.delivery.right_of_way import RightOfWay
 from outrider.kernel.foundation import Foundation
 from outrider.limits.kernel import Limits
 from outrider.ports.clock import Clock, IdSource
@@ -32,6 +34,10 @@ class Wiring:
     def foundation(self) -> Foundation:
         """Looked up each time: a test may substitute another store or other limits."""
         return Foundation(self.store, self.clock, self.ids, self.limits)
+
+    @cached_property
+    def right_of_way(self) -> RightOfWay:
+        return RightOfWay(self.clock, self.limits)
 
     @property
     def gateway_types(self) -> Mapping[str, GatewayType]:

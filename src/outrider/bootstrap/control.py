@@ -3,7 +3,6 @@
 from functools import cached_property
 
 from outrider.bootstrap.engines import EngineRoles
-from outrider.bootstrap.reports import ReportRoles
 from outrider.bootstrap.storage import StorageRoles
 from outrider.documents.campaign import PHASES
 from outrider.domain.admission import AdmissionRule
@@ -25,7 +24,7 @@ from outrider.ports.phases import PhaseHandler
 from outrider.reading.reader import DocumentReader
 
 
-class ControlRoles(ReportRoles, EngineRoles, StorageRoles):
+class ControlRoles(EngineRoles, StorageRoles):
     @cached_property
     def deployer(self) -> CampaignDeployer:
         return CampaignDeployer(
@@ -35,7 +34,7 @@ class ControlRoles(ReportRoles, EngineRoles, StorageRoles):
 
     @cached_property
     def audience_writer(self) -> AudienceWriter:
-        return AudienceWriter(self.foundation)
+        return AudienceWriter(self.foundation, self.right_of_way)
 
     @cached_property
     def audience_intake(self) -> AudienceIntake:
@@ -67,7 +66,7 @@ class ControlRoles(ReportRoles, EngineRoles, StorageRoles):
     def phase_controller(self) -> PhaseController:
         return PhaseController(
             self.foundation, self.deployer, self.handlers, self.phase_contexts, self.hub,
-            self.admission_gate, self.engine_notifier,
+            self.admission_gate, self.engine_notifier, self.blocker_finder,
         )  # fmt: skip
 
     @cached_property

@@ -7,6 +7,7 @@ from outrider.bootstrap.contracts import ContractRoles
 from outrider.domain.workflows import RoutePlace
 from outrider.engines.process_identity import presence
 from outrider.kernel.delivery.doubt_resolver import DoubtResolver
+from outrider.kernel.delivery.export_reconciler import ExportReconciler
 from outrider.kernel.delivery.policy_keeper import PolicyKeeper
 from outrider.kernel.delivery.screener import Screener
 from outrider.kernel.delivery.screens import supported_templates
@@ -37,3 +38,7 @@ class DeliveryRoles(ContractRoles, AccessRoles):
     @cached_property
     def doubt_resolver(self) -> DoubtResolver:
         return DoubtResolver(self.foundation, self.gateways, presence)
+
+    @cached_property
+    def export_reconciler(self) -> ExportReconciler:
+        return ExportReconciler(self.foundation, self.doubt_resolver)

@@ -3,17 +3,21 @@
 from functools import cached_property
 from typing import Protocol
 
-from outrider.bootstrap.base import Wiring
+from outrider.bootstrap.reports import ReportRoles
 from outrider.domain.errors import InvalidInput
 from outrider.engines.parts import EngineParts, ReportStuck
 from outrider.engines.process_identity import this_host, this_worker
 from outrider.engines.table import ENGINES
 from outrider.files.event_spool import LocalSpool
 from outrider.kernel.foundation import Foundation
+from outrider.kernel.reports.blocker_finder import BlockerFinder
+from outrider.kernel.reports.event_explainer import EventExplainer
+from outrider.kernel.reports.run_explainer import RunExplainer
 from outrider.kernel.work.engine_notifier import EngineNotifier
 from outrider.kernel.work.watcher import Watcher
 from outrider.plugins import load_named
 from outrider.ports.engine import Engine
+from outrider.ports.http import HttpRequester
 from outrider.secrets.store import load_secrets
 from outrider.settings import Settings
 
@@ -39,10 +43,20 @@ def make_engine(
     settings: Settings, foundation: Foundation, report_stuck: ReportStuck | None = None
 ) -> Engine:
     make = engine_maker(settings.engine)
-    return make(EngineParts(settings, foundation, load_secrets(), this_worker(), report_stuck))
+    parts = EngineParts(
+        settings, foundation, load_secrets(), this_worker(), make_http, report_stuck
+    )
+    return make(parts)
 
 
-class EngineRoles(Wiring):
+def make_http(*, timeout_seconds: float, answer_max_bytes: int) -> HttpRequester:
+    # Only an engine that speaks HTTP loads the client.
+    from outrider.gateways.http_client import HttpClient
+
+    return HttpClient(timeout_seconds=timeout_seconds, answer_max_bytes=answer_max_bytes)
+
+
+class EngineRoles(ReportRoles):
     @cached_property
     def engine(self) -> Engine:
         return make_engine(self.settings, self.foundation, self.watcher.tell_stuck_workflow)
@@ -55,11 +69,32 @@ class EngineRoles(Wiring):
     def watcher(self) -> Watcher:
         spool = self.settings.spool
         spools = {f"{this_host()}:{spool}": LocalSpool(spool, self.ids)}
-        return Watcher(self.foundation, spools)
+        rates = {name: target.rate_limits for name, target in self.settings.targets.items()}
+        return Watcher(self.foundation, spools, self.blocker_finder, rate_limits=rates)
+
+    @cached_property
+    def blocker_finder(self) -> BlockerFinder:
+        return BlockerFinder(
+            self.foundation,
+            lambda: self.registry_keeper.contracts(),
+            lambda: self.engine_notifier.deaf_since,
+        )
+
+    @cached_property
+    def event_explainer(self) -> EventExplainer:
+        return EventExplainer(self.foundation, self.blocker_finder)
+
+    @cached_property
+    def run_explainer(self) -> RunExplainer:
+        return RunExplainer(self.foundation, self.blocker_finder)
 
     async def reach_engine(self) -> None:
         """Raises EngineUnavailable if it has a server that does not answer."""
         await self.engine.check()
+
+    async def register_with_engine(self) -> list[str]:
+        """What the engine's server has to know before any work: the names of what it was given."""
+        return list(await self.engine.register())
 
     def wake_lanes(self) -> None:
         """Single messages are due: a local worker need not wait for its next poll."""

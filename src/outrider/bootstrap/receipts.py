@@ -4,14 +4,17 @@ from functools import cached_property
 
 from outrider.bootstrap.control import ControlRoles
 from outrider.domain.errors import InvalidInput
-from outrider.domain.opt_out_words import reading
+from outrider.domain.opt_out_words import OptOutWord, reading
 from outrider.domain.states import Channel
+from outrider.domain.submission import GatewayType
 from outrider.gateways.directory import GATEWAY_TYPES
 from outrider.gateways.receipt_readers import TargetReaders
 from outrider.kernel.control.rate_pauser import RatePauser
+from outrider.kernel.receipts.opt_out_answerer import OptOutAnswerer
 from outrider.kernel.receipts.receipt_intake import ReceiptIntake
 from outrider.kernel.receipts.receipt_matcher import ReceiptMatcher
 from outrider.kernel.receipts.sent_tallier import SentTallier
+from outrider.kernel.receipts.target_sharers import TargetSharers
 from outrider.limits.receipts import DEFAULT_RECEIPT_LIMITS, ReceiptLimits
 from outrider.ports.receipts import ReceiptReaders
 
@@ -40,14 +43,37 @@ class ReceiptRoles(ControlRoles):
     @cached_property
     def receipt_intake(self) -> ReceiptIntake:
         return ReceiptIntake(
-            self.foundation, self.channel_of, reading, self.receipt_matcher.wake,
-            self.receipt_limits,
+            self.foundation, self.channel_of, reading, self.target_sharers,
+            self.receipt_matcher.wake, self.receipt_limits,
         )  # fmt: skip
 
     @cached_property
     def receipt_matcher(self) -> ReceiptMatcher:
         return ReceiptMatcher(
-            self.foundation, self.channel_of, self.receipt_limits, self.rate_pauser.note
+            self.foundation, self.channel_of, self.target_sharers, self.receipt_limits,
+            self.rate_pauser.note, self.opt_out_answerer.answer, self.wake_lanes,
+        )  # fmt: skip
+
+    @cached_property
+    def opt_out_answerer(self) -> OptOutAnswerer:
+        return OptOutAnswerer(self.registry_keeper.contracts, GATEWAY_TYPES, self._answer_text)
+
+    def _answer_text(
+        self, submission_target: str, gateway: GatewayType, word: OptOutWord, written: str
+    ) -> str | None:
+        target = self.settings.targets.get(submission_target)
+        if target is None:
+            return None
+        by_provider = target.answers.provider_answers
+        if gateway.answers_opt_outs if by_provider is None else by_provider:
+            return None
+        return target.answers.text(word, written)
+
+    @cached_property
+    def target_sharers(self) -> TargetSharers:
+        shared = {name for name, target in self.settings.targets.items() if target.shared_with}
+        return TargetSharers(
+            self.foundation, shared, self.gateways.shares_reports, self.receipt_limits
         )
 
     @cached_property

@@ -5,9 +5,9 @@ from functools import cached_property
 from outrider.bootstrap.access import AccessRoles
 from outrider.bootstrap.contracts import ContractRoles
 from outrider.kernel.reports.certifier import Certifier
-from outrider.kernel.reports.event_explainer import EventExplainer
+from outrider.kernel.reports.person_reader import PersonReader
 from outrider.kernel.reports.previewer import Previewer
-from outrider.kernel.reports.run_explainer import RunExplainer
+from outrider.kernel.reports.searcher import Searcher
 from outrider.kernel.runs.projector import Projector
 from outrider.kernel.runs.run_reader import RunReader
 from outrider.kernel.streams.campaign_event_hub import EventHub
@@ -25,12 +25,12 @@ class ReportRoles(ContractRoles, AccessRoles):
         return Previewer(self.store, self.preview_renderer, self.unsubscriber, variables_of)
 
     @cached_property
-    def run_explainer(self) -> RunExplainer:
-        return RunExplainer(self.foundation, self.registry_keeper)
+    def person_reader(self) -> PersonReader:
+        return PersonReader(self.store)
 
     @cached_property
-    def event_explainer(self) -> EventExplainer:
-        return EventExplainer(self.store, self.limits)
+    def searcher(self) -> Searcher:
+        return Searcher(self.store)
 
     @cached_property
     def run_reader(self) -> RunReader:

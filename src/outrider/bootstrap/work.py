@@ -1,18 +1,23 @@
 """The loops beside requests and jobs, and what workers share with them."""
 
+import os
 from functools import cached_property
 
+from outrider import __version__
 from outrider.bootstrap.bus import BusRoles
 from outrider.bootstrap.receipts import ReceiptRoles
 from outrider.bootstrap.workflows import WorkflowRoles
 from outrider.domain.ids import WorkerId
-from outrider.engines.process_identity import this_worker
+from outrider.engines.process_identity import this_host, this_worker
 from outrider.files.event_spool import LocalSpool
 from outrider.kernel.control.stop_sweeper import StopSweeper
+from outrider.kernel.delivery.call_meter import CallMeter
+from outrider.kernel.transactions.workers import WorkerCard
 from outrider.kernel.work.background_loops import BackgroundLoops
 from outrider.kernel.work.database_clock import DatabaseClock
 from outrider.kernel.work.deadline_expirer import DeadlineExpirer
 from outrider.kernel.work.job_step_recorder import StepRecorder
+from outrider.kernel.work.presence_keeper import PresenceKeeper
 from outrider.kernel.work.stop_guard import StopGuard
 
 
@@ -25,6 +30,18 @@ class WorkRoles(ReceiptRoles, WorkflowRoles, BusRoles):
     def deadline_expirer(self) -> DeadlineExpirer:
         return DeadlineExpirer(self.foundation)
 
+    @cached_property
+    def call_meter(self) -> CallMeter:
+        """Of all workers of this process."""
+        return CallMeter()
+
+    @cached_property
+    def presence_keeper(self) -> PresenceKeeper:
+        process = WorkerCard(
+            this_worker(), "server", this_host(), os.getpid(), __version__, self.settings.engine
+        )
+        return PresenceKeeper(self.foundation, process)
+
     def step_recorder(self, worker_id: WorkerId) -> StepRecorder:
         spool = LocalSpool(self.settings.spool, self.ids)
         return StepRecorder(self.foundation, spool, self.settings.state_store.budget(), worker_id)
@@ -34,6 +51,7 @@ class WorkRoles(ReceiptRoles, WorkflowRoles, BusRoles):
         """The loops beside requests and jobs, each once in this process."""
         loops = {
             "watcher": self.watcher.run,
+            "presence keeper": self.presence_keeper.run,
             "refusal recorder": self.refusal_recorder.run,
             "projector": self.projector.run,
             "run reconciler": self.run_reconciler.run,

@@ -9,7 +9,7 @@ from outrider.domain.errors import InvalidInput
 from outrider.domain.ids import WorkerId
 from outrider.domain.retry import RetrySchedule
 from outrider.domain.targets import TargetPolicy
-from outrider.engines.process_identity import is_dead, this_host, this_worker
+from outrider.engines.process_identity import is_dead, presence, this_host, this_worker
 from outrider.engines.worker import EngineWorker
 from outrider.files.call_journal import CallJournalFolder, open_journal
 from outrider.kernel.access.workspace_names import WorkspaceNames
@@ -17,16 +17,26 @@ from outrider.kernel.contracts.contract_cache import ContractCache
 from outrider.kernel.delivery.attachment_reader import EnclosureReader
 from outrider.kernel.delivery.call_permits import CallPermits
 from outrider.kernel.delivery.campaign_delivery import Delivery
+from outrider.kernel.delivery.doubt_composer import DoubtComposer
+from outrider.kernel.delivery.doubt_settler import DoubtSettler
+from outrider.kernel.delivery.found_messages import FoundMessages
 from outrider.kernel.delivery.gateway_caller import GatewayCaller
 from outrider.kernel.delivery.gateway_routes import GatewayRoutes
 from outrider.kernel.delivery.item_drafter import ItemDrafter
 from outrider.kernel.delivery.lane_delivery import LaneDelivery
+from outrider.kernel.delivery.lane_loader import LaneLoader
+from outrider.kernel.delivery.lane_opener import LaneOpener
+from outrider.kernel.delivery.living_callers import LivingCallers
+from outrider.kernel.delivery.look_up_asker import LookUpAsker
 from outrider.kernel.delivery.reservations import Reserver
 from outrider.kernel.delivery.result_closer import ResultCloser
 from outrider.kernel.delivery.shortage_teller import ShortageTeller
 from outrider.kernel.delivery.target_gate import TargetGate
 from outrider.kernel.runs.budgeted_store import BudgetedStore
+from outrider.kernel.work.held_jobs import HeldJobs
+from outrider.kernel.work.job_claimer import JobClaimer
 from outrider.kernel.work.job_processor import JobProcessor
+from outrider.kernel.work.job_releaser import JobReleaser
 from outrider.kernel.work.lease_rescuer import LeaseRescuer
 from outrider.kernel.work.phase_work import PhaseWork
 from outrider.kernel.work.progress_reporter import ProgressReporter
@@ -56,7 +66,7 @@ class WorkerParts:
         self.renderer = RenderPool()
         self.journal = open_journal(shared.settings.spool, worker_id)
         self.permits = CallPermits(foundation)
-        self.closer = ResultCloser(foundation, observer, self.journal)
+        self.closer = ResultCloser(foundation, observer, self.journal, shared.right_of_way)
         self.gate = TargetGate(foundation, shared.policies, TargetPolicy(retry=retry), worker_id)
         self._reserver = Reserver(foundation, self.permits)
         self._budgeted = BudgetedStore(foundation.store, shared.settings.state_store.budget())
@@ -72,7 +82,7 @@ class WorkerParts:
         shortages = ShortageTeller(self._foundation, this_host())
         return GatewayCaller(
             self._foundation, self.closer, self.gate, self.permits, self.journal, self._observer,
-            shortages,
+            shortages, self._shared.right_of_way,
         )  # fmt: skip
 
     @cached_property
@@ -82,14 +92,21 @@ class WorkerParts:
             self._foundation, self._budgeted, shared.handlers, shared.phase_contexts,
             self._worker_id,
         )  # fmt: skip
-        processor = JobProcessor(
-            self._foundation, shared.engine, self._campaign_delivery(), self._lane_delivery(),
-            phase_work, shared.step_recorder(self._worker_id), self.permits, self.journal,
-            QueueTurns(self._filter, self.gate.closed_until), self._filter, self.gate.closed,
-            self._worker_id, self._observer,
+        turns = QueueTurns(self._filter, self.gate.closed_until)
+        held = HeldJobs(self._foundation.clock, self._foundation.limits, turns)
+        delivery, lane_delivery = self._campaign_delivery(), self._lane_delivery()
+        claimer = JobClaimer(
+            self._foundation, shared.engine, held, lane_delivery, self.permits, turns,
+            self._filter, self.gate.closed, self._worker_id, self._observer,
         )  # fmt: skip
-        self.caller.yields = processor.yields
+        releaser = JobReleaser(self._foundation, delivery, self.journal, self._worker_id)
+        processor = JobProcessor(
+            self._foundation, held, claimer, releaser, delivery, lane_delivery, phase_work,
+            shared.step_recorder(self._worker_id), self.permits,
+        )  # fmt: skip
+        self.caller.yields = held.yields
         self.caller.note_sent = shared.sent_tallier.note
+        self.caller.meter = shared.call_meter
         shared.receipt_matcher.is_sending = lambda: bool(processor.held)
         return processor
 
@@ -103,11 +120,15 @@ class WorkerParts:
 
     def _lane_delivery(self) -> LaneDelivery:
         shared = self._shared
-        return LaneDelivery(
-            self._foundation, self.routes, self._contract_cache, shared.screener,
-            EnclosureReader(shared.artifacts), shared.unsubscriber, self._reserver, self.caller,
+        loader = LaneLoader(
+            self._foundation, self.routes, self._contract_cache, shared.screener, self.caller,
             self._observer,
         )  # fmt: skip
+        opener = LaneOpener(
+            self._foundation, shared.screener, EnclosureReader(shared.artifacts),
+            shared.unsubscriber, self._reserver, self.caller, self._observer,
+        )  # fmt: skip
+        return LaneDelivery(self._foundation, loader, opener, self.caller, self._observer)
 
     @cached_property
     def rescuer(self) -> LeaseRescuer:
@@ -116,6 +137,16 @@ class WorkerParts:
         return LeaseRescuer(
             self._foundation, journals, self._worker_id, is_dead, shared.clock_is_steady
         )
+
+    @cached_property
+    def settler(self) -> DoubtSettler:
+        shared, foundation = self._shared, self._foundation
+        composer = DoubtComposer(foundation, self.renderer, shared.unsubscriber)
+        living = LivingCallers(foundation, presence)
+        messages = FoundMessages(foundation, composer, living)
+        asker = LookUpAsker(foundation, self._contract_cache, self.gate, messages, living)
+        names = WorkspaceNames(foundation.store, foundation.limits)
+        return DoubtSettler(foundation, shared.gateways, names, self._contract_cache, asker)
 
     async def get_ready(self) -> None:
         self._shared.gateways.get_ready()
@@ -150,17 +181,18 @@ class WorkerRoles(WorkRoles):
         """A worker wired to this process's store; the caller runs it."""
         await self.set_clock()
         await self.bus_keeper.register()
-        parts = WorkerParts(
-            self, worker_id or this_worker(), retry, observer or Unobserved(),
-            work_filter or WorkFilter(),
-        )  # fmt: skip
+        worker_id, work_filter = worker_id or this_worker(), work_filter or WorkFilter()
+        parts = WorkerParts(self, worker_id, retry, observer or Unobserved(), work_filter)
         reporter = ProgressReporter(self.foundation, self.hub)
         try:
             await parts.get_ready()
-            async with self.engine.worker(parts.processor) as mover:
+            async with (
+                self.presence_keeper.working(worker_id, work_filter),
+                self.engine.worker(parts.processor) as mover,
+            ):
                 yield EngineWorker(
                     mover, parts.processor, parts.permits, parts.caller, parts.closer,
-                    parts.rescuer, reporter, self.background_loops,
+                    parts.rescuer, parts.settler, reporter, self.background_loops,
                 )  # fmt: skip
         finally:
             await parts.close()

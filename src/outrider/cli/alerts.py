@@ -28,7 +28,7 @@ def alerts(
     async def here(outrider: Outrider) -> Document:
         before = cursors.id_after(after, LAST)
         found = await outrider.store.read(
-            alerts_page(DEFAULT_SCOPE, before, limit, only_standing=not everything)
+            alerts_page(DEFAULT_SCOPE, before, limit, only_open=not everything)
         )
         page = Page(
             items=[AlertAnswer.of(alert) for alert in found],

@@ -18,6 +18,7 @@ class Commands(LazyGroup):
         "alerts": "outrider.cli.alerts:alerts",
         "serve": "outrider.cli.serve:serve",
         "work": "outrider.cli.work:work",
+        "workers": "outrider.cli.workers:workers",
         "sandbox": "outrider.cli.sandbox:sandbox",
         "receive-mail": "outrider.cli.receive_mail:receive_mail",
         "campaign": "outrider.cli.campaign_controls:app",
@@ -32,6 +33,8 @@ class Commands(LazyGroup):
         "workflow": "outrider.cli.workflow:app",
         "suppression": "outrider.cli.suppression:app",
         "receipts": "outrider.cli.receipts:app",
+        "person": "outrider.cli.person:person",
+        "search": "outrider.cli.person:search",
     }
 
 

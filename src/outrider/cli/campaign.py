@@ -20,6 +20,7 @@ from outrider.cli.console import (
     accounting_of,
     err,
     out,
+    print_blockers,
     print_deliveries,
     print_json,
     print_rows,
@@ -206,7 +207,7 @@ def status(context: typer.Context, campaign_id: Id, as_json: Json = False) -> No
     for name, phase in phases:
         if phase["accounting"]:
             print_accounting(name, phase)
-        print_waiting(phase)
+        print_blockers(phase["blockers"])
     if (command := next_control(snapshot)) is not None:
         action, phase = command
         out.print(
@@ -289,6 +290,7 @@ def print_ending(seen: Document) -> None:
         print_waiting(seen)
         return
     print_accounting(seen["phase"], seen)
+    print_blockers(seen["blockers"])
     if seen["accounting"]["inDoubt"]:
         out.print(texts.Campaign.NEXT_DOUBTS.format(run_id=seen["runId"]), style="dim")
     elif seen["phase"] == LAUNCH:

@@ -107,6 +107,12 @@ def print_deliveries(accounting: Mapping[str, Any]) -> None:
         out.print(texts.Console.DELIVERIES.format(terms=delivery_terms(delivery)))
 
 
+def attempt_words(item: Mapping[str, Any]) -> str:
+    """The contract's attempt; and which call of it, where a lost worker's call was repeated."""
+    attempt, call = item["attemptsMade"], item.get("engineAttempt", 1)
+    return texts.Console.REPEATED.format(attempt=attempt, call=call) if call > 1 else f"{attempt}"
+
+
 def fail(
     error: OutriderError, *, as_json: bool, more: Mapping[str, object] | None = None
 ) -> NoReturn:
@@ -135,3 +141,10 @@ def fail(
         if error.hint:
             err.print(texts.Console.NEXT.format(hint=escape(error.hint)))
     raise typer.Exit(1)
+
+
+def print_blockers(blockers: Sequence[Mapping[str, Any]]) -> None:
+    """Why it is not moving, and what to do."""
+    for each in blockers:
+        out.print(texts.Blockers.LINE.format(code=each["code"], message=escape(each["message"])))
+        out.print(escape(each["hint"]), style="dim")

@@ -41,18 +41,25 @@ PLACES = {
 
 
 def migrate(context: typer.Context, as_json: Json = False) -> None:
-    """Update the database schema. Safe to repeat, and to run from several machines at once."""
+    """Update the database schema, and the definitions on the engine's server if it has any.
 
-    async def work(outrider: Outrider) -> list[str]:
-        return list(await outrider.store.migrate())
+    Safe to repeat, and to run from several machines at once.
+    """
 
-    applied = execute(context, work, as_json=as_json, schema=False)
+    async def work(outrider: Outrider) -> tuple[list[str], list[str]]:
+        applied = list(await outrider.store.migrate())
+        return applied, await outrider.register_with_engine()
+
+    applied, registered = execute(context, work, as_json=as_json, schema=False)
     if as_json:
-        print_json({"applied": applied, "success": True})
-    elif applied:
+        print_json({"applied": applied, "registered": registered, "success": True})
+        return
+    if applied:
         out.print(texts.Database.MIGRATED.format(applied=", ".join(applied)))
     else:
         out.print(texts.Database.UP_TO_DATE)
+    if registered:
+        out.print(texts.Database.REGISTERED.format(names=", ".join(registered)))
 
 
 def check(context: typer.Context, as_json: Json = False) -> None:

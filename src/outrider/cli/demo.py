@@ -21,6 +21,7 @@ from outrider.cli import texts
 from outrider.cli.console import Json, accounting_line, err, fail, out, print_json, print_rows
 from outrider.cli.demo_campaign import registry, target_settings
 from outrider.cli.demo_children import child, ready_line
+from outrider.cli.demo_conductor import conductor_url
 from outrider.cli.demo_story import ACTOR, Result, Story
 from outrider.cli.demo_temporal import temporal_address
 from outrider.cli.run import certificate_document, print_certificate
@@ -36,14 +37,15 @@ RECIPIENTS_DEFAULT = 2_000
 LATENCY_MS = 2
 ERRORS_ONLY = 40
 HOST = "127.0.0.1"
-TEMPORAL_LEASE_SECONDS = 3.0
-"""Temporal reassigns a killed worker's jobs after its heartbeats have been missing for this long: a
-demo should not wait for half a minute."""
+SERVER_LEASE_SECONDS = 3.0
+"""An engine's server reassigns a killed worker's jobs after its heartbeats have been missing for
+this long: a demo should not wait for half a minute."""
 
 
 class EngineChoice(StrEnum):
     LOCAL = "local"
     TEMPORAL = "temporal"
+    CONDUCTOR = "conductor"
 
 
 def demo(
@@ -65,7 +67,8 @@ def demo(
         EngineChoice,
         typer.Option(
             envvar="OUTRIDER_ENGINE",
-            help="Execution engine. `temporal` starts its own server unless one is configured.",
+            help="Execution engine. `temporal` and `conductor` start their own server unless one is"
+            " configured.",
         ),
     ] = EngineChoice.LOCAL,
     as_json: Json = False,
@@ -133,6 +136,16 @@ async def _moved_by(
     if engine is EngineChoice.LOCAL:
         yield {"engine": engine.value}
         return
+    if engine is EngineChoice.CONDUCTOR:
+        async with conductor_url(folder) as url:
+            say(texts.Demo.CONDUCTOR.format(url=url))
+            yield {
+                "engine": engine.value,
+                "conductor_url": url,
+                "conductor_domain": folder.name,
+                "lease_seconds": SERVER_LEASE_SECONDS,
+            }
+        return
     async with temporal_address(folder) as address:
         say(texts.Demo.TEMPORAL.format(address=address))
         yield {
@@ -140,7 +153,7 @@ async def _moved_by(
             "temporal_address": address,
             # On a shared server, only the demo's workers may take the demo's jobs.
             "temporal_task_queue": folder.name,
-            "lease_seconds": TEMPORAL_LEASE_SECONDS,
+            "lease_seconds": SERVER_LEASE_SECONDS,
         }
 
 

@@ -27,11 +27,10 @@ from outrider.cli.demo_campaign import (
 )
 from outrider.cli.demo_children import worker
 from outrider.cli.documents import Document, document_of
-from outrider.cli.doubts import references_in
 from outrider.cli.watching import watch, watch_phase
 from outrider.domain.campaigns import LAUNCH
 from outrider.domain.errors import OutriderError
-from outrider.domain.ids import DEFAULT_SCOPE, CampaignId, RunId
+from outrider.domain.ids import DEFAULT_SCOPE, CampaignId, IdempotencyKey, RunId
 from outrider.domain.outbox import Accounting
 from outrider.domain.phases import Action
 from outrider.domain.states import PhaseState
@@ -192,10 +191,12 @@ class Story:
         )
 
     async def _reconcile(self, run_id: RunId) -> Reconciliation:
+        from outrider.gateways.sandbox import references_delivered
+
         return await self.outrider.doubt_resolver.reconcile(
             DEFAULT_SCOPE,
             run_id=run_id,
-            received=references_in(self.witness),
+            received={IdempotencyKey(each) for each in references_delivered(self.witness)},
             absent=DoubtVerdict.RESUBMIT,
             evidence=texts.DemoStory.EVIDENCE,
             actor=ACTOR,

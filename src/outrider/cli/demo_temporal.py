@@ -36,7 +36,7 @@ async def temporal_address(folder: Path) -> AsyncIterator[str]:
         return
     log = folder / "temporal.log"
     for _ in range(START_TRIES):
-        port = _free_port()
+        port = free_port()
         async with _server(folder, port, log) as process:
             if await _is_ready(process, f"{HOST}:{port}"):
                 yield f"{HOST}:{port}"
@@ -77,7 +77,7 @@ def _find_program() -> str:
     return found
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.create_server((HOST, 0)) as free:
         port: int = free.getsockname()[1]
         return port

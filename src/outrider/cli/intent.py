@@ -11,10 +11,20 @@ from rich.markup import escape
 
 from outrider.api import cursors
 from outrider.api.models.common import Page
-from outrider.api.models.items import IntentLineAnswer
+from outrider.api.models.intents import IntentLineAnswer
 from outrider.bootstrap import Outrider
 from outrider.cli import texts
-from outrider.cli.console import After, Json, Most, err, out, print_json, print_rows, shown
+from outrider.cli.console import (
+    After,
+    Json,
+    Most,
+    attempt_words,
+    err,
+    out,
+    print_json,
+    print_rows,
+    shown,
+)
 from outrider.cli.documents import Document, document_of
 from outrider.cli.event_lines import STDIN, opened
 from outrider.cli.remote import Remote
@@ -153,11 +163,11 @@ def _submit_one(
 
 def _submit_file(context: typer.Context, name: str, *, as_json: bool) -> None:
     # It loads the web framework, which `--help` and the other commands do without.
-    from outrider.cli.intent_lines import submit_lines, take_here, take_there, told
+    from outrider.cli.intent_lines import refusal_text, submit_lines, take_here, take_there
 
     def on_refused(refused: Document) -> None:
         if not as_json:
-            err.print(texts.Intent.NOT_SUBMITTED.format(problem=shown(told(refused))))
+            err.print(texts.Intent.NOT_SUBMITTED.format(problem=shown(refusal_text(refused))))
 
     async def submitted(take: "Take") -> "Tally":
         with opened(name) as file, progress_bar() as progress:
@@ -226,7 +236,7 @@ def list_intents(
             (each["intentId"], each["submissionTarget"],
              texts.Console.IN_DOUBT if each["inDoubt"] else each["status"],
              each["finalOutcome"] or each["exhaustedReason"] or each["reason"],
-             each["attemptsMade"], each["createdAt"])
+             attempt_words(each), each["createdAt"])
             for each in page["items"]
         ],
         texts.Intent.NONE,

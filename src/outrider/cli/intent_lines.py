@@ -1,6 +1,6 @@
 """Intents from a file, one JSON object a line, submitted in windows.
 
-A line that is no intent is told of with its number, and the others are submitted all the same.
+A line that is not an intent is reported with its number, and the others are still submitted.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -89,7 +89,7 @@ async def take_there(server: Remote, window: Sequence[Line]) -> list[Document]:
     return found
 
 
-def told(refused: Document) -> str:
+def refusal_text(refused: Document) -> str:
     fields = refused["error"].get("fields", [])
     problems = "; ".join(f"{each['path']}: {each['message']}" for each in fields)
     problem = problems or refused["error"]["message"]

@@ -71,16 +71,18 @@ class Remote:
         _, document = await self._ask("POST", path, {}, content, media_type)
         return document
 
-    async def upload(self, *path: str, file: Path, media_type: str) -> Document:
+    async def upload(
+        self, *path: str, file: Path, media_type: str, **query: str | int | None
+    ) -> Document:
         from yarl import URL
 
-        url = URL(self._place(path, {}))
+        url = URL(self._place(path, query))
         with file.open("rb") as opened:
             length = os.fstat(opened.fileno()).st_size
             answer = await self._client.upload(
                 url, _pieces(opened, length), length, media_type, headers=self._headers
             )
-        return _document(*self._told(answer))
+        return _document(*self._checked(answer))
 
     async def _ask(
         self,
@@ -96,7 +98,7 @@ class Remote:
             method, URL(self._place(path, query)), headers=self._headers,
             content=content, content_type=media_type,
         )  # fmt: skip
-        status, body = self._told(answer)
+        status, body = self._checked(answer)
         return status, _document(status, body)
 
     def _place(self, path: tuple[str, ...], query: dict[str, str | int | None]) -> str:
@@ -104,7 +106,7 @@ class Remote:
         given = {name: value for name, value in query.items() if value is not None}
         return f"{place}?{urlencode(given)}" if given else place
 
-    def _told(self, answer: "Answer | AttemptError") -> tuple[int, bytes]:
+    def _checked(self, answer: "Answer | AttemptError") -> tuple[int, bytes]:
         if isinstance(answer, AttemptError):
             raise StoreUnavailable(
                 texts.Remote.NO_ANSWER.format(url=self._url, reason=answer.detail or answer.code),

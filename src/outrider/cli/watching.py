@@ -92,6 +92,9 @@ async def watch_phase(
             note = "" if word == PhaseState.IN_PROGRESS else word
             if seen["waitsFor"] or word == SCHEDULED:
                 note = f"{note} {reason}".strip()
+            if (blockers := seen["blockers"]) and not note:
+                first = blockers[0]
+                note = texts.Blockers.NOTE.format(code=first["code"], since=first["since"][11:19])
             if doubts := accounting.get("inDoubt"):
                 note += texts.Watching.IN_DOUBT.format(doubts=doubts)
             progress.update(task, completed=seen["progressPercentage"], note=note)
@@ -111,5 +114,6 @@ async def watch_phase(
                     "scheduledFor": seen["scheduledFor"],
                     "runs": seen["runs"],
                     "outcome": seen["outcome"],
+                    "blockers": seen["blockers"],
                 }
             await asyncio.sleep(WATCH_SECONDS)

@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from typing import Annotated, Literal
@@ -21,7 +21,7 @@ from outrider.domain.errors import OutriderError
 from outrider.kernel.transactions import jobs
 from outrider.kernel.work.queue_turns import WorkFilter
 from outrider.ports.engine import Worker
-from outrider.system import settle_heap
+from outrider.system import settle_process
 
 log = structlog.get_logger()
 
@@ -34,7 +34,7 @@ async def working(outrider: Outrider) -> AsyncIterator[None]:
     """A worker in this process for as long as the block runs; its failure ends the block."""
     async with outrider.worker() as worker, asyncio.TaskGroup() as group:
         group.create_task(worker.run(), name="worker")
-        settle_heap()
+        settle_process()
         yield
         worker.stop()
 
@@ -64,6 +64,18 @@ def work(
         bool,
         typer.Option("--until-idle", help="Exit once no job is due. Useful for cron and scripts."),
     ] = False,
+    metrics_port: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=65535,
+            help="Serve Prometheus metrics of this worker on this port; with several processes,"
+            " each takes the next one.",
+        ),
+    ] = None,
+    metrics_host: Annotated[
+        str, typer.Option(help="The address to serve metrics on.")
+    ] = "127.0.0.1",
     as_json: Json = False,
 ) -> None:
     """Process jobs until SIGTERM or Ctrl-C.
@@ -78,7 +90,9 @@ def work(
         if until_idle:
             raise typer.BadParameter(texts.Work.ONE_PROCESS)
         refuse_server(context, as_json=as_json)
-        raise typer.Exit(_supervise(context, processes, concurrency, targets, mode))
+        options = _options(concurrency, targets, mode)
+        metrics = (metrics_host, metrics_port) if metrics_port is not None else None
+        raise typer.Exit(_supervise(context, processes, options, metrics))
     if until_idle and (targets or mode):
         raise typer.BadParameter(texts.Work.ALL_WORK)
     wanted = WorkFilter(frozenset(targets.split(",")) if targets else None, mode)
@@ -97,9 +111,14 @@ def work(
             # Items keep the contract they were submitted under; new submissions here use the new
             # one.
             loop.add_signal_handler(signal.SIGHUP, outrider.registry_keeper.reload)
+            if metrics_port is not None:
+                # With the web server's libraries, for those that want it.
+                from outrider.api.metrics import serve_worker_metrics
+
+                serve_worker_metrics(outrider.call_meter, metrics_host, metrics_port)
             if as_json:
                 print_json({"worker": "ready"})
-            settle_heap()
+            settle_process()
             log.info("worker_ready", database=outrider.store.scheme)
             async with asyncio.TaskGroup() as group:
                 watching = (
@@ -126,28 +145,35 @@ async def _stop_when_idle(outrider: Outrider, worker: Worker) -> None:
     worker.stop()
 
 
+def _options(concurrency: int | None, targets: str | None, mode: str | None) -> list[str]:
+    given = {"--concurrency": concurrency, "--targets": targets, "--mode": mode}
+    return [
+        word for name, value in given.items() if value is not None for word in (name, f"{value}")
+    ]
+
+
 def _supervise(
     context: typer.Context,
     processes: int,
-    concurrency: int | None,
-    targets: str | None,
-    mode: str | None,
+    options: Sequence[str],
+    metrics: tuple[str, int] | None,
 ) -> int:
     """Start N workers of one process each, pass signals on, and wait for all of them."""
     try:
         settings = settings_of(context)
     except OutriderError as error:
         raise typer.BadParameter(error.message) from error
-    command = [sys.executable, "-m", "outrider", "work"]
-    if concurrency is not None:
-        command += ["--concurrency", str(concurrency)]
-    if targets is not None:
-        command += ["--targets", targets]
-    if mode is not None:
-        command += ["--mode", mode]
+    command = [sys.executable, "-m", "outrider", "work", *options]
+    commands = [command] * processes
+    if metrics is not None:
+        host, port = metrics
+        commands = [
+            [*command, "--metrics-host", host, "--metrics-port", f"{port + place}"]
+            for place in range(processes)
+        ]
     # By environment, because anyone on the host can read a command line and its password.
     environment = {**os.environ, **settings.as_environment()}
-    children = [subprocess.Popen(command, env=environment) for _ in range(processes)]
+    children = [subprocess.Popen(each, env=environment) for each in commands]
 
     def pass_on(number: int, _frame: object) -> None:
         for child in children:

@@ -18,6 +18,7 @@ from outrider.documents import Document, Problems, json_path, key_field
 from outrider.documents.campaign import CHANNELS_WITH_SUBJECT
 from outrider.documents.templates import Body, Subject, TemplateCheck, TemplateContext
 from outrider.domain.addresses import normalise_email, normalise_phone
+from outrider.domain.purposes import checked_topic
 from outrider.domain.recipients import AddressKind, address_kind
 from outrider.domain.states import Channel
 from outrider.domain.workflows import Delay, IfPast, RecipientConfig, Relative, Timing
@@ -159,6 +160,7 @@ class _Step(Document):
     relative_to: _Relative | None = None
     recipient_config: _Recipients = Field(default=_Recipients())
     digest_minutes: Annotated[int, Field(ge=1, le=DELAY_MAX_MINUTES)] | None = None
+    topic: Annotated[str, AfterValidator(checked_topic)] | None = None
 
     @field_validator("subject")
     @classmethod
@@ -198,6 +200,7 @@ class _Step(Document):
             self._timing(),
             self.recipient_config.config(),
             None if digest is None else digest * SECONDS_PER_MINUTE,
+            self.topic,
         )
 
     def _timing(self) -> Timing:

@@ -119,7 +119,7 @@ BLOCKED_BECAUSE = {
     "run_not_finished": "its run has not ended; a phase completes when its run does",
     "confirmation_required": 'everyone would receive it again; to confirm, send "confirm": true',
     "nothing_to_send": "its last run left nobody to send to",
-    "run_not_let_go": "its run is waiting for approval or capacity; approve it, or stop it",
+    "run_not_released": "its run is waiting for approval or capacity; approve it, or stop it",
     "run_not_current": "that run is not the current run of '{blocking}'",
     "no_handler": "no handler for this phase is installed here",
 }

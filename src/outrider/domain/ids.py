@@ -132,6 +132,10 @@ def item_keys(
     return idempotency_keys(run_id, recipient_ids, version, scheduled_for)
 
 
+def intent_key(intent_id: str) -> IdempotencyKey:
+    return idempotency_key("intent", intent_id)
+
+
 def skipped_key(held: IdempotencyKey, job_id: JobId, recipient_id: RecipientId) -> IdempotencyKey:
     """The key of an item that was skipped because another one holds its own. The same inputs give
     the same key, so the item is recorded once, however often its job is retried."""

@@ -1,7 +1,7 @@
 """Message events: what became of single messages, whichever door they came through.
 
 A receipt makes one for whoever listens to the bus and for the callback of its intent; an intent's
-own outcome is told to its callback alone. A consumer knows a repeat by the CloudEvent's `id`.
+own outcome is sent to its callback only. A consumer knows a repeat by the CloudEvent's `id`.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ from outrider.domain.ids import OutboxId, WorkspaceId
 from outrider.domain.receipts import ReceiptEvent
 
 STREAMS_PER_WORKSPACE: Final = 16
-"""Messages of different streams are told side by side, those of one in order."""
+"""Events of different streams are published side by side, those of one stream in order."""
 
 
 class MessageEventType(StrEnum):

@@ -10,7 +10,7 @@ from outrider.domain.phases import STOPPED, Action
 from outrider.domain.states import TERMINAL_RUNS, PhaseState, RunStatus
 
 RUN_MISSING = "run_missing"
-RUN_NOT_LET_GO = "run_not_let_go"
+RUN_NOT_RELEASED = "run_not_released"
 CHANGED_IN_DATABASE = "changed_in_database"
 
 IN_FLIGHT = frozenset({PhaseState.IN_PROGRESS, PhaseState.PAUSED})
@@ -28,7 +28,7 @@ class RunBeside:
 
     status: RunStatus
     is_stopped: bool
-    is_let_go: bool
+    is_released: bool
     some_paused: bool
     some_going: bool
 
@@ -72,10 +72,10 @@ def repair(state: PhaseState, run: RunBeside | None) -> PhaseFollows | RunFollow
 def _of_moving_run(state: PhaseState, run: RunBeside) -> PhaseFollows | RunFollows | None:
     if state not in IN_FLIGHT:
         return RunFollows(Action.STOP)
-    if not run.is_let_go:
+    if not run.is_released:
         # Its jobs are held until it is released; there is nothing to pause.
         paused = state is PhaseState.PAUSED
-        return PhaseFollows(PhaseState.IN_PROGRESS, RUN_NOT_LET_GO) if paused else None
+        return PhaseFollows(PhaseState.IN_PROGRESS, RUN_NOT_RELEASED) if paused else None
     if state is PhaseState.PAUSED:
         return RunFollows(Action.PAUSE) if run.some_going else None
     return RunFollows(Action.RESUME) if run.some_paused else None

@@ -318,8 +318,8 @@ def _error(given: object) -> StepError:
     )
 
 
-def _counts(told: Mapping[str, object]) -> StepCounts | None:
-    sent, failed, skipped = told.get("sent"), told.get("failed"), told.get("skipped")
+def _counts(payload: Mapping[str, object]) -> StepCounts | None:
+    sent, failed, skipped = payload.get("sent"), payload.get("failed"), payload.get("skipped")
     if isinstance(sent, int) and isinstance(failed, int) and isinstance(skipped, int):
         return StepCounts(sent, failed, skipped)
     return None

@@ -36,6 +36,26 @@ def public_url(text: str) -> str:
     return text.rstrip("/")
 
 
+def server_url(text: str) -> str:
+    """Another system's address: http or https, a host, and perhaps a path; no trailing slash."""
+    try:
+        parts = urlsplit(text)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        raise ValueError("is not a URL") from None
+    if parts.scheme not in ("http", "https") or not host:
+        raise ValueError("should be a URL, such as https://conductor.internal:8080")
+    if parts.username is not None or "?" in text or "#" in text or not _PLAIN.match(text):
+        raise ValueError("must contain only a host, a port and a path")
+    return text.rstrip("/")
+
+
+def is_private_way(url: str) -> bool:
+    """Whether nobody between here and there can read what is sent."""
+    parts = urlsplit(url)
+    return parts.scheme == "https" or _is_loopback(parts.hostname or "")
+
+
 def _is_loopback(host: str) -> bool:
     try:
         return ip_address(host).is_loopback

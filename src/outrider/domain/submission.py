@@ -23,6 +23,7 @@ from outrider.domain.call_results import (
     Throttled,
     is_unreachable,
 )
+from outrider.domain.evidence import NO_EVIDENCE, Evidence
 from outrider.domain.reference_memory import NEVER, ReferenceMemory
 from outrider.domain.states import Channel, IntentStatus, ItemStatus, success_status
 
@@ -94,9 +95,19 @@ class GatewayType:
     remembers: ReferenceMemory | None = NEVER
     """How long its provider documents that it recognises a reference; None: each target declares
     it, because any server may speak this protocol."""
-    looks_up: bool = False
+    evidence: Evidence = NO_EVIDENCE
+    """What else its provider can say about a call that ended in silence."""
     reference_field: str | None = None
     """The field of a forwarded payload that carries our reference; a client's own would hide it."""
+    body_field: str = "body"
+    """The field of a payload that carries the text."""
+    answers_opt_outs: bool = False
+    """Its provider answers STOP and HELP by itself, unless its customer has turned that off."""
+
+    @property
+    def looks_up(self) -> bool:
+        """Whether its provider can be asked; a target's own look-up is not part of it."""
+        return self.evidence.look_up is not None
 
 
 class AttemptFacts(NamedTuple):
@@ -300,6 +311,12 @@ def _retry_or_end(
     return Verdict(
         ItemStatus.FAILED, IntentStatus.EXHAUSTED, progress, reason, detail or None, exhausted
     )
+
+
+def next_after_absence(contract: Contract, facts: AttemptFacts, due: datetime) -> datetime | None:
+    """A silent attempt is proven never to have arrived: when the next one may go; None if the
+    contract allows no other."""
+    return due if _exhausted(contract, facts, due) is None else None
 
 
 def _exhausted(contract: Contract, facts: AttemptFacts, due: datetime) -> ExhaustedReason | None:

@@ -70,6 +70,11 @@ class Door:
         return self.state is DoorState.OPEN
 
     @property
+    def is_held(self) -> bool:
+        """Closed because we were refused, and not because calls failed."""
+        return self.state is DoorState.DOWN and not self.failures
+
+    @property
     def is_untroubled(self) -> bool:
         return self.is_open and not self.failures and not self.step and self.slots is None
 

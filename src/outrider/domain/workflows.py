@@ -127,6 +127,11 @@ class WorkflowStep:
     timing: Timing = Delay()
     recipients: RecipientConfig = RecipientConfig()
     digest_seconds: int | None = None
+    topic: str | None = None
+    """What its messages are about, where that is not what its rule says."""
+
+    def purpose_in(self, rule: Purpose) -> Purpose:
+        return rule if self.topic is None else rule._replace(topic=self.topic)
 
 
 class Decision(StrEnum):

@@ -50,6 +50,7 @@ class WrittenStep:
     timing: Timing = AT_ONCE
     recipients: RecipientConfig = NOBODY
     digest_seconds: int | None = None
+    topic: str | None = None
 
     @classmethod
     def of(cls, step: WorkflowStep) -> "WrittenStep":
@@ -63,6 +64,7 @@ class WrittenStep:
             step.timing,
             step.recipients,
             step.digest_seconds,
+            step.topic,
         )
 
     def document(self) -> StepDocument:
@@ -89,6 +91,7 @@ class WrittenStep:
             "relativeTo": relative,
             "recipientConfig": config_document(self.recipients),
             "digestMinutes": digest_minutes(self.digest_seconds),
+            "topic": self.topic,
         }
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from outrider.domain.ids import WorkerId
 from outrider.kernel.foundation import Foundation
 from outrider.ports.engine import Stalled
+from outrider.ports.http import HttpMaker
 from outrider.ports.secrets import SecretStore
 from outrider.settings import Settings
 
@@ -19,4 +20,5 @@ class EngineParts:
     foundation: Foundation
     secrets: SecretStore
     worker_id: WorkerId
+    http: HttpMaker
     report_stuck: ReportStuck | None = None

@@ -28,7 +28,7 @@ def this_host() -> str:
 @lru_cache(maxsize=1)
 def _place_of(pid: int) -> str:  # noqa: ARG001 - a forked process looks for itself
     """The boot of the machine and the process namespace, within which process ids are comparable.
-    If the system does not tell, a unique name: then no other process can judge this one."""
+    If the system does not say, a unique name: then no other process can judge this one."""
     try:
         boot = BOOT_ID.read_text().strip()
         return f"{boot}.{os.stat(PID_NAMESPACE).st_ino}"

@@ -8,6 +8,7 @@ from typing import Final
 
 ENGINES: Final[dict[str, str]] = {
     "local": "outrider.engines.local:make_engine",
+    "conductor": "outrider.engines.conductor.engine:make_engine",
     "temporal": "outrider.engines.temporal.engine:make_engine",
 }
 

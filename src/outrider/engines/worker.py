@@ -6,11 +6,13 @@ end and closed, and held jobs are settled or handed back.
 
 import asyncio
 import gc
+from functools import cache
 
 import structlog
 
 from outrider.domain.errors import StoreUnavailable
 from outrider.kernel.delivery.call_permits import CallPermits
+from outrider.kernel.delivery.doubt_settler import DoubtSettler
 from outrider.kernel.delivery.gateway_caller import GatewayCaller
 from outrider.kernel.delivery.result_closer import ResultCloser
 from outrider.kernel.work.background_loops import BackgroundLoops
@@ -20,6 +22,8 @@ from outrider.kernel.work.progress_reporter import ProgressReporter
 from outrider.ports.engine import Worker
 
 log = structlog.get_logger()
+
+SETTLER_RESTART_SECONDS = 5.0
 
 
 class EngineWorker:
@@ -33,6 +37,7 @@ class EngineWorker:
         caller: GatewayCaller,
         closer: ResultCloser,
         rescuer: LeaseRescuer,
+        settler: DoubtSettler,
         reporter: ProgressReporter,
         background_loops: BackgroundLoops,
     ) -> None:
@@ -42,6 +47,7 @@ class EngineWorker:
         self._caller = caller
         self._closer = closer
         self._rescuer = rescuer
+        self._settler = settler
         self._reporter = reporter
         self._background_loops = background_loops
 
@@ -59,6 +65,7 @@ class EngineWorker:
                 group.create_task(self._processor.keep_leases(), name="lease keeper"),
                 group.create_task(self._permits.run(), name="call permits"),
                 group.create_task(self._rescuer.run(), name="lease rescuer"),
+                group.create_task(self._settle_doubts(), name="doubt settler"),
                 group.create_task(self._reporter.run(), name="progress reporter"),
                 group.create_task(self._background_loops.run(), name="background_loops"),
             ]
@@ -69,6 +76,15 @@ class EngineWorker:
             for loop in loops:
                 loop.cancel()
 
+    async def _settle_doubts(self) -> None:
+        while True:
+            try:
+                await self._settler.run()
+            except Exception:
+                # Whatever a provider answers must not stop the sending.
+                log.exception("doubt_settler_failed")
+                await asyncio.sleep(SETTLER_RESTART_SECONDS)
+
     async def _free_the_dead(self) -> None:
         try:
             await self._rescuer.free_the_dead()
@@ -77,8 +93,8 @@ class EngineWorker:
             log.warning("rescue_failed", error=error.message)
 
 
+@cache
 def _collect_less() -> None:
-    """Objects loaded by now live for good. Scanning them for garbage takes some fifty milliseconds
-    every other second, in which nothing else happens in this process."""
-    if not gc.get_freeze_count():
-        gc.freeze()
+    """Once per process: objects loaded by now live for good. Scanning them for garbage takes some
+    fifty milliseconds every other second, in which nothing else happens in this process."""
+    gc.freeze()

@@ -87,7 +87,7 @@ class MappedCallJournal:
             if not begun:
                 del self._of_holding[holding]
 
-    def let_go(self, job_id: JobId, fence: Fence) -> None:
+    def forget(self, job_id: JobId, fence: Fence) -> None:
         self.end(list(self._of_holding.get((job_id, fence), ())))
 
     def begun(self) -> Sequence[OutboxId] | None:
@@ -108,7 +108,7 @@ class NoCallJournal:
     def end(self, outbox_ids: Iterable[OutboxId]) -> None:
         pass
 
-    def let_go(self, job_id: JobId, fence: Fence) -> None:
+    def forget(self, job_id: JobId, fence: Fence) -> None:
         pass
 
     def begun(self) -> Sequence[OutboxId] | None:

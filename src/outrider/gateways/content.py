@@ -4,14 +4,13 @@ The `sms` and `push` types forward a payload unchanged; every other type reads `
 `body` from it, and refuses it before any traffic if they are missing.
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
 from outrider.domain.call_results import Rejected
 from outrider.domain.markup import is_html
 from outrider.domain.message_content import Enclosure
 from outrider.domain.submission import GatewayType
-from outrider.ports.gateway import Reservation
 
 INCOMPLETE = "a direct payload requires the strings 'to' and 'body'; 'subject' must be a string"
 
@@ -25,7 +24,26 @@ class Content(NamedTuple):
     html: bool = False
 
 
-def content(reservation: Reservation, *, addressed: bool = True) -> Content | None:
+class Carried(Protocol):
+    """A message as its reservation has it, or the question about it."""
+
+    @property
+    def address(self) -> str: ...
+    @property
+    def subject(self) -> str | None: ...
+    @property
+    def body(self) -> str: ...
+    @property
+    def payload(self) -> Mapping[str, Any] | None: ...
+    @property
+    def is_html(self) -> bool: ...
+    @property
+    def enclosures(self) -> Sequence[Enclosure]: ...
+    @property
+    def unsubscribe_url(self) -> str | None: ...
+
+
+def content(reservation: Carried, *, addressed: bool = True) -> Content | None:
     """None if a payload is incomplete. A public post is not `addressed`."""
     payload = reservation.payload
     if payload is None:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from outrider.domain.errors import InvalidInput
+from outrider.domain.evidence import TargetEvidence
 from outrider.domain.submission import GatewayType
 from outrider.domain.workspaces import DEFAULT_WORKSPACE_NAME, WorkspaceName
 from outrider.gateways import (
@@ -110,6 +111,33 @@ class Gateways:
             self._readers[key] = family.receipts(target)
         return self._readers[key]
 
+    def evidence(
+        self,
+        submission_target: str,
+        gateway_type: str,
+        gateway_url: str,
+        workspace: WorkspaceName = DEFAULT_WORKSPACE_NAME,
+    ) -> TargetEvidence:
+        gateway = self.gateway(submission_target, gateway_type, gateway_url, workspace)
+        declared = gateway.type.evidence
+        receipts = declared.receipts
+        if receipts is not None:
+            try:
+                reader = self.receipt_reader(submission_target, gateway_type, workspace)
+            except InvalidInput:
+                reader = None
+            receipts = None if reader is None else receipts
+        return TargetEvidence(
+            gateway.memory, gateway.looks_up, receipts, declared.needs_same_request
+        )
+
+    def recipes(self) -> list[tuple[str, str, str, str]]:
+        return [
+            (target, url, "" if workspace is None else str(workspace), gateway.recipe)
+            for (target, _, url, workspace), gateway in self._gateways.items()
+            if gateway.type.evidence.needs_same_request
+        ]
+
     def receipts_url(
         self, submission_target: str, workspace: WorkspaceName = DEFAULT_WORKSPACE_NAME
     ) -> str | None:
@@ -134,6 +162,9 @@ class Gateways:
             WorkspaceName.parse(name)
             for name in sorted(self._settings(submission_target).workspaces)
         ]
+
+    def shares_reports(self, submission_target: str, workspace: WorkspaceName) -> bool:
+        return self._settings(submission_target).shares_reports(workspace)
 
     def is_scoped(self, submission_target: str, workspace: WorkspaceName) -> bool:
         settings = self._settings(submission_target)

@@ -24,6 +24,7 @@ from outrider.gateways.address_guard import AddressRefused, connect
 from outrider.gateways.failure_words import why
 from outrider.gateways.http import Answer, retry_after_seconds
 from outrider.gateways.http_connection import HttpConnection, Raw
+from outrider.gateways.system_trust import system_trust
 from outrider.limits.gateways import (
     HTTP_ANSWER_MAX_BYTES,
     HTTP_CONNECT_SECONDS,
@@ -188,7 +189,7 @@ class HttpClient:
         scheme, host, port = origin
         tls = None
         if scheme == "https":
-            tls = self._tls = self._tls or ssl.create_default_context()
+            tls = self._tls or system_trust()
         loop = asyncio.get_running_loop()
         ready = await connect(host, port, allow_private=self._allow_private)
         try:

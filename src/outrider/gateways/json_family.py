@@ -25,6 +25,7 @@ from outrider.domain.call_results import (
     Rejected,
     Throttled,
 )
+from outrider.domain.evidence import Evidence, LookedUp, Receipts
 from outrider.domain.ids import IdempotencyKey
 from outrider.domain.reference_memory import memory_of
 from outrider.domain.states import Channel
@@ -34,8 +35,9 @@ from outrider.gateways.family import Family, Target
 from outrider.gateways.http import Answer, base_url, is_about_certificates, words_of
 from outrider.gateways.http_check import reached, unanswered
 from outrider.gateways.json_receipts import receipt_reader
+from outrider.gateways.look_ups import declared_look_up, recipe_of
 from outrider.limits.gateways import HTTP_CONCURRENCY, HTTP_WINDOW_ITEMS
-from outrider.ports.gateway import Reservation
+from outrider.ports.gateway import LookUpQuestion, Reservation
 from outrider.ports.target_check import CheckFinding
 from outrider.settings import TargetSettings
 
@@ -50,6 +52,9 @@ REASON = re.compile(r"[\x21-\x7e]{1,64}")
 
 REFERENCE_FIELD = "referenceId"
 
+EVIDENCE = Evidence(receipts=Receipts("`referenceId`"), declared_look_up=True)
+"""Any server may speak this protocol: each target declares its memory and its look-up."""
+
 SMS = GatewayType(
     "sms",
     Channel.SMS,
@@ -63,13 +68,16 @@ SMS = GatewayType(
         }
     ),
     remembers=None,
+    evidence=EVIDENCE,
     reference_field=REFERENCE_FIELD,
+    body_field="message",
 )
 PUSH = GatewayType(
     "push",
     Channel.PUSH,
     frozenset({"invalid_request", DUPLICATE_REFERENCE, "provider_failure", "unregistered_token"}),
     remembers=None,
+    evidence=EVIDENCE,
     reference_field=REFERENCE_FIELD,
 )
 
@@ -135,6 +143,9 @@ class JsonGateway:
         self._document = document
         self._url = base_url(gateway_url) / gateway_type.name / "send"
         self._client = client
+        self._record = declared_look_up(client, settings)
+        self.looks_up = None if self._record is None else self._record.evidence
+        self.recipe = recipe_of(gateway_url)
 
     async def call(self, reservation: Reservation) -> CallResult:
         if reservation.enclosures:
@@ -154,8 +165,10 @@ class JsonGateway:
             return _unanswered(answer)
         return interpret(reservation.reference, answer)
 
-    async def look_up(self, references: Sequence[IdempotencyKey]) -> dict[IdempotencyKey, bool]:  # noqa: ARG002
-        return {}
+    async def look_up(
+        self, questions: Sequence[LookUpQuestion]
+    ) -> Mapping[IdempotencyKey, LookedUp]:
+        return {} if self._record is None else await self._record.look_up(questions)
 
     async def trim(self, connections: int) -> None:
         pass

@@ -4,19 +4,32 @@ A reservation becomes `POST {gatewayUrl}/api/v1/statuses` under its own Idempote
 public, so it has no recipient; a subject becomes the line shown before the content.
 """
 
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Final
 
 import msgspec
+from yarl import URL
 
 from outrider.domain.call_results import Rejected
+from outrider.domain.evidence import (
+    ABSENT,
+    Evidence,
+    Finding,
+    LookedUp,
+    LookUp,
+    Match,
+    unknown,
+)
 from outrider.domain.ids import IdempotencyKey
 from outrider.domain.reference_memory import ReferenceMemory
 from outrider.domain.states import Channel
 from outrider.domain.submission import GatewayType
-from outrider.gateways.content import Content
+from outrider.gateways.content import INCOMPLETE, Content, content
 from outrider.gateways.family import Family, Target
 from outrider.gateways.http import base_url
 from outrider.gateways.http_check import Question
+from outrider.gateways.look_ups import Document, NoAnswer, get_json
 from outrider.gateways.provider import (
     REASONS_BY_STATUS,
     ProviderGateway,
@@ -25,15 +38,29 @@ from outrider.gateways.provider import (
     Request,
     form_request,
 )
+from outrider.limits.gateways import LOOK_UP_PAGES
+from outrider.ports.gateway import LookUpQuestion
 from outrider.ports.target_check import CheckFinding
 
 MEMORY: Final = ReferenceMemory.parse("1h")
+
+LOOK_UP: Final = LookUp(
+    Match.CONTENT,
+    # A post is in the account's list once it is created; a server may read from a replica.
+    delay_seconds=60.0,
+    # A post stays until its account deletes it. The list is read back to the time of the call.
+    retention_seconds=7 * 86_400.0,
+    asks="`GET /api/v1/accounts/{id}/statuses`, `GET /api/v1/statuses/{id}/source`",
+    source="https://docs.joinmastodon.org/methods/accounts/#statuses",
+    compares=("account", "time", "text"),
+)
 
 MASTODON = GatewayType(
     "mastodon",
     Channel.SOCIAL,
     frozenset({"invalid_request", "invalid_message", "unauthorized"}),
     remembers=MEMORY,
+    evidence=Evidence(LOOK_UP),
 )
 
 # Mastodon has no error codes: the status is all there is, and 422 is about the text.
@@ -47,6 +74,23 @@ class _Answer(msgspec.Struct):
 
 
 _decoder = msgspec.json.Decoder(_Answer)
+
+STATUSES_PER_PAGE: Final = 10
+"""A post has its whole account with it: more would not fit into an answer."""
+
+
+class _Status(msgspec.Struct):
+    id: str
+    created_at: datetime
+
+
+class _Source(msgspec.Struct):
+    text: str
+    spoiler_text: str = ""
+
+
+_statuses = msgspec.json.Decoder(list[_Status])
+_source = msgspec.json.Decoder(_Source)
 
 
 class MastodonGateway(ProviderGateway):
@@ -78,6 +122,51 @@ class MastodonGateway(ProviderGateway):
     def read(self, body: bytes) -> ProviderReply:
         answer = _decoder.decode(body)
         return ProviderReply(answer.id, None, answer.error)
+
+    async def find(self, questions: Sequence[LookUpQuestion]) -> Mapping[IdempotencyKey, LookedUp]:
+        """The account's own posts of that time, compared with the text they were made of."""
+        first = min(question.after for question in questions)
+        last = max(question.before for question in questions)
+        sources: dict[str, tuple[datetime, _Source]] = {}
+        for status in await self._posted_since(first):
+            if first <= status.created_at <= last:
+                source_url = self._url / status.id / "source"
+                sources[status.id] = status.created_at, await self._get(source_url, _source)
+        answers = {}
+        for question in questions:
+            message = content(question, addressed=False)
+            if message is None:
+                answers[question.reference] = unknown(INCOMPLETE)
+                continue
+            meant = message.body.strip(), (message.subject or "").strip()
+            found = tuple(
+                status_id
+                for status_id, (at, source) in sources.items()
+                if question.after <= at <= question.before
+                and (source.text.strip(), source.spoiler_text.strip()) == meant
+            )
+            said = LookedUp(Finding.FOUND, found, "account, time and text agree")
+            answers[question.reference] = said if found else ABSENT
+        return answers
+
+    async def _posted_since(self, first: datetime) -> list[_Status]:
+        accounts = self._url.parent / "accounts"
+        account = await self._get(accounts / "verify_credentials", _decoder)
+        if account.id is None:
+            raise NoAnswer("no account")
+        url = accounts / account.id / "statuses"
+        query = {"limit": str(STATUSES_PER_PAGE), "exclude_reblogs": "true"}
+        found: list[_Status] = []
+        for _ in range(LOOK_UP_PAGES):
+            page = await self._get(url.with_query(query), _statuses)
+            found += page
+            if not page or page[-1].created_at < first - timedelta(seconds=1):
+                return found
+            query["max_id"] = page[-1].id
+        raise NoAnswer(f"more than {LOOK_UP_PAGES} pages")
+
+    async def _get(self, url: URL, decoder: msgspec.json.Decoder[Document]) -> Document:
+        return await get_json(self._client, url, decoder, self.bearer("accessToken"))
 
     async def check(self, seconds: float) -> CheckFinding | None:
         # https://docs.joinmastodon.org/methods/accounts/#verify_credentials

@@ -29,6 +29,7 @@ from outrider.domain.call_results import (
     Throttled,
 )
 from outrider.domain.errors import InvalidInput, OutriderError
+from outrider.domain.evidence import LookedUp, unknown
 from outrider.domain.ids import IdempotencyKey
 from outrider.domain.reference_memory import memory_of
 from outrider.domain.submission import GatewayType
@@ -36,6 +37,7 @@ from outrider.gateways.content import INCOMPLETE, Content, content, refuse_enclo
 from outrider.gateways.family import Target
 from outrider.gateways.http import Answer, is_about_certificates, words_of
 from outrider.gateways.http_check import Question, judged, unanswered
+from outrider.gateways.look_ups import NoAnswer, as_target_declares, recipe_of
 from outrider.limits.gateways import (
     CREDENTIAL_REREAD_SECONDS,
     ERROR_DETAIL_MAX_CHARACTERS,
@@ -43,7 +45,7 @@ from outrider.limits.gateways import (
     HTTP_WINDOW_ITEMS,
     PROVIDER_CONCURRENCY,
 )
-from outrider.ports.gateway import Reservation
+from outrider.ports.gateway import LookUpQuestion, Reservation
 from outrider.ports.target_check import CheckFinding
 
 REFERENCE_HEADER = "X-Outrider-Reference"
@@ -113,6 +115,10 @@ class ProviderGateway(ABC):
         target.refuse_options_but(self.type.name, self.options)
         self.memory = memory_of(self.type.remembers, target.settings.reference_memory)
         remembers = self.memory.is_memory
+        self.looks_up = as_target_declares(self.type.evidence.look_up, target.settings)
+        options = sorted(target.settings.options.items())
+        receipts = sorted(target.settings.credentials)
+        self.recipe = recipe_of(target.url, options, target.mail_from, receipts)
         self.concurrency = target.settings.concurrency or (
             HTTP_CONCURRENCY if remembers else PROVIDER_CONCURRENCY
         )
@@ -173,7 +179,22 @@ class ProviderGateway(ABC):
             return AttemptError(Progress.SENT_NO_ANSWER, answer.code, answer.detail)
         return answer
 
-    async def look_up(self, references: Sequence[IdempotencyKey]) -> dict[IdempotencyKey, bool]:  # noqa: ARG002
+    async def look_up(
+        self, questions: Sequence[LookUpQuestion]
+    ) -> Mapping[IdempotencyKey, LookedUp]:
+        if self.looks_up is None or not questions:
+            return {}
+        try:
+            return await self.find(questions)
+        except NoAnswer as error:
+            said = unknown(self._detail(str(error)))
+            return {each.reference: said for each in questions}
+
+    async def find(
+        self,
+        questions: Sequence[LookUpQuestion],  # noqa: ARG002
+    ) -> Mapping[IdempotencyKey, LookedUp]:
+        """The provider's answers. NoAnswer: it said nothing about any of them."""
         return {}
 
     async def trim(self, connections: int) -> None:  # noqa: B027 - requests share one pool

@@ -5,21 +5,34 @@ under that key gets the first answer and sends nothing.
 """
 
 import base64
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Final
 
 import msgspec
 
 from outrider.domain.addresses import normalise_email
 from outrider.domain.call_results import DUPLICATE_REFERENCE, Rejected
+from outrider.domain.evidence import (
+    ABSENT,
+    Evidence,
+    Finding,
+    LookedUp,
+    LookUp,
+    Match,
+    Receipts,
+    unknown,
+)
 from outrider.domain.ids import IdempotencyKey
 from outrider.domain.message_content import Enclosure
 from outrider.domain.reference_memory import ReferenceMemory
 from outrider.domain.states import Channel
 from outrider.domain.submission import GatewayType
-from outrider.gateways.content import Content
+from outrider.gateways.content import INCOMPLETE, Content, content
 from outrider.gateways.family import Family, Target
 from outrider.gateways.http import base_url
 from outrider.gateways.http_check import Question
+from outrider.gateways.look_ups import NoAnswer, get_json
 from outrider.gateways.mail_parts import safe_kind, safe_name
 from outrider.gateways.mailbox import mailbox
 from outrider.gateways.one_click import unsubscribe_headers
@@ -31,9 +44,22 @@ from outrider.gateways.provider import (
     json_request,
 )
 from outrider.gateways.resend_receipts import CREDENTIAL, receipt_reader, reference_tags
+from outrider.limits.gateways import LOOK_UP_PAGES
+from outrider.ports.gateway import LookUpQuestion
 from outrider.ports.target_check import CheckFinding
 
 MEMORY: Final = ReferenceMemory.parse("24h")
+
+LOOK_UP: Final = LookUp(
+    Match.CONTENT,
+    # Neither figure is documented: a list that is two minutes behind would be noticed, and the
+    # shortest retention of any plan is a day.
+    delay_seconds=120.0,
+    retention_seconds=86_400.0,
+    asks="`GET /emails`, `GET /emails/{id}`",
+    source="https://resend.com/docs/api-reference/emails/list-emails",
+    compares=("recipient", "time", "subject", "body"),
+)
 
 RESEND = GatewayType(
     "resend",
@@ -48,6 +74,8 @@ RESEND = GatewayType(
         }
     ),
     remembers=MEMORY,
+    # https://resend.com/docs/dashboard/emails/idempotency-keys: another payload is refused (409).
+    evidence=Evidence(LOOK_UP, Receipts("tag `outrider_reference`"), needs_same_request=True),
 )
 
 OURS: Final[Reasons] = {
@@ -74,6 +102,39 @@ class _Answer(msgspec.Struct):
 
 
 _decoder = msgspec.json.Decoder(_Answer)
+
+EMAILS_PER_PAGE: Final = 100
+
+
+class _Listed(msgspec.Struct):
+    id: str
+    to: list[str]
+    created_at: str
+    subject: str | None = None
+
+    @property
+    def at(self) -> datetime:
+        try:
+            at = datetime.fromisoformat(self.created_at)
+        except ValueError as error:
+            raise NoAnswer(f"not a time: {error}") from error
+        if at.tzinfo is None:
+            raise NoAnswer("a time without its zone")
+        return at
+
+
+class _Emails(msgspec.Struct):
+    data: list[_Listed]
+    has_more: bool = False
+
+
+class _Email(msgspec.Struct):
+    html: str | None = None
+    text: str | None = None
+
+
+_emails = msgspec.json.Decoder(_Emails)
+_email = msgspec.json.Decoder(_Email)
 
 
 class ResendGateway(ProviderGateway):
@@ -115,6 +176,47 @@ class ResendGateway(ProviderGateway):
     def read(self, body: bytes) -> ProviderReply:
         answer = _decoder.decode(body)
         return ProviderReply(answer.id, answer.name, answer.message)
+
+    async def find(self, questions: Sequence[LookUpQuestion]) -> Mapping[IdempotencyKey, LookedUp]:
+        """The team's e-mails of that time to the same recipient under the same subject; their texts
+        are asked for one by one."""
+        listed = await self._sent_since(min(question.after for question in questions))
+        answers = {}
+        for question in questions:
+            message = content(question)
+            recipient = None if message is None else normalise_email(message.to)
+            if message is None or recipient is None:
+                answers[question.reference] = unknown(INCOMPLETE)
+                continue
+            same, other = list[str](), list[str]()
+            for each in listed:
+                is_then = question.after <= each.at <= question.before
+                if is_then and recipient.lower() in (to.lower() for to in each.to):
+                    agrees = (each.subject or "") == (message.subject or "")
+                    agrees = agrees and await self._has_text(each.id, message)
+                    (same if agrees else other).append(each.id)
+            said = LookedUp(Finding.FOUND, tuple(same), "recipient, time, subject and body agree")
+            answers[question.reference] = (
+                said if same else ABSENT._replace(unclear_ids=tuple(other))
+            )
+        return answers
+
+    async def _sent_since(self, first: datetime) -> list[_Listed]:
+        query, found = {"limit": str(EMAILS_PER_PAGE)}, list[_Listed]()
+        for _ in range(LOOK_UP_PAGES):
+            url = self._url.with_query(query)
+            page = await get_json(self._client, url, _emails, self.bearer("apiKey"))
+            found += page.data
+            if not page.has_more or not page.data or page.data[-1].at < first:
+                return found
+            query["after"] = page.data[-1].id
+        raise NoAnswer(f"more than {LOOK_UP_PAGES} pages")
+
+    async def _has_text(self, email_id: str, message: Content) -> bool:
+        url = self._url / email_id
+        email = await get_json(self._client, url, _email, self.bearer("apiKey"))
+        text = email.html if message.html else email.text
+        return (text or "").strip() == message.body.strip()
 
     async def check(self, seconds: float) -> CheckFinding | None:
         # https://resend.com/docs/api-reference/domains/list-domains

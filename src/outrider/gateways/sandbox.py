@@ -9,7 +9,7 @@ import math
 import random
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import Annotated, Any, BinaryIO, Self
@@ -19,6 +19,7 @@ from aiohttp import web
 
 from outrider.gateways.sandbox_emitter import Message, ReceiptEmitter, ReceiptPlan
 from outrider.gateways.sandbox_files import ReceivedFile
+from outrider.gateways.sandbox_look_ups import Kept, by_reference, kept, listed
 from outrider.gateways.sandbox_mail import MailSession
 from outrider.gateways.sandbox_providers import (
     Harmless,
@@ -31,7 +32,11 @@ from outrider.gateways.sandbox_providers import (
     provider_at,
     status_callback,
 )
-from outrider.limits.gateways import SANDBOX_BODY_MAX_BYTES, SANDBOX_STOP_SECONDS
+from outrider.limits.gateways import (
+    SANDBOX_BODY_MAX_BYTES,
+    SANDBOX_KEPT_MESSAGES,
+    SANDBOX_STOP_SECONDS,
+)
 
 __all__ = ["Faults", "Outcome", "ReceiptPlan", "Sandbox", "references_delivered"]
 
@@ -51,6 +56,12 @@ class Faults(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     retry_after_seconds: Amount = 1.0
     dedupe: bool = True
     seed: int | None = None
+    look_up_fail_rate: Rate = 0.0
+    """Of questions about what was received, answered with 500."""
+    look_up_delay_ms: Amount = 0.0
+    """How late a message is found by them."""
+    lose_rate: Rate = 0.0
+    """Of requests, cut off before anything was taken."""
 
 
 class Sandbox:
@@ -72,6 +83,9 @@ class Sandbox:
         self.outcomes: Counter[str] = Counter()
         self.deliveries: Counter[str] = Counter()
         """How often each reference was delivered; also the memory that dedupes."""
+        self.kept: list[Kept] = []
+        """What its lists show, oldest first."""
+        self.look_ups = 0
         self._random = random.Random(self.faults.seed)
         self._log_path = log_path
         self._log: BinaryIO | None = None
@@ -126,6 +140,11 @@ class Sandbox:
         return f"http://{self._host}:{self._http_port}"
 
     @property
+    def look_up_url(self) -> str:
+        """For targets that declare a look-up: every message by its reference."""
+        return f"{self.http_url}/sandbox/look-up"
+
+    @property
     def smtp_url(self) -> str:
         return f"smtp://{self._host}:{self._smtp_port}"
 
@@ -160,18 +179,21 @@ class Sandbox:
         """Draw the outcome of a valid request and record it. No await: two requests cannot race."""
         faults, dice = self.faults, self._random.random()
         known = dedupes and faults.dedupe and reference in self.deliveries
+        is_lost = False
         if dice < faults.throttle_rate:
             outcome = Outcome.THROTTLED
         elif dice < faults.throttle_rate + faults.drop_rate:
             outcome = Outcome.DROPPED
+        elif dice < faults.throttle_rate + faults.drop_rate + faults.lose_rate:
+            outcome, is_lost = Outcome.DROPPED, True
         elif known:
             # Before failure: a provider that has the message must not say that it failed.
             outcome = Outcome.DUPLICATE_REFERENCE
-        elif dice < faults.throttle_rate + faults.drop_rate + faults.fail_rate:
+        elif dice < (faults.throttle_rate + faults.drop_rate + faults.lose_rate + faults.fail_rate):
             outcome = Outcome.REJECTED
         else:
             outcome = Outcome.ACCEPTED
-        delivered = outcome in (Outcome.ACCEPTED, Outcome.DROPPED) and not known
+        delivered = outcome in (Outcome.ACCEPTED, Outcome.DROPPED) and not (known or is_lost)
         self.record(protocol, reference, to, outcome, files, delivered=delivered)
         return outcome
 
@@ -217,6 +239,10 @@ class Sandbox:
                 # The library's own limit is a megabyte per request.
                 request = request.clone(client_max_size=most)
             return await self._send(provider, request)
+        if request.method == "GET":
+            shown = listed(request.path, dict(request.query), self._visible())
+            if shown is not None:
+                return await self._answer_look_up(shown, request)
         harmless = harmless_at(request.method, request.path)
         if harmless is not None:
             return await self._answer_harmless(harmless, request)
@@ -240,10 +266,11 @@ class Sandbox:
         before = self.deliveries[reference]
         outcome = self.decide(provider.protocol, reference, to, files, dedupes=provider.dedupes)
         number = self.requests
+        message_id = message_id_of(provider.reply(Outcome.ACCEPTED, reference, number))
+        if self.deliveries[reference] > before:
+            self.keep(kept(provider.protocol, reference, message_id, to, datetime.now(UTC), body))
         if self.emitter is not None and self.deliveries[reference] > before:
-            accepted = provider.reply(Outcome.ACCEPTED, reference, number)
             callback_url, token = status_callback(provider, request.headers, body)
-            message_id = message_id_of(accepted)
             self.emitter.delivered(
                 Message(provider.protocol, reference, message_id, to, "", callback_url, token)
             )
@@ -256,6 +283,33 @@ class Sandbox:
         if outcome is Outcome.THROTTLED:
             response.headers["Retry-After"] = str(math.ceil(self.faults.retry_after_seconds))
         return response
+
+    def keep(self, message: Kept) -> None:
+        self.kept.append(message)
+        del self.kept[:-SANDBOX_KEPT_MESSAGES]
+
+    def _visible(self) -> list[Kept]:
+        late = timedelta(milliseconds=self.faults.look_up_delay_ms)
+        now = datetime.now(UTC)
+        return [each for each in self.kept if each.at + late <= now]
+
+    async def _answer_look_up(
+        self, shown: object, request: web.BaseRequest, scheme: str = "B"
+    ) -> web.StreamResponse:
+        self.look_ups += 1
+        await self.wait()
+        if not _is_authorised(request, scheme):
+            return _json(*UNAUTHORISED)
+        if self._random.random() < self.faults.look_up_fail_rate:
+            return _json({"error": "the simulator is configured to fail"}, 500)
+        return _json(shown)
+
+    async def _look_up(self, request: web.BaseRequest) -> web.StreamResponse:
+        try:
+            shown = by_reference(await request.read(), self._visible())
+        except msgspec.MsgspecError as error:
+            return _json({"error": str(error)}, 400)
+        return await self._answer_look_up(shown, request, "")
 
     async def _answer_harmless(
         self, harmless: Harmless, request: web.BaseRequest
@@ -288,6 +342,7 @@ _ROUTES: dict[tuple[str, str], Route] = {
     ("GET", "/sandbox/faults"): Sandbox._get_faults,
     ("PUT", "/sandbox/faults"): Sandbox._put_faults,
     ("GET", "/sandbox/received"): Sandbox._get_received,
+    ("POST", "/sandbox/look-up"): Sandbox._look_up,
 }
 
 

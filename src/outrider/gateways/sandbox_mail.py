@@ -4,6 +4,7 @@ A mail server has no references, so nothing is ever deduplicated here.
 """
 
 import asyncio
+from datetime import UTC, datetime
 from email.parser import BytesHeaderParser
 from typing import TYPE_CHECKING, assert_never
 
@@ -11,6 +12,7 @@ from aiosmtpd.smtp import SMTP, Envelope, Session
 
 from outrider.gateways.sandbox_emitter import Message
 from outrider.gateways.sandbox_files import files_of_mail
+from outrider.gateways.sandbox_look_ups import Kept
 from outrider.gateways.sandbox_providers import Outcome
 from outrider.limits.gateways import SANDBOX_MAIL_MAX_BYTES
 
@@ -79,6 +81,9 @@ class _Mailroom:
             dedupes=False,
         )  # fmt: skip
         number = sandbox.requests
+        if sandbox.deliveries[reference] > before:
+            at, recipients = datetime.now(UTC), ", ".join(envelope.rcpt_tos)
+            sandbox.keep(Kept("smtp", reference, f"sandbox-{number}", recipients, at))
         if sandbox.emitter is not None and sandbox.deliveries[reference] > before:
             to, sender = ", ".join(envelope.rcpt_tos), envelope.mail_from or ""
             message = Message("smtp", reference, f"sandbox-{number}", to, sender)

@@ -6,7 +6,7 @@ remembers no reference: silence after the body is doubt.
 
 import asyncio
 import ssl
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from urllib.parse import urlsplit
@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from outrider.domain.addresses import normalise_email
 from outrider.domain.call_results import POOL_TIMEOUT, AttemptError, CallResult, Progress, Rejected
 from outrider.domain.errors import InvalidInput
+from outrider.domain.evidence import Evidence, LookedUp, Receipts
 from outrider.domain.ids import IdempotencyKey
 from outrider.domain.reference_memory import NEVER
 from outrider.domain.states import Channel
@@ -24,6 +25,7 @@ from outrider.gateways.content import INCOMPLETE, Content, content
 from outrider.gateways.family import Family, Target
 from outrider.gateways.helo_name import checked as checked_helo
 from outrider.gateways.json_receipts import CREDENTIAL
+from outrider.gateways.look_ups import DeclaredLookUp, declared_look_up
 from outrider.gateways.mail_server import Login, Mail, MailServer, Waits
 from outrider.gateways.receipt_reading import ReceiptSecret
 from outrider.gateways.smtp_check import MailCheck
@@ -31,8 +33,9 @@ from outrider.gateways.smtp_connection import short
 from outrider.gateways.smtp_connections import SmtpConnections
 from outrider.gateways.smtp_message import Letterhead, compose
 from outrider.gateways.smtp_receipts import RETURN_PATH_OPTION, receipt_reader, return_path_of
+from outrider.gateways.system_trust import system_trust
 from outrider.limits.gateways import SMTP_CONNECTIONS, SMTP_MESSAGES_PER_CONNECTION
-from outrider.ports.gateway import Reservation
+from outrider.ports.gateway import LookUpQuestion, Reservation
 from outrider.ports.target_check import CheckFinding
 
 SMTP = GatewayType(
@@ -46,6 +49,11 @@ SMTP = GatewayType(
             "message_refused",
             "temporary_failure",
         }
+    ),
+    # Most delivered mail is never reported on, so nothing is waited for.
+    evidence=Evidence(
+        receipts=Receipts("return path, `X-Outrider-Reference`", within_seconds=0.0),
+        declared_look_up=True,
     ),
 )
 
@@ -71,6 +79,7 @@ class SmtpGateway:
 
     type = SMTP
     memory = NEVER
+    recipe = ""
 
     def __init__(
         self,
@@ -79,7 +88,10 @@ class SmtpGateway:
         letterhead: Letterhead = PLAIN,
         connections: int = SMTP_CONNECTIONS,
         messages_per_connection: int = SMTP_MESSAGES_PER_CONNECTION,
+        record: DeclaredLookUp | None = None,
     ) -> None:
+        self._record = record
+        self.looks_up = None if record is None else record.evidence
         self.window_items = self.concurrency = connections
         self._letterhead = letterhead
         self._server = server
@@ -108,8 +120,10 @@ class SmtpGateway:
         except TimeoutError:
             return AttemptError(Progress.NOT_SENT, POOL_TIMEOUT, "no connection became free")
 
-    async def look_up(self, references: Sequence[IdempotencyKey]) -> dict[IdempotencyKey, bool]:  # noqa: ARG002
-        return {}
+    async def look_up(
+        self, questions: Sequence[LookUpQuestion]
+    ) -> Mapping[IdempotencyKey, LookedUp]:
+        return {} if self._record is None else await self._record.look_up(questions)
 
     async def trim(self, connections: int) -> None:
         await self._lines.trim(connections)
@@ -171,6 +185,8 @@ def mail_server(
 def _trusting(ca_file: str | None) -> ssl.SSLContext:
     """Certificates are verified; a private CA replaces the system's, since only it should vouch for
     this server."""
+    if ca_file is None:
+        return system_trust()
     try:
         return ssl.create_default_context(cafile=ca_file)
     except OSError as error:
@@ -200,7 +216,10 @@ def _make(target: Target) -> SmtpGateway:
         _envelope(target),
     )
     return SmtpGateway(
-        server, letterhead=letterhead, connections=settings.concurrency or SMTP_CONNECTIONS
+        server,
+        letterhead=letterhead,
+        connections=settings.concurrency or SMTP_CONNECTIONS,
+        record=declared_look_up(target.client, settings),
     )
 
 

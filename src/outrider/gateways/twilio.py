@@ -6,7 +6,8 @@ silence and a broken server are doubt, and the window is as small as the concurr
 
 import base64
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Final
 from xml.sax.saxutils import escape, quoteattr
 
@@ -15,13 +16,15 @@ import msgspec
 from outrider.domain.addresses import normalise_phone
 from outrider.domain.call_results import Rejected
 from outrider.domain.errors import InvalidInput
+from outrider.domain.evidence import Evidence, LookedUp, LookUp, Match, Receipts, unknown
 from outrider.domain.ids import IdempotencyKey
 from outrider.domain.states import Channel
 from outrider.domain.submission import GatewayType
-from outrider.gateways.content import Content
+from outrider.gateways.content import INCOMPLETE, Content, content
 from outrider.gateways.family import Family, Target
 from outrider.gateways.http import base_url
 from outrider.gateways.http_check import Question
+from outrider.gateways.look_ups import NoAnswer
 from outrider.gateways.provider import (
     REFERENCE_HEADER,
     ProviderGateway,
@@ -30,15 +33,50 @@ from outrider.gateways.provider import (
     Request,
     form_request,
 )
+from outrider.gateways.twilio_look_up import Sent, find
 from outrider.gateways.twilio_receipts import callback_url, receipt_reader, secret_name
+from outrider.limits.gateways import LOOK_UP_FAILURES_MAX
+from outrider.ports.gateway import LookUpQuestion
 from outrider.ports.target_check import CheckFinding
 
 API_VERSION: Final = "2010-04-01"
 TWIML_MAX_CHARACTERS: Final = 4_000
 
 _REASONS = frozenset({"invalid_request", "invalid_recipient", "invalid_message", "unauthorized"})
-TWILIO_SMS = GatewayType("twilio_sms", Channel.SMS, _REASONS | {"suppressed"})
-TWILIO_VOICE = GatewayType("twilio_voice", Channel.VOICE, _REASONS)
+# Twilio documents no delay of its lists: two minutes are ours. It keeps messages and calls for more
+# than a year, which is longer than anybody waits for a verdict.
+_DELAY_SECONDS: Final = 120.0
+_RETENTION_SECONDS: Final = 30 * 86_400.0
+_RECEIPTS: Final = Receipts("the message's own `StatusCallback` URL")
+SMS_LOOK_UP: Final = LookUp(
+    Match.CONTENT,
+    _DELAY_SECONDS,
+    _RETENTION_SECONDS,
+    asks="`GET Messages.json?To=`",
+    source="https://www.twilio.com/docs/messaging/api/message-resource"
+    "#read-multiple-message-resources",
+    compares=("recipient", "time", "body"),
+)
+VOICE_LOOK_UP: Final = LookUp(
+    Match.CONTENT,
+    _DELAY_SECONDS,
+    _RETENTION_SECONDS,
+    asks="`GET Calls.json?To=`",
+    source="https://www.twilio.com/docs/voice/api/call-resource#read-multiple-call-resources",
+    # What was spoken is not part of a call's record.
+    compares=("recipient", "sender", "time"),
+)
+TWILIO_SMS = GatewayType(
+    "twilio_sms",
+    Channel.SMS,
+    _REASONS | {"suppressed"},
+    evidence=Evidence(SMS_LOOK_UP, _RECEIPTS),
+    # https://help.twilio.com/articles/223134027: default handling of STOP and HELP.
+    answers_opt_outs=True,
+)
+TWILIO_VOICE = GatewayType(
+    "twilio_voice", Channel.VOICE, _REASONS, evidence=Evidence(VOICE_LOOK_UP, _RECEIPTS)
+)
 
 SMS_OURS: Final[Reasons] = {
     20003: "unauthorized",
@@ -122,6 +160,32 @@ class TwilioGateway(ProviderGateway):
     def _basic(self) -> str:
         return base64.b64encode(f"{self._user}:{self.credential('authToken')}".encode()).decode()
 
+    async def find(self, questions: Sequence[LookUpQuestion]) -> Mapping[IdempotencyKey, LookedUp]:
+        answers, failures = dict[IdempotencyKey, LookedUp](), 0
+        for question in questions:
+            message = content(question)
+            number = None if message is None else normalise_phone(message.to)
+            if message is None or number is None:
+                answers[question.reference] = unknown(INCOMPLETE)
+                continue
+            agrees = partial(self.agrees, message)
+            try:
+                answers[question.reference] = await find(
+                    self._client, self._url, f"Basic {self._basic()}", number, question, agrees
+                )
+                failures = 0
+            except NoAnswer as error:
+                failures += 1
+                answers[question.reference] = unknown(self._detail(str(error)))
+                if failures == LOOK_UP_FAILURES_MAX:
+                    break
+        return answers
+
+    def agrees(self, message: Content, sent: Sent) -> bool | None:
+        """Whether what was sent to this number at that time is this message; None: another
+        sender's."""
+        raise NotImplementedError
+
     async def check(self, seconds: float) -> CheckFinding | None:
         # https://www.twilio.com/docs/messaging/api/message-resource#read-multiple-message-resources
         # Not the account itself: https://www.twilio.com/docs/usage/api/keys says that standard API
@@ -161,6 +225,10 @@ class TwilioSmsGateway(TwilioGateway):
         }
         return self.send(reference, fields)
 
+    def agrees(self, message: Content, sent: Sent) -> bool | None:
+        # Twilio trims a text; a trial account's begins with a sentence of Twilio's.
+        return (sent.body or "").strip().endswith(message.body.strip())
+
 
 class TwilioVoiceGateway(TwilioGateway):
     """Calls the number and speaks the body; the subject is omitted."""
@@ -191,6 +259,9 @@ class TwilioVoiceGateway(TwilioGateway):
         if len(twiml) > TWIML_MAX_CHARACTERS:
             return Rejected("invalid_message", f"TwiML of more than {TWIML_MAX_CHARACTERS}")
         return self.send(reference, {"To": number, "From": self._sender, "Twiml": twiml})
+
+    def agrees(self, message: Content, sent: Sent) -> bool | None:  # noqa: ARG002
+        return True if sent.sender == self._sender else None
 
 
 SMS_FAMILY = Family(TWILIO_SMS, TwilioSmsGateway, receipt_reader)

@@ -10,6 +10,7 @@ import msgspec
 
 from outrider.domain.addresses import normalise_phone
 from outrider.domain.call_results import Rejected
+from outrider.domain.evidence import Evidence, Receipts
 from outrider.domain.ids import IdempotencyKey
 from outrider.domain.states import Channel
 from outrider.domain.submission import GatewayType
@@ -35,6 +36,7 @@ WHATSAPP_CLOUD = GatewayType(
     frozenset(
         {"invalid_request", "invalid_recipient", "invalid_message", "unauthorized", "suppressed"}
     ),
+    evidence=Evidence(receipts=Receipts("`biz_opaque_callback_data`")),
 )
 
 OURS: Final[Reasons] = {

@@ -49,9 +49,9 @@ class Quote(NamedTuple):
 def person(event: DomainEvent, party: str) -> dict[str, str]:
     """What is known about a party of the event, for a template."""
     given = event.party(party)
-    told = {field: shown(given.get(field)) for field in PERSON_FIELDS}
-    full = told["name"] or " ".join(filter(None, (told["firstName"], told["lastName"])))
-    return {field: text for field, text in {**told, "name": full}.items() if text}
+    fields = {field: shown(given.get(field)) for field in PERSON_FIELDS}
+    full = fields["name"] or " ".join(filter(None, (fields["firstName"], fields["lastName"])))
+    return {field: text for field, text in {**fields, "name": full}.items() if text}
 
 
 def quote(event: DomainEvent) -> Quote:

@@ -15,6 +15,8 @@ TURNS_RETRY_SECONDS = 2
 GC_NEW_OBJECTS = 50_000
 GC_YOUNG_ROUNDS = 10
 GC_OLD_ROUNDS = 10
+THREAD_SWITCH_SECONDS = 0.0005
+"""Python's own is ten times as long, and each hand-over between threads may take that."""
 
 
 @dataclass(frozen=True)

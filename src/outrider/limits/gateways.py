@@ -3,6 +3,16 @@
 HTTP_CONCURRENCY = 64
 HTTP_WINDOW_ITEMS = 500
 PROVIDER_CONCURRENCY = 16
+LOOK_UP_PAGES = 50
+"""Pages of a provider's list that are read for one look-up; beyond them, nothing is known."""
+LOOK_UP_PAGE_ITEMS = 20
+"""As many as fit into one answer, each with the longest text."""
+LOOK_UP_SECONDS = 10.0
+LOOK_UP_FAILURES_MAX = 3
+"""After so many unanswered questions in a row, no more are asked for now."""
+LOOK_UP_DELAY_SECONDS = 60.0
+"""Of a target's own look-up, unless it says otherwise: how far behind its records may be."""
+LOOK_UP_RETENTION_SECONDS = 7 * 86_400.0
 CREDENTIAL_REREAD_SECONDS = 60.0
 HTTP_TIMEOUT_SECONDS = 10.0
 HTTP_ANSWER_MAX_BYTES = 65_536
@@ -39,6 +49,7 @@ CHECKS_AT_ONCE = 16
 SANDBOX_BODY_MAX_BYTES = 1_048_576
 SANDBOX_MAIL_MAX_BYTES = 16 * 1024 * 1024
 SANDBOX_STOP_SECONDS = 1.0
+SANDBOX_KEPT_MESSAGES = 200_000
 SECRET_MAX_BYTES = 65_536
 RECEIPT_BODY_MAX_BYTES = 1_048_576
 RECEIPTS_PER_CALLBACK_MAX = 10_000

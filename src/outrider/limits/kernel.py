@@ -38,8 +38,10 @@ class Limits:
     lane_look_seconds: float = 0.1
     opened_ahead_seconds: float = 0.25
     beside_lanes_seconds: float = 1.0
-    beside_lanes_items: int = 100
+    beside_lanes_items: int = 50
     """A campaign's window, for this long after a single message: both share loop and writer."""
+    beside_lanes_recipients: int = 250
+    """The same for a window of recipients that are being imported."""
     right_of_way_seconds: float = 0.05
     """The longest single wait of a campaign for single messages to reach their call."""
     one_window_seconds: float = 0.5
@@ -47,8 +49,8 @@ class Limits:
     calls_in_a_row: int = 25
     """Beside single messages, calls that never wait yield to other tasks after this many."""
     share_seconds: float = 1.0
-    door_alert_seconds: float = 30.0
-    """A target that turned every caller away for this long raises an alert; a held one at once."""
+    door_alert_seconds: float = 5.0
+    """A target that turned every caller away for this long raises an alert; a down one at once."""
     gate_scopes: int = 10_000
     repoint_jobs: int = 20
     """In one transaction, with all of their rows."""
@@ -72,6 +74,18 @@ class Limits:
     stop_swept_seconds: float = 86_400.0
     intake_wait_seconds: float = 10.0
     intake_poll_seconds: float = 0.1
+    doubt_poll_seconds: float = 1.0
+    doubt_first_seconds: float = 1.0
+    doubt_factor: float = 2.0
+    doubt_cap_seconds: float = 30.0
+    doubt_eager_checks: int = 120
+    """An hour of these; then somebody has to see to it, and it is asked at the late rate only."""
+    doubt_late_seconds: float = 900.0
+    doubt_window_items: int = 100
+    doubt_lease_seconds: float = 120.0
+    look_up_skew_seconds: float = 60.0
+    """How far a provider's clock may differ from the ledger's."""
+    recipe_seconds: float = 30.0
     resolved_at_once: int = 10_000
     gate_trust_seconds: float = 0.5
     gate_patience_seconds: float = 0.3
@@ -114,10 +128,24 @@ class Limits:
     projector_lag_alert_seconds: float = 5.0
     snapshots_kept: int = 3
     snapshot_steps: int = 100_000
-    watcher_seconds: float = 5.0
+    worker_beat_seconds: float = 2.0
+    worker_silent_seconds: float = 7.0
+    """A process that has not written its row for so long is frozen, cut off or dead."""
+    worker_forget_seconds: float = 3_600.0
+    workers_judged: int = 1_000
+    workers_held: int = 10_000
+    watcher_seconds: float = 3.0
+    watcher_whole_visits: int = 5
+    """Every so many visits, the watcher also looks for what may be found some seconds later."""
     watcher_look_seconds: float = 10.0
     watcher_repeat_seconds: float = 30.0
     watcher_stall_seconds: float = 120.0
+    run_stall_seconds: float = 30.0
+    no_worker_seconds: float = 5.0
+    sink_failing_seconds: float = 5.0
+    doubts_wait_seconds: float = 300.0
+    watcher_runs: int = 1_000
+    database_still_down_seconds: float = 60.0
     watcher_notice_seconds: float = 86_400.0
     watcher_subjects: int = 100
     watcher_alerts: int = 1_000

@@ -12,8 +12,23 @@ REASON_MAX_CHARACTERS = 2_000
 REPLY_MAX_CHARACTERS = 10_000
 IMPORT_MAX_BYTES = 256 * 1024 * 1024
 IMPORT_WINDOW_ITEMS = 1_000
+ANSWER_MAX_CHARACTERS = 1_000
+"""Of an answer to STOP or HELP."""
+SHARED_LOOK_UPS_AT_ONCE = 20_000
+"""Of a target that workspaces share, a reference is looked for in each of them."""
 RATE_SAMPLE_MIN_MESSAGES = 100
 """Of fewer messages nobody computes a rate: two bounces among ten would be 20 %."""
+
+
+@dataclass(frozen=True)
+class RateLimits:
+    """What share of a target's messages may bounce or draw complaints without an alert."""
+
+    bounced: float = 0.05
+    complained: float = 0.003
+
+
+DEFAULT_RATE_LIMITS = RateLimits()
 
 
 @dataclass(frozen=True)
@@ -37,11 +52,13 @@ class ReceiptLimits:
     """Of a target: receipts that were looked for in vain and are looked for again. While there are
     so many, no more are taken."""
     sought_trust_seconds: float = 1.0
+    sharers_trust_seconds: float = 5.0
+    """How old the knowledge may be of who shares a target: workspaces come, and do not go."""
+    reply_workspaces: int = 1_000
+    """How many workspaces of a shared target a reply without a reference may concern."""
     sought_retry_after_seconds: int = 60
     rate_hours: int = 24
     rate_sample_messages: int = RATE_SAMPLE_MIN_MESSAGES
-    bounce_rate_alert: float = 0.05
-    complaint_rate_alert: float = 0.003
     sent_flush_seconds: float = 5.0
     tallies_kept_hours: int = 24 * 7
 

@@ -6,12 +6,15 @@ SQLITE_LOOK_SECONDS = 0.1
 SQLITE_READERS = 6
 """Threads with a connection each: more than the API may use at once, so that workers read too."""
 SQLITE_LOG_RETRY_SECONDS = 0.01
-SQLITE_SHORT_ITEMS = 50
+SQLITE_SHORT_ITEMS = 20
 """A window of more items than this yields to shorter transactions."""
 SQLITE_SHORT_BEFORE_LARGE = 20
+SQLITE_LARGE_WAIT_SECONDS = 0.02
+"""How long a large window waits for single messages that are on their way, at most."""
+SQLITE_LARGE_LOOK_SECONDS = 0.001
 SQLITE_CHECKPOINT_PAGES = 16_000
-SQLITE_CHECKPOINT_REST_PAGES = 500
-"""How much of the log a commit may copy itself, approximately: a few milliseconds."""
+SQLITE_CHECKPOINT_REST_PAGES = 100
+"""How much of the log a commit may copy itself, approximately: two milliseconds."""
 SQLITE_CHECKPOINT_PASSES = 4
 POSTGRES_POOL_CONNECTIONS = 8
 POSTGRES_CONNECT_SECONDS = 10.0

@@ -19,7 +19,7 @@ class CallJournal(Protocol):
         """The outcomes of these calls are committed."""
         ...
 
-    def let_go(self, job_id: JobId, fence: Fence) -> None:
+    def forget(self, job_id: JobId, fence: Fence) -> None:
         """It is committed that the job is no longer held under this fence: the next holder judges
         any of its calls without a known outcome."""
         ...

@@ -66,12 +66,12 @@ class Jobs(Protocol):
         job."""
         ...
 
-    async def take_due(self, *, told: bool, rested: bool = False) -> tuple[int, float | None]:
-        """Claim due jobs and start them: how many, and in how many seconds more are due. `told`: a
+    async def take_due(self, *, woken: bool, rested: bool = False) -> tuple[int, float | None]:
+        """Claim due jobs and start them: how many, and in how many seconds more are due. `woken`: a
         notification says that work may be due; `rested`: there was none for a while."""
         ...
 
-    def when_there_is_room(self, tell: Callable[[], None]) -> None:
+    def when_there_is_room(self, notify: Callable[[], None]) -> None:
         """Notify when a job has ended or is being settled, so that another may begin."""
 
     def wake_lanes(self) -> None:
@@ -129,6 +129,11 @@ class Engine(Protocol):
         """Raise EngineUnavailable if its server does not answer, or InvalidInput if a setting is
         wrong. Called by `outrider check`, and before serving or working."""
         return
+
+    async def register(self) -> Sequence[str]:
+        """Give its server the definitions of this release, and return their names. Called by
+        `outrider migrate`; by default there are none."""
+        return ()
 
     async def close(self) -> None:
         """The process is exiting: close connections. It may be called when nothing was opened."""

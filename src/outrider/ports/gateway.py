@@ -6,9 +6,12 @@ provider call without a durable ledger row does not type-check.
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Protocol
 
 from outrider.domain.call_results import CallResult
+from outrider.domain.evidence import LookedUp, LookUp, TargetEvidence
 from outrider.domain.ids import IdempotencyKey, OutboxId
 from outrider.domain.message_content import Enclosure
 from outrider.domain.reference_memory import ReferenceMemory
@@ -74,6 +77,26 @@ class Reservation(ABC):
         return None
 
 
+@dataclass(frozen=True, slots=True)
+class LookUpQuestion:
+    """What a provider is asked about one item: whether it took a call of ours between two times.
+
+    A look-up by content has the whole message, as `Reservation` has it; one by reference needs
+    none, and may get an empty one.
+    """
+
+    reference: IdempotencyKey
+    after: datetime
+    before: datetime
+    address: str = ""
+    subject: str | None = None
+    body: str = ""
+    payload: Mapping[str, Any] | None = None
+    is_html: bool = False
+    enclosures: Sequence[Enclosure] = ()
+    unsubscribe_url: str | None = None
+
+
 class Gateway(Protocol):
     """One gateway family talking to one URL."""
 
@@ -100,9 +123,22 @@ class Gateway(Protocol):
         """Call the provider once. Never raises for what the provider or the network does."""
         ...
 
-    async def look_up(self, references: Sequence[IdempotencyKey]) -> dict[IdempotencyKey, bool]:
-        """Which references the provider has (True) or does not have (False); unknown ones are
-        absent."""
+    @property
+    def looks_up(self) -> LookUp | None:
+        """How this target's provider can be asked what it received; None: it cannot."""
+        ...
+
+    @property
+    def recipe(self) -> str:
+        """A fingerprint of everything that requests are made of besides the message. With the same
+        recipe, the same message gives the same request, to the byte."""
+        ...
+
+    async def look_up(
+        self, questions: Sequence[LookUpQuestion]
+    ) -> Mapping[IdempotencyKey, LookedUp]:
+        """Whether the provider has each of these. What it does not say is unknown. Never raises for
+        what the provider or the network does."""
         ...
 
     async def trim(self, connections: int) -> None:
@@ -126,8 +162,28 @@ class GatewayDirectory(Protocol):
         """With the workspace's own credentials, or those that are shared with it."""
         ...
 
+    def evidence(
+        self,
+        submission_target: str,
+        gateway_type: str,
+        gateway_url: str,
+        workspace: WorkspaceName = DEFAULT_WORKSPACE_NAME,
+    ) -> TargetEvidence:
+        """By what a doubt about a call there can settle, as the target is set up."""
+        ...
+
+    def recipes(self) -> list[tuple[str, str, str, str]]:
+        """Target, URL, workspace and recipe of every gateway in use here whose provider wants a
+        repeat to be the same to the byte."""
+        ...
+
     def own_workspaces(self, submission_target: str) -> list[WorkspaceName]:
         """Those with their own set-up for this target."""
+        ...
+
+    def shares_reports(self, submission_target: str, workspace: WorkspaceName) -> bool:
+        """Whether the provider's reports on this workspace's messages come together with those on
+        others'."""
         ...
 
     def is_scoped(self, submission_target: str, workspace: WorkspaceName) -> bool:

@@ -9,15 +9,17 @@ import pickle
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable, Collection, Iterable
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
+from outrider.documents.provider_export import ExportSummary
 from outrider.documents.workflow import WorkflowFile
 from outrider.domain.campaigns import CampaignDefinition
 from outrider.domain.errors import OutriderError
 from outrider.domain.ids import Scope
+from outrider.domain.provider_exports import ExportField, ExportRow
 from outrider.domain.recipients import Recipient
 from outrider.kernel.access.fair_turns import FairTurns
 from outrider.limits.reading import (
@@ -61,6 +63,17 @@ class DocumentReader:
             size = await asyncio.to_thread(_size, path)
             await self.run(scope, size, tasks.audience, path, found, frozenset(message_ids))
             yield tasks.recipients_in(found)
+
+    @asynccontextmanager
+    async def provider_export(
+        self, scope: Scope, path: Path, mapping: Mapping[ExportField, str] | None
+    ) -> AsyncIterator[tuple[ExportSummary, Iterable[Sequence[ExportRow]]]]:
+        """What was understood of it, and its rows in windows, for the duration of the block."""
+        with tempfile.TemporaryDirectory(prefix="outrider-reading-") as folder:
+            found = Path(folder) / "rows"
+            size = await asyncio.to_thread(_size, path)
+            summary = await self.run(scope, size, tasks.provider_export, path, found, mapping)
+            yield summary, tasks.rows_in(found)
 
     async def workflows(self, scope: Scope, raw: bytes) -> WorkflowFile:
         return await self.run(scope, len(raw), tasks.workflows, raw)

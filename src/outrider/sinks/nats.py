@@ -16,7 +16,7 @@ from outrider.limits.bus import NATS_CONCURRENCY, NATS_DUPLICATES_SECONDS, NATS_
 from outrider.ports.bus import DELIVERED, BusEvent, Delivery, Verdict, first_fails
 from outrider.ports.secrets import SecretStore, own_secret
 from outrider.settings import SinkSettings
-from outrider.sinks.in_order import tell_in_order
+from outrider.sinks.in_order import publish_in_order
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
@@ -55,7 +55,7 @@ class NatsSink:
             failed = self._failed(type(error).__name__, error)
             return first_fails([event.run_id for event in window], failed)
 
-        async def tell(event: BusEvent) -> Delivery:
+        async def publish_one(event: BusEvent) -> Delivery:
             try:
                 await self._unless_lost(
                     jetstream.publish(
@@ -77,7 +77,7 @@ class NatsSink:
                 return self._failed(type(error).__name__, error)
             return DELIVERED
 
-        return await tell_in_order(window, tell, NATS_CONCURRENCY)
+        return await publish_in_order(window, publish_one, NATS_CONCURRENCY)
 
     async def close(self) -> None:
         client, self._client, self._stream_is_there = self._client, None, False

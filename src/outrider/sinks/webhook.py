@@ -16,7 +16,7 @@ from outrider.ports.bus import DELIVERED, BusEvent, Delivery, Verdict
 from outrider.ports.clock import Clock
 from outrider.ports.secrets import SecretStore, own_secret
 from outrider.settings import SinkSettings
-from outrider.sinks.in_order import tell_in_order
+from outrider.sinks.in_order import publish_in_order
 
 log = structlog.get_logger()
 
@@ -53,7 +53,7 @@ class WebhookSink:
     async def publish(self, window: Sequence[BusEvent]) -> Sequence[Delivery]:
         keys = self._keys()
 
-        async def tell(event: BusEvent) -> Delivery:
+        async def publish_one(event: BusEvent) -> Delivery:
             now = int(self._clock.now().timestamp())
             headers = signed_headers(keys, event.id, now, event.content)
             answer = await self._client.post(
@@ -71,7 +71,7 @@ class WebhookSink:
             verdict = Verdict.GONE if answer.status == GONE else Verdict.FAILED
             return Delivery(verdict, f"http_{answer.status}", answer.retry_after_seconds)
 
-        return await tell_in_order(window, tell, WEBHOOK_CONCURRENCY)
+        return await publish_in_order(window, publish_one, WEBHOOK_CONCURRENCY)
 
     async def close(self) -> None:
         await self._client.close()

@@ -35,7 +35,7 @@ def load_statements(folder: Path, dialect: Dialect | None = None) -> dict[str, N
     """As written, or compiled for a dialect."""
     statements: dict[str, NamedSql] = {}
     for name, written in _written(folder):
-        assert name not in statements, f"statement {name} stands twice in {folder}"
+        assert name not in statements, f"statement {name} is defined twice in {folder}"
         description, sql = _read(name, written, dialect, statements)
         window = columns_of(sql)
         statements[name] = NamedSql(name, description, sql, window)

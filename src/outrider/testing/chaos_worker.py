@@ -15,6 +15,7 @@ import uvloop
 
 from outrider.bootstrap import open_outrider
 from outrider.domain.retry import RetrySchedule
+from outrider.engines.table import ENGINES
 from outrider.kernel.work.background_loops import BackgroundLoops
 from outrider.limits.kernel import Limits
 from outrider.ports.stages import StageObserver, Unobserved
@@ -47,6 +48,8 @@ async def _work(options: argparse.Namespace) -> None:
         engine=options.engine,
         temporal_address=options.temporal_address,
         temporal_task_queue=options.task_queue,
+        conductor_url=options.conductor_url,
+        conductor_domain=options.task_queue,
         targets={
             name: TargetSettings(
                 remembers_references=memory, retry_first_seconds=RETRY.first_seconds
@@ -124,8 +127,9 @@ def _parser() -> argparse.ArgumentParser:
         help="what a target declares of references",
     )  # fmt: skip
     parser.add_argument("--stop-when-idle", action="store_true")
-    parser.add_argument("--engine", choices=["local", "temporal"], default="local")
+    parser.add_argument("--engine", choices=sorted(ENGINES), default="local")
     parser.add_argument("--temporal-address", default="127.0.0.1:7233")
+    parser.add_argument("--conductor-url", default="http://127.0.0.1:8080")
     parser.add_argument("--task-queue", default="outrider")
     return parser
 

@@ -71,7 +71,7 @@ class EventLogBench:
     cannot_refuse: str | None = None
 
 
-async def told(
+async def append_to(
     log: EventLog, run_id: RunId, *drafts: EventDraft, plan_version: str = PLAN
 ) -> Sequence[Appended]:
     """Append until it is known to be written: a repeat is one event."""
@@ -101,8 +101,8 @@ class EventLogConformance:
     async def test_sequences_of_a_run_only_grow_and_follow_the_order_of_telling(
         self, bench: EventLogBench, run_id: RunId
     ) -> None:
-        first = await told(bench.here, run_id, APPROVED, STARTED)
-        second = await told(bench.there, run_id, *steps(1, 5))
+        first = await append_to(bench.here, run_id, APPROVED, STARTED)
+        second = await append_to(bench.there, run_id, *steps(1, 5))
         sequences = [each.run_seq for each in (*first, *second)]
         assert sequences == sorted(set(sequences))
         assert sequences[0] > 0
@@ -120,7 +120,7 @@ class EventLogConformance:
         draft = EventDraft(
             RunEventType.STEP_FAILED, "job-1", 3, 7, {"code": "X"}, "signal-1", seen_at
         )
-        (appended,) = await told(bench.here, run_id, draft, plan_version="plan-9")
+        (appended,) = await append_to(bench.here, run_id, draft, plan_version="plan-9")
         (event,) = await everything(bench.there, run_id)
         key = event_key(run_id, "job-1", 3, "StepFailed", "plan-9")
         emitter = EMITTERS[RunEventType.STEP_FAILED].value
@@ -132,29 +132,29 @@ class EventLogConformance:
     async def test_what_was_told_without_a_time_happened_now(
         self, bench: EventLogBench, run_id: RunId
     ) -> None:
-        await told(bench.here, run_id, APPROVED)
+        await append_to(bench.here, run_id, APPROVED)
         assert [event.occurred_at for event in await everything(bench.here, run_id)] == [NOON]
 
     async def test_the_same_told_again_is_one_event_and_changes_nothing(
         self, bench: EventLogBench, run_id: RunId
     ) -> None:
-        await told(bench.here, run_id, APPROVED, STEP_DONE)
+        await append_to(bench.here, run_id, APPROVED, STEP_DONE)
         before = await everything(bench.here, run_id)
         again = replace(STEP_DONE, payload={"changed": True})
-        assert not await told(bench.there, run_id, again, APPROVED)
+        assert not await append_to(bench.there, run_id, again, APPROVED)
         assert await everything(bench.here, run_id) == before
 
     async def test_the_same_told_twice_at_once_is_one_event(
         self, bench: EventLogBench, run_id: RunId
     ) -> None:
-        assert len(await told(bench.here, run_id, STEP_DONE, STEP_DONE, STEP_DONE)) == 1
+        assert len(await append_to(bench.here, run_id, STEP_DONE, STEP_DONE, STEP_DONE)) == 1
         assert len(await everything(bench.here, run_id)) == 1
 
     async def test_what_is_new_is_appended_among_what_is_known(
         self, bench: EventLogBench, run_id: RunId
     ) -> None:
-        await told(bench.here, run_id, APPROVED)
-        (appended,) = await told(bench.here, run_id, APPROVED, STARTED)
+        await append_to(bench.here, run_id, APPROVED)
+        (appended,) = await append_to(bench.here, run_id, APPROVED, STARTED)
         assert appended.type == "RunStarted"
         events = await everything(bench.here, run_id)
         assert [event.type for event in events] == ["RunApproved", "RunStarted"]
@@ -163,30 +163,30 @@ class EventLogConformance:
     async def test_the_engines_attempt_makes_no_other_event(
         self, bench: EventLogBench, run_id: RunId
     ) -> None:
-        await told(bench.here, run_id, STEP_DONE)
-        assert not await told(bench.here, run_id, replace(STEP_DONE, engine_attempt=2))
+        await append_to(bench.here, run_id, STEP_DONE)
+        assert not await append_to(bench.here, run_id, replace(STEP_DONE, engine_attempt=2))
         assert [event.engine_attempt for event in await everything(bench.here, run_id)] == [1]
 
     async def test_another_logical_attempt_step_type_or_plan_is_another_event(
         self, bench: EventLogBench, run_id: RunId
     ) -> None:
-        await told(bench.here, run_id, STEP_DONE)
+        await append_to(bench.here, run_id, STEP_DONE)
         others = (
             replace(STEP_DONE, logical_attempt=2),
             replace(STEP_DONE, step_id="job-2"),
             replace(STEP_DONE, type=RunEventType.STEP_FAILED),
         )
-        assert len(await told(bench.here, run_id, *others)) == len(others)
-        assert len(await told(bench.here, run_id, STEP_DONE, plan_version="2")) == 1
+        assert len(await append_to(bench.here, run_id, *others)) == len(others)
+        assert len(await append_to(bench.here, run_id, STEP_DONE, plan_version="2")) == 1
         events = await everything(bench.here, run_id)
         assert len({event.idempotency_key for event in events}) == len(events) == len(others) + 2
 
     async def test_another_run_has_sequences_and_keys_of_its_own(
         self, bench: EventLogBench, run_id: RunId
     ) -> None:
-        await told(bench.here, run_id, APPROVED, STARTED, *steps(1, 3))
+        await append_to(bench.here, run_id, APPROVED, STARTED, *steps(1, 3))
         other = await bench.new_run()
-        (appended,) = await told(bench.here, other, APPROVED)
+        (appended,) = await append_to(bench.here, other, APPROVED)
         assert appended.run_seq == (await everything(bench.here, run_id))[0].run_seq
         assert [event.run_id for event in await everything(bench.here, other)] == [other]
 
@@ -200,7 +200,7 @@ class EventLogConformance:
     async def test_any_payload_comes_back_to_the_letter(
         self, bench: EventLogBench, run_id: RunId, payload: dict[str, object]
     ) -> None:
-        await told(bench.here, run_id, replace(STARTED, payload=payload))
+        await append_to(bench.here, run_id, replace(STARTED, payload=payload))
         (event,) = await everything(bench.there, run_id)
         assert event.payload == payload
         assert list(event.payload) == list(payload)
@@ -208,7 +208,7 @@ class EventLogConformance:
     async def test_a_reader_goes_on_from_its_watermark_page_by_page(
         self, bench: EventLogBench, run_id: RunId
     ) -> None:
-        await told(bench.here, run_id, *steps(0, 7))
+        await append_to(bench.here, run_id, *steps(0, 7))
         read: list[RunEvent] = []
         sizes = []
         while page := await bench.there.events_after(run_id, read[-1].run_seq if read else 0, 3):
@@ -223,7 +223,7 @@ class EventLogConformance:
         async def append(number: int) -> list[int]:
             log = (bench.here, bench.there)[number % 2]
             drafts = steps(100 * number, EVENTS_PER_APPENDER)
-            return [(await told(log, run_id, draft))[0].run_seq for draft in drafts]
+            return [(await append_to(log, run_id, draft))[0].run_seq for draft in drafts]
 
         async def watch() -> list[RunEvent]:
             seen: list[RunEvent] = []
@@ -245,7 +245,7 @@ class EventLogConformance:
         self, bench: EventLogBench, run_id: RunId
     ) -> None:
         logs = (bench.here, bench.there) * APPENDERS
-        appended = await asyncio.gather(*(told(log, run_id, STEP_DONE) for log in logs))
+        appended = await asyncio.gather(*(append_to(log, run_id, STEP_DONE) for log in logs))
         assert sum(len(each) for each in appended) == 1
         assert len(await everything(bench.here, run_id)) == 1
 
@@ -254,7 +254,7 @@ class EventLogConformance:
     ) -> None:
         logs = (bench.here, bench.there) * APPENDERS
         await asyncio.gather(
-            *(told(log, run_id, *steps(number, 1)) for number, log in enumerate(logs))
+            *(append_to(log, run_id, *steps(number, 1)) for number, log in enumerate(logs))
         )
         events = await everything(bench.here, run_id)
         assert len({event.run_seq for event in events}) == len(events) == len(logs)
@@ -262,11 +262,11 @@ class EventLogConformance:
     async def test_a_line_that_breaks_before_the_commit_leaves_nothing_and_a_retry_writes_it_once(
         self, bench: EventLogBench, run_id: RunId
     ) -> None:
-        await told(bench.here, run_id, APPROVED)
+        await append_to(bench.here, run_id, APPROVED)
         with pytest.raises(StoreUnavailable):
             await bench.breaks_before_commit.append(run_id, PLAN, [STARTED, *steps(1, 3)], NOON)
         assert [event.type for event in await everything(bench.here, run_id)] == ["RunApproved"]
-        assert len(await told(bench.here, run_id, STARTED, *steps(1, 3))) == 4
+        assert len(await append_to(bench.here, run_id, STARTED, *steps(1, 3))) == 4
         assert len(await everything(bench.here, run_id)) == 5
 
     async def test_a_line_that_breaks_after_the_commit_and_a_retry_write_it_once(
@@ -276,14 +276,14 @@ class EventLogConformance:
             await bench.breaks_after_commit.append(run_id, PLAN, [APPROVED, STARTED], NOON)
         before = await everything(bench.there, run_id)
         assert len(before) == 2
-        assert not await told(bench.here, run_id, APPROVED, STARTED)
+        assert not await append_to(bench.here, run_id, APPROVED, STARTED)
         assert await everything(bench.here, run_id) == before
 
     @pytest.mark.parametrize("tampering", Tampering)
     async def test_the_database_itself_refuses_to_change_the_log_or_repeat_a_number_or_a_key(
         self, bench: EventLogBench, run_id: RunId, tampering: Tampering
     ) -> None:
-        await told(bench.here, run_id, APPROVED)
+        await append_to(bench.here, run_id, APPROVED)
         before = await everything(bench.here, run_id)
         if bench.cannot_refuse is not None:
             pytest.skip(bench.cannot_refuse)

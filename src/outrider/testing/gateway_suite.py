@@ -29,7 +29,7 @@ from outrider.domain.message_content import Enclosure
 from outrider.domain.states import Channel, ItemStatus
 from outrider.domain.submission import AttemptFacts, Contract, OneShot, judge
 from outrider.gateways.sandbox import Sandbox
-from outrider.ports.gateway import Gateway, Reservation
+from outrider.ports.gateway import Gateway, LookUpQuestion, Reservation
 
 REFERENCE = "a7" * 32
 RETRY_AFTER_SECONDS = 7.0
@@ -118,7 +118,9 @@ class GatewayConformance:
             # Everything open when a process dies is then in doubt.
             assert gateway.window_items == gateway.concurrency
         if not gateway.type.looks_up:
-            assert await gateway.look_up([IdempotencyKey(REFERENCE)]) == {}
+            assert gateway.looks_up is None
+            question = LookUpQuestion(IdempotencyKey(REFERENCE), datetime.min, datetime.max)
+            assert await gateway.look_up([question]) == {}
 
     async def test_an_accepted_call_is_delivered_once_under_its_reference(
         self, bench: GatewayBench

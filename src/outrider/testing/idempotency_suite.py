@@ -228,8 +228,8 @@ class IdempotencyConformance:
         for number, (key, owner) in enumerate(zip(ODD_KEYS, owners, strict=True)):
             await bench.here.finish(named(key), owner, StoredAnswer(200, "", str(number)))
         for number, key in enumerate(ODD_KEYS):
-            told = await bench.there.claim(named(key))
-            assert told == StoredAnswer(200, "", str(number))
+            found = await bench.there.claim(named(key))
+            assert found == StoredAnswer(200, "", str(number))
 
     def _claims(self, bench: IdempotencyBench) -> list[Awaitable[object]]:
         stores = (bench.here, bench.there)

@@ -40,7 +40,7 @@ async def answers(redis_url: str, redis: "Redis") -> AsyncIterator[RedisAnswers]
     await made.close()
 
 
-async def test_the_first_answer_is_found_to_the_letter_until_its_time_is_over(
+async def test_the_first_answer_is_found_unchanged_until_it_expires(
     answers: RedisAnswers, redis: "Redis"
 ) -> None:
     assert await answers.find(named()) is None
@@ -112,7 +112,9 @@ def test_a_url_that_is_none_of_redis_is_refused_without_being_repeated() -> None
     assert "redis://" in str(refused.value.hint)
 
 
-def test_without_the_package_the_way_to_get_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_package_the_error_says_how_to_install_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(sys.modules, "redis.asyncio", None)
     with pytest.raises(InvalidInput) as refused:
         RedisAnswers("redis://localhost", TTL_SECONDS)

@@ -18,17 +18,17 @@ class Bench:
 
     def __init__(self, turns: FairTurns) -> None:
         self._turns = turns
-        self._let_go: dict[str, asyncio.Event] = {}
+        self._released: dict[str, asyncio.Event] = {}
         self.tasks: dict[str, asyncio.Task[None]] = {}
         self.began: list[str] = []
 
     async def ask(self, name: str, scope: Scope) -> None:
-        self._let_go[name] = asyncio.Event()
+        self._released[name] = asyncio.Event()
         self.tasks[name] = asyncio.create_task(self._work(name, scope))
         await self.settle()
 
     async def finish(self, name: str) -> None:
-        self._let_go[name].set()
+        self._released[name].set()
         await self.tasks[name]
         await self.settle()
 
@@ -40,7 +40,7 @@ class Bench:
     async def _work(self, name: str, scope: Scope) -> None:
         async with self._turns.turn(scope):
             self.began.append(name)
-            await self._let_go[name].wait()
+            await self._released[name].wait()
 
 
 async def test_a_workspace_has_no_more_turns_than_its_share() -> None:

@@ -343,7 +343,7 @@ async def test_the_default_workspace_is_found_by_its_name_too(desk: Desk) -> Non
     assert await desk.keeper.open_workspace("default", "default", "default") == DEFAULT_SCOPE
 
 
-async def test_of_tenants_of_the_same_name_the_oldest_is_meant(desk: Desk, database: str) -> None:
+async def test_a_name_that_two_tenants_have_means_the_oldest(desk: Desk, database: str) -> None:
     oldest = await desk.keeper.open_workspace("acme", "shop", "production")
     async with raw_sql(database) as raw:
         await raw.run(

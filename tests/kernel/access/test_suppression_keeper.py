@@ -196,7 +196,7 @@ async def test_an_intent_is_known_by_the_address_in_its_payload_however_it_is_sp
         assert sandbox.requests == 0
 
 
-async def test_an_intent_without_an_address_that_can_be_told_is_called(
+async def test_an_intent_without_a_recognisable_address_is_called(
     database: str, tmp_path: Path
 ) -> None:
     async with (

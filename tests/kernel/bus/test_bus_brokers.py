@@ -121,7 +121,9 @@ class AnswerLost:
         await self._sink.close()
 
 
-async def test_jetstream_drops_what_is_told_again(embedded: Store, nats_server: NatsServer) -> None:
+async def test_jetstream_drops_an_event_that_is_published_again(
+    embedded: Store, nats_server: NatsServer
+) -> None:
     clock = FakeClock(at(0))
     scene = Scene(embedded, clock)
     (run_id,) = await scene.runs(1, events=3)
@@ -233,7 +235,9 @@ async def test_a_redis_stream_is_trimmed(embedded: Store, redis_server: RedisSer
     assert 100 <= len(await entries(redis_server, "short")) < 300
 
 
-async def test_what_redis_did_not_take_is_told_when_it_is_back(embedded: Store) -> None:
+async def test_events_that_redis_did_not_take_are_published_when_it_is_back(
+    embedded: Store,
+) -> None:
     clock = FakeClock(at(0))
     scene = Scene(embedded, clock)
     runs = await scene.runs(2, events=5)

@@ -67,14 +67,14 @@ async def held_clock(scene: Scene, receiver: Receiver) -> AsyncIterator[FakeCloc
 
 
 async def standing(store: Store) -> list[AlertRecord]:
-    return await store.read(alerts_page(DEFAULT_SCOPE, LAST, 100, only_standing=True))
+    return await store.read(alerts_page(DEFAULT_SCOPE, LAST, 100, only_open=True))
 
 
 async def letters(scene: Scene, *, only_waiting: bool = True) -> list[Any]:
     return await scene.keeper.letters(DEFAULT_SCOPE, FIRST, 1_000, only_waiting=only_waiting)
 
 
-async def test_every_event_of_every_run_is_told_once_signed_and_in_order(
+async def test_every_event_of_every_run_is_published_once_signed_and_in_order(
     store: Store, receiver: Receiver
 ) -> None:
     scene = Scene(store)
@@ -284,7 +284,7 @@ async def test_all_are_redriven_at_once_and_only_ones_own(store: Store) -> None:
     assert (await scene.record()).waiting == waiting
 
 
-async def test_a_sink_that_says_it_is_gone_is_disabled_and_what_it_has_not_heard_waits(
+async def test_a_sink_that_answers_gone_is_disabled_and_its_events_wait(
     store: Store, receiver: Receiver
 ) -> None:
     scene = Scene(store)
@@ -310,7 +310,7 @@ async def test_a_sink_that_says_it_is_gone_is_disabled_and_what_it_has_not_heard
     assert by_run(receiver.ids) == await scene.logged(*runs)
 
 
-async def test_two_relays_in_contention_tell_each_event_once(
+async def test_two_competing_relays_publish_each_event_once(
     store: Store, receiver: Receiver
 ) -> None:
     scene = Scene(store)
@@ -373,7 +373,7 @@ async def lease_ends(scene: Scene) -> datetime | None:
     return (await scene.record()).lease_expires_at
 
 
-async def test_a_relay_killed_after_telling_tells_again_under_the_same_ids(
+async def test_a_relay_killed_after_publishing_publishes_again_under_the_same_ids(
     store: Store, database: str, receiver: Receiver
 ) -> None:
     scene = Scene(store)
@@ -395,7 +395,7 @@ async def test_a_relay_killed_after_telling_tells_again_under_the_same_ids(
     assert (await scene.record()).waiting == 0
 
 
-async def test_a_stopped_relay_ends_its_window_so_that_nothing_is_told_twice(
+async def test_a_stopped_relay_finishes_its_window_so_that_nothing_is_published_twice(
     embedded: Store, receiver: Receiver
 ) -> None:
     scene = Scene(embedded)
@@ -486,7 +486,7 @@ async def test_a_private_address_is_refused_where_the_settings_say_so(
     assert receiver.asked == []
 
 
-async def test_a_worker_without_the_setting_still_writes_down_what_sinks_should_hear(
+async def test_a_worker_without_the_setting_still_queues_events_for_sinks(
     store: Store,
 ) -> None:
     scene = Scene(store)
@@ -528,7 +528,7 @@ async def test_a_forgotten_sink_takes_with_it_what_waited_and_no_more_is_written
     await sink.close()
 
 
-async def test_a_letter_of_a_forgotten_sink_cannot_be_redriven(
+async def test_a_dead_letter_of_a_forgotten_sink_cannot_be_redriven(
     embedded: Store, receiver: Receiver
 ) -> None:
     scene = Scene(embedded, FakeClock(at(0)))

@@ -93,7 +93,7 @@ async def until_letters(outrider: Outrider, count: int) -> None:
     await eventually(reached)
 
 
-async def test_an_accepted_intent_is_told_once_signed_and_then_forgotten(
+async def test_an_accepted_intent_is_published_once_signed_and_then_forgotten(
     database: str, tmp_path: Path
 ) -> None:
     async with (
@@ -127,7 +127,7 @@ async def test_an_accepted_intent_is_told_once_signed_and_then_forgotten(
         ({"policy": "one_shot"}, "IntentExhausted", "exhaustedReason"),
     ],
 )
-async def test_a_refused_intent_is_told_with_its_reason(
+async def test_a_refused_intent_is_reported_with_its_reason(
     database: str, tmp_path: Path, terms: dict[str, Any], kind: str, why: str
 ) -> None:
     async with (
@@ -143,7 +143,9 @@ async def test_a_refused_intent_is_told_with_its_reason(
     assert event["data"]["itemStatus"] == "failed"
 
 
-async def test_whoever_opted_out_is_a_rejection_that_is_told(database: str, tmp_path: Path) -> None:
+async def test_an_opted_out_recipient_is_a_rejection_that_is_reported(
+    database: str, tmp_path: Path
+) -> None:
     async with (
         Sandbox() as sandbox,
         scene(database, tmp_path, sandbox) as (outrider, receiver),
@@ -158,7 +160,9 @@ async def test_whoever_opted_out_is_a_rejection_that_is_told(database: str, tmp_
     assert (event["data"]["finalOutcome"], event["data"]["itemStatus"]) == ("suppressed", "skipped")
 
 
-async def test_a_doubt_is_told_and_so_is_what_settles_it(database: str, tmp_path: Path) -> None:
+async def test_a_doubt_is_published_and_so_is_what_settles_it(
+    database: str, tmp_path: Path
+) -> None:
     async with (
         Sandbox(Faults(drop_rate=1.0, dedupe=False)) as sandbox,
         scene(database, tmp_path, sandbox) as (outrider, receiver),

@@ -79,7 +79,7 @@ async def told(outrider: Outrider, *reports: MessageReport) -> int:
     return await outrider.store.write(message_events.append(reports, outrider.clock.now()))
 
 
-async def test_messages_of_all_doors_are_told_of_in_the_same_words(
+async def test_events_of_messages_are_the_same_for_intents_campaigns_and_domain_events(
     database: str, tmp_path: Path
 ) -> None:
     async with (
@@ -123,7 +123,7 @@ def of_messages(receiver: Receiver) -> list[dict[str, Any]]:
     return [event for event in receiver.heard if event["type"].startswith("outrider.message.")]
 
 
-async def test_an_intents_callback_hears_of_its_receipts_too(database: str, tmp_path: Path) -> None:
+async def test_an_intents_callback_receives_its_receipts_too(database: str, tmp_path: Path) -> None:
     async with (
         Sandbox() as sandbox,
         receiving(Receiver()) as receiver,

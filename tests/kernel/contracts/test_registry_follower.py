@@ -110,7 +110,7 @@ async def test_a_server_that_was_away_takes_over_what_it_missed(
             assert set(other.registry_keeper.contracts()) == {"new", "once", "soon"}
 
 
-async def test_a_file_that_was_edited_by_hand_stands_until_the_next_replacement(
+async def test_a_file_edited_by_hand_is_kept_until_the_next_replacement(
     database: str, tmp_path: Path
 ) -> None:
     """M3: nobody loses an edit to what was in force before it."""
@@ -125,7 +125,7 @@ async def test_a_file_that_was_edited_by_hand_stands_until_the_next_replacement(
             assert set(other.registry_keeper.contracts()) == {"old"}
 
 
-async def test_a_replacement_that_cannot_be_told_is_in_force_nowhere(
+async def test_a_replacement_that_cannot_be_announced_is_in_force_nowhere(
     database: str, tmp_path: Path
 ) -> None:
     """M3: two servers that disagree are worse than one that says no."""

@@ -275,7 +275,7 @@ async def test_two_starts_at_once_do_not_share_the_last_room(
         assert statuses.count(SnapshotStatus.PENDING) == 5
 
 
-async def test_a_run_that_cannot_be_started_is_told_of_and_tried_again(
+async def test_a_run_that_cannot_be_started_is_reported_and_tried_again(
     database: str, tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with limited(database, tmp_path, sandbox, AdmissionTable(concurrent_runs=1)) as outrider:
@@ -287,15 +287,15 @@ async def test_a_run_that_cannot_be_started_is_told_of_and_tried_again(
             def fail(*_: object) -> None:
                 raise RuntimeError("a bug")
 
-            broken.setattr(admission, "let_go", fail)
+            broken.setattr(admission, "release", fail)
             told = await reconciler(outrider, "r").dequeue_and_start()
         assert told == [Dequeued(run_id, DequeueStatus.FAILED)]
-        page = alerts_page(DEFAULT_SCOPE, paging.LAST, 10, only_standing=True)
+        page = alerts_page(DEFAULT_SCOPE, paging.LAST, 10, only_open=True)
         (alert,) = await outrider.store.read(page)
         assert (alert.code, alert.subject) == ("RUN_NOT_STARTED", run_id)
         told = await reconciler(outrider, "r", LEASE_SECONDS).dequeue_and_start()
         assert told == [Dequeued(run_id, DequeueStatus.STARTED)]
-        page = alerts_page(DEFAULT_SCOPE, paging.LAST, 10, only_standing=True)
+        page = alerts_page(DEFAULT_SCOPE, paging.LAST, 10, only_open=True)
         assert await outrider.store.read(page) == []
 
 

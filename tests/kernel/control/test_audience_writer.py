@@ -31,7 +31,7 @@ ACTOR = "test"
 
 @pytest.fixture
 async def outrider(database: str, tmp_path: Path) -> AsyncIterator[Outrider]:
-    limits = Limits(intake_wait_seconds=0.2, intake_poll_seconds=0.05)
+    limits = Limits(intake_wait_seconds=0.2, intake_poll_seconds=0.05, beside_lanes_seconds=3_600.0)
     async with opened(database, tmp_path, NOOP, limits=limits) as made:
         yield made
 
@@ -105,6 +105,16 @@ async def test_a_large_audience_is_written_in_short_transactions_and_seen_whole(
     found = await outrider.store.read(campaigns.campaign(DEFAULT_SCOPE, campaign_id))
     assert found.audience_size == MANY
     assert await outrider.store.read(audience.size(campaign_id)) == MANY
+
+
+async def test_beside_single_messages_transactions_are_shorter(
+    outrider: Outrider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = Written(outrider, monkeypatch)
+    outrider.right_of_way.seen()
+    _, size = await outrider.deployer.create(DEFAULT_SCOPE, definition(), people(MANY), ACTOR)
+    assert size == MANY
+    assert written.most_members == Limits().beside_lanes_recipients
 
 
 async def test_nobody_sees_a_campaign_before_its_last_recipient_is_there(

@@ -88,7 +88,7 @@ async def test_recipients_that_come_while_the_audience_is_validated_do_not_break
     assert (jobs.status, jobs.last_error) == ("completed", None)
 
 
-async def test_a_rerun_whose_commit_was_not_heard_of_is_answered_as_done(
+async def test_a_rerun_whose_commit_was_not_confirmed_is_answered_as_done(
     outrider: Outrider, sandbox: HoldingSandbox
 ) -> None:
     """Were it an error, its key would be let go, and a client's repeat would send to all again."""
@@ -182,7 +182,9 @@ async def test_what_was_in_doubt_at_a_retry_and_never_arrived_can_be_sent_withou
         assert accounting.intended == ended.failed
 
 
-async def test_progress_is_told_of_every_phase_however_many_there_are(outrider: Outrider) -> None:
+async def test_progress_is_reported_for_every_phase_however_many_there_are(
+    outrider: Outrider,
+) -> None:
     clock, limits = FakeClock(outrider.clock.now()), Limits(progress_phases=2)
     reporter = ProgressReporter(
         replace(outrider.foundation, clock=clock, limits=limits), outrider.hub

@@ -195,7 +195,7 @@ async def test_a_stop_does_not_wait_until_a_job_that_failed_meanwhile_is_due_aga
     campaign_id = await created(outrider, 10)
     run_id = await begun(outrider, campaign_id)
     monkeypatch.setattr(
-        "outrider.kernel.work.job_processor.JOB.__class__.delay_seconds",
+        "outrider.kernel.work.job_releaser.JOB.__class__.delay_seconds",
         lambda *_, **__: FAR_SECONDS,
     )
 
@@ -640,7 +640,7 @@ async def test_controls_heartbeats_rescue_and_settlement_under_load_deadlock_for
 
 @POSTGRES
 @pytest.mark.parametrize("role", ["rescue", "requeue", "wake", "verdict"])
-async def test_whoever_writes_many_jobs_at_once_cannot_deadlock_with_a_control(
+async def test_a_statement_that_writes_many_jobs_cannot_deadlock_with_a_control(
     outrider: Outrider, sandbox: HoldingSandbox, database: str, role: str
 ) -> None:
     """A control locks a run's jobs in the order of their ids, whatever order they lie in."""

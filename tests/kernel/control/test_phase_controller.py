@@ -458,7 +458,7 @@ async def test_recipients_without_an_import_phase_are_added_at_once(
 # Progress and bypass
 
 
-async def test_progress_is_told_only_of_a_phase_in_progress_and_never_changes_its_state(
+async def test_progress_is_reported_only_for_a_phase_in_progress_and_never_changes_its_state(
     outrider: Outrider,
 ) -> None:
     reporter = ProgressReporter(

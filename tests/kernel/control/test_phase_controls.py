@@ -11,7 +11,7 @@ from tests.support.controls import control
 from tests.support.noop_launches import campaign_of, noop_launch
 
 
-async def test_an_answer_says_where_the_phase_stands_now(noop_outrider: Outrider) -> None:
+async def test_an_answer_has_the_current_state_of_the_phase(noop_outrider: Outrider) -> None:
     run_id = await noop_launch(noop_outrider)
     campaign_id = await campaign_of(noop_outrider, run_id)
     document = (await control(noop_outrider, campaign_id, Action.PAUSE)).as_document()
@@ -27,7 +27,7 @@ async def test_an_answer_says_where_the_phase_stands_now(noop_outrider: Outrider
     }
 
 
-async def test_whoever_asks_why_a_phase_did_not_move_finds_it_in_the_log(
+async def test_anyone_who_asks_why_a_phase_did_not_move_finds_it_in_the_log(
     noop_outrider: Outrider,
 ) -> None:
     campaign_id = await campaign_of(noop_outrider, await noop_launch(noop_outrider))

@@ -71,7 +71,7 @@ async def ended(outrider: Outrider, run_id: RunId) -> tuple[RunStatus, Accountin
             await asyncio.sleep(WATCH_SECONDS)
 
 
-async def test_a_phase_paused_by_sql_pauses_its_run_and_its_stream_hears_of_it(
+async def test_a_phase_paused_by_sql_pauses_its_run_and_its_stream_shows_it(
     outrider: Outrider, database: str
 ) -> None:
     campaign_id, run_id = await begun(outrider)

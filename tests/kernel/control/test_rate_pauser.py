@@ -102,6 +102,20 @@ async def test_a_campaign_that_bounces_too_much_is_paused_once_with_the_reason(
     assert await launch.judged() is None
 
 
+async def test_what_got_worse_before_a_restart_is_judged_after_it(launch: Launched) -> None:
+    """The matcher's process died after its commit: nobody was told."""
+    await launch.reported(ReceiptEvent.BOUNCED, launch.items[:TOO_MANY_BOUNCES])
+    role = asyncio.create_task(launch.outrider.rate_pauser.run())
+
+    async def is_paused() -> bool:
+        return (await launch.state())[0] == "paused"
+
+    try:
+        await eventually(is_paused)
+    finally:
+        role.cancel()
+
+
 async def test_that_it_was_paused_is_found_however_much_was_recorded_before(
     store: Store, launch: Launched
 ) -> None:
@@ -135,7 +149,7 @@ async def test_a_campaign_that_somebody_paused_keeps_their_reason(launch: Launch
     assert await launch.state() == ("paused", "lunch")
 
 
-async def test_the_loop_pauses_a_run_of_which_it_is_told(launch: Launched) -> None:
+async def test_the_loop_pauses_a_run_that_was_reported_to_it(launch: Launched) -> None:
     await launch.reported(ReceiptEvent.BOUNCED, launch.items[:TOO_MANY_BOUNCES])
     pauser = launch.outrider.rate_pauser
     running = asyncio.create_task(pauser.run())

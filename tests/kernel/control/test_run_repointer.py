@@ -85,8 +85,8 @@ async def test_a_run_says_which_target_and_address_it_waits_for_and_can_be_moved
     ):
         run_id = await launched(outrider)
         async with working(outrider):
-            told = await until_explained(outrider, run_id, "is closed (since")
-        assert f"The target {TARGET} at {wrong} is closed (since" in told
+            told = await until_explained(outrider, run_id, "is down (since")
+        assert f"The target {TARGET} at {wrong} is down (since" in told
         assert "outrider work" not in told
         assert "repoint" not in told
         put(outrider, sandbox.http_url)
@@ -231,12 +231,12 @@ async def test_whether_a_worker_is_missing_is_said_of_what_is_due_and_nobody_hol
     async with opened(database, tmp_path, sms("http://one.test")) as outrider:
         first = await launched(outrider)
         told = await explained(outrider, first)
-        assert f"The target {TARGET} at http://one.test is open." in told
-        assert "no worker is processing any job: start one with `outrider work`" in told
+        assert f"Its messages go to {TARGET} at http://one.test." in told
+        assert "no worker is running. Start a worker with `outrider work`" in told
         await claimed(outrider)
         second = await launched(outrider)
         told = await explained(outrider, second)
-        assert "1 worker is running and busy with other jobs" in told
+        assert "no worker is running" not in told
         assert "outrider work" not in told
 
 
@@ -246,8 +246,8 @@ async def test_a_paused_target_is_named(database: str, tmp_path: Path) -> None:
         run_id = await launched(outrider)
         await outrider.target_keeper.pause(DEFAULT_SCOPE, TARGET, "ada")
         told = await explained(outrider, run_id)
-        assert "has been paused since" in told
-        assert f"by ada: `outrider target resume {TARGET}`" in told
+        assert "has been paused by ada since" in told
+        assert f"`outrider target resume {TARGET}`" in told
         assert "outrider work" not in told
 
 

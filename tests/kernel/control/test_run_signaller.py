@@ -395,7 +395,7 @@ async def test_retry_step_runs_a_dead_step_of_a_handlers_phase_again(
     assert (await observe(outrider, run_id))[0].status == "queued"
 
 
-async def test_a_signal_whose_commit_was_not_heard_of_is_not_given_twice(
+async def test_a_signal_whose_commit_was_not_confirmed_is_not_given_twice(
     outrider: Outrider,
 ) -> None:
     """The store drops the line after the commit; the signal is tried again, and was one."""

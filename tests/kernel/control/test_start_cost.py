@@ -8,12 +8,14 @@ import pytest
 
 from outrider.bootstrap import Outrider
 from outrider.domain.campaigns import LAUNCH
-from outrider.domain.ids import DEFAULT_SCOPE
+from outrider.domain.ids import DEFAULT_SCOPE, CampaignId, Scope
 from outrider.domain.phases import Action
 from outrider.gateways.sandbox import Sandbox
+from outrider.kernel.transactions import audience_counts, campaigns
+from outrider.kernel.transactions.audience_counts import CountedAudience
 from outrider.kernel.transactions.phase_controls import Control, ControlAnswer
 from outrider.ports.store import Transaction
-from outrider.testing.launches import ACTOR, target
+from outrider.testing.launches import ACTOR, observe, target
 from tests.support.controls import created
 from tests.support.whole_runs import opened
 
@@ -53,3 +55,24 @@ async def test_the_start_of_a_launch_reads_its_campaign_once(outrider: Outrider)
         "contracts_by_sha256",
     }
     assert asked.total() == 25
+    # All other writers wait for it on SQLite, so it is done before.
+    assert not asked["count_batches"]
+
+
+async def test_a_launch_counts_again_if_recipients_came_since(
+    outrider: Outrider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    campaign_id = await created(outrider, 30)
+    before = CountedAudience(10, [(0, None, 10)])
+
+    def outdated(_scope: Scope, _campaign_id: CampaignId) -> Transaction[CountedAudience]:
+        yield from campaigns.phases_of(campaign_id)
+        return before
+
+    monkeypatch.setattr(audience_counts, "count_audience", outdated)
+    answer = await outrider.phase_controller.control(
+        DEFAULT_SCOPE, campaign_id, LAUNCH, Control(Action.START, ACTOR)
+    )
+    assert answer.run_id is not None
+    _, accounting = await observe(outrider, answer.run_id)
+    assert accounting.intended == 30

@@ -138,7 +138,7 @@ async def test_a_retried_step_has_its_contracts_attempts_again_and_may_fail_agai
     await check_against_log(outrider, campaign_id)
 
 
-async def test_the_database_lets_a_failed_row_begin_anew_with_its_step_and_in_no_other_way(
+async def test_the_database_reopens_a_failed_row_only_with_its_step(
     outrider: Outrider, sandbox: HoldingSandbox, database: str
 ) -> None:
     _, run_id, step_id = await with_a_failed_step(outrider, sandbox)
@@ -166,7 +166,7 @@ async def test_the_database_lets_a_failed_row_begin_anew_with_its_step_and_in_no
             )
 
 
-async def test_what_is_accepted_late_from_before_a_step_began_anew_stays_on_record(
+async def test_a_late_acceptance_from_before_a_step_was_restarted_stays_on_record(
     outrider: Outrider, sandbox: HoldingSandbox
 ) -> None:
     """R5: somebody was sent it twice, and nothing said so."""
@@ -184,7 +184,7 @@ async def test_what_is_accepted_late_from_before_a_step_began_anew_stays_on_reco
         await outrider.store.write(closing.note_late([closed], outrider.ids, now))
     noted = await outrider.store.read(ledger_items.late_acceptances_of(item.id))
     assert [each.attempt for each in noted] == [2], "and not that of its own attempt"
-    page = alerts_page(DEFAULT_SCOPE, LAST, 100, only_standing=True)
+    page = alerts_page(DEFAULT_SCOPE, LAST, 100, only_open=True)
     assert "LATE_ACCEPTANCE" in [alert.code for alert in await outrider.store.read(page)]
 
 
@@ -254,7 +254,7 @@ async def launched_with_policy(
     return await begun(outrider, campaign_id)
 
 
-async def test_a_phases_retry_policy_begins_a_dead_step_anew(database: str, tmp_path: Path) -> None:
+async def test_a_phases_retry_policy_restarts_a_dead_step(database: str, tmp_path: Path) -> None:
     """R5: no policy of a plan ever raised a logical attempt."""
     noop = target("noop.all", "noop", "noop://here")
     async with opened(database, tmp_path, noop, limits=IMPATIENT) as outrider:
@@ -273,13 +273,13 @@ async def test_a_phases_retry_policy_begins_a_dead_step_anew(database: str, tmp_
         failed = next(e for e in await events_of(outrider, run_id) if e.type == "StepFailed")
         assert failed.payload["nextLogicalAttemptId"] == "2"
         assert "retryAt" in failed.payload
-        page = alerts_page(DEFAULT_SCOPE, LAST, 100, only_standing=True)
+        page = alerts_page(DEFAULT_SCOPE, LAST, 100, only_open=True)
         assert "JOB_DEAD" not in [alert.code for alert in await outrider.store.read(page)]
         run = await outrider.store.read(run_records.run(DEFAULT_SCOPE, run_id))
         await check_against_log(outrider, run.campaign_id)
 
 
-async def test_who_cannot_be_called_costs_nobody_else_of_a_step_that_begins_anew(
+async def test_one_uncallable_recipient_does_not_affect_others_of_a_restarted_step(
     database: str, tmp_path: Path
 ) -> None:
     """R5: one person without an address, and nobody of the step was called."""
@@ -317,11 +317,11 @@ async def test_a_retry_policy_ends_after_as_many_attempts_as_it_says(
         told = await events_of(outrider, run_id)
         failed = [event.logical_attempt for event in told if event.type == "StepFailed"]
         assert failed == [1, 2, 3]
-        page = alerts_page(DEFAULT_SCOPE, LAST, 100, only_standing=True)
+        page = alerts_page(DEFAULT_SCOPE, LAST, 100, only_open=True)
         assert "JOB_DEAD" in [alert.code for alert in await outrider.store.read(page)]
 
 
-async def test_a_run_whose_plan_waits_to_begin_a_step_anew_can_be_stopped(
+async def test_a_run_whose_plan_waits_to_restart_a_step_can_be_stopped(
     database: str, tmp_path: Path
 ) -> None:
     noop = target("noop.all", "noop", "noop://here")
@@ -364,7 +364,7 @@ async def test_a_stop_during_the_last_try_of_a_step_ends_it_whatever_its_policy_
         assert (await events_of(outrider, run_id))[-1].type == "RunCancelled"
 
 
-async def test_the_alert_of_a_runs_dead_steps_is_open_until_the_last_of_them_begins_anew(
+async def test_the_alert_of_a_runs_dead_steps_is_open_until_the_last_of_them_is_restarted(
     database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R5: it stands for all of them, and the first retry resolved it."""
@@ -393,7 +393,7 @@ async def test_the_alert_of_a_runs_dead_steps_is_open_until_the_last_of_them_beg
         still_open = []
         for step_id in dead:
             await signal(outrider, run_id, Signal.RETRY_STEP, step_id=step_id)
-            page = alerts_page(DEFAULT_SCOPE, LAST, 100, only_standing=True)
+            page = alerts_page(DEFAULT_SCOPE, LAST, 100, only_open=True)
             codes = [alert.code for alert in await outrider.store.read(page)]
             still_open.append("JOB_DEAD" in codes)
         assert still_open == [True, False]

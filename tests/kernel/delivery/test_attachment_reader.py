@@ -76,7 +76,7 @@ async def test_files_of_an_object_store_are_read_and_bounded_too() -> None:
     )
 
 
-async def test_the_limit_is_for_all_files_of_a_letter_together(artifacts: LocalArtifacts) -> None:
+async def test_the_limit_is_for_all_files_of_a_message_together(artifacts: LocalArtifacts) -> None:
     reader = EnclosureReader(artifacts, 2 * len(CONTENT))
     kept = await artifacts.put(RUN, "quote.pdf", pieces(CONTENT))
     assert len(await reader.read(letter(inline(), stored(kept.reference)))) == 2

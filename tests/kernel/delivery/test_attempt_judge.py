@@ -121,7 +121,7 @@ def test_an_items_own_patience_goes_before_the_targets_schedule(judged: Any) -> 
     assert (final.status, final.intent_status) == (ItemStatus.FAILED, IntentStatus.REJECTED)
 
 
-def test_attempts_of_before_its_step_began_anew_do_not_count(judged: Any) -> None:
+def test_attempts_before_a_step_was_restarted_do_not_count(judged: Any) -> None:
     assert judged(Rejected("other"), number=5).status is ItemStatus.FAILED
     assert judged(Rejected("other"), number=5, attempts_before=4).status is ItemStatus.QUEUED
 

@@ -25,7 +25,7 @@ from outrider.gateways.smtp_connection import SmtpConnection
 from outrider.gateways.target_checker import check_targets
 from outrider.kernel.transactions import alerts
 from outrider.kernel.transactions.alerts import AlertRecord
-from outrider.kernel.transactions.targets import doors_that_hold
+from outrider.kernel.transactions.blockers import targets_now
 from outrider.ports.target_check import CheckStep
 from outrider.settings import TargetSettings
 from outrider.testing.launches import (
@@ -108,7 +108,7 @@ async def mailing(
 
 
 async def open_alerts(outrider: Outrider) -> list[AlertRecord]:
-    page = alerts.alerts_page(DEFAULT_SCOPE, alerts.LAST, 10, only_standing=True)
+    page = alerts.alerts_page(DEFAULT_SCOPE, alerts.LAST, 10, only_open=True)
     found = await outrider.store.read(page)
     return [each for each in found if each.code == "TARGET_HELD"]
 
@@ -327,7 +327,7 @@ async def keyed(
             yield outrider
 
 
-async def test_a_refused_credential_holds_the_target_until_it_is_mended(
+async def test_a_refused_credential_holds_the_target_until_it_is_fixed(
     database: str, tmp_path: Path
 ) -> None:
     """A5: 200 of 200 `unauthorized` in 45 s, and no alert."""
@@ -353,7 +353,7 @@ async def test_a_credential_that_was_rotated_is_read_again_at_once(
         provider.key = "new"
         second = await launch(outrider, [message(Channel.EMAIL, NAME)], people(PEOPLE))
         assert (await work_until_terminal(outrider, second)).sent == PEOPLE
-        page = alerts.alerts_page(DEFAULT_SCOPE, alerts.LAST, 10, only_standing=False)
+        page = alerts.alerts_page(DEFAULT_SCOPE, alerts.LAST, 10, only_open=False)
         assert await outrider.store.read(page) == []
     assert 1 <= provider.refused <= PEOPLE
 
@@ -432,7 +432,7 @@ async def test_a_sender_with_a_name_works_and_a_bad_one_holds_the_run_back(
             async with working(outrider, retry=QUICK):
                 alert = await until_held(outrider)
                 await nobody_is_blamed(outrider, run_id)
-            (door,) = await outrider.store.read(doors_that_hold(DEFAULT_SCOPE, run_id, 10))
+            (door,) = (await outrider.store.read(targets_now(10))).doors.values()
         assert "target_setup: 'News, news@example' cannot be the sender" in alert.message
         assert door.reason == SETUP_WRONG
         async with mailing(

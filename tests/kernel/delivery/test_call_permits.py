@@ -102,12 +102,12 @@ def test_a_heartbeat_moves_the_end_and_never_back(permits: CallPermits, clock: F
     assert not permits.may_begin(LANE.id, until)
 
 
-def test_a_job_that_was_let_go_begins_no_call_any_more(
+def test_a_job_that_is_no_longer_held_begins_no_call(
     permits: CallPermits, clock: FakeClock
 ) -> None:
     for job in (JOB, LANE):
         until = take(permits, clock, job)
-        permits.let_go(job.id)
+        permits.forget(job.id)
         assert not permits.may_begin(job.id, until)
         # A heartbeat that was on its way meanwhile brings nothing back.
         permits.extend(job.id, until)

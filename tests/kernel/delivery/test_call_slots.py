@@ -40,7 +40,7 @@ async def test_who_stops_waiting_takes_no_slot_with_them() -> None:
 
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=30), st.integers(1, 20))
-def test_there_are_never_more_at_once_than_the_capacity_of_the_moment(
+def test_there_are_never_more_at_once_than_the_current_capacity(
     sizes: list[int], callers: int
 ) -> None:
     async def scene() -> None:

@@ -24,10 +24,10 @@ from outrider.gateways.noop import NoopGateway
 from outrider.gateways.sandbox import Faults, Sandbox, references_delivered
 from outrider.kernel.transactions import paging, run_jobs, run_records, suppressions
 from outrider.kernel.transactions.alerts import LAST, AlertCode, alerts_page
+from outrider.kernel.transactions.blockers import targets_now
 from outrider.kernel.transactions.doubts import DoubtVerdict
 from outrider.kernel.transactions.overview import overview_page
 from outrider.kernel.transactions.phase_controls import Control
-from outrider.kernel.transactions.targets import doors_that_hold
 from outrider.limits.kernel import Limits
 from outrider.ports.gateway import Gateway, Reservation
 from outrider.ports.stages import Stage, Unobserved
@@ -425,7 +425,7 @@ async def test_a_job_whose_gateway_cannot_be_made_waits_and_marks_nobody_failed(
         (job,) = await outrider.store.read(run_jobs.job_counts(run_id))
         assert (job.status, job.attempts) == ("queued", 0)
         assert await items_of(outrider, run_id) == {}
-        doors = await outrider.store.read(doors_that_hold(DEFAULT_SCOPE, run_id, 10))
+        doors = (await outrider.store.read(targets_now(10))).doors.values()
         assert [door.reason for door in doors] == [SETUP_WRONG]
         await outrider.gateways.close()
         outrider.gateways = sound
@@ -435,7 +435,7 @@ async def test_a_job_whose_gateway_cannot_be_made_waits_and_marks_nobody_failed(
 
 
 async def open_alerts(outrider: Outrider, times: int = 1) -> list[str]:
-    page = alerts_page(DEFAULT_SCOPE, LAST, 100, only_standing=True)
+    page = alerts_page(DEFAULT_SCOPE, LAST, 100, only_open=True)
     found = await outrider.store.read(page)
     return [alert.code for alert in found if alert.times >= times]
 
@@ -497,7 +497,7 @@ async def test_a_campaign_larger_than_a_window_is_sent_whole(
         replace(EMAIL, body="<p>Hi {{ firstName }}</p>"),
     ],
 )
-async def test_a_letter_in_any_script_or_form_is_sent(
+async def test_a_message_in_any_script_or_form_is_sent(
     outrider: Outrider, sandbox: Sandbox, letter: Message
 ) -> None:
     run_id = await launch(outrider, [letter], people(2))

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from structlog.testing import capture_logs
 
 from outrider.domain.ids import DEFAULT_SCOPE, Scope, TenantId, WorkspaceId
-from outrider.domain.targets import Door, DoorState, TargetPolicy, hold, reset
+from outrider.domain.targets import Door, DoorState, Report, TargetPolicy, hold, report, reset
 from outrider.kernel.delivery.door_writer import DoorWriter
 from outrider.kernel.transactions import targets
 from outrider.kernel.transactions.alerts import LAST, AlertRecord, alerts_page
@@ -51,7 +51,7 @@ def throttled(door: Door) -> Door:
 
 
 async def open_alerts(store: Store, scope: Scope = DEFAULT_SCOPE) -> list[AlertRecord]:
-    return await store.read(alerts_page(scope, LAST, 10, only_standing=True))
+    return await store.read(alerts_page(scope, LAST, 10, only_open=True))
 
 
 async def test_a_door_that_closes_is_closed_for_everybody_and_an_alert(store: Store) -> None:
@@ -62,7 +62,8 @@ async def test_a_door_that_closes_is_closed_for_everybody_and_an_alert(store: St
     assert (stored.state, stored.reason, stored.epoch) == (DoorState.DOWN, "HTTP 401", after.epoch)
     [alert] = await open_alerts(store)
     assert (alert.code, alert.subject) == ("TARGET_HELD", "sms.main")
-    assert "'sms.main' is not accepting messages: HTTP 401" in alert.message
+    assert "The target sms.main refuses us or our set-up" in alert.message
+    assert "HTTP 401" in alert.message
 
 
 async def test_a_door_that_opens_resolves_its_alert(store: Store) -> None:
@@ -71,11 +72,26 @@ async def test_a_door_that_opens_resolves_its_alert(store: Store) -> None:
     assert await open_alerts(store) == []
 
 
-async def test_being_told_to_come_back_later_is_an_alert_only_after_a_while(store: Store) -> None:
+async def test_being_throttled_is_an_alert_only_after_a_while(store: Store) -> None:
     await changed(store, throttled)
     assert await open_alerts(store) == []
     later = NOON + timedelta(seconds=Limits().door_alert_seconds)
     await changed(store, lambda door: replace(door, opens_at=later), now=later)
+    [alert] = await open_alerts(store)
+    assert (alert.code, alert.severity) == ("TARGET_THROTTLED", "P3")
+
+
+async def test_of_the_three_alerts_of_a_target_one_is_open_at_a_time(store: Store) -> None:
+    await changed(store, held)
+    failing = replace(POLICY, breaker_failures=1)
+
+    def down(door: Door) -> Door:
+        return report(door, failing, Report(door.epoch, failures=1, reason="refused"), NOON)
+
+    await changed(store, down)
+    [alert] = await open_alerts(store)
+    assert alert.code == "TARGET_DOWN"
+    await changed(store, held)
     [alert] = await open_alerts(store)
     assert alert.code == "TARGET_HELD"
 

@@ -112,7 +112,9 @@ def test_it_is_drained_when_what_was_taken_is_open_and_not_before(
     assert drained.times == 2
 
 
-async def test_whoever_waits_for_more_is_woken_by_the_turn_of_an_address(backlog: Backlog) -> None:
+async def test_a_caller_that_waits_for_more_is_woken_by_the_turn_of_an_address(
+    backlog: Backlog,
+) -> None:
     backlog.put([due("1"), due("2")])
     backlog.take(1)
     waiting = asyncio.create_task(backlog.more())

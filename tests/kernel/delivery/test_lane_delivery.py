@@ -7,12 +7,11 @@ import pytest
 
 from outrider.bootstrap import Outrider
 from outrider.domain.call_results import Progress
-from outrider.domain.ids import DEFAULT_SCOPE, WorkerId
+from outrider.domain.ids import DEFAULT_SCOPE, WorkerId, intent_key
 from outrider.domain.states import IntentStatus, ItemStatus
 from outrider.domain.submission import Verdict
 from outrider.engines.local import local_reference
 from outrider.gateways.sandbox import Sandbox
-from outrider.kernel.submissions.submission_manager import intent_key
 from outrider.kernel.transactions import closing, doubts, ledger, lost_jobs, reserving, submissions
 from outrider.kernel.transactions.claims import ClaimedLane, Claimer
 from outrider.kernel.transactions.closing import ClosedAttempt

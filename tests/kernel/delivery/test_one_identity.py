@@ -109,7 +109,7 @@ async def jobs_of(outrider: Outrider, run_id: RunId) -> list[JobLine]:
 
 async def open_alerts(outrider: Outrider) -> list[AlertRecord]:
     return await outrider.store.read(
-        alerts.alerts_page(DEFAULT_SCOPE, alerts.LAST, MOST, only_standing=True)
+        alerts.alerts_page(DEFAULT_SCOPE, alerts.LAST, MOST, only_open=True)
     )
 
 

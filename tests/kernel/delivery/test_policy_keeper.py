@@ -13,7 +13,7 @@ from tests.support.workflow_scene import NOON
 NIGHT = b'{"timeZone": "Europe/Amsterdam", "quietHours": {"from": "21:00", "to": "08:00"}}'
 
 
-async def test_a_policy_is_its_workspaces_own_on_record_and_soon_heard_of_elsewhere(
+async def test_a_policy_belongs_to_its_workspace_is_audited_and_soon_known_elsewhere(
     store: Store, database: str
 ) -> None:
     clock = FakeClock(NOON)

@@ -106,7 +106,7 @@ async def test_a_text_that_takes_too_much_processor_ends_long_before_its_window(
     await renders.close()
 
 
-async def test_a_workspace_with_too_many_texts_in_line_is_told_to_come_again() -> None:
+async def test_a_workspace_with_too_many_queued_texts_is_asked_to_retry_later() -> None:
     renders = pool(waiting=1)
     waiting = bombs(renders, HOG, 2)
     await asyncio.sleep(0)

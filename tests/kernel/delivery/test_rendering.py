@@ -108,7 +108,7 @@ async def test_null_lists_and_objects_are_not_printed_in_pythons_spelling(
     assert printed == [Rendered(None, "a")]
 
 
-async def test_a_syntax_error_is_every_items_problem_and_tells_the_line(
+async def test_a_syntax_error_is_every_items_problem_and_names_the_line(
     renderer: ProcessRenderer,
 ) -> None:
     outcomes = await render(renderer, "one\ntwo {% endfoo %}", {}, {})
@@ -332,7 +332,7 @@ def test_the_child_of_a_killed_worker_ends() -> None:
     assert readable
 
 
-def test_checking_a_template_tells_its_syntax_errors() -> None:
+def test_checking_a_template_reports_its_syntax_errors() -> None:
     assert check_template("Hi {{ name }}") is None
     assert check_template("no markers") is None
     assert check_template("one\n{% if %}") is not None

@@ -28,7 +28,7 @@ async def test_what_is_reserved_is_in_the_ledger_and_what_is_taken_is_left_out(
     assert {row.status for row in rows.values()} == {"sent", "queued"}
 
 
-async def test_nothing_is_reserved_by_whoever_has_lost_the_job(store: Store) -> None:
+async def test_a_worker_that_lost_the_job_reserves_nothing(store: Store) -> None:
     shop = Workshop(store)
     run_id = await shop.launch(1)
     lost = await shop.claim_one()

@@ -63,7 +63,7 @@ class RememberedCalls:
     def end(self, outbox_ids: Iterable[OutboxId]) -> None:
         self.ended += outbox_ids
 
-    def let_go(self, job_id: JobId, fence: Fence) -> None:
+    def forget(self, job_id: JobId, fence: Fence) -> None:
         raise AssertionError(f"the closer holds no job: {job_id}, {fence}")
 
     def begun(self) -> None:
@@ -79,11 +79,18 @@ def closed(name: str) -> ClosedAttempt:
 
 @asynccontextmanager
 async def closing(
-    limits: Limits = LIMITS, journal: RememberedCalls | None = None
+    limits: Limits = LIMITS, journal: RememberedCalls | None = None, *, beside: bool = False
 ) -> AsyncIterator[tuple[ResultCloser, HeldStore]]:
+    """`beside`: single messages go out here too."""
     store = HeldStore()
+    way = RightOfWay(SystemClock(), limits)
+    if beside:
+        way.seen()
     closer = ResultCloser(
-        foundation(cast("Store", store), limits=limits), Unobserved(), journal or RememberedCalls()
+        foundation(cast("Store", store), limits=limits),
+        Unobserved(),
+        journal or RememberedCalls(),
+        way,
     )
     running = asyncio.create_task(closer.run())
     try:
@@ -117,7 +124,7 @@ async def test_no_more_groups_are_on_their_way_than_allowed() -> None:
         assert store.groups[2] == ["four", "three"]
 
 
-async def test_who_waits_hears_only_when_groups_that_left_before_are_committed_too() -> None:
+async def test_a_waiter_resumes_only_when_earlier_groups_are_committed_too() -> None:
     async with closing() as (closer, store):
         closer.put(closed("one"))
         await store.until_groups(1)
@@ -132,7 +139,7 @@ async def test_who_waits_hears_only_when_groups_that_left_before_are_committed_t
         await waiting
 
 
-async def test_a_group_that_cannot_be_committed_is_told_to_its_own_waiters_only() -> None:
+async def test_only_the_waiters_of_a_group_learn_that_it_cannot_be_committed() -> None:
     impatient = replace(LIMITS, close_patience_seconds=-1.0)
     async with closing(impatient) as (closer, store):
         closer.put(closed("one"))
@@ -190,7 +197,12 @@ class RefusingStore:
 async def test_a_result_that_the_store_refuses_costs_no_other_and_ends_no_loop() -> None:
     """The loop died of it, and with it the worker."""
     store, journal = RefusingStore("c"), RememberedCalls()
-    closer = ResultCloser(foundation(cast("Store", store), limits=LIMITS), Unobserved(), journal)
+    closer = ResultCloser(
+        foundation(cast("Store", store), limits=LIMITS),
+        Unobserved(),
+        journal,
+        RightOfWay(SystemClock(), LIMITS),
+    )
     running = asyncio.create_task(closer.run())
     try:
         for name in "abcde":
@@ -228,13 +240,16 @@ class FailingStore:
 
 
 @pytest.mark.parametrize("patience_seconds", [60.0, -1.0])
-async def test_a_store_that_fails_for_a_moment_costs_no_result(patience_seconds: float) -> None:
+async def test_a_brief_failure_of_the_store_loses_no_result(patience_seconds: float) -> None:
     """What a provider had said was given up one by one, as if the store had refused each; past all
     patience, whatever it takes now is not."""
     limits = replace(LIMITS, close_backoff_seconds=0.0, close_patience_seconds=patience_seconds)
     store = FailingStore(3 if patience_seconds > 0 else 1)
     closer = ResultCloser(
-        foundation(cast("Store", store), limits=limits), Unobserved(), RememberedCalls()
+        foundation(cast("Store", store), limits=limits),
+        Unobserved(),
+        RememberedCalls(),
+        RightOfWay(SystemClock(), limits),
     )
     running = asyncio.create_task(closer.run())
     try:
@@ -261,11 +276,9 @@ async def test_a_single_message_is_closed_however_much_campaigns_have_to_close()
         assert not store.ends[0].done()
 
 
-async def test_beside_single_messages_a_group_is_cut_and_who_waits_hears_after_the_last() -> None:
+async def test_beside_single_messages_a_group_is_divided_and_its_waiter_waits_for_all() -> None:
     limits = replace(LIMITS, beside_lanes_items=2, beside_lanes_seconds=3_600.0)
-    async with closing(limits) as (closer, store):
-        closer.right_of_way = RightOfWay(SystemClock(), limits)
-        closer.right_of_way.seen()
+    async with closing(limits, beside=True) as (closer, store):
         for name in ("a", "b", "c"):
             closer.put(closed(name))
         waiting = asyncio.create_task(closer.barrier())
@@ -279,14 +292,12 @@ async def test_beside_single_messages_a_group_is_cut_and_who_waits_hears_after_t
         await waiting
 
 
-async def test_who_waits_hears_without_what_was_handed_over_later() -> None:
+async def test_a_waiter_does_not_wait_for_what_was_handed_over_later() -> None:
     """While campaigns handed over more than was closed, no job of theirs could ever settle."""
     limits = replace(
         LIMITS, beside_lanes_items=2, beside_lanes_seconds=3_600.0, close_groups_in_parallel=1
     )
-    async with closing(limits) as (closer, store):
-        closer.right_of_way = RightOfWay(SystemClock(), limits)
-        closer.right_of_way.seen()
+    async with closing(limits, beside=True) as (closer, store):
         for name in ("a", "b", "c"):
             closer.put(closed(name))
         waiting = asyncio.create_task(closer.barrier())

@@ -63,13 +63,25 @@ async def test_a_window_waits_for_a_message_that_is_only_expected() -> None:
     await window.begun.wait()
 
 
+async def test_a_window_waits_for_a_message_that_is_being_submitted() -> None:
+    way = right_of_way()
+    with way.submitting():
+        assert way.is_taken
+        window = Window(way)
+        way.looked()
+        await all_had_their_turn()
+        assert not window.begun.is_set()
+    assert not way.is_taken
+    await window.begun.wait()
+
+
 async def test_nobody_is_expected_where_no_message_came_lately() -> None:
     way = right_of_way()
     way.expect()
     await Window(way).begun.wait()
 
 
-async def test_a_window_waits_for_a_moment_only_however_many_messages_there_are() -> None:
+async def test_a_window_waits_only_briefly_however_many_messages_there_are() -> None:
     way = right_of_way(replace(PATIENT, right_of_way_seconds=0.01))
     way.enter([MESSAGE])
     window = Window(way)
@@ -79,7 +91,7 @@ async def test_a_window_waits_for_a_moment_only_however_many_messages_there_are(
     await window.begun.wait()
 
 
-async def test_a_message_that_had_its_moment_has_no_other() -> None:
+async def test_a_message_that_was_due_once_gets_no_other_due_time() -> None:
     way = right_of_way(replace(PATIENT, right_of_way_seconds=0.0))
     way.enter([MESSAGE])
     way.enter([ANOTHER])

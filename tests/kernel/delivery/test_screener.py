@@ -213,7 +213,7 @@ async def test_what_cannot_be_sent_from_here_fails_fast_with_its_reason(scene: S
     assert told == "invalid_payload: there is no artifact 'quote.pdf'"
 
 
-async def test_whoever_lost_the_lane_holds_nothing_back(scene: Scene) -> None:
+async def test_a_worker_that_lost_the_lane_holds_nothing_back(scene: Scene) -> None:
     await scene.set(quietHours={"from": "11:00", "to": "13:00"})
     item = await scene.enqueue()
     async with scene.lane() as lane:
@@ -229,7 +229,7 @@ async def test_whoever_lost_the_lane_holds_nothing_back(scene: Scene) -> None:
     assert (row.waits_for, row.next_attempt_at) == (None, NOON)
 
 
-async def test_an_unknown_zone_is_told_of_once_and_the_workspaces_own_counts(
+async def test_an_unknown_time_zone_is_reported_once_and_the_workspaces_own_is_used(
     scene: Scene,
 ) -> None:
     await scene.set(timeZone="Asia/Tokyo", quietHours=NIGHT)

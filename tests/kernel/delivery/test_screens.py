@@ -40,7 +40,7 @@ def test_kinds_and_templates_that_are_not_known_here_fail() -> None:
     assert refused.reason == "unsupported_template"
 
 
-def test_a_payload_that_is_no_letter_fails_and_the_others_are_kept() -> None:
+def test_a_payload_that_is_not_a_message_fails_and_the_others_are_kept() -> None:
     screen = ReadableContent()
     assert screen(Item()) is None
     assert screen.contents[FIRST].body == "Hi"

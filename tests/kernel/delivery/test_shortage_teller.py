@@ -10,7 +10,7 @@ from tests.support.foundations import foundation
 
 
 async def open_alerts(store: Store) -> list[str]:
-    page = alerts_page(DEFAULT_SCOPE, LAST, 10, only_standing=True)
+    page = alerts_page(DEFAULT_SCOPE, LAST, 10, only_open=True)
     return [each.subject for each in await store.read(page)]
 
 

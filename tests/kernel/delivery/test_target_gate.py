@@ -82,11 +82,11 @@ async def test_a_long_retry_after_holds_one_workspace_and_the_others_for_a_minut
 
 async def subjects(outrider: Outrider, scope: Scope) -> list[str]:
     """What the alerts that stand in a workspace are about."""
-    page = alerts_page(scope, LAST, 10, only_standing=True)
+    page = alerts_page(scope, LAST, 10, only_open=True)
     return [each.subject for each in await outrider.store.read(page)]
 
 
-async def test_a_door_that_opens_for_one_workspace_leaves_the_alerts_of_others_standing(
+async def test_a_door_that_opens_for_one_workspace_leaves_the_alerts_of_others_open(
     outrider: Outrider, clock: SteppedClock
 ) -> None:
     """XM: each has its own credential refused, and one of them is mended."""
@@ -128,7 +128,7 @@ async def test_a_workspace_over_its_quota_does_not_keep_the_others_out(
     assert taken > 450
 
 
-async def test_what_a_workspaces_own_credentials_are_told_closes_its_own_door_alone(
+async def test_a_refusal_of_a_workspaces_own_credentials_closes_only_its_own_door(
     outrider: Outrider, clock: SteppedClock
 ) -> None:
     """R10: a quota of one account closed the target for all the others."""

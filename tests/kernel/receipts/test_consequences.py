@@ -126,6 +126,7 @@ async def test_a_receipt_settles_a_doubt_as_sent(store: Store, event: ReceiptEve
     [(_, detail)] = [each for each in await scene.shop.audit(run_id) if each[0] == "doubt.resolved"]
     assert detail == {
         "verdict": "sent", "evidence": f"receipt: sms.realtime reported {event.value}",
+        "kind": "receipt", "source": "sms.realtime",
     }  # fmt: skip
     assert (await scene.shop.accounting(run_id)).sent == 1
 
@@ -150,7 +151,7 @@ async def test_a_receipt_changes_nothing_in_the_ledger_otherwise(store: Store) -
     assert (await scene.delivery(item)).state is DeliveryState.OPTED_OUT
 
 
-async def test_runs_that_bounce_are_told_of(store: Store) -> None:
+async def test_runs_with_many_bounces_are_reported(store: Store) -> None:
     scene = Scene(store, NOON)
     run_id, _, [item, other] = await scene.sent(2)
     await scene.take(ReceiptEvent.DELIVERED, item)
@@ -189,7 +190,7 @@ async def test_start_leaves_what_an_operator_forbade_after_the_stop(store: Store
 async def test_a_stop_is_followed_when_its_targets_channel_is_known_again(store: Store) -> None:
     scene = Scene(store, NOON)
     await scene.take(ReceiptEvent.REPLIED, sender=FIRST, text="STOP")
-    unaware = ReceiptMatcher(scene.foundation, lambda _target: None, scene.limits)
+    unaware = ReceiptMatcher(scene.foundation, lambda _target: None, scene.sharers, scene.limits)
     await unaware.match_due()
     assert await scene.suppressed() == {}
     scene.clock.advance(scene.limits.look_again_seconds[0])
@@ -204,7 +205,9 @@ async def test_nobody_matches_a_receipt_by_hand_with_an_item_of_another_channel(
     scene = Scene(store, NOON)
     _, _, [item] = await scene.sent(1)
     await scene.take(ReceiptEvent.BOUNCED, permanent=True, reference="ab" * 32)
-    of_mail = ReceiptMatcher(scene.foundation, lambda _target: Channel.EMAIL, scene.limits)
+    of_mail = ReceiptMatcher(
+        scene.foundation, lambda _target: Channel.EMAIL, scene.sharers, scene.limits
+    )
     await scene.match()
     [receipt] = await scene.unmatched()
     with pytest.raises(Conflict, match="email"):

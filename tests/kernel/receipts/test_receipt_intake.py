@@ -66,7 +66,7 @@ async def test_targets_and_workspaces_have_ids_of_their_own(store: Store) -> Non
     assert len(await store.read(receipts.page(ELSEWHERE, TARGET, 10))) == 1
 
 
-async def test_every_field_comes_back_as_it_was_told(store: Store) -> None:
+async def test_every_field_comes_back_as_it_was_given(store: Store) -> None:
     told = Receipt(
         "r-\x001", ReceiptEvent.REPLIED, "ab" * 32, "m-1", True, "free text", "+447700900001",
         "STOP", at(-5),

@@ -36,7 +36,7 @@ def route(decision: str, **told: Any) -> dict[str, Any]:
 def item(**changes: Any) -> Item:
     made = Item(
         OutboxId("item"), "lead-1", "ada@example.test", "email", "smtp", "mail.main", "queued",
-        "PENDING", None, None, None, 0, None, None, None, False, None, None, None, NOON, NOON,
+        "PENDING", None, None, None, 0, 0, None, None, None, False, None, None, None, NOON, NOON,
         "reference", None, "lane", "News", None, "email_send", DomainEventId("id"), StepId("step"),
         "q-17", "quote_sent", 2,
     )  # fmt: skip
@@ -83,7 +83,7 @@ def digest(**changes: Any) -> EventDigest:
         ),
     ],
 )
-def test_each_decision_is_told(told: dict[str, Any], sentence: str) -> None:
+def test_each_decision_is_shown(told: dict[str, Any], sentence: str) -> None:
     received, *routes = explain_event(Story(event(told), [], []))
     assert received == "The event q-17 (quote_sent) was received at 2026-06-01T12:00:00Z."
     assert routes == [sentence]
@@ -113,12 +113,12 @@ def test_what_failed_says_how_it_is_routed_again() -> None:
     assert told[-1] == "Once that is fixed, run `outrider event reroute` to process it again."
 
 
-def test_an_event_that_was_told_late_says_when_it_happened() -> None:
+def test_an_event_that_was_published_late_says_when_it_happened() -> None:
     told = explain_event(Story(event(occurred_at=NOON - timedelta(days=1)), [], []))
     assert told[0].endswith("; it happened at 2026-05-31T12:00:00Z.")
 
 
-def test_a_recipient_of_whom_no_route_knows_is_told_so() -> None:
+def test_a_recipient_that_no_route_knows_is_reported_as_such() -> None:
     routed = event(route("suppressed"))
     told = explain_event(Story(routed, [], []), "bo@example.test")
     assert told[-1] == ("Nothing was planned for bo@example.test: no route includes them.")
@@ -187,7 +187,7 @@ def test_a_message_says_what_it_followed_from() -> None:
     assert explain_item(single, []) == ["lead-1 is not finished yet."]
 
 
-def test_a_digest_is_told_with_its_moment_and_then_with_its_message() -> None:
+def test_a_digest_is_shown_with_its_due_time_and_then_with_its_message() -> None:
     who = "For lead-1 (ada@example.test) it"
     waiting = explain_event(Story(event(route("steps", items=0, collected=1)), [], [digest()]))
     assert waiting[-1] == f"{who} is being collected for a digest due at 2026-06-01T20:00:00Z."

@@ -16,6 +16,7 @@ from outrider.domain.ids import DEFAULT_SCOPE, CampaignId
 from outrider.domain.recipients import recipient
 from outrider.domain.states import Channel
 from outrider.domain.suppressions import OptOut
+from outrider.kernel.reports import launch_rehearser
 from outrider.kernel.transactions import snapshots, suppressions
 from outrider.limits.api import ApiLimits
 from outrider.testing.launches import launch, message, people, target
@@ -61,6 +62,20 @@ async def test_a_dry_run_says_who_would_fail_on_a_misspelt_variable_and_why(
     assert (failure["recipients"], failure["examples"][0]) == (619, "lead-1")
     by_message = {each["messageId"]: each["wouldFail"] for each in found["messages"]}
     assert by_message == {"good": 0, "half": 619}
+
+
+async def test_a_sample_has_some_of_every_message(
+    outrider: Outrider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise a long first message would hide the mistakes of the second."""
+    monkeypatch.setattr(launch_rehearser, "DRY_RUN_RENDERED_MAX", 20)
+    good = message(Channel.SMS, "sms.all", message_id="good", body="Hi")
+    bad = message(Channel.SMS, "sms.all", message_id="bad", body="Hi {{ firstNme }}")
+    definition = CampaignDefinition("test", (LAUNCH,), (good, bad), 10)
+    campaign_id, _ = await outrider.deployer.create(DEFAULT_SCOPE, definition, people(50), "test")
+    found: dict[str, Any] = await outrider.previewer.dry_run(DEFAULT_SCOPE, campaign_id)
+    assert (found["rendered"], found["wouldSend"], found["wouldFail"]) == (20, 90, 10)
+    assert [each["messageId"] for each in found["failures"]] == ["bad"]
 
 
 async def test_a_failed_phase_says_why_and_so_does_a_dry_run_of_what_is_left(

@@ -15,8 +15,9 @@ async def test_a_run_names_the_paused_target_it_waits_for_and_later_its_end(
         return " ".join(await noop_outrider.run_explainer.explain(DEFAULT_SCOPE, run_id))
 
     await noop_outrider.target_keeper.pause(DEFAULT_SCOPE, NOOP, "ops")
-    assert "3 items are waiting; no worker is processing" in await said()
-    assert f"by ops: `outrider target resume {NOOP}`." in await said()
+    assert "3 items are waiting; no worker has a job of it" in await said()
+    assert "paused by ops since" in await said()
+    assert f"`outrider target resume {NOOP}`." in await said()
     await noop_outrider.target_keeper.resume(DEFAULT_SCOPE, NOOP, "ops")
     assert "paused" not in await said()
     await work_until_terminal(noop_outrider, run_id)

@@ -135,7 +135,7 @@ async def test_step_completed_never_fails_open_it_fails_the_step(
         assert step.logical_attempt == 1
 
 
-async def test_where_nothing_may_fail_open_a_step_that_cannot_tell_its_start_fails(
+async def test_without_fail_open_a_step_that_cannot_log_its_start_fails(
     database: str, tmp_path: Path, sandbox: Sandbox
 ) -> None:
     async with budgeted(database, tmp_path, sandbox, failOpenForEventClass=[]) as (outrider, slow):

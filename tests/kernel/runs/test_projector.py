@@ -72,7 +72,7 @@ def projector_of(
 
 async def alerts_of(store: Store) -> list[AlertRecord]:
     """The oldest first."""
-    found = await store.read(alerts.alerts_page(DEFAULT_SCOPE, LAST, 1_000, only_standing=False))
+    found = await store.read(alerts.alerts_page(DEFAULT_SCOPE, LAST, 1_000, only_open=False))
     return found[::-1]
 
 
@@ -407,7 +407,7 @@ async def test_a_run_can_be_looked_at_as_it_was_at_any_event(
         assert await reader.snapshot(DEFAULT_SCOPE, run_id, at) == expected
 
 
-async def test_whoever_may_not_see_a_run_sees_neither_its_snapshot_nor_its_events(
+async def test_anyone_who_may_not_see_a_run_sees_neither_its_snapshot_nor_its_events(
     store: Store, run_id: RunId
 ) -> None:
     reader = RunReader(store, LIMITS)

@@ -99,7 +99,7 @@ class Refusing:
         return PhaseResult(0, failed=2, detail={"reason": "no_consent"})
 
 
-async def test_a_handlers_own_reason_is_told(outrider: Outrider) -> None:
+async def test_a_handlers_own_reason_is_reported(outrider: Outrider) -> None:
     outrider.handlers["refusing"] = Refusing()
     campaign_id = await created(outrider, 5, order=("refusing", LAUNCH))
     run_id = await begun(outrider, campaign_id, "refusing")

@@ -37,7 +37,7 @@ async def outrider(database: str, tmp_path: Path, sandbox: Sandbox) -> AsyncIter
         yield outrider
 
 
-async def test_a_whole_run_tells_its_story_in_order(outrider: Outrider) -> None:
+async def test_the_events_of_a_whole_run_are_in_order(outrider: Outrider) -> None:
     campaign_id = await created(outrider, 30)
     run_id = await begun(outrider, campaign_id)
     assert await types_of(outrider, run_id) == ["RunApproved"]

@@ -158,7 +158,7 @@ class TestDatabases(EventLogConformance):
     """Collected once for each store, through the `database` fixture of tests/conftest.py."""
 
 
-async def test_an_appender_killed_at_any_moment_leaves_whole_appends_and_is_caught_up_once(
+async def test_an_appender_killed_at_any_time_leaves_whole_appends_and_is_caught_up_once(
     database: str, stores: list[Store]
 ) -> None:
     log = StoreEventLog(stores[0])

@@ -333,7 +333,7 @@ async def test_a_wait_that_is_given_up_loses_no_event(store: Store) -> None:
         assert await sequences(watcher, 3) == [1, 2, 3]
 
 
-async def test_a_store_that_is_away_for_a_moment_costs_no_event(store: Store) -> None:
+async def test_a_brief_outage_of_the_store_loses_no_event(store: Store) -> None:
     campaign_id = await campaign(store)
     counted = Counted(store)
     async with running(EventHub(counted, QUICK)) as hub, hub.watch(campaign_id, 0) as watcher:
@@ -446,7 +446,7 @@ async def test_a_connection_that_dies_before_it_listens_is_tried_again(
 
 
 @POSTGRES
-async def test_a_burst_of_announcements_is_heard_as_at_least_one(database: str) -> None:
+async def test_a_burst_of_announcements_wakes_the_listener_at_least_once(database: str) -> None:
     other = PostgresStore(database)
     async with listening(database) as (hub, _, campaign_id), hub.watch(campaign_id, 0) as watcher:
 

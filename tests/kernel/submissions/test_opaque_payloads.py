@@ -12,9 +12,8 @@ import pytest
 from aiohttp import web
 
 from outrider.bootstrap import Outrider
-from outrider.domain.ids import DEFAULT_SCOPE
+from outrider.domain.ids import DEFAULT_SCOPE, intent_key
 from outrider.domain.keys import KeyScope
-from outrider.kernel.submissions.submission_manager import intent_key
 from outrider.limits.api import ApiLimits
 from outrider.testing.launches import registry, target
 from tests.support.api_inside import Inside, serving
@@ -82,7 +81,7 @@ def intent(intent_id: str, payload: str, submission_target: str = "sms") -> str:
     )
 
 
-async def test_a_payload_reaches_its_gateway_to_the_letter(
+async def test_a_payload_reaches_its_gateway_unchanged(
     outrider: Outrider, listener: Listener
 ) -> None:
     """M9: keys in their order, numbers as they were spelt, only the reference before them."""

@@ -87,7 +87,7 @@ async def test_a_commit_that_is_cut_off_leaves_nobody_waiting() -> None:
     assert all(isinstance(each, asyncio.CancelledError) for each in answers)
 
 
-async def test_whoever_stops_waiting_takes_nobody_along() -> None:
+async def test_a_caller_that_stops_waiting_does_not_affect_the_others() -> None:
     ledger = Ledger()
     ledger.may_end.clear()
     shared = SharedCommits(ledger.commit, most_items=100)

@@ -9,13 +9,14 @@ import pytest
 
 from outrider.bootstrap import open_outrider
 from outrider.domain.errors import IdempotencyConflict, InvalidInput
-from outrider.domain.ids import DEFAULT_SCOPE
+from outrider.domain.ids import DEFAULT_SCOPE, intent_key
 from outrider.domain.states import Channel
 from outrider.domain.targets import DoorState
 from outrider.gateways.sandbox import Faults, Sandbox
-from outrider.kernel.submissions.submission_manager import Submission, intent_key
+from outrider.kernel.submissions.submission_manager import Submission
 from outrider.kernel.transactions import ledger_items
 from outrider.kernel.transactions.doubts import DoubtVerdict
+from outrider.ports.store import Result, Transaction
 from outrider.settings import Settings, TargetSettings
 from outrider.testing.clock import ShiftedClock
 from outrider.testing.launches import (
@@ -69,6 +70,26 @@ async def test_a_repeat_is_the_same_intent_and_another_message_is_a_conflict(
         assert again == first
         with pytest.raises(IdempotencyConflict):
             await submit(outrider, "a", to="x", message="other")
+
+
+async def test_campaigns_begin_nothing_while_an_urgent_message_is_submitted(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    targets = [target(mode, "noop", "noop:", mode=mode) for mode in ("realtime", "batch")]
+    async with opened(database, tmp_path, *targets) as outrider:
+        taken: list[bool] = []
+        write = outrider.store.write
+
+        async def noted(script: Transaction[Result]) -> Result:
+            taken.append(outrider.right_of_way.is_taken)
+            return await write(script)
+
+        monkeypatch.setattr(outrider.store, "write", noted)
+        for mode in ("batch", "realtime"):
+            submission = Submission(mode, mode, {"to": "x", "message": "y"})
+            await outrider.submissions.submit(DEFAULT_SCOPE, submission)
+        assert taken == [False, True]
+        assert not outrider.right_of_way.is_taken
 
 
 async def test_a_batch_answers_each_of_its_intents(database: str, tmp_path: Path) -> None:

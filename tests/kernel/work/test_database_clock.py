@@ -53,7 +53,7 @@ async def machine(
 
 
 async def standing(outrider: Outrider, code: AlertCode) -> set[str]:
-    page = alerts_page(DEFAULT_SCOPE, LAST, 100, only_standing=True)
+    page = alerts_page(DEFAULT_SCOPE, LAST, 100, only_open=True)
     return {each.subject for each in await outrider.store.read(page) if each.code == code}
 
 

@@ -106,16 +106,16 @@ async def submit_to_lanes(outrider: Outrider) -> None:
 
 
 @SQLITE
-async def test_who_comes_after_a_telling_that_took_too_long_does_not_wait_too(
+async def test_a_caller_after_a_slow_notification_does_not_wait_too(
     outrider: Outrider, clock: FakeClock
 ) -> None:
     engine = HangingEngine(outrider.foundation, clock)
     engine_notifier = EngineNotifier(
         replace(outrider.foundation, clock=clock, limits=LIMITS), engine
     )
-    await engine_notifier.let_go(DEFAULT_TENANT, RUN)
+    await engine_notifier.released(DEFAULT_TENANT, RUN)
     assert engine.asked == 1
-    await engine_notifier.let_go(DEFAULT_TENANT, RUN)
+    await engine_notifier.released(DEFAULT_TENANT, RUN)
     await engine_notifier.steered(DEFAULT_TENANT, RUN, Signal.PAUSE)
     clock.advance(LIMITS.engine_deaf_seconds - MOMENT_SECONDS)
     await engine_notifier.steered(DEFAULT_TENANT, RUN, Signal.RESUME)
@@ -136,7 +136,7 @@ async def test_nobody_waits_for_an_engine_that_does_not_answer_not_even_the_firs
         replace(outrider.foundation, clock=clock, limits=patient), engine
     )
     began = clock.monotonic()
-    await engine_notifier.let_go(DEFAULT_TENANT, RUN)
+    await engine_notifier.released(DEFAULT_TENANT, RUN)
     await engine_notifier.steered(DEFAULT_TENANT, RUN, Signal.PAUSE)
     assert clock.monotonic() - began < 10
     assert engine.asked == 1, "whoever comes after it does not wait at all"
@@ -169,7 +169,7 @@ async def test_the_engine_is_asked_again_soon_about_what_it_knew_and_later_about
 
 
 @SQLITE
-async def test_an_engine_that_is_slow_is_told_of_everything_bit_by_bit(
+async def test_a_slow_engine_is_notified_of_everything_in_small_groups(
     outrider: Outrider, clock: FakeClock
 ) -> None:
     await submit_to_lanes(outrider)

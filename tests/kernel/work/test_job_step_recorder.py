@@ -6,7 +6,7 @@ from tests.support.noop_launches import noop_launch
 from tests.support.run_logs import events_of
 
 
-async def test_a_started_step_is_told_of_once_with_its_worker(noop_outrider: Outrider) -> None:
+async def test_a_started_step_is_logged_once_with_its_worker(noop_outrider: Outrider) -> None:
     run_id = await noop_launch(noop_outrider)
     (job,) = await Workshop(noop_outrider.store).claim(ONE, now=noop_outrider.clock.now())
     recorder = noop_outrider.step_recorder(ONE)

@@ -77,7 +77,7 @@ async def retried(outrider: Outrider, run_id: RunId) -> RunId:
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-async def test_whoever_the_first_run_reached_late_is_not_sent_to_by_the_third(
+async def test_a_recipient_the_first_run_reached_late_is_not_sent_to_by_the_third(
     outrider: Outrider, database: str, when: str
 ) -> None:
     """The second run's item had failed already, and only the first one's was accepted late."""
@@ -134,7 +134,7 @@ async def test_an_alert_about_late_acceptances_ends_after_a_day(
 
         async def is_open() -> bool:
             await outrider.watcher.look_once()
-            page = alerts_page(DEFAULT_SCOPE, LAST, 10, only_standing=True)
+            page = alerts_page(DEFAULT_SCOPE, LAST, 10, only_open=True)
             return bool(await outrider.store.read(page))
 
         await outrider.store.write(raise_alert(alert, outrider.ids, clock.now()))

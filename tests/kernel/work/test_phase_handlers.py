@@ -910,7 +910,7 @@ def test_two_distributions_cannot_have_the_same_phase(installed: Install) -> Non
         load_handlers([], allow_private=True)
 
 
-async def test_the_handler_that_the_page_shows_works_as_it_stands(installed: Install) -> None:
+async def test_the_handler_that_the_page_shows_works_unchanged(installed: Install) -> None:
     [code] = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     [lines] = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
     installed(tomllib.loads(lines)["project"]["entry-points"][GROUP], code, "home_numbers")

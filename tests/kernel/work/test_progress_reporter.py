@@ -10,7 +10,7 @@ from tests.support.noop_launches import campaign_of, noop_launch
 from tests.support.whole_runs import START, SteppedClock
 
 
-async def test_a_phase_is_told_of_once_until_it_has_gone_on(noop_outrider: Outrider) -> None:
+async def test_a_stalled_phase_is_reported_once_until_it_continues(noop_outrider: Outrider) -> None:
     campaign_id = await campaign_of(noop_outrider, await noop_launch(noop_outrider))
     clock = SteppedClock(max(START, noop_outrider.clock.now()))
     limits = Limits()

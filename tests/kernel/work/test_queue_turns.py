@@ -57,7 +57,7 @@ def test_a_dedicated_worker_takes_its_own_targets_and_mode_and_whatever_was_stop
     assert {each.name for each in made.due(NOON)} == {"realtime/a/sms", CANCELLED_GROUP}
 
 
-def test_what_is_due_later_is_not_chosen_and_its_time_is_told() -> None:
+def test_a_group_due_later_is_not_chosen_and_its_time_is_known() -> None:
     made = QueueTurns(WorkFilter(), never_closed)
     made.learn([QueueGroup("batch/a/sms", LATER), QueueGroup("batch/b/sms", None)])
     assert made.choose(4, Counter(), NOON) == {}

@@ -14,7 +14,7 @@ MAIL = "mail.main"
 
 
 async def held(store: Store) -> list[str]:
-    page = alerts_page(DEFAULT_SCOPE, LAST, 10, only_standing=True)
+    page = alerts_page(DEFAULT_SCOPE, LAST, 10, only_open=True)
     return [alert.subject for alert in await store.read(page)]
 
 

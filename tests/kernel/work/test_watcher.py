@@ -1,6 +1,7 @@
 """The watcher: what stands still has an open alert, and what moves again has none."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -46,18 +47,22 @@ async def outrider(database: str, tmp_path: Path, clock: SteppedClock) -> AsyncI
 
 
 async def open_alerts(outrider: Outrider) -> dict[str, AlertRecord]:
-    page = alerts_page(DEFAULT_SCOPE, LAST, 100, only_standing=True)
+    page = alerts_page(DEFAULT_SCOPE, LAST, 100, only_open=True)
     return {alert.code: alert for alert in await outrider.store.read(page)}
 
 
-async def test_a_lag_is_told_where_nobody_projects_and_ends_by_itself(
+async def lags(outrider: Outrider) -> list[str]:
+    return [code for code in await open_alerts(outrider) if code == "PROJECTOR_LAG_HIGH"]
+
+
+async def test_a_projection_lag_is_reported_without_a_projector_and_resolves_itself(
     outrider: Outrider, clock: SteppedClock
 ) -> None:
     """R1: only a projector that worked ever raised it."""
     run_id = await begun(outrider, await created(outrider, 5))
     clock.advance(4.9)
     await outrider.watcher.look_once()
-    assert await open_alerts(outrider) == {}, "late, but not yet too late"
+    assert await lags(outrider) == [], "late, but not yet too late"
     clock.advance(0.2)
     await outrider.watcher.look_once()
     alert = (await open_alerts(outrider))["PROJECTOR_LAG_HIGH"]
@@ -66,7 +71,7 @@ async def test_a_lag_is_told_where_nobody_projects_and_ends_by_itself(
     assert (await open_alerts(outrider))["PROJECTOR_LAG_HIGH"].times == 1, "not at every look"
     await outrider.projector.project_once()
     await outrider.watcher.look_once()
-    assert await open_alerts(outrider) == {}
+    assert await lags(outrider) == []
 
 
 async def test_a_lag_that_was_caught_up_by_a_full_visit_is_no_lag_any_more(
@@ -78,13 +83,13 @@ async def test_a_lag_that_was_caught_up_by_a_full_visit_is_no_lag_any_more(
         await begun(outrider, await created(outrider, 5))
         clock.advance(6)
         assert await outrider.projector.project_once() == 1
-        assert list(await open_alerts(outrider)) == ["PROJECTOR_LAG_HIGH"]
+        assert await lags(outrider) == ["PROJECTOR_LAG_HIGH"]
         assert await outrider.store.read(run_snapshots.behind(FIRST, 10)) == []
         await outrider.watcher.look_once()
-        assert await open_alerts(outrider) == {}
+        assert await lags(outrider) == []
 
 
-async def test_a_projector_that_is_stuck_is_told_of_by_the_watcher_beside_it(
+async def test_a_stuck_projector_is_reported_by_the_watcher_beside_it(
     database: str, tmp_path: Path
 ) -> None:
     """R1: in the process itself, with the real loops."""
@@ -110,16 +115,21 @@ async def test_a_projector_that_is_stuck_is_told_of_by_the_watcher_beside_it(
             await asyncio.gather(keeping, return_exceptions=True)
 
 
-async def test_a_run_that_nobody_works_at_is_told_of_until_somebody_does(
+async def test_a_run_without_a_worker_is_reported_until_it_has_one(
     outrider: Outrider, clock: SteppedClock
 ) -> None:
     run_id = await begun(outrider, await created(outrider, 5))
-    clock.advance(STALL - 1)
+    clock.advance(outrider.limits.run_stall_seconds - 1)
     await outrider.watcher.look_once()
-    assert "RUN_STALLED" not in await open_alerts(outrider)
+    found = await open_alerts(outrider)
+    assert "RUN_STALLED" not in found
+    assert "no worker is running" in found["NO_WORKER"].message
     clock.advance(2)
     await outrider.watcher.look_once()
-    assert (await open_alerts(outrider))["RUN_STALLED"].subject == run_id
+    alert = (await open_alerts(outrider))["RUN_STALLED"]
+    assert (alert.subject, alert.severity) == (run_id, "P1")
+    assert json.loads(alert.detail)["cause"] == "NO_WORKER"
+    assert "no worker is running" in alert.message
     await Workshop(outrider.store).claim(ONE, now=clock.now())
     await outrider.watcher.look_once()
     assert "RUN_STALLED" not in await open_alerts(outrider), "a worker is at it"
@@ -146,7 +156,7 @@ async def insert_event(raw: Raw, row_id: str, event_id: str, scope: Scope, at: s
     )
 
 
-async def test_events_that_nobody_routes_or_tells_are_told_of(
+async def test_events_that_nobody_routes_or_publishes_are_reported(
     outrider: Outrider, clock: SteppedClock, database: str
 ) -> None:
     await outrider.bus_keeper.register()
@@ -175,7 +185,7 @@ async def test_events_that_nobody_routes_or_tells_are_told_of(
 
 
 async def standing(outrider: Outrider, code: AlertCode) -> set[str]:
-    page = alerts_page(DEFAULT_SCOPE, LAST, 1_000, only_standing=True)
+    page = alerts_page(DEFAULT_SCOPE, LAST, 1_000, only_open=True)
     found = await outrider.store.read(page)
     return {alert.subject for alert in found if alert.code == code}
 
@@ -233,7 +243,7 @@ async def test_one_workspaces_many_events_hide_no_other_workspaces(
         assert {alert.scope for alert in found} == {DEFAULT_SCOPE, other}
 
 
-async def test_a_spool_that_does_not_get_empty_is_told_of_by_its_own_machine(
+async def test_a_spool_that_does_not_drain_is_reported_by_its_own_machine(
     outrider: Outrider, clock: SteppedClock
 ) -> None:
     spool = LocalSpool(outrider.settings.spool, outrider.ids)
@@ -245,7 +255,7 @@ async def test_a_spool_that_does_not_get_empty_is_told_of_by_its_own_machine(
     await outrider.watcher.look_once()
 
     async def stuck() -> set[str]:
-        page = alerts_page(DEFAULT_SCOPE, LAST, 100, only_standing=True)
+        page = alerts_page(DEFAULT_SCOPE, LAST, 100, only_open=True)
         found = await outrider.store.read(page)
         return {alert.subject for alert in found if alert.code == "SPOOL_STUCK"}
 
@@ -286,5 +296,5 @@ async def test_a_run_at_work_raises_nothing(database: str, tmp_path: Path) -> No
     async with opened(database, tmp_path, NOOP, limits=limits) as outrider:
         run_id = await begun(outrider, await created(outrider, 200))
         await work_until_terminal(outrider, run_id)
-        page = alerts_page(DEFAULT_SCOPE, LAST, 100, only_standing=False)
+        page = alerts_page(DEFAULT_SCOPE, LAST, 100, only_open=False)
         assert await outrider.store.read(page) == []

@@ -163,7 +163,7 @@ async def test_a_thousand_events_for_one_address_are_due_at_once_in_digests_of_f
     assert await scene.digester.digest_due() == 1
 
 
-async def test_two_routers_and_two_digesters_at_once_tell_of_every_event_once(
+async def test_two_routers_and_two_digesters_at_once_send_every_event_once(
     scene: Scene,
 ) -> None:
     events = await scene.events(60)
@@ -180,7 +180,7 @@ async def test_two_routers_and_two_digesters_at_once_tell_of_every_event_once(
     assert counts == [6] * 10
 
 
-async def test_a_digester_that_dies_anywhere_leaves_its_digest_to_be_told_of_once(
+async def test_a_digester_that_dies_at_any_point_still_has_its_digest_sent_once(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Killed(BaseException):

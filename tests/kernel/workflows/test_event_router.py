@@ -8,30 +8,24 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from structlog.testing import capture_logs
 
-from outrider.documents.policy import parse_policy
 from outrider.domain.call_results import Rejected
 from outrider.domain.ids import DEFAULT_SCOPE, WorkerId
-from outrider.domain.retry import CALL_REPEATS_MAX
 from outrider.domain.states import Channel, ItemStatus
 from outrider.domain.submission import AttemptFacts, Contract, MaxAttempts, judge
-from outrider.domain.suppressions import OptOut
 from outrider.domain.unsubscribe import UnsubscribeUrls
 from outrider.domain.workflow_retry import WorkflowRetry
-from outrider.domain.workflows import Delay, DomainEvent, RecipientConfig, Relative, RoutePlace
+from outrider.domain.workflows import DomainEvent, RecipientConfig, Relative, RoutePlace
 from outrider.domain.written_workflows import WrittenRule, WrittenStep
 from outrider.engines.local import local_reference
 from outrider.gateways.directory import GATEWAY_TYPES
-from outrider.kernel.transactions import lost_jobs, reserving, submissions, suppressions
 from outrider.kernel.transactions.claims import ClaimedLane, Claimer
 from outrider.kernel.workflows.event_plan import EventPlan
 from outrider.ports.legacy import Composition
 from outrider.testing.claims import claim_any
 from outrider.testing.clock import FakeClock
-from outrider.testing.store_suite.workshop import WORD
 from tests.support.eventually import observed_for
 from tests.support.raw_sql import raw_sql
 from tests.support.whole_runs import SteppedClock, working
@@ -146,11 +140,11 @@ class Slow:
     place = RoutePlace(Channel.SMS, "lead")
 
     def __init__(self) -> None:
-        self.begun, self.let_go = threading.Event(), threading.Event()
+        self.begun, self.released = threading.Event(), threading.Event()
 
     def compose(self, _event: DomainEvent) -> Composition:
         self.begun.set()
-        assert self.let_go.wait(10), "nobody else could go on meanwhile"
+        assert self.released.wait(10), "nobody else could go on meanwhile"
         return Composition(None, "Hi", TO_LEAD)
 
 
@@ -161,7 +155,7 @@ async def test_a_sender_that_takes_its_time_holds_up_nobody_else(tmp_path: Path)
         made.outrider.legacy_senders = {Slow.trigger: {Slow.place: sender}}
         routing = asyncio.create_task(made.routed("visit_booked"))
         await asyncio.to_thread(sender.begun.wait, 10)
-        sender.let_go.set()
+        sender.released.set()
         (route,) = await routing
     assert route["decision"] == "legacy"
 
@@ -253,7 +247,7 @@ async def test_what_was_postponed_is_not_kept_by_the_router_that_goes_on(
 
 
 @pytest.mark.parametrize("hours", [-8, 5])
-async def test_a_moment_in_another_zone_is_the_same_moment(
+async def test_a_time_in_another_zone_is_the_same_time(
     database: str, tmp_path: Path, hours: int
 ) -> None:
     async with office(database, tmp_path, clock=SteppedClock()) as made:
@@ -273,7 +267,7 @@ async def test_a_moment_in_another_zone_is_the_same_moment(
     "moment",
     ["9999-12-31T23:59:59-12:00", "9999-12-31T23:59:59.999999Z", "0001-01-01T00:00:00+14:00"],
 )
-async def test_a_moment_at_the_end_of_time_is_routed_at_the_first_attempt(
+async def test_a_due_time_at_the_end_of_time_is_routed_at_the_first_attempt(
     database: str, tmp_path: Path, moment: str
 ) -> None:
     async with office(database, tmp_path) as made:
@@ -337,94 +331,6 @@ async def test_an_event_that_an_older_digest_has_leaves_no_empty_one_behind(desk
     async with raw_sql(desk.database) as raw:
         assert await raw.run("SELECT error FROM digests WHERE closed_at IS NULL") == []
     assert len(await desk.notifications()) == 1
-
-
-# Delivery
-
-
-async def test_steps_keep_their_order_when_quiet_hours_held_them_back(desk: Office) -> None:
-    quiet = parse_policy(b'{"quietHours": {"from": "00:00", "to": "02:00"}}')
-    await desk.outrider.policy_keeper.put(DEFAULT_SCOPE, quiet, "test")
-    steps = [email(order, f"step {order}") for order in range(9, 0, -1)]
-    await desk.rule("lead_welcome", Channel.EMAIL, *steps)
-    await desk.routed("lead_welcome")
-    async with working(desk.outrider):
-        await desk.until(lambda rows: {row.waits_for for row in rows} == {"quiet_hours"})
-    clock_of(desk).advance(7_201)
-    lane, now = await claimed(desk), desk.clock.now()
-    due = await desk.outrider.store.read(submissions.due(lane, 100, now))
-    bodies = [msgspec.json.decode(item.payload)["body"] for item in due]
-    assert bodies == [f"step {order}" for order in range(1, 10)]
-
-
-async def test_items_of_a_target_without_its_secret_wait_and_say_for_what(desk: Office) -> None:
-    """F3: they failed at once, and mending the secret brought none of them back."""
-    token = desk.outrider.settings.registry.parent / "token"
-    secret = token.read_text()
-    token.unlink()
-    await desk.rule("lead_welcome", Channel.WHATSAPP, whatsapp())
-    await desk.routed("lead_welcome")
-    async with working(desk.outrider):
-        (row,) = await desk.until(lambda rows: rows[0].waits_for == "target_setup")
-        assert (row.status, row.attempts) == ("pending", 0)
-        token.write_text(secret)
-        clock_of(desk).advance(60)
-        (row,) = await desk.until(lambda rows: rows[0].status == "succeeded")
-    assert row.attempts == 1
-
-
-async def test_an_abandoned_item_that_cannot_be_read_is_doubted_and_its_lane_goes_on(
-    desk: Office,
-) -> None:
-    await desk.rule("lead_welcome", Channel.SMS, SMS)
-    await desk.routed("lead_welcome")
-    async with raw_sql(desk.database) as raw:
-        await raw.run(
-            "UPDATE channel_outbox SET maybe_received = 1, attempts = 1, payload = '{\"body\": 7}'"
-        )
-    await desk.routed("lead_welcome")
-    async with working(desk.outrider):
-        await desk.until(lambda rows: "succeeded" in {row.status for row in rows})
-    assert len([each async for each in desk.outrider.doubt_resolver.doubts(DEFAULT_SCOPE)]) == 1
-
-
-async def test_an_item_that_killed_a_worker_at_every_repeat_is_in_doubt_and_kills_no_more(
-    desk: Office,
-) -> None:
-    """S2: and its contract has still counted one attempt."""
-    await desk.rule("lead_welcome", Channel.SMS, SMS)
-    await desk.routed("lead_welcome")
-    store, ids = desk.outrider.store, desk.outrider.ids
-    for _ in range(1 + CALL_REPEATS_MAX):
-        lane, now = await claimed(desk), desk.clock.now()
-        due = await store.read(submissions.due(lane, 10, now))
-        found = [each.id for each in due]
-        await store.write(reserving.reopen(lane, found, None, WORD, now + LEASE, now))
-        clock_of(desk).advance(400)
-        later = desk.clock.now()
-        await store.write(lost_jobs.rescue_expired(later, WorkerId("rescuer"), ids, later))
-    async with working(desk.outrider):
-        (row,) = await desk.until(lambda rows: rows[0].last_error is not None)
-    assert (row.attempts, row.last_error) == (1, "worker_lost_repeatedly")
-    assert desk.sandbox.requests == 0
-
-
-async def test_who_opts_out_while_a_message_waits_has_it_wait_no_more(
-    database: str, tmp_path: Path
-) -> None:
-    async with office(database, tmp_path, clock=SteppedClock()) as made:
-        await made.rule("lead_welcome", Channel.EMAIL, email(1, timing=Delay(60)))
-        await made.routed("lead_welcome")
-        now = made.clock.now()
-        await made.outrider.store.write(
-            suppressions.suppress(
-                DEFAULT_SCOPE, "email", ["ada@example.test"], OptOut("asked"), now
-            )
-        )
-        async with working(made.outrider):
-            await clock_of(made).step(61)
-            (row,) = await made.until(lambda rows: rows[0].status == "failed")
-    assert (row.last_error, row.waits_for) == ("suppressed", None)
 
 
 # Verdicts

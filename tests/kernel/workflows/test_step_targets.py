@@ -17,7 +17,7 @@ def test_the_only_target_of_a_channel_is_found_without_a_name() -> None:
     assert targets.find(Channel.SMS, "sms") is CONTRACTS["sms"]
 
 
-def test_what_fits_badly_is_told_in_words() -> None:
+def test_a_bad_fit_is_described_in_words() -> None:
     targets = StepTargets(lambda: CONTRACTS, TYPES, {})
     unknown = targets.find(Channel.EMAIL, "other")
     assert unknown == "the registry has no submission target 'other'"

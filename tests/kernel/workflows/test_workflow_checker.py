@@ -52,7 +52,7 @@ async def put(server: Inside, raw: bytes, query: str = "") -> tuple[int, Any]:
 
 async def standing(desk: Office) -> list[AlertRecord]:
     found = await desk.outrider.store.read(
-        alerts.alerts_page(DEFAULT_SCOPE, alerts.LAST, 10, only_standing=True)
+        alerts.alerts_page(DEFAULT_SCOPE, alerts.LAST, 10, only_open=True)
     )
     return [each for each in found if each.code == "EVENTS_FAILED"]
 

@@ -199,6 +199,6 @@ async def test_a_workspace_decides_how_often_its_messages_are_tried(
         assert (row.attempts, made.sandbox.requests) == (3, 3)
 
 
-def test_a_retry_policy_is_told_in_words() -> None:
+def test_a_retry_policy_is_described_in_words() -> None:
     assert WorkflowRetry().in_words().endswith("gives up after 31 minutes")
     assert WorkflowRetry(attempts=1).in_words() == "one call, no retries"

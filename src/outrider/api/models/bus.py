@@ -8,7 +8,7 @@ from pydantic import Field
 
 from outrider.api.models.common import Answer, Success
 from outrider.domain.bus_queues import holds_messages, sink_of
-from outrider.kernel.transactions.alerts import AlertRecord
+from outrider.kernel.transactions.alerts import AlertRecord, runbook
 from outrider.kernel.transactions.bus_letters import LetterRecord
 
 
@@ -63,6 +63,7 @@ class AlertAnswer(Answer):
     raised_at: datetime
     last_seen_at: datetime
     resolved_at: datetime | None
+    runbook: str = Field(description="Where the project's documentation says what to do.")
 
     @classmethod
     def of(cls, alert: AlertRecord) -> "AlertAnswer":
@@ -77,4 +78,5 @@ class AlertAnswer(Answer):
             raised_at=alert.raised_at,
             last_seen_at=alert.last_seen_at,
             resolved_at=alert.resolved_at,
+            runbook=runbook(alert.code),
         )

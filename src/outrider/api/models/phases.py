@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
 
+from outrider.api.models.blockers import BlockerAnswer, blocker_answers
 from outrider.api.models.common import AccountingAnswer, Answer, Line, Success
 from outrider.documents import Document
 from outrider.domain.states import PhaseState, RunStatus
@@ -100,6 +101,9 @@ class PhaseStatus(Answer):
     scheduled_for: datetime | None = Field(
         description="When the run starts sending; null if it is not scheduled."
     )
+    blockers: list[BlockerAnswer] = Field(
+        description="Why the phase under way is not moving; empty while it moves."
+    )
 
     @classmethod
     def of(cls, phase: PhaseSnapshot) -> "PhaseStatus":
@@ -119,6 +123,7 @@ class PhaseStatus(Answer):
             outcome=AccountingAnswer.of(phase.outcome) if phase.outcome else None,
             runs=phase.runs,
             scheduled_for=phase.scheduled_for,
+            blockers=blocker_answers(phase.blockers),
         )
 
 

@@ -1,4 +1,4 @@
-"""Receipts on the wire: as they were told, and which item they are about."""
+"""Receipts on the wire: as they were reported, and which item they are about."""
 
 from datetime import datetime
 from typing import Annotated

@@ -104,7 +104,7 @@ class RehearsalAnswer(Answer):
     routes: list[RehearsedRoute]
     messages: list[RehearsedMessageAnswer]
     digests: list[RehearsedDigest]
-    untold: int = Field(description="Messages and digest entries beyond those shown.")
+    not_shown: int = Field(description="Messages and digest entries beyond those shown.")
     sentences: list[str]
 
     @classmethod
@@ -116,6 +116,6 @@ class RehearsalAnswer(Answer):
             routes=[RehearsedRoute.model_validate(route) for route in rehearsal.routes],
             messages=[RehearsedMessageAnswer.of(each) for each in rehearsal.messages],
             digests=[RehearsedDigest.of(each, rehearsal.now) for each in rehearsal.entries],
-            untold=rehearsal.untold,
+            not_shown=rehearsal.not_shown,
             sentences=rehearsal.sentences,
         )

@@ -6,16 +6,20 @@ from typing import Any
 
 from pydantic import Field
 
+from outrider.api.models.blockers import BlockerAnswer, blocker_answers
 from outrider.api.models.common import (
     AccountingAnswer,
     Answer,
     DeliveryCountsAnswer,
     LedgerAccounting,
 )
+from outrider.domain.blockers import Blocker
+from outrider.domain.evidence import EvidenceKind
 from outrider.domain.ids import RunId
 from outrider.domain.outbox import Accounting
 from outrider.domain.states import JobOutcome, JobStatus, RunStatus
 from outrider.kernel.transactions.accountings import Settlings
+from outrider.kernel.transactions.ledger_items import Item
 from outrider.kernel.transactions.run_jobs import JobCount, JobLine, ReasonCount
 from outrider.kernel.transactions.run_records import RunRecord
 from outrider.kernel.transactions.run_requests import HeldFor
@@ -60,6 +64,9 @@ class ItemsByReason(Answer):
 class RunAnswer(RunLine):
     jobs: list[JobsByStatus]
     reasons: list[ItemsByReason]
+    blockers: list[BlockerAnswer] = Field(
+        description="Why the run is not moving; empty while it moves, and when it has ended."
+    )
 
     @classmethod
     def whole(
@@ -68,11 +75,13 @@ class RunAnswer(RunLine):
         accounting: Accounting,
         jobs: list[JobCount],
         reasons: list[ReasonCount],
+        blockers: Sequence[Blocker],
     ) -> "RunAnswer":
         return cls(
             **run_fields(run, accounting),
             jobs=[JobsByStatus(**count._asdict()) for count in jobs],
             reasons=[ItemsByReason(**count._asdict()) for count in reasons],
+            blockers=blocker_answers(blockers),
         )
 
 
@@ -184,6 +193,17 @@ class ReportedByReceipts(Answer):
     delivery: DeliveryCountsAnswer
 
 
+class SettledDoubts(Answer):
+    """Items that were in doubt, by what their last verdict relies on."""
+
+    kind: EvidenceKind
+    verdict: str = Field(
+        description="`sent`, `failed`, `resubmit`, or `ask_again`: the call was repeated."
+    )
+    source: str = Field(description="Whose word it is: a submission target, or somebody.")
+    items: int
+
+
 class CertificateAnswer(Answer):
     """The launch proof, counted from the ledger's own rows."""
 
@@ -193,6 +213,7 @@ class CertificateAnswer(Answer):
     holds: bool
     criteria: list[Criterion]
     repeats: RepeatsAnswer
+    doubts: list[SettledDoubts]
     accounting: LedgerAccounting
     receipts: ReportedByReceipts | None = Field(
         description="As reported by receipts; null for other phases than a launch."
@@ -203,7 +224,18 @@ class CertificateAnswer(Answer):
 
 class Explanation(Answer):
     outbox_id: str
+    contract_attempt: int
+    engine_attempt: int
     sentences: list[str]
+
+    @classmethod
+    def of(cls, item: Item, sentences: list[str]) -> "Explanation":
+        return cls(
+            outbox_id=item.id,
+            contract_attempt=item.attempts,
+            engine_attempt=item.engine_attempt,
+            sentences=sentences,
+        )
 
 
 class RunExplanation(Answer):

@@ -95,6 +95,7 @@ class StepAnswer(Answer):
     relative_to: RelativeAnswer | None
     recipient_config: RecipientsAnswer
     digest_minutes: int | None
+    topic: str | None = Field(description="Null means the topic of its rule.")
     created_at: datetime
     updated_at: datetime
 
@@ -287,6 +288,7 @@ def step_document(*, with_rule: bool) -> dict[str, Any]:
                 f" `customPhones` and `customEmails`, at most {CUSTOM_RECIPIENTS_MAX} each.",
             },
             "digestMinutes": {"type": ["integer", "null"]},
+            "topic": {"type": ["string", "null"], "pattern": TOPIC_PATTERN},
         },
         ["stepOrder", "body", *rule],
         {**STEP_EXAMPLE, **({"ruleId": "01900000-0000-7000-8000-000000000000"} if rule else {})},

@@ -23,9 +23,7 @@ async def list_alerts(
     after: After = None,
 ) -> Page[AlertAnswer]:
     before = cursors.id_after(after, LAST)
-    found = await outrider.store.read(
-        alerts_page(asker.scope, before, limit, only_standing=standing)
-    )
+    found = await outrider.store.read(alerts_page(asker.scope, before, limit, only_open=standing))
     return Page(
         items=[AlertAnswer.of(alert) for alert in found],
         next=cursors.encode(found[-1].id) if len(found) == limit else None,

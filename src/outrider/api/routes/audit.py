@@ -1,4 +1,4 @@
-"""The audit trail: who did what, oldest first; it only ever grows."""
+"""The audit trail: who did what; it only ever grows."""
 
 from typing import Annotated, Any
 
@@ -11,7 +11,7 @@ from outrider.api.models.admin import AuditAnswer
 from outrider.api.models.common import Page
 from outrider.api.route import api_router
 from outrider.kernel.transactions import audit_trail
-from outrider.kernel.transactions.paging import FIRST
+from outrider.kernel.transactions.paging import FIRST, LAST
 
 router = api_router("audit")
 
@@ -26,12 +26,15 @@ async def list_audit(
     asker: Asker,
     campaign_id: Annotated[str | None, Query(alias="campaignId")] = None,
     run_id: Annotated[str | None, Query(alias="runId")] = None,
+    newest_first: Annotated[
+        bool, Query(alias="newestFirst", description="Otherwise the oldest come first.")
+    ] = False,
     limit: Limit = PAGE_DEFAULT,
     after: After = None,
 ) -> Page[AuditAnswer]:
-    begin = cursors.id_after(after, FIRST)
+    begin = cursors.id_after(after, LAST if newest_first else FIRST)
     found = await outrider.store.read(
-        audit_trail.page(asker.scope, campaign_id, run_id, begin, limit)
+        audit_trail.page(asker.scope, campaign_id, run_id, begin, limit, newest_first=newest_first)
     )
     return Page(
         items=[

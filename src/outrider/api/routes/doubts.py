@@ -2,49 +2,99 @@
 
 from typing import Annotated
 
-from fastapi import Query
+import msgspec
+from fastapi import Depends, Query, Request, Response
 
 from outrider.api import cursors
+from outrider.api import doubt_exports as exports
 from outrider.api.context import PAGE_DEFAULT, After, Asker, Limit, Wired
+from outrider.api.doubt_exports import ExportRequest, mapping_of, meanings_of
+from outrider.api.idempotency import key_of
 from outrider.api.models.common import Page
-from outrider.api.models.items import (
+from outrider.api.models.doubts import (
     AllResolved,
     DoubtAnswer,
+    DoubtCountsAnswer,
     Resolved,
     VerdictBody,
     VerdictsBody,
 )
-from outrider.api.route import api_router
+from outrider.api.models.exports import Reconciled
+from outrider.api.route import BodyKind, api_router, options
+from outrider.api.uploads import answer_once, received
 from outrider.domain.errors import InvalidInput, Problem
+from outrider.domain.evidence import Settles
 from outrider.domain.ids import OutboxId
 from outrider.kernel.delivery.doubt_resolver import DoubtsOf
-from outrider.kernel.transactions import doubts, ledger_items
+from outrider.kernel.transactions import doubt_lists, ledger_items
+from outrider.kernel.transactions.doubt_lists import ALL_DOUBTS, DoubtFilter
+from outrider.kernel.transactions.doubts import DoubtVerdict
 from outrider.kernel.transactions.paging import FIRST
+from outrider.limits.campaigns import DOUBTS_COUNTED_MAX, NAME_MAX_CHARACTERS
+from outrider.limits.exports import (
+    EXPORT_MAX_BYTES,
+    EXPORT_NAME_MAX_CHARACTERS,
+    EXPORT_OPTION_MAX_CHARACTERS,
+)
 
 router = api_router("doubts")
 
 
-@router.get("/doubts", operation_id="listDoubts", summary="List items in doubt")
-async def list_doubts(
-    outrider: Wired,
-    asker: Asker,
+def _filter(
     run_id: Annotated[
         str | None, Query(alias="runId", description="Only items of this run.")
     ] = None,
     campaign_id: Annotated[
         str | None, Query(alias="campaignId", description="Only items of this campaign's runs.")
     ] = None,
+    submission_target: Annotated[
+        str | None,
+        Query(
+            alias="submissionTarget",
+            max_length=NAME_MAX_CHARACTERS,
+            description="Only items that were called at this target last.",
+        ),
+    ] = None,
+    reason: Annotated[
+        str | None,
+        Query(max_length=NAME_MAX_CHARACTERS, description="Only items with this `reason`."),
+    ] = None,
+    settles: Annotated[
+        Settles | None, Query(description="Only items that wait for this evidence.")
+    ] = None,
+) -> DoubtFilter:
+    return DoubtFilter(run_id, campaign_id, submission_target, reason, settles)
+
+
+Matching = Annotated[DoubtFilter, Depends(_filter)]
+
+
+@router.get("/doubts", operation_id="listDoubts", summary="List items in doubt")
+async def list_doubts(
+    outrider: Wired,
+    asker: Asker,
+    matching: Matching,
     limit: Limit = PAGE_DEFAULT,
     after: After = None,
 ) -> Page[DoubtAnswer]:
     begin = cursors.id_after(after, FIRST)
-    found = await outrider.store.read(
-        doubts.doubts_page(asker.scope, run_id, begin, limit, campaign_id)
-    )
+    found = await outrider.store.read(doubt_lists.page(asker.scope, matching, begin, limit))
     return Page(
         items=[DoubtAnswer.of(doubt) for doubt in found],
         next=cursors.encode(found[-1].id) if len(found) == limit else None,
     )
+
+
+@router.get(
+    "/doubts/counts",
+    operation_id="countDoubts",
+    summary="Count items in doubt by evidence, target, reason and campaign",
+)
+async def count(outrider: Wired, asker: Asker, matching: Matching) -> DoubtCountsAnswer:
+    counts, names = await outrider.store.read(
+        doubt_lists.named_counts(asker.scope, matching, DOUBTS_COUNTED_MAX)
+    )
+    return DoubtCountsAnswer.of(counts, names, DOUBTS_COUNTED_MAX)
 
 
 @router.post(
@@ -54,12 +104,12 @@ async def list_doubts(
 )
 async def resolve_all(body: VerdictsBody, outrider: Wired, asker: Asker) -> AllResolved:
     ids = [OutboxId(each) for each in body.ids] if body.ids is not None else None
-    if ids is not None and (body.run_id is not None or body.campaign_id is not None):
+    if ids is not None and body.matching != ALL_DOUBTS:
         raise InvalidInput(
-            "give either item IDs, or a run or campaign",
-            [Problem("ids", "cannot be combined with runId or campaignId")],
+            "give either item IDs, or what they match",
+            [Problem("ids", "cannot be combined with a filter")],
         )
-    of = DoubtsOf(body.run_id, body.campaign_id, ids)
+    of = DoubtsOf(body.matching, ids)
     resolver = outrider.doubt_resolver
     matching = await resolver.count(asker.scope, of)
     resolved, left = 0, matching
@@ -69,6 +119,99 @@ async def resolve_all(body: VerdictsBody, outrider: Wired, asker: Asker) -> AllR
         )
         left = await resolver.count(asker.scope, of)
     return AllResolved(matching=matching, resolved=resolved, left=left, confirmed=body.confirm)
+
+
+@router.post(
+    "/doubts/reconcile",
+    operation_id="reconcileDoubts",
+    summary="Match a provider's export with doubts; without `confirm` nothing is changed",
+    response_model=Reconciled,
+    openapi_extra=options(
+        body=BodyKind.STREAM,
+        body_most=EXPORT_MAX_BYTES,
+        request_body={
+            "required": True,
+            "content": {
+                "application/octet-stream": {
+                    "schema": {"type": "string"},
+                    "example": "Client Ref,Status\n3f0c…,delivered\n",
+                }
+            },
+        },
+    ),
+)
+async def reconcile(
+    request: Request,
+    outrider: Wired,
+    asker: Asker,
+    submission_target: Annotated[
+        str,
+        Query(
+            alias="submissionTarget",
+            min_length=1,
+            max_length=NAME_MAX_CHARACTERS,
+            description="The target whose provider made the export.",
+        ),
+    ],
+    file_name: Annotated[
+        str, Query(alias="fileName", max_length=EXPORT_NAME_MAX_CHARACTERS)
+    ] = "export",
+    mapping: Annotated[
+        str | None,
+        Query(
+            description='The column of each field, as JSON: `{"reference": "Client Ref"}`. Fields:'
+            " reference, providerMessageId, recipient, time, status. By default they are guessed.",
+            max_length=EXPORT_OPTION_MAX_CHARACTERS,
+        ),
+    ] = None,
+    statuses: Annotated[
+        str | None,
+        Query(
+            description='What statuses mean, as JSON: `{"hold": "failed"}`. Meanings: sent, failed,'
+            " not_received, unclear.",
+            max_length=EXPORT_OPTION_MAX_CHARACTERS,
+        ),
+    ] = None,
+    absent: Annotated[
+        DoubtVerdict | None,
+        Query(description="The export is complete; the verdict on what it does not have."),
+    ] = None,
+    run_id: Annotated[str | None, Query(alias="runId")] = None,
+    campaign_id: Annotated[str | None, Query(alias="campaignId")] = None,
+    force: Annotated[
+        bool, Query(description="Also judge items whose worker may still be running.")
+    ] = False,
+    confirm: Annotated[bool, Query(description="Apply it; else it is only a preview.")] = False,
+) -> Response:
+    key_of(request.headers)
+    fields = _texts(mapping, "mapping")
+    means = _texts(statuses, "statuses")
+    async with received(request, asker, EXPORT_MAX_BYTES, "export") as upload:
+        given = ExportRequest(
+            submission_target, file_name, upload.sha256,
+            mapping_of(fields, "mapping") if fields is not None else None,
+            meanings_of(means or {}, "statuses"), absent, run_id, campaign_id, force,
+        )  # fmt: skip
+
+        async def work() -> Response:
+            answer = await exports.reconcile(
+                outrider, asker.scope, upload.path, given, asker.actor, apply=confirm
+            )
+            return Response(answer.model_dump_json(), media_type="application/json")
+
+        return await answer_once(request, asker, upload, work)
+
+
+def _texts(given: str | None, name: str) -> dict[str, str] | None:
+    if given is None:
+        return None
+    try:
+        return msgspec.json.decode(given, type=dict[str, str])
+    except msgspec.MsgspecError as error:
+        raise InvalidInput(
+            f"the {name} cannot be read",
+            [Problem(name, f"should be a JSON object of texts: {error}")],
+        ) from error
 
 
 @router.post(

@@ -69,7 +69,7 @@ async def events(
     response_class=Response,
     responses={
         200: {
-            "description": "Each event's `id` is where the whole stream stands, as `campaigns` is"
+            "description": "Each event's `id` is a position in the whole stream, as `campaigns` is"
             " written. Resumes behind `Last-Event-ID`, which wins, or what `campaigns` says."
             " `snapshot_required` comes first for a campaign that has not got that far.",
             "model": EventEnvelope,

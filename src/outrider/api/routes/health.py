@@ -1,6 +1,7 @@
 """Monitoring: alive, ready, and metrics. No tenants."""
 
 import asyncio
+from datetime import datetime, timedelta
 from ipaddress import ip_address
 
 import structlog
@@ -15,7 +16,7 @@ from outrider.api.models.admin import Health
 from outrider.api.models.problems import PROBLEMS
 from outrider.api.route import NotedRoute
 from outrider.api.services import Services
-from outrider.domain.errors import SchemaMismatch, StoreError
+from outrider.domain.errors import InvalidInput, SchemaMismatch, StoreError
 from outrider.kernel.transactions import figures
 from outrider.kernel.transactions.alerts import standing_by_code
 from outrider.limits.api import ApiLimits
@@ -91,10 +92,29 @@ async def metrics(request: Request) -> Response:
         projected = services.outrider.projector.projected_events
         alerts = await services.outrider.store.read(standing_by_code())
         sinks = await services.outrider.bus_keeper.sinks()
-        found = Figures(bypasses, in_doubt, jobs, lag_seconds, projected, alerts, sinks)
+        targets, now = await _target_figures(services)
+        found = Figures(
+            bypasses, in_doubt, jobs, lag_seconds, projected, alerts, sinks, targets,
+            _registry_targets(services), now,
+        )  # fmt: skip
     except StoreError as error:
         log.warning("figures_not_read", error=error.message)
     return Response(services.metrics.page(found), media_type=CONTENT_TYPE_LATEST)
+
+
+async def _target_figures(services: Services) -> tuple[figures.TargetFigures, datetime]:
+    outrider = services.outrider
+    now = outrider.clock.now()
+    silent_before = now - timedelta(seconds=outrider.limits.worker_silent_seconds)
+    script = figures.target_figures(now, silent_before, outrider.limits.page_items)
+    return await outrider.store.read(script), now
+
+
+def _registry_targets(services: Services) -> list[str]:
+    try:
+        return list(services.outrider.registry_keeper.contracts())
+    except InvalidInput:
+        return []
 
 
 def _is_here(request: Request) -> bool:

@@ -15,7 +15,7 @@ from outrider.api.intent_batches import (
     submission_of,
 )
 from outrider.api.models.common import Page
-from outrider.api.models.items import (
+from outrider.api.models.intents import (
     CallbackSecretAnswer,
     IntentAnswer,
     IntentBatchAnswer,

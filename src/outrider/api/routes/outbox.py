@@ -28,4 +28,4 @@ async def explain(outbox_id: str, outrider: Wired, asker: Asker) -> Explanation:
     item, attempts, late = await outrider.store.read(
         ledger_items.whole(asker.scope, OutboxId(outbox_id))
     )
-    return Explanation(outbox_id=item.id, sentences=explain_item(item, attempts, late))
+    return Explanation.of(item, explain_item(item, attempts, late))

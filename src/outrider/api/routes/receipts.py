@@ -51,7 +51,7 @@ router = api_router("receipts")
 
 _ANSWERS: dict[int | str, dict[str, Any]] = {
     200: {
-        "description": "It is durable: the provider need not tell it again. The body is what the"
+        "description": "It is durable: the provider need not report it again. The body is what the"
         " provider expects, or how many of the receipts were new.",
         "content": {
             "application/json": {"schema": {"$ref": "#/components/schemas/Taken"}},
@@ -130,7 +130,7 @@ async def _taken(request: Request, workspace: WorkspaceName, target: str) -> Res
     services = services_of(request)
     outrider = services.outrider
     await services.require_registry()
-    scope = await outrider.receipt_intake.scope_of(workspace)
+    scope = await outrider.receipt_intake.inbox_of(workspace, target)
     reader = outrider.receipt_readers.reader(str(workspace), target)
     if reader is None:
         raise NotFound(
@@ -157,8 +157,8 @@ async def _taken(request: Request, workspace: WorkspaceName, target: str) -> Res
                 services.metrics.receipts.labels(target, receipt.event.value).inc()
             if read.answer:
                 return Response(read.answer, 200, media_type=read.content_type)
-            told = Taken(taken=len(new)).model_dump_json()
-            return Response(told, 200, media_type="application/json")
+            confirmation = Taken(taken=len(new)).model_dump_json()
+            return Response(confirmation, 200, media_type="application/json")
 
 
 async def _callback(request: Request) -> Callback:

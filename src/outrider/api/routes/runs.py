@@ -65,7 +65,7 @@ async def show(
     picture = await outrider.store.read(
         run_pictures.picture(asker.scope, RunId(run_id), reasons=reasons)
     )
-    return RunAnswer.whole(*picture)
+    return RunAnswer.whole(*picture, await outrider.blocker_finder.of_run(RunId(run_id)))
 
 
 @router.get(

@@ -152,7 +152,7 @@ async function fetched(url, options) {
   }
 }
 
-/** A file as the body; `onProgress` is told the share that was sent. */
+/** A file as the body; `onProgress` receives the share that was sent. */
 export function upload(path, file, mediaType, onProgress) {
   return new Promise((resolve, reject) => {
     const call = new XMLHttpRequest();

@@ -7,18 +7,24 @@ import { count } from "./state/format.js";
 import { stream } from "./stream.js";
 import { button, segmented } from "./parts/controls.js";
 import { icon } from "./parts/icons.js";
+import { searchForm } from "./pages/search.js";
 import { frame as texts } from "./texts.js";
 
 const LINKS = [
   ["campaigns", texts.campaigns, "campaigns"],
+  ["events", texts.events, "events"],
+  ["intents", texts.intents, "intents"],
   ["doubts", texts.inDoubt, "doubt"],
   ["trouble", texts.problems, "trouble"],
   null,
   ["workflows", texts.workflows, "workflows"],
   ["targets", texts.targets, "targets"],
+  ["workers", texts.workers, "workers"],
+  ["audit", texts.audit, "audit"],
   ["settings", texts.settings, "settings"],
 ];
 const PARENTS = { runs: "campaigns", items: "campaigns", new: "campaigns" };
+const TYPED_IN = "input, textarea, select, [contenteditable]";
 const CONNECTIONS = {
   live: texts.live,
   connecting: texts.connecting,
@@ -38,7 +44,7 @@ export class Frame {
   #signOut;
   #page = null;
   #trouble = null;
-  #told = "idle";
+  #shown = "idle";
   #tellTimer = null;
   #endings = [];
 
@@ -51,13 +57,15 @@ export class Frame {
     this.#shell = h(
       "div",
       { class: "shell", onclick: (event) => this.#clicked(event) },
-      h("div", { class: "top" }, this.#menuButton(), brand()),
+      h("div", { class: "top" }, this.#menuButton(), brand(),
+        h("a", { class: "button button-plain button-icon", href: "#/search",
+          "aria-label": texts.search }, icon("search", 17))),
       this.#nav,
       h("div", { class: "content" }, this.#head, this.#main),
     );
     root.replaceChildren(this.#shell);
-    const tick = setInterval(() => this.#told === "waiting" && this.#drawConnection(), TICK_MS);
-    const keys = (event) => event.key === "Escape" && this.#openNav(false);
+    const tick = setInterval(() => this.#shown === "waiting" && this.#drawConnection(), TICK_MS);
+    const keys = (event) => this.#pressed(event);
     addEventListener("keydown", keys);
     this.#endings = [
       stream.onStatus(({ phase }) => this.#connectionIs(phase)),
@@ -104,7 +112,7 @@ export class Frame {
     this.#main.focus({ preventScroll: true });
   }
 
-  /** title, crumbs: [[words, link]], beside: what stands beside the title, actions */
+  /** title, crumbs: [[words, link]], beside: what is shown beside the title, actions */
   head(headed) {
     const { title, crumbs = [], beside, actions = [], under } = headed;
     document.title = texts.windowTitle(title);
@@ -137,11 +145,33 @@ export class Frame {
     }
   }
 
+  /** "/" leads to the search from everywhere, unless somebody is typing. */
+  #pressed(event) {
+    if (event.key === "Escape") {
+      this.#openNav(false);
+    }
+    const isTyping = event.target instanceof Element && event.target.closest(TYPED_IN);
+    if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || isTyping
+      || document.querySelector("dialog[open]")) {
+      return;
+    }
+    event.preventDefault();
+    const fields = [...this.#shell.querySelectorAll("input[name=q]")];
+    const field = fields.find((each) => each.checkVisibility({ visibilityProperty: true }));
+    if (field) {
+      field.focus();
+      field.select();
+    } else {
+      location.hash = "#/search";
+    }
+  }
+
   #drawNav() {
     const here = PARENTS[this.#page] ?? this.#page;
     render(
       this.#nav,
       brand(),
+      searchForm("", { "data-key": "search", "data-keep": true }),
       LINKS.map((link) => (link === null
         ? h("div", { class: "nav-heading" }, texts.setup)
         : this.#link(link, here))),
@@ -151,14 +181,15 @@ export class Frame {
 
   #link([page, words, sign], here) {
     const found = this.#trouble ?? {};
-    const number = { doubts: found.doubts,
+    const number = { doubts: found.doubts, events: found.failedEvents,
       trouble: (found.alerts ?? 0) + (found.deadLetters ?? 0) + (found.bypasses ?? 0) }[page];
     return h(
       "a",
       { class: "nav-link", href: `#/${page}`, "aria-current": page === here ? "page" : null },
       icon(sign),
       words,
-      number > 0 && h("span", { class: `badge ${page === "trouble" ? "badge-bad" : ""}` },
+      number > 0 && h("span", { class: `badge ${page === "doubts" ? "" : "badge-bad"}`,
+        title: page === "events" ? texts.failedEvents : null },
         number >= found.most ? `${count(found.most)}+` : count(number)),
     );
   }
@@ -216,16 +247,16 @@ export class Frame {
     }
   }
 
-  /** Every page connects anew: that is told only where it takes a while. */
+  /** Every page connects again, which is shown only if it takes a while. */
   #connectionIs(phase) {
     if (!UNSETTLED.has(phase)) {
       clearTimeout(this.#tellTimer);
       this.#tellTimer = null;
-      this.#told = phase;
+      this.#shown = phase;
     } else if (this.#tellTimer === null) {
       this.#tellTimer = setTimeout(() => {
         this.#tellTimer = null;
-        this.#told = stream.status.phase;
+        this.#shown = stream.status.phase;
         this.#drawConnection();
       }, UNTOLD_MS);
     }
@@ -234,11 +265,11 @@ export class Frame {
 
   #connection() {
     const { phase, seconds } = stream.status;
-    const told = this.#told;
-    const words = told === "waiting" ? texts.reconnecting(seconds) : CONNECTIONS[told];
+    const phaseShown = this.#shown;
+    const words = phaseShown === "waiting" ? texts.reconnecting(seconds) : CONNECTIONS[phaseShown];
     return words && h(
       "span",
-      { class: `connection connection-${told}`, "data-connection": phase },
+      { class: `connection connection-${phaseShown}`, "data-connection": phase },
       h("span", { class: "connection-dot" }),
       words,
     );

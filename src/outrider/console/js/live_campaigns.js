@@ -43,7 +43,7 @@ export class LiveCampaigns {
     return this.#views.get(campaignId);
   }
 
-  /** Ended items of the phase's last run over time, as events told them. */
+  /** Ended items of the phase's last run over time, as events reported them. */
   samples(campaignId, phase) {
     return this.#samples.get(campaignId)?.get(phase) ?? [];
   }
@@ -143,7 +143,7 @@ export class LiveCampaigns {
     try {
       answered = (await last)?.answer ?? null;
     } catch {
-      // It is told to whoever asked for it; this one is tried all the same.
+      // Its caller gets the error; this one is tried anyway.
     }
     return this.#send(asked, answered);
   }

@@ -1,4 +1,4 @@
-// What time it is at the server, as its answers say: what is told from now, a rate and how long
+// What time it is at the server, as its answers say: relative times, a rate and how long
 // something took are right on a computer whose own clock is wrong.
 
 const TRUSTED_MS = 5_000;

@@ -16,12 +16,19 @@ export const app = {
   notFound: "Not found",
   notLoaded: "This page could not be loaded",
   tryAgain: "Try again",
+  triesAgain: "Trying again automatically.",
   goToCampaigns: "Go to campaigns",
 };
 
 /** frame.js */
 export const frame = {
   campaigns: "Campaigns",
+  events: "Events",
+  intents: "Intents",
+  workers: "Workers",
+  audit: "Audit log",
+  search: "Search",
+  failedEvents: "Events that could not be routed",
   inDoubt: "In doubt",
   problems: "Problems",
   workflows: "Workflows",
@@ -131,40 +138,261 @@ export const campaigns = {
   readyFor: (name) => `Ready for ${name}`,
 };
 
+/** pages/audit.js */
+export const audit = {
+  audit: "Audit log",
+  about: "Who did what. Entries are only ever added.",
+  only: (what) => `Showing only ${what}.`,
+  oneRun: "one run",
+  oneCampaign: "one campaign",
+  showAll: "Show all",
+  nothing: "No entries yet",
+  nothingHint: "Controls, verdicts, opt-outs, keys and changes of rules are recorded here.",
+  when: "When",
+  who: "Who",
+  what: "What",
+  on: "On",
+  detail: "Details",
+  itemId: "item ID",
+  runId: "run ID",
+};
+
 /** pages/doubts.js */
 export const doubts = {
-  sentNoAnswer: "Request sent; no response received",
-  notSent: "Request not sent",
-  answered: "Response received",
   left: (count) => ` ${count} remaining.`,
   resolved: (items, left) => `${items} resolved.${left}`,
   about:
     "Calls whose outcome is unknown. They are resent only on evidence, or when you decide so.",
   resolveSelected: (count) => `Resolve ${count} selected`,
   resolveAllMatching: "Resolve all matching",
+  filters: "Filters",
+  any: "Any",
+  allDoubts: "All",
+  counted: (words, count) => `${words} (${count})`,
+  settledBy: {
+    receipt: "By receipt",
+    key: "By repeating",
+    look_up: "By look-up",
+    person: "By a person",
+  },
+  unchecked: (count) => `${count} not checked yet`,
+  campaign: "Campaign",
+  target: "Target",
+  reason: "Reason",
   showingOnly: "Showing only ",
   oneRun: "one run.",
-  oneCampaign: "one campaign.",
   showAll: "Show all",
   nothingInDoubt: "Nothing in doubt",
   nothingInDoubtHint:
     "The outcome of every call is known. Calls with an unknown outcome are listed here with "
     + "their evidence.",
+  nothingMatches: "Nothing in doubt matches",
+  nothingMatchesHint: "Other items may be in doubt.",
   goToCampaigns: "Go to campaigns",
   inDoubt: "In doubt",
   select: "Select",
   selectOne: (recipientId) => `Select ${recipientId}`,
   recipient: "Recipient",
-  channel: "Channel",
-  provider: "Provider",
-  evidence: "Evidence",
-  outcomeUnknown: "The call was started; its outcome is unknown",
+  question: "Question",
+  underWay: "What is being done",
+  providers: {
+    twilio_sms: "Twilio",
+    twilio_voice: "Twilio",
+    whatsapp_cloud: "WhatsApp",
+    resend: "Resend",
+    mastodon: "Mastodon",
+    fcm: "Firebase",
+    smtp: "the mail server",
+    sms: "the SMS gateway",
+    push: "the push gateway",
+  },
+  questions: {
+    sms: (provider, to) => `Did ${provider} take the message to ${to} at `,
+    email: (provider, to) => `Did ${provider} take the email to ${to} at `,
+    push: (provider, to) => `Did ${provider} take the notification for ${to} at `,
+    voice: (provider, to) => `Did ${provider} take the call to ${to} at `,
+    social: (provider, to) => `Did ${provider} take the post for ${to} at `,
+  },
+  questionEnd: "?",
+  known: {
+    SENT_NO_ANSWER: "We sent the request and got no answer.",
+    NOT_SENT: "The last call did not leave, but an earlier one got no answer.",
+    ANSWERED: "The answer proves neither that it was accepted nor that it was refused.",
+    open: "The call had begun when its worker was lost.",
+    suppressed:
+      "The address has opted out since, so the provider is not asked again: that might send it.",
+  },
+  doing: {
+    receipt: "Waiting for the provider's receipt.",
+    key: "Repeating the call under the same reference, which the provider recognises.",
+    look_up: "Asking the provider.",
+    person: "Up to you: look up the reference at the provider, and resolve it.",
+    unchecked: "A worker will look into it shortly.",
+  },
+  next: {
+    receipt: "Left to a person from ",
+    key: "Next at ",
+    look_up: "Next at ",
+    person: "Next at ",
+  },
   reference: "Reference",
   referenceToCopy: "reference",
   attempts: "Attempts",
   since: "Since",
   resolve: "Resolve",
   resolveOne: (recipientId) => `Resolve ${recipientId}`,
+};
+
+/** doubt_export.js */
+export const doubtExport = {
+  heading: "Settle with the provider's export",
+  about:
+    "Drop the provider's own list of messages here. You see what it would settle before anything "
+    + "is changed.",
+  target: "Target of the export",
+  drop: "Drop a file, or choose one",
+  dropHint: "CSV, JSON or NDJSON. Delimiter, encoding and columns are recognised.",
+  file: "File",
+  fileIs: (name, rows, format, encoding) => `${name}: ${rows}, ${format}, ${encoding}`,
+  wouldBeSent: "Would become sent",
+  wouldFail: "Would become failed",
+  wouldBeResent: "Would be sent again",
+  stayInDoubt: "Would stay in doubt",
+  ambiguous: "Several rows could be about them",
+  notCovered: "Outside the time of the export",
+  held: "Their worker may still be running",
+  knownRows: "Rows about messages with a known outcome",
+  unknownRows: "Rows about no message",
+  unreadable: (lines) => `${lines} could not be read.`,
+  columns: "Columns",
+  noColumn: "Not in the export",
+  fields: {
+    reference: "Reference",
+    providerMessageId: "Provider ID",
+    recipient: "Recipient",
+    time: "Time",
+    status: "Status",
+  },
+  statuses: "What the statuses mean",
+  statusRows: (status, rows) => `${status} (${rows})`,
+  meanings: {
+    sent: "The provider took it",
+    failed: "The provider refused it",
+    not_received: "It never arrived",
+    unclear: "Unclear: stays in doubt",
+  },
+  absent: "Messages that are not in the export",
+  absentHint: "Choose only if the export is complete.",
+  absents: { stay: "Stay in doubt", resubmit: "Send again", failed: "Mark as failed" },
+  absenceRefused: {
+    nothing_matched:
+      "No row is about any message of this target, so what is missing proves nothing. It may be "
+      + "another export, or the reference is in another column.",
+    unreadable_rows:
+      "Some lines could not be read, and the missing messages may be among them.",
+  },
+  force: "Include items whose worker may still be running",
+  sample: "First matches",
+  recipient: "Recipient",
+  becomes: "Becomes",
+  verdicts: { sent: "Sent", failed: "Failed", resubmit: "Sent again" },
+  matchedBy: "Matched by",
+  matches: {
+    reference: "reference",
+    provider_message_id: "provider ID",
+    recipient_and_time: "recipient and time",
+    absent: "not in the export",
+  },
+  line: "Line",
+  status: "Status",
+  unknownSample: "Rows that match nothing",
+  apply: (verdicts) => `Apply ${verdicts}`,
+  nothingToApply: "Nothing to apply",
+  nothingChanged: "Nothing has been changed yet.",
+};
+
+/** pages/events.js */
+export const events = {
+  events: "Events",
+  about: "Domain events, and what became of each by the rules.",
+  all: "All",
+  received: "Received",
+  routed: "Routed",
+  failed: "Failed",
+  allTriggers: "All triggers",
+  noMatch: "No matching events",
+  noEvents: "No events yet",
+  noEventsHint: "Send domain events with POST /events or `outrider event emit`.",
+  showAll: "Show all",
+  event: "Event",
+  trigger: "Trigger",
+  status: "Status",
+  messages: "Messages",
+  why: "Reason",
+  when: "Received",
+  reroute: "Route again",
+  rerouted: "The event is routed again.",
+  whatHappened: "What happened",
+  occurred: "Occurred",
+  updated: "Updated",
+  subject: "Subject",
+  variables: "Variables",
+  routes: "Routes",
+  noRoutes: "No routes yet",
+  noRoutesHint: "A worker decides by the rules in force where an event leads.",
+  noMessages: "No messages",
+  noMessagesHint: "Nothing was created for this event. The routes say why.",
+  channel: "Channel",
+  audience: "Audience",
+  decision: "Decision",
+  by: "Rule or sender",
+  ruleId: "rule ID",
+  collected: (entries) => `${entries} collected for a digest`,
+  withoutAddress: (recipients) => `no address: ${recipients}`,
+  recipient: "Recipient",
+  address: "Address",
+  next: "Next attempt",
+};
+
+/** pages/intents.js */
+export const intents = {
+  intents: "Intents",
+  about: "Single messages that programs submitted.",
+  all: "All",
+  pending: "Pending",
+  accepted: "Accepted",
+  rejected: "Rejected",
+  exhausted: "Exhausted",
+  allTargets: "All targets",
+  noMatch: "No matching intents",
+  noIntents: "No intents yet",
+  noIntentsHint: "Submit single messages with POST /intents or `outrider intent submit`.",
+  showAll: "Show all",
+  intent: "Intent",
+  target: "Target",
+  status: "Status",
+  why: "Reason",
+  attempts: "Attempts",
+  submitted: "Submitted",
+  updated: "Updated",
+  item: "Item ",
+  itemId: "item ID",
+  inDoubt: "It is not known whether this message arrived. Resolve it on its item's page.",
+  whatHappened: "What happened",
+  payload: "Payload",
+  noAttempts: "No attempts",
+  noAttemptsHint: "No provider was called for this intent yet.",
+  to: "To",
+  outcome: "Outcome",
+  error: "Error",
+  waitsFor: "Waiting for",
+  topic: "Topic",
+  callback: "Callback",
+  delivery: "Delivery",
+  attempt: "Attempt",
+  open: "Open",
+  opened: "Started",
+  took: "Took",
 };
 
 /** pages/item.js */
@@ -295,6 +523,38 @@ export const newCampaign = {
   skipped: "Skipped",
   sentBefore: "Already sent",
   failures: (count, detail, join) => `${count} would fail: ${detail} (${join})`,
+  allRendered: (messages) => `All ${messages} were rendered.`,
+  sample: (rendered, messages) =>
+    `Only a sample was rendered: ${rendered} of ${messages}. Others may fail too.`,
+};
+
+/** pages/person.js */
+export const person = {
+  search: "Search",
+  email: "Email address",
+  phone: "Phone number",
+  pushToken: "Push token",
+  recipient: "Recipient ID",
+  incomplete: "There is more than is looked at for one person. The oldest entries are left out.",
+  optedOut: (of) => `Opted out: ${of}.`,
+  optOutOf: (channel, topic) => (topic ? `${channel}, ${topic}` : `${channel}, everything`),
+  known: "Known as",
+  recipientIds: "Recipient IDs",
+  otherAddresses: "Other addresses",
+  story: "Timeline",
+  nothing: "Nothing is known of this person",
+  nothingHint: "No message, event, opt-out or receipt has this address or recipient ID.",
+  searchAgain: "Search again",
+  singleMessage: "Single message",
+  message: (channel, target) => `${channel} via ${target}`,
+  because: (reason) => ` · ${reason}`,
+  waitsFor: (what) => ` · waiting for ${what}`,
+  event: (eventId) => `Domain event ${eventId}`,
+  reported: (target) => `Receipt from ${target}`,
+  reply: (text) => ` · “${text}”`,
+  itsMessage: "its message",
+  optOut: "Opted out",
+  everythingBlocked: " · transactional messages too",
 };
 
 /** pages/run.js */
@@ -321,6 +581,9 @@ export const run = {
   continues: "Continues run",
   runId: "run ID",
   views: "Run views",
+  atEvent: (at) => `At event #${at}`,
+  resultsAt: (at) =>
+    `As it was after event #${at}. What no job had finished by then is counted as waiting.`,
   approveHeading: "Approve this run?",
   approveHint: "It starts immediately.",
   approve: "Approve",
@@ -401,6 +664,26 @@ export const runTimeline = {
   engineAttemptHint: "Engine attempt: how often it was started, lost workers included",
   engineAttempt: (engineAttemptId) => `· engine attempt ${engineAttemptId}`,
   succeeded: (count) => `· ${count} succeeded`,
+};
+
+/** pages/search.js */
+export const search = {
+  search: "Search",
+  about: "An address, a recipient ID, a name, or the ID of anything.",
+  label: "Search everything",
+  placeholder: "Search",
+  person: "Person",
+  campaign: "Campaign",
+  run: "Run",
+  item: "Item",
+  event: "Domain event",
+  intent: "Intent",
+  nothing: "Nothing found",
+  nothingHint:
+    "Addresses and IDs have to be complete; a part is enough for the name of a campaign. Write "
+    + "phone numbers with their country code, such as +44.",
+  found: (hits) => `Found: ${hits}`,
+  onlyNames: "Found by name. Addresses and IDs have to be complete.",
 };
 
 /** pages/settings.js */
@@ -532,6 +815,7 @@ export const trouble = {
   resolved: "Resolved",
   noOpenAlerts: "No open alerts",
   noOpenAlertsHint: "Alerts close automatically when their cause is gone.",
+  runbook: "What to do",
   redriveAllHeading: "Redrive all dead letters?",
   redriveAllHint:
     "Every dead letter in this workspace is queued for its sink again, with a fresh set of "
@@ -562,6 +846,30 @@ export const trouble = {
   noBypassesHint:
     "If a phase's state is changed without its lifecycle event, it is recorded here with who "
     + "changed it and why.",
+};
+
+/** pages/workers.js */
+export const workers = {
+  workers: "Workers",
+  about: "Servers and workers, and what each holds now.",
+  mixedVersions: (versions) => `Different versions are running: ${versions}.`,
+  none: "No workers",
+  noneHint: "Nothing is sent until one runs: start `outrider work` or `outrider serve`.",
+  worker: "Worker",
+  workerId: "worker ID",
+  state: "State",
+  alive: "Alive",
+  silent: "Silent",
+  process: (host, pid) => `${host}, process ${pid}`,
+  role: "Role",
+  holds: "Holds",
+  nothing: "Nothing",
+  since: "since ",
+  takes: "Takes",
+  everything: "Everything",
+  version: "Version",
+  running: "Running for",
+  lastSeen: "Last seen",
 };
 
 /** pages/workflows.js */
@@ -767,6 +1075,7 @@ export const words = {
   stop: "Stop",
   retry: "Retry",
   runAgain: "Run again",
+  attemptAndCall: (attempt, call) => `${attempt} (call ${call})`,
   waitsForApproval: "Waiting for approval",
   waitsForRoom: "Waiting for capacity",
   stopped: "stopped",

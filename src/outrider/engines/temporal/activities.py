@@ -57,27 +57,27 @@ class WorkActivities:
                 await asyncio.wait({working}, timeout=self._limits.heartbeat_seconds)
             activity.heartbeat()
         try:
-            return self._fate(working.result())
+            return self._result_of(working.result())
         except ApplicationError:
             raise
         except Exception as error:
             raise _nameless(error) from None
 
-    def _fate(self, standing: JobView | None) -> JobResult:
+    def _result_of(self, state: JobView | None) -> JobResult:
         """Ended, parked or waiting to be woken: a normal result. Held by another worker: Temporal
         retries soon. Failed: the workflow retries when it is due, or when signalled."""
-        if standing is None or standing.status in (JobStatus.COMPLETED, JobStatus.DEAD):
+        if state is None or state.status in (JobStatus.COMPLETED, JobStatus.DEAD):
             return JobResult()
-        if standing.status is JobStatus.LOCKED:
+        if state.status is JobStatus.LOCKED:
             wait = timedelta(seconds=self._limits.rescue_interval_seconds)
             raise ApplicationError(
                 JOB_HELD, type=JOB_HELD, next_retry_delay=wait,
                 category=ApplicationErrorCategory.BENIGN,
             )  # fmt: skip
-        if standing.paused or standing.run_at is None:
+        if state.paused or state.run_at is None:
             return JobResult()
-        due_in = (standing.run_at - self._clock.now()).total_seconds()
-        if standing.status is JobStatus.FAILED:
+        due_in = (state.run_at - self._clock.now()).total_seconds()
+        if state.status is JobStatus.FAILED:
             raise ApplicationError(JOB_FAILED, due_in, type=JOB_FAILED, non_retryable=True)
         return JobResult(due_in)
 

@@ -57,7 +57,7 @@ def begins_nothing_from(window_jobs: int) -> int:
 @workflow.defn(name=WORKFLOW)
 class WorkWorkflow:
     def __init__(self) -> None:
-        self._told = True
+        self._is_notified = True
         self._steers = 0
         self._drain_at = 0
         self._more = False
@@ -69,14 +69,14 @@ class WorkWorkflow:
     @workflow.signal(name=STEER)
     def steer(self, _steer: Steer) -> None:
         """The content is for readers of the history; the queue has the consequences."""
-        self._told = True
+        self._is_notified = True
         self._steers += 1
 
     @workflow.run
     async def run(self, order: WorkOrder) -> None:
         self._drain_at = order.history_events
         while True:
-            if self._must_look(order) and await self._look(order) and not self._told:
+            if self._must_look(order) and await self._look(order) and not self._is_notified:
                 break
             if workflow.info().get_current_history_length() >= self._drain_at:
                 if await self._comes_to_rest(order):
@@ -88,7 +88,7 @@ class WorkWorkflow:
 
     def _must_look(self, order: WorkOrder) -> bool:
         room = len(self._under_way) < order.window_jobs
-        return self._told or (self._more and not self._due and room)
+        return self._is_notified or (self._more and not self._due and room)
 
     def _has_room(self, order: WorkOrder) -> bool:
         return bool(self._due) and len(self._under_way) < order.window_jobs
@@ -111,7 +111,7 @@ class WorkWorkflow:
 
     async def _look(self, order: WorkOrder) -> bool:
         """Whether all of it is finished."""
-        self._told = False
+        self._is_notified = False
         # A dispatched job may not be claimed yet, and then the queue still reports it as due.
         most = order.window_jobs + len(self._under_way)
         view: QueueView = await workflow.execute_local_activity(
@@ -155,7 +155,7 @@ class WorkWorkflow:
             self._set_alarm(result.due_in_seconds)
         elif self._steers > steers or not (self._under_way or self._due):
             # A queue check in the meantime left this job out.
-            self._told = True
+            self._is_notified = True
 
     def _set_alarm(self, seconds: float) -> None:
         """One timer for all parked jobs: when the first is due, all of them are checked."""
@@ -170,7 +170,7 @@ class WorkWorkflow:
 
     async def _ring(self, wait: timedelta) -> None:
         await workflow.sleep(wait)
-        self._alarm, self._told = None, True
+        self._alarm, self._is_notified = None, True
 
 
 def _result_of_failure(error: ActivityError) -> JobResult:

@@ -23,7 +23,7 @@ class BusKeeper:
         self._configured = configured
 
     async def register(self) -> None:
-        """From now on every event is written down for these sinks too, whoever appends it."""
+        """From now on every event is queued for these sinks too, whichever process appends it."""
         if self._configured:
             queues = [*self._configured, *map(message_queue, self._configured)]
             await self._store.write(bus.register(queues, self._clock.now()))
@@ -73,7 +73,7 @@ class BusKeeper:
         )
 
     async def redrive(self, scope: Scope, letter_id: str, actor: str) -> str:
-        """Returns the sink that will be told again."""
+        """Returns the sink that receives it again."""
         script = bus_letters.redrive_one_recorded(
             scope, letter_id, actor, self._ids, self._clock.now()
         )

@@ -1,8 +1,8 @@
-"""The bus relay: tells one sink what a queue holds for it, each run's events in their order.
+"""The bus relay: publishes to one sink what its queue holds, each run's events in their order.
 
-One relay a queue over all processes, by a lease. A window is published, then what was told is
-deleted and the rest put off or given up on, in one transaction. Who dies between the two has told
-something that will be told again, under the same id.
+There is one relay per queue over all processes, by a lease. A window is published; then what was
+delivered is deleted and the rest is postponed or given up, in one transaction. If a relay dies
+between the two, its window is published again, under the same ids.
 """
 
 import asyncio
@@ -75,7 +75,7 @@ class BusRelay:
         """One pass over what waits; how long to rest after it."""
         passing = asyncio.create_task(self._pass())
         try:
-            told = await asyncio.shield(passing)
+            published = await asyncio.shield(passing)
         except asyncio.CancelledError:
             await asyncio.wait({passing}, timeout=self._limits.bus_stop_seconds)
             passing.cancel()
@@ -84,9 +84,9 @@ class BusRelay:
         except StoreError as error:
             log.warning("bus_relay_failed", sink=self.name, error=error.message)
             return self._limits.store_backoff_seconds
-        if told is None:
+        if published is None:
             return self._limits.bus_lease_seconds / 3
-        if told:
+        if published:
             return 0.0
         is_quiet = holds_messages(self.name)
         limits = self._limits
@@ -101,15 +101,15 @@ class BusRelay:
         return await self.relay_all()
 
     async def relay_all(self) -> int | None:
-        """Publish what is due; how much was told, or None where the sink is another's to tell."""
-        self._after, told = FIRST, 0
+        """Publish all due events; returns how many, or None if another process serves the sink."""
+        self._after, published = FIRST, 0
         while True:
             window = await self.relay_once()
             if window is None:
                 return None
-            told += window
+            published += window
             if self._after == FIRST:
-                return told
+                return published
 
     async def relay_once(self) -> int | None:
         """One window, and on to the runs behind it."""

@@ -16,6 +16,7 @@ from outrider.domain import batches
 from outrider.domain.address_census import AddressCensus
 from outrider.domain.errors import StoreError
 from outrider.domain.recipients import Recipient
+from outrider.kernel.delivery.right_of_way import RightOfWay
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import audience, intakes
 from outrider.kernel.transactions.intakes import Intake
@@ -53,7 +54,8 @@ async def chained(first: Sequence[Recipient], rest: Windows) -> Windows:
 
 
 class AudienceWriter:
-    def __init__(self, foundation: Foundation) -> None:
+    def __init__(self, foundation: Foundation, right_of_way: RightOfWay) -> None:
+        self._right_of_way = right_of_way
         self._store = foundation.store
         self._clock = foundation.clock
         self._limits = foundation.limits
@@ -94,16 +96,24 @@ class AudienceWriter:
             if staged:
                 script = audience.stage_window(campaign_id, chunk, position, window)
                 chunk += CHUNKS_PER_WINDOW
-            else:
-                script = audience.insert_window(campaign_id, position, window, is_new=is_new)
-            await self._write(intake, script)
-            position += len(window)
+                await self._write(intake, script)
+                position += len(window)
+            for part in () if staged else batches.windows(window, self._most_items()):
+                script = audience.insert_window(campaign_id, position, part, is_new=is_new)
+                await self._write(intake, script)
+                position += len(part)
             progress(position)
             if is_new:
                 census.take(window)
         if not staged and (not is_new or census.may_repeat):
             await self._mark_duplicates(intake)
         return position
+
+    def _most_items(self) -> int:
+        """Alongside single messages, a transaction is short."""
+        if self._right_of_way.was_used_lately:
+            return self._limits.beside_lanes_recipients
+        return IMPORT_WINDOW_ITEMS
 
     async def clean(self) -> None:
         """The loop that removes intakes of processes that died; runs until cancelled."""
@@ -139,4 +149,5 @@ class AudienceWriter:
                 return
 
     async def _write(self, intake: Intake, script: Transaction[None]) -> None:
-        await self._store.write(intakes.kept_while(script, intake, self.expiry()))
+        async with self._right_of_way.behind():
+            await self._store.write(intakes.kept_while(script, intake, self.expiry()))

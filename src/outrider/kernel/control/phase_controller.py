@@ -22,14 +22,17 @@ from outrider.domain.states import PhaseState
 from outrider.kernel.control.campaign_deployer import CampaignDeployer
 from outrider.kernel.control.tried_again import tried_again
 from outrider.kernel.foundation import Foundation
+from outrider.kernel.reports.blocker_finder import BlockerFinder
 from outrider.kernel.streams.campaign_event_hub import EventHub
 from outrider.kernel.transactions import (
     audience,
+    audience_counts,
     campaigns,
     jobs,
     snapshots,
 )
 from outrider.kernel.transactions.admission_gate import AdmissionGate
+from outrider.kernel.transactions.audience_counts import CountedAudience
 from outrider.kernel.transactions.control_scripts import (
     BEGINNINGS,
     ControlScripts,
@@ -55,6 +58,8 @@ from outrider.ports.store import Transaction
 log = structlog.get_logger()
 
 SUSPENDING = frozenset({Action.PAUSE, Action.STOP})
+COVERING_ALL = frozenset({Action.START, Action.RERUN})
+"""A launch that they begin may cover the whole audience."""
 
 
 class PhaseController:
@@ -67,6 +72,7 @@ class PhaseController:
         hub: EventHub,
         admission: AdmissionGate,
         engine_notifier: EngineNotifier,
+        blocker_finder: BlockerFinder,
     ) -> None:
         self._store = foundation.store
         self._clock = foundation.clock
@@ -79,9 +85,12 @@ class PhaseController:
         self._handlers = handlers
         self._phase_contexts = phase_contexts
         self._hub = hub
+        self._blocker_finder = blocker_finder
 
     async def snapshot(self, scope: Scope, campaign_id: CampaignId) -> CampaignSnapshot:
-        return await self._store.read(snapshots.snapshot(scope, campaign_id))
+        found = await self._store.read(snapshots.snapshot(scope, campaign_id))
+        under_way = [phase.run_id for phase in found.phases if phase.run_id and phase.is_under_way]
+        return found.with_blockers(await self._blocker_finder.of_runs(under_way))
 
     async def control(
         self, scope: Scope, campaign_id: CampaignId, phase: str, control: Control
@@ -89,8 +98,12 @@ class PhaseController:
         run_id = RunId(self._ids.new())
         with refusals_logged(campaign_id, phase, control):
             for _ in range(self._limits.control_attempts):
-                plan: PhasePlan | None = None
-                if control.action in BEGINNINGS and phase != LAUNCH:
+                plan: PhasePlan | CountedAudience | None = None
+                if phase == LAUNCH and control.action in COVERING_ALL:
+                    plan = await self._store.read(
+                        audience_counts.count_audience(scope, campaign_id)
+                    )
+                elif phase != LAUNCH and control.action in BEGINNINGS:
                     plan = await self._plan(scope, campaign_id, phase, control, run_id)
                 script = partial(
                     self._scripts.control, scope, campaign_id, phase, control, run_id, plan
@@ -155,7 +168,7 @@ class PhaseController:
                 scope.tenant_id, answer.run_id, SIGNALS[control.action]
             )
         elif answer.waits_for is None:
-            await self._engine_notifier.let_go(scope.tenant_id, answer.run_id)
+            await self._engine_notifier.released(scope.tenant_id, answer.run_id)
 
     async def _written(
         self, campaign_id: CampaignId, script: Callable[[], Transaction[ControlAnswer]]

@@ -43,7 +43,9 @@ class RatePauser:
         self._woken.set()
 
     async def run(self) -> None:
-        """The loop of the role; runs until cancelled."""
+        """The loop of the role; runs until cancelled. It begins with every run that got worse
+        before: whoever noted that may have died before it was judged."""
+        await self._remember()
         while True:
             await self._woken.wait()
             self._woken.clear()
@@ -55,6 +57,16 @@ class RatePauser:
                     log.warning("rates_not_read", run_id=run_id, error=error.message)
                     self._worse.add((scope, run_id))
                     await self._clock.sleep(self._limits.store_backoff_seconds)
+
+    async def _remember(self) -> None:
+        while True:
+            try:
+                worse = pause_rates.worse_runs(self._limits.page_items)
+                self.note(await self._store.read(worse))
+                return
+            except StoreUnavailable as error:
+                log.warning("rates_not_read", error=error.message)
+                await self._clock.sleep(self._limits.store_backoff_seconds)
 
     async def judge(self, scope: Scope, run_id: RunId) -> str | None:
         """Why the run was paused, if it was."""

@@ -112,5 +112,5 @@ class RunReconciler:
         if status is DequeueStatus.STARTED:
             log.info("run_dequeued", run_id=request.run_id)
             self._hub.wake(request.campaign_id)
-            await self._engine_notifier.let_go(request.scope.tenant_id, request.run_id)
+            await self._engine_notifier.released(request.scope.tenant_id, request.run_id)
         return status

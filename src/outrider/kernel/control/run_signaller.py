@@ -134,7 +134,7 @@ class RunSignaller:
             self._hub.wake(run.campaign_id)
             tenant_id = principal.scope.tenant_id
             if asked.signal is Signal.APPROVE:
-                await self._engine_notifier.let_go(tenant_id, run.id)
+                await self._engine_notifier.released(tenant_id, run.id)
             else:
                 await self._engine_notifier.steered(tenant_id, run.id, asked.signal, asked.step_id)
         return changed

@@ -51,7 +51,7 @@ class CallPermits:
         known = self._lease_ends.get(job_id, lease_expires_at)
         self._lease_ends[job_id] = max(known, lease_expires_at)
 
-    def let_go(self, job_id: JobId) -> None:
+    def forget(self, job_id: JobId) -> None:
         self._held.pop(job_id, None)
         self._lease_ends.pop(job_id, None)
         self._confirmed.pop(job_id, None)

@@ -33,6 +33,7 @@ from outrider.kernel.delivery.gateway_routes import (
 )
 from outrider.kernel.delivery.item_drafter import ItemDrafter
 from outrider.kernel.delivery.reservations import OpenAttempt, Reserver
+from outrider.kernel.delivery.route_calls import RouteCalls
 from outrider.kernel.delivery.window_outcomes import (
     Deferred,
     Done,
@@ -181,7 +182,7 @@ class Delivery:
             ) -> list[OpenAttempt] | Hold:
                 return await self._open_again(context, route, window)
 
-            outcome = await self._caller.deliver(job, route, Listed(again), open_again)
+            outcome = await RouteCalls(self._caller, job, route, Listed(again), open_again).run()
             if isinstance(outcome, Lost | Suspended):
                 return outcome
             deferred = earliest(deferred, outcome)
@@ -189,7 +190,8 @@ class Delivery:
         fresh = DraftedMembers(
             work.fresh, DRAFT_WINDOW_ITEMS, partial(self._drafter.draft, context)
         )
-        outcome = await self._caller.deliver(job, own, fresh, partial(self._reserve, context))
+        reserve = partial(self._reserve, context)
+        outcome = await RouteCalls(self._caller, job, own, fresh, reserve).run()
         if isinstance(outcome, Lost | Suspended):
             return outcome
         return earliest(deferred, outcome) or Done()

@@ -4,12 +4,14 @@ from datetime import datetime
 
 import structlog
 
+from outrider.domain.blockers import ClosedDoor, door_message
 from outrider.domain.ids import DEFAULT_SCOPE, Scope
 from outrider.domain.targets import (
     Door,
     DoorState,
     TargetPolicy,
 )
+from outrider.domain.times import rfc3339
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import targets
 from outrider.kernel.transactions.alerts import (
@@ -46,7 +48,9 @@ class DoorWriter:
             own_reason = owner_reason if scope == DEFAULT_SCOPE else None
             reason = own_reason or door.reason
             detail = {"submissionTarget": target, "state": door.state.value, "reason": reason}
-            return Alert(scope, AlertCode.TARGET_HELD, target, _alarm(target, reason), detail)
+            closed = ClosedDoor(door.state, door.since or now, door.opens_at, reason, door.is_held)
+            detail["since"] = rfc3339(closed.since)
+            return Alert(scope, door_alert(closed), target, door_message(target, closed), detail)
 
         script = targets.change_door_with_alert(
             key, policy, change, scope, alert_of, self._ids, now
@@ -69,10 +73,7 @@ class DoorWriter:
             )  # fmt: skip
 
 
-def _alarm(target: str, reason: str | None) -> str:
-    why = reason or "it asks to retry later"
-    return (
-        f"The target '{target}' is not accepting messages: {why}. Its messages wait without"
-        " using up"
-        " attempts; it is retried automatically."
-    )
+def door_alert(door: ClosedDoor) -> AlertCode:
+    if door.state is DoorState.THROTTLED:
+        return AlertCode.TARGET_THROTTLED
+    return AlertCode.TARGET_HELD if door.is_held else AlertCode.TARGET_DOWN

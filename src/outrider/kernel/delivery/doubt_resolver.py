@@ -6,20 +6,22 @@ received; every verdict is written to the audit log with its evidence.
 
 from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import assert_never
+from datetime import datetime
 
 from outrider.domain.errors import Conflict, WorkerMayLive
+from outrider.domain.evidence import EvidenceKind
 from outrider.domain.ids import IdempotencyKey, OutboxId, Scope
 from outrider.domain.times import rfc3339
 from outrider.kernel.access.workspace_names import WorkspaceNames
 from outrider.kernel.contracts.contract_cache import ContractCache
 from outrider.kernel.delivery.gateway_routes import remembers
+from outrider.kernel.delivery.living_callers import LivingCallers
 from outrider.kernel.foundation import Foundation
-from outrider.kernel.transactions import doubts, paging
-from outrider.kernel.transactions.doubts import Doubt, DoubtVerdict
+from outrider.kernel.transactions import doubt_lists, doubts, paging
+from outrider.kernel.transactions.doubt_lists import ALL_DOUBTS, DoubtFilter
+from outrider.kernel.transactions.doubts import Basis, Doubt, DoubtVerdict
 from outrider.ports.gateway import Gateway, GatewayDirectory
-from outrider.ports.presence import Presence, PresenceOf, unseen
+from outrider.ports.presence import PresenceOf, unseen
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +37,9 @@ class Reconciliation:
 
 @dataclass(frozen=True, slots=True)
 class DoubtsOf:
-    """Selects a workspace's doubts: the given items, those of a run or campaign, or all."""
+    """Selects a workspace's doubts: the given items, or those that match the filter."""
 
-    run_id: str | None = None
-    campaign_id: str | None = None
+    matching: DoubtFilter = ALL_DOUBTS
     outbox_ids: Sequence[OutboxId] | None = None
 
 
@@ -53,7 +54,7 @@ class DoubtResolver:
         self._clock = foundation.clock
         self._ids = foundation.ids
         self._limits = foundation.limits
-        self._presence_of = presence_of
+        self._living = LivingCallers(foundation, presence_of)
 
     async def doubts(
         self, scope: Scope, run_id: str | None = None, campaign_id: str | None = None
@@ -74,7 +75,7 @@ class DoubtResolver:
         if of.outbox_ids is not None:
             return len(await self._store.read(doubts.doubts_among(scope, of.outbox_ids)))
         most = self._limits.resolved_at_once + 1
-        return await self._store.read(doubts.count_doubts(scope, of.run_id, of.campaign_id, most))
+        return (await self._store.read(doubt_lists.counts(scope, of.matching, most))).total
 
     async def resolve_all(
         self,
@@ -89,15 +90,11 @@ class DoubtResolver:
         """Settle the matching doubts, up to a limit; returns how many. WorkerMayLive: it is too
         early to conclude that some of them never arrived, and nothing was settled."""
         most = self._limits.resolved_at_once
-        # Collected first, because resolving while paging would shift the pages.
         if of.outbox_ids is not None:
             meant = (await self._store.read(doubts.doubts_among(scope, of.outbox_ids)))[:most]
         else:
-            meant = []
-            async for doubt in self.doubts(scope, of.run_id, of.campaign_id):
-                meant.append(doubt.id)
-                if len(meant) == most:
-                    break
+            found = await self._store.read(doubt_lists.page(scope, of.matching, paging.FIRST, most))
+            meant = [doubt.id for doubt in found]
         if not force:
             await self._wait_for_the_living(scope, meant, verdict)
         resolved = await self._resolve(scope, meant, verdict, evidence, actor)
@@ -133,7 +130,7 @@ class DoubtResolver:
         if verdict is DoubtVerdict.SENT:
             # Nothing that its worker may still do makes this verdict less true.
             return
-        called = await self._called_by_the_living(scope, outbox_ids)
+        called = await self.called_by_the_living(scope, outbox_ids)
         if called:
             ends = list(called.values())
             known = [end for end in ends if end is not None]
@@ -141,31 +138,11 @@ class DoubtResolver:
                 len(called), rfc3339(max(known)) if len(known) == len(ends) else None
             )
 
-    async def _called_by_the_living(
+    async def called_by_the_living(
         self, scope: Scope, outbox_ids: list[OutboxId]
     ) -> dict[OutboxId, datetime | None]:
-        """Items whose worker lost its lease and may still complete a call that it had begun, with
-        the time until which that is possible; None: for as long as its process is seen here."""
-        found: dict[OutboxId, datetime | None] = {}
-        now = self._clock.now()
-        for start in range(0, len(outbox_ids), self._limits.reconcile_items):
-            window = outbox_ids[start : start + self._limits.reconcile_items]
-            for lost in await self._store.read(doubts.lost_holders(scope, window)):
-                match self._presence_of(lost.worker_id):
-                    case Presence.GONE:
-                        continue
-                    case Presence.RUNS:
-                        found[lost.outbox_id] = None
-                    case Presence.UNKNOWN:
-                        patience = timedelta(seconds=self._limits.stale_lock_seconds)
-                        until = lost.lost_at + patience
-                        known = found.get(lost.outbox_id, until)
-                        if until > now and known is not None:
-                            # Several workers may have called it: the longest of these waits counts.
-                            found[lost.outbox_id] = max(until, known)
-                    case other:
-                        assert_never(other)
-        return found
+        """Those that a worker may still be calling, and until when."""
+        return await self._living.of(scope, outbox_ids)
 
     async def reconcile(
         self,
@@ -182,13 +159,13 @@ class DoubtResolver:
         """Settle what evidence can settle.
 
         `received` is the complete set of references a provider says it has. Without it, targets
-        that remember references are called again under the same reference, and those with a lookup
-        are queried. `absent` is the verdict on what is provably not there; without it such items
-        stay in doubt. Exhausted items are not called again: resubmitting one marks it as failed,
-        and sending it after all takes a retry of the phase or a new submission. `submission_target`
-        is the target whose record the evidence is: only attempts made there are judged. Without it,
-        it is the record of all providers. With `wait_for_workers`, absent items that were called by
-        a worker that may be alive stay in doubt.
+        that remember references are called again under the same reference; looking up is left to
+        the doubt settler. `absent` is the verdict on what is provably not there; without it such
+        items stay in doubt. Exhausted items are not called again: resubmitting one marks it as
+        failed, and sending it after all takes a retry of the phase or a new submission.
+        `submission_target` is the target whose record the evidence is: only attempts made there are
+        judged. Without it, it is the record of all providers. With `wait_for_workers`, absent items
+        that were called by a worker that may be alive stay in doubt.
         """
         counts = dict.fromkeys(DoubtVerdict, 0)
         asked_again = left = 0
@@ -204,7 +181,11 @@ class DoubtResolver:
                 known_again = await self._ask_again(scope, contract_id, group, actor)
                 asked_again += len(known_again)
                 group = [doubt for doubt in group if doubt.id not in known_again]
-            known = await self._evidence(scope, contract_id, group, received)
+            known = (
+                {}
+                if received is None
+                else {doubt.reference: doubt.reference in received for doubt in group}
+            )
             verdicts: dict[DoubtVerdict, list[OutboxId]] = {}
             for doubt in group:
                 arrived = known.get(doubt.reference)
@@ -219,10 +200,11 @@ class DoubtResolver:
                 outbox_ids = judged
                 if wait_for_workers and verdict is not DoubtVerdict.SENT:
                     # Absent now does not rule out that its worker, if alive, still sends it.
-                    living = await self._called_by_the_living(scope, judged)
+                    living = await self.called_by_the_living(scope, judged)
                     outbox_ids = [each for each in judged if each not in living]
                     left += len(living)
-                resolved = await self._resolve(scope, outbox_ids, verdict, evidence, actor)
+                basis = Basis(EvidenceKind.RECORD, contract.submission_target)
+                resolved = await self._resolve(scope, outbox_ids, verdict, evidence, actor, basis)
                 counts[verdict] += len(resolved)
         return Reconciliation(
             counts[DoubtVerdict.SENT],
@@ -245,19 +227,6 @@ class DoubtResolver:
                 await self._store.write(doubts.ask_again(scope, window, actor, self._ids, now))
             )
         return asked
-
-    async def _evidence(
-        self,
-        scope: Scope,
-        contract_id: int,
-        group: list[Doubt],
-        received: Collection[IdempotencyKey] | None,
-    ) -> dict[IdempotencyKey, bool]:
-        references = [doubt.reference for doubt in group]
-        if received is not None:
-            return {reference: reference in received for reference in references}
-        gateway = await self._gateway(scope, contract_id)
-        return await gateway.look_up(references) if gateway.type.looks_up else {}
 
     async def _gateway(self, scope: Scope, contract_id: int) -> Gateway:
         contract = await self._contract_cache.by_id(contract_id)
@@ -284,13 +253,14 @@ class DoubtResolver:
         verdict: DoubtVerdict,
         evidence: str,
         actor: str,
+        basis: Basis | None = None,
     ) -> list[OutboxId]:
         resolved = []
         for start in range(0, len(outbox_ids), self._limits.reconcile_items):
             window = outbox_ids[start : start + self._limits.reconcile_items]
             resolved += await self._store.write(
                 doubts.resolve(
-                    scope, window, verdict, evidence, actor, self._ids, self._clock.now()
+                    scope, window, verdict, evidence, actor, self._ids, self._clock.now(), basis
                 )
             )
         return resolved

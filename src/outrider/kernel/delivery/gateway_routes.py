@@ -36,6 +36,8 @@ class Route:
     gateway: Gateway
     contract_id: int | None = None
     is_scoped: bool = False
+    shares_reports: bool = False
+    """Whoever is written to there is kept by address: a reply may name no message."""
 
     def as_the_door_sees(self, result: CallResult) -> CallResult:
         """A problem with a workspace's own credentials must not close the door for the others."""
@@ -142,6 +144,9 @@ class WorkspaceRoutes:
                 self.workspace,
             ),
             is_scoped=self.is_scoped(contract),
+            shares_reports=self._gateways.shares_reports(
+                contract.submission_target, self.workspace
+            ),
         )
 
     def problem(self, contract: Contract) -> OutriderError | None:

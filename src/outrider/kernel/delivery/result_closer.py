@@ -60,7 +60,11 @@ class _Queue:
 
 class ResultCloser:
     def __init__(
-        self, foundation: Foundation, observer: StageObserver, journal: CallJournal
+        self,
+        foundation: Foundation,
+        observer: StageObserver,
+        journal: CallJournal,
+        right_of_way: RightOfWay,
     ) -> None:
         self._store = foundation.store
         self._journal = journal
@@ -70,8 +74,7 @@ class ResultCloser:
         self._observer = observer
         self._single = _Queue(foundation.limits.close_groups_in_parallel)
         self._of_campaigns = _Queue(foundation.limits.close_groups_in_parallel)
-        self.right_of_way: RightOfWay | None = None
-        """The right of way of single messages that go out alongside what is closed here."""
+        self._right_of_way = right_of_way
         self._unrecorded: dict[JobId, StoreError] = {}
         """Jobs with a result that was given up, until they are notified."""
 
@@ -117,8 +120,7 @@ class ResultCloser:
 
     def _most_items(self, queue: "_Queue") -> int:
         """Everything queued; or, alongside single messages, at most one campaign window."""
-        way = None if queue is self._single else self.right_of_way
-        if way is not None and way.was_used_lately:
+        if queue is not self._single and self._right_of_way.was_used_lately:
             return self._limits.beside_lanes_items
         return len(queue.pending)
 
@@ -144,9 +146,7 @@ class ResultCloser:
         _answer(waiters, failure)
 
     def _in_turn(self, queue: "_Queue") -> AbstractAsyncContextManager[None]:
-        if queue is self._single or self.right_of_way is None:
-            return nullcontext()
-        return self.right_of_way.behind()
+        return nullcontext() if queue is self._single else self._right_of_way.behind()
 
     async def _fill_group(self, queue: "_Queue") -> None:
         try:

@@ -1,12 +1,13 @@
 """The right of way: while a single message is on its way to its call, campaigns begin nothing new.
 
 Both share an event loop, a writer and CPUs; otherwise a campaign window would get in before each of
-a message's short steps. The right lasts only briefly, so campaigns always continue.
+a message's short steps, from its submission on. The right lasts only briefly, so campaigns always
+continue. There is one for each process.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 
 from outrider.domain.ids import OutboxId
 from outrider.limits.kernel import Limits
@@ -20,6 +21,7 @@ class RightOfWay:
         self._seen_at = float("-inf")
         self._until = float("-inf")
         self._is_expected = False
+        self._submitting = 0
         self._passing: set[OutboxId] = set()
         self._one_window = asyncio.Lock()
         self._free = asyncio.Event()
@@ -30,6 +32,23 @@ class RightOfWay:
         """Whether single messages go out here too: campaigns then keep their windows small."""
         since_seconds = self._clock.monotonic() - self._seen_at
         return since_seconds < self._limits.beside_lanes_seconds
+
+    @property
+    def is_taken(self) -> bool:
+        """Whether a single message is on its way just now; may be asked in any thread."""
+        return not self._free.is_set() and self._clock.monotonic() < self._until
+
+    @contextmanager
+    def submitting(self) -> Iterator[None]:
+        """A single message is being submitted here."""
+        self.seen()
+        self._submitting += 1
+        self._hold()
+        try:
+            yield
+        finally:
+            self._submitting -= 1
+            self._release()
 
     def expect(self) -> None:
         """New work was announced. If single messages came recently, it may be another one."""
@@ -96,5 +115,5 @@ class RightOfWay:
         self._free.clear()
 
     def _release(self) -> None:
-        if not self._passing and not self._is_expected:
+        if not (self._passing or self._is_expected or self._submitting):
             self._free.set()

@@ -17,6 +17,7 @@ from outrider.domain.receipts import Receipt, ReceiptEvent
 from outrider.domain.states import Channel
 from outrider.domain.workspaces import WorkspaceName
 from outrider.kernel.foundation import Foundation
+from outrider.kernel.receipts.target_sharers import TargetSharers
 from outrider.kernel.submissions.shared_commits import SharedCommits
 from outrider.kernel.transactions import keys, receipts
 from outrider.kernel.transactions.receipt_matching import ChannelOf
@@ -47,12 +48,14 @@ class ReceiptIntake:
         foundation: Foundation,
         channel_of: ChannelOf,
         keyword_of: KeywordOf,
+        sharers: TargetSharers,
         wake: Callable[[], None],
         limits: ReceiptLimits,
     ) -> None:
         self._store = foundation.store
         self._channel_of = channel_of
         self._keyword_of = keyword_of
+        self._sharers = sharers
         self._wake = wake
         self._clock = foundation.clock
         self._ids = foundation.ids
@@ -74,7 +77,13 @@ class ReceiptIntake:
         self, workspace: WorkspaceName, submission_target: str, given: Sequence[Receipt]
     ) -> list[Receipt]:
         """Those of them that were new, and are durable now. Overloaded: nothing was taken."""
-        return await self.take_in(await self.scope_of(workspace), submission_target, given)
+        scope = await self.inbox_of(workspace, submission_target)
+        return await self.take_in(scope, submission_target, given)
+
+    async def inbox_of(self, workspace: WorkspaceName, submission_target: str) -> Scope:
+        """Where what a workspace's URL receives is taken. NotFound: there is no such workspace."""
+        await self.scope_of(workspace)
+        return await self.scope_of(self._sharers.inbox_of(workspace, submission_target))
 
     async def take_in(
         self, scope: Scope, submission_target: str, given: Sequence[Receipt]
@@ -151,7 +160,7 @@ def _found_by(text: str | None) -> str | None:
 
 
 def _address(channel: Channel | None, sender: str) -> str:
-    """As the ledger and opt-outs write it, where that can be told."""
+    """As the ledger and opt-outs write it, where that is known."""
     match channel:
         case Channel.EMAIL:
             return normalise_email(sender) or sender[:REASON_MAX_CHARACTERS]

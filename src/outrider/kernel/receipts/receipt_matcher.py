@@ -14,8 +14,10 @@ import structlog
 from outrider.domain.errors import StoreUnavailable
 from outrider.domain.ids import OutboxId, RunId, Scope
 from outrider.kernel.foundation import Foundation
+from outrider.kernel.receipts.target_sharers import TargetSharers
 from outrider.kernel.streams.announcement_listener import woken_by
 from outrider.kernel.transactions import receipts
+from outrider.kernel.transactions.receipt_answers import AnswerOf
 from outrider.kernel.transactions.receipt_matching import (
     ChannelOf,
     MatchingScripts,
@@ -33,17 +35,22 @@ class ReceiptMatcher:
         self,
         foundation: Foundation,
         channel_of: ChannelOf,
+        sharers: TargetSharers,
         receipt_limits: ReceiptLimits,
         on_worse: Callable[[frozenset[tuple[Scope, RunId]]], None] = lambda _: None,
+        answer_of: AnswerOf = lambda *_: None,
+        on_answered: Callable[[], None] = lambda: None,
     ) -> None:
         self._store = foundation.store
         self._clock = foundation.clock
         self._limits = foundation.limits
         self._scripts = MatchingScripts(
-            channel_of, foundation.clock, foundation.ids, receipt_limits
+            channel_of, answer_of, foundation.clock, foundation.ids, receipt_limits
         )
+        self._sharers = sharers
         self._receipt_limits = receipt_limits
         self._on_worse = on_worse
+        self._on_answered = on_answered
         self._woken = asyncio.Event()
         self._rest_until = 0.0
         self._due_at: datetime | None = None
@@ -110,10 +117,18 @@ class ReceiptMatcher:
 
     async def match_due(self, *, only_urgent: bool = False) -> WindowOutcome:
         """One window of receipts that are due."""
-        outcome = await self._store.write(self._scripts.window(only_urgent=only_urgent))
+        sharers = await self._sharers.known()
+        outcome = await self._store.write(
+            self._scripts.window(only_urgent=only_urgent, sharers=sharers)
+        )
+        self._notify(outcome)
+        return outcome
+
+    def _notify(self, outcome: WindowOutcome) -> None:
         if outcome.worse_runs:
             self._on_worse(outcome.worse_runs)
-        return outcome
+        if outcome.answered:
+            self._on_answered()
 
     async def match_by_hand(
         self, scope: Scope, receipt_id: str, outbox_id: OutboxId, actor: str
@@ -122,6 +137,5 @@ class ReceiptMatcher:
         outcome = await self._store.write(
             self._scripts.by_hand(scope, receipt_id, outbox_id, actor)
         )
-        if outcome.worse_runs:
-            self._on_worse(outcome.worse_runs)
+        self._notify(outcome)
         return outcome.matched[0][1]

@@ -14,7 +14,13 @@ from outrider.domain.reference_memory import ReferenceMemory
 from outrider.domain.states import SUCCESSES, TERMINAL_ITEMS, TERMINAL_RUNS, ItemStatus, RunStatus
 from outrider.domain.times import rfc3339
 from outrider.kernel.foundation import Foundation
-from outrider.kernel.transactions import delivery_accountings, ledger_pages, run_records
+from outrider.kernel.transactions import (
+    delivery_accountings,
+    doubts,
+    ledger_pages,
+    run_records,
+)
+from outrider.kernel.transactions.doubts import Settled
 from outrider.kernel.transactions.ledger_pages import LedgerLine, LedgerPosition
 from outrider.kernel.transactions.run_records import RunEnding, RunRecord
 
@@ -77,6 +83,8 @@ class Certificate:
     repeats: Repeats
     digest: str
     issued_at: str
+    settled: tuple[Settled, ...] = ()
+    """By what its doubts were settled: the last verdict on each item."""
 
     @property
     def holds(self) -> bool:
@@ -93,6 +101,15 @@ class Certificate:
                 for each in self.criteria
             ],
             "repeats": self.repeats.as_document(),
+            "doubts": [
+                {
+                    "kind": each.kind,
+                    "verdict": each.verdict,
+                    "source": each.source,
+                    "items": each.items,
+                }
+                for each in self.settled
+            ],
             "accounting": self.accounting.as_document(),
             "receipts": self.receipts_document(),
             "ledgerDigest": self.digest,
@@ -138,6 +155,7 @@ class Certifier:
         unique = await self._store.read(ledger_pages.key_is_unique_in_schema())
         left = await self._store.read(run_records.left_in_doubt(run.campaign_id))
         ending = await self._store.read(run_records.run_ending(run_id))
+        settled = await self._store.read(doubts.verdicts_of_run(run_id))
         return Certificate(
             run,
             accounting,
@@ -151,6 +169,7 @@ class Certifier:
             repeats,
             digest.hexdigest(),
             rfc3339(self._clock.now()),
+            tuple(settled),
         )
 
     async def _ledger(self, run_id: RunId) -> AsyncIterator[LedgerLine]:

@@ -12,27 +12,32 @@ import msgspec
 from outrider.domain.ids import Scope
 from outrider.domain.times import rfc3339
 from outrider.domain.workflows import Decision, EventStatus
+from outrider.kernel.foundation import Foundation
+from outrider.kernel.reports.blocker_finder import BlockerFinder
 from outrider.kernel.reports.item_explainer import explain_item
 from outrider.kernel.transactions import event_stories
 from outrider.kernel.transactions.digests import EventDigest
 from outrider.kernel.transactions.domain_events import StoredEvent
 from outrider.kernel.transactions.event_stories import Story
-from outrider.limits.kernel import Limits
-from outrider.ports.store import Store
 
 Route = Mapping[str, Any]
 
 
 class EventExplainer:
-    def __init__(self, store: Store, limits: Limits) -> None:
-        self._store = store
-        self._limits = limits
+    def __init__(self, foundation: Foundation, blocker_finder: BlockerFinder) -> None:
+        self._store = foundation.store
+        self._limits = foundation.limits
+        self._blocker_finder = blocker_finder
 
     async def explain(self, scope: Scope, event_id: str, recipient: str | None = None) -> list[str]:
         """`recipient` is an id or an address, in any capitalisation."""
         most = self._limits.event_items
         story = await self._store.read(event_stories.story(scope, event_id, recipient, most))
-        return explain_event(story, recipient)
+        sentences = explain_event(story, recipient)
+        if story.event.status == EventStatus.RECEIVED:
+            blockers = await self._blocker_finder.of_event(story.event.created_at)
+            sentences += [f"{each.message} {each.hint}" for each in blockers]
+        return sentences
 
 
 def explain_event(story: Story, recipient: str | None = None) -> list[str]:

@@ -53,6 +53,11 @@ def explain_item(
     if item.template is not None:
         sentences.append(_origin(item))
     sentences += [_attempt(attempt) for attempt in attempts]
+    if any(attempt.repeat for attempt in attempts):
+        sentences.append(
+            f"Its contract counts {item.attempts} of these {len(attempts)} calls: a repeat under"
+            " the same reference belongs to the attempt that it repeats."
+        )
     sentences += [_late(each) for each in late]
     if item.delivery.at is not None:
         sentences.append(_delivery(item.delivery, rfc3339(item.delivery.at)))

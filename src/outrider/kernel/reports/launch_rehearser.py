@@ -4,7 +4,7 @@ The result lists who would fail in rendering and why, so a misspelt variable is 
 anything is sent, with the same errors that the items would have.
 """
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -50,19 +50,26 @@ class RenderFailure:
 
 @dataclass
 class LaunchRehearsal:
-    """`rendered` may be fewer than would be sent: of a large audience only a sample is rendered."""
+    """`rendered` may be fewer than would be sent: of a large audience only a sample is rendered,
+    of each message as many."""
 
+    messages: int
     rendered: int = 0
+    rendered_of: dict[str, int] = field(default_factory=dict)
+    """Counts by message."""
     failures: dict[tuple[str, str, str], RenderFailure] = field(default_factory=dict)
     failed: dict[str, int] = field(default_factory=dict)
     """Counts by message, including failures beyond those listed individually."""
 
-    @property
-    def is_full(self) -> bool:
-        return self.rendered >= DRY_RUN_RENDERED_MAX
+    def left(self, message: Message) -> int:
+        """How many of this message are still to be rendered: a first message that used up the
+        whole sample would hide the mistakes of the others."""
+        share = max(1, DRY_RUN_RENDERED_MAX // max(1, self.messages))
+        return max(0, share - self.rendered_of.get(message.id, 0))
 
     def note(self, message: Message, member: Member, text: Rendered | RenderProblem) -> None:
         self.rendered += 1
+        self.rendered_of[message.id] = self.rendered_of.get(message.id, 0) + 1
         wrong = _wrong(text)
         if wrong is None:
             return
@@ -93,10 +100,10 @@ class LaunchRehearser:
         messages: Sequence[Message],
         audience_size: int,
     ) -> LaunchRehearsal:
-        rehearsal = LaunchRehearsal()
+        rehearsal = LaunchRehearsal(len(messages))
         for message in messages:
             for first in range(0, audience_size, DRY_RUN_WINDOW_ITEMS):
-                if rehearsal.is_full:
+                if not rehearsal.left(message):
                     break
                 last = min(first + DRY_RUN_WINDOW_ITEMS, audience_size) - 1
                 members = await self._store.read(
@@ -111,11 +118,11 @@ class LaunchRehearser:
         campaign_id: CampaignId,
         jobs: Sequence[tuple[LeftOver, Message]],
     ) -> LaunchRehearsal:
-        rehearsal = LaunchRehearsal()
-        async for message, members in self._remainder(campaign_id, jobs):
-            if rehearsal.is_full:
-                break
-            await self._render(scope, message, members, rehearsal)
+        rehearsal = LaunchRehearsal(len({message.id for _, message in jobs}))
+        for job, message in jobs:
+            if rehearsal.left(message):
+                members = await self._store.read(previews.left_members(campaign_id, message, job))
+                await self._render(scope, message, members, rehearsal)
         return rehearsal
 
     async def warnings(
@@ -141,12 +148,6 @@ class LaunchRehearser:
                 )
         return warnings
 
-    async def _remainder(
-        self, campaign_id: CampaignId, jobs: Sequence[tuple[LeftOver, Message]]
-    ) -> AsyncIterator[tuple[Message, list[Member]]]:
-        for job, message in jobs:
-            yield message, await self._store.read(previews.left_members(campaign_id, message, job))
-
     async def _render(
         self,
         scope: Scope,
@@ -154,7 +155,7 @@ class LaunchRehearser:
         members: Sequence[Member],
         rehearsal: LaunchRehearsal,
     ) -> None:
-        going = await self._going(scope, message, members)
+        going = (await self._going(scope, message, members))[: rehearsal.left(message)]
         attributes = await self._attributes(scope, message, going)
         texts = await self._renderer.render(
             scope, message.subject, message.body, attributes, html=message.is_html

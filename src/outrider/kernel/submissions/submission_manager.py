@@ -4,7 +4,8 @@ An intent goes in with the id its client chose; the same intent again is the sam
 one under the same id is a conflict. The contract in force now is the one it keeps.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,15 +20,16 @@ from outrider.domain.errors import (
     Problem,
     StoreRefused,
 )
-from outrider.domain.ids import IdempotencyKey, Scope, idempotency_key
+from outrider.domain.ids import Scope, intent_key
 from outrider.domain.json_values import is_same
 from outrider.domain.purposes import TOPIC_RULE, UNSTATED, Purpose, is_topic
 from outrider.domain.recipients import payload_address
 from outrider.domain.states import IntentStatus
-from outrider.domain.submission import Contract, GatewayType
+from outrider.domain.submission import REALTIME, Contract, GatewayType
 from outrider.domain.times import rfc3339
 from outrider.kernel.contracts.contract_cache import ContractCache, snapshots
 from outrider.kernel.delivery.lane_cache import LaneCache
+from outrider.kernel.delivery.right_of_way import RightOfWay
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.submissions.shared_commits import SharedCommits
 from outrider.kernel.transactions import intent_lists, submissions
@@ -54,7 +56,7 @@ class Submission:
     """The payload as the client spelt it, which is how its gateway gets it."""
     purpose: Purpose = UNSTATED
     callback_url: str | None = None
-    """Who is told of its outcome, and of what becomes of it later. A repeat may name another one
+    """Receives its outcome, and later receipts. A repeat may name another one
     and is the same intent: what is sent, and where to, is not changed by it."""
 
     @property
@@ -73,10 +75,12 @@ class SubmissionManager:
         fallback_of: Callable[[str], str | None],
         wake: Callable[[], None],
         refresh: Callable[[], Awaitable[object]],
+        right_of_way: RightOfWay,
         *,
         allow_private_callbacks: bool = False,
     ) -> None:
         self._refresh = refresh
+        self._right_of_way = right_of_way
         self._allow_private_callbacks = allow_private_callbacks
         self._contract_cache = ContractCache(foundation.store)
         self._wake = wake
@@ -90,7 +94,7 @@ class SubmissionManager:
         self._shared = SharedCommits(self.submit_all, SHARED_COMMIT_ITEMS)
 
     async def submit(self, scope: Scope, submission: Submission) -> tuple[Intent, bool]:
-        """The intent as it stands, and whether it is new."""
+        """The intent in its current state, and whether it is new."""
         answer = await self._shared.put(scope, submission)
         if isinstance(answer, IdempotencyConflict):
             raise answer
@@ -114,14 +118,15 @@ class SubmissionManager:
         contracts = snapshots(targets, in_force, self._fallback_of)
         lanes = {(intent.submission_target, intent.lane) for intent in intents}
         known = self._places.find(scope, contracts, lanes)
-        stored, places = await self._store.write(
-            submissions.submit(scope, intents, contracts, self._ids, self._clock.now(), known)
-        )
-        if known is None:
-            self._places.put(scope, contracts, places)
-        new = {intent.intent_id for intent in stored.values()}
-        if new:
-            self._wake()
+        with self._first(in_force[target] for target in targets):
+            stored, places = await self._store.write(
+                submissions.submit(scope, intents, contracts, self._ids, self._clock.now(), known)
+            )
+            if known is None:
+                self._places.put(scope, contracts, places)
+            new = {intent.intent_id for intent in stored.values()}
+            if new:
+                self._wake()
         if len(new) < len(intents):
             keys = [intent.key for intent in intents]
             stored = await self._store.read(submissions.intents_by_key(scope, keys))
@@ -140,6 +145,11 @@ class SubmissionManager:
             else:
                 answers.append(_conflict(intent.intent_id))
         return answers
+
+    def _first(self, contracts: Iterable[Contract]) -> AbstractContextManager[None]:
+        """Messages that are urgent go before campaigns from here on."""
+        is_urgent = any(contract.mode == REALTIME for contract in contracts)
+        return self._right_of_way.submitting() if is_urgent else nullcontext()
 
     async def submit_each(
         self, scope: Scope, batch: Sequence[Submission]
@@ -278,10 +288,6 @@ class SubmissionManager:
         return problems
 
 
-def intent_key(intent_id: str) -> IdempotencyKey:
-    return idempotency_key("intent", intent_id)
-
-
 def intent_document(
     intent: Intent, attempts: Sequence[Attempt], contract: Contract, *, with_url: bool = True
 ) -> dict[str, object]:
@@ -310,6 +316,8 @@ def intent_document(
         "attempts": [
             {
                 "number": attempt.number,
+                "contractAttempt": attempt.number,
+                "engineAttempt": attempt.engine_attempt,
                 "openedAt": rfc3339(attempt.opened_at),
                 "closedAt": rfc3339(attempt.closed_at) if attempt.closed_at else None,
                 "outcome": attempt.outcome,

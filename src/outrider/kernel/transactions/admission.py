@@ -39,7 +39,7 @@ def load(scope: Scope) -> Transaction[Load]:
     return Load(int(runs), int(items))
 
 
-def let_go(
+def release(
     run_id: RunId,
     plan_version: str,
     approved_by: str,

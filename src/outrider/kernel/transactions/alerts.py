@@ -21,6 +21,10 @@ class AlertCode(StrEnum):
     EVENT_BUS_SINK_GONE = "EVENT_BUS_SINK_GONE"
     JOB_DEAD = "JOB_DEAD"
     TARGET_HELD = "TARGET_HELD"
+    TARGET_DOWN = "TARGET_DOWN"
+    TARGET_THROTTLED = "TARGET_THROTTLED"
+    NO_WORKER = "NO_WORKER"
+    DOUBTS_WAITING = "DOUBTS_WAITING"
     CLOCK_SKEW = "CLOCK_SKEW"
     JOB_RESTS = "JOB_RESTS"
     OUT_OF_HANDLES = "OUT_OF_HANDLES"
@@ -38,7 +42,25 @@ class AlertCode(StrEnum):
 LAST = "ffffffff-ffff-ffff-ffff-ffffffffffff"
 """Sorts after every id: the start of a newest-first list."""
 
-SEVERITY = dict.fromkeys(AlertCode, "P2")
+SEVERITY = {
+    **dict.fromkeys(AlertCode, "P2"),
+    AlertCode.NO_WORKER: "P1",
+    AlertCode.RUN_STALLED: "P1",
+    AlertCode.TARGET_HELD: "P1",
+    AlertCode.JOB_DEAD: "P1",
+    AlertCode.TARGET_THROTTLED: "P3",
+    AlertCode.DOUBTS_WAITING: "P3",
+    AlertCode.LATE_ACCEPTANCE: "P3",
+}
+"""P1: messages do not go out, and somebody has to act. P2: something is wrong that may end by
+itself. P3: to be looked at in working hours."""
+
+RUNBOOK = "docs/howto/runbook.md"
+
+
+def runbook(code: str) -> str:
+    """Where it says what to do about an alert with this code."""
+    return f"{RUNBOOK}#{code.lower()}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +125,13 @@ def resolve_in_workspace(
 
 
 def alerts_page(
-    scope: Scope, before: str, most: int, *, only_standing: bool
+    scope: Scope, before: str, most: int, *, only_open: bool
 ) -> Transaction[list[AlertRecord]]:
     rows = yield from ask(
         "alerts_page",
         **scope._asdict(),
         before=before,
-        only_standing=only_standing,
+        only_open=only_open,
         most=most,
     )
     return [AlertRecord(*row) for row in rows]

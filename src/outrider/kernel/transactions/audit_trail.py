@@ -42,7 +42,13 @@ def audit_of_campaign(
 
 
 def page(
-    scope: Scope, campaign_id: str | None, run_id: str | None, after: str, most: int
+    scope: Scope,
+    campaign_id: str | None,
+    run_id: str | None,
+    after: str,
+    most: int,
+    *,
+    newest_first: bool = False,
 ) -> Transaction[list[AuditRecord]]:
     """Of a run, of a campaign, or of the whole workspace."""
     if campaign_id is not None:
@@ -51,7 +57,23 @@ def page(
         run = yield from run_records.run(scope, RunId(run_id))
         if campaign_id not in (None, run.campaign_id):
             raise NotFound(f"campaign {campaign_id} has no run {run_id}")
-        return (yield from audit_of_run(scope, run.id, after, most))
+    if newest_first:
+        return (yield from _newest(scope, campaign_id, run_id, after, most))
+    if run_id is not None:
+        return (yield from audit_of_run(scope, RunId(run_id), after, most))
     if campaign_id is not None:
         return (yield from audit_of_campaign(scope, CampaignId(campaign_id), after, most))
     return (yield from audit_of_workspace(scope, after, most))
+
+
+def _newest(
+    scope: Scope, campaign_id: str | None, run_id: str | None, before: str, most: int
+) -> Transaction[list[AuditRecord]]:
+    given: dict[str, object] = {**scope._asdict(), "before": before, "most": most}
+    if run_id is not None:
+        rows = yield from ask("newest_audit_of_run", **given, run_id=run_id)
+    elif campaign_id is not None:
+        rows = yield from ask("newest_audit_of_campaign", **given, campaign_id=campaign_id)
+    else:
+        rows = yield from ask("newest_audit_of_workspace", **given)
+    return [AuditRecord(*row) for row in rows]

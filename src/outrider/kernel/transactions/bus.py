@@ -1,7 +1,7 @@
 """The event bus's outbox: who relays, what is due in which order, and how telling it ended.
 
 A queue is a sink's run events, its message events, or all callbacks (`domain/bus_queues.py`); all
-are told, put off, given up on and redriven in the same way.
+are published, postponed, given up and redriven in the same way.
 """
 
 from collections.abc import Sequence
@@ -61,7 +61,7 @@ class Waiting:
     attempts: int
     due_at: datetime
     run_id: str
-    """Its run, or the stream of its message: those of one are told in order."""
+    """Its run, or the stream of its message: events of one stream are published in order."""
     run_seq: int
     address: CallbackAddress | None = None
 
@@ -84,7 +84,7 @@ class DeadLetter:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """How a window ended: what was told, what is tried again, what is given up on."""
+    """How a window ended: what was delivered, what is tried again, what is given up."""
 
     delivered: Sequence[Waiting]
     delayed: Sequence[Delay]
@@ -162,7 +162,7 @@ def settle(
 ) -> Transaction[bool]:
     """Write down how a window ended; whether the lease is still this relay's.
 
-    What was told was told, whoever has the lease now. The rest is the lease holder's to judge.
+    Deliveries count whichever process has the lease by now; the rest is for its holder to judge.
     """
     given_up = settled.given_up
     rows = yield from ask(
@@ -316,8 +316,8 @@ def record_forgotten(
     for queue in (sink, message_queue(sink)):
         for code in (AlertCode.EVENT_BUS_DEAD_LETTER, AlertCode.EVENT_BUS_SINK_GONE):
             yield from resolve_alert(code, queue, now)
-    told = forgotten._asdict()
-    yield from recorded(DEFAULT_SCOPE, "bus.sink_forgotten", actor, ids, now, sink=sink, **told)
+    counts = forgotten._asdict()
+    yield from recorded(DEFAULT_SCOPE, "bus.sink_forgotten", actor, ids, now, sink=sink, **counts)
 
 
 def recorded(

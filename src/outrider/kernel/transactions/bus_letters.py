@@ -38,7 +38,7 @@ def letters_page(
 
 
 def redrive_one(scope: Scope, letter_id: str, now: datetime) -> Transaction[str]:
-    """Returns the queue that will be told again."""
+    """Returns the queue that it is published to again."""
     found = []
     if is_uuid(letter_id):
         found = list((yield from ask("bus_letter", **scope._asdict(), id=letter_id)))
@@ -72,7 +72,7 @@ def redrive(scope: Scope, letter_ids: Sequence[str], now: datetime) -> Transacti
     yield from ask("requeue_bus_rows", again, now=now)
     addresses = {row[2] for row in marked if row[1] == CALLBACKS}
     if addresses:
-        # Who asks for it once more says that somebody is there again.
+        # Redriving it means that the receiver is available again.
         yield from callbacks.enable(addresses)
     for sink in sorted({row[1] for row in marked}):
         left = yield from ask("bus_letters_left", sink=sink, workspace_id=scope.workspace_id)
@@ -84,7 +84,7 @@ def redrive(scope: Scope, letter_ids: Sequence[str], now: datetime) -> Transacti
 def redrive_one_recorded(
     scope: Scope, letter_id: str, actor: str, ids: IdSource, now: datetime
 ) -> Transaction[str]:
-    """The sink that will be told again."""
+    """The sink that receives it again."""
     sink = sink_of((yield from redrive_one(scope, letter_id, now)))
     yield from recorded(scope, "bus.redriven", actor, ids, now, sink=sink, letters=1)
     return sink

@@ -41,6 +41,8 @@ class ClosedAttempt(NamedTuple):
     job_id: JobId | None = None
     call_by: datetime | None = None
     """The end of the lease under which it was opened: later, another worker may have judged it."""
+    shares_reports: bool = False
+    """Other workspaces write through the same credential of its target."""
 
 
 def close(closed: Sequence[ClosedAttempt], now: datetime) -> Transaction[None]:
@@ -63,7 +65,10 @@ def close(closed: Sequence[ClosedAttempt], now: datetime) -> Transaction[None]:
             doubted.append(attempt)
         else:
             retried.append(attempt)
-    alone = len(accepted) == 1 and not (proven or failed or retried or doubted or given_back)
+    noted = [attempt.id for attempt in ordered if attempt.shares_reports and _may_arrive(attempt)]
+    alone = len(accepted) == 1 and not (
+        proven or failed or retried or doubted or given_back or noted
+    )
     for status, attempts in accepted.items():
         yield from _close_accepted(status, attempts, now, ask_alone if alone else ask)
     for status, attempts in proven.items():
@@ -76,6 +81,13 @@ def close(closed: Sequence[ClosedAttempt], now: datetime) -> Transaction[None]:
         yield from _close_doubted(doubted, now)
     if given_back:
         yield from _give_back(given_back, now)
+    if noted:
+        yield from ask("note_addressees", {"id": noted}, now=now)
+
+
+def _may_arrive(attempt: ClosedAttempt) -> bool:
+    verdict = attempt.verdict
+    return verdict.status in SUCCESSES or verdict.in_doubt or verdict.maybe_received
 
 
 def note_late(late: Sequence[ClosedAttempt], ids: IdSource, now: datetime) -> Transaction[None]:

@@ -32,6 +32,7 @@ from outrider.kernel.transactions import (
 )
 from outrider.kernel.transactions.admission_gate import AdmissionGate
 from outrider.kernel.transactions.alerts import AlertCode
+from outrider.kernel.transactions.audience_counts import CountedAudience
 from outrider.kernel.transactions.audit import AuditEntry, record
 from outrider.kernel.transactions.campaigns import CampaignRecord
 from outrider.kernel.transactions.deployment import RunStart, deploy_phase
@@ -114,7 +115,7 @@ class ControlScripts:
         phase: str,
         control: Control,
         run_id: RunId,
-        plan: PhasePlan | None,
+        plan: PhasePlan | CountedAudience | None,
     ) -> Transaction[ControlAnswer]:
         stored = yield from campaigns.campaign(scope, campaign_id)
         yield from one_at_a_time(campaign_id)
@@ -206,7 +207,7 @@ class ControlScripts:
         found: LockedPhase,
         control: Control,
         run_id: RunId,
-        plan: PhasePlan | None,
+        plan: PhasePlan | CountedAudience | None,
     ) -> Transaction[None]:
         trigger, actor = control.action.value, control.actor
         if found.run_id is not None:
@@ -224,7 +225,8 @@ class ControlScripts:
         )
         if found.phase == LAUNCH:
             retry_of = yield from self._remainder_of(scope, found, control)
-            run_start = replace(run_start, retry_of=retry_of)
+            counted = plan if isinstance(plan, CountedAudience) else None
+            run_start = replace(run_start, retry_of=retry_of, counted=counted)
             if campaigns.read_definition(stored.definition).require_approval:
                 run_start = replace(run_start, held=HeldFor.APPROVAL)
             else:
@@ -235,7 +237,9 @@ class ControlScripts:
                     scope, run_id, actor, self._ids, self._clock.now()
                 )
             return
-        if plan is None or plan.uploaded != (yield from audience.uploaded(stored.id)):
+        if not isinstance(plan, PhasePlan) or plan.uploaded != (
+            yield from audience.uploaded(stored.id)
+        ):
             raise PlanOutdated
         previous = found.run_id
         if previous is not None:

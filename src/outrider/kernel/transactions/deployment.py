@@ -16,7 +16,14 @@ from outrider.domain.ids import CampaignId, JobId, RunId, Scope
 from outrider.domain.run_events import RunEventType
 from outrider.domain.run_requests import plan_version
 from outrider.domain.states import TERMINAL_RUNS, Channel, RunStatus
-from outrider.kernel.transactions import campaigns, run_log, run_records, run_requests
+from outrider.kernel.transactions import (
+    audience_counts,
+    campaigns,
+    run_log,
+    run_records,
+    run_requests,
+)
+from outrider.kernel.transactions.audience_counts import CountedAudience
 from outrider.kernel.transactions.audit import AuditEntry, record
 from outrider.kernel.transactions.phases import transition_phase
 from outrider.kernel.transactions.run_log import EventDraft
@@ -71,6 +78,7 @@ class RunStart:
     request_id: str | None = None
     definition: str | None = None
     """The campaign's definition, if it was already read: it never changes."""
+    counted: CountedAudience | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +144,8 @@ def _never_held_for_nothing(run_start: RunStart, jobs: int) -> RunStart:
 
 def _plan_whole_audience(deployment: Deployment) -> Transaction[list[JobPlan]]:
     campaign_id = deployment.run_start.campaign_id
-    batches = yield from ask(
-        "count_batches", campaign_id=campaign_id, batch_size=deployment.batch_size
+    batches = yield from audience_counts.batches(
+        campaign_id, deployment.batch_size, deployment.run_start.counted
     )
     plans = plan_jobs(deployment.assets, deployment.batch_size, batches)
     if not plans:

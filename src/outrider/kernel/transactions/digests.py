@@ -169,7 +169,7 @@ def steps(ids: Iterable[StepId]) -> Transaction[dict[StepId, DigestStep]]:
     found = []
     for *of_step, urgent, enabled, topic, transactional in rows:
         step = step_from(of_step)
-        purpose = Purpose(topic, bool(transactional))
+        purpose = step.purpose_in(Purpose(topic, bool(transactional)))
         found.append(DigestStep(step, bool(urgent), bool(enabled) and step.enabled, purpose))
     return {each.step.id: each for each in found}
 

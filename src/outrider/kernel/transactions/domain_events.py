@@ -268,12 +268,12 @@ def steps_of(rules: Sequence[RuleId]) -> Transaction[list[WorkflowStep]]:
 def step_from(row: Row) -> WorkflowStep:
     (
         step_id, rule_id, step_order, enabled, channel, target, subject, body, timing, config,
-        digest_seconds, created_at,
+        digest_seconds, topic, created_at,
     ) = row  # fmt: skip
     return WorkflowStep(
         StepId(step_id), RuleId(rule_id), step_order, Channel(channel), body, created_at,
         bool(enabled), subject, target, timing_from(msgspec.json.decode(timing)),
-        config_from(msgspec.json.decode(config)), digest_seconds,
+        config_from(msgspec.json.decode(config)), digest_seconds, topic,
     )  # fmt: skip
 
 

@@ -1,10 +1,12 @@
 """In-doubt items: reading them, and recording a verdict with its evidence."""
 
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import NamedTuple, assert_never
 
+from outrider.domain.evidence import EvidenceKind
 from outrider.domain.ids import CampaignId, IdempotencyKey, OutboxId, RunId, Scope, is_uuid
 from outrider.domain.jobs import CANCELLED, JOB_DEAD
 from outrider.domain.states import Channel, success_status
@@ -21,6 +23,42 @@ class DoubtVerdict(StrEnum):
     SENT = "sent"
     FAILED = "failed"
     RESUBMIT = "resubmit"
+
+
+ASK_AGAIN = "ask_again"
+
+
+class Held(NamedTuple):
+    """A resolver's hold on a doubt: of exactly this doubt, under this fence."""
+
+    doubted_at: datetime
+    fence: int
+
+
+NOT_HELD = Held(datetime.min.replace(tzinfo=UTC), -1)
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """What verdicts rely on, and whose word it is: a target's, a person's."""
+
+    kind: EvidenceKind
+    source: str
+    held: Mapping[OutboxId, Held] | None = None
+    """Given by a resolver: items it no longer holds are left alone."""
+    messages: Mapping[OutboxId, str] = field(default_factory=dict)
+    """The provider's ids of what was found."""
+    next_attempts: Mapping[OutboxId, datetime] = field(default_factory=dict)
+    """Of those that never arrived: when their contract lets them go as another attempt. The others
+    repeat the attempt that was abandoned."""
+
+    details: Mapping[OutboxId, Mapping[str, object]] = field(default_factory=dict)
+    """What else the audit log says of each item."""
+
+    def found(self, outbox_id: OutboxId) -> dict[str, object]:
+        known = self.messages.get(outbox_id)
+        message = {} if known is None else {"providerMessageId": known}
+        return {**message, **self.details.get(outbox_id, {})}
 
 
 class Doubt(NamedTuple):
@@ -61,18 +99,6 @@ def doubts_page(
     return [Doubt(*row) for row in rows]
 
 
-def count_doubts(
-    scope: Scope, run_id: str | None, campaign_id: str | None, most: int
-) -> Transaction[int]:
-    """Counts at most `most`."""
-    yield from _require_found(scope, run_id, campaign_id)
-    rows = yield from ask(
-        "count_doubts", **scope._asdict(), run_id=run_id, campaign_id=campaign_id, most=most
-    )
-    count: int = rows[0][0]
-    return count
-
-
 def _require_found(scope: Scope, run_id: str | None, campaign_id: str | None) -> Transaction[None]:
     """NotFound if it does not exist or belongs to another workspace."""
     if run_id is not None:
@@ -111,34 +137,101 @@ def resolve(
     actor: str,
     ids: IdSource,
     now: datetime,
+    basis: Basis | None = None,
 ) -> Transaction[list[OutboxId]]:
     """Settle those of the items that are still in doubt; returns which they were.
 
-    Exhausted items are never called again, whatever the evidence says.
+    Exhausted items are never called again, whatever the evidence says. Without a basis, it is the
+    actor's own statement.
     """
+    basis = basis or Basis(EvidenceKind.PERSON, actor)
     window = {"id": [outbox_id for outbox_id in outbox_ids if is_uuid(outbox_id)]}
     ended = yield from _ended_jobs(window)
-    locked = yield from ask("lock_doubts", window, **scope._asdict())
+    locked = yield from _locked(scope, window, basis)
     if verdict is DoubtVerdict.RESUBMIT:
-        locked = [row for row in locked if not row[6]]
+        locked = [row for row in locked if not row[6] or row[0] in basis.next_attempts]
+    locked = yield from _given(locked, verdict.value, basis, ids, now)
     if not locked:
         return []
     found = [row[0] for row in locked]
     match verdict:
         case DoubtVerdict.SENT:
-            statuses = [success_status(Channel(row[3])).value for row in locked]
-            yield from ask("resolve_sent", {"id": found, "status": statuses}, now=now)
+            settled: Window = {
+                "id": found,
+                "status": [success_status(Channel(row[3])).value for row in locked],
+                "message_id": [basis.messages.get(each) for each in found],
+            }
+            yield from ask("resolve_sent", settled, now=now)
         case DoubtVerdict.FAILED:
             yield from ask("resolve_failed", {"id": found}, now=now)
         case DoubtVerdict.RESUBMIT:
             yield from _end_unsent([row for row in locked if row[2] in ended], now)
             left = [row[0] for row in locked if row[2] not in ended]
-            yield from _call_again(left, arrived_for_all_we_know=False, now=now)
+            later = [each for each in left if each in basis.next_attempts]
+            yield from _attempt_again(later, basis, now)
+            same = [each for each in left if each not in basis.next_attempts]
+            yield from _call_again(same, arrived_for_all_we_know=False, now=now)
         case other:
             assert_never(other)
     call_again = verdict is DoubtVerdict.RESUBMIT
-    yield from _recorded(scope, locked, verdict.value, evidence, actor, call_again, ids, now)
+    yield from _recorded(scope, locked, verdict.value, evidence, actor, basis, call_again, ids, now)
     return found
+
+
+def _locked(scope: Scope, window: Window, basis: Basis) -> Transaction[Rows]:
+    """Those still in doubt; of a resolver's items only those that it still holds."""
+    rows = yield from ask("lock_doubts", window, **scope._asdict())
+    if basis.held is None or not rows:
+        return rows
+    checks = yield from ask("held_checks", {"id": [row[0] for row in rows]})
+    current = {row[0]: Held(row[1], row[2]) for row in checks}
+    return [row for row in rows if basis.held.get(row[0]) == current.get(row[0], NOT_HELD)]
+
+
+def _given(
+    locked: Rows, verdict: str, basis: Basis, ids: IdSource, now: datetime
+) -> Transaction[Rows]:
+    """Record the verdicts; those whose evidence has settled another doubt get none."""
+    if not locked:
+        return locked
+    window: Window = {
+        "id": ids.batch(len(locked)),
+        "outbox_id": [row[0] for row in locked],
+        "doubted_at": [row[8] for row in locked],
+        "run_id": [row[1] for row in locked],
+        "message_id": [basis.messages.get(row[0]) for row in locked],
+    }
+    rows = yield from ask(
+        "record_verdicts", window, verdict=verdict, kind=basis.kind.value, source=basis.source,
+        now=now,
+    )  # fmt: skip
+    given = {row[0] for row in rows}
+    return [row for row in locked if row[0] in given]
+
+
+def _attempt_again(
+    outbox_ids: Sequence[OutboxId], basis: Basis, now: datetime
+) -> Transaction[None]:
+    """As the next attempt that its contract allows."""
+    if outbox_ids:
+        yield from ask("archive_doubted", {"id": outbox_ids}, outcome="disproved", now=now)
+        due = [basis.next_attempts[each] for each in outbox_ids]
+        window: Window = {"id": outbox_ids, "next_attempt_at": due}
+        yield from ask("resolve_next_attempt", window, now=now)
+
+
+class Settled(NamedTuple):
+    """How many doubts of a run were settled by what."""
+
+    kind: EvidenceKind
+    verdict: str
+    source: str
+    items: int
+
+
+def verdicts_of_run(run_id: str) -> Transaction[list[Settled]]:
+    rows = yield from ask("verdicts_of_run", run_id=run_id)
+    return [Settled(EvidenceKind(kind), *rest) for kind, *rest in rows]
 
 
 def _ended_jobs(window: Window) -> Transaction[set[str]]:
@@ -157,7 +250,12 @@ def _end_unsent(locked: Rows, now: datetime) -> Transaction[None]:
 
 
 def ask_again(
-    scope: Scope, outbox_ids: Sequence[OutboxId], actor: str, ids: IdSource, now: datetime
+    scope: Scope,
+    outbox_ids: Sequence[OutboxId],
+    actor: str,
+    ids: IdSource,
+    now: datetime,
+    basis: Basis | None = None,
 ) -> Transaction[list[OutboxId]]:
     """Call again under the same reference, at gateways that recognise it if they have it.
 
@@ -165,17 +263,19 @@ def ask_again(
     answer would be. For an exhausted item, only the open attempt may be repeated, because no other
     is made.
     """
+    basis = basis or Basis(EvidenceKind.KEY, actor)
     ended = yield from _ended_jobs({"id": outbox_ids})
-    found_doubts = yield from ask("lock_doubts", {"id": outbox_ids}, **scope._asdict())
-    locked = [
+    found_doubts = yield from _locked(scope, {"id": outbox_ids}, basis)
+    repeatable = [
         row for row in found_doubts if not row[5] and row[2] not in ended and (row[7] or not row[6])
     ]
+    locked = yield from _given(repeatable, ASK_AGAIN, basis, ids, now)
     if not locked:
         return []
     found = [row[0] for row in locked]
     yield from _call_again(found, arrived_for_all_we_know=True, now=now)
     evidence = "the target remembers references"
-    yield from _recorded(scope, locked, "ask_again", evidence, actor, True, ids, now)
+    yield from _recorded(scope, locked, ASK_AGAIN, evidence, actor, basis, True, ids, now)
     return found
 
 
@@ -202,6 +302,7 @@ def _recorded(
     verdict: str,
     evidence: str,
     actor: str,
+    basis: Basis,
     call_again: bool,
     ids: IdSource,
     now: datetime,
@@ -209,10 +310,21 @@ def _recorded(
     """Wake the jobs of these items, and record who gave which verdict, and why."""
     job_ids = sorted({row[2] for row in locked if row[2]})
     yield from ask("wake_jobs", {"id": job_ids}, call_again=call_again, now=now)
-    detail: dict[str, object] = {"verdict": verdict, "evidence": evidence}
+    detail: dict[str, object] = {
+        "verdict": verdict, "evidence": evidence, "kind": basis.kind.value, "source": basis.source,
+    }  # fmt: skip
     yield from record(
         [
-            AuditEntry(scope, "doubt.resolved", actor, campaign_id, run_id, job_id, item, detail)
+            AuditEntry(
+                scope,
+                "doubt.resolved",
+                actor,
+                campaign_id,
+                run_id,
+                job_id,
+                item,
+                detail | basis.found(item),
+            )
             for item, run_id, job_id, _, campaign_id, *_ in locked
         ],
         ids,

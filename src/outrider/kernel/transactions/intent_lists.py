@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from outrider.domain.ids import OutboxId, Scope
 from outrider.domain.states import IntentStatus
+from outrider.kernel.transactions.ledger_items import last_repeats
 from outrider.ports.store import Transaction, ask
 
 
@@ -18,6 +19,8 @@ class IntentLine(NamedTuple):
     final_outcome: str | None
     exhausted_reason: str | None
     attempts: int
+    repeats: int
+    opened_at: datetime | None
     doubted_at: datetime | None
     topic: str | None
     transactional: bool
@@ -49,6 +52,11 @@ def intents_page(
         submission_target=submission_target,
     )
     lines = [IntentLine(*row) for row in rows]
+    between = [each.outbox_id for each in lines if each.attempts and each.opened_at is None]
+    repeats = yield from last_repeats(between)
+    lines = [
+        each._replace(repeats=each.repeats or repeats.get(each.outbox_id, 0)) for each in lines
+    ]
     if len(lines) == most:
         return lines, lines[-1].outbox_id
     end = yield from ask("intents_looked_until", **scope._asdict(), after=after, passed=looked - 1)

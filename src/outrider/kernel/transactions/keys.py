@@ -10,6 +10,7 @@ from outrider.domain.ids import DEFAULT_SCOPE, Scope, TenantId, WorkspaceId, is_
 from outrider.domain.keys import KeyId, KeyScope
 from outrider.domain.workspaces import WorkspaceName
 from outrider.kernel.transactions.audit import AuditEntry, record
+from outrider.kernel.transactions.paging import FIRST
 from outrider.ports.clock import IdSource
 from outrider.ports.store import Row, Transaction, ask
 
@@ -110,6 +111,19 @@ def find_workspace(named: WorkspaceName) -> Transaction[Scope | None]:
 def workspace_name(scope: Scope) -> Transaction[WorkspaceName]:
     rows = yield from ask("workspace_name", **scope._asdict())
     return WorkspaceName(*rows[0])
+
+
+def workspaces(page_items: int) -> Transaction[dict[Scope, WorkspaceName]]:
+    """All that there are."""
+    found: dict[Scope, WorkspaceName] = {}
+    after = FIRST
+    while True:
+        rows = yield from ask("workspaces_page", after=after, most=page_items)
+        for workspace_id, tenant_id, *name in rows:
+            found[Scope(TenantId(tenant_id), WorkspaceId(workspace_id))] = WorkspaceName(*name)
+        if len(rows) < page_items:
+            return found
+        after = rows[-1][0]
 
 
 def open_workspace(named: WorkspaceName, ids: IdSource, now: datetime) -> Transaction[Scope]:

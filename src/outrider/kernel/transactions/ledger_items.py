@@ -13,6 +13,11 @@ from outrider.kernel.transactions.ledger_pages import LedgerPosition
 from outrider.ports.store import Rows, Transaction, ask
 
 
+def engine_attempt(attempts: int, repeats: int) -> int:
+    """Which call of the last attempt it was; 0 before the first. Contracts count attempts only."""
+    return repeats + 1 if attempts else 0
+
+
 class Item(NamedTuple):
     id: OutboxId
     recipient_id: str
@@ -26,6 +31,8 @@ class Item(NamedTuple):
     reason: str | None
     error: str | None
     attempts: int
+    repeats: int
+    """How often the last attempt's call was repeated after its worker was lost."""
     opened_at: datetime | None
     closed_at: datetime | None
     progress: str | None
@@ -53,6 +60,10 @@ class Item(NamedTuple):
     delivery: Delivery = UNREPORTED
     """What became of it, as far as receipts say."""
 
+    @property
+    def engine_attempt(self) -> int:
+        return engine_attempt(self.attempts, self.repeats)
+
 
 class Attempt(NamedTuple):
     number: int
@@ -65,6 +76,10 @@ class Attempt(NamedTuple):
     provider_message_id: str | None
     repeat: int
     """Which repeat of the attempt's call it was, after a crash; 0 is the call itself."""
+
+    @property
+    def engine_attempt(self) -> int:
+        return self.repeat + 1
 
 
 class LateAcceptance(NamedTuple):
@@ -87,7 +102,7 @@ def item(scope: Scope, outbox_id: OutboxId) -> Transaction[Item]:
 
 def items(scope: Scope, outbox_ids: Sequence[OutboxId]) -> Transaction[list[Item]]:
     rows = yield from ask("items_by_id", {"id": outbox_ids}, **scope._asdict())
-    return (yield from _with_deliveries(rows))
+    return (yield from _complete(rows))
 
 
 def items_of_run(
@@ -110,13 +125,31 @@ def items_of_run(
         rows = yield from ask(
             "items_of_run_filtered", **page, recipient_id=recipient_id, status=status
         )
-    return (yield from _with_deliveries(rows))
+    return (yield from _complete(rows))
 
 
-def _with_deliveries(rows: Rows) -> Transaction[list[Item]]:
+def _complete(rows: Rows) -> Transaction[list[Item]]:
+    """With their deliveries, and the repeats of what ended without being the last attempt."""
     found = [Item(*row) for row in rows]
     known = yield from deliveries.of_items([each.id for each in found])
-    return [each._replace(delivery=known.get(each.id, UNREPORTED)) for each in found]
+    between = [each.id for each in found if each.attempts and each.opened_at is None]
+    repeats = yield from last_repeats(between)
+    return [
+        each._replace(
+            delivery=known.get(each.id, UNREPORTED),
+            # A repeat that is due is counted in the row already.
+            repeats=each.repeats or repeats.get(each.id, 0),
+        )
+        for each in found
+    ]
+
+
+def last_repeats(between: Sequence[OutboxId]) -> Transaction[dict[OutboxId, int]]:
+    """Of items between two attempts, whose rows say nothing of the last one any more."""
+    if not between:
+        return {}
+    rows = yield from ask("last_repeats", {"id": between})
+    return {row[0]: row[1] for row in rows}
 
 
 def attempts_of(outbox_id: OutboxId) -> Transaction[list[Attempt]]:

@@ -52,7 +52,7 @@ class _Subject(NamedTuple):
 
 
 def append(reports: Sequence[MessageReport], now: datetime) -> Transaction[int]:
-    """Write these down for whoever has to hear of them, in their order; how many that was.
+    """Queue these for their sinks and callbacks, in their order; returns how many there were.
 
     The caller gives each receipt once: a repeat would be another event."""
     if not reports:
@@ -82,7 +82,7 @@ def append(reports: Sequence[MessageReport], now: datetime) -> Transaction[int]:
 
 
 def _data(subject: _Subject, report: MessageReport) -> str:
-    """No address: whoever may know it finds it by the item's id."""
+    """Without the address: those who may know it can look it up by the item's id."""
     document = {
         "origin": subject.origin,
         "intentId": subject.recipient_id if subject.origin == INTENT else None,

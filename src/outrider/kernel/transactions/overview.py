@@ -127,7 +127,7 @@ def _with_phases(found: list[CampaignOverview]) -> Transaction[list[CampaignOver
             if line.run_id and line.run_id not in known
         }
     )
-    # What was told of a launch in progress has its receipts; of the others they may still come.
+    # The reported accounting of a launch in progress includes receipts; others may still get some.
     known |= yield from with_deliveries(
         {
             line.run_id: known[line.run_id]
@@ -173,8 +173,8 @@ def known_accounting(line: PhaseLine) -> Accounting | None:
         # Calls in progress still end during a pause, and are not reported.
         return None
     document = msgspec.json.decode(line.progress)
-    told = reported_accounting(document) if document.get("runId") == line.run_id else None
-    if told is not None and told.delivery is None and line.phase == LAUNCH:
-        # A worker of an earlier release told it: receipts counted now might be more than it sent.
+    latest = reported_accounting(document) if document.get("runId") == line.run_id else None
+    if latest is not None and latest.delivery is None and line.phase == LAUNCH:
+        # A worker of an earlier release reported it: receipts counted now may exceed what it sent.
         return None
-    return told
+    return latest

@@ -12,7 +12,7 @@ from outrider.kernel.transactions import (
 )
 from outrider.kernel.transactions.paging import FIRST
 from outrider.kernel.transactions.run_records import RunRecord
-from outrider.ports.store import Transaction
+from outrider.ports.store import Transaction, ask
 
 
 def reason_to_pause(
@@ -37,8 +37,14 @@ def reason_to_pause(
     if not reasons:
         return run, None
     paused_before = yield from _recorded_by(actor, scope, run_id, page_items)
-    fresh = [told for kind, told in reasons.items() if kind not in paused_before]
+    fresh = [description for kind, description in reasons.items() if kind not in paused_before]
     return run, "; ".join(fresh) or None
+
+
+def worse_runs(most: int) -> Transaction[frozenset[tuple[Scope, RunId]]]:
+    """Runs under way of which anything bounced or was complained of."""
+    rows = yield from ask("runs_that_got_worse", most=most)
+    return frozenset((Scope(tenant, workspace), RunId(run)) for tenant, workspace, run in rows)
 
 
 def _recorded_by(actor: str, scope: Scope, run_id: RunId, page_items: int) -> Transaction[str]:

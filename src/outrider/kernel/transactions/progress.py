@@ -58,6 +58,6 @@ def report(
     sequence = yield from phases.append_event(
         due.campaign_id, PROGRESS_EVENT, due.phase, payload, now
     )
-    yield from ask("save_progress", **of_phase, progress=document)
+    yield from ask("save_progress", **of_phase, progress=document, now=now)
     yield from ask("prune_progress", **of_phase, before=sequence - events_kept)
     return 1

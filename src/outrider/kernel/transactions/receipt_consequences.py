@@ -3,17 +3,20 @@
 All of it is written in the transaction that matches them, so that the next reservation sees it.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
+from outrider.domain.evidence import EvidenceKind
 from outrider.domain.ids import OutboxId, Scope
 from outrider.domain.opt_out_words import OptOutWord
 from outrider.domain.receipts import ReceiptEvent
 from outrider.domain.suppressions import SuppressionSource
 from outrider.kernel.transactions import doubts, receipt_suppressions, receipts
 from outrider.kernel.transactions.audit import AuditEntry, record
-from outrider.kernel.transactions.doubts import DoubtVerdict
+from outrider.kernel.transactions.doubts import Basis, DoubtVerdict
+from outrider.kernel.transactions.receipt_answers import Addressed
 from outrider.kernel.transactions.receipt_suppressions import ReportedOptOut
 from outrider.kernel.transactions.receipts import MatchedItem, WaitingReceipt
 from outrider.ports.clock import IdSource
@@ -25,27 +28,32 @@ LatestWords = Mapping[tuple[str, str], OptOutWord]
 """By target and sender."""
 
 
-class Addressed(NamedTuple):
-    """A receipt with whom it is about: its item's recipient, or the sender of a reply."""
+class Followed(NamedTuple):
+    """What was done, and who may be answered."""
 
-    receipt: WaitingReceipt
-    channel: str
-    address: str
+    opted: list[Addressed]
+    """The receipts that opted somebody in or out."""
+    stopped: list[Addressed]
+    """Replies that have stopped what was not stopped before, one for each address."""
+    asked_for_help: list[Addressed]
 
 
 def settle_doubts(
     matched: Iterable[tuple[WaitingReceipt, MatchedItem]], ids: IdSource, now: datetime
 ) -> Transaction[set[OutboxId]]:
     """A provider that reports on a message has taken it: the items of which that is proof."""
-    groups: dict[tuple[Scope, str], list[OutboxId]] = {}
+    groups: dict[tuple[Scope, str, str], list[OutboxId]] = {}
     for receipt, item in matched:
         if item.in_doubt and receipt.event is not ReceiptEvent.OPTED_IN:
             evidence = f"receipt: {receipt.submission_target} reported {receipt.event.value}"
-            groups.setdefault((receipt.scope, evidence), []).append(item.id)
+            place = receipt.scope, receipt.submission_target, evidence
+            groups.setdefault(place, []).append(item.id)
     settled: set[OutboxId] = set()
-    for (scope, evidence), outbox_ids in sorted(groups.items()):
+    for (scope, target, evidence), outbox_ids in sorted(groups.items()):
+        left = sorted(set(outbox_ids) - settled)
+        basis = Basis(EvidenceKind.RECEIPT, target)
         resolved = yield from doubts.resolve(
-            scope, sorted(set(outbox_ids) - settled), DoubtVerdict.SENT, evidence, ACTOR, ids, now
+            scope, left, DoubtVerdict.SENT, evidence, ACTOR, ids, now, basis
         )
         settled.update(resolved)
     return settled
@@ -53,9 +61,9 @@ def settle_doubts(
 
 def follow(
     scope: Scope, addressed: Sequence[Addressed], ids: IdSource, now: datetime
-) -> Transaction[list[Addressed]]:
-    """Suppress and lift; the receipts that asked for it. What somebody wrote last counts, whichever
-    of their messages came first."""
+) -> Transaction[Followed]:
+    """Suppress and lift. What somebody wrote last counts, whichever of their messages came
+    first."""
     senders = sorted(
         {
             (each.receipt.submission_target, each.receipt.sender)
@@ -68,12 +76,22 @@ def follow(
     reported = [(each, _opt_out(each, latest)) for each in addressed]
     opt_outs = [opt_out for _, opt_out in reported if opt_out is not None]
     opt_ins = [each for each in addressed if _asks_for(each.receipt, latest) is OptOutWord.START]
-    lifted = yield from receipt_suppressions.lift_stopped(
-        scope, sorted({(each.channel, each.address) for each in opt_ins})
-    )
+    lifted_places = sorted({(each.channel, each.address) for each in opt_ins})
+    yield from receipt_suppressions.lock(scope, opt_outs, lifted_places)
+    lifted = yield from receipt_suppressions.lift_stopped(scope, lifted_places)
     changed = yield from receipt_suppressions.suppress(scope, opt_outs, now)
-    yield from _recorded(scope, changed, lifted, ids, now)
-    return [each for each, opt_out in reported if opt_out is not None] + opt_ins
+    yield from _recorded(scope, Counter(each.source for each in changed), lifted, ids, now)
+    new = {(each.channel, each.address) for each in changed}
+    stops = {
+        (each.channel, each.address.lower()): each
+        for each, opt_out in reversed(reported)
+        if opt_out is not None and opt_out.source is SuppressionSource.STOP
+    }
+    return Followed(
+        [each for each, opt_out in reported if opt_out is not None] + opt_ins,
+        [each for place, each in stops.items() if place in new],
+        [each for each in addressed if each.receipt.keyword is OptOutWord.HELP],
+    )
 
 
 def _opt_out(each: Addressed, latest: LatestWords) -> ReportedOptOut | None:

@@ -4,20 +4,28 @@ A window is claimed, matched, folded and followed up together, so that a matcher
 all of it or nothing, and no receipt is with two of them. What finds no item waits.
 """
 
-import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from outrider.domain.errors import Conflict, NotFound
 from outrider.domain.ids import OutboxId, RunId, Scope, WorkspaceId
+from outrider.domain.opt_out_words import OptOutWord
 from outrider.domain.receipts import Delivery, DeliveryState, rank, state_of
 from outrider.domain.states import SUCCESSES, Channel, ItemStatus
-from outrider.kernel.transactions import deliveries, message_events, receipt_consequences, receipts
+from outrider.kernel.transactions import (
+    deliveries,
+    message_events,
+    receipt_answers,
+    receipt_consequences,
+    receipt_sharing,
+    receipts,
+)
 from outrider.kernel.transactions.audit import AuditEntry, record
 from outrider.kernel.transactions.deliveries import ChangedDelivery, FoldedReceipt, TargetTally
 from outrider.kernel.transactions.message_events import MessageReport
-from outrider.kernel.transactions.receipt_consequences import Addressed
+from outrider.kernel.transactions.receipt_answers import Addressed, Answer, AnswerOf
+from outrider.kernel.transactions.receipt_sharing import NOBODY, Match, Sharers
 from outrider.kernel.transactions.receipts import MatchedBy, MatchedItem, WaitingReceipt
 from outrider.limits.receipts import ReceiptLimits
 from outrider.ports.clock import Clock, IdSource
@@ -25,8 +33,6 @@ from outrider.ports.store import Transaction
 
 ChannelOf = Callable[[str], Channel | None]
 """The channel of a submission target; None of one that is gone."""
-
-_REFERENCE = re.compile(r"[0-9a-f]{64}\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,43 +46,61 @@ class WindowOutcome:
     """Whose opt-out or opt-in was followed."""
     worse_runs: frozenset[tuple[Scope, RunId]] = field(default_factory=frozenset)
     """In which more bounced or was complained of than before."""
+    answered: int = 0
+    """How many replies of STOP or HELP are answered."""
 
 
 class MatchingScripts:
     def __init__(
-        self, channel_of: ChannelOf, clock: Clock, ids: IdSource, limits: ReceiptLimits
+        self,
+        channel_of: ChannelOf,
+        answer_of: AnswerOf,
+        clock: Clock,
+        ids: IdSource,
+        limits: ReceiptLimits,
     ) -> None:
         self._channel_of = channel_of
+        self._answer_of = answer_of
         self._clock = clock
         self._ids = ids
         self._receipt_limits = limits
 
-    def window(self, *, only_urgent: bool) -> Transaction[WindowOutcome]:
+    def window(self, *, only_urgent: bool, sharers: Sharers = NOBODY) -> Transaction[WindowOutcome]:
         now = self._clock.now()
         claimed = yield from receipts.claim(
             self._receipt_limits.window_items, now, only_urgent=only_urgent
         )
         if not claimed:
             return WindowOutcome()
-        found = yield from self._found(claimed)
+        shared = {
+            place: each
+            for place, each in enumerate(claimed)
+            if receipt_sharing.is_shared(each, sharers)
+        }
+        found = yield from self._found(claimed, shared, sharers)
         settled = yield from receipt_consequences.settle_doubts(
-            [(claimed[place], item) for place, (item, _) in found.items()], self._ids, now
+            [(match.receipt, match.item) for match in found.values()], self._ids, now
         )
         matched = {
-            place: (item, how)
-            for place, (item, how) in found.items()
-            if item.id in settled or _has_ended(item)
+            place: match
+            for place, match in found.items()
+            if match.item.id in settled or _has_ended(match.item)
         }
-        left = [(place, each) for place, each in enumerate(claimed) if place not in matched]
-        yield from self._wait(left, found, now)
-        return (
-            yield from self._followed(
-                [(claimed[place], item, how) for place, (item, how) in matched.items()],
-                settled,
-                [each for _, each in left],
-                now,
-            )
+        left = {place: each for place, each in enumerate(claimed) if place not in matched}
+        replies = yield from self._replies(left, shared.keys(), sharers)
+        yield from self._wait(left, found, shared.keys() - replies.keys(), now)
+        repeated = yield from receipt_sharing.hand_over(
+            each
+            for place in shared
+            for each in ([matched[place].receipt] if place in matched else replies.get(place, ()))
         )
+        outcome = yield from self._followed(
+            [match for match in matched.values() if _place(match.receipt) not in repeated],
+            settled,
+            [each for some in replies.values() for each in some if _place(each) not in repeated],
+            now,
+        )
+        return replace(outcome, claimed=len(claimed))
 
     def by_hand(
         self, scope: Scope, receipt_id: str, outbox_id: OutboxId, actor: str
@@ -104,7 +128,7 @@ class MatchingScripts:
             raise Conflict(
                 f"item {outbox_id} has not ended", hint="try again when its call has been answered"
             )
-        matched = [(receipt, item, MatchedBy.PERSON)]
+        matched = [Match(receipt, item, MatchedBy.PERSON)]
         outcome = yield from self._followed(matched, settled, [], now)
         detail: dict[str, object] = {"receiptId": receipt.id, "event": receipt.event.value}
         entry = AuditEntry(
@@ -114,48 +138,85 @@ class MatchingScripts:
         return outcome
 
     def _found(
-        self, claimed: Sequence[WaitingReceipt]
-    ) -> Transaction[dict[int, tuple[MatchedItem, MatchedBy]]]:
+        self,
+        claimed: Sequence[WaitingReceipt],
+        shared: Mapping[int, WaitingReceipt],
+        sharers: Sharers,
+    ) -> Transaction[dict[int, Match]]:
         """By our own reference where it came back, else by the id that the provider gave it."""
-        found: dict[int, tuple[MatchedItem, MatchedBy]] = {}
+        found: dict[int, Match] = {}
+        own = {place: each for place, each in enumerate(claimed) if place not in shared}
         references = {
-            place: (each, each.reference.lower())
-            for place, each in enumerate(claimed)
-            if each.reference is not None and _REFERENCE.match(each.reference.lower())
+            place: (each, reference)
+            for place, each in own.items()
+            if (reference := receipts.reference_of(each)) is not None
         }
         if references:
             items = yield from receipts.items_by_reference(references)
-            found |= {place: (item, MatchedBy.REFERENCE) for place, item in items.items()}
+            found |= {
+                place: Match(own[place], item, MatchedBy.REFERENCE) for place, item in items.items()
+            }
         messages = {
             place: (each, each.provider_message_id)
-            for place, each in enumerate(claimed)
+            for place, each in own.items()
             if place not in found and each.provider_message_id is not None
         }
         if messages:
             items = yield from receipts.items_by_provider_message(messages)
-            by_id = MatchedBy.PROVIDER_MESSAGE_ID
-            found |= {place: (item, by_id) for place, item in items.items()}
+            found |= {
+                place: Match(own[place], item, MatchedBy.PROVIDER_MESSAGE_ID)
+                for place, item in items.items()
+            }
+        if shared:
+            found |= yield from receipt_sharing.found(shared, sharers)
         return found
+
+    def _replies(
+        self, left: Mapping[int, WaitingReceipt], shared: Set[int], sharers: Sharers
+    ) -> Transaction[dict[int, list[WaitingReceipt]]]:
+        """A reply is its sender's word also where nobody knows which message it answers. Each comes
+        once for every workspace that it concerns."""
+        said = {
+            place: each
+            for place, each in left.items()
+            if each.sender
+            and (each.looks == 0 or place in shared or not _names_item(each))
+            and self._channel_of(each.submission_target) is not None
+        }
+        theirs = {place: [each] for place, each in said.items() if place not in shared}
+        if len(theirs) < len(said):
+            theirs |= yield from receipt_sharing.whose_replies(
+                {place: each for place, each in said.items() if place in shared},
+                sharers,
+                self._receipt_limits.reply_workspaces,
+            )
+        return theirs
 
     def _followed(
         self,
-        matched: Sequence[tuple[WaitingReceipt, MatchedItem, MatchedBy]],
+        matched: Sequence[Match],
         settled: set[OutboxId],
-        left: Sequence[WaitingReceipt],
+        replies: Sequence[WaitingReceipt],
         now: datetime,
     ) -> Transaction[WindowOutcome]:
         """Everything that these receipts change."""
         changed = yield from deliveries.fold(_strongest(matched, settled))
         yield from receipts.settle([(each, item.id, how) for each, item, how in matched], now)
         opted: list[Addressed] = []
-        for scope, addressed in self._addressed(matched, left).items():
-            opted += yield from receipt_consequences.follow(scope, addressed, self._ids, now)
-        yield from message_events.append([_report(each, item.id) for each, item, _ in matched], now)
+        asked: list[tuple[Addressed, OptOutWord]] = []
+        for scope, addressed in sorted(self._addressed(matched, replies).items()):
+            followed = yield from receipt_consequences.follow(scope, addressed, self._ids, now)
+            opted += followed.opted
+            asked += [(each, OptOutWord.STOP) for each in followed.stopped]
+            asked += [(each, OptOutWord.HELP) for each in followed.asked_for_help]
+        answered = yield from receipt_answers.submit(self._answers(asked, replies), self._ids, now)
+        reports = [_report(each, item.id) for each, item, _ in matched if item.is_heard]
+        yield from message_events.append(reports, now)
         yield from deliveries.tally(_tallies(matched, changed, now))
         yield from deliveries.count(changed)
         scopes = {item.id: each.scope for each, item, _ in matched}
         return WindowOutcome(
-            len(matched) + len(left),
+            len(matched),
             [(each, item) for each, item, _ in matched],
             changed,
             opted,
@@ -164,48 +225,59 @@ class MatchingScripts:
                 for each in changed
                 if each.run_id and _is_worse(each)
             ),
+            answered,
         )
 
+    def _answers(
+        self, asked: Sequence[tuple[Addressed, OptOutWord]], replies: Sequence[WaitingReceipt]
+    ) -> list[tuple[Addressed, Answer]]:
+        """Each reply is answered once: by whoever wrote last, where it concerns several."""
+        speakers: dict[str, Scope] = {}
+        for receipt in replies:
+            speakers.setdefault(receipt.id, receipt.scope)
+        return [
+            (each, answer)
+            for each, word in asked
+            if speakers.get(each.receipt.id, each.receipt.scope) == each.receipt.scope
+            and (answer := self._answer_of(each, word)) is not None
+        ]
+
     def _addressed(
-        self,
-        matched: Sequence[tuple[WaitingReceipt, MatchedItem, MatchedBy]],
-        left: Sequence[WaitingReceipt],
+        self, matched: Sequence[Match], replies: Sequence[WaitingReceipt]
     ) -> dict[Scope, list[Addressed]]:
-        """A reply is its sender's word also where nobody knows which message it answers."""
+        """What may opt somebody in or out, by workspace."""
         by_scope: dict[Scope, list[Addressed]] = {}
         for receipt, item, _ in matched:
             address = item.address or receipt.sender
-            if address:
+            if address and _may_opt(receipt):
                 by_scope.setdefault(receipt.scope, []).append(
                     Addressed(receipt, item.channel, address)
                 )
-        for receipt in left:
+        for receipt in replies:
             channel = self._channel_of(receipt.submission_target)
-            is_new = receipt.looks == 0 or not _names_item(receipt)
-            if receipt.sender and is_new and channel is not None:
+            if receipt.sender and channel is not None and _may_opt(receipt):
                 by_scope.setdefault(receipt.scope, []).append(
                     Addressed(receipt, channel.value, receipt.sender)
                 )
-        return {
-            scope: [each for each in addressed if _may_opt(each.receipt)]
-            for scope, addressed in by_scope.items()
-            if any(_may_opt(each.receipt) for each in addressed)
-        }
+        return by_scope
 
     def _wait(
         self,
-        left: Sequence[tuple[int, WaitingReceipt]],
-        found: Mapping[int, tuple[MatchedItem, MatchedBy]],
+        left: Mapping[int, WaitingReceipt],
+        found: Mapping[int, Match],
+        unheard: Set[int],
         now: datetime,
     ) -> Transaction[None]:
-        """What names an item is looked for again. A reply that names none has been dealt with,
-        unless nobody here knows on which channel its sender wrote."""
+        """What names an item is looked for again, and so is a reply while nobody is known whom it
+        concerns. Any other reply has been dealt with, unless nobody here knows on which channel its
+        sender wrote."""
         postponed: list[tuple[WaitingReceipt, datetime | None]] = []
-        for place, each in left:
+        for place, each in left.items():
             is_open = _names_item(each) or (
                 each.keyword is not None and self._channel_of(each.submission_target) is None
             )
-            if is_open or place in found:
+            is_unheard = place in unheard and each.sender is not None
+            if is_open or is_unheard or place in found:
                 postponed.append((each, self._look_again_at(each, now, is_there=place in found)))
             elif each.sender is None:
                 postponed.append((each, None))
@@ -219,6 +291,10 @@ class MatchingScripts:
         if receipt.looks >= len(delays) and not is_there:
             return None
         return now + timedelta(seconds=delays[min(receipt.looks, len(delays) - 1)])
+
+
+def _place(receipt: WaitingReceipt) -> tuple[str, WorkspaceId]:
+    return receipt.id, receipt.workspace_id
 
 
 def _report(receipt: WaitingReceipt, outbox_id: OutboxId) -> MessageReport:
@@ -248,9 +324,7 @@ def _is_worse(changed: ChangedDelivery) -> bool:
     return changed.state in (DeliveryState.BOUNCED, DeliveryState.COMPLAINED)
 
 
-def _strongest(
-    matched: Sequence[tuple[WaitingReceipt, MatchedItem, MatchedBy]], settled: set[OutboxId]
-) -> list[FoldedReceipt]:
+def _strongest(matched: Sequence[Match], settled: set[OutboxId]) -> list[FoldedReceipt]:
     """Of each item the strongest; it counts in its run where the ledger says that it was sent."""
     strongest: dict[OutboxId, FoldedReceipt] = {}
     for receipt, item, _ in matched:
@@ -275,7 +349,7 @@ def _strength(folded: FoldedReceipt) -> tuple[int, datetime, str]:
 
 
 def _tallies(
-    matched: Sequence[tuple[WaitingReceipt, MatchedItem, MatchedBy]],
+    matched: Sequence[Match],
     changed: Sequence[ChangedDelivery],
     now: datetime,
 ) -> list[TargetTally]:

@@ -20,16 +20,23 @@ class ReportedOptOut(NamedTuple):
     evidence: str
 
 
+class ChangedSuppression(NamedTuple):
+    channel: str
+    address: str
+    """In lower case."""
+    source: SuppressionSource
+
+
 def suppress(
     scope: Scope, reported: Sequence[ReportedOptOut], now: datetime
-) -> Transaction[dict[SuppressionSource, int]]:
-    """How many addresses this changed, by how it is known."""
+) -> Transaction[list[ChangedSuppression]]:
+    """The addresses that this changed anything for."""
     # Of each address once: of two that came together, STOP gives way, since START would lift it.
     by_address: dict[tuple[str, str], ReportedOptOut] = {}
     for each in sorted(reported, key=lambda each: each.source is not SuppressionSource.STOP):
         by_address[each.channel, each.address.lower()] = each
     if not by_address:
-        return {}
+        return []
     ordered = [by_address[place] for place in sorted(by_address)]
     rows = yield from ask(
         "insert_receipt_suppressions",
@@ -43,10 +50,25 @@ def suppress(
         **scope._asdict(),
         now=now,
     )
-    changed: dict[SuppressionSource, int] = {}
-    for *_, source in rows:
-        changed[SuppressionSource(source)] = changed.get(SuppressionSource(source), 0) + 1
-    return changed
+    return [
+        ChangedSuppression(channel, address, SuppressionSource(source))
+        for channel, address, source in rows
+    ]
+
+
+def lock(
+    scope: Scope, reported: Sequence[ReportedOptOut], lifted: Sequence[tuple[str, str]]
+) -> Transaction[None]:
+    """What there is of these suppressions is locked in one order, because some of it is lifted
+    before the rest is written: two matchers would wait for each other."""
+    if not (reported and lifted):
+        return
+    places = {(each.channel, each.address) for each in reported} | set(lifted)
+    window = {
+        "channel": [channel for channel, _ in sorted(places)],
+        "address": [address for _, address in sorted(places)],
+    }
+    yield from ask("lock_suppressions", window, **scope._asdict())
 
 
 def lift_stopped(scope: Scope, addresses: Sequence[tuple[str, str]]) -> Transaction[int]:

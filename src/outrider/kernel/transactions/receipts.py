@@ -3,10 +3,11 @@
 The inbox is append-only. What still has to find its item is in a queue beside it.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from outrider.domain.errors import NotFound
 from outrider.domain.ids import OutboxId, RunId, Scope, TenantId, WorkspaceId, is_uuid
@@ -16,6 +17,8 @@ from outrider.domain.texts import storable
 from outrider.kernel.transactions.alerts import LAST
 from outrider.ports.clock import IdSource
 from outrider.ports.store import Rows, Transaction, Window, ask, ask_alone
+
+_REFERENCE = re.compile(r"[0-9a-f]{64}\Z")
 
 
 class MatchedBy(StrEnum):
@@ -35,7 +38,8 @@ class TakenReceipt(NamedTuple):
 
     @property
     def is_urgent(self) -> bool:
-        """Somebody may be opted out by it, and is not to get another message meanwhile."""
+        """Somebody may be opted out by it, and is not to get another message meanwhile. In Postgres
+        `insert_receipts` says the same."""
         receipt = self.receipt
         return (
             self.keyword is not None
@@ -69,6 +73,19 @@ class WaitingReceipt(NamedTuple):
         return Scope(self.tenant_id, self.workspace_id)
 
 
+class OfTarget(Protocol):
+    """Something that a target's provider said of a message."""
+
+    @property
+    def tenant_id(self) -> TenantId: ...
+
+    @property
+    def workspace_id(self) -> WorkspaceId: ...
+
+    @property
+    def submission_target(self) -> str: ...
+
+
 class MatchedItem(NamedTuple):
     """An item of the ledger, as far as its receipts ask."""
 
@@ -78,6 +95,13 @@ class MatchedItem(NamedTuple):
     address: str | None
     status: str
     in_doubt: bool
+    is_heard: bool
+    """Somebody wants to hear of it: a sink, or its callback."""
+
+    @classmethod
+    def of(cls, row: Sequence[Any]) -> "MatchedItem":
+        outbox_id, run_id, channel, address, status, in_doubt, is_heard = row
+        return cls(outbox_id, run_id, channel, address, status, bool(in_doubt), bool(is_heard))
 
 
 class StoredReceipt(NamedTuple):
@@ -114,7 +138,8 @@ def take(
         by_id.items(), key=lambda each: (each[1].submission_target, each[1].receipt.receipt_id)
     )
     receipts = [each.receipt for _, each in ordered]
-    rows = yield from ask(
+    # Where that is the only statement, it needs no transaction around it.
+    rows = yield from ask_alone(
         "insert_receipts",
         {
             "id": [id for id, _ in ordered],
@@ -134,7 +159,7 @@ def take(
         now=now,
     )
     new = sorted(row[0] for row in rows)
-    if new:
+    if not all(is_queued for _, is_queued in rows):
         fresh = [by_id[each] for each in new]
         window: Window = {
             "id": new,
@@ -187,8 +212,14 @@ def next_due() -> Transaction[datetime | None]:
     return due_at
 
 
+def reference_of(receipt: WaitingReceipt) -> str | None:
+    """Our own reference, where that is what came back."""
+    written = receipt.reference.lower() if receipt.reference is not None else ""
+    return written if _REFERENCE.match(written) else None
+
+
 def items_by_reference(
-    wanted: Mapping[int, tuple[WaitingReceipt, str]],
+    wanted: Mapping[int, tuple[OfTarget, str]],
 ) -> Transaction[dict[int, MatchedItem]]:
     """The items with these keys, by the caller's own numbers."""
     rows = yield from ask("items_of_references", _places(wanted, "key"))
@@ -196,7 +227,7 @@ def items_by_reference(
 
 
 def items_by_provider_message(
-    wanted: Mapping[int, tuple[WaitingReceipt, str]],
+    wanted: Mapping[int, tuple[OfTarget, str]],
 ) -> Transaction[dict[int, MatchedItem]]:
     """The items with these ids of their provider, where each is the only one."""
     rows = yield from ask("items_of_provider_messages", _places(wanted, "message_id"))
@@ -278,15 +309,15 @@ def page(
         "most": most,
     }
     if only_unmatched:
-        return _stored((yield from ask("unmatched_receipts_page", **given)))
-    return _stored((yield from ask("receipts_page", **given, only_matched=only_matched)))
+        return stored((yield from ask("unmatched_receipts_page", **given)))
+    return stored((yield from ask("receipts_page", **given, only_matched=only_matched)))
 
 
 def receipt(scope: Scope, id: str) -> Transaction[StoredReceipt]:
     rows = (yield from ask("receipt_by_id", **scope._asdict(), id=id)) if is_uuid(id) else ()
     if not rows:
         raise NotFound(f"there is no receipt {id}")
-    return _stored(rows)[0]
+    return stored(rows)[0]
 
 
 def of_item(scope: Scope, outbox_id: OutboxId, most: int) -> Transaction[list[StoredReceipt]]:
@@ -294,12 +325,10 @@ def of_item(scope: Scope, outbox_id: OutboxId, most: int) -> Transaction[list[St
     if not is_uuid(outbox_id):
         return []
     rows = yield from ask("receipts_of_item", **scope._asdict(), outbox_id=outbox_id, most=most)
-    return _stored(rows)
+    return stored(rows)
 
 
-def _places(
-    wanted: Mapping[int, tuple[WaitingReceipt, str]], name: str
-) -> dict[str, Sequence[object]]:
+def _places(wanted: Mapping[int, tuple[OfTarget, str]], name: str) -> dict[str, Sequence[object]]:
     receipts = [receipt for receipt, _ in wanted.values()]
     return {
         "place": list(wanted),
@@ -313,11 +342,10 @@ def _places(
 def _items(rows: Rows) -> dict[int, MatchedItem]:
     found: dict[int, MatchedItem] = {}
     ambiguous = set()
-    for place, outbox_id, run_id, channel, address, status, in_doubt in rows:
+    for place, *item in rows:
         if place in found:
             ambiguous.add(place)
-        item = MatchedItem(outbox_id, run_id, channel, address, status, bool(in_doubt))
-        found[place] = item
+        found[place] = MatchedItem.of(item)
     return {place: item for place, item in found.items() if place not in ambiguous}
 
 
@@ -342,7 +370,7 @@ def _contents(claimed: Rows) -> Transaction[list[WaitingReceipt]]:
     ]  # fmt: skip
 
 
-def _stored(rows: Rows) -> list[StoredReceipt]:
+def stored(rows: Rows) -> list[StoredReceipt]:
     return [
         StoredReceipt(
             id, target, receipt_id, ReceiptEvent(event), reference, message_id, bool(permanent),

@@ -29,22 +29,9 @@ class Moved(NamedTuple):
     items: int
 
 
-class QueueView(NamedTuple):
-    """When the run's next waiting job is due, if any; how many workers hold any job."""
-
-    due_at: datetime | None
-    busy_workers: int
-
-
 def contracts_of(run_id: RunId) -> Transaction[list[RunContract]]:
     rows = yield from ask("contracts_of_run", run_id=run_id)
     return [RunContract(row[0], bool(row[1]), row[2], row[3]) for row in rows]
-
-
-def queue_view(run_id: RunId, now: datetime) -> Transaction[QueueView]:
-    ((due_at,),) = yield from ask("next_job_of_run", run_id=run_id)
-    ((workers,),) = yield from ask("count_busy_workers", now=now)
-    return QueueView(due_at, workers)
 
 
 def store_contract(snapshot: ContractSnapshot, target: str, now: datetime) -> Transaction[int]:

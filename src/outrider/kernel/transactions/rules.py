@@ -258,6 +258,7 @@ def _columns(steps: Sequence[WrittenStep]) -> dict[str, Sequence[object]]:
         "timing": [_json(timing_document(step.timing)) for step in steps],
         "recipient_config": [_json(config_document(step.recipients)) for step in steps],
         "digest_seconds": [step.digest_seconds for step in steps],
+        "topic": [step.topic for step in steps],
     }
 
 

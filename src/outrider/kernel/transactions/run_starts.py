@@ -47,7 +47,7 @@ def start(
         case other:
             assert_never(other)
     approved_by = request.approved_by or PLANNER
-    yield from admission.let_go(request.run_id, run.plan_version, approved_by, not_before, [], now)
+    yield from admission.release(request.run_id, run.plan_version, approved_by, not_before, [], now)
     yield from resolve_alert(AlertCode.RUN_NOT_STARTED, request.run_id, now)
     return DequeueStatus.STARTED
 

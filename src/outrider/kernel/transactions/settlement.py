@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import assert_never
 
 import msgspec
+import structlog
 
 from outrider.domain.ids import CampaignId, RunId, Scope, WorkerId
 from outrider.domain.jobs import (
@@ -51,6 +52,8 @@ from outrider.kernel.transactions.phases import lock_phase, transition_phase
 from outrider.kernel.transactions.run_log import EventDraft
 from outrider.ports.clock import IdSource
 from outrider.ports.store import Transaction, ask
+
+log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,6 +304,10 @@ def finish_run_if_done(
         scope, "run.finished", actor, campaign_id, run_id, detail={"status": ended.value}
     )
     yield from record([entry], ids, now)
+    log.info(
+        "run_ended", campaign_id=campaign_id, phase=phase, run_id=run_id, status=ended.value,
+        stopped=stopped_at is not None, **accounting,
+    )  # fmt: skip
     return True
 
 

@@ -85,7 +85,7 @@ class SignalScripts:
         match verdict:
             case Admitted() | Delayed():
                 not_before = later(verdict, now)
-                yield from admission.let_go(
+                yield from admission.release(
                     run.id, locked.plan_version, principal.actor, not_before, [draft], now
                 )
             case Queued() | Rejected():

@@ -1,8 +1,10 @@
 """The snapshot of a campaign: all phases' states and accountings at one time, and the sequence."""
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
+from outrider.domain.blockers import Blocker
 from outrider.domain.campaigns import LAUNCH
 from outrider.domain.ids import CampaignId, RunId, Scope
 from outrider.domain.outbox import Accounting, total
@@ -30,6 +32,12 @@ class PhaseSnapshot(NamedTuple):
     """For a launch, over this run and those that it retried."""
     runs: int
     scheduled_for: datetime | None
+    blockers: Sequence[Blocker] = ()
+    """Why the phase under way is not moving."""
+
+    @property
+    def is_under_way(self) -> bool:
+        return self.state in (PhaseState.IN_PROGRESS, PhaseState.PAUSED)
 
     @property
     def progress_percentage(self) -> float:
@@ -45,6 +53,14 @@ class CampaignSnapshot(NamedTuple):
     audience_size: int
     last_sequence: int
     phases: list[PhaseSnapshot]
+
+    def with_blockers(self, found: Mapping[RunId, Sequence[Blocker]]) -> "CampaignSnapshot":
+        return self._replace(
+            phases=[
+                phase._replace(blockers=found.get(phase.run_id, ()) if phase.run_id else ())
+                for phase in self.phases
+            ]
+        )
 
     @property
     def control_phase(self) -> str | None:

@@ -55,7 +55,7 @@ def hold_run(run_id: RunId, phase: str, action: Action, now: datetime) -> Transa
         return None
     if run.approved_at is None and action is Action.PAUSE:
         state = PhaseState.IN_PROGRESS.value
-        raise PreconditionFailed(action.value, "run_not_let_go", phase, state)
+        raise PreconditionFailed(action.value, "run_not_released", phase, state)
     if action is Action.STOP:
         yield from admission.end_request(run_id, RequestStatus.SKIPPED, STOPPED, now)
     return run.plan_version

@@ -47,7 +47,7 @@ class NewIntent(NamedTuple):
     payload: str
     key: IdempotencyKey
     address: str | None = None
-    """Whom it is for, as far as its payload tells; what opt-outs are looked up by."""
+    """Whom it is for, as far as its payload says; what opt-outs are looked up by."""
     purpose: Purpose = UNSTATED
     callback_url: str | None = None
 
@@ -158,16 +158,16 @@ def submit(
     if not all(row[1] for row in rows):
         woken = {lanes[each.submission_target, each.lane] for each in intents}
         yield from ask("wake_lanes", {"id": sorted(woken)}, now=now)
-    told: dict[IdempotencyKey, Intent] = {}
+    created: dict[IdempotencyKey, Intent] = {}
     for outbox_id, intent in zip(outbox_ids, intents, strict=True):
         if intent.intent_id in new:
             contract_id = contract_ids[intent.submission_target]
-            told.setdefault(intent.key, _as_new(OutboxId(outbox_id), intent, contract_id, now))
-    return told, found
+            created.setdefault(intent.key, _as_new(OutboxId(outbox_id), intent, contract_id, now))
+    return created, found
 
 
 def _as_new(outbox_id: OutboxId, intent: NewIntent, contract_id: int, now: datetime) -> Intent:
-    """What reading it back would tell."""
+    """The same as reading it back."""
     return Intent(
         intent.key, intent.intent_id, intent.submission_target, intent.payload,
         IntentStatus.PENDING.value, None, None, 0, ItemStatus.QUEUED.value, None, now, now,

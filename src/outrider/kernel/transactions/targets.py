@@ -3,10 +3,9 @@
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
-from operator import itemgetter
 from typing import NamedTuple
 
-from outrider.domain.ids import RunId, Scope, WorkerId
+from outrider.domain.ids import Scope, WorkerId
 from outrider.domain.submission import Contract
 from outrider.domain.targets import Door, DoorState, TargetPolicy, reset, share_of
 from outrider.kernel.transactions.alerts import (
@@ -22,6 +21,10 @@ from outrider.ports.store import Result, Row, Transaction, ask, ask_alone
 
 EVERYBODYS = ""
 """The workspace id of the door that all workspaces share."""
+
+DOOR_ALERTS = (AlertCode.TARGET_HELD, AlertCode.TARGET_DOWN, AlertCode.TARGET_THROTTLED)
+"""Held: it refuses us, and somebody has to change something. Down: it is unreachable or gives no
+usable answer. Throttled: it has been asking to retry later for a while."""
 
 Change = Callable[[Door], tuple[Door, Result]]
 
@@ -121,22 +124,6 @@ def renew_share(
         expires_at=now + lasts,
     )  # fmt: skip
     return part
-
-
-class ClosedDoor(NamedTuple):
-    submission_target: str
-    state: str
-    reason: str | None
-    since: datetime
-    opens_at: datetime
-    gateway_url: str
-
-
-def doors_that_hold(scope: Scope, run_id: RunId, most: int) -> Transaction[list[ClosedDoor]]:
-    rows = yield from ask(
-        "doors_that_hold_run", run_id=run_id, workspace_id=str(scope.workspace_id), most=most
-    )
-    return sorted((ClosedDoor(*row) for row in rows), key=itemgetter(0))
 
 
 def all_doors(most: int) -> Transaction[dict[DoorKey, Door]]:
@@ -246,7 +233,8 @@ def reset_recorded(
         yield from change_door(key, TargetPolicy(), clear, now)
     if troubled:
         yield from wake(target, now)
-        yield from resolve_alert(AlertCode.TARGET_HELD, target, now)
+        for code in DOOR_ALERTS:
+            yield from resolve_alert(code, target, now)
         yield from _recorded(scope, "target.reset", target, actor, ids, now)
     return bool(troubled)
 
@@ -269,13 +257,16 @@ def change_door_with_alert(
 ) -> Transaction[tuple[Door, Door]]:
     """Change a door, and raise or resolve its alert with it, in the workspace that asked."""
     before, after = yield from change_door(key, policy, change, now)
-    if not before.is_open and after.is_open:
-        if key.workspace_id:
-            yield from resolve_in_workspace(
-                AlertCode.TARGET_HELD, key.submission_target, scope, now
-            )
-        else:
-            yield from resolve_alert(AlertCode.TARGET_HELD, key.submission_target, now)
-    elif after != before and (alert := alert_of(after)) is not None:
+    alert = alert_of(after) if after != before and not after.is_open else None
+    if not before.is_open and (after.is_open or alert is not None):
+        # One of them at most is open for a target: a door that was down may be throttled now.
+        for code in DOOR_ALERTS:
+            if alert is not None and code is alert.code:
+                continue
+            if key.workspace_id:
+                yield from resolve_in_workspace(code, key.submission_target, scope, now)
+            else:
+                yield from resolve_alert(code, key.submission_target, now)
+    if alert is not None:
         yield from raise_alert(alert, ids, now)
     return before, after

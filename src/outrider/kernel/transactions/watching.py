@@ -1,10 +1,11 @@
 """The watcher's queries: each look is one statement, over a bounded number of subjects."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
 from outrider.domain.ids import DEFAULT_SCOPE, JobId, Scope, TenantId, WorkspaceId
+from outrider.domain.times import rfc3339
 from outrider.kernel.transactions.alerts import AlertCode
 from outrider.ports.store import Rows, Transaction, ask, ask_alone
 
@@ -15,6 +16,11 @@ class Sighting(NamedTuple):
     scope: Scope
     subject: str
     since: datetime
+    message: str | None = None
+    """What is known of it beyond what the look says of all."""
+    detail: Mapping[str, object] | None = None
+    code: AlertCode | None = None
+    """Which alert it is about, if the look's reading serves several."""
 
 
 class OpenAlert(NamedTuple):
@@ -36,8 +42,24 @@ def unprojected_runs(before: datetime, most: int) -> Transaction[list[Sighting]]
     return _sightings((yield from ask_alone("watch_projection", before=before, most=most)))
 
 
-def unmoved_runs(before: datetime, most: int) -> Transaction[list[Sighting]]:
-    return _sightings((yield from ask_alone("watch_runs", before=before, most=most)))
+def due_before(before: datetime) -> Transaction[datetime | None]:
+    """Since when a job has been due that no worker holds, of any run or lane."""
+    rows = yield from ask_alone("watch_queue", before=before)
+    return rows[0][0] if rows else None
+
+
+def waiting_doubts(before: datetime, most: int) -> Transaction[list[Sighting]]:
+    """Workspaces with doubts that have not settled by themselves."""
+    rows = yield from ask_alone("watch_doubts", before=before, most=most)
+    return [
+        Sighting(
+            Scope(TenantId(tenant), WorkspaceId(workspace)), "doubts", since,
+            f"{items:,} items have been in doubt, the first since {rfc3339(since)}:"
+            " `outrider doubts list` shows them, and what settles each.",
+            {"items": items},
+        )
+        for tenant, workspace, items, since in rows
+    ]  # fmt: skip
 
 
 def unrouted_events(before: datetime, most: int) -> Transaction[list[Sighting]]:
@@ -48,6 +70,20 @@ def undelivered_sinks(before: datetime, most: int) -> Transaction[list[Sighting]
     """Sinks belong to the installation, and so do alerts about them."""
     rows = yield from ask_alone("watch_bus", before=before, most=most)
     return [Sighting(DEFAULT_SCOPE, name, due_at) for name, due_at in rows]
+
+
+def failing_sinks(before: datetime, most: int) -> Transaction[list[Sighting]]:
+    """Sinks whose first event in line has been tried in vain for a while."""
+    rows = yield from ask_alone("watch_sinks", before=before, most=most)
+    return [
+        Sighting(
+            DEFAULT_SCOPE, name, since,
+            f"The sink '{name}' has not taken an event since {rfc3339(since)}: {error}. Its events"
+            " wait, in order, and are tried again.",
+            {"sink": name, "attempts": attempts, "error": error},
+        )
+        for name, since, attempts, error in rows
+    ]  # fmt: skip
 
 
 def unmoved_workflows(before: datetime, most: int) -> Transaction[list[Sighting]]:  # noqa: ARG001

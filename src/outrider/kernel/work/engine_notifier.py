@@ -34,10 +34,12 @@ class EngineNotifier:
         self._limits = foundation.limits
         self._ask_again_at: dict[Stalled | Work, datetime] = {}
         self._deaf_until: datetime | None = None
+        self.deaf_since: datetime | None = None
+        """Since when the engine has not answered; None while it does."""
         self._woken = asyncio.Event()
         self._notifying: set[asyncio.Task[None]] = set()
 
-    async def let_go(self, tenant_id: TenantId, run_id: RunId) -> None:
+    async def released(self, tenant_id: TenantId, run_id: RunId) -> None:
         """A run may begin."""
         await self._notify_soon(self._engine.start(Work(WorkKind.RUN, tenant_id, run_id)))
 
@@ -126,9 +128,10 @@ class EngineNotifier:
             log.warning("engine_not_told", error=str(error) or "no answer in time")
             self._leave_alone()
             return None
-        self._deaf_until = None
+        self._deaf_until = self.deaf_since = None
         return answer
 
     def _leave_alone(self) -> None:
         rest = timedelta(seconds=self._limits.engine_deaf_seconds)
+        self.deaf_since = self.deaf_since or self._clock.now()
         self._deaf_until = self._clock.now() + rest

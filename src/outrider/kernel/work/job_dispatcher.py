@@ -59,10 +59,10 @@ class JobDispatcher:
 
     async def _round(self) -> float:
         """Take due jobs; returns how long to rest afterwards."""
-        told, self._is_woken = self._is_woken, False
+        woken, self._is_woken = self._is_woken, False
         rested, self._has_rested = self._has_rested, False
         try:
-            taken, due_seconds = await self._processor.take_due(told=told, rested=rested)
+            taken, due_seconds = await self._processor.take_due(woken=woken, rested=rested)
         except StoreUnavailable as error:
             log.warning("claim_failed", error=error.message)
             self._is_woken = True

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import count
 
 import structlog
 
@@ -15,6 +16,7 @@ from outrider.domain.errors import OutriderError
 from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.times import rfc3339
 from outrider.kernel.foundation import Foundation
+from outrider.kernel.reports.blocker_finder import BlockerFinder
 from outrider.kernel.transactions import deliveries, watching
 from outrider.kernel.transactions.alerts import (
     Alert,
@@ -23,8 +25,20 @@ from outrider.kernel.transactions.alerts import (
     resolve_in_workspace,
 )
 from outrider.kernel.transactions.deliveries import TargetRates
+from outrider.kernel.transactions.targets import DOOR_ALERTS
 from outrider.kernel.transactions.watching import OpenAlert, Sighting
-from outrider.limits.receipts import DEFAULT_RECEIPT_LIMITS, ReceiptLimits
+from outrider.kernel.work.stall_looks import (
+    ClosedTargets,
+    MissingWorkers,
+    Outage,
+    StalledRuns,
+)
+from outrider.limits.receipts import (
+    DEFAULT_RATE_LIMITS,
+    DEFAULT_RECEIPT_LIMITS,
+    RateLimits,
+    ReceiptLimits,
+)
 from outrider.ports.clock import Clock
 from outrider.ports.engine import Stalled
 from outrider.ports.spool import Spool
@@ -38,13 +52,16 @@ Find = Callable[[], Awaitable[Sequence[Sighting]]]
 @dataclass(frozen=True, slots=True)
 class Look:
     """`owner`: this process resolves only alerts about this subject. `raises`: the look raises
-    alerts rather than only reporting which of them still apply."""
+    alerts rather than only reporting which of them still apply. `resolves`: it ends those that it
+    finds no more. `urgent`: it is part of every visit; the others wait for every fifth."""
 
     code: AlertCode
     what: str
     find: Find
     owner: str | None = None
     raises: bool = True
+    resolves: bool = True
+    urgent: bool = False
 
 
 class Watcher:
@@ -52,28 +69,49 @@ class Watcher:
         self,
         foundation: Foundation,
         spools: Mapping[str, Spool],
+        blocker_finder: BlockerFinder,
         receipt_limits: ReceiptLimits = DEFAULT_RECEIPT_LIMITS,
+        rate_limits: Mapping[str, RateLimits] | None = None,
     ) -> None:
+        """`rate_limits` are of the targets that have some of their own."""
         self._store = foundation.store
         self._clock = foundation.clock
         self._ids = foundation.ids
         self._limits = foundation.limits
-        rates = RateLook(foundation, receipt_limits)
+        rates = RateLook(foundation, receipt_limits, rate_limits or {})
         lag, stall = (
             foundation.limits.projector_lag_alert_seconds,
             foundation.limits.watcher_stall_seconds,
         )
-        ask = self._asking
+        ask, closed = self._asking, ClosedTargets(foundation)
+        self.outage = Outage(self._clock.now, self._limits.database_still_down_seconds)
         self.looks = [
             Look(
                 AlertCode.PROJECTOR_LAG_HIGH,
                 "the snapshot of the run is behind its log",
                 ask(watching.unprojected_runs, lag),
+                urgent=True,
             ),
             Look(
                 AlertCode.RUN_STALLED,
-                "a job of the run is due and no worker takes it",
-                ask(watching.unmoved_runs, stall),
+                "nothing of the run has ended",
+                StalledRuns(foundation, blocker_finder).find,
+                urgent=True,
+            ),
+            Look(
+                AlertCode.NO_WORKER,
+                "work is due and no worker takes it",
+                MissingWorkers(foundation).find,
+                urgent=True,
+            ),
+            Look(
+                AlertCode.DOUBTS_WAITING,
+                "items are in doubt",
+                ask(watching.waiting_doubts, foundation.limits.doubts_wait_seconds),
+            ),
+            *(
+                Look(code, "the target is closed", closed.find, resolves=False, urgent=True)
+                for code in DOOR_ALERTS
             ),
             Look(
                 AlertCode.EVENTS_STUCK,
@@ -83,7 +121,8 @@ class Watcher:
             Look(
                 AlertCode.EVENT_BUS_STUCK,
                 "events for the sink are due and no worker delivers them",
-                ask(watching.undelivered_sinks, stall),
+                self._stuck_sinks,
+                urgent=True,
             ),
             Look(
                 AlertCode.WORKFLOW_STUCK,
@@ -99,12 +138,12 @@ class Watcher:
             ),
             Look(
                 AlertCode.BOUNCE_RATE_HIGH,
-                f"more than {receipt_limits.bounce_rate_alert:.2%} of what was sent bounced",
+                "more of what was sent bounced than the target's bounce_rate_alert allows",
                 rates.bounced,
             ),
             Look(
                 AlertCode.COMPLAINT_RATE_HIGH,
-                f"over {receipt_limits.complaint_rate_alert:.2%} of what was sent drew complaints",
+                "what was sent drew more complaints than the target's complaint_rate_alert allows",
                 rates.complained,
             ),
             *(
@@ -113,6 +152,7 @@ class Watcher:
                     "spooled events are not reaching the log",
                     SpoolLook(name, spool, foundation.clock, stall).find,
                     owner=name,
+                    urgent=True,
                 )
                 for name, spool in spools.items()
             ),
@@ -120,20 +160,29 @@ class Watcher:
 
     async def run(self) -> None:
         """The loop of the role; runs until cancelled."""
-        while True:
+        for visit in count(1):
             await self._clock.sleep(self._limits.watcher_seconds)
-            await self.look_once()
+            await self.look_once(urgent_only=visit % self._limits.watcher_whole_visits != 0)
 
-    async def look_once(self) -> None:
+    async def look_once(self, *, urgent_only: bool = False) -> None:
         try:
             opened = await self._open_alerts()
         except (OutriderError, TimeoutError) as error:
-            log.warning("watcher_cannot_look", error=str(error) or "no answer in time")
+            self._log_outage(str(error) or "no answer in time")
             return
+        if (seconds := self.outage.over()) is not None:
+            log.info("database_back", after_seconds=round(seconds, 1))
+        # Looks for several alerts may share one reading.
+        readings: dict[Find, Sequence[Sighting]] = {}
         for look in self.looks:
+            if urgent_only and not look.urgent:
+                continue
             try:
                 async with asyncio.timeout(self._limits.watcher_look_seconds):
-                    await self._compare(look, await look.find(), opened)
+                    if look.find not in readings:
+                        readings[look.find] = await look.find()
+                    found = [each for each in readings[look.find] if each.code in (None, look.code)]
+                    await self._compare(look, found, opened)
             except (OutriderError, OSError, TimeoutError) as error:
                 reason = str(error) or "no answer in time"
                 log.warning("look_failed", code=look.code.value, error=reason)
@@ -143,9 +192,13 @@ class Watcher:
         alert is open until the job moves."""
         scope = await self._store.read(watching.scope_of_job(stalled.job_id))
         work = stalled.work
+        why = (
+            f"its workflow task failed {failed} times in a row"
+            if failed
+            else "none of its tasks could be taken by a worker"
+        )
         message = (
-            f"its workflow task failed {failed} times in a row, so that the {work.kind.value}"
-            " was stuck; its execution was ended and restarted"
+            f"{why}, so that the {work.kind.value} was stuck; its execution was ended and restarted"
         )
         detail = {"jobId": stalled.job_id, "kind": work.kind.value, "failedTasks": failed}
         alert = Alert(scope or DEFAULT_SCOPE, AlertCode.WORKFLOW_STUCK, work.id, message, detail)
@@ -178,15 +231,16 @@ class Watcher:
             # There may be more than one check returns, so it is unknown which alerts no longer
             # apply.
             return
-        for gone in of_look.values():
+        for gone in of_look.values() if look.resolves else ():
             resolved = resolve_in_workspace(look.code, gone.subject, gone.scope, now)
             if await self._store.write(resolved):
                 log.info("alert_resolved", code=look.code.value, subject=gone.subject)
 
     async def _raise(self, look: Look, sighting: Sighting, now: datetime, *, fresh: bool) -> None:
         seconds = (now - sighting.since).total_seconds()
-        message = f"{look.what}, for {seconds:.1f} s"
+        message = sighting.message or f"{look.what}, for {seconds:.1f} s"
         detail = {
+            **(sighting.detail or {}),
             "subject": sighting.subject,
             "since": rfc3339(sighting.since),
             "seconds": round(seconds, 3),
@@ -195,6 +249,19 @@ class Watcher:
         await self._store.write(raise_alert(alert, self._ids, now))
         if fresh:
             log.warning("alert_raised", code=look.code.value, subject=sighting.subject, why=message)
+
+    async def _stuck_sinks(self) -> Sequence[Sighting]:
+        """Nobody delivers to them, or they take nothing."""
+        limits = self._limits
+        failing = await self._asking(watching.failing_sinks, limits.sink_failing_seconds)()
+        known = {each.subject for each in failing}
+        undelivered = self._asking(watching.undelivered_sinks, limits.watcher_stall_seconds)
+        return [*failing, *(each for each in await undelivered() if each.subject not in known)]
+
+    def _log_outage(self, error: str) -> None:
+        """Once, and then once a minute: everything that needs it fails meanwhile."""
+        if (event := self.outage.seen()) is not None:
+            log.error(event, error=error, since=self.outage.since)
 
     def _asking(
         self,
@@ -212,19 +279,30 @@ class RateLook:
     """Of each target's messages of the last hours: whether too many came back, or were complained
     of. Few messages make no rate."""
 
-    def __init__(self, foundation: Foundation, receipt_limits: ReceiptLimits) -> None:
+    def __init__(
+        self,
+        foundation: Foundation,
+        receipt_limits: ReceiptLimits,
+        rate_limits: Mapping[str, RateLimits],
+    ) -> None:
         self._store = foundation.store
         self._clock = foundation.clock
         self._limits = foundation.limits
         self._receipt_limits = receipt_limits
+        self._rate_limits = rate_limits
 
     async def bounced(self) -> Sequence[Sighting]:
-        most = self._receipt_limits.bounce_rate_alert
-        return await self._over(lambda rates: rates.bounced > most * rates.messages)
+        return await self._over(
+            lambda rates: rates.bounced > self._most(rates).bounced * rates.messages
+        )
 
     async def complained(self) -> Sequence[Sighting]:
-        most = self._receipt_limits.complaint_rate_alert
-        return await self._over(lambda rates: rates.complained > most * rates.messages)
+        return await self._over(
+            lambda rates: rates.complained > self._most(rates).complained * rates.messages
+        )
+
+    def _most(self, rates: TargetRates) -> RateLimits:
+        return self._rate_limits.get(rates.submission_target, DEFAULT_RATE_LIMITS)
 
     async def _over(self, is_over: Callable[[TargetRates], bool]) -> Sequence[Sighting]:
         since = self._clock.now() - timedelta(hours=self._receipt_limits.rate_hours)

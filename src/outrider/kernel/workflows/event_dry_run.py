@@ -46,7 +46,7 @@ class Rehearsal(NamedTuple):
     routes: list[dict[str, Any]]
     messages: list[RehearsedMessage]
     entries: list[DigestEntry]
-    untold: int
+    not_shown: int
     """How many messages and digest entries there would be beyond those shown."""
     sentences: list[str]
     now: datetime

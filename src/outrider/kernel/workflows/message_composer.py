@@ -145,8 +145,8 @@ class MessageComposer:
                     scope, event, step.id, kind, template, step.channel, contract, rule.id,
                     step.subject, step.body, to, due_at,
                     STEP_DELAY if due_at > now + AT_ONCE else None,
-                    STEP_PASSED if passed else None, rule.urgent, step.id, purpose=rule.purpose,
-                    without_address=absent,
+                    STEP_PASSED if passed else None, rule.urgent, step.id,
+                    purpose=step.purpose_in(rule.purpose), without_address=absent,
                 )
             )  # fmt: skip
         return orders, entries

@@ -66,15 +66,15 @@ class SnowflakeEventLog:
         self, run_id: RunId, plan_version: str, drafts: Sequence[EventDraft], now: datetime
     ) -> Sequence[Appended]:
         # Of duplicates the first counts; a MERGE would insert both.
-        told: dict[str, EventDraft] = {}
+        drafts_by_key: dict[str, EventDraft] = {}
         for draft in drafts:
             key = event_key(run_id, draft.step_id, draft.logical_attempt, draft.type, plan_version)
-            told.setdefault(key, draft)
-        if not told:
+            drafts_by_key.setdefault(key, draft)
+        if not drafts_by_key:
             return []
         return await self._in_thread(
             lambda cursor: _in_transaction(
-                cursor, lambda: _append(cursor, run_id, plan_version, told, now)
+                cursor, lambda: _append(cursor, run_id, plan_version, drafts_by_key, now)
             )
         )
 
@@ -139,20 +139,20 @@ def _append(
     cursor: Cursor,
     run_id: RunId,
     plan_version: str,
-    told: Mapping[str, EventDraft],
+    drafts_by_key: Mapping[str, EventDraft],
     now: datetime,
 ) -> list[Appended]:
-    counter: dict[str, Any] = {"run_id": run_id, "count": len(told)}
+    counter: dict[str, Any] = {"run_id": run_id, "count": len(drafts_by_key)}
     _ask(cursor, "take_run_seqs", **counter)
     if not cursor.rowcount:
         _ask(cursor, "hold_the_door")
         _ask(cursor, "insert_run_counter", run_id=run_id)
         _ask(cursor, "take_run_seqs", **counter)
     ((last_seq,),) = _ask(cursor, "last_run_seq", run_id=run_id)
-    before = int(last_seq) - len(told)
+    before = int(last_seq) - len(drafts_by_key)
     rows = [
         (before + place, key, *_cells(draft, now))
-        for place, (key, draft) in enumerate(told.items(), start=1)
+        for place, (key, draft) in enumerate(drafts_by_key.items(), start=1)
     ]
     for window in _windows(rows):
         _ask(

@@ -2,12 +2,15 @@
 
 By default SQLite does it inside the commit that fills the log, which then waits for some thousand
 pages to reach the disk, and every other transaction waits behind it. Here another thread copies
-most of them while the writer continues, and the writer copies only the rest: a fully copied log
-restarts from its beginning.
+most of them, and has them reach the disk, while the writer continues; the writer copies only the
+rest: a fully copied log restarts from its beginning.
 """
 
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
 
 import apsw
 import structlog
@@ -20,6 +23,8 @@ from outrider.limits.stores import (
 )
 
 log = structlog.get_logger()
+
+OPEN_FILES = Path("/proc/self/fd")
 
 
 class Checkpointer:
@@ -68,7 +73,10 @@ class Checkpointer:
             if self._connection is None:
                 self._connection = self._connect()
             for _ in range(SQLITE_CHECKPOINT_PASSES):
-                if self._pages - _copy(self._connection) <= SQLITE_CHECKPOINT_REST_PAGES:
+                copied = _copy(self._connection)
+                # SQLite does this only with the last page of the log, and so in the writer.
+                _flush(self._connection.filename)
+                if self._pages - copied <= SQLITE_CHECKPOINT_REST_PAGES:
                     break
         except (apsw.Error, StoreError) as error:
             log.warning("checkpoint_not_made", error=str(error))
@@ -83,3 +91,15 @@ def _copy(connection: apsw.Connection) -> int:
     except apsw.BusyError:
         # Another process is checkpointing.
         return 0
+
+
+def _flush(path: str) -> None:
+    """Wait until what was copied is on disk, through a handle that SQLite has open: closing one of
+    our own would drop all locks that this process has on the file. Where the system does not list
+    handles, the writer waits instead."""
+    with suppress(OSError):
+        for handle in os.listdir(OPEN_FILES):
+            with suppress(OSError):
+                if os.readlink(OPEN_FILES / handle) == path:
+                    os.fdatasync(int(handle))
+                    return

@@ -148,6 +148,10 @@ class SqliteStore:
         finally:
             watching.close()
 
+    def give_way(self, while_true: Callable[[], bool]) -> None:
+        """Let large windows wait while this is true, for a moment; asked in the writer's thread."""
+        self._writer.gives_way = while_true
+
     def between_writes(self, work: Callable[[], None]) -> None:
         """Run it in the writer's thread, while this process holds no lock that others wait for."""
         self._writer.submit(work).result()
@@ -210,6 +214,8 @@ class SqliteStore:
             "wal_autocheckpoint = 0",
         ):
             connection.execute(f"PRAGMA {pragma}")
+        # Plans depend on no value, so they are those that a test checks.
+        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         add_functions(connection)
         return connection
 

@@ -1,16 +1,22 @@
 """The writer thread: the only one that writes to SQLite, and its queue.
 
 Short transactions go before large windows of a campaign, so that a single message, a claim or a
-pause waits for at most one of those; after several short ones a large one gets its turn.
+pause waits for at most one of those; after several short ones a large one gets its turn. While a
+message is between two of its short ones, no large one begins; that lasts only briefly.
 """
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from outrider.limits.stores import SQLITE_SHORT_BEFORE_LARGE
+from outrider.limits.stores import (
+    SQLITE_LARGE_LOOK_SECONDS,
+    SQLITE_LARGE_WAIT_SECONDS,
+    SQLITE_SHORT_BEFORE_LARGE,
+)
 
 Answer = TypeVar("Answer")
 _Job = tuple[Future[Any], Callable[[], Any]]
@@ -20,6 +26,10 @@ class WriterThread:
     def __init__(self) -> None:
         self._short: deque[_Job] = deque()
         self._large: deque[_Job] = deque()
+        self._large_since = 0.0
+        """When the first large one came, or the one before it began."""
+        self.gives_way: Callable[[], bool] = lambda: False
+        """Whether large ones wait, because short ones are about to come."""
         self._shorts_in_a_row = 0
         self._is_closed = False
         self._changed = threading.Condition()
@@ -33,6 +43,8 @@ class WriterThread:
         with self._changed:
             if self._is_closed:
                 raise RuntimeError("the store is closed")
+            if large and not self._large:
+                self._large_since = time.monotonic()
             (self._large if large else self._short).append((future, work))
             self._changed.notify()
         return future
@@ -62,13 +74,18 @@ class WriterThread:
 
     def _next(self) -> _Job | None:
         with self._changed:
-            while not (self._short or self._large):
-                if self._is_closed:
+            while not (self._short or (self._large and not self._large_waits())):
+                if self._is_closed and not self._large:
                     return None
-                self._changed.wait()
+                self._changed.wait(SQLITE_LARGE_LOOK_SECONDS if self._large else None)
             its_turn = self._shorts_in_a_row >= SQLITE_SHORT_BEFORE_LARGE
             if self._large and (its_turn or not self._short):
                 self._shorts_in_a_row = 0
+                self._large_since = time.monotonic()
                 return self._large.popleft()
             self._shorts_in_a_row += 1
             return self._short.popleft()
+
+    def _large_waits(self) -> bool:
+        waited_seconds = time.monotonic() - self._large_since
+        return waited_seconds < SQLITE_LARGE_WAIT_SECONDS and self.gives_way()

@@ -26,7 +26,7 @@ SELECT id::text, code, severity, subject, message, detail, times, raised_at, las
        resolved_at
   FROM alerts
  WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id AND id < :before
-   AND (NOT :only_standing::boolean OR resolved_at IS NULL)
+   AND (NOT :only_open::boolean OR resolved_at IS NULL)
  ORDER BY alerts.id DESC LIMIT :most;
 
 -- name: count_standing_alerts

@@ -57,6 +57,19 @@ UPDATE channel_outbox AS o
    AND ((o.attempt_fence = item.fence AND o.attempt_opened_at IS NOT NULL)
         OR (o.attempt_fence IS NULL AND o.attempt_opened_at IS NULL));
 
+-- name: note_addressees
+-- Whom a workspace has written to through a target that it shares: a reply to that target may name no
+-- message. The rows are in one order for everybody.
+INSERT INTO shared_addressees AS a (submission_target, address, tenant_id, workspace_id, written_at)
+SELECT coalesce(c.submission_target, o.submission_target) AS target,
+       lower(o.recipient_address) AS address, o.tenant_id, o.workspace_id, :now
+  FROM channel_outbox o LEFT JOIN contract_snapshots c ON c.id = o.attempt_contract_id
+ WHERE o.id IN window(id uuid) AND o.recipient_address IS NOT NULL
+ GROUP BY 1, 2, 3, 4
+ ORDER BY 1, 2, 4
+ON CONFLICT (submission_target, address, workspace_id) DO UPDATE
+   SET written_at = greatest(a.written_at, excluded.written_at);
+
 -- name: close_proven
 -- Accepted by proof: the gateway knows the reference from an earlier call, and its first answer is
 -- kept.

@@ -72,11 +72,6 @@ ON CONFLICT (sha256) DO NOTHING;
 -- name: contracts_by_sha256
 SELECT id, sha256 FROM contract_snapshots WHERE sha256 IN window(sha256 text);
 
--- name: count_batches
--- How many members of each batch of positions get all messages, or one named message.
-SELECT position / :batch_size::int AS batch, message_id, count(*) FROM audience_members
- WHERE campaign_id = :campaign_id GROUP BY 1, 2 ORDER BY 1;
-
 -- name: insert_run
 INSERT INTO campaign_runs (id, tenant_id, workspace_id, campaign_id, phase, channel, intended,
                            scheduled_for, retry_of, plan_version, approved_at, created_at)

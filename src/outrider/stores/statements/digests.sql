@@ -50,8 +50,8 @@ RETURNING d.id::text, d.tenant_id::text, d.workspace_id::text, d.step_id::text, 
 
 -- name: digest_steps
 SELECT s.id::text, s.rule_id::text, s.step_order, s.enabled, s.channel, s.submission_target,
-       s.subject, s.body, s.timing, s.recipient_config, s.digest_seconds, s.created_at, r.urgent,
-       r.enabled, r.topic, r.transactional
+       s.subject, s.body, s.timing, s.recipient_config, s.digest_seconds, s.topic, s.created_at,
+       r.urgent, r.enabled, r.topic, r.transactional
   FROM workflow_steps s
  {sqlite: JOIN workflow_rules r ON r.id = s.rule_id}
  {postgres: CROSS JOIN LATERAL (SELECT urgent, enabled, topic, transactional FROM workflow_rules

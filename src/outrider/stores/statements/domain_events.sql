@@ -107,7 +107,7 @@ SELECT id::text, trigger_name, channel, audience, enabled, urgent, topic, transa
 
 -- name: steps_of_rules
 SELECT id::text, rule_id::text, step_order, enabled, channel, submission_target, subject, body,
-       timing, recipient_config, digest_seconds, created_at
+       timing, recipient_config, digest_seconds, topic, created_at
   FROM workflow_steps
  WHERE rule_id IN window(id uuid)
  ORDER BY rule_id, step_order, created_at, workflow_steps.id;

@@ -1,13 +1,5 @@
 -- In-doubt items: what is known about them, and writing a verdict with its evidence.
 
--- name: count_doubts
-SELECT count(*) FROM (
-  SELECT 1 FROM channel_outbox o LEFT JOIN campaign_runs r ON r.id = o.run_id
-   WHERE unindexed(o.tenant_id) = :tenant_id AND unindexed(o.workspace_id) = :workspace_id
-     AND o.doubted_at IS NOT NULL AND (o.run_id = :run_id OR :run_id::uuid IS NULL)
-     AND (r.campaign_id = :campaign_id OR :campaign_id::uuid IS NULL)
-   LIMIT :most) counted;
-
 -- name: doubts_among
 SELECT o.id::text FROM channel_outbox o
  WHERE o.tenant_id = :tenant_id AND o.workspace_id = :workspace_id
@@ -76,17 +68,21 @@ SELECT o.id::text, o.run_id::text, o.job_id::text, o.recipient_id, o.recipient_a
 -- name: lock_doubts
 SELECT o.id::text, o.run_id::text, o.job_id::text, o.channel, r.campaign_id::text,
        EXISTS (SELECT 1 FROM job_queue j WHERE j.id = o.job_id AND j.cancelled),
-       o.intent_status = 'EXHAUSTED', o.attempt_opened_at IS NOT NULL
+       o.intent_status = 'EXHAUSTED', o.attempt_opened_at IS NOT NULL, o.doubted_at
   FROM channel_outbox o LEFT JOIN campaign_runs r ON r.id = o.run_id
  WHERE o.tenant_id = :tenant_id AND o.workspace_id = :workspace_id
    AND o.id IN window(id uuid)
    AND o.doubted_at IS NOT NULL
    FOR UPDATE OF o;
 
+-- name: held_checks
+SELECT outbox_id::text, doubted_at, fence FROM doubt_checks WHERE outbox_id IN window(id uuid);
+
 -- name: resolve_sent
-WITH item AS window(id uuid, status text)
+WITH item AS window(id uuid, status text, message_id text)
 UPDATE channel_outbox AS o
-   SET status = item.status, intent_status = CASE WHEN o.intent_status = 'EXHAUSTED'
+   SET status = item.status,
+       provider_message_id = coalesce(item.message_id, o.provider_message_id), intent_status = CASE WHEN o.intent_status = 'EXHAUSTED'
                                                 THEN 'EXHAUSTED' ELSE 'ACCEPTED' END,
        attempt_closed_at = :now,
        attempt_opened_at = coalesce(o.attempt_opened_at, :now),
@@ -131,6 +127,37 @@ UPDATE channel_outbox
        next_attempt_at = :now, updated_at = :now
  WHERE id IN window(id uuid)
    AND doubted_at IS NOT NULL;
+
+-- name: resolve_next_attempt
+-- Evidence says that the call never arrived: its contract allows another attempt, at its own time.
+WITH item AS window(id uuid, next_attempt_at timestamptz)
+UPDATE channel_outbox AS o
+   SET doubted_at = NULL, maybe_received = false, attempt_opened_at = NULL, attempt_fence = NULL,
+       progress = NULL, repeats = 0, reason = 'never_arrived', error = NULL,
+       next_attempt_at = item.next_attempt_at, updated_at = :now
+  FROM item
+ WHERE looked_up(o.id, item.id) AND o.doubted_at IS NOT NULL;
+
+-- name: record_verdicts
+-- A message that was found by its content is evidence for one doubt: whoever comes second gets
+-- nothing.
+INSERT INTO doubt_verdicts (id, outbox_id, doubted_at, run_id, verdict, kind, source,
+                            provider_message_id, given_at)
+SELECT item.id, item.outbox_id, item.doubted_at, item.run_id, :verdict, :kind, :source,
+       item.message_id, :now
+  FROM window(id uuid, outbox_id uuid, doubted_at timestamptz, run_id uuid, message_id text) AS item
+ WHERE true
+ON CONFLICT DO NOTHING
+RETURNING outbox_id::text;
+
+-- name: verdicts_of_run
+-- By what the doubts of a run were settled, the last verdict of each item.
+SELECT v.kind, v.verdict, v.source, count(*)
+  FROM doubt_verdicts v
+ WHERE v.run_id = :run_id
+   AND NOT EXISTS (SELECT 1 FROM doubt_verdicts later
+                    WHERE later.outbox_id = v.outbox_id AND later.id > v.id)
+ GROUP BY v.kind, v.verdict, v.source ORDER BY v.kind, v.verdict, v.source;
 
 -- name: wake_jobs
 -- A verdict came: let a worker check these parked jobs now. "Call it again" grants a job that was

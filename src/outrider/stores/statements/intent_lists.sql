@@ -4,8 +4,8 @@
 -- The newest first. So many are looked at, at the most, however few of them are asked for.
 SELECT page.id::text, page.recipient_id, page.submission_target, page.intent_status,
        CASE page.intent_status WHEN 'ACCEPTED' THEN 'accepted' WHEN 'REJECTED' THEN page.reason END,
-       page.exhausted_reason, page.attempts, page.doubted_at, page.topic, page.transactional, page.reason,
-       page.created_at, page.updated_at
+       page.exhausted_reason, page.attempts, page.repeats, page.attempt_opened_at, page.doubted_at,
+       page.topic, page.transactional, page.reason, page.created_at, page.updated_at
   FROM (
     SELECT * FROM channel_outbox c
      WHERE c.tenant_id = :tenant_id AND c.workspace_id = :workspace_id

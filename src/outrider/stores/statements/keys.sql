@@ -47,6 +47,11 @@ SELECT id::text FROM workspaces
 SELECT t.name, w.project, w.environment FROM workspaces w JOIN tenants t ON t.id = w.tenant_id
  WHERE w.id = :workspace_id AND w.tenant_id = :tenant_id;
 
+-- name: workspaces_page
+SELECT w.id::text, t.id::text, t.name, w.project, w.environment
+  FROM workspaces w JOIN tenants t ON t.id = w.tenant_id
+ WHERE w.id > :after ORDER BY w.id LIMIT :most;
+
 -- name: insert_workspace
 INSERT INTO workspaces (id, tenant_id, project, environment, created_at)
 VALUES (:id, :tenant_id, :project, :environment, :now);

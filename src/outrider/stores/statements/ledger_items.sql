@@ -6,7 +6,7 @@
 -- postgres:
 SELECT o.id::text, o.recipient_id, o.recipient_address, o.channel, o.provider,
        o.submission_target, o.status, o.intent_status, o.exhausted_reason, o.reason, o.error,
-       o.attempts, o.attempt_opened_at, o.attempt_closed_at, o.progress, o.maybe_received,
+       o.attempts, o.repeats, o.attempt_opened_at, o.attempt_closed_at, o.progress, o.maybe_received,
        o.provider_message_id, o.next_attempt_at, o.doubted_at, o.created_at, o.updated_at,
        encode(o.idempotency_key, 'hex'), o.run_id::text, o.job_id::text, o.subject,
        NULL, NULL, NULL, NULL, NULL, NULL, NULL::int
@@ -32,7 +32,7 @@ SELECT o.id::text, o.recipient_id, o.recipient_address, o.channel, o.provider,
 -- sqlite:
 SELECT o.id, o.recipient_id, o.recipient_address, o.channel, o.provider, o.submission_target,
        o.status, o.intent_status, o.exhausted_reason, o.reason, o.error, o.attempts,
-       o.attempt_opened_at, o.attempt_closed_at, o.progress, o.maybe_received,
+       o.repeats, o.attempt_opened_at, o.attempt_closed_at, o.progress, o.maybe_received,
        o.provider_message_id, o.next_attempt_at, o.doubted_at, o.created_at, o.updated_at,
        lower(hex(o.idempotency_key)), o.run_id, o.job_id, o.subject, NULL, NULL, NULL, NULL, NULL,
        NULL, NULL
@@ -61,8 +61,8 @@ SELECT attempt, answered_at, provider_message_id, recorded_at
 
 -- name: items_by_id
 SELECT id::text, recipient_id, recipient_address, channel, provider, submission_target, status,
-       intent_status, exhausted_reason, reason, error, attempts, attempt_opened_at,
-       attempt_closed_at, progress, maybe_received, provider_message_id, next_attempt_at,
+       intent_status, exhausted_reason, reason, error, attempts, repeats,
+       attempt_opened_at, attempt_closed_at, progress, maybe_received, provider_message_id, next_attempt_at,
        doubted_at, created_at, updated_at, encode(idempotency_key, 'hex'), run_id::text,
        job_id::text, subject, waits_for, template, domain_event_id::text, step_id::text,
        (SELECT e.event_id FROM domain_events e WHERE e.id = channel_outbox.domain_event_id),
@@ -76,8 +76,8 @@ SELECT id::text, recipient_id, recipient_address, channel, provider, submission_
 
 -- name: items_of_run
 SELECT id::text, recipient_id, recipient_address, channel, provider, submission_target, status,
-       intent_status, exhausted_reason, reason, error, attempts, attempt_opened_at,
-       attempt_closed_at, progress, maybe_received, provider_message_id, next_attempt_at,
+       intent_status, exhausted_reason, reason, error, attempts, repeats,
+       attempt_opened_at, attempt_closed_at, progress, maybe_received, provider_message_id, next_attempt_at,
        doubted_at, created_at, updated_at, encode(idempotency_key, 'hex'), run_id::text,
        job_id::text, subject, NULL, NULL, NULL, NULL, NULL, NULL, NULL::int
   FROM channel_outbox
@@ -91,3 +91,10 @@ SELECT outbox_id::text, attempt, opened_at, closed_at, progress, outcome, reason
   FROM submission_attempts
  WHERE outbox_id IN window(id uuid)
  ORDER BY submission_attempts.outbox_id, attempt, repeat;
+
+-- name: last_repeats
+-- Of items between two attempts: how often the call of the last one was repeated.
+SELECT o.id::text, max(h.repeat)
+  FROM channel_outbox o JOIN attempt_history h ON h.outbox_id = o.id AND h.attempt = o.attempts
+ WHERE o.id IN window(id uuid)
+ GROUP BY o.id;

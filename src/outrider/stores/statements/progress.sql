@@ -14,7 +14,7 @@ UPDATE campaign_phases AS p SET progress_at = :now
 RETURNING p.campaign_id::text, p.phase, p.run_id::text, p.progress;
 
 -- name: save_progress
-UPDATE campaign_phases SET progress = :progress
+UPDATE campaign_phases SET progress = :progress, progressed_at = :now
  WHERE campaign_id = :campaign_id AND phase = :phase;
 
 -- name: prune_progress

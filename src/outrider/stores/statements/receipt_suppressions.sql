@@ -14,6 +14,13 @@ ON CONFLICT (tenant_id, workspace_id, channel, address, topic) DO UPDATE
  WHERE NOT s.includes_transactional OR (s.source = 'stop' AND excluded.source <> 'stop')
 RETURNING channel, address, source;
 
+-- name: lock_suppressions
+SELECT s.channel FROM suppressions s
+ WHERE s.tenant_id = :tenant_id AND s.workspace_id = :workspace_id
+   AND (s.channel, s.address) IN (SELECT channel, lower(address)
+                                    FROM window(channel text, address text) AS item)
+ ORDER BY s.channel, s.address, s.topic FOR UPDATE;
+
 -- name: lift_stopped
 -- Only what a STOP made: nobody bounces less because they write START.
 DELETE FROM suppressions

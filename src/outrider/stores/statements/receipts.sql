@@ -1,7 +1,27 @@
 -- The way back: receipts come in, and find their items.
 
 -- name: insert_receipts
--- Those that are new to their target.
+-- Those that are new to their target, and whether they are in the queue already: in Postgres they are,
+-- in SQLite that takes another statement.
+-- postgres:
+WITH new AS (
+  INSERT INTO receipts (id, tenant_id, workspace_id, submission_target, receipt_id, event, reference,
+                        provider_message_id, permanent, reason, sender, text, keyword, occurred_at,
+                        received_at)
+  SELECT id, :tenant_id, :workspace_id, submission_target, receipt_id, event, reference,
+         provider_message_id, permanent, reason, sender, text, keyword, occurred_at, :now
+    FROM window(id uuid, submission_target text, receipt_id text, event text,
+                reference text, provider_message_id text, permanent boolean, reason
+                text, sender text, text text, keyword text, occurred_at timestamptz) AS item
+  ON CONFLICT (workspace_id, submission_target, receipt_id) DO NOTHING
+  RETURNING id, submission_target,
+            keyword IS NOT NULL OR event = 'complained' OR (event = 'bounced' AND permanent) AS urgent
+), queued AS (
+  INSERT INTO waiting_receipts (id, workspace_id, submission_target, urgent, looks, look_at)
+  SELECT id, :workspace_id, submission_target, urgent, 0, :now FROM new
+)
+SELECT id::text, true FROM new;
+-- sqlite:
 INSERT INTO receipts (id, tenant_id, workspace_id, submission_target, receipt_id, event, reference,
                       provider_message_id, permanent, reason, sender, text, keyword, occurred_at,
                       received_at)
@@ -11,7 +31,7 @@ SELECT id, :tenant_id, :workspace_id, submission_target, receipt_id, event, refe
               reference text, provider_message_id text, permanent boolean, reason
               text, sender text, text text, keyword text, occurred_at timestamptz) AS item WHERE true
 ON CONFLICT (workspace_id, submission_target, receipt_id) DO NOTHING
-RETURNING id::text;
+RETURNING id, false;
 
 -- name: insert_waiting_receipts
 INSERT INTO waiting_receipts (id, workspace_id, submission_target, urgent, looks, look_at)
@@ -75,7 +95,9 @@ SELECT min(look_at) AS look_at FROM (
 -- Of the same workspace, and last called at the same target.
 -- postgres:
 SELECT item.place, o.id::text, o.run_id::text, o.channel, o.recipient_address, o.status,
-       o.doubted_at IS NOT NULL
+       o.doubted_at IS NOT NULL,
+       o.callback_id IS NOT NULL OR EXISTS (SELECT 1 FROM event_bus_sinks s
+                                             WHERE strpos(s.name, '@') > 1)
   FROM window(place int, tenant_id uuid, workspace_id uuid, submission_target text, key text) AS item
   JOIN LATERAL (
     SELECT o.* FROM channel_outbox o
@@ -86,7 +108,9 @@ SELECT item.place, o.id::text, o.run_id::text, o.channel, o.recipient_address, o
      LIMIT 1) o ON true;
 -- sqlite:
 SELECT item.place, o.id, o.run_id, o.channel, o.recipient_address, o.status,
-       o.doubted_at IS NOT NULL
+       o.doubted_at IS NOT NULL,
+       o.callback_id IS NOT NULL OR EXISTS (SELECT 1 FROM event_bus_sinks s
+                                             WHERE strpos(s.name, '@') > 1)
   FROM window(place int, tenant_id uuid, workspace_id uuid, submission_target text, key text) AS item
   JOIN channel_outbox o ON o.tenant_id = item.tenant_id AND o.workspace_id = item.workspace_id
                        AND o.idempotency_key = unhex(item.key)
@@ -97,7 +121,9 @@ SELECT item.place, o.id, o.run_id, o.channel, o.recipient_address, o.status,
 -- Where a provider gave two items the same id, it says of neither which one is meant.
 -- postgres:
 SELECT item.place, o.id::text, o.run_id::text, o.channel, o.recipient_address, o.status,
-       o.doubted_at IS NOT NULL
+       o.doubted_at IS NOT NULL,
+       o.callback_id IS NOT NULL OR EXISTS (SELECT 1 FROM event_bus_sinks s
+                                             WHERE strpos(s.name, '@') > 1)
   FROM window(place int, tenant_id uuid, workspace_id uuid, submission_target text,
               message_id text) AS item
   JOIN LATERAL (
@@ -110,7 +136,9 @@ SELECT item.place, o.id::text, o.run_id::text, o.channel, o.recipient_address, o
      LIMIT 2) o ON true;
 -- sqlite:
 SELECT item.place, o.id, o.run_id, o.channel, o.recipient_address, o.status,
-       o.doubted_at IS NOT NULL
+       o.doubted_at IS NOT NULL,
+       o.callback_id IS NOT NULL OR EXISTS (SELECT 1 FROM event_bus_sinks s
+                                             WHERE strpos(s.name, '@') > 1)
   FROM window(place int, tenant_id uuid, workspace_id uuid, submission_target text,
               message_id text) AS item
   JOIN channel_outbox o ON o.id IN (
@@ -125,7 +153,9 @@ SELECT item.place, o.id, o.run_id, o.channel, o.recipient_address, o.status,
 -- name: item_of_receipt
 -- The item that somebody says a receipt is about.
 SELECT 0 AS place, o.id::text, o.run_id::text, o.channel, o.recipient_address, o.status,
-       o.doubted_at IS NOT NULL
+       o.doubted_at IS NOT NULL,
+       o.callback_id IS NOT NULL OR EXISTS (SELECT 1 FROM event_bus_sinks s
+                                             WHERE strpos(s.name, '@') > 1)
   FROM channel_outbox o
  WHERE o.id = :outbox_id AND o.tenant_id = :tenant_id AND o.workspace_id = :workspace_id;
 
@@ -162,6 +192,8 @@ SELECT r.id::text, r.submission_target, r.receipt_id, r.event, r.reference, r.pr
  WHERE r.tenant_id = :tenant_id AND r.workspace_id = :workspace_id AND r.id < :before
    AND (r.submission_target = :submission_target OR :submission_target::text IS NULL)
    AND (i.outbox_id IS NOT NULL OR NOT :only_matched)
+   AND NOT EXISTS (SELECT 1 FROM passed_receipts p
+                    WHERE p.workspace_id = r.workspace_id AND p.id = r.id)
  ORDER BY r.id DESC LIMIT :most;
 
 -- name: unmatched_receipts_page
@@ -171,6 +203,8 @@ SELECT r.id::text, r.submission_target, r.receipt_id, r.event, r.reference, r.pr
   FROM waiting_receipts w JOIN receipts r ON r.workspace_id = w.workspace_id AND r.id = w.id
  WHERE w.workspace_id = :workspace_id AND w.id < :before AND w.looks > 0
    AND r.tenant_id = :tenant_id
+   AND NOT EXISTS (SELECT 1 FROM passed_receipts p
+                    WHERE p.workspace_id = r.workspace_id AND p.id = r.id)
    AND (w.submission_target = :submission_target OR :submission_target::text IS NULL)
  ORDER BY w.id DESC LIMIT :most;
 
@@ -179,7 +213,9 @@ SELECT r.id::text, r.submission_target, r.receipt_id, r.event, r.reference, r.pr
        r.permanent, r.reason, r.sender, r.text, r.keyword, r.occurred_at, r.received_at,
        i.outbox_id::text, i.matched_by, w.looks, w.look_at
   FROM receipts r LEFT JOIN item_receipts i ON i.id = r.id LEFT JOIN waiting_receipts w ON w.id = r.id
- WHERE r.tenant_id = :tenant_id AND r.workspace_id = :workspace_id AND r.id = :id;
+ WHERE r.tenant_id = :tenant_id AND r.workspace_id = :workspace_id AND r.id = :id
+   AND NOT EXISTS (SELECT 1 FROM passed_receipts p
+                    WHERE p.workspace_id = r.workspace_id AND p.id = r.id);
 
 -- name: receipts_of_item
 SELECT r.id::text, r.submission_target, r.receipt_id, r.event, r.reference, r.provider_message_id,

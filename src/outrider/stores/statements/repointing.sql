@@ -12,16 +12,6 @@ SELECT contract_id, max(own), count(*) FILTER (WHERE status <> 'locked'),
            AND fallback_contract_id IS NOT NULL) open_jobs
  GROUP BY contract_id ORDER BY contract_id;
 
--- name: next_job_of_run
--- When its next job is due, if one waits for a time.
-SELECT min(run_at) AS due_at FROM job_queue
- WHERE run_id = :run_id AND outcome IS NULL AND status <> 'locked' AND run_at IS NOT NULL;
-
--- name: count_busy_workers
--- Workers that hold a job of any run now.
-SELECT count(DISTINCT locked_by) FROM job_queue
- WHERE status = 'locked' AND lease_expires_at > :now;
-
 -- name: repoint_jobs
 -- Only open jobs without a holder: a worker keeps to the contract that it claimed its job with.
 UPDATE job_queue

@@ -1,4 +1,5 @@
--- Reserving and opening: a window of drafts becomes open attempts, or opens again.
+-- Reserving and opening: a window of drafts becomes open attempts, or opens again. An answer to a
+-- receipt goes out although its recipient has just opted out: it confirms that, or was asked for.
 
 -- name: skip_held_keys
 -- The provider is not called for these: they are recorded as skipped, under a separate key, and
@@ -100,7 +101,9 @@ UPDATE channel_outbox SET status = 'skipped', skipped = true,
                   AND s.channel = channel_outbox.channel
                   AND s.address = lower(channel_outbox.recipient_address)
                   AND (s.topic = '' OR s.topic = channel_outbox.topic)
-                  AND (s.includes_transactional OR NOT channel_outbox.transactional));
+                  AND (s.includes_transactional OR NOT channel_outbox.transactional)
+                  AND (channel_outbox.answers_receipt IS NULL
+                       OR s.source NOT IN ('stop', 'unsubscribe')));
 
 -- name: doubt_suppressed
 -- Opted out, and an earlier attempt may have arrived: asking again might send it, so it has to be
@@ -119,7 +122,9 @@ UPDATE channel_outbox SET doubted_at = :now, reason = 'suppressed', next_attempt
                   AND s.channel = channel_outbox.channel
                   AND s.address = lower(channel_outbox.recipient_address)
                   AND (s.topic = '' OR s.topic = channel_outbox.topic)
-                  AND (s.includes_transactional OR NOT channel_outbox.transactional))
+                  AND (s.includes_transactional OR NOT channel_outbox.transactional)
+                  AND (channel_outbox.answers_receipt IS NULL
+                       OR s.source NOT IN ('stop', 'unsubscribe')))
 RETURNING id::text;
 
 -- name: reopen_window
@@ -144,7 +149,9 @@ UPDATE channel_outbox
                      AND s.channel = channel_outbox.channel
                      AND s.address = lower(channel_outbox.recipient_address)
                      AND (s.topic = '' OR s.topic = channel_outbox.topic)
-                     AND (s.includes_transactional OR NOT channel_outbox.transactional))
+                     AND (s.includes_transactional OR NOT channel_outbox.transactional)
+                     AND (channel_outbox.answers_receipt IS NULL
+                          OR s.source NOT IN ('stop', 'unsubscribe')))
 RETURNING id::text, attempts, maybe_received, coalesce(due_at, created_at) AS submitted_at,
           uncounted_calls, repeats, coalesce(attempts_before, 0) AS attempts_before;
 
@@ -171,6 +178,8 @@ UPDATE channel_outbox
                      AND s.channel = channel_outbox.channel
                      AND s.address = lower(channel_outbox.recipient_address)
                      AND (s.topic = '' OR s.topic = channel_outbox.topic)
-                     AND (s.includes_transactional OR NOT channel_outbox.transactional))
+                     AND (s.includes_transactional OR NOT channel_outbox.transactional)
+                     AND (channel_outbox.answers_receipt IS NULL
+                          OR s.source NOT IN ('stop', 'unsubscribe')))
 RETURNING id::text, attempts, maybe_received, coalesce(due_at, created_at) AS submitted_at,
           uncounted_calls, repeats, coalesce(attempts_before, 0) AS attempts_before;

@@ -59,7 +59,8 @@ DELETE FROM workflow_rules
 
 -- name: workflow_steps_in_order
 SELECT s.id::text, s.rule_id::text, s.step_order, s.enabled, s.channel, s.submission_target,
-       s.subject, s.body, s.timing, s.recipient_config, s.digest_seconds, s.created_at, s.updated_at
+       s.subject, s.body, s.timing, s.recipient_config, s.digest_seconds, s.topic,
+       s.created_at, s.updated_at
   FROM workflow_steps s
  WHERE s.rule_id IN window(id uuid)
    AND {sqlite: +}s.tenant_id = :tenant_id AND {sqlite: +}s.workspace_id = :workspace_id
@@ -67,35 +68,38 @@ SELECT s.id::text, s.rule_id::text, s.step_order, s.enabled, s.channel, s.submis
 
 -- name: workflow_steps_page
 SELECT s.id::text, s.rule_id::text, s.step_order, s.enabled, s.channel, s.submission_target,
-       s.subject, s.body, s.timing, s.recipient_config, s.digest_seconds, s.created_at, s.updated_at
+       s.subject, s.body, s.timing, s.recipient_config, s.digest_seconds, s.topic,
+       s.created_at, s.updated_at
   FROM workflow_steps s
  WHERE s.tenant_id = :tenant_id AND s.workspace_id = :workspace_id AND s.id > :after
  ORDER BY s.id LIMIT :most;
 
 -- name: workflow_step_by_id
 SELECT s.id::text, s.rule_id::text, s.step_order, s.enabled, s.channel, s.submission_target,
-       s.subject, s.body, s.timing, s.recipient_config, s.digest_seconds, s.created_at, s.updated_at
+       s.subject, s.body, s.timing, s.recipient_config, s.digest_seconds, s.topic,
+       s.created_at, s.updated_at
   FROM workflow_steps s
  WHERE s.id = :id AND s.tenant_id = :tenant_id AND s.workspace_id = :workspace_id;
 
 -- name: insert_workflow_steps
 INSERT INTO workflow_steps (id, tenant_id, workspace_id, rule_id, step_order, enabled, channel,
                             submission_target, subject, body, timing, recipient_config,
-                            digest_seconds, created_at, updated_at)
+                            digest_seconds, topic, created_at, updated_at)
 SELECT id, :tenant_id, :workspace_id, rule_id, step_order, enabled, channel, submission_target,
-       subject, body, timing::json, recipient_config::json, digest_seconds, created_at, :now
+       subject, body, timing::json, recipient_config::json, digest_seconds, topic, created_at, :now
   FROM window(id uuid, rule_id uuid, step_order int, enabled boolean, channel text,
               submission_target text, subject text, body text, timing text, recipient_config text,
-              digest_seconds int, created_at timestamptz) AS item;
+              digest_seconds int, topic text, created_at timestamptz) AS item;
 
 -- name: update_workflow_steps
 WITH item AS window(id uuid, step_order int, enabled boolean, channel text, submission_target text,
-                    subject text, body text, timing text, recipient_config text, digest_seconds int)
+                    subject text, body text, timing text, recipient_config text, digest_seconds int,
+                    topic text)
 UPDATE workflow_steps AS s
    SET step_order = item.step_order, enabled = item.enabled, channel = item.channel,
        submission_target = item.submission_target, subject = item.subject, body = item.body,
        timing = item.timing::json, recipient_config = item.recipient_config::json,
-       digest_seconds = item.digest_seconds, updated_at = :now
+       digest_seconds = item.digest_seconds, topic = item.topic, updated_at = :now
   FROM item
  WHERE looked_up(s.id, item.id) AND s.tenant_id = :tenant_id AND s.workspace_id = :workspace_id;
 

@@ -94,13 +94,3 @@ UPDATE job_queue SET run_at = :now, updated_at = :now
    AND run_at > :now
    AND (run_id IS NULL
         OR (SELECT r.scheduled_for FROM campaign_runs r WHERE r.id = job_queue.run_id) <= :now);
-
--- name: doors_that_hold_run
--- Closed doors of the targets of the run's open jobs.
-SELECT d.submission_target, d.state, d.reason, d.closed_at, d.opens_at, d.gateway_url
-  FROM target_doors d
- WHERE d.state <> 'open' AND d.workspace_id IN ('', :workspace_id)
-   AND d.submission_target IN
-       (SELECT q.submission_target FROM job_queue q
-         WHERE q.run_id = :run_id AND q.status IN ('queued', 'locked'))
- LIMIT :most;

@@ -24,24 +24,17 @@ SELECT tenant_id::text, workspace_id::text, id::text, behind_at FROM (
  WHERE behind_at < :before
  ORDER BY behind.id LIMIT :most;
 
--- name: watch_runs
--- Runs with a job that has been due for long at an open door, with no job held, and without
--- progress since.
-SELECT r.tenant_id::text, r.workspace_id::text, r.id::text, due.run_at
-  FROM campaign_runs r
- {sqlite: JOIN job_queue due ON due.id = (SELECT j.id}
- {postgres: CROSS JOIN LATERAL (SELECT j.run_at} FROM job_queue j
-    WHERE j.run_id = r.id AND j.status IN ('queued', 'failed') AND j.paused = false
-      AND j.run_at < :before
-      AND NOT EXISTS (SELECT 1 FROM paused_targets p
-                       WHERE p.submission_target = j.submission_target)
-      AND NOT EXISTS (SELECT 1 FROM target_doors d
-                       WHERE d.submission_target = j.submission_target AND d.state <> 'open'
-                         AND d.workspace_id IN ('', r.workspace_id::text))
-    ORDER BY j.run_at, j.id LIMIT 1) {postgres: due}
- WHERE r.finished_at IS NULL
-   AND NOT EXISTS (SELECT 1 FROM job_queue j
-                    WHERE j.run_id = r.id AND (j.status = 'locked' OR j.updated_at > :before))
+-- name: watch_queue
+-- The job that has been due for longest, of those that wait for a worker.
+SELECT j.run_at FROM job_queue j
+ WHERE j.status = 'queued' AND j.paused = false AND j.run_at < :before
+ ORDER BY j.run_at, j.id LIMIT 1;
+
+-- name: watch_doubts
+-- Workspaces with items that have been in doubt for long.
+SELECT tenant_id::text, workspace_id::text, count(*)::int, min(doubted_at) AS waits_at FROM channel_outbox
+ WHERE doubted_at < :before
+ GROUP BY unindexed(tenant_id), unindexed(workspace_id)
  LIMIT :most;
 
 -- name: watch_events
@@ -60,6 +53,20 @@ SELECT name, due_at FROM (
                    ORDER BY o.run_id, o.run_seq LIMIT 1) AS due_at
     FROM event_bus_sinks s WHERE s.disabled_at IS NULL) sinks
  WHERE due_at < :before
+ LIMIT :most;
+
+-- name: watch_sinks
+-- Sinks whose first event in line was tried in vain, and has waited for a while.
+SELECT name, waits_at, attempts, last_error FROM (
+  SELECT s.name,
+         (SELECT o.created_at FROM event_bus_outbox o WHERE o.sink = s.name
+           ORDER BY o.run_id, o.run_seq LIMIT 1) AS waits_at,
+         (SELECT o.attempts FROM event_bus_outbox o WHERE o.sink = s.name
+           ORDER BY o.run_id, o.run_seq LIMIT 1) AS attempts,
+         (SELECT o.last_error FROM event_bus_outbox o WHERE o.sink = s.name
+           ORDER BY o.run_id, o.run_seq LIMIT 1) AS last_error
+    FROM event_bus_sinks s WHERE s.disabled_at IS NULL) sinks
+ WHERE attempts > 0 AND waits_at < :before
  LIMIT :most;
 
 -- name: watch_workflows

@@ -1,10 +1,10 @@
 """Conformance: single messages, and what follows from domain events, are delivered as they come."""
 
-from outrider.domain.ids import DEFAULT_SCOPE, IdempotencyKey
+from outrider.domain.ids import DEFAULT_SCOPE, IdempotencyKey, intent_key
 from outrider.domain.states import Channel
 from outrider.domain.workflows import RecipientConfig
 from outrider.domain.written_workflows import WrittenRule, WrittenStep
-from outrider.kernel.submissions.submission_manager import Submission, intent_key
+from outrider.kernel.submissions.submission_manager import Submission
 from outrider.kernel.transactions.doubts import DoubtVerdict
 from outrider.kernel.transactions.submissions import Intent
 from outrider.limits.campaigns import LANES_PER_TARGET

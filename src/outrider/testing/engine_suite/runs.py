@@ -13,7 +13,7 @@ from outrider.domain.ids import DEFAULT_SCOPE, DEFAULT_TENANT, JobId, RunId
 from outrider.domain.phases import Action
 from outrider.domain.signals import Signal
 from outrider.kernel.transactions.doubts import DoubtVerdict
-from outrider.kernel.work import job_processor
+from outrider.kernel.work import job_releaser
 from outrider.ports.engine import Stalled, Work, WorkKind
 from outrider.ports.phases import PhaseContext, PhaseJob, PhaseJobPlan, PhaseResult
 from outrider.testing.engine_suite.bench import IN_AN_HOUR, MAIL, EngineBench
@@ -176,7 +176,7 @@ class RunConformance:
     async def test_a_step_that_failed_waits_for_nothing_once_it_is_retried_or_its_run_is_stopped(
         self, bench: EngineBench, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(job_processor, "JOB", IN_AN_HOUR)
+        monkeypatch.setattr(job_releaser, "JOB", IN_AN_HOUR)
         bench.outrider.handlers[SHAKY] = Shaky()
         campaigns = [await bench.campaign(5, order=(SHAKY, LAUNCH)) for _ in range(2)]
         retried, stopped = [await bench.started(each, SHAKY) for each in campaigns]

@@ -95,9 +95,13 @@ class RetryConformance:
         assert not isinstance(reopened, Hold)
         assert [(row.attempt, row.repeats) for row in reopened] == [(1, 1)]
         await shop.close(context, (item_id, again(40)), now=at(35))
+        between = await shop.item(item_id)
+        assert (between.attempts, between.engine_attempt) == (1, 2)
         reopened = await shop.reopen(context, item_id, now=at(40))
         assert not isinstance(reopened, Hold)
         assert [(row.attempt, row.repeats) for row in reopened] == [(2, 0)]
+        second = await shop.item(item_id)
+        assert (second.attempts, second.engine_attempt) == (2, 1)
         assert await shop.outcomes(item_id) == ["abandoned", "rejected", None]
 
     async def test_what_was_abandoned_once_too_often_says_so_in_its_doubt(

@@ -31,6 +31,7 @@ const CHART_BUCKETS = 60;
 const CHART_BEAT_MS = 3_000;
 const SETTLE_BEATS_MOST = 40;
 const SAME_BEATS = 2;
+const RECEIPTS_BEAT_MS = 5_000;
 const UNDER_WAY = new Set(["in_progress", "paused"]);
 
 export async function show(context) {
@@ -56,6 +57,7 @@ class CampaignPage {
   #settleBeats = 0;
   #settleTimer = null;
   #pauseWatched = null;
+  #receiptsTimer = null;
 
   constructor(context) {
     this.#context = context;
@@ -144,7 +146,7 @@ class CampaignPage {
     }
   }
 
-  /** What a stop leaves is skipped by the workers afterwards, and no event tells of that. */
+  /** What a stop leaves is skipped by the workers afterwards, and no event reports that. */
   #watchSettling(view) {
     const isSettling = view.phaseOrder.some((phase) =>
       view.phases[phase].state === "failed" && view.phases[phase].runStatus === "running");
@@ -162,7 +164,27 @@ class CampaignPage {
     }
   }
 
-  /** Calls under way end after a pause, which progress does not tell of: the run's counts do. */
+  /** Providers report for days after a run has ended, and no event reports that. A page that nobody
+   * looks at does not ask. */
+  #watchReceipts(view) {
+    const isReported = view.phaseOrder.some((phase) =>
+      !UNDER_WAY.has(view.phases[phase].state) && view.phases[phase].accounting?.delivery);
+    if (!isReported || this.#receiptsTimer !== null) {
+      return;
+    }
+    this.#receiptsTimer = setTimeout(async () => {
+      this.#receiptsTimer = null;
+      if (this.#context.signal.aborted) {
+        return;
+      }
+      if (document.visibilityState === "visible") {
+        await this.live.refresh(this.#context.id);
+      }
+      this.draw();
+    }, RECEIPTS_BEAT_MS);
+  }
+
+  /** Calls under way end after a pause, which progress events do not report: the run's counts do. */
   async #watchPaused(view) {
     const phase = view.phaseOrder.find((each) => view.phases[each].state === "paused");
     const { sequence } = view.phases[phase] ?? {};
@@ -231,6 +253,7 @@ class CampaignPage {
     }
     this.#watchSettling(view);
     this.#watchPaused(view);
+    this.#watchReceipts(view);
     const phase = this.#inspected;
     frame.head({
       title: view.name,
@@ -274,7 +297,7 @@ class CampaignPage {
 
   #chartCard(view, phase) {
     return chartCard(view, phase, {
-      told: this.live.samples(view.campaignId, phase),
+      reported: this.live.samples(view.campaignId, phase),
       accounting: this.#counted(view.phases[phase]),
       throughput: this.#throughput,
     });

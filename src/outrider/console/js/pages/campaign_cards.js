@@ -1,4 +1,4 @@
-// What stands below a campaign's ledger: its runs, its events as they come, and its files.
+// What is shown below a campaign's ledger: its runs, its events as they come, and its files.
 
 import { segment } from "../api.js";
 import { h } from "../dom.js";

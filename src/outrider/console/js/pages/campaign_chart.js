@@ -13,13 +13,13 @@ import { campaignChart as texts } from "../texts.js";
 const SAMPLES_TO_DRAW = 3;
 export const SETTLE_BEAT_MS = 1_500;
 
-/** `told` is what events told of the phase, `throughput` what its jobs had done when they ended. */
-export function chartCard(view, phase, { told, accounting, throughput }) {
+/** `reported` are samples of the phase's events, `throughput` what its jobs had done at their end. */
+export function chartCard(view, phase, { reported, accounting, throughput }) {
   const isMoving = shownStateOf(view, phase, serverNow()) === "in_progress";
-  const now = isMoving ? recentRate(told, serverNow()) : null;
+  const now = isMoving ? recentRate(reported, serverNow()) : null;
   const left = now !== null
     ? timeLeft(view.phases[phase].accounting?.waiting ?? 0, now) : null;
-  const drawn = paceOf(view.phases[phase], told, isMoving, accounting) ?? throughput;
+  const drawn = paceOf(view.phases[phase], reported, isMoving, accounting) ?? throughput;
   return card(
     texts.throughput,
     h("div", { class: "card-body" },
@@ -33,15 +33,15 @@ export function chartCard(view, phase, { told, accounting, throughput }) {
 }
 
 /**
- * What events told of the run, where they tell all of it, or it is going on; else what its jobs
- * had done when they ended, which is coarse. What stands still ends with what is counted now:
+ * What events reported of the run, if they cover all of it or it is running; else what its jobs
+ * had done when they ended, which is coarse. A run that has stopped ends with what is counted now:
  * calls that were under way ended within about a second.
  */
-function paceOf(found, told, isMoving, accounting) {
+function paceOf(found, reported, isMoving, accounting) {
   const stood = Date.parse(found.updatedAt) + SETTLE_BEAT_MS;
-  const samples = isMoving || !accounting || told.length === 0
-    || ended(accounting) === told.at(-1).ended ? told
-    : addSample(told, sampleOf(accounting, stood));
+  const samples = isMoving || !accounting || reported.length === 0
+    || ended(accounting) === reported.at(-1).ended ? reported
+    : addSample(reported, sampleOf(accounting, stood));
   const isWhole = samples[0]?.ended === 0;
   return samples.length >= SAMPLES_TO_DRAW && (isMoving || isWhole)
     ? throughputOf(samples, { isOver: !isMoving }) : null;

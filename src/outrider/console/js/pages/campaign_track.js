@@ -1,4 +1,4 @@
-// The phases of a campaign as a track: where each stands, how far it is, and what can be done.
+// The phases of a campaign as a track: the state of each, its progress, and what can be done.
 
 import { h } from "../dom.js";
 import { phaseButtons } from "../phase_controls.js";

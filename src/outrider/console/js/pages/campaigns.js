@@ -62,7 +62,7 @@ export async function show({ main, query, signal, frame }) {
   }
 }
 
-/** The stream tells of campaigns that are known: one made elsewhere has to be looked for. */
+/** The stream reports known campaigns only: one created elsewhere has to be looked for. */
 function lookForNew(look, signal) {
   const timer = setInterval(() => {
     if (!document.hidden && stream.status.phase !== "waiting") {

@@ -1,30 +1,36 @@
-// What is in doubt: the evidence there is, and how a person settles it, one by one or all at once.
+// What is in doubt: the question that each puts, what is being done about it, and how a person
+// settles it: one by one, all that match, or by the provider's own export.
 
 import { get } from "../api.js";
 import { h, render } from "../dom.js";
+import { exportCard } from "../doubt_export.js";
 import { resolveMany, resolveOne } from "../resolving.js";
 import { count, plural } from "../state/format.js";
 import { makeHash } from "../state/hash.js";
-import { button, linkButton } from "../parts/controls.js";
+import { button, linkButton, select } from "../parts/controls.js";
 import { copyableId } from "../parts/copying.js";
-import { empty, failureToast, note, toast } from "../parts/feedback.js";
-import { moment } from "../parts/timestamps.js";
+import { empty, failureToast, toast } from "../parts/feedback.js";
+import { clockTime, moment } from "../parts/timestamps.js";
 import { tag } from "../parts/pill.js";
 import { pager, table } from "../parts/table.js";
+import { attemptWords, reasonWords } from "../parts/words.js";
 import { doubts as texts } from "../texts.js";
 
 const ROWS = 50;
-const PROGRESS = {
-  SENT_NO_ANSWER: texts.sentNoAnswer,
-  NOT_SENT: texts.notSent,
-  ANSWERED: texts.answered,
-};
+const FILTERS = ["campaignId", "runId", "submissionTarget", "reason", "settles"];
+const SETTLES = ["receipt", "key", "look_up", "person"];
 
 export async function show(context) {
   const { main, query, signal, frame } = context;
-  const { runId, campaignId } = query;
-  const page = await get("/doubts", { runId, campaignId, after: query.after, limit: ROWS },
-    { signal });
+  const matching = Object.fromEntries(FILTERS.filter((name) => query[name])
+    .map((name) => [name, query[name]]));
+  const { settles, ...others } = matching;
+  // Each choice is counted among the rest of the filters, not among those it excludes.
+  const [page, counts, all] = await Promise.all([
+    get("/doubts", { ...matching, after: query.after, limit: ROWS }, { signal }),
+    get("/doubts/counts", others, { signal }),
+    get("/doubts/counts", query.runId ? { runId: query.runId } : {}, { signal }),
+  ]);
   const chosen = new Set();
   const again = async (done) => {
     if (done) {
@@ -36,7 +42,9 @@ export async function show(context) {
       await show(context);
     }
   };
-  const resolve = (matching) => resolveMany(matching).then(again).catch(failureToast);
+  const resolve = (which) => resolveMany(which).then(again).catch(failureToast);
+  const importer = frame.canOperate && all.total > 0
+    && exportCard(all.submissionTargets, matching, again);
   const draw = () => {
     frame.head({
       title: texts.inDoubt,
@@ -44,38 +52,73 @@ export async function show(context) {
       actions: frame.canOperate && page.items.length > 0 && [
         chosen.size > 0 && button(texts.resolveSelected(count(chosen.size)),
           { look: "primary", onclick: () => resolve({ ids: [...chosen] }) }),
-        button(texts.resolveAllMatching, {
-          onclick: () => resolve({ ...(runId && { runId }), ...(campaignId && { campaignId }) }),
-        }),
+        button(texts.resolveAllMatching, { onclick: () => resolve(matching) }),
       ],
     });
-    render(main, list(page, context, chosen, draw, (item) =>
-      resolveOne(item).then(again).catch(failureToast)));
+    render(main, h("div", { class: "stack" },
+      filters(query, matching, counts, all),
+      list(page, query, matching, frame, chosen, draw, (item) =>
+        resolveOne(item).then(again).catch(failureToast)),
+      importer));
   };
   draw();
 }
 
-function list(page, { query, frame }, chosen, draw, resolve) {
-  const isFiltered = Boolean(query.runId || query.campaignId);
-  const link = (after) => makeHash("doubts", null, { ...query, after });
+/** Every filter is part of the address, so that a link to the page shows the same. */
+function filters(query, matching, counts, all) {
+  const link = (changes) => makeHash("doubts", null, { ...matching, ...changes });
+  const choice = (label, name, groups, words = (each) => each.label) => {
+    const known = groups.map((each) => [each.name, texts.counted(words(each), count(each.count))]);
+    if (query[name] && !groups.some((each) => each.name === query[name])) {
+      known.push([query[name], query[name]]);
+    }
+    return select(label, [["", texts.any], ...known], {
+      name,
+      value: query[name] ?? "",
+      onchange: (event) => {
+        location.hash = link({ [name]: event.currentTarget.value });
+      },
+    });
+  };
+  const chip = (settles, words, number) => linkButton(
+    texts.counted(words, count(number)), link({ settles }), {
+      look: (query.settles ?? null) === settles ? "small primary" : "small",
+      "aria-current": (query.settles ?? null) === settles ? "true" : null,
+      "data-settles": settles ?? "all",
+    });
   return h(
-    "div",
-    { class: "stack" },
-    isFiltered && h("div", { class: "filters" },
-      note([texts.showingOnly, query.runId ? texts.oneRun : texts.oneCampaign]),
+    "section",
+    { class: "stack tight", "aria-label": texts.filters },
+    h("div", { class: "button-row" },
+      chip(null, texts.allDoubts, counts.total),
+      SETTLES.map((each) => chip(each, texts.settledBy[each], counts.settles[each])),
+      counts.unchecked > 0 && h("span", { class: "muted small" },
+        texts.unchecked(count(counts.unchecked)))),
+    h("div", { class: "form-row" },
+      choice(texts.campaign, "campaignId", all.campaigns),
+      choice(texts.target, "submissionTarget", all.submissionTargets),
+      choice(texts.reason, "reason", all.reasons, (each) => reasonWords(each.label))),
+    query.runId && h("div", { class: "button-row" },
+      h("span", { class: "muted" }, texts.showingOnly, texts.oneRun),
       linkButton(texts.showAll, "#/doubts", { look: "small" })),
-    h(
-      "section",
-      { class: "card" },
-      page.items.length === 0
-        ? empty("check", texts.nothingInDoubt,
-          texts.nothingInDoubtHint, linkButton(texts.goToCampaigns, "#/campaigns"))
-        : [table(texts.inDoubt, columns(frame, chosen, draw, resolve), page.items,
-          (item) => item.outboxId),
-        pager(plural(page.items.length, "item"), Boolean(query.after), link(null),
-          page.next && link(page.next))],
-    ),
   );
+}
+
+function list(page, query, matching, frame, chosen, draw, resolve) {
+  const link = (after) => makeHash("doubts", null, { ...matching, after });
+  const isFiltered = Object.keys(matching).length > 0;
+  if (page.items.length === 0) {
+    return h("section", { class: "card" }, isFiltered
+      ? empty("check", texts.nothingMatches, texts.nothingMatchesHint,
+        linkButton(texts.showAll, "#/doubts"))
+      : empty("check", texts.nothingInDoubt, texts.nothingInDoubtHint,
+        linkButton(texts.goToCampaigns, "#/campaigns")));
+  }
+  return h("section", { class: "card" },
+    table(texts.inDoubt, columns(frame, chosen, draw, resolve), page.items,
+      (item) => item.outboxId),
+    pager(plural(page.items.length, "item"), Boolean(query.after), link(null),
+      page.next && link(page.next)));
 }
 
 function columns(frame, chosen, draw, resolve) {
@@ -96,17 +139,38 @@ function columns(frame, chosen, draw, resolve) {
     { name: texts.recipient, kind: "name", of: (item) => h("div", {},
       h("a", { class: "strong breakable", href: makeHash("items", item.outboxId) },
         item.recipientId),
-      h("div", { class: "muted small breakable" }, item.address ?? "")) },
-    { name: texts.channel, of: (item) => tag(item.channel) },
-    { name: texts.provider, of: (item) => item.provider },
-    { name: texts.evidence, kind: "name", of: (item) => h("div", { class: "small breakable" },
-      PROGRESS[item.progress] ?? texts.outcomeUnknown,
-      (item.error ?? item.reason) && h("div", { class: "muted" }, item.error ?? item.reason)) },
-    { name: texts.reference, of: (item) => copyableId(item.reference, { what: texts.referenceToCopy }) },
-    { name: texts.attempts, kind: "number", of: (item) => count(item.attempts) },
+      h("div", { class: "button-row" }, tag(item.channel),
+        h("span", { class: "muted small breakable" }, item.submissionTarget))) },
+    { name: texts.question, kind: "name", of: question },
+    { name: texts.underWay, kind: "name", of: underWay },
+    { name: texts.reference, of: (item) =>
+      copyableId(item.reference, { what: texts.referenceToCopy }) },
+    { name: texts.attempts, kind: "number", of: attemptWords },
     { name: texts.since, kind: "number", of: (item) => moment(item.doubtedAt) },
     frame.canOperate && { name: "", kind: "actions", of: (item) =>
       button(texts.resolve, { look: "small", onclick: () => resolve(item),
         "aria-label": texts.resolveOne(item.recipientId) }) },
   ].filter(Boolean);
+}
+
+/** "Did Twilio take the message to +447700900077 at 10:02:11?", and what is known of the call. */
+function question(item) {
+  const asked = texts.questions[item.channel] ?? texts.questions.sms;
+  const provider = texts.providers[item.provider] ?? item.provider;
+  const known = item.reason === "suppressed" ? texts.known.suppressed
+    : texts.known[item.progress ?? "open"];
+  return h("div", { class: "small breakable", "data-question": true },
+    h("div", { class: "strong" }, asked(provider, item.address ?? item.recipientId),
+      clockTime(item.openedAt ?? item.doubtedAt), texts.questionEnd),
+    h("div", {}, known),
+    item.error && h("div", { class: "muted" }, item.error));
+}
+
+/** What Outrider does about it, and when; or that it is up to a person. */
+function underWay(item) {
+  return h("div", { class: "small breakable", "data-settles-by": item.settles ?? "unchecked" },
+    h("div", {}, texts.doing[item.settles ?? "unchecked"]),
+    item.nextCheckAt && item.settles && h("div", { class: "muted" }, texts.next[item.settles],
+      clockTime(item.nextCheckAt)),
+    item.finding && h("div", { class: "muted" }, item.finding));
 }

@@ -12,6 +12,7 @@ import { empty, note } from "../parts/feedback.js";
 import { exactMoment, moment, span } from "../parts/timestamps.js";
 import { pill, tag } from "../parts/pill.js";
 import { card, facts, sentences } from "../parts/table.js";
+import { attemptWords } from "../parts/words.js";
 import { item as texts } from "../texts.js";
 
 export async function show(context) {
@@ -58,7 +59,8 @@ export async function show(context) {
 
 function itemFacts(item) {
   return facts(
-    [texts.address, item.address],
+    [texts.address, item.address && h("a", { class: "breakable",
+      href: makeHash("people", item.address) }, item.address)],
     [texts.channel, tag(item.channel)],
     [texts.target, item.submissionTarget],
     [texts.provider, item.provider],
@@ -69,6 +71,7 @@ function itemFacts(item) {
     item.subject && [texts.subject, item.subject],
     item.nextAttemptAt && [texts.nextAttempt, moment(item.nextAttemptAt)],
     item.waitsFor && [texts.waitsFor, item.waitsFor],
+    item.contractAttempt > 0 && [texts.attempts, attemptWords(item)],
     [texts.created, exactMoment(item.createdAt)],
     [texts.updated, exactMoment(item.updatedAt)],
     [texts.reference, copyableId(item.reference, { what: texts.referenceToCopy })],

@@ -245,12 +245,22 @@ function dryRun(found) {
       figure(texts.wouldBeSent, found.wouldSend), figure(texts.wouldFail, found.wouldFail),
       figure(texts.skipped, all),
       figure(texts.sentBefore, found.alreadySent)),
+    renderedNote(found),
     skipped.length > 0 && h("ul", {}, skipped.map(([reason, number]) =>
       h("li", { class: "muted" }, `${count(number)} ${reason.replaceAll("_", " ")}`))),
     found.failures.length > 0 && h("ul", { class: "breakable" }, found.failures.map((each) =>
       h("li", {}, texts.failures(count(each.recipients), each.detail,
         each.examples.slice(0, 3).join(", "))))),
   ];
+}
+
+/** What the numbers rest on: every message was rendered, or a sample of them. */
+function renderedNote({ rendered, wouldSend, wouldFail }) {
+  const messages = wouldSend + wouldFail;
+  return rendered < messages
+    ? note(texts.sample(count(rendered), plural(messages, "message")), "warn")
+    : messages > 0 && h("p", { class: "muted small" },
+      texts.allRendered(plural(messages, "message")));
 }
 
 function figure(words, number) {

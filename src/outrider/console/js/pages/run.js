@@ -1,4 +1,4 @@
-// One run: how it stands, and behind tabs its steps in time, its log, its jobs, its items and its
+// One run: its state, and behind tabs its steps in time, its log, its jobs, its items and its
 // certificate.
 
 import { get, post, segment } from "../api.js";
@@ -9,11 +9,12 @@ import { serverNow } from "../server_clock.js";
 import { count, title } from "../state/format.js";
 import { makeHash } from "../state/hash.js";
 import { sendsMessages, shownRunState, successName } from "../state/phase_words.js";
+import { accountingAt } from "../state/run_view.js";
 import { stream } from "../stream.js";
 import { button, tabs } from "../parts/controls.js";
 import { copyableId } from "../parts/copying.js";
 import { ask } from "../parts/dialog.js";
-import { failureToast, note } from "../parts/feedback.js";
+import { failureToast, note, skeleton } from "../parts/feedback.js";
 import { doubtsNote, ledger } from "../parts/ledger.js";
 import { exactMoment, moment, span } from "../parts/timestamps.js";
 import { pill } from "../parts/pill.js";
@@ -43,6 +44,7 @@ class RunPage {
   #run;
   #timeline;
   #drawContent = () => null;
+  #isLoaded = false;
   #fetchedAt = 0;
   #fetchTimer = null;
 
@@ -65,8 +67,10 @@ class RunPage {
     const path = `/campaigns/${segment(this.#run.campaignId)}/status`;
     const [snapshot] = await Promise.all([get(path, {}, { signal }), this.log.load()]);
     this.live.put(snapshot);
+    this.drawNow();
     await this.#timeline.load();
     await this.#loadTab();
+    this.#isLoaded = true;
     this.drawNow();
   }
 
@@ -122,12 +126,14 @@ class RunPage {
       return;
     }
     const run = this.#run;
+    const { past } = this.#timeline;
+    const shownState = past ? past.snapshot.status : shownRunState(run, serverNow());
     frame.head({
       title: texts.heading(title(run.phase)),
       crumbs: [[texts.campaigns, "#/campaigns"],
         [this.live.view(run.campaignId)?.name ?? texts.campaign,
           makeHash("campaigns", run.campaignId)]],
-      beside: [pill(shownRunState(run, serverNow())),
+      beside: [pill(shownState), past && pill("scheduled", { words: texts.atEvent(past.at) }),
         this.log.view.stale && pill("delayed", { words: texts.catchingUp })],
       under: copyableId(run.runId, { whole: true, what: texts.runId }),
       actions: this.#actions(run),
@@ -141,14 +147,21 @@ class RunPage {
         h(
           "div",
           { class: "columns" },
-          card(texts.results, h("div", { class: "card-body stack" },
-            ledger(run.accounting, successName(run.phase)),
-            doubtsNote(run.accounting, { runId: run.runId }))),
+          card(texts.results, h("div", { class: "card-body stack" }, this.#results(run, past))),
           card(texts.details, h("div", { class: "card-body" }, this.#facts(run))),
         ),
         h("div", {}, this.#tabs(), this.#tabContent()),
       ),
     );
+  }
+
+  /** Now, or as it was after the event that the timeline is held at. */
+  #results(run, past) {
+    const success = successName(run.phase);
+    return past
+      ? [note(texts.resultsAt(past.at)),
+        ledger(accountingAt(run.accounting.intended, past.snapshot), success)]
+      : [ledger(run.accounting, success), doubtsNote(run.accounting, { runId: run.runId })];
   }
 
   #facts(run) {
@@ -176,6 +189,9 @@ class RunPage {
   }
 
   #tabContent() {
+    if (!this.#isLoaded) {
+      return card(null, h("div", { class: "card-body" }, skeleton()));
+    }
     switch (this.tab) {
       case "steps":
         return this.#timeline.draw();

@@ -12,6 +12,7 @@ import { icon } from "../parts/icons.js";
 import { clockTime, exactMoment, moment } from "../parts/timestamps.js";
 import { pill, tag } from "../parts/pill.js";
 import { card, pager, sentences, table } from "../parts/table.js";
+import { attemptWords } from "../parts/words.js";
 import { runTabs as texts } from "../texts.js";
 
 const ROWS = 50;
@@ -139,7 +140,7 @@ const ITEM_COLUMNS = [
   { name: texts.status, of: (item) => pill(item.inDoubt ? "in_doubt" : item.status) },
   { name: texts.why, kind: "name", of: (item) => h("span", { class: "breakable small" },
     item.reason ?? item.waitsFor ?? "") },
-  { name: texts.attempts, kind: "number", of: (item) => count(item.attemptsMade) },
+  { name: texts.attempts, kind: "number", of: (item) => attemptWords(item) },
   { name: texts.updated, kind: "number", of: (item) => moment(item.updatedAt) },
 ];
 

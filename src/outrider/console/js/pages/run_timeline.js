@@ -35,6 +35,11 @@ export class Timeline {
     this.#at = given >= 0 ? given : null;
   }
 
+  /** The event that is looked at, with the run's snapshot then; null where that is now. */
+  get past() {
+    return this.#past && { at: this.#past.lastEventSeq, snapshot: this.#past };
+  }
+
   async load() {
     if (this.#at !== null) {
       this.#past = await this.#log.snapshotAt(this.#at, this.#context.signal);

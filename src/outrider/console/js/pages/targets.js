@@ -3,6 +3,7 @@
 import { get } from "../api.js";
 import { h, render } from "../dom.js";
 import { count, duration, plural, rate, title } from "../state/format.js";
+import { makeHash } from "../state/hash.js";
 import { linkButton } from "../parts/controls.js";
 import { empty, note } from "../parts/feedback.js";
 import { moment } from "../parts/timestamps.js";
@@ -56,7 +57,8 @@ function targetCard(target) {
         [texts.remembersReferences, memory(target.remembersReferences)],
         [texts.openJobs, count(target.openJobs)],
         [texts.inDoubt, target.inDoubt > 0
-          ? h("a", { href: "#/doubts" }, count(target.inDoubt)) : "0"],
+          ? h("a", { href: makeHash("doubts", null, { submissionTarget: target.submissionTarget }) },
+            count(target.inDoubt)) : "0"],
         target.gatewayUrl && ["URL", h("code", { class: "breakable" }, target.gatewayUrl)],
       ),
       target.terminalOutcomes.length > 0 && h("div", { class: "button-row" },

@@ -57,7 +57,9 @@ function alertsTab(context) {
   return listing(context, "/alerts", "standing", [
     { name: texts.alert, kind: "name", of: (alert) => h("div", {},
       h("div", { class: "strong" }, title(alert.code.toLowerCase())),
-      h("div", { class: "muted breakable" }, alert.message)) },
+      h("div", { class: "muted breakable" }, alert.message),
+      alert.runbook && h("a", { class: "small", href: alert.runbook, rel: "noreferrer" },
+        texts.runbook)) },
     { name: texts.severity, of: (alert) => pill(alert.severity) },
     { name: texts.about, of: (alert) => copyableId(alert.subject, { what: "subject" }) },
     { name: texts.times, kind: "number", of: (alert) => count(alert.times) },

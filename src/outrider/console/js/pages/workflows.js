@@ -193,7 +193,7 @@ function dryRun(found) {
         message.waitsFor && note(texts.waitsFor(message.waitsFor)),
         message.subject && h("div", { class: "strong breakable" }, message.subject),
         message.body && h("pre", { class: "message-body" }, message.body))),
-    found.untold > 0 && h("p", { class: "muted" }, `${plural(found.untold, "more message")}.`),
+    found.notShown > 0 && h("p", { class: "muted" }, `${plural(found.notShown, "more message")}.`),
   );
 }
 

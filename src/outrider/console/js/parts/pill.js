@@ -1,4 +1,4 @@
-// A state as a word with a sign: told apart without colour too.
+// A state as a word with a sign: recognisable without colour too.
 
 import { h } from "../dom.js";
 import { title } from "../state/format.js";
@@ -7,8 +7,8 @@ import { pill as texts } from "../texts.js";
 
 const LOOKS = {
   good: ["completed", "sent", "called", "posted", "success", "accepted", "closed", "routed",
-    "delivered", "read", "replied"],
-  active: ["in_progress", "running", "locked", "approved", "steps", "probing"],
+    "delivered", "read", "replied", "succeeded"],
+  active: ["in_progress", "running", "locked", "approved", "steps", "probing", "processing"],
   warn: ["paused", "in_doubt", "partial", "warning", "pending_approval", "delayed"],
   bad: ["failed", "dead", "rejected", "exhausted", "open", "critical", "error",
     "revoked", "bounced", "complained"],

@@ -1,4 +1,4 @@
-// Moments: told from now, the exact one on hover; one beat keeps all of them true.
+// Timestamps: relative to now, the exact time on hover; one timer keeps all of them current.
 
 import { h } from "../dom.js";
 import { onChoice, preference } from "../preferences.js";
@@ -13,7 +13,7 @@ export function moment(iso) {
   }
   return h(
     "time",
-    { class: "nowrap", datetime: iso, "data-told": "from",
+    { class: "nowrap", datetime: iso, "data-shown": "from",
       title: absolute(iso, preference("zone")) },
     relative(iso, serverNow()),
   );
@@ -24,14 +24,14 @@ export function exactMoment(iso) {
     return h("span", { class: "muted" }, "–");
   }
   const zone = preference("zone");
-  return h("time", { datetime: iso, "data-told": "exact", title: iso }, absolute(iso, zone));
+  return h("time", { datetime: iso, "data-shown": "exact", title: iso }, absolute(iso, zone));
 }
 
 export function clockTime(iso) {
   const zone = preference("zone");
   return h(
     "time",
-    { class: "nowrap", datetime: iso, title: absolute(iso, zone), "data-told": "clock" },
+    { class: "nowrap", datetime: iso, title: absolute(iso, zone), "data-shown": "clock" },
     clock(iso, zone),
   );
 }
@@ -45,14 +45,14 @@ export function span(from, to) {
 
 function retell() {
   const zone = preference("zone");
-  for (const element of document.querySelectorAll("time[data-told]")) {
+  for (const element of document.querySelectorAll("time[data-shown]")) {
     const iso = element.dateTime;
-    const told = element.dataset.told;
-    if (told !== "exact") {
+    const shown = element.dataset.shown;
+    if (shown !== "exact") {
       element.title = absolute(iso, zone);
     }
-    const words = told === "from" ? relative(iso, serverNow())
-      : told === "clock" ? clock(iso, zone) : absolute(iso, zone);
+    const words = shown === "from" ? relative(iso, serverNow())
+      : shown === "clock" ? clock(iso, zone) : absolute(iso, zone);
     if (element.textContent !== words) {
       element.textContent = words;
     }

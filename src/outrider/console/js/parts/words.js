@@ -1,5 +1,6 @@
 // Words for what the server says in codes.
 
+import { count } from "../state/format.js";
 import { words as texts } from "../texts.js";
 
 const ACTIONS = {
@@ -21,9 +22,15 @@ export function eventWord(event) {
   return isStop(event) ? texts.stopped : texts.events[event.type] ?? event.type;
 }
 
-/** A stop is told as the failure that it is to the state machine; to people it is a stop. */
+/** To the state machine a stop is a failure; to people it is a stop. */
 export function isStop({ type, payload }) {
   return type === "phase_failed" && payload?.reason === "stopped";
+}
+
+/** The contract's attempt; and which call of it, where a lost worker's call was repeated. */
+export function attemptWords({ contractAttempt, engineAttempt }) {
+  return engineAttempt > 1 ? texts.attemptAndCall(count(contractAttempt), count(engineAttempt))
+    : count(contractAttempt);
 }
 
 export function reasonWords(reason) {

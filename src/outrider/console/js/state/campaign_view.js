@@ -82,7 +82,7 @@ export function outcomeAfter({ outcome, accounting: before }, after) {
 
 /**
  * Shown at once, until an event, a snapshot or a refusal says how it really is. `isQueued`: it
- * waits for the answer to an earlier one, and what is told meanwhile is about that.
+ * waits for the answer to an earlier one, and what is shown meanwhile is about that.
  */
 export function guess(view, phase, action, guessId, { isQueued = false } = {}) {
   if (!(phase in view.phases) || !(action in AIMS)) {

@@ -123,6 +123,12 @@ export function absolute(moment, zone) {
   return `${day}, ${clock(moment, zone)}${zone === "utc" ? " UTC" : ""}`;
 }
 
+/** "5 Mar 2026" */
+export function dayOf(moment, zone) {
+  const { day, month, year } = partsOf(new Date(moment), zone);
+  return `${day} ${MONTHS[month]} ${year}`;
+}
+
 /** "14:03:07" */
 export function clock(moment, zone) {
   const { hours, minutes, seconds } = partsOf(new Date(moment), zone);

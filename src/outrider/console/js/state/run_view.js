@@ -70,3 +70,16 @@ export function applyRunSnapshot(view, snapshot) {
     stale: snapshot.lastEventSeq < view.holeEndsAt,
   };
 }
+
+/** A run's accounting as it was at a snapshot: what no job had settled then was waiting. */
+export function accountingAt(intended, { steps }) {
+  const all = { sent: 0, failed: 0, skipped: 0 };
+  for (const { counts } of steps) {
+    for (const part of counts ? Object.keys(all) : []) {
+      all[part] += counts[part];
+    }
+  }
+  const ended = all.sent + all.failed + all.skipped;
+  const whole = Math.max(intended, ended);
+  return { intended: whole, waiting: whole - ended, inDoubt: 0, ...all };
+}

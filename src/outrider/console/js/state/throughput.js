@@ -77,7 +77,7 @@ function countAt(samples, moment, part) {
   return before[part] + share * (after[part] - before[part]);
 }
 
-/** Milliseconds until all is ended at this rate; null where it stands still. */
+/** Milliseconds until all is ended at this rate; null if nothing ends. */
 export function timeLeft(waiting, perSecond) {
   return perSecond > 0 ? (waiting / perSecond) * 1000 : null;
 }

@@ -1,4 +1,4 @@
-"""A contract's mode: what is realtime does not wait behind what is batch."""
+"""The job claimer: what is realtime is claimed before what is batch."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -99,7 +99,7 @@ async def nobody_else_is_late(
         assert other["status"] == "ACCEPTED", other
 
 
-async def test_who_expires_behind_a_throttled_target_is_told_so_in_time(
+async def test_an_item_that_expires_behind_a_throttled_target_is_exhausted_in_time(
     deployment: Deployment, gateway: WitnessGateway
 ) -> None:
     """S3: one 429 with Retry-After 20 closes the door; the item says `target_throttled`."""

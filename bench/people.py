@@ -1,0 +1,211 @@
+"""The search and one person's story over a large ledger, and what its indexes cost an import.
+
+A ledger of campaigns, intents and workflow messages is written by SQL, with the keys that Outrider
+itself would have written; then the real search and the real story are timed, each for people and
+ids drawn at random. `ROWS=…` asks for another size; `python bench/people.py sqlite` or `postgres`
+is one database alone. Run it from the project's folder, with `PYTHONPATH=.`.
+"""
+
+import asyncio
+import os
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+
+import structlog
+from tests.support.raw_sql import raw_sql
+
+from outrider.bootstrap import Outrider, open_outrider
+from outrider.domain.campaigns import LAUNCH, CampaignDefinition
+from outrider.domain.ids import DEFAULT_SCOPE
+from outrider.domain.states import Channel
+from outrider.settings import Settings
+from outrider.testing.launches import ACTOR, message, people, registry, target
+from outrider.testing.postgres import PrivatePostgres, create_database
+
+ROWS = int(os.environ.get("ROWS", "3000000"))
+CAMPAIGNS = 100
+SINGLE_SHARE = 10
+"""Of so many rows one is an intent, and one a workflow's message."""
+LOOKS = 200
+IMPORTED = 100_000
+MEMBER_INDEXES = (
+    "audience_members_by_email", "audience_members_by_phone", "audience_members_by_token",
+)  # fmt: skip
+
+NUMBERS = {
+    "postgresql": "generate_series(0, {count} - 1) AS numbered (n)",
+    "sqlite": "(WITH RECURSIVE c (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM c"
+    " WHERE n < {count} - 1) SELECT n FROM c) AS numbered",
+}
+IDS = {
+    "postgresql": "gen_random_uuid()",
+    "sqlite": "lower(hex(randomblob(4)) || '-' || hex(randomblob(2)) || '-7' ||"
+    " substr(hex(randomblob(2)), 2) || '-8' || substr(hex(randomblob(2)), 2) || '-' ||"
+    " hex(randomblob(6)))",
+}
+PADDED = {
+    "postgresql": "lpad(n::text, 8, '0')",
+    "sqlite": "substr('00000000' || n, -8)",
+}
+KEYS = {"postgresql": "sha256(({key})::bytea)", "sqlite": "randomblob(32)"}
+"""SQLite has no SHA-256 in SQL: there a story has everything but its campaigns' items."""
+
+MEMBERS = """
+INSERT INTO audience_members (campaign_id, position, recipient_id, email, phone, attributes)
+SELECT '{campaign}', n, 'lead-' || n, 'Lead' || n || '@example.test', '+4477' || {padded}, '{{}}'
+  FROM {numbers}
+"""
+ITEMS = """
+INSERT INTO channel_outbox (id, tenant_id, workspace_id, origin, run_id, job_id, channel, provider,
+  submission_target, contract_id, recipient_id, recipient_address, idempotency_key, status, kind,
+  template, intent_status, attempts, attempt_fence, attempt_opened_at, attempt_closed_at, progress,
+  created_at, updated_at)
+SELECT {id}, '{tenant}', '{workspace}', '{origin}', {run}, '{job}', 'sms', 'noop', 'noop', 1,
+       {recipient}, '+4477' || {padded}, {key}, 'sent', {kind}, {kind}, 'ACCEPTED', 1, 1, '{now}',
+       '{now}', 'ANSWERED', '{now}', '{now}'
+  FROM {numbers}
+"""
+
+
+@contextmanager
+def databases() -> Iterator[list[str]]:
+    chosen = sys.argv[1] if len(sys.argv) > 1 else ""
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        urls = [] if chosen == "postgres" else [f"sqlite:///{folder}/outrider.db"]
+        server = PrivatePostgres(Path(folder) / "postgres") if chosen != "sqlite" else None
+        try:
+            if server is not None:
+                urls.append(asyncio.run(create_database(server.url)))
+            yield urls
+        finally:
+            if server is not None:
+                server.close()
+
+
+async def fill(outrider: Outrider, database: str) -> list[str]:
+    """Campaigns with audiences and sent items; the runs' ids."""
+    scheme = database.partition(":")[0]
+    campaign_rows = ROWS * (SINGLE_SHARE - 2) // SINGLE_SHARE // CAMPAIGNS
+    numbers = NUMBERS[scheme].format(count=campaign_rows)
+    now = "2026-03-01T10:00:00.000000Z"
+    same = {
+        "id": IDS[scheme], "tenant": DEFAULT_SCOPE.tenant_id, "padded": PADDED[scheme],
+        "workspace": DEFAULT_SCOPE.workspace_id, "now": now,
+        "job": "01a00000-0000-7000-8000-000000000001",
+    }  # fmt: skip
+    runs = []
+    async with raw_sql(database) as raw:
+        for number in range(CAMPAIGNS):
+            definition = CampaignDefinition(
+                f"Campaign {number}", (LAUNCH,), (message(Channel.SMS, "noop"),), 500
+            )
+            campaign_id, _ = await outrider.deployer.create(DEFAULT_SCOPE, definition, [], ACTOR)
+            asset_id = (
+                await raw.run(f"SELECT id FROM assets WHERE campaign_id = '{campaign_id}'")
+            )[0][0]
+            run_id = f"01a00000-0000-7000-8001-{number:012}"
+            await raw.run(
+                "INSERT INTO campaign_runs (id, tenant_id, workspace_id, campaign_id, phase,"
+                " channel, intended, scheduled_for, created_at)"
+                f" VALUES ('{run_id}', '{same['tenant']}', '{same['workspace']}', '{campaign_id}',"
+                f" 'launch', 'sms', {campaign_rows}, '{now}', '{now}')"
+            )
+            given = {**same, "numbers": numbers, "campaign": campaign_id}
+            await raw.run(MEMBERS.format(**given))
+            key = f"'{run_id}|lead-' || n || '|{asset_id}|2026-03-01T10:00:00Z'"
+            await raw.run(
+                ITEMS.format(
+                    **given, origin="campaign", run=f"'{run_id}'", kind="NULL",
+                    recipient="'lead-' || n", key=KEYS[scheme].format(key=key),
+                )
+            )  # fmt: skip
+            runs.append(run_id)
+        singles = NUMBERS[scheme].format(count=ROWS // SINGLE_SHARE)
+        for origin, kind in (("intent", "NULL"), ("workflow", "'sms'")):
+            key = KEYS[scheme].format(key=f"'{origin}|{origin}-' || n")
+            await raw.run(
+                ITEMS.format(
+                    **same, numbers=singles, origin=origin, run="NULL", kind=kind, key=key,
+                    recipient=f"'{origin}-' || n",
+                )
+            )  # fmt: skip
+        await raw.run("ANALYZE")
+    return runs
+
+
+async def timed(ask: Callable[[str], Awaitable[object]], texts: list[str]) -> str:
+    taken = []
+    for text in texts:
+        began = time.perf_counter()
+        await ask(text)
+        taken.append((time.perf_counter() - began) * 1000)
+    taken.sort()
+    return f"median {median(taken):.1f} ms, 99 of 100 within {taken[int(len(taken) * 0.99)]:.1f} ms"
+
+
+async def measure(database: str) -> None:
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        path = Path(folder) / "registry.json"
+        path.write_bytes(registry(target("noop", "noop", "noop:")))
+        settings = Settings(database_url=database, registry=path, spool=Path(folder) / "spool")
+        async with open_outrider(settings) as outrider:
+            await outrider.store.migrate()
+            began = time.perf_counter()
+            runs = await fill(outrider, database)
+            scheme = database.partition(":")[0]
+            print(f"{scheme}: {ROWS:,} ledger rows in {time.perf_counter() - began:.0f} s")
+            audience = ROWS * (SINGLE_SHARE - 2) // SINGLE_SHARE // CAMPAIGNS
+            some = [random.randrange(audience) for _ in range(LOOKS)]
+            searched = {
+                "phone": [f"+4477{n:08}" for n in some],
+                "email": [f"lead{n}@example.test" for n in some],
+                "recipient id": [f"lead-{n}" for n in some],
+                "workflow's recipient": [f"workflow-{n}" for n in some],
+                "run": [random.choice(runs) for _ in some],
+                "intent": [f"intent-{n}" for n in some],
+                "campaign's name": [f"campaign {n % CAMPAIGNS}" for n in some],
+                "nothing": [f"no-such-{n}" for n in some],
+            }
+            for name, texts in searched.items():
+                found = await timed(lambda text: outrider.searcher.find(DEFAULT_SCOPE, text), texts)
+                print(f"  search, {name}: {found}")
+            for name in ("phone", "recipient id"):
+                story = await outrider.person_reader.story(DEFAULT_SCOPE, searched[name][0], 100)
+                read = await timed(
+                    lambda text: outrider.person_reader.story(DEFAULT_SCOPE, text, 100),
+                    searched[name],
+                )
+                print(f"  story, {name} ({story.total} entries): {read}")
+            await imports(outrider, database)
+
+
+async def imports(outrider: Outrider, database: str) -> None:
+    """The same campaign created with the indexes by address, and without."""
+    for name in ("with the indexes", "without them"):
+        if name == "without them":
+            async with raw_sql(database) as raw:
+                for index in MEMBER_INDEXES:
+                    await raw.run(f"DROP INDEX {index}")
+        recipients = people(IMPORTED, prefix=name.split()[0])
+        definition = CampaignDefinition(name, (LAUNCH,), (message(Channel.SMS, "noop"),), 500)
+        began = time.perf_counter()
+        await outrider.deployer.create(DEFAULT_SCOPE, definition, recipients, ACTOR)
+        rate = IMPORTED / (time.perf_counter() - began)
+        print(f"  recipients a second into a new campaign, {name}: {rate:,.0f}")
+
+
+def main() -> None:
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(40))
+    with databases() as urls:
+        for url in urls:
+            asyncio.run(measure(url))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,131 @@
+"""Asking a provider what it received: what the families' look-ups have in common.
+
+A provider that does not answer, or answers with something else, has said nothing: unknown.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from importlib.metadata import version
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+from yarl import URL
+
+from outrider.domain.call_results import AttemptError
+from outrider.domain.evidence import ABSENT, Finding, LookedUp, LookUp, Match, unknown
+from outrider.domain.ids import IdempotencyKey
+from outrider.limits.gateways import (
+    LOOK_UP_DELAY_SECONDS,
+    LOOK_UP_RETENTION_SECONDS,
+    LOOK_UP_SECONDS,
+)
+from outrider.ports.gateway import LookUpQuestion
+from outrider.settings import TargetSettings
+
+if TYPE_CHECKING:
+    from outrider.gateways.http_client import HttpClient
+
+Document = TypeVar("Document")
+
+
+class NoAnswer(Exception):
+    """The provider did not say; the message says why, without any secret."""
+
+
+async def get_json(
+    client: "HttpClient",
+    url: URL,
+    decoder: msgspec.json.Decoder[Document],
+    headers: Mapping[str, str] | None = None,
+    *,
+    method: str = "GET",
+    content: bytes = b"",
+) -> Document:
+    """Raises NoAnswer unless the provider answers 2xx with a document of that form."""
+    answer = await client.ask(
+        method, url, headers=headers, content=content, timeout_seconds=LOOK_UP_SECONDS
+    )
+    if isinstance(answer, AttemptError):
+        raise NoAnswer(f"{answer.code}: {answer.detail}" if answer.detail else answer.code)
+    if not 200 <= answer.status < 300:
+        raise NoAnswer(f"HTTP {answer.status}")
+    try:
+        return decoder.decode(answer.body)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise NoAnswer(f"not its documented answer: {error}") from error
+
+
+def as_target_declares(look_up: LookUp | None, settings: TargetSettings) -> LookUp | None:
+    """The family's look-up, with what the target says of its provider's records."""
+    if look_up is None:
+        return None
+    delay, retention = settings.look_up_delay_seconds, settings.look_up_retention_seconds
+    return replace(
+        look_up,
+        delay_seconds=look_up.delay_seconds if delay is None else delay,
+        retention_seconds=look_up.retention_seconds if retention is None else retention,
+    )
+
+
+class DeclaredLookUp:
+    """A look-up by reference at a URL that the target names.
+
+    `POST {lookUpUrl}` with `{"referenceIds": [...]}` is answered with
+    `{"messages": [{"referenceId", "gatewayMessageId"?}]}`: those that were received.
+    """
+
+    def __init__(self, url: str, client: "HttpClient", settings: TargetSettings) -> None:
+        self._url = URL(url)
+        self._client = client
+        declared = LookUp(
+            Match.REFERENCE,
+            LOOK_UP_DELAY_SECONDS,
+            LOOK_UP_RETENTION_SECONDS,
+            "`POST` the target's `look_up_url`",
+            url,
+        )
+        self.evidence = as_target_declares(declared, settings)
+
+    async def look_up(
+        self, questions: Sequence[LookUpQuestion]
+    ) -> Mapping[IdempotencyKey, LookedUp]:
+        references = [each.reference for each in questions]
+        asked = msgspec.json.encode({"referenceIds": references})
+        try:
+            found = await get_json(self._client, self._url, _found, method="POST", content=asked)
+        except NoAnswer as error:
+            return dict.fromkeys(references, unknown(str(error)))
+        received = {each.reference_id: each.gateway_message_id for each in found.messages}
+        return {each: _received(each, received) for each in references}
+
+
+def _received(reference: str, received: Mapping[str, str | None]) -> LookedUp:
+    if reference not in received:
+        return ABSENT
+    known = received[reference]
+    return LookedUp(Finding.FOUND, () if known is None else (known,), "its reference is there")
+
+
+class _Message(msgspec.Struct, rename="camel"):
+    reference_id: str
+    gateway_message_id: str | None = None
+
+
+class _Found(msgspec.Struct):
+    messages: list[_Message]
+
+
+_found = msgspec.json.Decoder(_Found)
+
+
+def declared_look_up(client: "HttpClient", settings: TargetSettings) -> DeclaredLookUp | None:
+    if settings.look_up_url is None:
+        return None
+    return DeclaredLookUp(settings.look_up_url, client, settings)
+
+
+def recipe_of(*parts: object) -> str:
+    """A short fingerprint of what requests are made of."""
+    made_of = [version("outrider"), *(str(each) for each in parts)]
+    return hashlib.sha256(msgspec.json.encode(made_of)).hexdigest()[:32]

@@ -1,0 +1,204 @@
+"""The blocker finder: says why runs, lanes and events are not moving.
+
+It is the only place that does. Pages, `run explain`, alerts, log and metrics all show its answer.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from outrider.domain.blockers import (
+    Blocker,
+    Doubts,
+    JobsAtTarget,
+    PausedTarget,
+    RunFacts,
+    SilentHolders,
+    Surroundings,
+    event_blockers,
+    lane_blockers,
+    run_blockers,
+)
+from outrider.domain.errors import InvalidInput
+from outrider.domain.ids import DEFAULT_SCOPE, JobId, RunId, Scope
+from outrider.domain.states import PhaseState
+from outrider.domain.submission import Contract
+from outrider.kernel.contracts.contract_cache import ContractCache
+from outrider.kernel.foundation import Foundation
+from outrider.kernel.transactions import blockers, workers
+from outrider.kernel.transactions.blockers import JudgedRun, TargetsNow, WaitingJobs
+from outrider.kernel.transactions.workers import SeenWorker
+
+
+class JudgedBlockers(NamedTuple):
+    """A run and what it waits for; nothing while it moves."""
+
+    run: JudgedRun
+    blockers: list[Blocker]
+    jobs: Sequence[WaitingJobs] = ()
+    at_targets: Sequence[JobsAtTarget] = ()
+
+
+class _Conditions(NamedTuple):
+    """What all runs of one look share."""
+
+    now: datetime
+    targets: TargetsNow
+    live: Sequence[SeenWorker]
+    around: Surroundings
+
+
+class BlockerFinder:
+    def __init__(
+        self,
+        foundation: Foundation,
+        contracts_in_force: Callable[[], Mapping[str, Contract]],
+        engine_down_since: Callable[[], datetime | None] = lambda: None,
+    ) -> None:
+        self._store = foundation.store
+        self._clock = foundation.clock
+        self._limits = foundation.limits
+        self._contracts_in_force = contracts_in_force
+        self._contracts = ContractCache(foundation.store)
+        self._engine_down_since = engine_down_since
+
+    async def of_run(self, run_id: RunId) -> list[Blocker]:
+        return (await self.of_runs([run_id])).get(run_id, [])
+
+    async def of_runs(self, run_ids: Collection[RunId]) -> dict[RunId, list[Blocker]]:
+        return {each.run.id: each.blockers for each in await self.judge(run_ids)}
+
+    async def judge(self, run_ids: Collection[RunId]) -> list[JudgedBlockers]:
+        """A few statements, however many runs there are. Read after the caller's own reading, so
+        that what has ended since is not said to wait."""
+        if not run_ids:
+            return []
+        now = self._clock.now()
+        facts = await self._store.read(blockers.runs(list(run_ids), now, self._silent_before(now)))
+        if all(run.is_finished for run in facts.runs):
+            return [JudgedBlockers(run, []) for run in facts.runs]
+        conditions = await self._conditions(now)
+        return [
+            await self._judged(
+                run, facts.jobs.get(run.id, []), facts.doubts.get(run.id), conditions
+            )
+            for run in facts.runs
+        ]
+
+    async def of_lane(
+        self, scope: Scope, job_id: JobId, quiet_until: datetime | None
+    ) -> list[Blocker]:
+        """Of a single message that is due: why its lane does not take it. `quiet_until`: until when
+        the message itself has to wait for quiet hours."""
+        now = self._clock.now()
+        waiting = await self._store.read(blockers.lane(job_id, now, self._silent_before(now)))
+        if waiting is None:
+            return []
+        conditions = await self._conditions(now)
+        jobs = await self._at_target(scope, waiting, conditions)
+        return lane_blockers(jobs, quiet_until, conditions.around, now)
+
+    async def of_event(self, due_at: datetime) -> list[Blocker]:
+        """Of a domain event that waits to be routed."""
+        now = self._clock.now()
+        live = await self._live(now)
+        seen_at = None if live else await self._store.read(workers.seen_last())
+        return event_blockers(due_at, len(live), seen_at, now)
+
+    async def _judged(
+        self,
+        run: JudgedRun,
+        waiting: Sequence[WaitingJobs],
+        doubts: Doubts | None,
+        conditions: _Conditions,
+    ) -> JudgedBlockers:
+        jobs = [await self._at_target(run.scope, each, conditions) for each in waiting]
+        facts = RunFacts(
+            run.id,
+            run.is_finished,
+            run.waits_for,
+            run.created_at,
+            run.scheduled_for,
+            run.state_since if run.state == PhaseState.PAUSED else None,
+            run.phase,
+            run.campaign_id,
+            jobs,
+            doubts,
+        )
+        found = run_blockers(facts, conditions.around, conditions.now)
+        return JudgedBlockers(run, found, waiting, jobs)
+
+    async def _at_target(
+        self, scope: Scope, waiting: WaitingJobs, conditions: _Conditions
+    ) -> JobsAtTarget:
+        target, url = waiting.submission_target, None
+        is_elsewhere, registry_url, shown = False, None, scope == DEFAULT_SCOPE
+        if waiting.contract_id is not None:
+            url = (await self._contracts.by_id(waiting.contract_id)).gateway_url
+            present = self._in_force().get(target)
+            is_elsewhere = present is not None and present.gateway_url != url
+            registry_url = present.gateway_url if present is not None and is_elsewhere else None
+        elif waiting.subject == target:
+            # A lane has no contract of its own: its messages do.
+            present = self._in_force().get(target)
+            url = present.gateway_url if present is not None else None
+        paused = conditions.targets.paused.get(target)
+        return JobsAtTarget(
+            target,
+            url if shown else None,
+            waiting.held,
+            waiting.due,
+            waiting.due_at,
+            waiting.next_at,
+            waiting.parked,
+            _silent(waiting),
+            conditions.targets.door(target, url, str(scope.workspace_id))
+            if url is not None
+            else None,
+            PausedTarget(*paused) if paused is not None else None,
+            is_elsewhere,
+            registry_url if shown else None,
+            sum(worker.takes(target, waiting.mode) for worker in conditions.live),
+        )
+
+    async def _conditions(self, now: datetime) -> _Conditions:
+        targets = await self._store.read(blockers.targets_now(self._limits.page_items))
+        live = await self._live(now)
+        working = sum(worker.takes_jobs for worker in live)
+        if not working:
+            # Workers of the release before this one write no row of theirs.
+            working = await self._store.read(workers.unlisted_holders(now))
+        seen_at = None if working else await self._store.read(workers.seen_last())
+        around = Surroundings(working, seen_at, self._engine_down_since())
+        return _Conditions(now, targets, live, around)
+
+    async def _live(self, now: datetime) -> list[SeenWorker]:
+        since = self._silent_before(now)
+        return await self._store.read(workers.seen_since(since, self._limits.workers_judged))
+
+    def _silent_before(self, now: datetime) -> datetime:
+        return now - timedelta(seconds=self._limits.worker_silent_seconds)
+
+    def _in_force(self) -> Mapping[str, Contract]:
+        """Empty if no registry could be read: runs are judged without it."""
+        try:
+            return self._contracts_in_force()
+        except InvalidInput:
+            return {}
+
+
+def _silent(waiting: WaitingJobs) -> SilentHolders | None:
+    if not waiting.silent_jobs or waiting.silent_worker is None or waiting.silent_since is None:
+        return None
+    return SilentHolders(
+        waiting.silent_jobs,
+        short_name(waiting.silent_worker),
+        waiting.silent_since,
+        waiting.silent_lease_ends_at,
+    )
+
+
+def short_name(worker_id: str) -> str:
+    """Host and process id, of an id that also has boot, namespace and start."""
+    parts = worker_id.split("/")
+    return f"{parts[0]}/{parts[2]}" if len(parts) == 4 else worker_id

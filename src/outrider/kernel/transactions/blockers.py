@@ -1,0 +1,121 @@
+"""What decides whether runs and lanes move, read for many of them in a few statements."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from outrider.domain.blockers import ClosedDoor, Doubts
+from outrider.domain.ids import JobId, RunId, Scope, TenantId, WorkspaceId
+from outrider.domain.targets import DoorState
+from outrider.kernel.transactions import targets
+from outrider.kernel.transactions.targets import DoorKey, PausedTarget
+from outrider.ports.store import Row, Transaction, ask, ask_alone
+
+
+class JudgedRun(NamedTuple):
+    id: RunId
+    scope: Scope
+    campaign_id: str
+    phase: str
+    is_finished: bool
+    scheduled_for: datetime
+    created_at: datetime
+    state: str | None
+    """Of its phase; None if the phase has another run by now."""
+    state_since: datetime | None
+    progressed_at: datetime | None
+    waits_for: str | None
+
+
+class WaitingJobs(NamedTuple):
+    """`subject` is the run; for a lane, its target."""
+
+    subject: str
+    submission_target: str
+    contract_id: int | None
+    mode: str
+    held: int
+    due: int
+    due_at: datetime | None
+    next_at: datetime | None
+    parked: int
+    silent_jobs: int
+    silent_worker: str | None
+    silent_since: datetime | None
+    silent_lease_ends_at: datetime | None
+    taken_at: datetime | None
+    """When a worker took the newest of those that are held."""
+
+
+class TargetsNow(NamedTuple):
+    """Closed doors and paused targets, over all workspaces."""
+
+    doors: dict[DoorKey, ClosedDoor]
+    paused: dict[str, PausedTarget]
+
+    def door(self, target: str, url: str, workspace_id: str) -> ClosedDoor | None:
+        """The shared door and the workspace's own may be closed for one cause: the one that opens
+        later counts."""
+        key = DoorKey(target, url, workspace_id)
+        found = [door for each in (key.shared, key) if (door := self.doors.get(each)) is not None]
+        return max(found, key=lambda door: door.opens_at or door.since, default=None)
+
+
+class RunsFacts(NamedTuple):
+    runs: list[JudgedRun]
+    jobs: dict[str, list[WaitingJobs]]
+    doubts: dict[str, Doubts]
+
+
+def runs(
+    run_ids: Sequence[RunId], now: datetime, silent_before: datetime
+) -> Transaction[RunsFacts]:
+    window = {"id": list(run_ids)}
+    found = [_judged(row) for row in (yield from ask("runs_to_judge", window))]
+    rows = yield from ask("jobs_that_wait", window, now=now, silent_before=silent_before)
+    jobs: dict[str, list[WaitingJobs]] = {}
+    for row in rows:
+        waiting = WaitingJobs(*row)
+        jobs.setdefault(waiting.subject, []).append(waiting)
+    # Doubts are looked for where nothing else is left of a run.
+    quiet = [
+        run.id
+        for run in found
+        if not run.is_finished
+        and not any(each.held or each.due or each.next_at for each in jobs.get(run.id, []))
+    ]
+    doubts: dict[str, Doubts] = {}
+    if quiet:
+        counted = yield from ask("doubts_of_runs", {"id": quiet})
+        doubts = {run_id: Doubts(items, since) for run_id, items, since in counted}
+    return RunsFacts(found, jobs, doubts)
+
+
+def lane(job_id: JobId, now: datetime, silent_before: datetime) -> Transaction[WaitingJobs | None]:
+    rows = yield from ask("lane_that_waits", job_id=job_id, now=now, silent_before=silent_before)
+    return WaitingJobs(*rows[0]) if rows else None
+
+
+def targets_now(most: int) -> Transaction[TargetsNow]:
+    rows = yield from ask("closed_doors", most=most)
+    doors = {DoorKey(*row[:3]): _door(row) for row in rows}
+    return TargetsNow(doors, (yield from targets.paused_targets()))
+
+
+def unfinished_runs(after: str, now: datetime, most: int) -> Transaction[list[RunId]]:
+    """A page of the runs that should be moving."""
+    rows = yield from ask_alone("unfinished_runs", after=after, now=now, most=most)
+    return [row[0] for row in rows]
+
+
+def _judged(row: Row) -> JudgedRun:
+    run_id, tenant_id, workspace_id, campaign_id, phase, is_finished, *rest = row
+    scope = Scope(TenantId(tenant_id), WorkspaceId(workspace_id))
+    return JudgedRun(run_id, scope, campaign_id, phase, bool(is_finished), *rest)
+
+
+def _door(row: Row) -> ClosedDoor:
+    _target, _url, _workspace, state, since, opens_at, failures, reason = row
+    # A held door closed without a failed call: it was refused.
+    is_held = state == DoorState.DOWN and not failures
+    return ClosedDoor(DoorState(state), since, opens_at, reason, is_held)

@@ -1,0 +1,209 @@
+"""Looking into doubts: which are due, what is known of them, and when to look again."""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from outrider.domain.evidence import DoubtFacts, Finding, NextStep, Settles
+from outrider.domain.ids import IdempotencyKey, OutboxId, Scope, TenantId, WorkspaceId
+from outrider.domain.texts import storable
+from outrider.kernel.transactions.doubts import Held
+from outrider.ports.store import Transaction, Window, ask, ask_alone
+
+WORN_OUT = "worker_lost_repeatedly"
+"""Its call was abandoned as often as one attempt may be: it is not repeated to find out."""
+
+
+class ClaimedDoubt(NamedTuple):
+    """A doubt that one resolver looks into, until its lease ends."""
+
+    id: OutboxId
+    tenant_id: TenantId
+    workspace_id: WorkspaceId
+    run_id: str | None
+    job_id: str | None
+    campaign_id: str | None
+    origin: str
+    channel: str
+    recipient_id: str
+    address: str | None
+    asset_id: str | None
+    payload: str | None
+    topic: str | None
+    transactional: bool
+    called_contract_id: int
+    """Of the target that was called last, which may be a fallback."""
+    contract_id: int
+    reference: IdempotencyKey
+    attempts: int
+    attempts_before: int
+    repeats: int
+    uncounted_calls: int
+    progress: str | None
+    reason: str | None
+    opened_at: datetime | None
+    doubted_at: datetime
+    submitted_at: datetime
+    created_at: datetime
+    is_exhausted: bool
+    is_cancelled: bool
+    has_ended: bool
+    """Its job has: no more calls are made for it."""
+    fence: int
+    checks: int
+    checked_at: datetime | None
+    settles: str | None
+    since: datetime
+
+    @property
+    def scope(self) -> Scope:
+        return Scope(self.tenant_id, self.workspace_id)
+
+    @property
+    def held(self) -> Held:
+        return Held(self.doubted_at, self.fence)
+
+    @property
+    def was_abandoned(self) -> bool:
+        """Its worker was lost before it could say how the call ended."""
+        return self.opened_at is not None and self.progress is None
+
+    def facts(self, *, is_same_request: bool) -> DoubtFacts:
+        lets_repeat = self.opened_at is not None or not self.is_exhausted
+        may_repeat = lets_repeat and not (self.is_cancelled or self.has_ended)
+        return DoubtFacts(
+            self.created_at,
+            self.doubted_at,
+            self.checked_at,
+            # Each repeat ends a doubt, and begins another if it is as silent as the first.
+            max(self.checks, self.repeats),
+            may_repeat and self.reason != WORN_OUT,
+            is_same_request,
+        )
+
+
+class Looked(NamedTuple):
+    """What a look at a doubt came to, if it was not settled by it."""
+
+    doubt: ClaimedDoubt
+    step: NextStep
+    was_checked: bool = False
+    finding: Finding | None = None
+    detail: str | None = None
+
+
+def is_any_due(now: datetime) -> Transaction[bool]:
+    rows = yield from ask_alone("is_doubt_due", now=now)
+    return bool(rows)
+
+
+def claim(most: int, lease_expires_at: datetime, now: datetime) -> Transaction[list[ClaimedDoubt]]:
+    """The oldest due ones, for this resolver alone until the lease ends."""
+    rows = yield from ask("claim_doubts", most=most, lease_expires_at=lease_expires_at, now=now)
+    if not rows:
+        return []
+    return (yield from doubts_of([row[0] for row in rows]))
+
+
+def doubts_of(outbox_ids: Sequence[OutboxId]) -> Transaction[list[ClaimedDoubt]]:
+    """Those of the items that are in doubt, whoever holds them."""
+    if not outbox_ids:
+        return []
+    rows = yield from ask("claimed_doubts", {"id": outbox_ids})
+    return [ClaimedDoubt(*row) for row in rows]
+
+
+def put_back(looked: Sequence[Looked], now: datetime) -> Transaction[None]:
+    """Say how each settles next. Of those that another resolver holds by now, nothing is said."""
+    if not looked:
+        return
+    doubts = [each.doubt for each in looked]
+    window: Window = {
+        "id": [each.id for each in doubts],
+        "doubted_at": [each.doubted_at for each in doubts],
+        "fence": [each.fence for each in doubts],
+        "settles": [each.step.settles.value for each in looked],
+        "since": [_since(each) for each in looked],
+        "next_check_at": [each.step.next_check_at for each in looked],
+        "checks": [each.doubt.checks + each.was_checked for each in looked],
+        "checked_at": [now if each.was_checked else each.doubt.checked_at for each in looked],
+        "finding": [each.finding for each in looked],
+        "detail": [storable(each.detail) for each in looked],
+    }
+    yield from ask("put_back_doubts", window)
+
+
+def _since(looked: Looked) -> datetime:
+    """Since when it waits for this evidence, and not for another."""
+    known = looked.doubt.settles
+    if known is not None and Settles(known) is looked.step.settles:
+        return looked.doubt.since
+    return looked.step.since
+
+
+def look_now(outbox_ids: Sequence[OutboxId], now: datetime) -> Transaction[None]:
+    yield from ask("look_now", {"id": outbox_ids}, now=now)
+
+
+def attributes_of(outbox_ids: Sequence[OutboxId]) -> Transaction[dict[OutboxId, str]]:
+    """The recipients' attributes, which a campaign's message was rendered with."""
+    rows = yield from ask("members_of_doubts", {"id": outbox_ids})
+    return {OutboxId(row[0]): row[1] for row in rows}
+
+
+def known_messages(message_ids: Sequence[str]) -> Transaction[dict[str, OutboxId]]:
+    """Whose they are, as far as the ledger knows the provider's ids."""
+    if not message_ids:
+        return {}
+    rows = yield from ask("known_messages", {"id": message_ids})
+    return {row[0]: OutboxId(row[1]) for row in rows}
+
+
+class Rival(NamedTuple):
+    """An item whose message may be taken for another's."""
+
+    id: OutboxId
+    address: str
+    is_doubted: bool
+    """Else its call is under way, for all that is known."""
+
+
+def rivals(
+    addresses: Collection[str], channel: str, submission_target: str, scope: Scope, *,
+    is_shared: bool,
+) -> Transaction[list[Rival]]:  # fmt: skip
+    """Items to these addresses that are in doubt or being called; without addresses, those of the
+    target."""
+    rows = yield from ask(
+        "rivals", {"address": sorted(addresses)}, channel=channel,
+        submission_target=submission_target, workspace_id=scope.workspace_id, is_shared=is_shared,
+        is_unaddressed="" in addresses,
+    )  # fmt: skip
+    return [Rival(row[0], row[1], bool(row[2])) for row in rows]
+
+
+class Recipe(NamedTuple):
+    """How a target's requests are made: the same recipe makes the same bytes of the same item."""
+
+    submission_target: str
+    gateway_url: str
+    workspace: str
+    recipe: str
+
+
+class UsedRecipe(NamedTuple):
+    recipe: Recipe
+    first_used_at: datetime
+    last_used_at: datetime
+
+
+def note_recipes(recipes: Sequence[Recipe], now: datetime) -> Transaction[None]:
+    if recipes:
+        columns = zip(*recipes, strict=True)
+        window: Window = dict(zip(Recipe._fields, map(list, columns), strict=True))
+        yield from ask("note_recipe", window, now=now)
+
+
+def recipes_in_use() -> Transaction[list[UsedRecipe]]:
+    rows = yield from ask_alone("recipes_in_use")
+    return [UsedRecipe(Recipe(*row[:4]), *row[4:]) for row in rows]

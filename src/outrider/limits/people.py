@@ -1,0 +1,16 @@
+"""How much is looked at to tell one person's story, or to find what somebody searches for."""
+
+PERSON_CAMPAIGNS_MAX = 1_000
+"""The newest audiences that a person is a member of."""
+PERSON_RECIPIENT_CAMPAIGNS_MAX = 5_000
+"""The newest campaigns in which a recipient id is looked up, one by one."""
+PERSON_ITEMS_MAX = 5_000
+"""Of each way to find items: intents, workflow messages, replies."""
+PERSON_KEYS_WINDOW = 2_000
+PERSON_ADDRESSES_MAX = 20
+"""Addresses of one recipient id whose opt-outs and replies are shown."""
+SEARCH_MAX_CHARACTERS = 512
+SEARCH_NAMED_CAMPAIGNS_MAX = 10
+SEARCH_CAMPAIGNS_LOOKED_THROUGH = 2_000
+SEARCH_ITEMS_MAX = 10
+"""Items that share one provider's message id."""

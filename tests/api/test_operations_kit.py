@@ -1,0 +1,166 @@
+"""What operators get: the runbook, dashboards and rules, which name only what there is."""
+
+import asyncio
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from outrider.api.metrics import Figures, Metrics
+from outrider.domain.call_results import Progress
+from outrider.domain.states import IntentStatus, ItemStatus
+from outrider.domain.submission import Verdict
+from outrider.kernel.delivery.call_meter import CallMeter
+from outrider.kernel.transactions.alerts import RUNBOOK, SEVERITY, AlertCode, runbook
+from outrider.kernel.transactions.bus import SinkRecord
+from outrider.kernel.transactions.figures import TargetFigures
+from outrider.limits.kernel import Limits
+from outrider.testing.clock import FakeClock
+from outrider.testing.launches import target
+from tests.support.broken_server import closed_port
+from tests.support.deployment import deployed
+
+ROOT = Path(__file__).parents[2]
+RULES = ROOT / "deploy/prometheus/rules.yml"
+BOARDS = sorted((ROOT / "deploy/grafana").glob("*.json"))
+METRIC = re.compile(r"\boutrider_[a-z_]+\b")
+PATIENCE_SECONDS = 60.0
+FIRST_WORD_SECONDS = 10.0
+
+
+def test_every_alert_has_its_section_and_severity_in_the_runbook() -> None:
+    sections = re.split(r"^## ", (ROOT / RUNBOOK).read_text(), flags=re.MULTILINE)
+    found = {text.partition("\n")[0]: text for text in sections[1:]}
+    assert {code.value for code in AlertCode} <= set(found)
+    for code in AlertCode:
+        assert f"**{SEVERITY[code]}.**" in found[code.value], code
+        assert runbook(code) == f"{RUNBOOK}#{code.value.lower()}"
+
+
+def test_links_of_rules_lead_to_sections_of_the_runbook() -> None:
+    anchors = {
+        line.removeprefix("## ").lower()
+        for line in (ROOT / RUNBOOK).read_text().splitlines()
+        if line.startswith("## ")
+    }
+    links = re.findall(r"runbook_url: (\S+)#(\S+)", RULES.read_text())
+    assert links
+    assert {page for page, _ in links} == {RUNBOOK}
+    assert {anchor for _, anchor in links} <= anchors
+
+
+def shown_metrics() -> set[str]:
+    meter = CallMeter()
+    sent = Verdict(ItemStatus.SENT, IntentStatus.ACCEPTED, Progress.ANSWERED)
+    meter.note("sms", "sms.main", sent, 0.1)
+    metrics = Metrics(meter)
+    metrics.answered("GET", "/", 200, 0.1)
+    metrics.receipts.labels("sms.main", "delivered").inc()
+    targets = TargetFigures({"sms.main": "down"}, {}, 1, {})
+    fields: list[Any] = ["audit", *[0] * (len(SinkRecord._fields) - 1)]
+    sink = SinkRecord(*fields)
+    figures = Figures(jobs={"queued": 1}, sinks=[sink], targets=targets, read_at=FakeClock().now())
+    page = metrics.page(figures).decode()
+    return {line.split("{")[0].split(" ")[0] for line in page.splitlines() if line[:1] != "#"}
+
+
+@pytest.mark.parametrize("file", [RULES, *BOARDS], ids=lambda file: file.name)
+def test_rules_and_dashboards_ask_for_metrics_that_exist(file: Path) -> None:
+    text = file.read_text()
+    if file.suffix == ".json":
+        board = json.loads(text)
+        asked = [each["expr"] for panel in board["panels"] for each in panel["targets"]]
+    else:
+        asked = re.findall(r"expr: (.*)", text)
+    names = {name for expression in asked for name in METRIC.findall(expression)}
+    assert names
+    assert names <= shown_metrics()
+
+
+def test_the_dashboards_are_of_campaigns_targets_workers_and_the_database() -> None:
+    assert [board.stem for board in BOARDS] == ["campaigns", "database", "targets", "workers"]
+
+
+def test_the_first_word_about_a_failure_comes_within_ten_seconds() -> None:
+    """The waits that lie between a failure and its alert, added up."""
+    limits = Limits()
+    throttled = limits.door_alert_seconds + limits.watcher_seconds
+    silent = limits.worker_silent_seconds + limits.watcher_seconds
+    sink = limits.sink_failing_seconds + limits.watcher_seconds
+    nobody = limits.no_worker_seconds + limits.watcher_seconds
+    assert max(throttled, silent, sink, nobody) <= FIRST_WORD_SECONDS
+
+
+PROMETHEUS, PROMTOOL = shutil.which("prometheus"), shutil.which("promtool")
+needs_prometheus = pytest.mark.skipif(
+    PROMETHEUS is None or PROMTOOL is None,
+    reason="NOT TESTED: prometheus is not installed; run `apt-get install prometheus`",
+)
+
+
+@needs_prometheus
+def test_promtool_accepts_the_rules() -> None:
+    assert PROMTOOL is not None
+    checked = subprocess.run(
+        [PROMTOOL, "check", "rules", RULES], capture_output=True, text=True, check=False
+    )
+    assert checked.returncode == 0, checked.stderr
+
+
+@asynccontextmanager
+async def prometheus(folder: Path, scraped: str) -> AsyncIterator[str]:
+    """A Prometheus that scrapes every second, with our rules, but without their patience."""
+    assert PROMETHEUS is not None
+    (folder / "rules.yml").write_text(re.sub(r"for: \w+", "for: 0s", RULES.read_text()))
+    (folder / "prometheus.yml").write_text(
+        "global: {scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s}\n"
+        f"rule_files: [{folder}/rules.yml]\n"
+        "scrape_configs:\n"
+        f"  - {{job_name: outrider, static_configs: [{{targets: ['{scraped}']}}]}}\n"
+    )
+    address = f"127.0.0.1:{closed_port()}"
+    process = await asyncio.create_subprocess_exec(
+        PROMETHEUS, f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data",
+        f"--web.listen-address={address}", stderr=asyncio.subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        yield f"http://{address}"
+    finally:
+        process.kill()
+        await process.wait()
+
+
+async def until_alerts(url: str, *, firing: str | None = None, gone: str | None = None) -> None:
+    found: set[str] = set()
+    async with aiohttp.ClientSession() as session, asyncio.timeout(PATIENCE_SECONDS):
+        while firing not in (None, *found) or not found or gone in found:
+            try:
+                async with session.get(f"{url}/api/v1/alerts") as response:
+                    answer = (await response.json())["data"]["alerts"]
+            except aiohttp.ClientError:
+                answer = []
+            found = {each["labels"]["alertname"] for each in answer} | {"reached"}
+            await asyncio.sleep(0.2)
+
+
+@needs_prometheus
+async def test_a_real_prometheus_fires_for_a_target_that_is_down(tmp_path: Path) -> None:
+    down = target("sms.all", "sms", f"http://127.0.0.1:{closed_port()}")
+    async with deployed(
+        tmp_path, f"sqlite:///{tmp_path}/outrider.db", [down],
+        settings={"sms.all": {"breaker_failures": 1, "breaker_seconds": 1, "concurrency": 1}},
+        environment={"OUTRIDER_METRICS_WITHOUT_KEY": "true"},
+    ) as deployment:  # fmt: skip
+        await deployment.launch("sms.all", 3)
+        folder = tmp_path / "prometheus"
+        folder.mkdir()
+        async with prometheus(folder, deployment.server.url.removeprefix("http://")) as url:
+            await until_alerts(url, firing="OutriderTargetDown")
+            await until_alerts(url, gone="OutriderNoFigures")

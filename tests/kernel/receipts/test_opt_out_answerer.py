@@ -1,0 +1,193 @@
+"""STOP and HELP are answered once, through the ledger, where the target says so."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from pydantic import ValidationError
+
+from outrider.domain.opt_out_answers import HELP_ANSWERS, STOP_ANSWERS, default_answer
+from outrider.domain.opt_out_words import HELP_WORDS, STOP_WORDS, OptOutWord
+from outrider.domain.receipts import Receipt, ReceiptEvent
+from outrider.domain.suppressions import OptOut
+from outrider.domain.workspaces import DEFAULT_WORKSPACE_NAME, WorkspaceName
+from outrider.gateways.directory import GATEWAY_TYPES
+from outrider.kernel.transactions import suppressions
+from outrider.kernel.transactions.paging import LAST
+from outrider.target_settings import OptOutAnswers
+from tests.support.eventually import eventually
+from tests.support.shared_targets import ACME, ANN, BETA, TARGET, Shared, sharing
+from tests.support.whole_runs import working
+
+MOST = 100
+CONFIRMED = "Shop: You will get no more messages from us. Reply START to get them again."
+HELPED = "Shop news. Call 0800 1234, or reply STOP."
+BOTH = {"stop": True, "help": HELPED, "sender": "Shop"}
+
+
+async def answers(shared: Shared, workspace: WorkspaceName = ACME) -> list[tuple[str, str, str]]:
+    """Whom the workspace has answered, with what, and what became of it; the oldest first."""
+    scope = shared.scopes[workspace]
+    lines, _ = await shared.outrider.submissions.page(scope, LAST, MOST)
+    found = []
+    for line in reversed(lines):
+        if "-answer-" in line.intent_id:
+            intent, _ = await shared.outrider.submissions.intent(scope, line.intent_id)
+            payload: dict[str, Any] = msgspec.json.decode(intent.payload)
+            found.append((payload["to"], payload["message"], intent.status))
+    return found
+
+
+async def until_answered(shared: Shared, count: int, workspace: WorkspaceName = ACME) -> None:
+    async def is_answered() -> bool:
+        found = await answers(shared, workspace)
+        return len(found) >= count and all(status != "PENDING" for *_, status in found)
+
+    await eventually(is_answered)
+
+
+@pytest.fixture
+async def shared(database: str, tmp_path: Path) -> AsyncIterator[Shared]:
+    async with sharing(database, tmp_path, answers=BOTH) as scene:
+        yield scene
+
+
+async def test_a_stop_is_confirmed_once_although_it_forbids_any_message(shared: Shared) -> None:
+    await shared.sent(ACME, "one")
+    await shared.replied("Stop!")
+    await until_answered(shared, 1)
+    await shared.replied("STOP")
+    assert await answers(shared) == [(ANN, CONFIRMED, "ACCEPTED")]
+    assert await shared.suppressed() == {"acme": [ANN]}
+    # It is the answer alone that goes out.
+    assert (await shared.submitted(ACME, "two")).status == "REJECTED"
+    # Whoever starts again may stop again.
+    await shared.replied("START")
+    await shared.replied("STOP")
+    await until_answered(shared, 2)
+    assert await answers(shared) == [(ANN, CONFIRMED, "ACCEPTED")] * 2
+
+
+async def test_help_is_answered_once_a_day_also_to_somebody_who_has_stopped(
+    shared: Shared,
+) -> None:
+    await shared.sent(ACME, "one")
+    await shared.replied("STOP")
+    await shared.replied("help")
+    await shared.replied("HELP")
+    await until_answered(shared, 2)
+    assert [text for _, text, _ in await answers(shared)] == [CONFIRMED, HELPED]
+
+
+async def test_many_stops_at_once_and_repeated_are_confirmed_once(
+    database: str, tmp_path: Path
+) -> None:
+    """Repeats, several matchers at once, and a second server on the same database."""
+    async with (
+        sharing(database, tmp_path, answers=BOTH, work=False) as one,
+        sharing(database, tmp_path, answers=BOTH, work=False) as other,
+    ):
+        async with working(one.outrider):
+            await one.sent(ACME, "one")
+        stops = [
+            Receipt(f"s-{n}", ReceiptEvent.REPLIED, sender=ANN, text="STOP") for n in range(20)
+        ]
+        intakes = [each.outrider.receipt_intake for each in (one, other)]
+        await asyncio.gather(
+            *(
+                intake.take(DEFAULT_WORKSPACE_NAME, TARGET, [stop])
+                for intake in intakes
+                for stop in stops
+            )
+        )
+        matchers = [each.outrider.receipt_matcher for each in (one, other)] * 3
+        while sum(
+            each.claimed for each in await asyncio.gather(*(each.match_due() for each in matchers))
+        ):
+            pass
+        assert len(await answers(one)) == 1
+
+
+async def test_a_stop_that_was_taken_back_before_it_came_is_not_confirmed(shared: Shared) -> None:
+    await shared.sent(ACME, "one")
+    now = shared.outrider.clock.now()
+    await shared.replied("START", occurred_at=now)
+    await shared.replied("STOP", occurred_at=now.replace(year=now.year - 1))
+    assert await answers(shared) == []
+
+
+async def test_of_several_who_share_a_number_the_one_who_wrote_last_answers(
+    shared: Shared,
+) -> None:
+    await shared.sent(ACME, "one")
+    await shared.sent(BETA, "two")
+    await shared.replied("STOP")
+    await until_answered(shared, 1, BETA)
+    assert await shared.suppressed() == {"acme": [ANN], "beta": [ANN]}
+    assert (await answers(shared, BETA), await answers(shared, ACME)) == (
+        [(ANN, CONFIRMED, "ACCEPTED")],
+        [],
+    )
+
+
+async def test_an_address_that_bounced_or_an_operator_forbids_is_not_answered(
+    shared: Shared,
+) -> None:
+    await shared.sent(ACME, "one")
+    forbidden = OptOut("by the operator", include_transactional=True)
+    now = shared.outrider.clock.now()
+    await shared.outrider.store.write(
+        suppressions.suppress(shared.scopes[ACME], "sms", [ANN], forbidden, now)
+    )
+    await shared.replied("HELP")
+    await until_answered(shared, 1)
+    assert [status for *_, status in await answers(shared)] == ["REJECTED"]
+
+
+async def test_what_a_provider_reports_as_an_opt_out_is_not_answered(shared: Shared) -> None:
+    await shared.sent(ACME, "one")
+    await shared.reported(ReceiptEvent.OPTED_OUT, sender=ANN)
+    assert await shared.suppressed() == {"acme": [ANN]}
+    assert await answers(shared) == []
+
+
+@pytest.mark.parametrize("given", [{}, {"stop": True, "provider_answers": True}])
+async def test_nobody_is_answered_unless_the_target_says_so(
+    database: str, tmp_path: Path, given: dict[str, object]
+) -> None:
+    async with sharing(database, tmp_path, answers=given) as shared:
+        await shared.sent(ACME, "one")
+        await shared.replied("STOP")
+        assert await shared.suppressed() == {"acme": [ANN]}
+        assert await answers(shared) == []
+
+
+def test_there_is_an_answer_in_every_language_that_has_a_word() -> None:
+    assert STOP_ANSWERS.keys() == STOP_WORDS.keys()
+    assert HELP_ANSWERS.keys() == STOP_ANSWERS.keys()
+    assert HELP_WORDS.keys() <= HELP_ANSWERS.keys()
+    assert all("START" in text for text in STOP_ANSWERS.values())
+    assert all("STOP" in text for text in HELP_ANSWERS.values())
+
+
+def test_a_word_is_answered_in_its_own_language_and_else_in_the_targets() -> None:
+    assert default_answer(OptOutWord.STOP, "Abmelden!", "en") == STOP_ANSWERS["de"]
+    assert default_answer(OptOutWord.STOP, "STOP", "fr") == STOP_ANSWERS["fr"]
+    # Portuguese and Spanish.
+    assert default_answer(OptOutWord.STOP, "parar", "pt") == STOP_ANSWERS["pt"]
+    assert default_answer(OptOutWord.HELP, "Hilfe", "en") == HELP_ANSWERS["de"]
+
+
+def test_settings_name_a_language_that_there_is_and_texts_that_are_some() -> None:
+    for wrong in ({"language": "tlh"}, {"stop": ""}, {"help": 1}, {"halt": True}):
+        with pytest.raises(ValidationError):
+            OptOutAnswers.model_validate(wrong)
+    assert OptOutAnswers().text(OptOutWord.STOP, "STOP") is None
+    assert OptOutAnswers(stop="Bye").text(OptOutWord.STOP, "STOP") == "Bye"
+
+
+def test_twilio_answers_by_itself() -> None:
+    assert {name for name, each in GATEWAY_TYPES.items() if each.answers_opt_outs} == {"twilio_sms"}

@@ -1,0 +1,81 @@
+"""The person reader: what it finds through keys, retries and limits."""
+
+from pathlib import Path
+
+import pytest
+
+from outrider.bootstrap import Outrider
+from outrider.domain.campaigns import LAUNCH
+from outrider.domain.ids import DEFAULT_SCOPE
+from outrider.domain.people import Address, PersonKind, readings
+from outrider.domain.phases import Action
+from outrider.domain.states import Channel
+from outrider.kernel.transactions import people as people_transactions
+from outrider.kernel.transactions import person_stories
+from outrider.kernel.transactions.person_stories import Story
+from outrider.kernel.transactions.phase_controls import Control, RerunScope
+from outrider.testing.launches import ACTOR, launch, message, observe, people, target
+from tests.support.whole_runs import opened, work_until_terminal
+
+SMS = target("sms", "noop", "noop:")
+
+
+def test_a_text_is_read_as_everything_that_it_can_be() -> None:
+    def read(given: str) -> list[tuple[str, str]]:
+        return [(each.kind.value, each.text) for each in readings(given)]
+
+    assert read(" Ada@EXAMPLE.test ") == [
+        ("email", "Ada@example.test"), ("recipient", "Ada@EXAMPLE.test"),
+    ]  # fmt: skip
+    assert read("+44 7700 900-123") == [
+        ("phone", "+447700900123"), ("recipient", "+44 7700 900-123"),
+    ]  # fmt: skip
+    assert read("lead-1") == [("push_token", "lead-1"), ("recipient", "lead-1")]
+    # An address that nobody can send to was skipped, and that is a part of the story.
+    assert read("ada@")[0] == ("email", "ada@")
+    assert Address(PersonKind.RECIPIENT, "lead-1").channels == []
+
+
+async def story(outrider: Outrider, given: str, most: int = 100) -> Story:
+    return await outrider.person_reader.story(DEFAULT_SCOPE, given, most)
+
+
+async def test_items_of_every_run_of_a_campaign_are_found_without_an_index_by_address(
+    database: str, tmp_path: Path
+) -> None:
+    async with opened(database, tmp_path, SMS) as outrider:
+        messages = [message(Channel.SMS, "sms", message_id=name) for name in ("offer", "reminder")]
+        run_id = await launch(outrider, messages, people(3))
+        await work_until_terminal(outrider, run_id)
+        run, _ = await observe(outrider, run_id)
+        again = Control(Action.RERUN, ACTOR, scope=RerunScope.ALL, confirm=True)
+        begun = await outrider.phase_controller.control(
+            DEFAULT_SCOPE, run.campaign_id, LAUNCH, again
+        )
+        assert begun.run_id is not None
+        await work_until_terminal(outrider, begun.run_id)
+        by_phone = await story(outrider, people(3)[1].phone or "")
+        found = [trace.item for trace in by_phone.traces if trace.item]
+        assert [(each.channel, each.recipient_id) for each in found] == [("sms", "lead-1")] * 4
+        assert len({each.run_id for each in found}) == 2
+        by_id = await story(outrider, "lead-1", most=3)
+        assert (by_id.kind, by_id.total, by_id.has_more) == (PersonKind.RECIPIENT, 4, True)
+        assert {each.text for each in by_id.addresses} == {
+            people(2)[1].email, people(2)[1].phone, people(2)[1].push_token,
+        }  # fmt: skip
+
+
+async def test_a_story_says_where_it_is_not_complete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(f"sqlite:///{tmp_path}/outrider.db", tmp_path, SMS) as outrider:
+        for _ in range(3):
+            run_id = await launch(outrider, [message(Channel.SMS, "sms")], people(1))
+            await work_until_terminal(outrider, run_id)
+        phone = people(1)[0].phone or ""
+        whole = await story(outrider, phone)
+        assert (whole.total, whole.complete) == (3, True)
+        monkeypatch.setattr(person_stories, "PERSON_CAMPAIGNS_MAX", 2)
+        monkeypatch.setattr(people_transactions.memberships, "__defaults__", (2,))
+        limited = await story(outrider, phone)
+        assert (limited.total, limited.complete) == (2, False)

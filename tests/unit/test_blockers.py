@@ -1,0 +1,132 @@
+"""Why something is not moving: one decision, from facts."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from outrider.domain.blockers import (
+    BlockerCode,
+    ClosedDoor,
+    Doubts,
+    JobsAtTarget,
+    PausedTarget,
+    RunFacts,
+    SilentHolders,
+    Surroundings,
+    database_down,
+    event_blockers,
+    lane_blockers,
+    run_blockers,
+)
+from outrider.domain.targets import DoorState
+
+NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
+LONG_AGO = NOON - timedelta(minutes=5)
+MOVING = JobsAtTarget("sms.main", "http://one.test", held=2, due=1, due_at=LONG_AGO, takers=1)
+WAITING = replace(MOVING, held=0)
+RUN = RunFacts("run-1", False, None, LONG_AGO, LONG_AGO, None, "launch", "campaign-1", [MOVING])
+ONE_WORKER = Surroundings(1)
+NOBODY = Surroundings(0)
+DOWN = ClosedDoor(DoorState.DOWN, LONG_AGO, NOON, "connect: refused")
+THROTTLED = ClosedDoor(DoorState.THROTTLED, LONG_AGO, NOON, "HTTP 503")
+
+
+def codes(run: RunFacts, around: Surroundings = ONE_WORKER) -> list[str]:
+    return [each.code.value for each in run_blockers(run, around, NOON)]
+
+
+def at(**changes: object) -> RunFacts:
+    return replace(RUN, jobs=[replace(WAITING, **changes)])  # type: ignore[arg-type]
+
+
+def test_a_run_that_moves_has_no_blocker() -> None:
+    assert codes(RUN) == []
+    assert codes(RUN, NOBODY) == [], "its jobs are held"
+    assert codes(replace(RUN, is_finished=True, waits_for="approval")) == []
+
+
+@pytest.mark.parametrize(
+    ("run", "around", "code", "hint"),
+    [
+        (replace(RUN, waits_for="approval"), ONE_WORKER, "AWAITING_APPROVAL", "run-1 APPROVE"),
+        (replace(RUN, waits_for="room"), ONE_WORKER, "AWAITING_ROOM", "by itself"),
+        (replace(RUN, paused_at=LONG_AGO), ONE_WORKER, "PAUSED", "resume campaign-1 launch"),
+        (
+            replace(RUN, scheduled_for=NOON + timedelta(days=1)),
+            ONE_WORKER,
+            "SCHEDULED",
+            "by itself",
+        ),
+        (at(door=DOWN), ONE_WORKER, "TARGET_DOWN", "target reset sms.main"),
+        (at(door=THROTTLED), ONE_WORKER, "TARGET_THROTTLED", "rate_per_second"),
+        (at(door=replace(DOWN, is_held=True)), ONE_WORKER, "TARGET_DOWN", "outrider check"),
+        (at(door=DOWN, is_elsewhere=True), ONE_WORKER, "TARGET_DOWN", "run repoint run-1"),
+        (
+            at(paused=PausedTarget("ada", LONG_AGO)),
+            ONE_WORKER,
+            "TARGET_PAUSED",
+            "target resume sms.main",
+        ),
+        (at(), NOBODY, "NO_WORKER", "outrider work"),
+        (at(takers=0), ONE_WORKER, "NO_WORKER", "--targets sms.main"),
+        (at(), ONE_WORKER, "NO_WORKER", "its turn"),
+        (
+            at(silent=SilentHolders(2, "host/7", LONG_AGO, NOON)),
+            ONE_WORKER,
+            "NO_WORKER",
+            "outrider workers",
+        ),
+        (at(), replace(ONE_WORKER, engine_down_since=LONG_AGO), "ENGINE_DOWN", "Temporal"),
+    ],
+)
+def test_each_cause_has_its_code_and_says_what_to_do(
+    run: RunFacts, around: Surroundings, code: str, hint: str
+) -> None:
+    (found,) = run_blockers(run, around, NOON)
+    assert (found.code, found.since) == (code, LONG_AGO)
+    assert hint in found.hint
+    assert found.message
+
+
+def test_a_momentary_throttle_or_wait_for_a_turn_is_no_blocker() -> None:
+    just_now = NOON - timedelta(seconds=1)
+    assert codes(at(door=replace(THROTTLED, since=just_now, opens_at=NOON), due_at=just_now)) == []
+    assert codes(at(due=0, due_at=None, next_at=NOON + timedelta(seconds=60))) == []
+
+
+def test_a_doubt_blocks_when_nothing_else_is_left() -> None:
+    doubts = Doubts(3, LONG_AGO)
+    assert codes(replace(RUN, doubts=doubts)) == []
+    parked = replace(RUN, doubts=doubts, jobs=[JobsAtTarget("sms.main", parked=1)])
+    (found,) = run_blockers(parked, ONE_WORKER, NOON)
+    assert (found.code, found.since) == (BlockerCode.IN_DOUBT, LONG_AGO)
+    assert "3 items are in doubt" in found.message
+
+
+def test_each_target_of_a_run_has_its_own_blocker() -> None:
+    two = replace(RUN, jobs=[replace(WAITING, door=DOWN), MOVING])
+    (found,) = run_blockers(two, ONE_WORKER, NOON)
+    assert found.submission_target == "sms.main"
+    assert "sms.main at http://one.test is down" in found.message
+    assert "connect: refused" in found.message
+
+
+def test_a_lane_waits_for_quiet_hours_first() -> None:
+    later = NOON + timedelta(hours=8)
+    (found,) = lane_blockers(WAITING, later, ONE_WORKER, NOON)
+    assert found.code is BlockerCode.QUIET_HOURS
+    (found,) = lane_blockers(WAITING, None, NOBODY, NOON)
+    assert found.code is BlockerCode.NO_WORKER
+    assert lane_blockers(MOVING, None, ONE_WORKER, NOON) == []
+
+
+def test_an_event_waits_only_where_no_process_runs() -> None:
+    assert event_blockers(LONG_AGO, 1, NOON, NOON) == []
+    (found,) = event_blockers(LONG_AGO, 0, None, NOON)
+    assert (found.code, found.since) == (BlockerCode.NO_WORKER, LONG_AGO)
+
+
+def test_a_database_that_is_away_is_named() -> None:
+    found = database_down(LONG_AGO)
+    assert (found.code, found.since) == (BlockerCode.DATABASE_DOWN, LONG_AGO)
