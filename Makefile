@@ -34,11 +34,10 @@ serve: setup ## the API server and, beside it, provider simulators, on loopback,
 	  trap 'kill $$sandbox 2>/dev/null' EXIT; trap : INT; trap 'kill $$server' TERM HUP; \
 	  wait $$server || wait $$server; }
 
-# Four more than there are processors: tests wait for disks, clocks and pages longer than they compute.
 test: setup ## every test, on real SQLite, Postgres, Temporal, Conductor, HTTP, SMTP, NATS, Redis and Chromium
 	@scripts/machine.sh
 	@scripts/conductor_server.sh
-	$(BIN)/pytest -n $$(($$(nproc) + 4)) --dist worksteal
+	$(BIN)/python scripts/test.py
 
 storms: setup ## the long versions of tests: outages, fairness, pauses, kills, Postfix; half an hour
 	@scripts/machine.sh
