@@ -3,7 +3,7 @@
 Six processes of tests share two processors, and now and then one waits in vain for a machine that
 is busy elsewhere. So a few failures are run once more, alone. Both results are printed, and what
 fails again fails the run. There is no second look where a failure that comes and goes is the
-finding itself: where workers are killed (tests/crash), where many tests failed, or where none was run.
+finding itself: where workers are killed (tests/crash), where many failed, or where none was run.
 """
 
 import json
