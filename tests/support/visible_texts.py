@@ -162,5 +162,5 @@ def help_texts(source: str) -> list[Literal]:
 
 
 def fields_of(template: str) -> set[str]:
-    """The names that a text of `cli/texts.py` wants to be given."""
+    """The names of the values that a text in `cli/texts/` needs."""
     return {name for _, name, _, _ in string.Formatter().parse(template) if name}

@@ -61,7 +61,7 @@ def _modules() -> list[Path]:
 
 
 def _commands() -> list[Path]:
-    return [path for path in sorted(CLI.glob("*.py")) if path.name != "texts.py"]
+    return sorted(CLI.glob("*.py"))
 
 
 # Months and units, a browser's own names, and a line for its developer tools.

@@ -1,0 +1,147 @@
+"""Texts about what happens to messages and what keeps them from being sent: doubts, receipts,
+opt-outs, people, targets, workers, alerts and the event bus."""
+
+
+class Alerts:
+    NONE = "no open alerts"
+    NEXT_PAGE = "next: outrider alerts --after {next}"
+
+
+class Bus:
+    NO_SINKS = "no sinks are configured; docs/event-bus.md explains OUTRIDER_BUS"
+    NO_DEAD_LETTERS = "no dead letters"
+    NEXT_PAGE = "next: outrider bus dead-letters --after {next}"
+    ONE_OR_ALL = "give the ID of a dead letter, or --all"
+    ALL_REDRIVEN = "{redriven:,} dead letters queued for redelivery"
+    REDRIVEN = "[green]redriven[/green] {id}: queued for {sink}"
+    RESUMED = "[green]resumed[/green] {name}"
+    NEEDS_YES = "--json cannot ask for confirmation: add --yes"
+    CONFIRM_FORGET = (
+        "Sink '{name}' has {waiting:,} waiting events and {letters:,} dead letters. All of them"
+        " will be dropped. Remove the sink?"
+    )
+    FORGOTTEN = (
+        "[green]removed[/green] {name}: dropped {waiting:,} waiting events and {dead_letters:,}"
+        " dead letters"
+    )
+
+
+class Doubts:
+    NONE = "nothing is in doubt"
+    UNCHECKED = "not checked yet"
+    COUNTS = "{total:,} in doubt: {people:,} left to people, {themselves:,} settling by themselves"
+    NEXT_PAGE = "next: outrider doubts list --after {next}"
+    NEXT_RESOLVE = (
+        "next: look up the references at the provider, then `outrider doubts resolve ITEM"
+        " --verdict sent|failed|resubmit --evidence TEXT`"
+    )
+    NO_EVIDENCE = "describe the evidence: how do you know?"
+    RESOLVED = "[green]resolved[/green] {outbox_id}: {verdict}"
+    NEEDS_TARGET = "a provider's record covers one target only: name it with --target"
+    GATEWAY_LOOK_UP = "gateway look-up"
+    RECONCILED = (
+        "{sent:,} were sent, {resubmitted:,} will be sent again, {failed:,} failed,"
+        " {asked_again:,} are called again under the same reference, {left:,} remain in doubt"
+    )
+    NEXT_ABSENT = (
+        "next: if the export is complete, add --absent resubmit to resend what never arrived"
+    )
+    EXPORT = "{name}: {rows:,} rows ({format}, {encoding}), {unreadable:,} lines could not be read"
+    NOT_READ = "[yellow]{line}[/yellow]: {message}"
+    NO_COLUMNS = "no column was recognised: name them with --column FIELD=COLUMN"
+    NOTHING_MATCHES = "no row is about an item in doubt"
+    NOT_IN_EXPORT = "not in the export"
+    ROWS = "{known:,} rows are about messages with a known outcome, {unknown:,} about no message"
+    VERDICTS = "{sent:,} sent, {resubmit:,} to send again, {failed:,} failed, {in_doubt:,} in doubt"
+    WOULD_BECOME = "would become: {verdicts}. Nothing was changed"
+    AMBIGUOUS = "{count:,} remain because several rows could be about them"
+    NOT_COVERED = "{count:,} remain because they were called outside the export's time"
+    HELD = "{count:,} remain because their worker may still be running; --force judges them"
+    NOTHING_MATCHED = (
+        "[yellow]--absent was not applied[/yellow]: no row is about any message"
+        " of this target, so the export is of something else or the reference is in another column"
+    )
+    UNREADABLE_ROWS = (
+        "[yellow]--absent was not applied[/yellow]: some lines could not be"
+        " read, and the missing messages may be among them"
+    )
+    NOT_A_PAIR = "give it as NAME=VALUE"
+    CANNOT_BE_READ = "{path} cannot be read: {strerror}"
+
+
+class Person:
+    RECIPIENTS = "in audiences as {ids}"
+    OTHERS = "other addresses: {addresses}"
+    NOTHING = "nothing is known of {address}"
+    INCOMPLETE = "there is more than is looked at for one person; the oldest is left out"
+    NEXT_PAGE = "next: outrider person {address} --after {next}"
+    NOT_FOUND = "nothing has the address, ID or name {words}"
+    IN_DOUBT = "in doubt"
+    EVERYTHING = "everything"
+    SHOW_PERSON = "outrider person {id}"
+    SHOW_CAMPAIGN = "outrider campaign status {id}"
+    SHOW_RUN = "outrider run show {id}"
+    SHOW_ITEM = "outrider run explain {id}"
+    SHOW_EVENT = "outrider event show {id}"
+    SHOW_INTENT = "outrider intent show {id}"
+
+
+class Receipts:
+    NONE = "no receipts"
+    NEXT_PAGE = "next: outrider receipts list --after {next}"
+    PERMANENT = "{event}, permanent"
+    NO_ITEM = "not found"
+    NO_TARGET = "there is no target '{target}'"
+    NOT_IN_REGISTRY = "is not in the registry"
+    IMPORTED = (
+        "{taken:,} receipts for {target} imported, {known:,} were already known; workers match them"
+    )
+
+
+class ReceiveMail:
+    NOT_INSTALLED = "the mail listener is not installed: it needs aiosmtpd"
+    NOT_INSTALLED_HINT = (
+        'pip install "outrider[sandbox]", or let your mail server deliver to a folder and use'
+        " --maildir"
+    )
+    NO_SERVER = "there is no server to report to"
+    NO_SERVER_HINT = "use --server, or set OUTRIDER_PUBLIC_URL"
+    NO_RETURN_PATH = "no submission target has a return path"
+    NO_RETURN_PATH_HINT = (
+        '[targets."T".options] returnPath = "bounces@…" and [targets."T".credentials]'
+        ' receiptsSecret = "file:PATH"'
+    )
+    CANNOT_LISTEN = "cannot listen: {error}"
+    CANNOT_LISTEN_HINT = "choose another --port"
+    RECEIVING = "[green]receiving[/green] {place} for {addresses}"
+    CTRL_C = "press Ctrl-C to stop"
+
+
+class Suppression:
+    ALSO_BLOCKED = "blocked too"
+    NONE = "no opt-outs"
+    NEXT_PAGE = "next: outrider suppression list --after {next}"
+    OPTED_OUT = "opted out"
+    LIFTED = "no longer opted out"
+    NOT_A_TOPIC = "this is not a valid topic name"
+    TOPIC = ", topic {topic}"
+
+
+class Target:
+    EMPTY = "the registry has no submission targets; see examples/registry.json for some"
+    DOOR = "door: {door}"
+    OPENS_AT = "calls resume at"
+    NEXT_PROBE = "next probe"
+    SLOTS = "concurrent calls at most"
+    PAUSED_BY = "paused by"
+    OPEN_JOBS_IN_DOUBT = "open jobs: {open_jobs}, in doubt: {in_doubt}"
+    NOT_FOUND = "there is no submission target '{target}'"
+
+
+class Workers:
+    NONE = "no server or worker has reported"
+    NEXT_PAGE = "next: outrider workers --after {next}"
+    ALIVE = "alive"
+    SILENT = "silent"
+    EVERYTHING = "everything"
+    HOLDS = "{jobs} for {target}"
