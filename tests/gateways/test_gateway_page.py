@@ -1,7 +1,7 @@
 """docs/gateways.md says how far a call got (audit M: one of its rows contradicted the code).
 
-Every row of that table is tried on real sockets, at our own families and at a provider's; a row
-without an example here fails, and so does one whose example ends otherwise than it says.
+Every row of that table is tried on real sockets, with our own families and a provider's. A row without
+an example here fails the test, and so does one whose example ends in another way.
 """
 
 import json
@@ -65,10 +65,10 @@ def own(**answer: object) -> dict[str, object]:
 
 
 EXAMPLES: dict[str, list[tuple[str, Behaviour | None]]] = {
-    "refused, DNS, a broken handshake, no free connection, no byte left": [
+    "connection refused, DNS failure, broken handshake, no free connection: no byte was sent": [
         (OWN, None), (PROVIDER, None),
     ],
-    "the line died, timed out or was cut after a byte left": [
+    "the connection died, timed out or was cut after a byte was sent": [
         (OWN, read_then_close), (PROVIDER, read_then_close),
     ],
     "429, 503, SMTP 4xx or a provider's own rate error": [
@@ -89,35 +89,35 @@ EXAMPLES: dict[str, list[tuple[str, Behaviour | None]]] = {
     "400, 404, 405, 410, 413, 415, 422 with the provider's own error document": [
         (PROVIDER, says(404, {"code": 99_999, "message": "of ours, and new"})),
     ],
-    "any other 3xx, 4xx or 5xx, and pages of others (`http_404` …)": [
+    "any other 3xx, 4xx or 5xx, and error pages of other servers (`http_404` …)": [
         (name, says(status, {}))
         for name in (OWN, PROVIDER)
         for status in (302, 404, 408, 409, 500, 501, 502, 504)
     ],
-    "2xx that makes no sense (`invalid_answer`)": [
+    "an unintelligible 2xx (`invalid_answer`)": [
         (OWN, says(200, own(status="maybe"))), (OWN, says(200, {"referenceId": "another's"})),
         (OWN, answering(http(200, b"<html>"))), (PROVIDER, says(200, {})),
         (PROVIDER, answering(http(200, b"<html>"))),
     ],
-    'at `sms` and `push`: `"status": "rejected"` without a reason': [
+    'with `sms` and `push`: `"status": "rejected"` without a reason': [
         ("sms", says(400, own(status="rejected"))), ("push", says(200, own(status="rejected"))),
     ],
 }  # fmt: skip
 
 
-def told(result: CallResult) -> str:
-    """In the page's words, but for codes."""
+def in_the_pages_words(result: CallResult) -> str:
+    """In the page's words, except for codes."""
     match result:
         case Accepted():
             return "accepted"
         case Rejected():
             return "rejected"
         case Throttled():
-            return "`Throttled`: nothing was taken"
+            return "`Throttled`: nothing was accepted"
         case Held():
-            return "`Held`: nothing was taken"
+            return "`Held`: nothing was accepted"
         case AttemptError(Progress.ANSWERED, code):
-            return f"error `{code}`" if code == INVALID_ANSWER else "nothing was taken"
+            return f"error `{code}`" if code == INVALID_ANSWER else "nothing was accepted"
         case AttemptError(progress):
             return progress.value
         case _:
@@ -152,7 +152,7 @@ async def test_a_call_gets_as_far_as_the_page_says(client: HttpClient, what: str
     stated = page_rows()[what]
     for name, behave in EXAMPLES[what]:
         result = await called(client, name, behave)
-        assert told(result) == stated, (name, result)
+        assert in_the_pages_words(result) == stated, (name, result)
         if "`invalid_answer`" in what:
             assert isinstance(result, AttemptError)
             assert result.code == INVALID_ANSWER

@@ -13,8 +13,9 @@ from typer.main import get_command
 from outrider.cli.app import app
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = (*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md")))
+DOCUMENTS = (*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")))
 _PATH = re.compile(r"`((?:src|tests|docs|bench|examples|requirements|scripts|\.ci)/[\w./-]*)`")
+_LINK = re.compile(r"\]\(((?!\w+:)[^)\s]*)\)")
 _CODE = re.compile(r"```.*?\n(.*?)```|`([^`\n]+)`", re.DOTALL)
 _COMMAND = re.compile(r"(?:\$ )?(?:[A-Z_]+=\S+ )*outrider(?= )([^#]*)")
 
@@ -33,6 +34,37 @@ def test_a_path_that_does_not_exist_is_found() -> None:
     assert missing_paths("see `src/outrider/nowhere.py` and `docs/api.md`") == [
         "src/outrider/nowhere.py"
     ]
+
+
+def anchors(text: str) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", each).strip().lower().replace(" ", "-") for each in headings}
+
+
+def broken_links(text: str, folder: Path) -> list[str]:
+    """Links to a file or heading that does not exist."""
+    broken = []
+    for link in _LINK.findall(text):
+        name, _, anchor = link.partition("#")
+        page = folder / name
+        if page.exists() and not anchor:
+            continue
+        if not page.exists() or anchor not in anchors(page.read_text() if name else text):
+            broken.append(link)
+    return broken
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_every_link_of_a_document_leads_somewhere(document: Path) -> None:
+    assert broken_links(document.read_text(), document.parent) == []
+
+
+def test_a_broken_link_is_found() -> None:
+    text = (
+        "# One page\n[a](#one-page) [b](#another) [c](api.md#keys) [d](api.md#nothing) [e](no.md)"
+    )
+    assert broken_links(text, ROOT / "docs") == ["#another", "api.md#nothing", "no.md"]
 
 
 def test_architecture_names_every_room_of_the_package() -> None:

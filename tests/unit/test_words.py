@@ -22,9 +22,11 @@ CONSOLE = SOURCES / "console" / "js"
 CLI = SOURCES / "cli"
 DOCUMENTS = (
     ROOT / "README.md",
+    ROOT / "ARCHITECTURE.md",
     ROOT / "CONTRIBUTING.md",
     ROOT / "GLOSSARY.md",
-    *sorted((ROOT / "docs").glob("*.md")),
+    ROOT / "VERSIONING.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
     *sorted((ROOT / "examples").glob("*/README.md")),
 )
 
