@@ -1,7 +1,7 @@
 """docs/gateways.md says how far a call got (audit M: one of its rows contradicted the code).
 
-Every row of that table is tried on real sockets, with our own families and a provider's. A row without
-an example here fails the test, and so does one whose example ends in another way.
+Every row of that table is tried on real sockets, with our own families and a provider's. A row
+without an example here fails the test, and so does one whose example ends in another way.
 """
 
 import json
