@@ -117,7 +117,7 @@ async def a_receipt(folder: Path) -> None:
         )
         await outrider.receipt_intake.take_in(DEFAULT_SCOPE, "noop", [bounce])
         outcome = await outrider.receipt_matcher.match_due()
-        assert [each.id for _, each in outcome.matched] == [item.id]
+        assert outcome.matched == 1
 
 
 DOORS: dict[str, Callable[[Path], Awaitable[None]]] = {

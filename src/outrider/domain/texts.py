@@ -11,7 +11,9 @@ def storable(text: str | None) -> str | None:
 
     A provider's answer must never prevent its own record from being written.
     """
-    return None if text is None else _UNSTORABLE.sub(_spelt_out, text)
+    if text is None or (text.isascii() and "\0" not in text):
+        return text
+    return _UNSTORABLE.sub(_spelt_out, text)
 
 
 def breaks_header(text: str) -> bool:

@@ -35,6 +35,10 @@ DEFAULT_RATE_LIMITS = RateLimits()
 class ReceiptLimits:
     shared_callbacks: int = 200
     """Callbacks of one moment that share a commit."""
+    commits_at_once: int = 2
+    shared_company: int = 16
+    """So many callbacks are to be waiting before another commit begins beside the first: it is
+    prepared while that one is written."""
     window_items: int = 1_000
     """Receipts that are matched in one transaction."""
     windows_at_once: int = 2

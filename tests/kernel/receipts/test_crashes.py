@@ -15,7 +15,7 @@ from tests.support.receipt_scene import Scene
 ITEMS = 20
 
 
-@pytest.mark.parametrize("nth", [1, 3, 4, 6, 8, 99])
+@pytest.mark.parametrize("nth", [1, 2, 3, 4, 6, 8, 10, 99])
 async def test_a_kill_between_intake_and_match_loses_and_repeats_nothing(
     store: Store, database: str, nth: int
 ) -> None:

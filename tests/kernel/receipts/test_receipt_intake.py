@@ -20,7 +20,7 @@ from outrider.domain.receipts import (
     state_of,
 )
 from outrider.kernel.transactions import deliveries, receipts
-from outrider.kernel.transactions.deliveries import FoldedReceipt
+from outrider.kernel.transactions.deliveries import FoldedReceipt, MovedDeliveries
 from outrider.kernel.transactions.receipts import TakenReceipt
 from outrider.ports.store import Store, Transaction
 from outrider.system import SystemIds
@@ -40,7 +40,7 @@ async def test_a_repeat_of_a_receipt_is_not_taken_again(store: Store) -> None:
     assert await store.write(receipts.take(DEFAULT_SCOPE, [first, first], IDS, NOON)) == [first]
     both = [delivered("r-1", reason="something else"), second]
     assert await store.write(receipts.take(DEFAULT_SCOPE, both, IDS, at(1))) == [second]
-    waiting = await store.write(receipts.claim(10, at(1)))
+    waiting = await store.write(receipts.claim(10, 10, at(1)))
     assert {(each.receipt_id, each.reason) for each in waiting} == {("r-1", ""), ("r-2", "again")}
 
 
@@ -152,7 +152,9 @@ def test_any_order_and_any_windows_fold_to_the_same_delivery(
 
 
 def folded_and_counted(strongest: FoldedReceipt) -> Transaction[None]:
-    yield from deliveries.count((yield from deliveries.fold([strongest])))
+    changed = yield from deliveries.fold([strongest])
+    moved = [MovedDeliveries(DEFAULT_SCOPE, TARGET, *each[1:]) for each in changed]
+    yield from deliveries.sum_up(moved, NOON)
 
 
 class FoldingStore:

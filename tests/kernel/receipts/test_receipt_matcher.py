@@ -27,7 +27,7 @@ async def test_a_receipt_with_our_reference_becomes_the_items_delivery(store: St
     run_id, _, [item, other] = await scene.sent(2)
     await scene.take(DELIVERED, item, reason="to the handset", occurred_at=at(-1))
     outcome = await scene.match()
-    assert [each.id for _, each in outcome.matched] == [item]
+    assert (outcome.claimed, outcome.matched) == (1, 1)
     assert await scene.delivery(item) == Delivery(
         DeliveryState.DELIVERED, False, "to the handset", at(-1)
     )
@@ -52,7 +52,7 @@ async def test_an_id_that_a_provider_gave_twice_finds_nobody(store: Store) -> No
     scene = Scene(store, NOON)
     _, _, items = await scene.sent(2, [ACCEPTED._replace(provider_message_id="ok")] * 2)
     await scene.take(READ, provider_message_id="ok")
-    assert (await scene.match()).matched == []
+    assert (await scene.match()).matched == 0
     assert [await scene.delivery(item) for item in items] == [Delivery()] * 2
 
 
@@ -64,7 +64,7 @@ async def test_a_receipt_of_another_target_or_workspace_matches_nothing(store: S
     await scene.take(BOUNCED, scope=ELSEWHERE, permanent=True, provider_message_id=f"m-{item}")
     await scene.take(BOUNCED, target="sms.other", provider_message_id=f"m-{item}")
     outcome = await scene.match()
-    assert (outcome.claimed, list(outcome.matched)) == (4, [])
+    assert (outcome.claimed, outcome.matched) == (4, 0)
     assert await scene.delivery(item) == Delivery()
     assert await scene.counts(run_id) == {}
     assert await scene.suppressed() == {}
@@ -78,11 +78,11 @@ async def test_a_receipt_that_came_before_our_own_commit_waits_for_it(store: Sto
     context = await scene.shop.claim_one()
     [item] = await scene.shop.open(context, 0)
     await scene.take(DELIVERED, item)
-    assert (await scene.match()).matched == []
+    assert (await scene.match()).matched == 0
     assert await scene.counts(run_id) == {}
     await scene.shop.close(context, (item, ACCEPTED))
     scene.clock.advance(1)
-    assert len((await scene.match()).matched) == 1
+    assert (await scene.match()).matched == 1
     assert await scene.counts(run_id) == {DeliveryState.DELIVERED: 1}
     assert await scene.unmatched() == []
 
@@ -93,11 +93,11 @@ async def test_a_receipt_whose_item_appears_later_is_matched_then(store: Store) 
     context = await scene.shop.claim_one()
     draft = scene.shop.draft(context, 0)
     await scene.take(DELIVERED, reference=draft.key)
-    assert (await scene.match()).matched == []
+    assert (await scene.match()).matched == 0
     await scene.shop.reserve(context, [draft])
     await scene.shop.close(context, (draft.id, ACCEPTED))
     scene.clock.advance(1)
-    assert len((await scene.match()).matched) == 1
+    assert (await scene.match()).matched == 1
     assert await scene.counts(run_id) == {DeliveryState.DELIVERED: 1}
 
 

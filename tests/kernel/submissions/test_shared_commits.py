@@ -55,6 +55,23 @@ async def test_a_commit_serves_no_more_than_its_limit_and_one_workspace() -> Non
     assert all(len(numbers) <= 4 for _, numbers in ledger.commits)
 
 
+async def test_a_second_commit_begins_beside_the_first_once_enough_wait_for_it() -> None:
+    ledger = Ledger()
+    ledger.may_end.clear()
+    shared = SharedCommits(ledger.commit, most_items=100, at_once=2, company_items=3)
+    asked = [asyncio.create_task(shared.put(DEFAULT_SCOPE, 0))]
+    await ledger.begun.wait()
+    for number in range(1, 9):
+        asked.append(asyncio.create_task(shared.put(DEFAULT_SCOPE, number)))
+        # Once for whoever asks, and once for whoever writes.
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+    assert [numbers for _, numbers in ledger.commits] == [[0], [1, 2, 3]]
+    ledger.may_end.set()
+    assert await asyncio.gather(*asked) == [number * 10 for number in range(9)]
+    assert [numbers for _, numbers in ledger.commits] == [[0], [1, 2, 3], [4, 5, 6, 7, 8]]
+
+
 async def test_one_that_is_refused_is_refused_alone() -> None:
     ledger = Ledger(refused=3)
     shared = SharedCommits(ledger.commit, most_items=100)
@@ -81,7 +98,8 @@ async def test_a_commit_that_is_cut_off_leaves_nobody_waiting() -> None:
     shared = SharedCommits(ledger.commit, most_items=100)
     asked = [asyncio.create_task(shared.put(DEFAULT_SCOPE, number)) for number in range(3)]
     await ledger.begun.wait()
-    shared._writing[DEFAULT_SCOPE].cancel()
+    for writing in shared._writing[DEFAULT_SCOPE]:
+        writing.cancel()
     async with asyncio.timeout(60):
         answers = await asyncio.gather(*asked, return_exceptions=True)
     assert all(isinstance(each, asyncio.CancelledError) for each in answers)

@@ -62,7 +62,12 @@ class ReceiptIntake:
         self._limits = limits
         self._scopes: dict[WorkspaceName, Scope] = {}
         self._sought: dict[tuple[Scope, str], _Sought] = {}
-        self._shared = SharedCommits(self._commit, limits.shared_callbacks)
+        self._shared = SharedCommits(
+            self._commit,
+            limits.shared_callbacks,
+            at_once=limits.commits_at_once,
+            company_items=limits.shared_company,
+        )
 
     async def scope_of(self, workspace: WorkspaceName) -> Scope:
         """NotFound where there is no such workspace. Names never change."""
@@ -124,16 +129,14 @@ class ReceiptIntake:
             )
 
     def _taken(self, target: str, channel: Channel | None, given: Receipt) -> TakenReceipt:
-        receipt = replace(
-            given,
-            receipt_id=_bounded_id(given.receipt_id),
-            reference=_found_by(given.reference),
-            provider_message_id=_found_by(given.provider_message_id),
-            reason=given.reason[:REASON_MAX_CHARACTERS],
-            sender=None if given.sender is None else _address(channel, given.sender),
-            text=None if given.text is None else given.text[:REPLY_MAX_CHARACTERS],
-            occurred_at=_in_utc(given.occurred_at),
-        )
+        if given.sender is None and given.text is None:
+            receipt = given if _is_within_limits(given) else _bounded(given)
+        else:
+            receipt = replace(
+                _bounded(given),
+                sender=None if given.sender is None else _address(channel, given.sender),
+                text=None if given.text is None else given.text[:REPLY_MAX_CHARACTERS],
+            )
         return TakenReceipt(target, receipt, self._keyword(receipt))
 
     def _keyword(self, receipt: Receipt) -> OptOutWord | None:
@@ -146,6 +149,33 @@ class ReceiptIntake:
                 return self._keyword_of(receipt.text)
             case _:
                 return None
+
+
+def _is_within_limits(given: Receipt) -> bool:
+    """As nearly all are: nobody has to make them anew."""
+    reference, message_id, occurred_at = (
+        given.reference,
+        given.provider_message_id,
+        given.occurred_at,
+    )
+    return (
+        len(given.receipt_id) <= RECEIPT_ID_MAX_CHARACTERS
+        and (reference is None or _found_by(reference) is not None)
+        and (message_id is None or _found_by(message_id) is not None)
+        and len(given.reason) <= REASON_MAX_CHARACTERS
+        and (occurred_at is None or occurred_at.tzinfo is UTC)
+    )
+
+
+def _bounded(given: Receipt) -> Receipt:
+    return replace(
+        given,
+        receipt_id=_bounded_id(given.receipt_id),
+        reference=_found_by(given.reference),
+        provider_message_id=_found_by(given.provider_message_id),
+        reason=given.reason[:REASON_MAX_CHARACTERS],
+        occurred_at=_in_utc(given.occurred_at),
+    )
 
 
 def _bounded_id(receipt_id: str) -> str:

@@ -7,6 +7,7 @@ has done all of it or nothing, and no receipt is with two of them. What finds no
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 
 import structlog
@@ -16,13 +17,14 @@ from outrider.domain.ids import OutboxId, RunId, Scope
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.receipts.target_sharers import TargetSharers
 from outrider.kernel.streams.announcement_listener import woken_by
-from outrider.kernel.transactions import receipts
+from outrider.kernel.transactions import plain_receipts, receipts
 from outrider.kernel.transactions.receipt_answers import AnswerOf
 from outrider.kernel.transactions.receipt_matching import (
     ChannelOf,
     MatchingScripts,
     WindowOutcome,
 )
+from outrider.kernel.transactions.receipt_sharing import Sharers
 from outrider.kernel.transactions.receipts import MatchedItem
 from outrider.limits.receipts import ReceiptLimits
 from outrider.ports.store import Announced
@@ -116,11 +118,25 @@ class ReceiptMatcher:
         return min(limits.poll_seconds, seconds) if seconds > 0 else limits.retry_look_seconds
 
     async def match_due(self, *, only_urgent: bool = False) -> WindowOutcome:
-        """One window of receipts that are due."""
+        """One window of receipts that are due: first those that are plain, in a transaction of
+        their own, and then what else there is among them and beside them."""
         sharers = await self._sharers.known()
-        outcome = await self._store.write(
-            self._scripts.window(only_urgent=only_urgent, sharers=sharers)
+        if only_urgent:
+            return await self._matched(0, sharers)
+        most, now = self._receipt_limits.window_items, self._clock.now()
+        plain = await self._store.write(plain_receipts.match(most, sharers, now))
+        if plain.worse_runs:
+            self._on_worse(plain.worse_runs)
+        rest = await self._matched(plain.others, sharers)
+        return replace(
+            rest,
+            claimed=rest.claimed + plain.matched,
+            matched=rest.matched + plain.matched,
+            worse_runs=rest.worse_runs | plain.worse_runs,
         )
+
+    async def _matched(self, most_others: int, sharers: Sharers) -> WindowOutcome:
+        outcome = await self._store.write(self._scripts.window(most_others, sharers))
         self._notify(outcome)
         return outcome
 
@@ -134,8 +150,8 @@ class ReceiptMatcher:
         self, scope: Scope, receipt_id: str, outbox_id: OutboxId, actor: str
     ) -> MatchedItem:
         """Somebody says which item a receipt is about that has found none."""
-        outcome = await self._store.write(
+        outcome, item = await self._store.write(
             self._scripts.by_hand(scope, receipt_id, outbox_id, actor)
         )
         self._notify(outcome)
-        return outcome.matched[0][1]
+        return item

@@ -1,13 +1,14 @@
 """Shared commits: what is asked for while a commit is under way goes with the next one.
 
 Nobody waits for company: the first of a quiet moment is written at once, and the busier it gets the
-more requests one commit serves. An answer is given when its own request is durable.
+more requests one commit serves. Where another commit may begin beside the first, that many have to
+be waiting for it. An answer is given when its own request is durable.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import Context
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
 from outrider.domain.errors import StoreUnavailable
 from outrider.domain.ids import Scope
@@ -21,19 +22,26 @@ class SharedCommits(Generic[Given, Answer]):
         self,
         commit: Callable[[Scope, Sequence[Given]], Awaitable[Sequence[Answer]]],
         most_items: int,
+        *,
+        at_once: int = 1,
+        company_items: int = 1,
     ) -> None:
         self._commit = commit
         self._most_items = most_items
+        self._at_once = at_once
+        self._company_items = company_items
         self._waiting: dict[Scope, list[tuple[Given, asyncio.Future[Answer]]]] = {}
-        self._writing: dict[Scope, asyncio.Task[None]] = {}
+        self._writing: dict[Scope, set[asyncio.Task[None]]] = {}
 
     async def put(self, scope: Scope, given: Given) -> Answer:
         """The answer to this one. Whoever stops waiting for it may have written it all the same."""
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(scope, []).append((given, answer))
-        if scope not in self._writing:
+        waiting = self._waiting.setdefault(scope, [])
+        waiting.append((given, answer))
+        writing = self._writing.setdefault(scope, set())
+        if not writing or (len(writing) < self._at_once and len(waiting) >= self._company_items):
             # Not in the name of the one request that happened to be the first.
-            self._writing[scope] = asyncio.create_task(self._write(scope), context=Context())
+            writing.add(asyncio.create_task(self._write(scope), context=Context()))
         return await answer
 
     async def _write(self, scope: Scope) -> None:
@@ -44,7 +52,10 @@ class SharedCommits(Generic[Given, Answer]):
                     self._waiting[scope] = rest
                 await self._answered(scope, batch)
         finally:
-            del self._writing[scope]
+            writing = self._writing[scope]
+            writing.discard(cast("asyncio.Task[None]", asyncio.current_task()))
+            if not writing:
+                del self._writing[scope]
 
     async def _answered(
         self, scope: Scope, batch: Sequence[tuple[Given, asyncio.Future[Answer]]]

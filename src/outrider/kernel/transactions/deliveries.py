@@ -34,6 +34,22 @@ class ChangedDelivery(NamedTuple):
     """None where nothing was known of the item before."""
 
 
+class MovedDeliveries(NamedTuple):
+    """So many items of a target whose deliveries have changed alike."""
+
+    scope: Scope
+    submission_target: str
+    run_id: RunId | None
+    state: DeliveryState
+    previous_run_id: RunId | None
+    previous_state: DeliveryState | None
+    items: int = 1
+
+    def towards(self, state: DeliveryState) -> int:
+        """How many more have that state than before."""
+        return self.items * ((self.state is state) - (self.previous_state is state))
+
+
 class TargetTally(NamedTuple):
     """What is added to a target's figures of an hour."""
 
@@ -91,23 +107,51 @@ def fold(folded: Sequence[FoldedReceipt]) -> Transaction[list[ChangedDelivery]]:
     ]  # fmt: skip
 
 
-def count(changed: Iterable[ChangedDelivery]) -> Transaction[None]:
-    """Move the runs' counts with them, in the same transaction. Everybody who matches receipts of
-    a run waits for these rows, so that it is the last that a transaction does."""
+def sum_up(moved: Sequence[MovedDeliveries], now: datetime) -> Transaction[None]:
+    """Move the figures of targets and runs with them, in the same transaction. Everybody who
+    matches receipts of a run waits for these rows, so that it is the last that a transaction
+    does."""
+    yield from tally(_tallies(moved, now))
+    yield from _count(moved)
+
+
+def worse_runs(moved: Iterable[MovedDeliveries]) -> frozenset[tuple[Scope, RunId]]:
+    """Those in which more bounced or was complained of than before."""
+    bad = (DeliveryState.BOUNCED, DeliveryState.COMPLAINED)
+    return frozenset(
+        (each.scope, each.run_id) for each in moved if each.run_id and each.state in bad
+    )
+
+
+def _count(moved: Iterable[MovedDeliveries]) -> Transaction[None]:
     differences: Counter[tuple[str, str]] = Counter()
-    for each in changed:
+    for each in moved:
         if each.run_id is not None:
-            differences[each.run_id, each.state.value] += 1
+            differences[each.run_id, each.state.value] += each.items
         if each.previous_run_id is not None and each.previous_state is not None:
-            differences[each.previous_run_id, each.previous_state.value] -= 1
-    moved = sorted((place, items) for place, items in differences.items() if items)
-    if moved:
+            differences[each.previous_run_id, each.previous_state.value] -= each.items
+    changes = sorted((place, items) for place, items in differences.items() if items)
+    if changes:
         window: Window = {
-            "run_id": [run_id for (run_id, _), _ in moved],
-            "state": [state for (_, state), _ in moved],
-            "items": [items for _, items in moved],
+            "run_id": [run_id for (run_id, _), _ in changes],
+            "state": [state for (_, state), _ in changes],
+            "items": [items for _, items in changes],
         }
         yield from ask("count_deliveries", window)
+
+
+def _tallies(moved: Iterable[MovedDeliveries], now: datetime) -> list[TargetTally]:
+    hour_at = now.replace(minute=0, second=0, microsecond=0)
+    tallies: dict[tuple[WorkspaceId, str], TargetTally] = {}
+    for each in moved:
+        place = each.scope.workspace_id, each.submission_target
+        known = tallies.get(place) or TargetTally(*place, hour_at)
+        tallies[place] = known._replace(
+            reported=known.reported + each.items * (each.previous_state is None),
+            bounced=known.bounced + each.towards(DeliveryState.BOUNCED),
+            complained=known.complained + each.towards(DeliveryState.COMPLAINED),
+        )
+    return list(tallies.values())
 
 
 def tally(tallies: Sequence[TargetTally]) -> Transaction[None]:

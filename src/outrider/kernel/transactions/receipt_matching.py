@@ -22,7 +22,7 @@ from outrider.kernel.transactions import (
     receipts,
 )
 from outrider.kernel.transactions.audit import AuditEntry, record
-from outrider.kernel.transactions.deliveries import ChangedDelivery, FoldedReceipt, TargetTally
+from outrider.kernel.transactions.deliveries import ChangedDelivery, FoldedReceipt, MovedDeliveries
 from outrider.kernel.transactions.message_events import MessageReport
 from outrider.kernel.transactions.receipt_answers import Addressed, Answer, AnswerOf
 from outrider.kernel.transactions.receipt_sharing import NOBODY, Match, Sharers
@@ -40,8 +40,7 @@ class WindowOutcome:
     """What came of a window of receipts."""
 
     claimed: int = 0
-    matched: Sequence[tuple[WaitingReceipt, MatchedItem]] = ()
-    changed: Sequence[ChangedDelivery] = ()
+    matched: int = 0
     opted: Sequence[Addressed] = ()
     """Whose opt-out or opt-in was followed."""
     worse_runs: frozenset[tuple[Scope, RunId]] = field(default_factory=frozenset)
@@ -65,11 +64,10 @@ class MatchingScripts:
         self._ids = ids
         self._receipt_limits = limits
 
-    def window(self, *, only_urgent: bool, sharers: Sharers = NOBODY) -> Transaction[WindowOutcome]:
+    def window(self, most_others: int, sharers: Sharers = NOBODY) -> Transaction[WindowOutcome]:
+        """A window of the urgent ones that are due, and so many of the others."""
         now = self._clock.now()
-        claimed = yield from receipts.claim(
-            self._receipt_limits.window_items, now, only_urgent=only_urgent
-        )
+        claimed = yield from receipts.claim(self._receipt_limits.window_items, most_others, now)
         if not claimed:
             return WindowOutcome()
         shared = {
@@ -104,7 +102,7 @@ class MatchingScripts:
 
     def by_hand(
         self, scope: Scope, receipt_id: str, outbox_id: OutboxId, actor: str
-    ) -> Transaction[WindowOutcome]:
+    ) -> Transaction[tuple[WindowOutcome, MatchedItem]]:
         now = self._clock.now()
         receipt = yield from receipts.claim_one(scope, receipt_id)
         if receipt is None:
@@ -135,7 +133,7 @@ class MatchingScripts:
             scope, "receipt.matched", actor, run_id=item.run_id, outbox_id=item.id, detail=detail
         )
         yield from record([entry], self._ids, now)
-        return outcome
+        return outcome, item
 
     def _found(
         self,
@@ -212,20 +210,10 @@ class MatchingScripts:
         answered = yield from receipt_answers.submit(self._answers(asked, replies), self._ids, now)
         reports = [_report(each, item.id) for each, item, _ in matched if item.is_heard]
         yield from message_events.append(reports, now)
-        yield from deliveries.tally(_tallies(matched, changed, now))
-        yield from deliveries.count(changed)
-        scopes = {item.id: each.scope for each, item, _ in matched}
+        moved = _moved(matched, changed)
+        yield from deliveries.sum_up(moved, now)
         return WindowOutcome(
-            len(matched),
-            [(each, item) for each, item, _ in matched],
-            changed,
-            opted,
-            frozenset(
-                (scopes[each.outbox_id], each.run_id)
-                for each in changed
-                if each.run_id and _is_worse(each)
-            ),
-            answered,
+            len(matched), len(matched), opted, deliveries.worse_runs(moved), answered
         )
 
     def _answers(
@@ -320,8 +308,14 @@ def _may_opt(receipt: WaitingReceipt) -> bool:
     )
 
 
-def _is_worse(changed: ChangedDelivery) -> bool:
-    return changed.state in (DeliveryState.BOUNCED, DeliveryState.COMPLAINED)
+def _moved(matched: Sequence[Match], changed: Sequence[ChangedDelivery]) -> list[MovedDeliveries]:
+    reports = {item.id: each for each, item, _ in matched}
+    return [
+        MovedDeliveries(
+            reports[each.outbox_id].scope, reports[each.outbox_id].submission_target, *each[1:]
+        )
+        for each in changed
+    ]
 
 
 def _strongest(matched: Sequence[Match], settled: set[OutboxId]) -> list[FoldedReceipt]:
@@ -346,26 +340,3 @@ def _strongest(matched: Sequence[Match], settled: set[OutboxId]) -> list[FoldedR
 def _strength(folded: FoldedReceipt) -> tuple[int, datetime, str]:
     assert folded.delivery.at is not None
     return folded.rank, folded.delivery.at, folded.receipt_id
-
-
-def _tallies(
-    matched: Sequence[Match],
-    changed: Sequence[ChangedDelivery],
-    now: datetime,
-) -> list[TargetTally]:
-    places = {item.id: (each.workspace_id, each.submission_target) for each, item, _ in matched}
-    hour_at = now.replace(minute=0, second=0, microsecond=0)
-    tallies: dict[tuple[WorkspaceId, str], TargetTally] = {}
-    for each in changed:
-        place = places[each.outbox_id]
-        known = tallies.get(place) or TargetTally(*place, hour_at)
-        tallies[place] = known._replace(
-            reported=known.reported + (each.previous_state is None),
-            bounced=known.bounced + _moved(each, DeliveryState.BOUNCED),
-            complained=known.complained + _moved(each, DeliveryState.COMPLAINED),
-        )
-    return list(tallies.values())
-
-
-def _moved(each: ChangedDelivery, state: DeliveryState) -> int:
-    return (each.state is state) - (each.previous_state is state)

@@ -185,13 +185,11 @@ def count_sought(scope: Scope, submission_target: str, most: int) -> Transaction
     return count
 
 
-def claim(
-    most: int, now: datetime, *, only_urgent: bool = False
-) -> Transaction[list[WaitingReceipt]]:
-    """The oldest that are due, and as many urgent ones beside them. Whoever has them puts back what
+def claim(most_urgent: int, most_others: int, now: datetime) -> Transaction[list[WaitingReceipt]]:
+    """The oldest that are due of the urgent ones and of the others. Whoever has them puts back what
     found no item; nobody else sees them before its transaction ends."""
     claimed = yield from ask(
-        "claim_receipts", most_urgent=most, most_others=0 if only_urgent else most, now=now
+        "claim_receipts", most_urgent=most_urgent, most_others=most_others, now=now
     )
     return (yield from _contents(claimed))
 
